@@ -1,0 +1,134 @@
+//! Why: probes, what they showed, and the causes held against it.
+
+use crate::{Doubt, Nanos, Negotiated, PairVerdict, Phase};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A small paired experiment that diagnosis asks for: the run's plan with some parameters changed, on all targets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Probe {
+    /// Stable identity, such as `cipher-chacha20`; no probe is asked for twice.
+    pub id: String,
+    /// What it is to find out, as shown while it runs.
+    pub question: String,
+    /// What it changes.
+    pub variation: Variation,
+    /// Most load time that it may take over all targets.
+    pub budget_ns: Nanos,
+}
+
+/// What a probe changes in the plan; `None` leaves as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variation {
+    /// Connections.
+    pub connections: Option<u32>,
+    /// Kept alive or one connection per request.
+    pub keepalive: Option<bool>,
+    /// Cipher suites allowed, by IANA name.
+    pub ciphers: Option<Vec<String>>,
+    /// Key exchange groups allowed.
+    pub groups: Option<Vec<String>>,
+    /// Session resumption.
+    pub resumption: Option<bool>,
+    /// `Accept-Encoding`: `Some(None)` does not send the field.
+    pub accept_encoding: Option<Option<String>>,
+    /// Only the first bytes of the resource.
+    pub range_bytes: Option<u64>,
+    /// Method.
+    pub method: Option<String>,
+}
+
+/// What a probe showed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ProbeOutcome {
+    /// The probe.
+    pub probe: Probe,
+    /// The targets against the baseline; empty when the probe could not be made.
+    pub pairs: Vec<PairVerdict>,
+    /// What each target showed, in the plan's order; empty when the probe could not be made.
+    pub targets: Vec<TargetObservation>,
+    /// Doubts about this probe's numbers.
+    pub doubts: Vec<Doubt>,
+    /// Why the probe could not be made, in one sentence.
+    pub unavailable: Option<String>,
+}
+
+/// What one target showed under one treatment, over all its slots.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TargetObservation {
+    /// Name of the target.
+    pub name: String,
+    /// Ok ops.
+    pub ok: u64,
+    /// Failed ops.
+    pub failed: u64,
+    /// Ok ops per second of load.
+    pub rate_per_s: Option<f64>,
+    /// Mean service time of an op, ns.
+    pub service_mean_ns: Option<f64>,
+    /// Mean time in each phase **per ok op** (time of ops that skipped the phase counts as none spent), ns.
+    pub phase_mean_ns: BTreeMap<Phase, f64>,
+    /// Bytes of response bodies per ok op.
+    pub body_bytes_per_op: Option<f64>,
+    /// Bytes read per ok op.
+    pub bytes_in_per_op: Option<f64>,
+    /// Share of ops that went over a connection used before.
+    pub reused_share: Option<f64>,
+    /// Share of new connections whose TLS session was resumed.
+    pub resumed_share: Option<f64>,
+    /// What was negotiated.
+    pub negotiated: Option<Negotiated>,
+}
+
+/// A cause held against the evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Finding {
+    /// Stable id of the cause, such as `tls.aes-unused`, `none` or `unknown`.
+    pub cause: String,
+    /// Name of the target that has it; `None` where it concerns no single target.
+    pub target: Option<String>,
+    /// How firmly it stands.
+    pub confidence: Confidence,
+    /// Share of the log of the gap that goes away with the cause; `None` where it was not measured.
+    pub explains: Option<f64>,
+    /// The finding in one sentence.
+    pub summary: String,
+    /// What it rests on.
+    pub evidence: Vec<Evidence>,
+    /// What to try next.
+    pub remedy: String,
+}
+
+/// How firmly a finding stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Confidence {
+    /// It does not contradict the evidence.
+    Possible,
+    /// Its signature fits, and alone.
+    Likely,
+    /// Taking the cause away moved at least 80 % of the log of the gap.
+    Confirmed,
+}
+
+/// One line of evidence.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// Id of the probe that it comes from; `comparison` or `first-contact` for what was seen without one.
+    pub probe: String,
+    /// What was measured, with figures.
+    pub text: String,
+    /// How to repeat it by hand.
+    pub repeat: Option<String>,
+}
+
+/// The outcome of diagnosis.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Explanation {
+    /// Findings, the best first; never empty when diagnosis came to its end.
+    pub findings: Vec<Finding>,
+    /// Ids of causes that the evidence excludes.
+    pub ruled_out: Vec<String>,
+    /// Every probe that was asked for, in order.
+    pub probes: Vec<ProbeOutcome>,
+}

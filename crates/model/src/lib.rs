@@ -1,0 +1,40 @@
+//! Every noun that crosses a room: targets, plans, slots, runs, verdicts, doubts, findings and their units.
+//!
+//! This crate does no I/O and decides nothing. What is here can be written down (serde) and read back by a later
+//! version: fields are added, never re-used with another meaning.
+
+mod distribution;
+mod finding;
+mod plan;
+mod run;
+mod slot;
+mod text;
+mod units;
+mod verdict;
+
+pub use distribution::Distribution;
+pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
+pub use plan::{
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Plan, Target, TlsPlan, TlsVersion,
+    WorkloadPlan,
+};
+pub use run::{Interruption, Run, RunStatus, Versions};
+pub use slot::{
+    CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, Tally,
+    WorkerAudit,
+};
+pub use text::{sanitize, sanitize_line};
+pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
+pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
+
+/// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.
+///
+/// 64 bits last 584 years: there is no wrap to think of, and arithmetic on integers is exact where pacing needs it.
+pub type Nanos = u64;
+
+/// One second in [`Nanos`].
+pub const SECOND_NS: Nanos = 1_000_000_000;
+/// One millisecond in [`Nanos`].
+pub const MILLISECOND_NS: Nanos = 1_000_000;
+/// One microsecond in [`Nanos`].
+pub const MICROSECOND_NS: Nanos = 1_000;

@@ -1,0 +1,332 @@
+//! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
+
+use crate::{Nanos, SECOND_NS};
+use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// A system under test.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Target {
+    /// The name that the user gave, or one derived from the address; unique within a plan.
+    pub name: String,
+    /// The address as a URL, without user information (see [`Plan::redacted`] for other secrets).
+    pub address: String,
+}
+
+/// A plan: everything that has to be known to run an experiment, and to run it again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Plan {
+    /// The targets; the first is the baseline of all pairs.
+    pub targets: Vec<Target>,
+    /// What one op is.
+    pub workload: WorkloadPlan,
+    /// How ops are offered.
+    pub load: LoadPlan,
+    /// How targets are compared.
+    pub compare: ComparePlan,
+}
+
+/// The kind of operation and its parameters, the same for every target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+pub enum WorkloadPlan {
+    /// Ops that do nothing: they measure the generator itself.
+    Null,
+    /// HTTP/1.1 requests, over TLS where the target's scheme says so.
+    Http(Box<HttpPlan>),
+}
+
+/// How ops are offered to one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct LoadPlan {
+    /// Connections (lanes) in total, over all workers; at least 1.
+    pub connections: u32,
+    /// Worker threads; at most one per connection.
+    pub threads: u32,
+    /// Closed or open loop.
+    pub kind: LoopKind,
+    /// When a single target's run ends (a comparison ends by [`ComparePlan`]).
+    pub bound: Bound,
+    /// Longest time that connecting (TCP and TLS) may take.
+    pub connect_timeout_ns: Nanos,
+    /// Longest time that a whole op may take, counted from its start.
+    pub op_timeout_ns: Nanos,
+}
+
+/// What makes the next op due.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "loop", rename_all = "kebab-case")]
+pub enum LoopKind {
+    /// The next op on a connection is due when its previous one ended, plus a think time.
+    Closed {
+        /// Pause between the end of an op and the next one on the same connection.
+        think_ns: Nanos,
+    },
+    /// Ops are due by a schedule that does not wait for the server; when all connections are busy, the op waits and
+    /// its due time stands.
+    Open {
+        /// Ops per second over all workers.
+        rate_per_s: f64,
+        /// How the due times are spaced.
+        arrival: Arrival,
+    },
+}
+
+/// Spacing of due times in an open loop.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Arrival {
+    /// Equal gaps.
+    Constant,
+    /// Exponential gaps: independent arrivals, as from many users.
+    Poisson,
+}
+
+/// When a run on one target ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Bound {
+    /// After this much time.
+    Duration(Nanos),
+    /// After this many ops.
+    Ops(u64),
+}
+
+/// How targets are compared.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ComparePlan {
+    /// Seed of the order of slots, of Poisson arrivals and of the bootstrap.
+    pub seed: u64,
+    /// Practical margin: a ratio within `1/(1+margin)` to `1+margin` makes no difference in practice.
+    pub margin: f64,
+    /// Confidence of the intervals, such as 0.95.
+    pub confidence: f64,
+    /// Most load time over all targets, warm-up included.
+    pub max_load_ns: Nanos,
+    /// Length of a slot; `None`: chosen from the latency seen in warm-up.
+    pub slot_ns: Option<Nanos>,
+    /// Fewest pairs of slots for a verdict.
+    pub min_pairs: u32,
+    /// Stop as soon as the interval is narrow enough.
+    pub stop_early: bool,
+}
+
+impl Default for ComparePlan {
+    fn default() -> Self {
+        Self {
+            seed: 1,
+            margin: 0.02,
+            confidence: 0.95,
+            max_load_ns: 30 * SECOND_NS,
+            slot_ns: None,
+            min_pairs: 6,
+            stop_early: true,
+        }
+    }
+}
+
+/// An HTTP request and how it is carried.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HttpPlan {
+    /// Method, such as `GET`.
+    pub method: String,
+    /// Further header fields in the order given; they replace defaults of the same name.
+    pub headers: Vec<(String, String)>,
+    /// The request's body.
+    pub body: Body,
+    /// Keep connections alive between requests; `false`: one connection per request, closed by us after asking for it
+    /// with `Connection: close`.
+    pub keepalive: bool,
+    /// Value of `Accept-Encoding`; `None`: the field is not sent.
+    pub accept_encoding: Option<String>,
+    /// `Host` field, where it differs from the address.
+    pub host: Option<String>,
+    /// Only these first bytes of the resource (`Range: bytes=0-N`); used by the size sweep.
+    pub range_bytes: Option<u64>,
+    /// Redirects followed before measuring; 0: a redirect is an ordinary response.
+    pub max_redirects: u32,
+    /// Connect elsewhere than the address says.
+    pub connect_to: Vec<ConnectTo>,
+    /// Connect to this Unix socket, whatever the address says.
+    pub unix_socket: Option<PathBuf>,
+    /// TLS parameters, used where the target's scheme is https.
+    pub tls: TlsPlan,
+}
+
+impl Default for HttpPlan {
+    fn default() -> Self {
+        Self {
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            body: Body::None,
+            keepalive: true,
+            accept_encoding: Some("gzip".to_owned()),
+            host: None,
+            range_bytes: None,
+            max_redirects: 0,
+            connect_to: Vec::new(),
+            unix_socket: None,
+            tls: TlsPlan::default(),
+        }
+    }
+}
+
+/// A request body.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Body {
+    /// None is sent.
+    None,
+    /// This text.
+    Text(String),
+    /// The content of this file, read when the run starts.
+    File(PathBuf),
+}
+
+/// `HOST:PORT:ADDR:PORT`: requests to the first pair connect to the second (as curl's option of that name).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ConnectTo {
+    /// Host that it applies to; empty: any.
+    pub host: String,
+    /// Port that it applies to; `None`: any.
+    pub port: Option<u16>,
+    /// Name or address to connect to; empty: unchanged.
+    pub to_host: String,
+    /// Port to connect to; `None`: unchanged.
+    pub to_port: Option<u16>,
+}
+
+/// TLS parameters. Empty lists stand for [`TlsPlan::DEFAULT_GROUPS`] and all that the library supports.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TlsPlan {
+    /// Verify the server's certificate chain, name and signature.
+    pub verify: bool,
+    /// PEM file of certificate authorities instead of the system's.
+    pub ca_file: Option<PathBuf>,
+    /// PEM file of the client's certificate chain.
+    pub client_cert_file: Option<PathBuf>,
+    /// PEM file of the client's private key.
+    pub client_key_file: Option<PathBuf>,
+    /// Allowed versions.
+    pub versions: Vec<TlsVersion>,
+    /// Allowed cipher suites by IANA name, in order of preference.
+    pub ciphers: Vec<String>,
+    /// Key exchange groups in order of preference, such as `x25519`, `secp256r1`, `secp384r1`, `x25519mlkem768`.
+    pub groups: Vec<String>,
+    /// Resume sessions on new connections.
+    pub resumption: bool,
+    /// Protocols offered by ALPN.
+    pub alpn: Vec<String>,
+    /// Server name for SNI and verification, where it differs from the address.
+    pub server_name: Option<String>,
+}
+
+impl TlsPlan {
+    /// The groups an ordinary OpenSSL 3 client offers a key share for, first the one it sends.
+    ///
+    /// A post-quantum hybrid costs both sides extra CPU time and is not offered unless asked for, because servers that
+    /// lack it would be compared under another handshake than servers that have it.
+    pub const DEFAULT_GROUPS: [&'static str; 3] = ["x25519", "secp256r1", "secp384r1"];
+}
+
+impl Default for TlsPlan {
+    fn default() -> Self {
+        Self {
+            verify: true,
+            ca_file: None,
+            client_cert_file: None,
+            client_key_file: None,
+            versions: vec![TlsVersion::V1_2, TlsVersion::V1_3],
+            ciphers: Vec::new(),
+            groups: Self::DEFAULT_GROUPS.map(str::to_owned).to_vec(),
+            resumption: false,
+            alpn: vec!["http/1.1".to_owned()],
+            server_name: None,
+        }
+    }
+}
+
+/// A version of TLS.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum TlsVersion {
+    /// TLS 1.2 (RFC 5246).
+    #[serde(rename = "1.2")]
+    V1_2,
+    /// TLS 1.3 (RFC 8446).
+    #[serde(rename = "1.3")]
+    V1_3,
+}
+
+impl Plan {
+    /// What stands in place of a secret in everything that is shown or kept.
+    pub const REDACTED: &'static str = "[not kept]";
+
+    /// The plan as it may be shown and archived: values of header fields that carry secrets are left out.
+    pub fn redacted(&self) -> Self {
+        let mut plan = self.clone();
+        if let WorkloadPlan::Http(http) = &mut plan.workload {
+            for (name, value) in &mut http.headers {
+                if is_secret_field(name) {
+                    *value = Self::REDACTED.to_owned();
+                }
+            }
+        }
+        plan
+    }
+
+    /// The header fields whose values were not kept, which a repetition has to ask for.
+    pub fn missing_secrets(&self) -> Vec<&str> {
+        match &self.workload {
+            WorkloadPlan::Http(http) => http
+                .headers
+                .iter()
+                .filter(|(_, value)| value == Self::REDACTED)
+                .map(|(name, _)| name.as_str())
+                .collect(),
+            WorkloadPlan::Null => Vec::new(),
+        }
+    }
+}
+
+/// Fields that carry credentials by their definition, and names that people give to such fields.
+fn is_secret_field(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    matches!(name.as_str(), "authorization" | "proxy-authorization" | "cookie")
+        || ["token", "secret", "password", "api-key", "apikey", "session", "signature", "credential"]
+            .iter()
+            .any(|part| name.contains(part))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secrets_are_not_kept() {
+        let plan = Plan {
+            targets: vec![],
+            workload: WorkloadPlan::Http(Box::new(HttpPlan {
+                headers: vec![
+                    ("Authorization".into(), "Bearer abc".into()),
+                    ("X-Api-Key".into(), "abc".into()),
+                    ("Accept".into(), "*/*".into()),
+                ],
+                ..HttpPlan::default()
+            })),
+            load: LoadPlan {
+                connections: 1,
+                threads: 1,
+                kind: LoopKind::Closed { think_ns: 0 },
+                bound: Bound::Ops(1),
+                connect_timeout_ns: 1,
+                op_timeout_ns: 1,
+            },
+            compare: ComparePlan::default(),
+        };
+        let kept = serde_json::to_string(&plan.redacted()).unwrap();
+        assert!(!kept.contains("abc"), "{kept}");
+        assert_eq!(plan.redacted().missing_secrets(), ["Authorization", "X-Api-Key"]);
+        let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+        assert_eq!(again, plan);
+    }
+}

@@ -1,0 +1,71 @@
+//! One execution of a plan, kept whole.
+
+use crate::{Doubt, Explanation, Negotiated, Plan, Slot};
+use serde::{Deserialize, Serialize};
+
+/// One execution of a plan with all its raw slots: enough to judge it again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Run {
+    /// Identity, sortable by time, such as `20261120-233200-7f3a`.
+    pub id: String,
+    /// Start on the wall clock, in ms since 1970.
+    pub started_unix_ms: i64,
+    /// What was meant to be done, secrets left out.
+    pub plan: Plan,
+    /// What did it.
+    pub versions: Versions,
+    /// All slots in the order in which they ran, those of probes included.
+    pub slots: Vec<Slot>,
+    /// What each target's first response told, in the plan's order; `None` where none came.
+    pub first_contact: Vec<Option<Negotiated>>,
+    /// How it ended.
+    pub status: RunStatus,
+    /// Doubts that arose while running and cannot be derived from the slots.
+    pub doubts: Vec<Doubt>,
+    /// What diagnosis found, if it was asked.
+    pub explanation: Option<Explanation>,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum RunStatus {
+    /// All of it is there.
+    Complete,
+    /// It ended early; what was measured until then is there.
+    Interrupted(Interruption),
+}
+
+/// Why a run ended early.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Interruption {
+    /// The user asked for it.
+    User,
+    /// A target stopped answering.
+    TargetDied {
+        /// Name of the target.
+        target: String,
+        /// Since the start of the run, in ns.
+        at_ns: crate::Nanos,
+        /// What was seen, safe to show.
+        how: String,
+    },
+}
+
+/// What did a run.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Versions {
+    /// Version of duel.
+    pub duel: String,
+    /// Operating system and kernel of the generator.
+    pub os: String,
+    /// Processor architecture of the generator.
+    pub arch: String,
+    /// CPUs of the generator.
+    pub cpus: u32,
+    /// TLS library and cryptography provider.
+    pub tls: String,
+    /// Mechanism of the event loop, such as `epoll`.
+    pub event_loop: String,
+}

@@ -1,0 +1,395 @@
+//! One uninterrupted stretch of one treatment on one target, and everything that was counted in it.
+
+use crate::{Distribution, Nanos};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// The statistical unit: one stretch of load on one target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Slot {
+    /// Position in the run, in the order in which slots really ran.
+    pub index: u32,
+    /// Which of the plan's targets.
+    pub target: usize,
+    /// What the slot was for.
+    pub role: SlotRole,
+    /// Block that the slot belongs to; pairs are formed within blocks.
+    pub block: u32,
+    /// Position of this slot among its target's slots of the same block (0 or 1 in an ABBA block).
+    pub repeat: u32,
+    /// Start on the wall clock, in ms since 1970.
+    pub started_unix_ms: i64,
+    /// Start in ns since the start of the run, on the monotonic clock.
+    pub offset_ns: Nanos,
+    /// From the slot's start until it was over: in a closed loop the end of its last op, so that
+    /// `ok / elapsed_ns` is the rate without a cut through ops in flight.
+    pub elapsed_ns: Nanos,
+    /// What was counted.
+    pub tally: Tally,
+    /// The same over time.
+    pub series: Series,
+    /// What the generator found out about itself.
+    pub audit: GeneratorAudit,
+    /// What connections negotiated, as last seen; `None` where no connection was made or nothing was negotiated.
+    pub negotiated: Option<Negotiated>,
+}
+
+impl Slot {
+    /// Successful ops per second, `None` when the slot took no time.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        (self.elapsed_ns > 0).then(|| self.tally.ok as f64 * 1e9 / self.elapsed_ns as f64)
+    }
+}
+
+/// What a slot was for.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SlotRole {
+    /// Warm-up: kept, shown, not judged.
+    Warmup,
+    /// Judged.
+    Measured,
+    /// Part of the probe of this id.
+    Probe(String),
+}
+
+/// A part of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Phase {
+    /// Looking up the name.
+    Dns,
+    /// TCP (or Unix socket) connection: until it is established.
+    Connect,
+    /// TLS handshake: until the request may be sent.
+    Tls,
+    /// Handing the request to the kernel.
+    Send,
+    /// From the request's last byte sent to the first byte of the response.
+    Wait,
+    /// From the first byte of the response to its last.
+    Receive,
+}
+
+impl Phase {
+    /// All phases in the order in which an op goes through them.
+    pub const ALL: [Self; 6] = [Self::Dns, Self::Connect, Self::Tls, Self::Send, Self::Wait, Self::Receive];
+
+    /// The phase's name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Dns => "dns",
+            Self::Connect => "connect",
+            Self::Tls => "tls",
+            Self::Send => "send",
+            Self::Wait => "wait",
+            Self::Receive => "receive",
+        }
+    }
+}
+
+/// How an op failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FailureKind {
+    /// Nobody listens: connection refused.
+    Refused,
+    /// No route, host or network unreachable.
+    Unreachable,
+    /// The peer reset the connection.
+    Reset,
+    /// The peer closed the connection before the first byte of a response.
+    Closed,
+    /// Connecting took longer than allowed.
+    ConnectTimeout,
+    /// The op took longer than allowed.
+    Timeout,
+    /// The TLS handshake or a TLS record failed.
+    Tls,
+    /// The response broke the rules of its protocol.
+    Protocol,
+    /// The response's status is an error (400 and above).
+    Status,
+    /// The response ended before the length that it announced.
+    ShortBody,
+    /// No local port was free to connect from.
+    PortsExhausted,
+    /// No descriptor was free to connect with.
+    DescriptorsExhausted,
+    /// Another error of the operating system.
+    Io,
+}
+
+impl FailureKind {
+    /// The kind's name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Refused => "refused",
+            Self::Unreachable => "unreachable",
+            Self::Reset => "reset",
+            Self::Closed => "closed",
+            Self::ConnectTimeout => "connect-timeout",
+            Self::Timeout => "timeout",
+            Self::Tls => "tls",
+            Self::Protocol => "protocol",
+            Self::Status => "status",
+            Self::ShortBody => "short-body",
+            Self::PortsExhausted => "ports-exhausted",
+            Self::DescriptorsExhausted => "descriptors-exhausted",
+            Self::Io => "io",
+        }
+    }
+}
+
+/// Counts and distributions of a slot. Invariant: `started == ok + failed + in_flight`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Tally {
+    /// Ops that were started.
+    pub started: u64,
+    /// Ops that ended well.
+    pub ok: u64,
+    /// Ops that failed, by kind; kinds that did not occur are absent.
+    pub failed: BTreeMap<FailureKind, u64>,
+    /// Ops started and not ended when the slot was over.
+    pub in_flight: u64,
+    /// Ops that became due in the slot's time and were never started, because no connection was free.
+    pub unstarted: u64,
+    /// Bytes read from connections (headers, and TLS overhead where there is TLS).
+    pub bytes_in: u64,
+    /// Bytes written to connections.
+    pub bytes_out: u64,
+    /// Bytes of response bodies as transferred, chunk framing left out.
+    pub body_bytes: u64,
+    /// Connections that were established.
+    pub connections: u64,
+    /// Connections whose TLS session was resumed.
+    pub resumed: u64,
+    /// Ops that went over a connection that had carried one before.
+    pub reused: u64,
+    /// Responses by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// End minus due time, of ok ops and of those that timed out (at no less than the time waited).
+    pub response: Distribution,
+    /// End minus start, of the same ops.
+    pub service: Distribution,
+    /// Parts of ok ops; a phase that an op did not go through is not recorded for it.
+    pub phases: BTreeMap<Phase, Distribution>,
+    /// The first few failures in words, safe to show.
+    pub failure_examples: Vec<String>,
+}
+
+impl Tally {
+    /// Most examples of failures that are kept.
+    pub const FAILURE_EXAMPLES: usize = 4;
+
+    /// Failed ops of all kinds.
+    pub fn failed_total(&self) -> u64 {
+        self.failed.values().sum()
+    }
+
+    /// Adds everything of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.started += other.started;
+        self.ok += other.ok;
+        for (&kind, count) in &other.failed {
+            *self.failed.entry(kind).or_default() += count;
+        }
+        self.in_flight += other.in_flight;
+        self.unstarted += other.unstarted;
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.body_bytes += other.body_bytes;
+        self.connections += other.connections;
+        self.resumed += other.resumed;
+        self.reused += other.reused;
+        for (&status, count) in &other.statuses {
+            *self.statuses.entry(status).or_default() += count;
+        }
+        self.response.merge(&other.response);
+        self.service.merge(&other.service);
+        for (&phase, distribution) in &other.phases {
+            self.phases.entry(phase).or_default().merge(distribution);
+        }
+        for example in &other.failure_examples {
+            if self.failure_examples.len() < Self::FAILURE_EXAMPLES && !self.failure_examples.contains(example) {
+                self.failure_examples.push(example.clone());
+            }
+        }
+    }
+}
+
+/// Counts by interval of time, of equal length, from the slot's start.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Series {
+    /// Length of an interval.
+    pub interval_ns: Nanos,
+    /// The intervals; ops count where they ended.
+    pub intervals: Vec<Interval>,
+}
+
+/// What ended in one interval.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Interval {
+    /// Ok ops.
+    pub ok: u64,
+    /// Failed ops.
+    pub failed: u64,
+    /// Bytes read.
+    pub bytes_in: u64,
+    /// Sum of response times of ok ops, ns.
+    pub response_sum_ns: u64,
+    /// Longest response time, ns; 0 when no op ended.
+    pub response_max_ns: Nanos,
+}
+
+impl Interval {
+    /// Adds another interval's counts.
+    pub fn merge(&mut self, other: &Self) {
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.bytes_in += other.bytes_in;
+        self.response_sum_ns = self.response_sum_ns.saturating_add(other.response_sum_ns);
+        self.response_max_ns = self.response_max_ns.max(other.response_max_ns);
+    }
+}
+
+impl Series {
+    /// Makes intervals twice as long by joining neighbours: how memory stays bounded however long a slot is.
+    pub fn coarsen(&mut self) {
+        self.intervals = self
+            .intervals
+            .chunks(2)
+            .map(|pair| {
+                let mut joined = pair[0];
+                if let Some(second) = pair.get(1) {
+                    joined.merge(second);
+                }
+                joined
+            })
+            .collect();
+        self.interval_ns *= 2;
+    }
+
+    /// Adds another series that started at the same instant; the coarser interval length of the two is kept.
+    pub fn merge(&mut self, other: &Self) {
+        if other.intervals.is_empty() {
+            return;
+        }
+        if self.intervals.is_empty() {
+            *self = other.clone();
+            return;
+        }
+        let mut other = other.clone();
+        while self.interval_ns < other.interval_ns {
+            self.coarsen();
+        }
+        while other.interval_ns < self.interval_ns {
+            other.coarsen();
+        }
+        if self.intervals.len() < other.intervals.len() {
+            self.intervals.resize(other.intervals.len(), Interval::default());
+        }
+        for (mine, theirs) in self.intervals.iter_mut().zip(&other.intervals) {
+            mine.merge(theirs);
+        }
+    }
+}
+
+/// What the generator found out about itself in a slot.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct GeneratorAudit {
+    /// One entry for each worker.
+    pub workers: Vec<WorkerAudit>,
+    /// Descriptors that the process may open.
+    pub descriptor_limit: Option<u64>,
+    /// CPUs that the workers could run on; `None` where that is not known.
+    pub cpus: Option<u32>,
+}
+
+/// What one worker found out about itself.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct WorkerAudit {
+    /// CPU time (user and system) of the worker's thread within the slot; `None` where the system does not tell.
+    pub cpu_ns: Option<Nanos>,
+    /// Wall time over which `cpu_ns` was counted.
+    pub wall_ns: Nanos,
+    /// How late a connection that was free started its op: our own lateness, not the server's.
+    pub schedule_lag: Distribution,
+    /// How long each turn of the event loop took: an event may have waited that long before it was seen.
+    pub loop_lag: Distribution,
+}
+
+impl WorkerAudit {
+    /// Share of the slot in which the worker used its CPU.
+    pub fn utilisation(&self) -> Option<f64> {
+        (self.wall_ns > 0).then_some(self.cpu_ns? as f64 / self.wall_ns as f64)
+    }
+}
+
+/// What was agreed with a server; every field that is unknown is absent.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Negotiated {
+    /// HTTP version of the response's status line, such as `HTTP/1.1`.
+    pub http: Option<String>,
+    /// TLS version, such as `1.3`.
+    pub tls: Option<String>,
+    /// Cipher suite by IANA name.
+    pub cipher: Option<String>,
+    /// Key exchange group.
+    pub group: Option<String>,
+    /// Protocol chosen by ALPN.
+    pub alpn: Option<String>,
+    /// Type and size of the server certificate's key.
+    pub certificate_key: Option<CertificateKey>,
+    /// Bytes of the certificate chain as sent.
+    pub chain_bytes: Option<u64>,
+    /// The response's `Server` field, safe to show.
+    pub server: Option<String>,
+    /// The response's `Via` field, safe to show.
+    pub via: Option<String>,
+    /// The response's `Content-Encoding`, safe to show.
+    pub content_encoding: Option<String>,
+    /// The response's `Content-Type`, safe to show.
+    pub content_type: Option<String>,
+    /// Whether the server left the connection open when we asked it to.
+    pub keeps_alive: Option<bool>,
+    /// Status of the response.
+    pub status: Option<u16>,
+    /// Bytes of the response's body as transferred.
+    pub body_bytes: Option<u64>,
+    /// Address that was connected to.
+    pub peer: Option<String>,
+}
+
+/// Type and size of a certificate's public key.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CertificateKey {
+    /// `RSA`, `EC`, `Ed25519`, or an object identifier.
+    pub algorithm: String,
+    /// Size in bits, where it is known.
+    pub bits: Option<u32>,
+}
+
+impl std::fmt::Display for CertificateKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.bits {
+            Some(bits) => write!(f, "{}-{bits}", self.algorithm),
+            None => f.write_str(&self.algorithm),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn series_of_different_resolution_merge_without_losing_an_op() {
+        let interval = |ok| Interval { ok, ..Interval::default() };
+        let mut fine = Series { interval_ns: 100, intervals: vec![interval(1), interval(2), interval(3)] };
+        let coarse = Series { interval_ns: 200, intervals: vec![interval(10), interval(20), interval(30)] };
+        fine.merge(&coarse);
+        assert_eq!(fine.interval_ns, 200);
+        assert_eq!(fine.intervals.iter().map(|i| i.ok).collect::<Vec<_>>(), [13, 23, 30]);
+    }
+}

@@ -1,0 +1,133 @@
+//! What the slots say, and what weakens it.
+
+use serde::{Deserialize, Serialize};
+
+/// The judgement of a run: every target against the first.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Verdict {
+    /// One entry per target and metric; for each target the main metric first.
+    pub pairs: Vec<PairVerdict>,
+    /// What weakens the numbers.
+    pub doubts: Vec<Doubt>,
+}
+
+/// One target against the baseline in one metric.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct PairVerdict {
+    /// Name of the baseline.
+    pub baseline: String,
+    /// Name of the target.
+    pub target: String,
+    /// What was compared.
+    pub metric: Metric,
+    /// The judgement.
+    pub call: Call,
+    /// Target over baseline, `None` when it is not known. For a rate below 1 is slower, for a time above 1.
+    pub ratio: Option<f64>,
+    /// Lower end of the interval, `None` when it is not known.
+    pub low: Option<f64>,
+    /// Upper end of the interval, `None` when it is not known.
+    pub high: Option<f64>,
+    /// Confidence of the interval.
+    pub confidence: f64,
+    /// Slots that the judgement rests on, those of both targets.
+    pub slots: u32,
+}
+
+impl PairVerdict {
+    /// How many times slower (above 1) or faster (below 1) the target is, with interval, whatever the metric.
+    pub fn slowdown(&self) -> Option<(f64, f64, f64)> {
+        let (ratio, low, high) = (self.ratio?, self.low?, self.high?);
+        Some(if self.metric.more_is_better() { (1.0 / ratio, 1.0 / high, 1.0 / low) } else { (ratio, low, high) })
+    }
+}
+
+/// What is compared.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Metric {
+    /// Successful ops per second.
+    Rate,
+    /// Median of the response time.
+    ResponseP50,
+    /// 99th percentile of the response time.
+    ResponseP99,
+}
+
+impl Metric {
+    /// Whether a larger value is the faster one.
+    pub fn more_is_better(self) -> bool {
+        self == Self::Rate
+    }
+
+    /// The metric's name in tables.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Rate => "rate",
+            Self::ResponseP50 => "response p50",
+            Self::ResponseP99 => "response p99",
+        }
+    }
+}
+
+/// A judgement on a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Call {
+    /// The target is faster by more than the practical margin, beyond doubt at the stated confidence.
+    Faster,
+    /// The target is slower, likewise.
+    Slower,
+    /// The difference, if any, is within the practical margin.
+    Equivalent,
+    /// The slots do not tell.
+    Unknown,
+}
+
+/// Something that weakens a number; it travels with it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Doubt {
+    /// Which kind of doubt.
+    pub id: DoubtId,
+    /// Name of the target that it concerns; `None`: all.
+    pub target: Option<String>,
+    /// The doubt in one sentence, with its figures.
+    pub text: String,
+}
+
+/// Kinds of doubt.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum DoubtId {
+    /// The generator itself was the bottleneck.
+    GeneratorSaturated,
+    /// Ops were started later than due though a connection was free.
+    ScheduleLag,
+    /// Ops that were due were never started: the offered rate was not reached.
+    RateNotReached,
+    /// Too few slots for an interval of the stated confidence.
+    TooFewSlots,
+    /// A slot held too few ops of each connection for its rate to be sharp.
+    ShortSlots,
+    /// Ops failed.
+    Errors,
+    /// Rank interval and bootstrap interval differ much.
+    IntervalsDisagree,
+    /// The ratio moved while the run went on.
+    Drift,
+    /// Warm-up had not ended when measuring began.
+    WarmupUnfinished,
+    /// The targets answered with different amounts of bytes.
+    DifferentResponses,
+    /// The targets negotiated different parameters.
+    DifferentNegotiation,
+    /// The run ended early.
+    Interrupted,
+    /// A target stopped answering.
+    TargetDied,
+    /// The wall clock jumped.
+    Clock,
+    /// Something that was to be recorded could not be.
+    NotRecorded,
+}
