@@ -1,0 +1,511 @@
+//! The one driver loop: wait until an op is due, start it, hear of its end, record it.
+
+use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::pacing::Schedule;
+use crate::poller::Poller;
+use crate::recorder::Recorder;
+use crate::session::LiveSlot;
+use crate::workload::{Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload};
+use duel_model::{FailureKind, LoopKind, MILLISECOND_NS, Nanos, Negotiated, Series, Tally, WorkerAudit};
+use std::cmp::Reverse;
+use std::collections::{BinaryHeap, VecDeque};
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// What all workers of a session are to do in one slot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SlotOrder {
+    /// Closed or open loop.
+    pub kind: LoopKind,
+    /// No op becomes due after this time from the slot's start; `None`: `ops` bounds it.
+    pub duration_ns: Option<Nanos>,
+    /// No more than this many ops, over all workers.
+    pub ops: Option<u64>,
+    /// Longest time to establish a connection.
+    pub connect_timeout_ns: Nanos,
+    /// Longest time of a whole op from its start.
+    pub op_timeout_ns: Nanos,
+    /// After the slot's time, how long ops that are due are still waited for.
+    pub grace_ns: Nanos,
+    /// Seed of this slot's Poisson arrivals.
+    pub seed: u64,
+}
+
+/// What one worker brings back from a slot.
+#[derive(Debug)]
+pub(crate) struct WorkerSlot {
+    pub(crate) tally: Tally,
+    pub(crate) series: Series,
+    pub(crate) audit: WorkerAudit,
+    /// When the last op ended; `None` if none did.
+    pub(crate) last_end_ns: Option<Nanos>,
+    /// Ops waited for a free connection when the slot's time was over.
+    pub(crate) had_backlog: bool,
+    pub(crate) negotiated: Option<Negotiated>,
+}
+
+impl WorkerSlot {
+    /// What a worker reports once, before its first slot: that it is there.
+    pub(crate) fn ready() -> Self {
+        Self {
+            tally: Tally::default(),
+            series: Series::default(),
+            audit: WorkerAudit::default(),
+            last_end_ns: None,
+            had_backlog: false,
+            negotiated: None,
+        }
+    }
+}
+
+/// A connection that could not be established is not tried again at once: a closed loop would otherwise become a
+/// flood of connection attempts as soon as a server is down. 10 ms is short against any timeout and long against the
+/// microseconds that a refusal takes.
+const PAUSE_AFTER_FAILED_CONNECT_NS: Nanos = 10 * MILLISECOND_NS;
+/// Longest sleep, so that a request to stop is seen.
+const LONGEST_SLEEP_NS: Nanos = 50 * MILLISECOND_NS;
+/// How often the live figures are brought up to date.
+const LIVE_INTERVAL_NS: Nanos = 200 * MILLISECOND_NS;
+/// How long ops that end without waiting (blocking workloads) may follow each other before the loop looks at the rest:
+/// at events of other lanes, at the slot's end, at a request to stop.
+const SYNCHRONOUS_BATCH_NS: Nanos = MILLISECOND_NS;
+
+/// One worker: a workload, its lanes and what it records.
+pub(crate) struct Worker<W> {
+    workload: W,
+    poller: Poller,
+    lanes: Vec<Lane>,
+    recorder: Recorder,
+    number: u32,
+    workers: u32,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+struct Lane {
+    busy: bool,
+    due_ns: Nanos,
+    start_ns: Nanos,
+    /// Since when the lane could have taken an op.
+    free_since_ns: Nanos,
+}
+
+/// The state of the slot under way.
+struct Pace {
+    order: SlotOrder,
+    end_ns: Nanos,
+    /// This worker's share of the ops; `u64::MAX` without such a bound.
+    ops_left: u64,
+    source: Source,
+    busy: usize,
+    next_expiry_ns: Nanos,
+    expiry_step_ns: Nanos,
+    last_end_ns: Option<Nanos>,
+    /// An op of an open loop waited for a connection beyond the slot's time.
+    started_after_end: bool,
+}
+
+/// Where due times come from.
+enum Source {
+    /// Lanes make their own next op due; those whose time has not come yet are in the heap, those without pause that
+    /// could not be started from within the event (blocking workloads, the slot's start) in the queue.
+    Closed { think_ns: Nanos, ready: VecDeque<LaneId>, later: BinaryHeap<Reverse<(Nanos, LaneId)>> },
+    /// A schedule makes ops due, idle lanes take them in turn.
+    Open { schedule: Schedule, idle: VecDeque<LaneId> },
+}
+
+impl<W: Workload> Worker<W> {
+    pub(crate) fn new(workload: W, lanes: usize, number: u32, workers: u32) -> io::Result<Self> {
+        Ok(Self {
+            workload,
+            poller: Poller::new()?,
+            lanes: vec![Lane::default(); lanes],
+            recorder: Recorder::new(),
+            number,
+            workers,
+        })
+    }
+
+    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set.
+    pub(crate) fn run_slot(
+        &mut self,
+        order: &SlotOrder,
+        start_ns: Nanos,
+        stop: &AtomicBool,
+        live: &LiveSlot,
+    ) -> io::Result<WorkerSlot> {
+        self.settle_parked_lanes(start_ns)?;
+        // What happened to parked connections is not part of this slot, except what they last negotiated.
+        let parked = self.workload.take_counters();
+        self.recorder.reset(start_ns);
+        let mut pace = self.pace(order, start_ns);
+        let (cpu_before, wall_before) = (thread_cpu_ns(), monotonic_ns());
+        let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;
+        let mut interrupted = false;
+
+        loop {
+            let now = monotonic_ns();
+            if stop.load(Ordering::Relaxed) {
+                interrupted = true;
+                break;
+            }
+            self.start_due(&mut pace, now);
+            let now = monotonic_ns();
+            if now >= next_live_ns {
+                live.publish(&self.recorder);
+                next_live_ns = now + LIVE_INTERVAL_NS;
+            }
+            if now >= pace.next_expiry_ns {
+                self.expire(&mut pace, now);
+            }
+            if pace.is_over(now) {
+                break;
+            }
+            let timeout_ns = pace.next_wake_ns(now).saturating_sub(now).min(LONGEST_SLEEP_NS);
+            self.turn(&mut pace, timeout_ns)?;
+        }
+
+        let end_ns = monotonic_ns();
+        let audit = WorkerAudit {
+            cpu_ns: cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before)),
+            wall_ns: end_ns.saturating_sub(wall_before),
+            schedule_lag: self.recorder.schedule_lag.snapshot(),
+            loop_lag: self.recorder.loop_lag.snapshot(),
+        };
+        let in_flight = self.abandon(&mut pace, end_ns, interrupted);
+        let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
+        live.publish(&self.recorder);
+        let counters = self.workload.take_counters();
+        let mut tally = self.recorder.tally(in_flight, unstarted);
+        tally.bytes_in = counters.bytes_in;
+        tally.bytes_out = counters.bytes_out;
+        tally.body_bytes = counters.body_bytes;
+        tally.connections = counters.connections;
+        tally.resumed = counters.resumed;
+        tally.reused = counters.reused;
+        tally.statuses = counters.statuses;
+        Ok(WorkerSlot {
+            tally,
+            series: self.recorder.series().clone(),
+            audit,
+            last_end_ns: pace.last_end_ns,
+            had_backlog: pace.started_after_end || unstarted > 0,
+            negotiated: counters.negotiated.or(parked.negotiated),
+        })
+    }
+
+    /// One turn of the event loop: wait, then handle what became ready.
+    #[inline]
+    fn turn(&mut self, pace: &mut Pace, timeout_ns: Nanos) -> io::Result<()> {
+        let count = self.poller.wait(Some(timeout_ns))?.len();
+        if count == 0 {
+            return Ok(());
+        }
+        let woken_ns = monotonic_ns();
+        let mut last_ns = woken_ns;
+        for index in 0..count {
+            let event = self.poller.event(index);
+            let progress = self.workload.ready(event.token, event, &Io::new(&self.poller));
+            if let Progress::Done(op) = progress {
+                last_ns = op.end_ns;
+                self.op_ended(pace, event.token, &op);
+            }
+        }
+        // Up to its last op's end: what follows it delays nobody who is in this batch.
+        self.recorder.loop_lag.record(last_ns.saturating_sub(woken_ns));
+        Ok(())
+    }
+
+    /// An op ended on `lane`: record it, and start the lane's next op if that is due at once.
+    #[inline]
+    fn op_ended(&mut self, pace: &mut Pace, lane: LaneId, op: &OpEnd) {
+        self.record_end(pace, lane, op);
+        let now = op.end_ns;
+        let connection_failed = op.outcome.as_ref().is_err_and(|failure| failed_to_connect(failure));
+        if connection_failed {
+            pace.pause(lane, now);
+        } else if pace.takes_next_at_once(now) {
+            let progress = self.start(pace, lane, now, now);
+            if let Progress::Done(op) = progress {
+                // A blocking workload: the next op goes through the queue, so that other lanes have their turn.
+                self.record_end(pace, lane, &op);
+                pace.release(lane, op.end_ns);
+            }
+        } else {
+            pace.release(lane, now);
+        }
+    }
+
+    #[inline]
+    fn record_end(&mut self, pace: &mut Pace, lane: LaneId, op: &OpEnd) {
+        let state = &mut self.lanes[lane];
+        debug_assert!(state.busy, "an idle lane cannot end an op");
+        state.busy = false;
+        state.free_since_ns = op.end_ns;
+        pace.busy -= 1;
+        pace.last_end_ns = pace.last_end_ns.max(Some(op.end_ns));
+        self.recorder.op_ended(state.due_ns, state.start_ns, op);
+    }
+
+    #[inline]
+    fn start(&mut self, pace: &mut Pace, lane: LaneId, due_ns: Nanos, now: Nanos) -> Progress {
+        let state = &mut self.lanes[lane];
+        state.busy = true;
+        state.due_ns = due_ns;
+        state.start_ns = now;
+        pace.busy += 1;
+        pace.ops_left -= 1;
+        self.recorder.started += 1;
+        self.workload.start(lane, now, &Io::new(&self.poller))
+    }
+
+    /// Starts every op that is due and for which a lane is free.
+    fn start_due(&mut self, pace: &mut Pace, mut now: Nanos) {
+        let batch_end_ns = now + SYNCHRONOUS_BATCH_NS;
+        while let Some((lane, due_ns)) = pace.next_due(now) {
+            if pace.measures_schedule_lag() {
+                let could_start_ns = due_ns.max(self.lanes[lane].free_since_ns);
+                self.recorder.schedule_lag.record(now.saturating_sub(could_start_ns));
+            }
+            match self.start(pace, lane, due_ns, now) {
+                Progress::Pending => now = monotonic_ns(),
+                Progress::Done(op) => {
+                    now = op.end_ns;
+                    self.record_end(pace, lane, &op);
+                    if op.outcome.as_ref().is_err_and(|failure| failed_to_connect(failure)) {
+                        pace.pause(lane, now);
+                    } else {
+                        pace.release(lane, now);
+                    }
+                    if now >= batch_end_ns {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Gives up ops that took too long.
+    fn expire(&mut self, pace: &mut Pace, now: Nanos) {
+        pace.next_expiry_ns = now + pace.expiry_step_ns;
+        for lane in 0..self.lanes.len() {
+            let Lane { busy, start_ns, .. } = self.lanes[lane];
+            let waited_ns = now.saturating_sub(start_ns);
+            if !busy || waited_ns < pace.order.op_timeout_ns.min(pace.order.connect_timeout_ns) {
+                continue;
+            }
+            let (kind, limit_ns) = if self.workload.connecting(lane) && waited_ns >= pace.order.connect_timeout_ns {
+                (FailureKind::ConnectTimeout, pace.order.connect_timeout_ns)
+            } else if waited_ns >= pace.order.op_timeout_ns {
+                (FailureKind::Timeout, pace.order.op_timeout_ns)
+            } else {
+                continue;
+            };
+            self.workload.cancel(lane);
+            let what = if kind == FailureKind::Timeout { "no complete answer" } else { "no connection" };
+            let text = format!("{what} within {}", duel_model::format_duration_ns(limit_ns as f64));
+            let op = OpEnd {
+                end_ns: now,
+                outcome: Err(Box::new(Failure { kind, text })),
+                phases: PhaseTimes::NONE,
+                bytes_in: 0,
+            };
+            self.op_ended(pace, lane, &op);
+        }
+    }
+
+    /// Gives up what is still in flight when the slot is over, and says how many ops that were.
+    ///
+    /// After a full grace their time waited enters the distribution: it is long, and leaving it out would flatter the
+    /// server. After an interruption it does not: it was cut at an arbitrary moment.
+    fn abandon(&mut self, pace: &mut Pace, now: Nanos, interrupted: bool) -> u64 {
+        let mut in_flight = 0;
+        for lane in 0..self.lanes.len() {
+            if !self.lanes[lane].busy {
+                continue;
+            }
+            self.workload.cancel(lane);
+            self.lanes[lane].busy = false;
+            in_flight += 1;
+            if !interrupted {
+                self.recorder.waited(self.lanes[lane].due_ns, self.lanes[lane].start_ns, now);
+            }
+        }
+        pace.busy = 0;
+        in_flight
+    }
+
+    /// Counts the ops that became due and were never started; their waiting counts as [`Worker::abandon`] says.
+    fn leave_unstarted(&mut self, pace: &mut Pace, now: Nanos, interrupted: bool) -> u64 {
+        let Source::Open { schedule, .. } = &mut pace.source else { return 0 };
+        let mut unstarted = 0;
+        while pace.ops_left > 0 && schedule.next_due_ns() < pace.end_ns.min(now) {
+            unstarted += 1;
+            pace.ops_left -= 1;
+            if !interrupted {
+                self.recorder.waited_unstarted(schedule.next_due_ns(), now);
+            }
+            schedule.advance();
+        }
+        unstarted
+    }
+
+    /// Until the slot begins: lets the workload hear of parked connections that the server has closed.
+    fn settle_parked_lanes(&mut self, start_ns: Nanos) -> io::Result<()> {
+        loop {
+            let now = monotonic_ns();
+            let count = self.poller.wait(Some(start_ns.saturating_sub(now)))?.len();
+            for index in 0..count {
+                let event = self.poller.event(index);
+                let progress = self.workload.ready(event.token, event, &Io::new(&self.poller));
+                debug_assert!(matches!(progress, Progress::Pending), "a parked lane has no op to end");
+            }
+            if now >= start_ns && count == 0 {
+                return Ok(());
+            }
+        }
+    }
+
+    fn pace(&mut self, order: &SlotOrder, start_ns: Nanos) -> Pace {
+        for lane in &mut self.lanes {
+            *lane = Lane { free_since_ns: start_ns, ..Lane::default() };
+        }
+        let lanes: VecDeque<LaneId> = (0..self.lanes.len()).collect();
+        let source = match order.kind {
+            LoopKind::Closed { think_ns } => Source::Closed { think_ns, ready: lanes, later: BinaryHeap::new() },
+            LoopKind::Open { rate_per_s, arrival } => Source::Open {
+                schedule: Schedule::new(start_ns, rate_per_s, arrival, self.number, self.workers, order.seed),
+                idle: lanes,
+            },
+        };
+        let ops_left = order.ops.map_or(u64::MAX, |ops| {
+            let (number, workers) = (u64::from(self.number), u64::from(self.workers));
+            ops / workers + u64::from(number < ops % workers)
+        });
+        let shortest_ns = order.op_timeout_ns.min(order.connect_timeout_ns);
+        Pace {
+            order: order.clone(),
+            end_ns: order.duration_ns.map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(duration_ns)),
+            ops_left,
+            source,
+            busy: 0,
+            next_expiry_ns: start_ns.saturating_add(shortest_ns),
+            // A timeout is noticed at most 1 % late, and looking for it costs next to nothing.
+            expiry_step_ns: (shortest_ns / 100).clamp(MILLISECOND_NS, LIVE_INTERVAL_NS),
+            last_end_ns: None,
+            started_after_end: false,
+        }
+    }
+}
+
+impl Pace {
+    /// The next op that is due by `now`, with the lane to run it on; the lane is taken from the idle ones.
+    #[inline]
+    fn next_due(&mut self, now: Nanos) -> Option<(LaneId, Nanos)> {
+        if self.ops_left == 0 {
+            return None;
+        }
+        match &mut self.source {
+            Source::Closed { .. } if now >= self.end_ns => None,
+            Source::Closed { ready, later, .. } => {
+                if let Some(lane) = ready.pop_front() {
+                    return Some((lane, now));
+                }
+                let &Reverse((due_ns, lane)) = later.peek()?;
+                if due_ns > now || due_ns >= self.end_ns {
+                    return None;
+                }
+                later.pop();
+                Some((lane, due_ns))
+            }
+            Source::Open { schedule, idle } => {
+                let due_ns = schedule.next_due_ns();
+                if due_ns > now || due_ns >= self.end_ns {
+                    return None;
+                }
+                let lane = idle.pop_front()?;
+                schedule.advance();
+                self.started_after_end |= now >= self.end_ns;
+                Some((lane, due_ns))
+            }
+        }
+    }
+
+    /// Whether a lane whose op ended at `now` goes on without pause.
+    #[inline]
+    fn takes_next_at_once(&self, now: Nanos) -> bool {
+        matches!(self.source, Source::Closed { think_ns: 0, .. }) && now < self.end_ns && self.ops_left > 0
+    }
+
+    /// A lane is free for its next op.
+    fn release(&mut self, lane: LaneId, now: Nanos) {
+        match &mut self.source {
+            Source::Closed { think_ns: 0, ready, .. } => ready.push_back(lane),
+            Source::Closed { think_ns, later, .. } => later.push(Reverse((now + *think_ns, lane))),
+            Source::Open { idle, .. } => idle.push_back(lane),
+        }
+    }
+
+    /// A lane could not connect: it waits before it tries again. An open loop keeps to its schedule.
+    fn pause(&mut self, lane: LaneId, now: Nanos) {
+        match &mut self.source {
+            Source::Closed { think_ns, later, .. } => {
+                later.push(Reverse((now + PAUSE_AFTER_FAILED_CONNECT_NS.max(*think_ns), lane)));
+            }
+            Source::Open { idle, .. } => idle.push_back(lane),
+        }
+    }
+
+    /// Own lateness can be told where a time was set beforehand.
+    fn measures_schedule_lag(&self) -> bool {
+        !matches!(self.source, Source::Closed { think_ns: 0, .. })
+    }
+
+    /// Whether nothing is left to do, or to wait for.
+    fn is_over(&self, now: Nanos) -> bool {
+        let nothing_more_due = self.ops_left == 0
+            || match &self.source {
+                Source::Closed { .. } => now >= self.end_ns,
+                Source::Open { schedule, .. } => now >= self.end_ns && schedule.next_due_ns() >= self.end_ns,
+            };
+        (nothing_more_due && self.busy == 0) || now >= self.end_ns.saturating_add(self.order.grace_ns)
+    }
+
+    /// When the loop has to look again even if nothing becomes ready.
+    #[inline]
+    fn next_wake_ns(&self, now: Nanos) -> Nanos {
+        let mut wake_ns = self.next_expiry_ns;
+        if now < self.end_ns {
+            wake_ns = wake_ns.min(self.end_ns);
+        } else {
+            wake_ns = wake_ns.min(self.end_ns.saturating_add(self.order.grace_ns));
+        }
+        if self.ops_left == 0 {
+            return wake_ns;
+        }
+        match &self.source {
+            Source::Closed { ready, .. } if !ready.is_empty() && now < self.end_ns => now,
+            Source::Closed { later, .. } => {
+                later.peek().map_or(
+                    wake_ns,
+                    |&Reverse((due_ns, _))| if due_ns < self.end_ns { wake_ns.min(due_ns) } else { wake_ns },
+                )
+            }
+            Source::Open { schedule, idle } if !idle.is_empty() && schedule.next_due_ns() < self.end_ns => {
+                wake_ns.min(schedule.next_due_ns())
+            }
+            Source::Open { .. } => wake_ns,
+        }
+    }
+}
+
+fn failed_to_connect(failure: &Failure) -> bool {
+    matches!(
+        failure.kind,
+        FailureKind::Refused
+            | FailureKind::Unreachable
+            | FailureKind::PortsExhausted
+            | FailureKind::DescriptorsExhausted
+            | FailureKind::ConnectTimeout
+            | FailureKind::Tls
+    )
+}

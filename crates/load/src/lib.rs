@@ -1,0 +1,25 @@
+//! Send on time, count honestly.
+//!
+//! One thread per worker, each with its own event loop, its own connections (*lanes*) and its own memory for what it
+//! records; they share nothing while a slot runs and are merged when it is over. There is one driver loop
+//! ([`driver`](self)); pacing, bound and protocol are parameters of it. What an op *is* comes in through [`Workload`].
+
+mod clock;
+mod driver;
+mod limits;
+mod pacing;
+mod poller;
+mod recorder;
+mod session;
+mod workload;
+
+pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
+pub use driver::SlotOrder;
+pub use limits::{LimitError, ensure_descriptors};
+pub use pacing::Schedule;
+pub use poller::{Event, Interest, MECHANISM, Poller};
+pub use session::{Live, Session, SessionError, SlotRecord};
+pub use workload::{
+    Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Workload, WorkloadError,
+    WorkloadFactory,
+};

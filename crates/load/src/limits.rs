@@ -1,0 +1,43 @@
+//! How many descriptors the process may open.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+/// The process may not open as many descriptors as a plan needs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "{needed} descriptors are needed, but this process may open {limit} at most; \
+     raise the hard limit (ulimit -Hn, or LimitNOFILE= of its service) or use fewer connections"
+)]
+pub struct LimitError {
+    /// Descriptors needed.
+    pub needed: u64,
+    /// The hard limit.
+    pub limit: u64,
+}
+
+/// Raises the soft limit of open descriptors so that `needed` fit, and returns the limit then in force.
+pub fn ensure_descriptors(needed: u64) -> Result<u64, LimitError> {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let soft = current.unwrap_or(u64::MAX);
+    if soft >= needed {
+        return Ok(soft);
+    }
+    let hard = maximum.unwrap_or(u64::MAX);
+    if hard < needed || setrlimit(Resource::Nofile, Rlimit { current: Some(needed), maximum }).is_err() {
+        return Err(LimitError { needed, limit: hard.min(soft.max(hard)) });
+    }
+    Ok(needed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn asking_for_more_than_the_hard_limit_says_so() {
+        let Some(hard) = getrlimit(Resource::Nofile).maximum else { return };
+        let error = ensure_descriptors(hard + 1).unwrap_err();
+        assert_eq!(error.needed, hard + 1);
+        assert!(error.to_string().contains("ulimit -Hn"));
+    }
+}

@@ -1,0 +1,298 @@
+//! One worker's memory of a slot: bounded, however many ops there are.
+
+use crate::clock::monotonic_ns;
+use crate::workload::OpEnd;
+use duel_model::{Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Tally, sanitize_line};
+use hdrhistogram::Histogram;
+
+/// Smallest time told apart from its neighbours, 1 µs (in fact 512 ns, the next power of two below).
+const LOWEST_NS: Nanos = 1_000;
+/// Largest time told apart, one hour; what is longer counts as this (its exact sum and maximum are kept beside).
+const HIGHEST_NS: Nanos = 3_600 * SECOND_NS;
+/// Significant decimal digits.
+const DIGITS: u8 = 3;
+/// Length of a series' interval at first; it doubles when [`MOST_INTERVALS`] are full.
+const INTERVAL_NS: Nanos = 100_000_000;
+/// Most intervals kept: four minutes at the first length.
+const MOST_INTERVALS: usize = 2_400;
+
+/// Counts and times of one slot on one worker.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    pub(crate) started: u64,
+    pub(crate) ok: u64,
+    pub(crate) bytes_in: u64,
+    failed: [u64; FAILURE_KINDS.len()],
+    failure_examples: Vec<String>,
+    response: Recording,
+    service: Recording,
+    phases: [Recording; Phase::ALL.len()],
+    pub(crate) schedule_lag: Recording,
+    pub(crate) loop_lag: Recording,
+    slot_start_ns: Nanos,
+    series: Series,
+}
+
+const FAILURE_KINDS: [FailureKind; 13] = [
+    FailureKind::Refused,
+    FailureKind::Unreachable,
+    FailureKind::Reset,
+    FailureKind::Closed,
+    FailureKind::ConnectTimeout,
+    FailureKind::Timeout,
+    FailureKind::Tls,
+    FailureKind::Protocol,
+    FailureKind::Status,
+    FailureKind::ShortBody,
+    FailureKind::PortsExhausted,
+    FailureKind::DescriptorsExhausted,
+    FailureKind::Io,
+];
+
+impl Recorder {
+    pub(crate) fn new() -> Self {
+        Self {
+            started: 0,
+            ok: 0,
+            bytes_in: 0,
+            failed: [0; FAILURE_KINDS.len()],
+            failure_examples: Vec::new(),
+            response: Recording::new(),
+            service: Recording::new(),
+            phases: std::array::from_fn(|_| Recording::new()),
+            schedule_lag: Recording::new(),
+            loop_lag: Recording::new(),
+            slot_start_ns: monotonic_ns(),
+            series: Series { interval_ns: INTERVAL_NS, intervals: Vec::new() },
+        }
+    }
+
+    /// Forgets everything; a slot begins.
+    pub(crate) fn reset(&mut self, slot_start_ns: Nanos) {
+        self.started = 0;
+        self.ok = 0;
+        self.bytes_in = 0;
+        self.failed = [0; FAILURE_KINDS.len()];
+        self.failure_examples.clear();
+        for recording in self.recordings() {
+            recording.reset();
+        }
+        self.slot_start_ns = slot_start_ns;
+        self.series = Series { interval_ns: INTERVAL_NS, intervals: Vec::new() };
+    }
+
+    /// Records the end of an op that was due and started at these times.
+    #[inline]
+    pub(crate) fn op_ended(&mut self, due_ns: Nanos, start_ns: Nanos, op: &OpEnd) {
+        let response_ns = op.end_ns.saturating_sub(due_ns);
+        self.bytes_in += op.bytes_in;
+        let interval = self.interval_at(op.end_ns);
+        interval.bytes_in += op.bytes_in;
+        match &op.outcome {
+            Ok(()) => {
+                interval.ok += 1;
+                interval.response_sum_ns += response_ns;
+                interval.response_max_ns = interval.response_max_ns.max(response_ns);
+                self.ok += 1;
+                self.response.record(response_ns);
+                self.service.record(op.end_ns.saturating_sub(start_ns));
+                for (phase, recording) in Phase::ALL.into_iter().zip(&mut self.phases) {
+                    if let Some(spent_ns) = op.phases.get(phase) {
+                        recording.record(spent_ns);
+                    }
+                }
+            }
+            Err(failure) => {
+                interval.failed += 1;
+                self.failed[failure.kind as usize] += 1;
+                if matches!(failure.kind, FailureKind::Timeout | FailureKind::ConnectTimeout) {
+                    self.waited(due_ns, start_ns, op.end_ns);
+                }
+                if self.failure_examples.len() < Tally::FAILURE_EXAMPLES {
+                    let example = sanitize_line(&failure.text);
+                    if !self.failure_examples.contains(&example) {
+                        self.failure_examples.push(example);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Records time waited for an answer that did not come: the distribution must not look better than what the
+    /// caller of such an op would have seen.
+    pub(crate) fn waited(&mut self, due_ns: Nanos, start_ns: Nanos, until_ns: Nanos) {
+        self.response.record(until_ns.saturating_sub(due_ns));
+        self.service.record(until_ns.saturating_sub(start_ns));
+    }
+
+    /// Records time that an op waited which was never started.
+    pub(crate) fn waited_unstarted(&mut self, due_ns: Nanos, until_ns: Nanos) {
+        self.response.record(until_ns.saturating_sub(due_ns));
+    }
+
+    pub(crate) fn failed_total(&self) -> u64 {
+        self.failed.iter().sum()
+    }
+
+    /// 99th percentile of the response time so far, ns.
+    pub(crate) fn response_p99_ns(&self) -> Option<Nanos> {
+        (!self.response.histogram.is_empty()).then(|| self.response.histogram.value_at_quantile(0.99))
+    }
+
+    /// What was recorded, with the ops that are still in flight or were never started.
+    pub(crate) fn tally(&self, in_flight: u64, unstarted: u64) -> Tally {
+        Tally {
+            started: self.started,
+            ok: self.ok,
+            failed: FAILURE_KINDS.into_iter().zip(self.failed).filter(|&(_, count)| count > 0).collect(),
+            in_flight,
+            unstarted,
+            response: self.response.snapshot(),
+            service: self.service.snapshot(),
+            phases: Phase::ALL
+                .into_iter()
+                .zip(&self.phases)
+                .map(|(phase, recording)| (phase, recording.snapshot()))
+                .filter(|(_, distribution)| !distribution.is_empty())
+                .collect(),
+            failure_examples: self.failure_examples.clone(),
+            ..Tally::default()
+        }
+    }
+
+    pub(crate) fn series(&self) -> &Series {
+        &self.series
+    }
+
+    #[inline]
+    fn interval_at(&mut self, end_ns: Nanos) -> &mut Interval {
+        let mut index = (end_ns.saturating_sub(self.slot_start_ns) / self.series.interval_ns) as usize;
+        while index >= MOST_INTERVALS {
+            self.series.coarsen();
+            index /= 2;
+        }
+        if index >= self.series.intervals.len() {
+            self.series.intervals.resize(index + 1, Interval::default());
+        }
+        &mut self.series.intervals[index]
+    }
+
+    fn recordings(&mut self) -> impl Iterator<Item = &mut Recording> {
+        [&mut self.response, &mut self.service, &mut self.schedule_lag, &mut self.loop_lag]
+            .into_iter()
+            .chain(&mut self.phases)
+    }
+}
+
+/// One distribution while it is recorded.
+#[derive(Debug)]
+pub(crate) struct Recording {
+    /// 24 k buckets of 8 bytes.
+    histogram: Histogram<u64>,
+    sum_ns: u128,
+    min_ns: Nanos,
+    max_ns: Nanos,
+}
+
+impl Recording {
+    fn new() -> Self {
+        #[expect(clippy::expect_used, reason = "the bounds are constants that the histogram accepts")]
+        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS).expect("valid bounds");
+        Self { histogram, sum_ns: 0, min_ns: Nanos::MAX, max_ns: 0 }
+    }
+
+    #[inline]
+    pub(crate) fn record(&mut self, value_ns: Nanos) {
+        self.histogram.saturating_record(value_ns);
+        self.sum_ns += u128::from(value_ns);
+        self.min_ns = self.min_ns.min(value_ns);
+        self.max_ns = self.max_ns.max(value_ns);
+    }
+
+    fn reset(&mut self) {
+        // An untouched histogram needs no 200 kB of memory written again.
+        if !self.histogram.is_empty() {
+            self.histogram.reset();
+        }
+        (self.sum_ns, self.min_ns, self.max_ns) = (0, Nanos::MAX, 0);
+    }
+
+    pub(crate) fn snapshot(&self) -> Distribution {
+        let buckets = self.histogram.iter_recorded().map(|bucket| {
+            let value = bucket.value_iterated_to();
+            (self.histogram.highest_equivalent(value), bucket.count_at_value())
+        });
+        Distribution::from_buckets(buckets, self.sum_ns, self.min_ns, self.max_ns)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Failure, PhaseTimes};
+    use proptest::prelude::*;
+
+    fn end(end_ns: Nanos, outcome: Result<(), FailureKind>) -> OpEnd {
+        OpEnd {
+            end_ns,
+            outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: kind.name().to_owned() })),
+            phases: PhaseTimes::NONE,
+            bytes_in: 10,
+        }
+    }
+
+    #[test]
+    fn every_failure_kind_is_counted_under_its_own_name() {
+        for (index, kind) in FAILURE_KINDS.into_iter().enumerate() {
+            assert_eq!(kind as usize, index);
+            let mut recorder = Recorder::new();
+            recorder.reset(0);
+            recorder.op_ended(0, 0, &end(5, Err(kind)));
+            let tally = recorder.tally(0, 0);
+            assert_eq!(tally.failed.get(&kind), Some(&1));
+            assert_eq!(tally.failure_examples, [kind.name()]);
+        }
+    }
+
+    #[test]
+    fn a_timeout_enters_the_distribution_and_a_reset_does_not() {
+        let mut recorder = Recorder::new();
+        recorder.reset(0);
+        recorder.op_ended(0, 1_000, &end(30_000_000, Err(FailureKind::Timeout)));
+        recorder.op_ended(0, 1_000, &end(5_000, Err(FailureKind::Reset)));
+        let tally = recorder.tally(0, 0);
+        assert_eq!(tally.response.count(), 1);
+        assert_eq!(tally.response.max_ns(), Some(30_000_000));
+        assert_eq!(tally.service.max_ns(), Some(29_999_000));
+    }
+
+    #[test]
+    fn a_long_slot_keeps_a_bounded_series_and_loses_no_op() {
+        let mut recorder = Recorder::new();
+        recorder.reset(0);
+        for minute in 0..600 {
+            recorder.op_ended(0, 0, &end(minute * 60 * SECOND_NS, Ok(())));
+        }
+        let series = recorder.series();
+        assert!(series.intervals.len() <= MOST_INTERVALS);
+        assert_eq!(series.intervals.iter().map(|interval| interval.ok).sum::<u64>(), 600);
+    }
+
+    proptest! {
+        #[test]
+        fn a_snapshot_keeps_three_digits(values in prop::collection::vec(1_000u64..HIGHEST_NS, 1..200), q in 0.0..1.0) {
+            let mut recording = Recording::new();
+            for &value in &values {
+                recording.record(value);
+            }
+            let (kept, exact) = (recording.snapshot(), Distribution::from_values(values.iter().copied()));
+            prop_assert_eq!(kept.count(), exact.count());
+            prop_assert_eq!(kept.sum_ns, exact.sum_ns);
+            prop_assert_eq!(kept.min_ns(), exact.min_ns());
+            prop_assert_eq!(kept.max_ns(), exact.max_ns());
+            let (kept, exact) = (kept.quantile_ns(q).unwrap() as f64, exact.quantile_ns(q).unwrap() as f64);
+            // Half a unit of resolution below 1 ms, one part in a thousand above.
+            prop_assert!((kept - exact).abs() <= (exact / 1000.0).max(512.0), "{} {}", kept, exact);
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! What an op is, as the driver sees it.
+
+use crate::poller::{Event, Interest, Poller};
+use duel_model::{FailureKind, Nanos, Negotiated, Phase};
+use rustix::fd::AsFd;
+use std::collections::BTreeMap;
+use std::io;
+
+/// Number of a lane within its worker. A lane carries one op at a time; for a network workload it is a connection.
+pub type LaneId = usize;
+
+/// A kind of operation, one instance per worker thread, with all of that worker's lanes.
+///
+/// The lifecycle is: [`WorkloadFactory::make`] (prepare), then slots; in a slot the driver calls [`start`] for an idle
+/// lane when an op is due, [`ready`] when a descriptor that the lane watches becomes ready, and [`cancel`] when it
+/// gives an op up. Between slots lanes stay as they are (*parked*): connections stay open. Dropping it cleans up.
+///
+/// The same trait carries all ways in which work gets done, so that there is no second driver loop:
+///
+/// * *Event-driven* (HTTP): `start` sends and returns [`Progress::Pending`]; `ready` receives.
+/// * *Another event loop* (an async SQL driver on its own runtime): the lane watches a descriptor that the runtime
+///   writes to when a result is there, with the end's time stamp in the result.
+/// * *Child processes* (CPU loops): the lane watches the pipe to the child, which measures itself.
+/// * *Blocking calls* (disk): `start` does the call and returns [`Progress::Done`]; the factory asks for one lane per
+///   worker ([`LanesPerWorker::One`]), so that the number of connections becomes the number of threads.
+///
+/// [`start`]: Workload::start
+/// [`ready`]: Workload::ready
+/// [`cancel`]: Workload::cancel
+pub trait Workload {
+    /// Begins an op on an idle lane at `now_ns`.
+    fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress;
+
+    /// Something that `lane` watches became ready. Also called for idle lanes (a server closes a parked connection),
+    /// where the answer must be [`Progress::Pending`].
+    fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress;
+
+    /// Gives up the op on `lane`; the lane is idle afterwards and nothing of the op may reach a later one.
+    fn cancel(&mut self, lane: LaneId);
+
+    /// Whether the op on `lane` is still establishing its connection, so that the connect timeout applies.
+    fn connecting(&self, lane: LaneId) -> bool {
+        let _ = lane;
+        false
+    }
+
+    /// Counters since the last call.
+    fn take_counters(&mut self) -> Counters;
+}
+
+/// Makes the workload of each worker, on that worker's thread.
+pub trait WorkloadFactory: Send + Sync + 'static {
+    /// What it makes.
+    type Workload: Workload;
+
+    /// Makes the workload of one worker with this many lanes.
+    fn make(&self, lanes: usize) -> Result<Self::Workload, WorkloadError>;
+
+    /// How lanes are spread over workers.
+    fn lanes_per_worker(&self) -> LanesPerWorker {
+        LanesPerWorker::Many
+    }
+}
+
+/// How lanes are spread over workers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum LanesPerWorker {
+    /// Each worker drives many lanes; ops do not block.
+    Many,
+    /// An op blocks its thread: one lane per worker.
+    One,
+}
+
+/// A workload could not be prepared; the text is for the user.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct WorkloadError(pub String);
+
+/// The event loop as a workload may use it.
+pub struct Io<'a> {
+    poller: &'a Poller,
+}
+
+impl<'a> Io<'a> {
+    pub(crate) fn new(poller: &'a Poller) -> Self {
+        Self { poller }
+    }
+
+    /// Starts watching a descriptor for `lane`. Closing the descriptor ends it.
+    pub fn watch(&self, fd: impl AsFd, lane: LaneId, interest: Interest) -> io::Result<()> {
+        self.poller.add(fd, lane, interest)
+    }
+
+    /// Changes what a descriptor is watched for.
+    pub fn rewatch(&self, fd: impl AsFd, lane: LaneId, interest: Interest) -> io::Result<()> {
+        self.poller.modify(fd, lane, interest)
+    }
+}
+
+/// How far an op has come.
+#[derive(Debug)]
+pub enum Progress {
+    /// It goes on when something becomes ready.
+    Pending,
+    /// It is over.
+    Done(OpEnd),
+}
+
+/// The end of an op.
+#[derive(Debug)]
+pub struct OpEnd {
+    /// When it ended, stamped as soon as its last byte was there.
+    pub end_ns: Nanos,
+    /// How it ended.
+    pub outcome: Result<(), Box<Failure>>,
+    /// Where the time went.
+    pub phases: PhaseTimes,
+    /// Bytes read for this op.
+    pub bytes_in: u64,
+}
+
+/// Why an op failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The kind that it is counted under.
+    pub kind: FailureKind,
+    /// One sentence for the user, safe to show.
+    pub text: String,
+}
+
+/// Time spent in each phase of an op; a phase that was not gone through has none.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct PhaseTimes([Nanos; Phase::ALL.len()]);
+
+impl PhaseTimes {
+    /// No phase gone through.
+    pub const NONE: Self = Self([Nanos::MAX; Phase::ALL.len()]);
+
+    /// Notes the time spent in a phase.
+    #[inline]
+    pub fn set(&mut self, phase: Phase, spent_ns: Nanos) {
+        self.0[phase as usize] = spent_ns;
+    }
+
+    /// Time spent in a phase, if it was gone through.
+    #[inline]
+    pub fn get(&self, phase: Phase) -> Option<Nanos> {
+        let spent_ns = self.0[phase as usize];
+        (spent_ns != Nanos::MAX).then_some(spent_ns)
+    }
+}
+
+/// What a workload counts besides the ops themselves.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Bytes read from connections.
+    pub bytes_in: u64,
+    /// Bytes written to connections.
+    pub bytes_out: u64,
+    /// Bytes of response bodies.
+    pub body_bytes: u64,
+    /// Connections established.
+    pub connections: u64,
+    /// Connections whose session was resumed.
+    pub resumed: u64,
+    /// Ops on a connection that had carried one before.
+    pub reused: u64,
+    /// Responses by status.
+    pub statuses: BTreeMap<u16, u64>,
+    /// What was negotiated last.
+    pub negotiated: Option<Negotiated>,
+}

@@ -1,0 +1,276 @@
+//! The driver's promises, held against workloads whose truth is known.
+
+use duel_load::{
+    Counters, Event, Failure, Interest, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder,
+    SlotRecord, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
+};
+use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS};
+use std::os::unix::net::UnixStream;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+const CLOSED: LoopKind = LoopKind::Closed { think_ns: 0 };
+
+fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
+    SlotOrder {
+        kind,
+        duration_ns,
+        ops,
+        connect_timeout_ns: 10 * SECOND_NS,
+        op_timeout_ns: 10 * SECOND_NS,
+        grace_ns: SECOND_NS,
+        seed: 3,
+    }
+}
+
+fn done(outcome: Result<(), FailureKind>) -> Progress {
+    Progress::Done(OpEnd {
+        end_ns: monotonic_ns(),
+        outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: "as told".into() })),
+        phases: PhaseTimes::NONE,
+        bytes_in: 0,
+    })
+}
+
+/// Blocks for a set time in each op, and fails every `fail_every`-th.
+#[derive(Clone, Copy)]
+struct Blocking {
+    op_ns: Nanos,
+    fail_every: Option<u64>,
+    lanes: LanesPerWorker,
+    count: u64,
+}
+
+impl WorkloadFactory for Blocking {
+    type Workload = Self;
+    fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
+        Ok(*self)
+    }
+    fn lanes_per_worker(&self) -> LanesPerWorker {
+        self.lanes
+    }
+}
+
+impl Workload for Blocking {
+    fn start(&mut self, _lane: LaneId, now_ns: Nanos, _io: &Io<'_>) -> Progress {
+        while monotonic_ns() < now_ns + self.op_ns {
+            std::thread::sleep(std::time::Duration::from_nanos(self.op_ns / 10));
+        }
+        self.count += 1;
+        let fails = self.fail_every.is_some_and(|every| self.count.is_multiple_of(every));
+        done(if fails { Err(FailureKind::Io) } else { Ok(()) })
+    }
+    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        Progress::Pending
+    }
+    fn cancel(&mut self, _lane: LaneId) {}
+    fn take_counters(&mut self) -> Counters {
+        Counters::default()
+    }
+}
+
+/// Event-driven: each lane is a socket pair that answers at once, or never.
+struct Paired {
+    lanes: Vec<(UnixStream, UnixStream, bool, bool)>,
+    answers: bool,
+}
+
+struct PairedFactory {
+    answers: bool,
+}
+
+impl WorkloadFactory for PairedFactory {
+    type Workload = Paired;
+    fn make(&self, lanes: usize) -> Result<Paired, WorkloadError> {
+        let lanes = (0..lanes)
+            .map(|_| {
+                let (ours, theirs) = UnixStream::pair().unwrap();
+                ours.set_nonblocking(true).unwrap();
+                (ours, theirs, false, false)
+            })
+            .collect();
+        Ok(Paired { lanes, answers: self.answers })
+    }
+}
+
+impl Workload for Paired {
+    fn start(&mut self, lane: LaneId, _now_ns: Nanos, io: &Io<'_>) -> Progress {
+        use std::io::Write;
+        let (ours, theirs, watched, busy) = &mut self.lanes[lane];
+        if !std::mem::replace(watched, true) {
+            io.watch(&*ours, lane, Interest::Read).unwrap();
+        }
+        *busy = true;
+        if self.answers {
+            theirs.write_all(b"x").unwrap();
+        }
+        Progress::Pending
+    }
+    fn ready(&mut self, lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        use std::io::Read;
+        let (ours, _, _, busy) = &mut self.lanes[lane];
+        assert!(std::mem::replace(busy, false));
+        ours.read_exact(&mut [0]).unwrap();
+        done(Ok(()))
+    }
+    fn cancel(&mut self, lane: LaneId) {
+        self.lanes[lane].3 = false;
+    }
+    fn take_counters(&mut self) -> Counters {
+        Counters::default()
+    }
+}
+
+fn run<F: WorkloadFactory>(factory: F, connections: u32, threads: u32, order: &SlotOrder) -> SlotRecord {
+    let mut session = Session::open(factory, connections, threads, Arc::default()).unwrap();
+    let record = session.run_slot(order, &mut |_| {}).unwrap();
+    assert_sums(&record);
+    record
+}
+
+fn assert_sums(record: &SlotRecord) {
+    let tally = &record.tally;
+    assert_eq!(tally.started, tally.ok + tally.failed_total() + tally.in_flight);
+    assert_eq!(record.series.intervals.iter().map(|i| i.ok).sum::<u64>(), tally.ok);
+    assert_eq!(record.series.intervals.iter().map(|i| i.failed).sum::<u64>(), tally.failed_total());
+}
+
+#[test]
+fn a_number_of_ops_is_exact_whatever_the_number_of_workers() {
+    for (connections, threads) in [(1, 1), (7, 3), (10, 4)] {
+        let record = run(PairedFactory { answers: true }, connections, threads, &order(CLOSED, None, Some(1_001)));
+        assert_eq!((record.tally.started, record.tally.ok, record.tally.in_flight), (1_001, 1_001, 0));
+        assert_eq!(record.tally.response.count(), 1_001);
+    }
+}
+
+#[test]
+fn an_open_loop_starts_exactly_the_scheduled_ops() {
+    for arrival in [Arrival::Constant, Arrival::Poisson] {
+        let kind = LoopKind::Open { rate_per_s: 5_000.0, arrival };
+        let record = run(PairedFactory { answers: true }, 16, 2, &order(kind, Some(SECOND_NS / 2), None));
+        assert_eq!(record.tally.unstarted, 0);
+        if arrival == Arrival::Constant {
+            assert_eq!(record.tally.started, 2_500);
+        }
+        assert_eq!(record.tally.ok, record.tally.started);
+    }
+}
+
+#[test]
+fn an_op_that_finds_no_free_connection_waits_and_its_due_time_stands() {
+    // One lane, 20 ms per op, an op due each 10 ms for 200 ms: the n-th op waits n x 10 ms for its predecessors.
+    let blocking = Blocking { op_ns: 20 * MILLISECOND_NS, fail_every: None, lanes: LanesPerWorker::One, count: 0 };
+    let kind = LoopKind::Open { rate_per_s: 100.0, arrival: Arrival::Constant };
+    let record = run(blocking, 1, 1, &order(kind, Some(200 * MILLISECOND_NS), None));
+    assert_eq!((record.tally.ok, record.tally.unstarted), (20, 0));
+    let (response, service) = (&record.tally.response, &record.tally.service);
+    assert!(service.min_ns().unwrap() >= 20 * MILLISECOND_NS);
+    assert!(response.max_ns().unwrap() >= (20 + 19 * 10) * MILLISECOND_NS, "{response:?}");
+    assert!(response.sum_ns >= (0..20).map(|n| (20 + n * 10) * u128::from(MILLISECOND_NS)).sum::<u128>());
+    assert!(record.elapsed_ns >= 400 * MILLISECOND_NS, "working off the backlog belongs to the slot");
+}
+
+#[test]
+fn ops_that_never_start_are_counted_with_the_time_they_waited() {
+    // 100 ms per op and 100 due within 100 ms: with a grace of 150 ms most are never started.
+    let blocking = Blocking { op_ns: 100 * MILLISECOND_NS, fail_every: None, lanes: LanesPerWorker::One, count: 0 };
+    let kind = LoopKind::Open { rate_per_s: 1_000.0, arrival: Arrival::Constant };
+    let mut order = order(kind, Some(100 * MILLISECOND_NS), None);
+    order.grace_ns = 150 * MILLISECOND_NS;
+    let record = run(blocking, 1, 1, &order);
+    assert_eq!(record.tally.started + record.tally.unstarted, 100);
+    assert!(record.tally.unstarted >= 90);
+    assert_eq!(record.tally.response.count(), 100);
+    assert!(record.tally.response.quantile_ns(0.5).unwrap() >= 150 * MILLISECOND_NS);
+}
+
+#[test]
+fn ops_in_flight_at_the_end_are_counted_and_weigh_what_they_waited() {
+    let mut order = order(CLOSED, Some(50 * MILLISECOND_NS), None);
+    order.grace_ns = 100 * MILLISECOND_NS;
+    let record = run(PairedFactory { answers: false }, 5, 2, &order);
+    assert_eq!((record.tally.started, record.tally.in_flight), (5, 5));
+    assert_eq!(record.tally.response.count(), 5);
+    assert!(record.tally.response.min_ns().unwrap() >= 150 * MILLISECOND_NS);
+}
+
+#[test]
+fn a_timeout_ends_the_op_at_no_less_than_its_limit() {
+    let mut order = order(CLOSED, Some(200 * MILLISECOND_NS), None);
+    order.op_timeout_ns = 50 * MILLISECOND_NS;
+    let record = run(PairedFactory { answers: false }, 4, 1, &order);
+    assert_eq!(record.tally.ok, 0);
+    let timeouts = record.tally.failed[&FailureKind::Timeout];
+    assert!(timeouts >= 4);
+    assert!(record.tally.response.min_ns().unwrap() >= 50 * MILLISECOND_NS);
+    assert_eq!(record.tally.response.count(), timeouts + record.tally.in_flight);
+}
+
+#[test]
+fn think_time_separates_ops_of_a_connection() {
+    let record = run(
+        PairedFactory { answers: true },
+        3,
+        1,
+        &order(LoopKind::Closed { think_ns: 20 * MILLISECOND_NS }, Some(100 * MILLISECOND_NS), None),
+    );
+    // Due at 0, 20, 40, 60, 80 ms at the earliest.
+    assert!((3..=15).contains(&record.tally.started), "{}", record.tally.started);
+}
+
+#[test]
+fn blocking_workloads_get_a_thread_for_each_connection() {
+    let blocking = Blocking { op_ns: 5 * MILLISECOND_NS, fail_every: Some(2), lanes: LanesPerWorker::One, count: 0 };
+    let record = run(blocking, 6, 1, &order(CLOSED, None, Some(24)));
+    assert_eq!(record.audit.workers.len(), 6);
+    assert_eq!((record.tally.ok, record.tally.failed[&FailureKind::Io]), (12, 12));
+    assert_eq!(record.tally.failure_examples, ["as told"]);
+}
+
+#[test]
+fn many_blocking_lanes_on_one_worker_take_turns() {
+    let blocking = Blocking { op_ns: 1_000, fail_every: None, lanes: LanesPerWorker::Many, count: 0 };
+    let record = run(blocking, 4, 1, &order(CLOSED, Some(20 * MILLISECOND_NS), None));
+    assert!(record.tally.ok > 0);
+}
+
+#[test]
+fn a_stop_ends_the_slot_and_keeps_what_there_is() {
+    let stop = Arc::new(AtomicBool::new(false));
+    let mut session = Session::open(PairedFactory { answers: true }, 2, 1, Arc::clone(&stop)).unwrap();
+    let mut ticks = 0;
+    let record = session
+        .run_slot(&order(CLOSED, Some(3_600 * SECOND_NS), None), &mut |live| {
+            ticks += 1;
+            if live.ok > 0 {
+                stop.store(true, Ordering::Relaxed);
+            }
+        })
+        .unwrap();
+    assert_sums(&record);
+    assert!(record.interrupted && record.tally.ok > 0 && ticks > 0);
+}
+
+#[test]
+fn lanes_are_parked_between_slots_and_used_again() {
+    let mut session = Session::open(PairedFactory { answers: true }, 3, 2, Arc::default()).unwrap();
+    for _ in 0..3 {
+        let record = session.run_slot(&order(CLOSED, None, Some(30)), &mut |_| {}).unwrap();
+        assert_sums(&record);
+        assert_eq!(record.tally.ok, 30);
+    }
+}
+
+#[test]
+fn a_workload_that_cannot_be_made_is_an_error() {
+    struct Broken;
+    impl WorkloadFactory for Broken {
+        type Workload = Blocking;
+        fn make(&self, _lanes: usize) -> Result<Blocking, WorkloadError> {
+            Err(WorkloadError("no such thing".into()))
+        }
+    }
+    let error = Session::open(Broken, 2, 2, Arc::default()).unwrap_err();
+    assert_eq!(error.to_string(), "no such thing");
+}
