@@ -1,5 +1,7 @@
 //! The driver's promises, held against workloads whose truth is known.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder,
     SlotRecord, Workload, WorkloadError, WorkloadFactory, monotonic_ns,

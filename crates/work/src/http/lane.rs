@@ -1,0 +1,664 @@
+//! A connection's way through connect, handshake, request and response, driven by readiness.
+
+use super::Shared;
+use super::address::Peer;
+use super::response::{ProtocolError, ResponseReader, Truncated, field};
+use super::tls::{TlsError, TlsStream};
+use duel_load::{Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload, monotonic_ns};
+use duel_model::{FailureKind, Nanos, Negotiated, Phase, sanitize_line};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+/// One worker's connections to one target.
+#[derive(Debug)]
+pub struct Http {
+    shared: Arc<Shared>,
+    connections: Vec<Connection>,
+    /// What is read from any connection goes here first; only unfinished TLS records are kept per connection, so that
+    /// a thousand idle connections cost next to nothing.
+    scratch: Vec<u8>,
+    counters: Counters,
+    statuses: Box<[u64; STATUSES]>,
+    /// The next response's head and session are to be written down; once per slot.
+    wants_details: bool,
+    unreported_lookup_ns: Option<Nanos>,
+}
+
+/// Read at a time. Large enough that a bulk transfer's cost is copying and decrypting, not calling the kernel; small
+/// enough to stay in a core's second-level cache.
+const SCRATCH_BYTES: usize = 128 * 1024;
+/// Reads of full buffers in a row before other connections get their turn.
+const READS_IN_A_ROW: usize = 4;
+/// Plain text encrypted at a time when a request is longer: four full records.
+const ENCRYPT_BYTES: usize = 64 * 1024;
+/// Statuses are three digits.
+const STATUSES: usize = 1000;
+
+#[derive(Debug)]
+struct Connection {
+    socket: Option<OwnedFd>,
+    tls: Option<TlsStream>,
+    stage: Stage,
+    /// The descriptor is watched for room to write, too.
+    watches_writing: bool,
+    reader: ResponseReader,
+    /// TLS records that the socket has not taken yet, and how many of their bytes it has taken.
+    out: Vec<u8>,
+    out_at: usize,
+    /// How much of the request is on its way (encrypted or written).
+    request_at: usize,
+    /// Responses that this connection has carried.
+    served: u64,
+    op: Op,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    /// No op under way; connected or not.
+    Idle,
+    Connecting,
+    Handshaking,
+    Sending,
+    Receiving,
+}
+
+/// Time stamps of the op under way.
+#[derive(Debug, Clone, Copy)]
+struct Op {
+    /// Where the phase that comes next begins.
+    phase_start_ns: Nanos,
+    phases: PhaseTimes,
+    first_byte_ns: Option<Nanos>,
+    bytes_in: u64,
+    retried: bool,
+}
+
+impl Op {
+    const NONE: Self =
+        Self { phase_start_ns: 0, phases: PhaseTimes::NONE, first_byte_ns: None, bytes_in: 0, retried: false };
+
+    /// A phase ends now and the next one begins.
+    #[inline]
+    fn phase_ended(&mut self, phase: Phase, now: Nanos) {
+        self.phases.set(phase, now.saturating_sub(self.phase_start_ns));
+        self.phase_start_ns = now;
+    }
+}
+
+/// Whether something was sent as far as it goes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sent {
+    All,
+    Blocked,
+}
+
+impl Workload for Http {
+    #[inline]
+    fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress {
+        let connection = &mut self.connections[lane];
+        connection.op = Op { phase_start_ns: now_ns, ..Op::NONE };
+        let result = if connection.socket.is_some() {
+            self.counters.reused += 1;
+            self.send_request(lane, io)
+        } else {
+            self.connect(lane, io)
+        };
+        self.settle(lane, result, io)
+    }
+
+    #[inline]
+    fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
+        let connection = &mut self.connections[lane];
+        if connection.socket.is_none() {
+            return Progress::Pending;
+        }
+        let result = match connection.stage {
+            Stage::Idle => {
+                self.idle_event(lane);
+                Ok(Step::Wait)
+            }
+            Stage::Connecting => self.finish_connect(lane, io),
+            Stage::Receiving => self.receive(lane, io),
+            Stage::Handshaking | Stage::Sending => self.continue_sending(lane, event, io),
+        };
+        self.settle(lane, result, io)
+    }
+
+    fn cancel(&mut self, lane: LaneId) {
+        self.connections[lane].close();
+    }
+
+    fn connecting(&self, lane: LaneId) -> bool {
+        matches!(self.connections[lane].stage, Stage::Connecting | Stage::Handshaking)
+    }
+
+    fn take_counters(&mut self) -> Counters {
+        self.wants_details = true;
+        let mut counters = std::mem::take(&mut self.counters);
+        for (status, count) in self.statuses.iter_mut().enumerate() {
+            if *count > 0 {
+                counters.statuses.insert(status as u16, std::mem::take(count));
+            }
+        }
+        counters
+    }
+}
+
+/// Where an op stands after something was done for it.
+enum Step {
+    /// It goes on when the socket is ready.
+    Wait,
+    /// The response is complete.
+    Complete { now: Nanos },
+}
+
+/// Why an op cannot go on.
+enum Broken {
+    System(&'static str, Errno),
+    Tls(TlsError),
+    Protocol(ProtocolError),
+    Cut {
+        when: Stage,
+        how: Option<Truncated>,
+    },
+    ConnectionEndedUnannounced,
+    /// The kernel cannot queue another connection to this Unix socket.
+    UnixQueueFull,
+}
+
+type StepResult = Result<Step, Broken>;
+
+impl Http {
+    pub(super) fn new(shared: Arc<Shared>, lanes: usize) -> Self {
+        let unreported_lookup_ns = shared.take_lookup_ns();
+        Self {
+            connections: (0..lanes).map(|_| Connection::new(shared.request.is_head)).collect(),
+            scratch: vec![0; SCRATCH_BYTES],
+            counters: Counters::default(),
+            statuses: Box::new([0; STATUSES]),
+            wants_details: true,
+            unreported_lookup_ns,
+            shared,
+        }
+    }
+
+    /// Turns what came of a step into progress; may begin the op again on a new connection.
+    #[inline]
+    fn settle(&mut self, lane: LaneId, result: StepResult, io: &Io<'_>) -> Progress {
+        match result {
+            Ok(Step::Wait) => Progress::Pending,
+            Ok(Step::Complete { now }) => self.complete(lane, now),
+            Err(broken) => self.give_up(lane, broken, io),
+        }
+    }
+
+    /// The response is complete: judge it and make the connection ready for the next op, or close it.
+    #[inline]
+    fn complete(&mut self, lane: LaneId, now: Nanos) -> Progress {
+        let connection = &mut self.connections[lane];
+        let first_byte_ns = connection.op.first_byte_ns.unwrap_or(now);
+        connection.op.phases.set(Phase::Receive, now.saturating_sub(first_byte_ns));
+        if let Some(lookup_ns) = self.unreported_lookup_ns.take() {
+            connection.op.phases.set(Phase::Dns, lookup_ns);
+        }
+        let (status, closes) = connection.reader.head().map_or((0, true), |head| (head.status, head.closes));
+        self.counters.body_bytes += connection.reader.body_bytes();
+        self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
+        connection.served += 1;
+        let op = OpEnd {
+            end_ns: now,
+            outcome: if status < 400 { Ok(()) } else { Err(status_failure(status)) },
+            phases: connection.op.phases,
+            bytes_in: connection.op.bytes_in,
+        };
+        if self.wants_details {
+            self.wants_details = false;
+            self.counters.negotiated = Some(connection.describe(&self.shared));
+        }
+        let connection = &mut self.connections[lane];
+        if closes || !self.shared.keepalive || connection.request_at < self.shared.request.bytes.len() {
+            connection.close();
+        } else {
+            connection.stage = Stage::Idle;
+        }
+        Progress::Done(op)
+    }
+
+    /// The op cannot go on. A request on a kept connection that the server closed before any answer is sent once more
+    /// on a new one, as ordinary clients do (RFC 9112, 9.3.1), if sending it twice does no harm.
+    #[cold]
+    fn give_up(&mut self, lane: LaneId, broken: Broken, io: &Io<'_>) -> Progress {
+        let connection = &mut self.connections[lane];
+        let was_kept = connection.served > 0 && connection.reader.is_untouched() && !connection.op.retried;
+        if was_kept && self.shared.request.is_idempotent && broken.is_lost_connection() {
+            connection.close();
+            connection.op = Op { retried: true, ..connection.op };
+            let result = self.connect(lane, io);
+            return self.settle(lane, result, io);
+        }
+        let failure = broken.into_failure(&connection.reader);
+        connection.close();
+        Progress::Done(OpEnd {
+            end_ns: monotonic_ns(),
+            outcome: Err(Box::new(failure)),
+            phases: connection.op.phases,
+            bytes_in: connection.op.bytes_in,
+        })
+    }
+
+    fn connect(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        let connection = &mut self.connections[lane];
+        let (family, is_tcp) = match &self.shared.resolved.peer {
+            Peer::Tcp(SocketAddr::V4(_)) => (AddressFamily::INET, true),
+            Peer::Tcp(SocketAddr::V6(_)) => (AddressFamily::INET6, true),
+            Peer::Unix(_) => (AddressFamily::UNIX, false),
+        };
+        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
+        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)
+            .map_err(|errno| Broken::System("open a socket", errno))?;
+        if is_tcp {
+            // Where it cannot be switched off, small requests may wait for an acknowledgement; nothing else changes.
+            let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+        }
+        let connected = match &self.shared.resolved.peer {
+            Peer::Tcp(address) => rustix::net::connect(&socket, address),
+            Peer::Unix(address) => rustix::net::connect(&socket, address),
+        };
+        let is_connected = match connected {
+            Ok(()) => true,
+            // On loopback the handshake is over when connect returns: asking is cheaper than a turn of the loop.
+            Err(Errno::INPROGRESS) => rustix::net::getpeername(&socket).is_ok_and(|peer| peer.is_some()),
+            Err(Errno::AGAIN) if !is_tcp => return Err(Broken::UnixQueueFull),
+            Err(errno) => return Err(Broken::System("connect", errno)),
+        };
+        connection.watches_writing = !is_connected;
+        let interest = if is_connected { Interest::Read } else { Interest::ReadWrite };
+        io.watch(&socket, lane, interest).map_err(|error| Broken::System("watch a socket", errno_of(&error)))?;
+        connection.socket = Some(socket);
+        connection.stage = Stage::Connecting;
+        if is_connected { self.connected(lane, io) } else { Ok(Step::Wait) }
+    }
+
+    fn finish_connect(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        let Some(socket) = &self.connections[lane].socket else { return Ok(Step::Wait) };
+        let error = rustix::net::sockopt::socket_error(socket).unwrap_or_else(Err);
+        if let Err(errno) = error {
+            return Err(Broken::System("connect", errno));
+        }
+        // No error is not yet success: the event may be a stale one of an earlier socket.
+        match rustix::net::getpeername(socket) {
+            Ok(Some(_)) => self.connected(lane, io),
+            _ => Ok(Step::Wait),
+        }
+    }
+
+    fn connected(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        let connection = &mut self.connections[lane];
+        connection.op.phase_ended(Phase::Connect, monotonic_ns());
+        self.counters.connections += 1;
+        connection.served = 0;
+        let Some(tls) = &self.shared.tls else { return self.send_request(lane, io) };
+        let mut stream = tls.connect().map_err(|error| Broken::Tls(TlsError::Tls(error)))?;
+        connection.stage = Stage::Handshaking;
+        stream.drive(&mut [], &mut connection.out, &mut |_| Ok(())).map_err(Broken::Tls)?;
+        connection.tls = Some(stream);
+        self.flush(lane, io)?;
+        Ok(Step::Wait)
+    }
+
+    /// Begins sending the request on an established connection.
+    #[inline]
+    fn send_request(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        let connection = &mut self.connections[lane];
+        connection.reader.begin(self.wants_details);
+        connection.request_at = 0;
+        connection.stage = Stage::Sending;
+        self.flush(lane, io)?;
+        Ok(Step::Wait)
+    }
+
+    fn continue_sending(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> StepResult {
+        if event.writable && self.connections[lane].watches_writing {
+            self.flush(lane, io)?;
+        }
+        // A server may answer before it has the whole request.
+        if event.readable { self.receive(lane, io) } else { Ok(Step::Wait) }
+    }
+
+    /// Sends what is to be sent as far as the socket takes it, and watches for room if it does not take all.
+    #[inline]
+    fn flush(&mut self, lane: LaneId, io: &Io<'_>) -> Result<(), Broken> {
+        let connection = &mut self.connections[lane];
+        let sent = connection.write_out(&self.shared.request.bytes, &mut self.counters.bytes_out)?;
+        let Some(socket) = &connection.socket else { return Ok(()) };
+        let blocked = sent == Sent::Blocked;
+        if blocked != connection.watches_writing {
+            let interest = if blocked { Interest::ReadWrite } else { Interest::Read };
+            io.rewatch(socket, lane, interest).map_err(|error| Broken::System("watch a socket", errno_of(&error)))?;
+            connection.watches_writing = blocked;
+        }
+        if sent == Sent::All && connection.stage == Stage::Sending {
+            connection.op.phase_ended(Phase::Send, monotonic_ns());
+            connection.stage = Stage::Receiving;
+        }
+        Ok(())
+    }
+
+    /// Reads what has arrived, as long as it comes in full buffers.
+    #[inline]
+    fn receive(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        for _ in 0..READS_IN_A_ROW {
+            let connection = &mut self.connections[lane];
+            let Some(socket) = &connection.socket else { return Ok(Step::Wait) };
+            let kept = connection.tls.as_ref().map_or(0, |tls| tls.incoming.len());
+            let room = self.scratch.len() - kept;
+            let count = match rustix::io::read(socket, &mut self.scratch[kept..]) {
+                Ok(count) => count,
+                Err(Errno::AGAIN) => return Ok(Step::Wait),
+                Err(Errno::INTR) => continue,
+                Err(errno) => return Err(Broken::System("receive", errno)),
+            };
+            let now = monotonic_ns();
+            if count == 0 {
+                return connection.ended(now);
+            }
+            connection.op.bytes_in += count as u64;
+            self.counters.bytes_in += count as u64;
+            let complete = if connection.tls.is_some() {
+                let complete = connection.take_records(&mut self.scratch, kept + count, now)?;
+                self.resume_after_records(lane, io)?;
+                complete
+            } else {
+                connection.take_plain(&self.scratch[..count], now)?
+            };
+            if complete {
+                return Ok(Step::Complete { now });
+            }
+            if count < room {
+                return Ok(Step::Wait);
+            }
+        }
+        Ok(Step::Wait)
+    }
+
+    /// After TLS has handled what arrived: the handshake may be over, or there may be something to answer.
+    #[inline]
+    fn resume_after_records(&mut self, lane: LaneId, io: &Io<'_>) -> Result<(), Broken> {
+        let connection = &mut self.connections[lane];
+        if connection.stage == Stage::Handshaking && connection.tls.as_ref().is_some_and(TlsStream::is_established) {
+            connection.op.phase_ended(Phase::Tls, monotonic_ns());
+            self.counters.resumed += u64::from(connection.tls.as_ref().is_some_and(TlsStream::is_resumed));
+            self.send_request(lane, io)?;
+        } else if connection.out_at < connection.out.len() {
+            self.flush(lane, io)?;
+        }
+        Ok(())
+    }
+
+    /// Something happened on a connection that carries no op: its end, session tickets, or what nobody asked for.
+    #[cold]
+    fn idle_event(&mut self, lane: LaneId) {
+        let connection = &mut self.connections[lane];
+        let Some(socket) = &connection.socket else { return };
+        let kept = connection.tls.as_ref().map_or(0, |tls| tls.incoming.len());
+        let keep = match rustix::io::read(socket, &mut self.scratch[kept..]) {
+            Err(Errno::AGAIN | Errno::INTR) => true,
+            Ok(count) if count > 0 && connection.tls.is_some() => {
+                self.counters.bytes_in += count as u64;
+                connection.take_tickets(&mut self.scratch, kept + count)
+            }
+            Ok(_) | Err(_) => false,
+        };
+        if !keep {
+            connection.close();
+        }
+    }
+}
+
+impl Connection {
+    fn new(to_head_request: bool) -> Self {
+        Self {
+            socket: None,
+            tls: None,
+            stage: Stage::Idle,
+            watches_writing: false,
+            reader: ResponseReader::new(to_head_request),
+            out: Vec::new(),
+            out_at: 0,
+            request_at: 0,
+            served: 0,
+            op: Op::NONE,
+        }
+    }
+
+    /// Closes the socket; the next op connects anew.
+    fn close(&mut self) {
+        self.socket = None;
+        self.tls = None;
+        self.stage = Stage::Idle;
+        self.out.clear();
+        self.out_at = 0;
+        self.served = 0;
+    }
+
+    #[inline]
+    fn write_out(&mut self, request: &[u8], bytes_out: &mut u64) -> Result<Sent, Broken> {
+        let Some(socket) = &self.socket else { return Ok(Sent::All) };
+        loop {
+            let (pending, is_plain) = if self.out_at < self.out.len() {
+                (&self.out[self.out_at..], false)
+            } else if self.stage != Stage::Sending || self.request_at == request.len() {
+                return Ok(Sent::All);
+            } else if let Some(tls) = &mut self.tls {
+                self.out.clear();
+                self.out_at = 0;
+                let end = request.len().min(self.request_at + ENCRYPT_BYTES);
+                tls.encrypt(&request[self.request_at..end], &mut self.out).map_err(Broken::Tls)?;
+                self.request_at = end;
+                (&self.out[..], false)
+            } else {
+                (&request[self.request_at..], true)
+            };
+            match rustix::net::send(socket, pending, SendFlags::NOSIGNAL) {
+                Ok(count) => {
+                    *bytes_out += count as u64;
+                    if is_plain {
+                        self.request_at += count;
+                    } else {
+                        self.out_at += count;
+                        if self.out_at == self.out.len() {
+                            self.out.clear();
+                            self.out_at = 0;
+                        }
+                    }
+                }
+                Err(Errno::AGAIN) => return Ok(Sent::Blocked),
+                Err(Errno::INTR) => {}
+                Err(errno) => return Err(Broken::System("send", errno)),
+            }
+        }
+    }
+
+    /// Plain bytes of a response; whether it is complete.
+    #[inline]
+    fn take_plain(&mut self, bytes: &[u8], now: Nanos) -> Result<bool, Broken> {
+        self.op.first_byte(now);
+        let fed = self.reader.feed(bytes).map_err(Broken::Protocol)?;
+        if fed.consumed < bytes.len() {
+            return Err(Broken::Protocol(surplus()));
+        }
+        Ok(fed.complete)
+    }
+
+    /// The first `filled` bytes of `scratch` are TLS records; whether the response is complete.
+    #[inline]
+    fn take_records(&mut self, scratch: &mut [u8], filled: usize, now: Nanos) -> Result<bool, Broken> {
+        let Self { tls: Some(tls), reader, op, out, stage, .. } = self else { return Ok(false) };
+        scratch[..tls.incoming.len()].copy_from_slice(&tls.incoming);
+        let mut complete = false;
+        let mut sink = |plain: &[u8]| {
+            if !matches!(stage, Stage::Receiving | Stage::Sending) {
+                return Err(ProtocolError("the server sent data before it was asked".into()));
+            }
+            op.first_byte(now);
+            let fed = reader.feed(plain)?;
+            complete = fed.complete;
+            if fed.consumed < plain.len() { Err(surplus()) } else { Ok(()) }
+        };
+        let driven = tls.drive(&mut scratch[..filled], out, &mut sink).map_err(Broken::Tls)?;
+        tls.keep(&scratch[driven.consumed..filled]);
+        if driven.closed && !complete {
+            return match reader.closed() {
+                Ok(()) => Ok(true),
+                Err(how) => Err(Broken::Cut { when: *stage, how: Some(how) }),
+            };
+        }
+        Ok(complete)
+    }
+
+    /// Records on an idle connection: session tickets are welcome; whether the connection is still good.
+    fn take_tickets(&mut self, scratch: &mut [u8], filled: usize) -> bool {
+        let Self { tls: Some(tls), out, .. } = self else { return false };
+        scratch[..tls.incoming.len()].copy_from_slice(&tls.incoming);
+        let refuse = &mut |_: &[u8]| Err(ProtocolError("data that was not asked for".into()));
+        match tls.drive(&mut scratch[..filled], out, refuse) {
+            Ok(driven) if !driven.closed => {
+                tls.keep(&scratch[driven.consumed..filled]);
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// The peer will send no more.
+    #[cold]
+    fn ended(&mut self, now: Nanos) -> StepResult {
+        if matches!(self.stage, Stage::Handshaking | Stage::Connecting) {
+            return Err(Broken::Cut { when: self.stage, how: None });
+        }
+        match self.reader.closed() {
+            // Over TLS the end has to be announced, or anybody on the way could cut the response short.
+            Ok(()) if self.tls.is_some() => Err(Broken::ConnectionEndedUnannounced),
+            Ok(()) => Ok(Step::Complete { now }),
+            Err(how) => Err(Broken::Cut { when: self.stage, how: Some(how) }),
+        }
+    }
+
+    /// What the connection and its last response show.
+    #[cold]
+    fn describe(&self, shared: &Shared) -> Negotiated {
+        let head = self.reader.head_bytes();
+        let text = |name| field(head, name).map(|value| sanitize_line(&String::from_utf8_lossy(value)));
+        let mut negotiated = Negotiated {
+            http: self.reader.head().map(|head| format!("HTTP/1.{}", head.minor_version)),
+            server: text("server"),
+            via: text("via"),
+            content_encoding: text("content-encoding"),
+            content_type: text("content-type"),
+            keeps_alive: self.reader.head().filter(|_| shared.keepalive).map(|head| !head.closes),
+            status: self.reader.head().map(|head| head.status),
+            body_bytes: Some(self.reader.body_bytes()),
+            peer: Some(shared.resolved.shown.clone()),
+            ..Negotiated::default()
+        };
+        if let Some(tls) = &self.tls {
+            tls.describe(&mut negotiated);
+        }
+        negotiated
+    }
+}
+
+impl Op {
+    /// The first byte of the response is there: waiting is over.
+    #[inline]
+    fn first_byte(&mut self, now: Nanos) {
+        if self.first_byte_ns.is_none() {
+            self.first_byte_ns = Some(now);
+            self.phases.set(Phase::Wait, now.saturating_sub(self.phase_start_ns));
+        }
+    }
+}
+
+impl Broken {
+    /// The connection is gone, which on a kept one may only mean that it was idle for too long.
+    fn is_lost_connection(&self) -> bool {
+        matches!(
+            self,
+            Self::System("send" | "receive", Errno::CONNRESET | Errno::PIPE)
+                | Self::Cut { how: Some(Truncated::Nothing), .. }
+        )
+    }
+
+    fn into_failure(self, reader: &ResponseReader) -> Failure {
+        let (kind, text) = match self {
+            Self::System(what, errno) => (kind_of(errno), system_problem(what, errno)),
+            Self::Tls(error) => error.describe(),
+            Self::Protocol(error) => (FailureKind::Protocol, error.0),
+            Self::Cut { when: Stage::Handshaking, .. } => {
+                (FailureKind::Tls, "the server closed the connection during the TLS handshake".to_owned())
+            }
+            Self::Cut { how: Some(Truncated::Head), .. } => {
+                (FailureKind::ShortBody, "the server closed the connection within the response's head".to_owned())
+            }
+            Self::Cut { how: Some(Truncated::Body { got, announced }), .. } => {
+                let of = announced.map_or_else(|| "without its last chunk".to_owned(), |all| format!("of {all}"));
+                (FailureKind::ShortBody, format!("the response's body ended after {got} bytes {of}"))
+            }
+            Self::Cut { .. } => (FailureKind::Closed, "the server closed the connection without an answer".to_owned()),
+            Self::ConnectionEndedUnannounced => {
+                let got = reader.body_bytes();
+                (
+                    FailureKind::ShortBody,
+                    format!("the connection ended after {got} body bytes without a TLS closure alert"),
+                )
+            }
+            Self::UnixQueueFull => (FailureKind::Refused, "the Unix socket's listen queue is full".to_owned()),
+        };
+        Failure { kind, text }
+    }
+}
+
+#[cold]
+fn status_failure(status: u16) -> Box<Failure> {
+    Box::new(Failure { kind: FailureKind::Status, text: format!("the server answered with status {status}") })
+}
+
+fn surplus() -> ProtocolError {
+    ProtocolError("the server sent more bytes than its response announced".into())
+}
+
+fn errno_of(error: &std::io::Error) -> Errno {
+    Errno::from_io_error(error).unwrap_or(Errno::IO)
+}
+
+fn kind_of(errno: Errno) -> FailureKind {
+    match errno {
+        Errno::CONNREFUSED | Errno::NOENT => FailureKind::Refused,
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN => FailureKind::Unreachable,
+        Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => FailureKind::Reset,
+        Errno::TIMEDOUT => FailureKind::ConnectTimeout,
+        Errno::ADDRNOTAVAIL => FailureKind::PortsExhausted,
+        Errno::MFILE | Errno::NFILE => FailureKind::DescriptorsExhausted,
+        _ => FailureKind::Io,
+    }
+}
+
+fn system_problem(what: &str, errno: Errno) -> String {
+    match kind_of(errno) {
+        FailureKind::Refused => "connection refused".to_owned(),
+        FailureKind::Reset => "the server reset the connection".to_owned(),
+        FailureKind::PortsExhausted => "no local port is free to connect from; keep connections alive, use fewer \
+             requests, or widen net.ipv4.ip_local_port_range"
+            .to_owned(),
+        FailureKind::DescriptorsExhausted => {
+            "no descriptor is free to connect with; raise the limit (ulimit -n) or use fewer connections".to_owned()
+        }
+        _ => {
+            let error = std::io::Error::from(errno).to_string();
+            format!("cannot {what}: {}", error.split(" (os error").next().unwrap_or_default().to_lowercase())
+        }
+    }
+}

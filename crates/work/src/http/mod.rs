@@ -1,0 +1,73 @@
+//! HTTP/1.1 over TCP, Unix sockets and TLS.
+//!
+//! The way of an op: [`Lane`](lane) connects, [`tls`] shakes hands, [`request`] is sent, [`response`] is read.
+
+mod address;
+mod lane;
+mod request;
+mod response;
+mod tls;
+
+pub use lane::Http;
+pub use tls::LIBRARY as TLS_LIBRARY;
+
+use address::{Address, Resolved};
+use duel_load::{WorkloadError, WorkloadFactory};
+use duel_model::{HttpPlan, Nanos};
+use request::Request;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use tls::TlsClient;
+
+/// Makes [`Http`] workloads for one target: everything that can be wrong with a plan or an address is found here.
+#[derive(Debug, Clone)]
+pub struct HttpFactory {
+    shared: Arc<Shared>,
+}
+
+/// What all connections to one target have in common.
+#[derive(Debug)]
+struct Shared {
+    resolved: Resolved,
+    tls: Option<TlsClient>,
+    request: Request,
+    keepalive: bool,
+    /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
+    unreported_lookup_ns: AtomicU64,
+}
+
+impl HttpFactory {
+    /// Prepares load on one address: parses and resolves it, connects once to choose among its addresses, loads
+    /// certificates and the request's body. Errors are sentences for the user.
+    pub fn prepare(plan: &HttpPlan, address: &str, connect_timeout_ns: Nanos) -> Result<Self, WorkloadError> {
+        let address = Address::parse(address)?;
+        let request = Request::build(plan, &address.url)?;
+        let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host)).transpose()?;
+        let resolved = address.resolve(plan, connect_timeout_ns)?;
+        let unreported_lookup_ns = AtomicU64::new(resolved.lookup_ns.unwrap_or(0));
+        Ok(Self {
+            shared: Arc::new(Shared { resolved, tls, request, keepalive: plan.keepalive, unreported_lookup_ns }),
+        })
+    }
+
+    /// Checks an address without touching the network.
+    pub fn check_address(address: &str) -> Result<(), WorkloadError> {
+        Address::parse(address).map(|_| ())
+    }
+}
+
+impl Shared {
+    fn take_lookup_ns(&self) -> Option<Nanos> {
+        // Looked at once per session and worker, not per op: see `Http::new`.
+        let lookup_ns = self.unreported_lookup_ns.swap(0, Ordering::Relaxed);
+        (lookup_ns > 0).then_some(lookup_ns)
+    }
+}
+
+impl WorkloadFactory for HttpFactory {
+    type Workload = Http;
+
+    fn make(&self, lanes: usize) -> Result<Http, WorkloadError> {
+        Ok(Http::new(Arc::clone(&self.shared), lanes))
+    }
+}

@@ -1,0 +1,409 @@
+//! TLS as a client: configuration, handshake and records, over rustls' unbuffered interface.
+//!
+//! Unbuffered, because the records are then decrypted from the worker's one large read buffer and the request is
+//! encrypted into a buffer that is sent as it is; the last flight of the handshake and the request leave together.
+
+use duel_load::WorkloadError;
+use duel_model::{CertificateKey, FailureKind, Negotiated, TlsPlan, TlsVersion, sanitize_line};
+use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
+use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
+use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
+use std::path::Path;
+use std::sync::Arc;
+
+/// Name and version of what does TLS, for the record.
+pub const LIBRARY: &str = "rustls 0.23 with aws-lc";
+
+/// Everything that connections to one target share.
+#[derive(Debug, Clone)]
+pub(crate) struct TlsClient {
+    config: Arc<ClientConfig>,
+    name: ServerName<'static>,
+}
+
+/// One connection's TLS.
+pub(crate) struct TlsStream {
+    connection: UnbufferedClientConnection,
+    /// Received bytes of a record that is not whole yet.
+    pub(crate) incoming: Vec<u8>,
+    established: bool,
+}
+
+impl std::fmt::Debug for TlsStream {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TlsStream").field("established", &self.established).finish_non_exhaustive()
+    }
+}
+
+/// What the received bytes led to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Driven {
+    /// Bytes of the input that are done with.
+    pub(crate) consumed: usize,
+    /// The peer has said that it will send no more.
+    pub(crate) closed: bool,
+}
+
+/// Why TLS went wrong.
+#[derive(Debug)]
+pub(crate) enum TlsError {
+    /// The handshake or a record.
+    Tls(rustls::Error),
+    /// What the plain text was fed to refused it.
+    Sink(super::response::ProtocolError),
+}
+
+impl TlsClient {
+    /// Builds the configuration; `host` is the name to verify unless the plan has another.
+    pub(crate) fn build(plan: &TlsPlan, host: &str) -> Result<Self, WorkloadError> {
+        let provider = Arc::new(provider(plan)?);
+        let versions: Vec<&'static rustls::SupportedProtocolVersion> =
+            [(TlsVersion::V1_3, &rustls::version::TLS13), (TlsVersion::V1_2, &rustls::version::TLS12)]
+                .into_iter()
+                .filter(|(version, _)| plan.versions.contains(version))
+                .map(|(_, version)| version)
+                .collect();
+        let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
+            .with_protocol_versions(&versions)
+            .map_err(|error| WorkloadError(format!("these TLS parameters do not fit together: {error}")))?;
+        let builder = if plan.verify {
+            builder.with_root_certificates(roots(plan)?)
+        } else {
+            builder.dangerous().with_custom_certificate_verifier(Arc::new(NoVerification(provider)))
+        };
+        let mut config = match (&plan.client_cert_file, &plan.client_key_file) {
+            (Some(chain), Some(key)) => builder
+                .with_client_auth_cert(read_certificates(chain)?, read_key(key)?)
+                .map_err(|error| WorkloadError(format!("the client certificate cannot be used: {error}")))?,
+            (None, None) => builder.with_no_client_auth(),
+            _ => {
+                return Err(WorkloadError(
+                    "a client certificate needs both its chain (--client-cert) and its key (--client-key)".into(),
+                ));
+            }
+        };
+        config.resumption = if plan.resumption {
+            Resumption::in_memory_sessions(256).tls12_resumption(Tls12Resumption::SessionIdOrTickets)
+        } else {
+            Resumption::disabled()
+        };
+        config.alpn_protocols = plan.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+        let name = plan.server_name.as_deref().unwrap_or(host);
+        let name = ServerName::try_from(name.to_owned())
+            .map_err(|_| WorkloadError(format!("'{}' cannot be a TLS server name", sanitize_line(name))))?;
+        Ok(Self { config: Arc::new(config), name })
+    }
+
+    /// Begins a connection; the first flight is produced by the first [`TlsStream::drive`].
+    pub(crate) fn connect(&self) -> Result<TlsStream, rustls::Error> {
+        let connection = UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())?;
+        Ok(TlsStream { connection, incoming: Vec::new(), established: false })
+    }
+}
+
+impl TlsStream {
+    /// Handles received bytes as far as they go; plain text goes to `sink`, what is to be sent is appended to `out`.
+    pub(crate) fn drive(
+        &mut self,
+        received: &mut [u8],
+        out: &mut Vec<u8>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), super::response::ProtocolError>,
+    ) -> Result<Driven, TlsError> {
+        let mut consumed = 0;
+        let mut closed = false;
+        loop {
+            let UnbufferedStatus { mut discard, state, .. } =
+                self.connection.process_tls_records(&mut received[consumed..]);
+            let mut more = true;
+            match state.map_err(TlsError::Tls)? {
+                ConnectionState::EncodeTlsData(mut data) => encode(out, |space| data.encode(space))?,
+                ConnectionState::TransmitTlsData(data) => data.done(),
+                ConnectionState::ReadTraffic(mut data) => {
+                    while let Some(record) = data.next_record() {
+                        let record = record.map_err(TlsError::Tls)?;
+                        discard += record.discard;
+                        sink(record.payload).map_err(TlsError::Sink)?;
+                    }
+                }
+                ConnectionState::WriteTraffic(_) => {
+                    self.established = true;
+                    more = false;
+                }
+                ConnectionState::PeerClosed | ConnectionState::Closed => {
+                    closed = true;
+                    more = false;
+                }
+                // BlockedHandshake, and states that only servers or early data have.
+                _ => more = false,
+            }
+            consumed += discard;
+            if !more {
+                return Ok(Driven { consumed, closed });
+            }
+        }
+    }
+
+    /// Encrypts plain text, appending records to `out`. Only once the handshake is over.
+    pub(crate) fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
+        match self.connection.process_tls_records(&mut []).state.map_err(TlsError::Tls)? {
+            ConnectionState::WriteTraffic(mut traffic) => {
+                encrypt(out, plain.len(), |space| traffic.encrypt(plain, space))
+            }
+            _ => Err(TlsError::Tls(rustls::Error::HandshakeNotComplete)),
+        }
+    }
+
+    /// Whether the request may be sent.
+    pub(crate) fn is_established(&self) -> bool {
+        self.established
+    }
+
+    /// Keeps received bytes that are no whole record yet. What one large record needed is given back.
+    #[inline]
+    pub(crate) fn keep(&mut self, rest: &[u8]) {
+        self.incoming.clear();
+        if rest.is_empty() && self.incoming.capacity() > 4096 {
+            self.incoming = Vec::new();
+        }
+        self.incoming.extend_from_slice(rest);
+    }
+
+    /// Whether the handshake resumed an earlier session.
+    pub(crate) fn is_resumed(&self) -> bool {
+        self.connection.handshake_kind() == Some(HandshakeKind::Resumed)
+    }
+
+    /// Writes down what was agreed.
+    pub(crate) fn describe(&self, negotiated: &mut Negotiated) {
+        let connection = &self.connection;
+        negotiated.tls = connection.protocol_version().map(|version| match version {
+            rustls::ProtocolVersion::TLSv1_2 => "1.2".to_owned(),
+            rustls::ProtocolVersion::TLSv1_3 => "1.3".to_owned(),
+            other => format!("{other:?}"),
+        });
+        negotiated.cipher = connection.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
+        negotiated.group =
+            connection.negotiated_key_exchange_group().map(|group| format!("{:?}", group.name()).to_lowercase());
+        negotiated.alpn = connection.alpn_protocol().map(|name| sanitize_line(&String::from_utf8_lossy(name)));
+        if let Some(chain) = connection.peer_certificates() {
+            negotiated.chain_bytes = Some(chain.iter().map(|certificate| certificate.len() as u64).sum());
+            negotiated.certificate_key = chain.first().and_then(|certificate| certificate_key(certificate));
+        }
+    }
+}
+
+impl TlsError {
+    /// The error for the user, and how it is counted.
+    pub(crate) fn describe(&self) -> (FailureKind, String) {
+        use rustls::Error as E;
+        let error = match self {
+            Self::Sink(error) => return (FailureKind::Protocol, error.to_string()),
+            Self::Tls(error) => error,
+        };
+        let text = match error {
+            E::InvalidMessage(_) => {
+                "the answer is not TLS; if the server speaks plain HTTP on this port, use http://".to_owned()
+            }
+            E::InvalidCertificate(reason) => certificate_problem(reason),
+            E::AlertReceived(alert) => format!("the server refused the TLS handshake with the alert {alert:?}"),
+            E::PeerIncompatible(reason) => {
+                format!("the server supports none of the TLS parameters that were offered ({reason:?})")
+            }
+            other => format!("TLS failed: {}", sanitize_line(&other.to_string())),
+        };
+        (FailureKind::Tls, text)
+    }
+}
+
+fn certificate_problem(reason: &CertificateError) -> String {
+    const HINT: &str = "use --ca FILE for a private authority, or --insecure to measure without verifying";
+    match reason {
+        CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
+            format!("the server's certificate has expired; renew it, or {HINT}")
+        }
+        CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
+            format!("the server's certificate is not valid yet; check the clocks, or {HINT}")
+        }
+        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
+            "the server's certificate is for another name; check the address, use --server-name NAME, \
+             or --insecure to measure without verifying"
+                .to_owned()
+        }
+        CertificateError::UnknownIssuer => {
+            format!("the server's certificate was issued by an unknown authority; {HINT}")
+        }
+        other => format!("the server's certificate is not valid ({}); {HINT}", sanitize_line(&other.to_string())),
+    }
+}
+
+/// Grows `out` to what rustls asks for and appends the record it encodes.
+fn encode(out: &mut Vec<u8>, mut encode: impl FnMut(&mut [u8]) -> Result<usize, EncodeError>) -> Result<(), TlsError> {
+    append(out, 1024, |space| match encode(space) {
+        Ok(written) => Ok(Ok(written)),
+        Err(EncodeError::InsufficientSize(error)) => Ok(Err(error.required_size)),
+        Err(EncodeError::AlreadyEncoded) => Err(rustls::Error::General("a record was encoded twice".into())),
+    })
+}
+
+fn encrypt(
+    out: &mut Vec<u8>,
+    plain_bytes: usize,
+    mut encrypt: impl FnMut(&mut [u8]) -> Result<usize, EncryptError>,
+) -> Result<(), TlsError> {
+    // A record adds at most 5 bytes of header, 8 of nonce, 1 of type and 16 of tag to 16 KiB.
+    let room = plain_bytes + (plain_bytes / 16_384 + 1) * 32;
+    append(out, room, |space| match encrypt(space) {
+        Ok(written) => Ok(Ok(written)),
+        Err(EncryptError::InsufficientSize(error)) => Ok(Err(error.required_size)),
+        Err(EncryptError::EncryptExhausted) => Err(rustls::Error::EncryptError),
+    })
+}
+
+/// `write` answers how much it wrote, or how much room it needs.
+fn append(
+    out: &mut Vec<u8>,
+    mut room: usize,
+    mut write: impl FnMut(&mut [u8]) -> Result<Result<usize, usize>, rustls::Error>,
+) -> Result<(), TlsError> {
+    let start = out.len();
+    loop {
+        out.resize(start + room, 0);
+        match write(&mut out[start..]).map_err(TlsError::Tls)? {
+            Ok(written) => {
+                out.truncate(start + written);
+                return Ok(());
+            }
+            Err(required) => room = required.max(room * 2),
+        }
+    }
+}
+
+/// Cipher suites and groups as planned, in the order given.
+fn provider(plan: &TlsPlan) -> Result<CryptoProvider, WorkloadError> {
+    let mut provider = aws_lc_rs::default_provider();
+    if !plan.ciphers.is_empty() {
+        let known = aws_lc_rs::ALL_CIPHER_SUITES;
+        provider.cipher_suites = pick("cipher suite", &plan.ciphers, known, |suite| format!("{:?}", suite.suite()))?;
+    }
+    if !plan.groups.is_empty() {
+        let known = aws_lc_rs::ALL_KX_GROUPS;
+        provider.kx_groups = pick("key exchange group", &plan.groups, known, |group| format!("{:?}", group.name()))?;
+    }
+    Ok(provider)
+}
+
+fn pick<T: Copy>(
+    what: &str,
+    wanted: &[String],
+    known: &[T],
+    name: impl Fn(&T) -> String,
+) -> Result<Vec<T>, WorkloadError> {
+    wanted
+        .iter()
+        .map(|wanted| {
+            known.iter().copied().find(|item| name(item).eq_ignore_ascii_case(wanted)).ok_or_else(|| {
+                let names: Vec<_> = known.iter().map(&name).collect();
+                WorkloadError(format!("'{}' is no known {what}; known are {}", sanitize_line(wanted), names.join(", ")))
+            })
+        })
+        .collect()
+}
+
+fn roots(plan: &TlsPlan) -> Result<RootCertStore, WorkloadError> {
+    let mut roots = RootCertStore::empty();
+    if let Some(path) = &plan.ca_file {
+        let shown = sanitize_line(&path.to_string_lossy());
+        for certificate in read_certificates(path)? {
+            roots
+                .add(certificate)
+                .map_err(|error| WorkloadError(format!("{shown} holds a certificate that cannot be used: {error}")))?;
+        }
+        return Ok(roots);
+    }
+    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+    if roots.is_empty() {
+        return Err(WorkloadError(
+            "this system has no certificate authorities to verify servers with; install ca-certificates, \
+             or use --ca FILE, or --insecure to measure without verifying"
+                .into(),
+        ));
+    }
+    Ok(roots)
+}
+
+fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, WorkloadError> {
+    let shown = sanitize_line(&path.to_string_lossy());
+    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
+        .and_then(Iterator::collect)
+        .map_err(|error| WorkloadError(format!("cannot read certificates from {shown}: {error}")))?;
+    if certificates.is_empty() {
+        return Err(WorkloadError(format!("{shown} holds no PEM certificate")));
+    }
+    Ok(certificates)
+}
+
+fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, WorkloadError> {
+    PrivateKeyDer::from_pem_file(path).map_err(|error| {
+        WorkloadError(format!("cannot read a private key from {}: {error}", sanitize_line(&path.to_string_lossy())))
+    })
+}
+
+fn certificate_key(certificate: &[u8]) -> Option<CertificateKey> {
+    use x509_parser::prelude::FromDer;
+    use x509_parser::public_key::PublicKey;
+    let (_, certificate) = x509_parser::certificate::X509Certificate::from_der(certificate).ok()?;
+    let info = certificate.public_key();
+    let bits = |bits: usize| u32::try_from(bits).ok();
+    Some(match info.parsed() {
+        Ok(PublicKey::RSA(key)) => CertificateKey { algorithm: "RSA".into(), bits: bits(key.key_size()) },
+        Ok(PublicKey::EC(point)) => CertificateKey { algorithm: "EC".into(), bits: bits(point.key_size()) },
+        _ => {
+            let id = info.algorithm.algorithm.to_id_string();
+            let algorithm = if id == "1.3.101.112" { "Ed25519".to_owned() } else { sanitize_line(&id) };
+            CertificateKey { algorithm, bits: None }
+        }
+    })
+}
+
+/// `--insecure`: nothing about the server's identity is checked, neither chain nor name nor signature.
+#[derive(Debug)]
+struct NoVerification(Arc<CryptoProvider>);
+
+impl ServerCertVerifier for NoVerification {
+    fn verify_server_cert(
+        &self,
+        _end_entity: &CertificateDer<'_>,
+        _intermediates: &[CertificateDer<'_>],
+        _server_name: &ServerName<'_>,
+        _ocsp_response: &[u8],
+        _now: UnixTime,
+    ) -> Result<ServerCertVerified, rustls::Error> {
+        Ok(ServerCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        _message: &[u8],
+        _certificate: &CertificateDer<'_>,
+        _signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        Ok(HandshakeSignatureValid::assertion())
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.signature_verification_algorithms.supported_schemes()
+    }
+}

@@ -1,0 +1,38 @@
+//! Ops that do nothing: what the generator itself costs.
+
+use duel_load::{
+    Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
+};
+use duel_model::Nanos;
+
+/// Makes [`Null`] workloads.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct NullFactory;
+
+/// The simplest workload: every op is over as soon as it is started.
+#[derive(Debug)]
+pub struct Null;
+
+impl WorkloadFactory for NullFactory {
+    type Workload = Null;
+
+    fn make(&self, _lanes: usize) -> Result<Null, WorkloadError> {
+        Ok(Null)
+    }
+}
+
+impl Workload for Null {
+    fn start(&mut self, _lane: LaneId, _now_ns: Nanos, _io: &Io<'_>) -> Progress {
+        Progress::Done(OpEnd { end_ns: monotonic_ns(), outcome: Ok(()), phases: PhaseTimes::NONE, bytes_in: 0 })
+    }
+
+    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn cancel(&mut self, _lane: LaneId) {}
+
+    fn take_counters(&mut self) -> Counters {
+        Counters::default()
+    }
+}
