@@ -31,11 +31,17 @@ pub struct Variation {
     /// Session resumption.
     pub resumption: Option<bool>,
     /// `Accept-Encoding`: `Some(None)` does not send the field.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
     pub accept_encoding: Option<Option<String>>,
     /// Only the first bytes of the resource.
     pub range_bytes: Option<u64>,
     /// Method.
     pub method: Option<String>,
+}
+
+/// A field that is there: `null` means the inner `None`, only absence the outer one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
 }
 
 /// What a probe showed.
@@ -131,4 +137,18 @@ pub struct Explanation {
     pub ruled_out: Vec<String>,
     /// Every probe that was asked for, in order.
     pub probes: Vec<ProbeOutcome>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_sending_a_field_is_told_from_leaving_it_as_it_is() {
+        for accept_encoding in [None, Some(None), Some(Some("gzip".to_owned()))] {
+            let variation = Variation { accept_encoding, ..Variation::default() };
+            let kept = serde_json::to_string(&variation).unwrap();
+            assert_eq!(serde_json::from_str::<Variation>(&kept).unwrap(), variation, "{kept}");
+        }
+    }
 }

@@ -42,6 +42,8 @@ pub enum RunStatus {
 pub enum Interruption {
     /// The user asked for it.
     User,
+    /// It was never finished: duel was killed, the power failed, or it still goes on.
+    Unfinished,
     /// A target stopped answering.
     TargetDied {
         /// Name of the target.

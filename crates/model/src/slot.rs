@@ -351,6 +351,9 @@ pub struct Negotiated {
     pub content_encoding: Option<String>,
     /// The response's `Content-Type`, safe to show.
     pub content_type: Option<String>,
+    /// The response's `Location`, as sent: only to be followed; sanitize before showing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub location: Option<String>,
     /// Whether the server left the connection open when we asked it to.
     pub keeps_alive: Option<bool>,
     /// Status of the response.

@@ -219,7 +219,7 @@ impl Http {
             self.counters.negotiated = Some(connection.describe(&self.shared));
         }
         let connection = &mut self.connections[lane];
-        if closes || !self.shared.keepalive || connection.request_at < self.shared.request.bytes.len() {
+        if closes || !self.shared.keepalive || connection.is_spent(self.shared.request.bytes.len()) {
             connection.close();
         } else {
             connection.stage = Stage::Idle;
@@ -231,11 +231,21 @@ impl Http {
     /// on a new one, as ordinary clients do (RFC 9112, 9.3.1), if sending it twice does no harm.
     #[cold]
     fn give_up(&mut self, lane: LaneId, broken: Broken, io: &Io<'_>) -> Progress {
+        // A server may answer and hang up before it has the whole request (413): sending meets the reset first, while
+        // the answer waits in the socket.
+        if broken.is_lost_while_sending()
+            && let Ok(Step::Complete { now }) = self.receive(lane, io)
+        {
+            self.connections[lane].request_at = 0;
+            return self.complete(lane, now);
+        }
         let connection = &mut self.connections[lane];
         let was_kept = connection.served > 0 && connection.reader.is_untouched() && !connection.op.retried;
         if was_kept && self.shared.request.is_idempotent && broken.is_lost_connection() {
             connection.close();
             connection.op = Op { retried: true, ..connection.op };
+            // It goes over a new connection after all.
+            self.counters.reused = self.counters.reused.saturating_sub(1);
             let result = self.connect(lane, io);
             return self.settle(lane, result, io);
         }
@@ -444,6 +454,15 @@ impl Connection {
         self.served = 0;
     }
 
+    /// Whether no other request may follow on this connection, whatever the response's head says: a part of the
+    /// request has not left (the server answered early), or TLS has announced the end.
+    #[inline]
+    fn is_spent(&self, request_bytes: usize) -> bool {
+        self.request_at < request_bytes
+            || self.out_at < self.out.len()
+            || self.tls.as_ref().is_some_and(TlsStream::is_closed)
+    }
+
     #[inline]
     fn write_out(&mut self, request: &[u8], bytes_out: &mut u64) -> Result<Sent, Broken> {
         let Some(socket) = &self.socket else { return Ok(Sent::All) };
@@ -511,6 +530,10 @@ impl Connection {
         let driven = tls.drive(&mut scratch[..filled], out, &mut sink).map_err(Broken::Tls)?;
         tls.keep(&scratch[driven.consumed..filled]);
         if driven.closed && !complete {
+            if *stage == Stage::Handshaking {
+                // The reader still holds the response of an earlier connection.
+                return Err(Broken::Cut { when: *stage, how: None });
+            }
             return match reader.closed() {
                 Ok(()) => Ok(true),
                 Err(how) => Err(Broken::Cut { when: *stage, how: Some(how) }),
@@ -558,6 +581,7 @@ impl Connection {
             via: text("via"),
             content_encoding: text("content-encoding"),
             content_type: text("content-type"),
+            location: field(head, "location").and_then(|value| String::from_utf8(value.to_vec()).ok()),
             keeps_alive: self.reader.head().filter(|_| shared.keepalive).map(|head| !head.closes),
             status: self.reader.head().map(|head| head.status),
             body_bytes: Some(self.reader.body_bytes()),
@@ -590,6 +614,10 @@ impl Broken {
             Self::System("send" | "receive", Errno::CONNRESET | Errno::PIPE)
                 | Self::Cut { how: Some(Truncated::Nothing), .. }
         )
+    }
+
+    fn is_lost_while_sending(&self) -> bool {
+        matches!(self, Self::System("send", Errno::CONNRESET | Errno::PIPE))
     }
 
     fn into_failure(self, reader: &ResponseReader) -> Failure {

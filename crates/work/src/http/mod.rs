@@ -50,6 +50,14 @@ impl HttpFactory {
         })
     }
 
+    /// The address that a redirect from `address` to `location` leads to.
+    pub fn join(address: &str, location: &str) -> Result<String, WorkloadError> {
+        let joined = Address::parse(address)?.url.join(location).map_err(|error| {
+            WorkloadError(format!("the redirect to '{}' leads nowhere: {error}", duel_model::sanitize_line(location)))
+        })?;
+        Address::parse(joined.as_str()).map(|_| joined.into())
+    }
+
     /// Checks an address without touching the network.
     pub fn check_address(address: &str) -> Result<(), WorkloadError> {
         Address::parse(address).map(|_| ())

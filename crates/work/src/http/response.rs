@@ -4,6 +4,7 @@
 //! lines, looking at the few fields that decide where the body ends. Bodies are counted, not kept.
 
 use memchr::memchr;
+use std::borrow::Cow;
 
 /// Longest head, and longest trailer section, that is read. Go's client allows 1 MiB, curl 300 kB.
 pub(crate) const HEAD_LIMIT: usize = 256 * 1024;
@@ -232,7 +233,7 @@ impl ResponseReader {
     }
 
     fn feed_chunk_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        let Some((line, consumed)) = take_line(&mut self.partial, bytes, CHUNK_LINE_LIMIT, "chunk-size line")? else {
+        let Some(Line { text: line, consumed }) = take_line(&mut self.partial, bytes, CHUNK_LINE_LIMIT, "chunk-size line")? else {
             return Ok(bytes.len());
         };
         let size = parse_chunk_size(&line)?;
@@ -258,7 +259,7 @@ impl ResponseReader {
     }
 
     fn feed_trailer(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        let Some((line, consumed)) = take_line(&mut self.partial, bytes, HEAD_LIMIT, "trailer field")? else {
+        let Some(Line { text: line, consumed }) = take_line(&mut self.partial, bytes, HEAD_LIMIT, "trailer field")? else {
             return Ok(bytes.len());
         };
         self.trailer_bytes += line.len();
@@ -427,13 +428,20 @@ fn line_at(bytes: &[u8], at: usize) -> (&[u8], usize) {
     (without_cr(&rest[..end]), at + next)
 }
 
+/// A whole line without its end.
+struct Line<'a> {
+    text: Cow<'a, [u8]>,
+    /// Bytes of the latest input that it took, its end included.
+    consumed: usize,
+}
+
 /// A whole line from `bytes`, together with what `partial` has kept of it; `None`: not whole yet, all bytes are kept.
 fn take_line<'a>(
     partial: &mut Vec<u8>,
     bytes: &'a [u8],
     limit: usize,
     what: &str,
-) -> Result<Option<(std::borrow::Cow<'a, [u8]>, usize)>, ProtocolError> {
+) -> Result<Option<Line<'a>>, ProtocolError> {
     let newline = memchr(b'\n', bytes);
     if partial.len() + newline.unwrap_or(bytes.len()) > limit {
         return Err(ProtocolError(format!("a {what} is longer than {limit} bytes")));
@@ -442,15 +450,16 @@ fn take_line<'a>(
         partial.extend_from_slice(bytes);
         return Ok(None);
     };
+    let consumed = newline + 1;
     if partial.is_empty() {
-        return Ok(Some((without_cr(&bytes[..newline]).into(), newline + 1)));
+        return Ok(Some(Line { text: without_cr(&bytes[..newline]).into(), consumed }));
     }
     let mut line = std::mem::take(partial);
     line.extend_from_slice(&bytes[..newline]);
     if line.last() == Some(&b'\r') {
         line.pop();
     }
-    Ok(Some((line.into(), newline + 1)))
+    Ok(Some(Line { text: line.into(), consumed }))
 }
 
 fn without_cr(line: &[u8]) -> &[u8] {

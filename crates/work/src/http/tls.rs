@@ -31,6 +31,7 @@ pub(crate) struct TlsStream {
     /// Received bytes of a record that is not whole yet.
     pub(crate) incoming: Vec<u8>,
     established: bool,
+    closed: bool,
 }
 
 impl std::fmt::Debug for TlsStream {
@@ -101,7 +102,7 @@ impl TlsClient {
     /// Begins a connection; the first flight is produced by the first [`TlsStream::drive`].
     pub(crate) fn connect(&self) -> Result<TlsStream, rustls::Error> {
         let connection = UnbufferedClientConnection::new(Arc::clone(&self.config), self.name.clone())?;
-        Ok(TlsStream { connection, incoming: Vec::new(), established: false })
+        Ok(TlsStream { connection, incoming: Vec::new(), established: false, closed: false })
     }
 }
 
@@ -135,6 +136,7 @@ impl TlsStream {
                 }
                 ConnectionState::PeerClosed | ConnectionState::Closed => {
                     closed = true;
+                    self.closed = true;
                     more = false;
                 }
                 // BlockedHandshake, and states that only servers or early data have.
@@ -162,6 +164,11 @@ impl TlsStream {
         self.established
     }
 
+    /// Whether the peer has said that it will send no more.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.closed
+    }
+
     /// Keeps received bytes that are no whole record yet. What one large record needed is given back.
     #[inline]
     pub(crate) fn keep(&mut self, rest: &[u8]) {
@@ -185,7 +192,7 @@ impl TlsStream {
             rustls::ProtocolVersion::TLSv1_3 => "1.3".to_owned(),
             other => format!("{other:?}"),
         });
-        negotiated.cipher = connection.negotiated_cipher_suite().map(|suite| format!("{:?}", suite.suite()));
+        negotiated.cipher = connection.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite()));
         negotiated.group =
             connection.negotiated_key_exchange_group().map(|group| format!("{:?}", group.name()).to_lowercase());
         negotiated.alpn = connection.alpn_protocol().map(|name| sanitize_line(&String::from_utf8_lossy(name)));
@@ -287,13 +294,24 @@ fn provider(plan: &TlsPlan) -> Result<CryptoProvider, WorkloadError> {
     let mut provider = aws_lc_rs::default_provider();
     if !plan.ciphers.is_empty() {
         let known = aws_lc_rs::ALL_CIPHER_SUITES;
-        provider.cipher_suites = pick("cipher suite", &plan.ciphers, known, |suite| format!("{:?}", suite.suite()))?;
+        let wanted: Vec<_> = plan.ciphers.iter().map(|name| iana(name)).collect();
+        provider.cipher_suites = pick("cipher suite", &wanted, known, |suite| cipher_name(suite.suite()))?;
     }
     if !plan.groups.is_empty() {
         let known = aws_lc_rs::ALL_KX_GROUPS;
         provider.kx_groups = pick("key exchange group", &plan.groups, known, |group| format!("{:?}", group.name()))?;
     }
     Ok(provider)
+}
+
+/// The suite's IANA name.
+fn cipher_name(suite: rustls::CipherSuite) -> String {
+    iana(&format!("{suite:?}"))
+}
+
+/// rustls names the suites of TLS 1.3 by another prefix than everybody else; both are understood.
+fn iana(name: &str) -> String {
+    name.get(..6).filter(|start| start.eq_ignore_ascii_case("TLS13_")).map_or_else(|| name.to_owned(), |_| format!("TLS_{}", &name[6..]))
 }
 
 fn pick<T: Copy>(

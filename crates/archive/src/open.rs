@@ -1,0 +1,177 @@
+//! Opening: only what is ours, or nobody's, is ever written to.
+
+use crate::schema::{self, STEPS, Step};
+use crate::{Archive, ArchiveError};
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// How long to wait for other writers. A slot takes them milliseconds; ten seconds are for a disk that hangs.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// The smallest page that SQLite knows.
+const SMALLEST_DATABASE_BYTES: u64 = 512;
+
+impl Archive {
+    /// Opens the archive for writing; makes it, and the folders that lead to it, where there is none.
+    ///
+    /// The file is for the user only (mode 0600), for plans hold addresses and request bodies. Other programs' files
+    /// are refused untouched; an archive of an older duel is brought up to date.
+    pub fn open(path: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+        open_with(path.as_ref(), STEPS)
+    }
+
+    /// Opens an archive that is there, never writing to it; works on read-only places as well.
+    pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, ArchiveError> {
+        open_read_only_with(path.as_ref(), STEPS)
+    }
+}
+
+pub(crate) fn open_with(path: &Path, steps: &[Step]) -> Result<Archive, ArchiveError> {
+    let path = whole_path(path)?;
+    if !is_there(&path)? {
+        create(&path)?;
+    }
+    let doing = "look for runs";
+    let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
+    let failed = |error| ArchiveError::database(&path, doing, error);
+    // SQLite falls back to reading where it may not write, and would say so only with the first slot.
+    if connection.is_readonly(rusqlite::MAIN_DB).map_err(failed)? {
+        return Err(ArchiveError::ReadOnly { doing: "keep runs".to_owned(), path });
+    }
+    let found = schema::version(&connection, &path, steps.len() as i64)?;
+    write_ahead(&connection).map_err(failed)?;
+    // With a write-ahead log NORMAL loses nothing when duel is killed, and at worst the last slots when the power
+    // fails; it never corrupts. FULL would flush the disk after every slot, which is no business of ours while that
+    // disk may be the one under load. Ends of runs are flushed: see `write`.
+    connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+    if found < steps.len() as i64 {
+        schema::migrate(&mut connection, &path, steps)?;
+    }
+    Ok(Archive { connection, path })
+}
+
+pub(crate) fn open_read_only_with(path: &Path, steps: &[Step]) -> Result<Archive, ArchiveError> {
+    let path = whole_path(path)?;
+    if !is_there(&path)? {
+        return Err(ArchiveError::Missing { path });
+    }
+    let known = steps.len() as i64;
+    let mut connection = connect(&path, OpenFlags::SQLITE_OPEN_READ_ONLY)?;
+    let mut found = schema::version(&connection, &path, known);
+    if matches!(
+        found,
+        Err(ArchiveError::Database { .. } | ArchiveError::ReadOnly { .. } | ArchiveError::DiskFull { .. })
+    ) && log_is_empty(&path)
+    {
+        // Readers too have to make the index of the write-ahead log, which a read-only or full place does not allow.
+        // Without a log, and where nobody can write one, the file itself is all there is.
+        connection = connect(&immutable(&path), OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_URI)?;
+        found = schema::version(&connection, &path, known);
+    }
+    match found? {
+        0 => Err(ArchiveError::Missing { path }),
+        found if found < known => Err(ArchiveError::Older { path, found, known }),
+        _ => Ok(Archive { connection, path }),
+    }
+}
+
+/// From the root on, so that no name is taken for one of SQLite's special ones (`:memory:`, `file:...`).
+fn whole_path(path: &Path) -> Result<PathBuf, ArchiveError> {
+    std::path::absolute(path).map_err(|error| ArchiveError::unreachable(path, "open the archive", error))
+}
+
+/// Whether the file exists; refuses what cannot be a database by its kind or size.
+///
+/// Asked by name only: closing a second descriptor of a database drops the locks that this process has on it.
+fn is_there(path: &Path) -> Result<bool, ArchiveError> {
+    match fs::metadata(path) {
+        // SQLite takes some files of a few bytes for empty databases, and would write over them.
+        Ok(found) if found.is_file() && (1..SMALLEST_DATABASE_BYTES).contains(&found.len()) => {
+            Err(ArchiveError::NotADatabase { path: path.to_owned() })
+        }
+        Ok(found) if found.is_file() => Ok(true),
+        Ok(found) => {
+            let what = if found.is_dir() { "a folder" } else { "a device, a pipe or a socket" };
+            Err(ArchiveError::NotAFile { path: path.to_owned(), what })
+        }
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(ArchiveError::unreachable(path, "open the archive", error)),
+    }
+}
+
+/// Makes an empty file, which SQLite takes for an empty database; its companions inherit the file's mode.
+fn create(path: &Path) -> Result<(), ArchiveError> {
+    // Another thread must not have the new file open in SQLite when our descriptor of it is closed (see `is_there`).
+    static CREATING: Mutex<()> = Mutex::new(());
+    let _alone = CREATING.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(folder) = path.parent() {
+        fs::DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(folder)
+            .map_err(|error| ArchiveError::unreachable(folder, "make the archive's folder", error))?;
+    }
+    match fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path) {
+        Ok(_) => Ok(()),
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
+        Err(error) => Err(ArchiveError::unreachable(path, "make the archive", error)),
+    }
+}
+
+fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, ArchiveError> {
+    let connect = || {
+        let connection = Connection::open_with_flags(path, flags | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "foreign_keys", true)?;
+        // The file may come from anywhere: what its schema defines is not to call functions on our behalf.
+        connection.pragma_update(None, "trusted_schema", false)?;
+        Ok(connection)
+    };
+    connect().map_err(|error| ArchiveError::database(path, "look for runs", error))
+}
+
+/// Readers and one writer at a time, none in the way of the other.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
+    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
+    if mode == "wal" {
+        return Ok(());
+    }
+    let start = Instant::now();
+    loop {
+        // The change needs the file alone, and SQLite does not always wait for that by itself. Where there cannot be
+        // such a log (some network file systems) the mode stays as it is, and is as safe.
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+            Err(error)
+                if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < BUSY_TIMEOUT =>
+            {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            other => return other,
+        }
+    }
+}
+
+fn log_is_empty(path: &Path) -> bool {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    fs::metadata(log).map_or(true, |found| found.len() == 0)
+}
+
+/// The URI by which SQLite opens a file that nobody changes.
+fn immutable(path: &Path) -> PathBuf {
+    let mut uri = String::from("file://");
+    for &byte in path.as_os_str().as_bytes() {
+        match byte {
+            b'/' | b'.' | b'-' | b'_' | b'0'..=b'9' | b'A'..=b'Z' | b'a'..=b'z' => uri.push(char::from(byte)),
+            _ => uri.push_str(&format!("%{byte:02x}")),
+        }
+    }
+    uri.push_str("?immutable=1");
+    PathBuf::from(uri)
+}

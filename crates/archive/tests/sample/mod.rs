@@ -1,0 +1,225 @@
+//! Runs and slots as the generator makes them, in size and shape; the same ones each time.
+#![allow(dead_code, unreachable_pub, reason = "every test takes what it needs")]
+
+use duel_model::*;
+use std::collections::BTreeMap;
+
+/// A run without slots.
+pub fn empty_run(id: &str) -> Run {
+    Run {
+        id: id.to_owned(),
+        started_unix_ms: 1_795_217_520_000,
+        plan: Plan {
+            targets: vec![target("A", "https://a.example/f"), target("Bé \u{1f980}", "https://b.example/f?x='\"--")],
+            workload: WorkloadPlan::Http(Box::new(HttpPlan {
+                headers: vec![("X-Odd".into(), "'; DROP TABLE runs; --".into())],
+                body: Body::Text("{\"a\": \"\\u0000\u{7f}\n\"}".into()),
+                connect_to: vec![ConnectTo {
+                    host: "a.example".into(),
+                    port: Some(443),
+                    to_host: "::1".into(),
+                    to_port: None,
+                }],
+                ..HttpPlan::default()
+            })),
+            load: LoadPlan {
+                connections: 64,
+                threads: 2,
+                kind: LoopKind::Open { rate_per_s: 12_345.678_901_234_567, arrival: Arrival::Poisson },
+                bound: Bound::Ops(u64::MAX),
+                connect_timeout_ns: 5 * SECOND_NS,
+                op_timeout_ns: 20 * SECOND_NS,
+            },
+            compare: ComparePlan { seed: u64::MAX, margin: 0.1 + 0.2, ..ComparePlan::default() },
+        },
+        versions: Versions {
+            duel: "0.1.0".into(),
+            os: "Linux 6.18".into(),
+            arch: "x86_64".into(),
+            cpus: 2,
+            tls: "rustls 0.23 with aws-lc-rs 1.19".into(),
+            event_loop: "epoll".into(),
+        },
+        slots: vec![],
+        first_contact: vec![Some(negotiated()), None],
+        status: RunStatus::Complete,
+        doubts: vec![],
+        explanation: None,
+    }
+}
+
+/// A finished run with everything that a run can have.
+pub fn rich_run(id: &str, slots: u32) -> Run {
+    let mut run = empty_run(id);
+    run.slots = (0..slots).map(slot).collect();
+    run.status = RunStatus::Interrupted(Interruption::TargetDied {
+        target: "A".into(),
+        at_ns: 12_000_000_001,
+        how: "connection refused 50 times".into(),
+    });
+    run.doubts = vec![Doubt { id: DoubtId::TargetDied, target: Some("A".into()), text: "A died at 12 s".into() }];
+    run.explanation = Some(explanation());
+    run
+}
+
+/// What diagnosis may find.
+pub fn explanation() -> Explanation {
+    let pair = PairVerdict {
+        baseline: "A".into(),
+        target: "Bé \u{1f980}".into(),
+        metric: Metric::Rate,
+        call: Call::Slower,
+        ratio: Some(1.0 / 3.0),
+        low: Some(f64::MIN_POSITIVE),
+        high: Some(0.338_888_888_888_888_9),
+        confidence: 0.95,
+        slots: 24,
+    };
+    let outcome = ProbeOutcome {
+        probe: Probe {
+            id: "cipher-chacha20".into(),
+            question: "Does the gap depend on AES?".into(),
+            variation: Variation {
+                ciphers: Some(vec!["TLS_CHACHA20_POLY1305_SHA256".into()]),
+                accept_encoding: Some(Some("identity".into())),
+                ..Variation::default()
+            },
+            budget_ns: 8 * SECOND_NS,
+        },
+        pairs: vec![pair],
+        targets: vec![TargetObservation {
+            name: "A".into(),
+            ok: 70_001,
+            rate_per_s: Some(7_000.1),
+            phase_mean_ns: BTreeMap::from([(Phase::Tls, 1.0 / 7.0), (Phase::Wait, 81_234.5)]),
+            ..TargetObservation::default()
+        }],
+        doubts: vec![],
+        unavailable: None,
+    };
+    Explanation {
+        findings: vec![Finding {
+            cause: "tls.aes-unused".into(),
+            target: Some("Bé \u{1f980}".into()),
+            confidence: Confidence::Confirmed,
+            explains: Some(0.94),
+            summary: "nginx on B does not use the AES instructions".into(),
+            evidence: vec![Evidence {
+                probe: "cipher-chacha20".into(),
+                text: "the gap is gone".into(),
+                repeat: Some("duel A B --cipher TLS_CHACHA20_POLY1305_SHA256".into()),
+            }],
+            remedy: "link another libcrypto".into(),
+        }],
+        ruled_out: vec!["http.compression".into()],
+        probes: vec![outcome],
+    }
+}
+
+/// A slot of about 5,000 ops over kept-alive connections on two workers.
+pub fn slot(index: u32) -> Slot {
+    let random = &mut Random(u64::from(index) * 7919 + 1);
+    let ops = 5_000;
+    let phases = [(Phase::Connect, 64, 90_000.0), (Phase::Tls, 64, 900_000.0), (Phase::Send, ops, 6_000.0)];
+    let phases = phases.into_iter().chain([(Phase::Wait, ops, 310_000.0), (Phase::Receive, ops, 21_000.0)]);
+    let mut tally = Tally {
+        started: 5_003,
+        ok: ops,
+        failed: BTreeMap::from([(FailureKind::Timeout, 1), (FailureKind::Status, 1)]),
+        in_flight: 1,
+        bytes_in: u64::MAX,
+        statuses: BTreeMap::from([(200, ops), (503, 1)]),
+        response: distribution(random, ops, 380_000.0),
+        service: distribution(random, ops, 340_000.0),
+        phases: phases.map(|(phase, n, median)| (phase, distribution(random, n, median))).collect(),
+        failure_examples: vec!["status 503 after 1.2 ms".into()],
+        ..Tally::default()
+    };
+    // Beyond what fits into 64 bits, as a sum over a very long slot may be.
+    tally.response.sum_ns = u128::from(u64::MAX) * 3;
+    let worker = |random: &mut Random| WorkerAudit {
+        cpu_ns: Some(412_345_678),
+        wall_ns: 1_000_000_123,
+        schedule_lag: distribution(random, ops / 2, 2_000.0),
+        loop_lag: distribution(random, ops, 11_000.0),
+    };
+    let interval = |random: &mut Random| Interval {
+        ok: 400 + random.next() % 200,
+        failed: 0,
+        bytes_in: 400_000 + random.next() % 100_000,
+        response_sum_ns: 19_000_000 + random.next() % 1_000_000,
+        response_max_ns: 900_000 + random.next() % 1_000_000,
+    };
+    Slot {
+        index,
+        target: (index % 2) as usize,
+        role: match index % 5 {
+            0 => SlotRole::Warmup,
+            4 => SlotRole::Probe("cipher-chacha20".into()),
+            _ => SlotRole::Measured,
+        },
+        block: index / 4,
+        repeat: index % 4 / 2,
+        started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_001,
+        offset_ns: u64::from(index) * 1_001_000_777,
+        elapsed_ns: 1_000_345_678,
+        tally,
+        series: Series { interval_ns: 100_000_000, intervals: (0..10).map(|_| interval(random)).collect() },
+        audit: GeneratorAudit {
+            workers: vec![worker(random), worker(random)],
+            descriptor_limit: Some(1024),
+            cpus: None,
+        },
+        negotiated: Some(negotiated()),
+    }
+}
+
+fn target(name: &str, address: &str) -> Target {
+    Target { name: name.into(), address: address.into() }
+}
+
+fn negotiated() -> Negotiated {
+    Negotiated {
+        http: Some("HTTP/1.1".into()),
+        tls: Some("1.3".into()),
+        cipher: Some("TLS_AES_256_GCM_SHA384".into()),
+        group: Some("x25519".into()),
+        certificate_key: Some(CertificateKey { algorithm: "EC".into(), bits: Some(256) }),
+        server: Some("nginx".into()),
+        keeps_alive: Some(true),
+        status: Some(200),
+        body_bytes: Some(10_240),
+        peer: Some("[2001:db8::1]:443".into()),
+        ..Negotiated::default()
+    }
+}
+
+/// Log-normal times, in buckets as an HDR histogram of 3 significant digits has them.
+fn distribution(random: &mut Random, count: u64, median_ns: f64) -> Distribution {
+    let mut buckets = BTreeMap::<u64, u64>::new();
+    let (mut sum, mut min, mut max) = (0, u64::MAX, 0);
+    for _ in 0..count {
+        let value = (median_ns * (0.4 * random.normal()).exp()) as u64;
+        let unit = 1u64 << value.max(1).ilog2().saturating_sub(10);
+        *buckets.entry(value / unit * unit + unit - 1).or_default() += 1;
+        (sum, min, max) = (sum + u128::from(value), min.min(value), max.max(value));
+    }
+    Distribution::from_buckets(buckets, sum, min, max)
+}
+
+/// Marsaglia's xorshift: good enough for shapes, and always the same.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0
+    }
+
+    /// The sum of twelve uniform numbers has variance 1.
+    fn normal(&mut self) -> f64 {
+        (0..12).map(|_| (self.next() >> 11) as f64 / (1u64 << 53) as f64).sum::<f64>() - 6.0
+    }
+}

@@ -1,0 +1,68 @@
+//! `duel demo`: two embedded HTTPS servers, one really handicapped; compared and explained.
+
+use super::execute;
+use crate::flags::{DemoFlags, OutputFlags};
+use crate::meaning;
+use crate::outcome::Outcome;
+use anyhow::Context;
+use duel_model::{Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Plan, SECOND_NS, Target, TlsPlan, WorkloadPlan};
+use duel_ruler::child::Child;
+
+/// Load time of the comparison; with the probes the whole stays under a minute.
+const COMPARE_NS: u64 = 12 * SECOND_NS;
+/// Load time of the probes.
+const WHY_NS: u64 = 30 * SECOND_NS;
+
+/// Starts both servers, compares them, explains the difference and says what to try next.
+pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let exe = std::env::current_exe().context("cannot find the duel program to start the demo's servers with")?;
+    let server = |mask: Option<(&'static str, &'static str)>| {
+        Child::spawn(&exe, ["ruler", "--tls", "p256"], mask).context("cannot start one of the demo's servers")
+    };
+    let (healthy, handicapped) = (server(None)?, server(aes_mask())?);
+    if !output.quiet {
+        eprintln!(
+            "Two HTTPS servers on this machine serve the same file of 2.86 MB. One of them may not use the CPU's AES \
+             instructions{}.",
+            if aes_mask().is_some() { "" } else { " (not available on this kind of CPU: both are equal here)" }
+        );
+    }
+    let address = |child: &Child| format!("https://{}/file", child.addr());
+    let plan = Plan {
+        targets: vec![
+            Target { name: "healthy".into(), address: address(&healthy) },
+            Target { name: "handicapped".into(), address: address(&handicapped) },
+        ],
+        workload: WorkloadPlan::Http(Box::new(HttpPlan {
+            keepalive: false,
+            tls: TlsPlan { verify: false, ..TlsPlan::default() },
+            ..HttpPlan::default()
+        })),
+        load: LoadPlan {
+            connections: 4,
+            threads: 1,
+            kind: LoopKind::Closed { think_ns: 0 },
+            bound: Bound::Duration(COMPARE_NS),
+            connect_timeout_ns: 10 * SECOND_NS,
+            op_timeout_ns: 30 * SECOND_NS,
+        },
+        compare: ComparePlan {
+            seed: demo.seed.unwrap_or_else(meaning::seed_from_clock),
+            max_load_ns: COMPARE_NS,
+            ..ComparePlan::default()
+        },
+    };
+    execute(&plan, Some(WHY_NS), output)
+}
+
+/// The environment that hides the CPU's AES instructions from the TLS library.
+///
+/// x86: `OPENSSL_ia32cap` clears AES-NI and PCLMULQDQ in the first word, VAES and VPCLMULQDQ in the second. Arm:
+/// `OPENSSL_armcap` sets the capabilities; 1 leaves NEON alone.
+fn aes_mask() -> Option<(&'static str, &'static str)> {
+    match std::env::consts::ARCH {
+        "x86_64" | "x86" => Some(("OPENSSL_ia32cap", "~0x200000200000000:~0x60000000000")),
+        "aarch64" | "arm" => Some(("OPENSSL_armcap", "1")),
+        _ => None,
+    }
+}

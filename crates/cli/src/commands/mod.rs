@@ -1,0 +1,61 @@
+//! One file for each command.
+
+pub(crate) mod compare;
+pub(crate) mod demo;
+pub(crate) mod rerun;
+pub(crate) mod ruler;
+pub(crate) mod run;
+pub(crate) mod runs;
+pub(crate) mod why;
+
+use crate::flags::OutputFlags;
+use crate::keep::{self, Keeper};
+use crate::outcome::Outcome;
+use crate::watching::Watching;
+use crate::{signals, terminal};
+use duel_lab::Lab;
+use duel_model::{Interruption, Nanos, Plan, Run, RunStatus};
+
+/// Runs a plan, explains it if a budget for that is given, keeps it and prints it.
+fn execute(plan: &Plan, why_budget_ns: Option<Nanos>, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let mut archive = keep::open(output)?;
+    let lab = Lab::new(signals::stop_flag()?);
+    let mut watching = Watching::new(Keeper::new(archive.as_mut()), output);
+    let result = lab.run(plan, &mut watching).and_then(|mut run| {
+        if let Some(budget_ns) = why_budget_ns
+            && run.status == RunStatus::Complete
+        {
+            lab.explain(&mut run, plan, budget_ns, &mut watching)?;
+        }
+        Ok(run)
+    });
+    let keeper = watching.end();
+    let run = result?;
+    let kept = keeper.finish(&run);
+    print_run(&run, output)?;
+    kept?;
+    Ok(outcome_of(&run))
+}
+
+/// Prints a run with its verdict and its explanation, as the output flags say.
+fn print_run(run: &Run, output: &OutputFlags) -> anyhow::Result<()> {
+    let verdict = duel_lab::judge(run);
+    if output.json {
+        return terminal::print(&duel_report::json_text(run, &verdict, run.explanation.as_ref()));
+    }
+    let style = terminal::result_style();
+    let mut text = duel_report::summary(run, &verdict, style);
+    if let Some(explanation) = &run.explanation {
+        text.push('\n');
+        text.push_str(&duel_report::explanation(explanation, style));
+    }
+    terminal::print(&text)
+}
+
+fn outcome_of(run: &Run) -> Outcome {
+    match &run.status {
+        RunStatus::Complete => Outcome::Done,
+        RunStatus::Interrupted(Interruption::User) => Outcome::Interrupted,
+        RunStatus::Interrupted(Interruption::TargetDied { .. }) => Outcome::CouldNotRun,
+    }
+}

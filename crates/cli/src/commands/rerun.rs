@@ -1,0 +1,35 @@
+//! `duel rerun RUN`: the same plan again.
+
+use super::execute;
+use crate::flags::{LoadFlags, OutputFlags, RunName};
+use crate::outcome::{Outcome, Usage};
+use crate::{keep, meaning};
+use duel_model::{Plan, WorkloadPlan};
+
+/// Repeats an earlier run with its plan and seed. Only secrets have to be given again.
+pub(crate) fn rerun(run: &RunName, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let mut plan = keep::open_to_read(output)?.load(&run.name)?.plan;
+    restore_secrets(&mut plan, load)?;
+    execute(&plan, None, output)
+}
+
+/// Puts header values that were not kept back from `-H`; an error names those that are missing.
+pub(super) fn restore_secrets(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
+    let given = meaning::headers(&load.headers)?;
+    if let WorkloadPlan::Http(http) = &mut plan.workload {
+        for (name, value) in &mut http.headers {
+            if value == Plan::REDACTED
+                && let Some((_, secret)) = given.iter().find(|(given, _)| given.eq_ignore_ascii_case(name))
+            {
+                value.clone_from(secret);
+            }
+        }
+    }
+    match plan.missing_secrets().as_slice() {
+        [] => Ok(()),
+        missing => Err(Usage(format!(
+            "the values of {} were not kept, because they are secrets; give them again with -H 'Name: value' or -H @FILE",
+            missing.join(", ")
+        ))),
+    }
+}

@@ -1,0 +1,64 @@
+//! `duel list`, `show` and `diff`: earlier runs.
+
+use super::print_run;
+use crate::flags::{DiffFlags, ListFlags, OutputFlags, RunName};
+use crate::outcome::Outcome;
+use crate::{keep, terminal};
+use duel_report::RunRow;
+
+/// Lists runs, the latest first.
+pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let runs = keep::open_to_read(output)?.list(list.limit, 0)?;
+    if output.json {
+        let rows: Vec<_> = runs
+            .iter()
+            .map(|run| {
+                serde_json::json!({
+                    "run": run.id, "started_unix_ms": run.started_unix_ms, "targets": run.targets,
+                    "status": run.status, "workload": run.workload, "slots": run.slots,
+                    "explained": run.has_explanation, "bytes": run.bytes,
+                })
+            })
+            .collect();
+        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&rows)?))?;
+    } else {
+        let rows: Vec<RunRow> = runs
+            .into_iter()
+            .map(|run| RunRow {
+                id: run.id,
+                started_unix_ms: run.started_unix_ms,
+                targets: run.targets,
+                status: run.status,
+                slots: run.slots,
+                has_explanation: run.has_explanation,
+            })
+            .collect();
+        terminal::print(&duel_report::list(&rows, terminal::result_style()))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Judges an earlier run again from its raw slots and shows it.
+pub(crate) fn show(run: &RunName, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let run = keep::open_to_read(output)?.load(&run.name)?;
+    print_run(&run, output)?;
+    Ok(Outcome::Done)
+}
+
+/// Shows what differs between two runs.
+pub(crate) fn diff(diff: &DiffFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let archive = keep::open_to_read(output)?;
+    let (before, after) = (archive.load(&diff.before)?, archive.load(&diff.after)?);
+    let (verdict_before, verdict_after) = (duel_lab::judge(&before), duel_lab::judge(&after));
+    if output.json {
+        let documents = [
+            duel_report::json(&before, &verdict_before, before.explanation.as_ref()),
+            duel_report::json(&after, &verdict_after, after.explanation.as_ref()),
+        ];
+        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&documents)?))?;
+    } else {
+        let style = terminal::result_style();
+        terminal::print(&duel_report::diff((&before, &verdict_before), (&after, &verdict_after), style))?;
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,378 @@
+//! What was typed. What it means is found out in [`crate::meaning`].
+
+use crate::outcome::Outcome;
+use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The command line, sorted.
+pub(crate) struct Flags {
+    pub(crate) command: Command,
+    pub(crate) load: LoadFlags,
+    pub(crate) output: OutputFlags,
+}
+
+/// What is to be done.
+pub(crate) enum Command {
+    Compare(CompareFlags),
+    Run(RunFlags),
+    Demo(DemoFlags),
+    Why(WhyFlags),
+    List(ListFlags),
+    Show(RunName),
+    Diff(DiffFlags),
+    Rerun(RunName),
+    Ruler(RulerFlags),
+}
+
+#[derive(Parser)]
+#[command(
+    name = "duel",
+    version,
+    about = "Which of two systems is faster, by how much, how sure, and why",
+    long_about = "Point duel at two or more systems that should be equal. It loads them in turn, in short slots in \
+                  random mirrored order, says which is faster, by how much and how sure, and with --why finds out the \
+                  reason by further experiments.",
+    after_help = "Examples:\n  \
+        duel demo                                         see it work; nothing needed\n  \
+        duel https://a.example/f https://b.example/f      compare two servers\n  \
+        duel old=https://a/f new=https://b/f --why        name them, and find the cause\n  \
+        duel run https://a.example/ -c 100 -d 10s         load one server\n  \
+        duel run https://a.example/ --rate 500            at a fixed rate, latency from the due time\n  \
+        duel list; duel show last; duel diff last~1 last  look at earlier runs\n\n\
+        Exit codes: 0 done, 1 could not run, 2 bad usage, 130 interrupted.",
+    args_conflicts_with_subcommands = true,
+    subcommand_precedence_over_arg = true,
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    compare: CompareFlags,
+    #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Load one target and show its figures
+    Run {
+        #[command(flatten)]
+        run: RunFlags,
+        #[command(flatten)]
+        load: LoadFlags,
+        #[command(flatten)]
+        output: OutputFlags,
+    },
+    /// Compare two embedded HTTPS servers, one of them really handicapped, and find out why it is slower
+    Demo {
+        #[command(flatten)]
+        demo: DemoFlags,
+        #[command(flatten)]
+        output: OutputFlags,
+    },
+    /// Find out why the targets of an earlier comparison differ
+    Why {
+        #[command(flatten)]
+        why: WhyFlags,
+        #[command(flatten)]
+        load: LoadFlags,
+        #[command(flatten)]
+        output: OutputFlags,
+    },
+    /// List the runs in the archive, the latest first
+    List {
+        #[command(flatten)]
+        list: ListFlags,
+        #[command(flatten)]
+        output: OutputFlags,
+    },
+    /// Show an earlier run, judged again from its raw data
+    Show {
+        #[command(flatten)]
+        run: RunName,
+        #[command(flatten)]
+        output: OutputFlags,
+    },
+    /// Show what differs between two earlier runs
+    Diff {
+        #[command(flatten)]
+        diff: DiffFlags,
+        #[command(flatten)]
+        output: OutputFlags,
+    },
+    /// Repeat an earlier run with the same plan and seed
+    Rerun {
+        #[command(flatten)]
+        run: RunName,
+        #[command(flatten)]
+        load: LoadFlags,
+        #[command(flatten)]
+        output: OutputFlags,
+    },
+    /// Serve the ruler: a test server whose truth is known
+    #[command(hide = true)]
+    Ruler(RulerFlags),
+}
+
+/// Options of a comparison.
+#[derive(Args, Clone)]
+pub(crate) struct CompareFlags {
+    /// Targets as [NAME=]URL; the first is the baseline
+    #[arg(value_name = "[NAME=]URL")]
+    pub(crate) targets: Vec<String>,
+    #[command(flatten)]
+    pub(crate) judging: JudgingFlags,
+    /// Go on until the cause of a difference is found
+    #[arg(long)]
+    pub(crate) why: bool,
+    /// Most load time for finding the cause
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) why_budget: String,
+}
+
+/// How a comparison is judged.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Comparing")]
+pub(crate) struct JudgingFlags {
+    /// Difference that does not matter in practice
+    #[arg(long, value_name = "SHARE", default_value = "2%")]
+    pub(crate) margin: String,
+    /// Length of a slot [default: from the latency seen]
+    #[arg(long, value_name = "TIME")]
+    pub(crate) slot: Option<String>,
+    /// Use the whole time even when the interval is narrow enough before
+    #[arg(long)]
+    pub(crate) no_early_stop: bool,
+    /// Seed of all random choices [default: from the clock; shown and kept]
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Options of a run on one target.
+#[derive(Args, Clone)]
+pub(crate) struct RunFlags {
+    /// The target as [NAME=]URL, or null: to measure the generator itself
+    #[arg(value_name = "[NAME=]URL")]
+    pub(crate) target: String,
+    /// Number of requests instead of a duration
+    #[arg(short = 'n', long, value_name = "N")]
+    pub(crate) requests: Option<u64>,
+    /// Seed of Poisson arrivals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+}
+
+/// The load, the same for every target.
+#[derive(Args, Clone)]
+pub(crate) struct LoadFlags {
+    /// Connections to each target
+    #[arg(short = 'c', long, value_name = "N", help_heading = "Load", default_value_t = 50)]
+    pub(crate) connections: u32,
+    /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s]
+    #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
+    pub(crate) duration: Option<String>,
+    /// Open loop: requests per second, whether or not the server keeps up; latency counts from the due time
+    #[arg(long, value_name = "PER_SECOND", help_heading = "Load")]
+    pub(crate) rate: Option<f64>,
+    /// How an open loop's requests are spaced
+    #[arg(long, value_enum, default_value_t = ArrivalFlag::Constant, help_heading = "Load")]
+    pub(crate) arrival: ArrivalFlag,
+    /// Closed loop: pause between an answer and the connection's next request
+    #[arg(long, value_name = "TIME", conflicts_with = "rate", help_heading = "Load")]
+    pub(crate) think: Option<String>,
+    /// Worker threads [default: half of the CPUs]
+    #[arg(short = 't', long, value_name = "N", help_heading = "Load")]
+    pub(crate) threads: Option<u32>,
+    /// Longest time of a request
+    #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Load")]
+    pub(crate) timeout: String,
+    /// Longest time to connect, TLS included
+    #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Load")]
+    pub(crate) connect_timeout: String,
+
+    /// Method
+    #[arg(short = 'm', long, default_value = "GET", help_heading = "Request")]
+    pub(crate) method: String,
+    /// Further header field, repeatable; @FILE reads fields from a file, which keeps secrets out of the process list
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE", help_heading = "Request")]
+    pub(crate) headers: Vec<String>,
+    /// Request body
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file", help_heading = "Request")]
+    pub(crate) body: Option<String>,
+    /// Request body from a file
+    #[arg(long, value_name = "FILE", help_heading = "Request")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Host field, where it differs from the address
+    #[arg(long, value_name = "NAME", help_heading = "Request")]
+    pub(crate) host: Option<String>,
+    /// Accept-Encoding; 'identity' sends none
+    #[arg(long, value_name = "LIST", default_value = "gzip", help_heading = "Request")]
+    pub(crate) encoding: String,
+    /// A new connection for each request
+    #[arg(long, help_heading = "Request")]
+    pub(crate) no_keepalive: bool,
+    /// Keep connections alive (the default; for repeating probes by hand)
+    #[arg(long, conflicts_with = "no_keepalive", hide = true)]
+    pub(crate) keepalive: bool,
+    /// Follow up to N redirects before measuring, then measure where they lead
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Request")]
+    pub(crate) follow: u32,
+
+    /// Connect to ADDR:PORT2 for requests to HOST:PORT1; empty parts apply to all, or stay
+    #[arg(long, value_name = "HOST:PORT1:ADDR:PORT2", help_heading = "Connection")]
+    pub(crate) connect_to: Vec<String>,
+    /// Connect to this Unix socket
+    #[arg(long, value_name = "PATH", help_heading = "Connection")]
+    pub(crate) unix_socket: Option<PathBuf>,
+
+    /// Do not verify certificates
+    #[arg(short = 'k', long, help_heading = "TLS")]
+    pub(crate) insecure: bool,
+    /// PEM file of certificate authorities instead of the system's
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    pub(crate) ca: Option<PathBuf>,
+    /// PEM file of the client's certificate chain
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    pub(crate) client_cert: Option<PathBuf>,
+    /// PEM file of the client's key
+    #[arg(long, value_name = "FILE", help_heading = "TLS")]
+    pub(crate) client_key: Option<PathBuf>,
+    /// Versions allowed
+    #[arg(long, value_name = "LIST", default_value = "1.2,1.3", help_heading = "TLS")]
+    pub(crate) tls: String,
+    /// Cipher suites allowed, by IANA name, in order of preference [default: all of the library's]
+    #[arg(long, value_name = "LIST", help_heading = "TLS")]
+    pub(crate) ciphers: Option<String>,
+    /// Key exchange groups in order of preference [default: x25519,secp256r1,secp384r1]
+    #[arg(long, value_name = "LIST", help_heading = "TLS")]
+    pub(crate) groups: Option<String>,
+    /// Resume sessions on new connections
+    #[arg(long, help_heading = "TLS")]
+    pub(crate) resumption: bool,
+    /// Protocols offered by ALPN; empty offers none
+    #[arg(long, value_name = "LIST", default_value = "http/1.1", help_heading = "TLS")]
+    pub(crate) alpn: String,
+    /// Name for SNI and verification, where it differs from the address
+    #[arg(long, value_name = "NAME", help_heading = "TLS")]
+    pub(crate) server_name: Option<String>,
+}
+
+/// Spacing of an open loop's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArrivalFlag {
+    /// Equal gaps
+    Constant,
+    /// Exponential gaps, as from many independent users
+    Poisson,
+}
+
+/// Where results go.
+#[derive(Args, Clone)]
+pub(crate) struct OutputFlags {
+    /// Print exactly one JSON document (schema duel/1)
+    #[arg(long, help_heading = "Output")]
+    pub(crate) json: bool,
+    /// No progress
+    #[arg(short = 'q', long, help_heading = "Output")]
+    pub(crate) quiet: bool,
+    /// Keep runs in this file [default: $DUEL_ARCHIVE, or runs.sqlite in the user's data folder]
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub(crate) archive: Option<PathBuf>,
+    /// Do not keep this run
+    #[arg(long, conflicts_with = "archive", help_heading = "Output")]
+    pub(crate) no_archive: bool,
+}
+
+/// Options of the demonstration.
+#[derive(Args, Clone)]
+pub(crate) struct DemoFlags {
+    /// Seed of all random choices
+    #[arg(long, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
+
+/// Options of finding out why.
+#[derive(Args, Clone)]
+pub(crate) struct WhyFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// Most load time for finding the cause
+    #[arg(long, value_name = "TIME", default_value = "60s")]
+    pub(crate) why_budget: String,
+}
+
+/// Options of listing runs.
+#[derive(Args, Clone)]
+pub(crate) struct ListFlags {
+    /// How many
+    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: u32,
+}
+
+/// An earlier run.
+#[derive(Args, Clone)]
+pub(crate) struct RunName {
+    /// Id of the run, a unique beginning of it, 'last', or 'last~1' for the one before
+    #[arg(value_name = "RUN")]
+    pub(crate) name: String,
+}
+
+/// Two earlier runs.
+#[derive(Args, Clone)]
+pub(crate) struct DiffFlags {
+    /// The run to compare with
+    #[arg(value_name = "RUN")]
+    pub(crate) before: String,
+    /// The other run
+    #[arg(value_name = "RUN")]
+    pub(crate) after: String,
+}
+
+/// Arguments of the ruler, parsed by itself.
+#[derive(Args, Clone)]
+pub(crate) struct RulerFlags {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// Reads the command line; help and usage errors are printed and become an outcome.
+pub(crate) fn parse() -> Result<Flags, Outcome> {
+    let cli =
+        Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
+            // Where even this cannot be printed, there is nobody to read it.
+            let _ = error.print();
+            if error.use_stderr() { Outcome::BadUsage } else { Outcome::Done }
+        })?;
+    let Cli { verb, compare, load, output } = cli;
+    Ok(match verb {
+        None => {
+            if compare.targets.is_empty() {
+                let _ = Cli::command().print_help();
+                return Err(Outcome::BadUsage);
+            }
+            Flags { command: Command::Compare(compare), load, output }
+        }
+        Some(Verb::Run { run, load, output }) => Flags { command: Command::Run(run), load, output },
+        Some(Verb::Demo { demo, output }) => Flags { command: Command::Demo(demo), load, output },
+        Some(Verb::Why { why, load, output }) => Flags { command: Command::Why(why), load, output },
+        Some(Verb::List { list, output }) => Flags { command: Command::List(list), load, output },
+        Some(Verb::Show { run, output }) => Flags { command: Command::Show(run), load, output },
+        Some(Verb::Diff { diff, output }) => Flags { command: Command::Diff(diff), load, output },
+        Some(Verb::Rerun { run, load, output }) => Flags { command: Command::Rerun(run), load, output },
+        Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,33 @@
+//! The `duel` command: which of two systems is faster, by how much, how sure, and why.
+
+mod commands;
+mod flags;
+mod keep;
+mod meaning;
+mod outcome;
+mod signals;
+mod terminal;
+mod watching;
+
+use flags::{Command, Flags};
+use outcome::Outcome;
+
+fn main() -> std::process::ExitCode {
+    let flags = match flags::parse() {
+        Ok(flags) => flags,
+        Err(outcome) => return outcome.exit_code(),
+    };
+    let Flags { command, load, output } = flags;
+    let done = match command {
+        Command::Compare(compare) => commands::compare::compare(&compare, &load, &output),
+        Command::Run(run) => commands::run::run(&run, &load, &output),
+        Command::Demo(demo) => commands::demo::demo(&demo, &output),
+        Command::Why(why) => commands::why::why(&why, &load, &output),
+        Command::List(list) => commands::runs::list(&list, &output),
+        Command::Show(show) => commands::runs::show(&show, &output),
+        Command::Diff(diff) => commands::runs::diff(&diff, &output),
+        Command::Rerun(rerun) => commands::rerun::rerun(&rerun, &load, &output),
+        Command::Ruler(ruler) => commands::ruler::serve(&ruler),
+    };
+    Outcome::of(done).exit_code()
+}

@@ -1,0 +1,313 @@
+//! What the flags mean: one conversion from what was typed to a plan, with all checks in it.
+
+use crate::flags::{ArrivalFlag, JudgingFlags, LoadFlags};
+use crate::outcome::Usage;
+use duel_model::{
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, ParseUnitError, Plan, SECOND_NS,
+    Target, TlsPlan, TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
+};
+use std::path::Path;
+
+/// Address of a run that measures the generator itself.
+const NULL: &str = "null:";
+
+/// The plan of a run on one target.
+pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadFlags) -> Result<Plan, Usage> {
+    let target = targets(&[typed.to_owned()])?.remove(0);
+    let bound = match (requests, &load.duration) {
+        (Some(_), Some(_)) => return Err(Usage("give a number of requests (-n) or a duration (-d), not both".into())),
+        (Some(0), None) => return Err(Usage("-n 0: there is nothing to do without requests".into())),
+        (Some(requests), None) => Bound::Ops(requests),
+        (None, duration) => Bound::Duration(positive("-d", duration.as_deref().unwrap_or("10s"))?),
+    };
+    let workload = if target.address == NULL { WorkloadPlan::Null } else { WorkloadPlan::Http(Box::new(http(load)?)) };
+    let compare = ComparePlan { seed, ..ComparePlan::default() };
+    Ok(Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare })
+}
+
+/// The plan of a comparison.
+pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFlags) -> Result<Plan, Usage> {
+    if let [only] = typed {
+        return Err(Usage(format!(
+            "a comparison needs two targets; to load '{}' alone: duel run {}",
+            sanitize_line(only),
+            sanitize_line(only)
+        )));
+    }
+    let max_load_ns = positive("-d", load.duration.as_deref().unwrap_or("30s"))?;
+    let margin = quantity("--margin", parse_ratio(&judging.margin))?;
+    if !(margin > 0.0 && margin < 1.0) {
+        return Err(Usage("--margin has to lie between 0 and 100 %".into()));
+    }
+    let compare = ComparePlan {
+        seed: judging.seed.unwrap_or_else(seed_from_clock),
+        margin,
+        max_load_ns,
+        slot_ns: judging.slot.as_deref().map(|slot| positive("--slot", slot)).transpose()?,
+        stop_early: !judging.no_early_stop,
+        ..ComparePlan::default()
+    };
+    Ok(Plan {
+        targets: targets(typed)?,
+        workload: WorkloadPlan::Http(Box::new(http(load)?)),
+        load: load_plan(load, Bound::Duration(max_load_ns))?,
+        compare,
+    })
+}
+
+/// A duration that has to be above zero.
+pub(crate) fn positive(flag: &str, typed: &str) -> Result<Nanos, Usage> {
+    match quantity(flag, parse_duration_ns(typed))? {
+        0 => Err(Usage(format!("{flag} has to be longer than 0"))),
+        nanos => Ok(nanos),
+    }
+}
+
+/// The header fields given, those of files included.
+pub(crate) fn headers(typed: &[String]) -> Result<Vec<(String, String)>, Usage> {
+    let mut headers = Vec::new();
+    for typed in typed {
+        if let Some(path) = typed.strip_prefix('@') {
+            let text = std::fs::read_to_string(path)
+                .map_err(|error| Usage(format!("cannot read header fields from {}: {error}", sanitize_line(path))))?;
+            for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                headers.push(header(line)?);
+            }
+        } else {
+            headers.push(header(typed)?);
+        }
+    }
+    Ok(headers)
+}
+
+/// A seed that differs from run to run and is easy to type again.
+pub(crate) fn seed_from_clock() -> u64 {
+    std::time::SystemTime::now()
+        .duration_since(std::time::UNIX_EPOCH)
+        .map_or(1, |since| since.as_millis() as u64 % 1_000_000)
+}
+
+fn quantity<T>(flag: &str, parsed: Result<T, ParseUnitError>) -> Result<T, Usage> {
+    parsed.map_err(|error| Usage(format!("{flag}: {error}")))
+}
+
+/// Names and addresses; targets without a name are called A, B, C and so on.
+fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
+    let mut targets: Vec<Target> = Vec::new();
+    for (index, typed) in typed.iter().enumerate() {
+        let (name, address) = split_name(typed);
+        let name = name.map_or_else(|| default_name(index), str::to_owned);
+        if name.chars().count() > 40 || name.chars().any(char::is_control) {
+            return Err(Usage(format!("'{}' is no usable name of a target", sanitize_line(&name))));
+        }
+        if targets.iter().any(|target| target.name == name) {
+            return Err(Usage(format!("two targets are called '{}'", sanitize_line(&name))));
+        }
+        let address = if address == "null" { NULL } else { address };
+        if address != NULL {
+            if !address.contains("://") {
+                return Err(Usage(format!(
+                    "'{}' is neither a command nor an address; addresses begin with http:// or https:// \
+                     (see duel --help)",
+                    sanitize_line(address)
+                )));
+            }
+            duel_lab::check_address(&name, address).map_err(|error| Usage(error.to_string()))?;
+        }
+        targets.push(Target { name, address: address.to_owned() });
+    }
+    Ok(targets)
+}
+
+/// `NAME=URL`: what stands before an `=` that comes before any character of a URL's beginning.
+fn split_name(typed: &str) -> (Option<&str>, &str) {
+    match typed.split_once('=') {
+        Some((name, address)) if !name.is_empty() && !name.contains([':', '/', '?']) => (Some(name), address),
+        _ => (None, typed),
+    }
+}
+
+fn default_name(index: usize) -> String {
+    let letter = char::from(b'A' + (index % 26) as u8);
+    if index < 26 { letter.to_string() } else { format!("{letter}{}", index / 26) }
+}
+
+fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
+    if load.connections == 0 {
+        return Err(Usage("-c 0: without connections nothing can be sent; use at least 1".into()));
+    }
+    let kind = match load.rate {
+        None => LoopKind::Closed {
+            think_ns: load.think.as_deref().map_or(Ok(0), |think| quantity("--think", parse_duration_ns(think)))?,
+        },
+        Some(rate) if rate.is_finite() && rate > 0.0 && rate <= 1e9 => LoopKind::Open {
+            rate_per_s: rate,
+            arrival: match load.arrival {
+                ArrivalFlag::Constant => Arrival::Constant,
+                ArrivalFlag::Poisson => Arrival::Poisson,
+            },
+        },
+        Some(rate) => return Err(Usage(format!("--rate {rate} is no usable number of requests per second"))),
+    };
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    // Half of the CPUs: the other half may be the server's, and is the kernel's in any case.
+    let threads = load.threads.unwrap_or((cpus / 2).clamp(1, 64) as u32);
+    if threads == 0 {
+        return Err(Usage("-t 0: without threads nothing can be sent; use at least 1".into()));
+    }
+    if threads > 1024 {
+        return Err(Usage(format!("-t {threads}: more than 1024 threads only get in each other's way")));
+    }
+    Ok(LoadPlan {
+        connections: load.connections,
+        threads: threads.min(load.connections),
+        kind,
+        bound,
+        connect_timeout_ns: positive("--connect-timeout", &load.connect_timeout)?,
+        op_timeout_ns: positive("--timeout", &load.timeout)?,
+    })
+}
+
+fn http(load: &LoadFlags) -> Result<HttpPlan, Usage> {
+    let body = match (&load.body, &load.body_file) {
+        (Some(text), _) => Body::Text(text.clone()),
+        (None, Some(path)) => Body::File(checked_body_file(path)?.to_path_buf()),
+        (None, None) => Body::None,
+    };
+    Ok(HttpPlan {
+        method: load.method.clone(),
+        headers: headers(&load.headers)?,
+        body,
+        keepalive: !load.no_keepalive,
+        accept_encoding: Some(load.encoding.trim().to_owned()).filter(|list| !matches!(list.as_str(), "" | "identity")),
+        host: load.host.clone(),
+        range_bytes: None,
+        max_redirects: load.follow,
+        connect_to: load.connect_to.iter().map(|rule| connect_to(rule)).collect::<Result<_, _>>()?,
+        unix_socket: load.unix_socket.clone(),
+        tls: tls(load)?,
+    })
+}
+
+fn tls(load: &LoadFlags) -> Result<TlsPlan, Usage> {
+    let versions = list(&load.tls)
+        .into_iter()
+        .map(|version| match version.as_str() {
+            "1.2" => Ok(TlsVersion::V1_2),
+            "1.3" => Ok(TlsVersion::V1_3),
+            other => {
+                Err(Usage(format!("--tls: '{}' is no version that can be used; 1.2 and 1.3 can", sanitize_line(other))))
+            }
+        })
+        .collect::<Result<Vec<_>, _>>()?;
+    if versions.is_empty() {
+        return Err(Usage("--tls: at least one version is needed, 1.2 or 1.3".into()));
+    }
+    let defaults = TlsPlan::default();
+    Ok(TlsPlan {
+        verify: !load.insecure,
+        ca_file: load.ca.clone(),
+        client_cert_file: load.client_cert.clone(),
+        client_key_file: load.client_key.clone(),
+        versions,
+        ciphers: load.ciphers.as_deref().map(list).unwrap_or_default(),
+        groups: load.groups.as_deref().map_or(defaults.groups, list),
+        resumption: load.resumption,
+        alpn: list(&load.alpn),
+        server_name: load.server_name.clone(),
+    })
+}
+
+fn list(typed: &str) -> Vec<String> {
+    typed.split([',', ':']).map(str::trim).filter(|item| !item.is_empty()).map(str::to_owned).collect()
+}
+
+fn header(typed: &str) -> Result<(String, String), Usage> {
+    let (name, value) = typed.split_once(':').ok_or_else(|| {
+        // Not the whole text: it may be a secret in the wrong place.
+        Usage("a header field has the form 'Name: value'; one that was given has no colon".into())
+    })?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn checked_body_file(path: &Path) -> Result<&Path, Usage> {
+    let shown = sanitize_line(&path.to_string_lossy());
+    match std::fs::metadata(path) {
+        Err(error) => Err(Usage(format!("cannot read --body-file {shown}: {error}"))),
+        Ok(data) if data.is_dir() => Err(Usage(format!("--body-file {shown} is a folder"))),
+        Ok(data) if data.is_file() && data.len() == 0 => {
+            Err(Usage(format!("--body-file {shown} is empty; leave the option out to send no body")))
+        }
+        Ok(_) => Ok(path),
+    }
+}
+
+/// `HOST:PORT1:ADDR:PORT2`, IPv6 addresses in brackets.
+fn connect_to(typed: &str) -> Result<ConnectTo, Usage> {
+    let error = || Usage(format!("--connect-to '{}' has not the form HOST:PORT1:ADDR:PORT2", sanitize_line(typed)));
+    let mut parts = Vec::new();
+    let (mut part, mut in_brackets) = (String::new(), false);
+    for c in typed.chars() {
+        match c {
+            '[' => in_brackets = true,
+            ']' => in_brackets = false,
+            ':' if !in_brackets => parts.push(std::mem::take(&mut part)),
+            c => part.push(c),
+        }
+    }
+    parts.push(part);
+    let [host, port, to_host, to_port] = <[String; 4]>::try_from(parts).map_err(|_| error())?;
+    let number = |text: &str| -> Result<Option<u16>, Usage> {
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(|_| error()) }
+    };
+    Ok(ConnectTo { port: number(&port)?, to_port: number(&to_port)?, host, to_host })
+}
+
+/// Time that a plan's load will take at most, for who waits.
+pub(crate) fn expected_load_ns(plan: &Plan) -> Option<Nanos> {
+    match (plan.targets.len(), plan.load.bound) {
+        (1, Bound::Ops(_)) => None,
+        (1, Bound::Duration(nanos)) => Some(nanos),
+        _ => Some(plan.compare.max_load_ns.max(SECOND_NS / 1000)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_told_from_queries() {
+        assert_eq!(split_name("new=https://h/?a=b"), (Some("new"), "https://h/?a=b"));
+        assert_eq!(split_name("https://h/?a=b"), (None, "https://h/?a=b"));
+        assert_eq!(split_name("=https://h/"), (None, "=https://h/"));
+    }
+
+    #[test]
+    fn targets_without_a_name_get_letters() {
+        let typed: Vec<String> = (0..28).map(|n| format!("http://h{n}/")).collect();
+        let targets = targets(&typed).unwrap();
+        assert_eq!((targets[0].name.as_str(), targets[27].name.as_str()), ("A", "B1"));
+    }
+
+    #[test]
+    fn connect_to_reads_brackets_and_empty_parts() {
+        let rule = connect_to("h:80:[::1]:81").unwrap();
+        assert_eq!(
+            (rule.host.as_str(), rule.port, rule.to_host.as_str(), rule.to_port),
+            ("h", Some(80), "::1", Some(81))
+        );
+        let rule = connect_to("::other:").unwrap();
+        assert_eq!((rule.host.as_str(), rule.port, rule.to_host.as_str(), rule.to_port), ("", None, "other", None));
+        for wrong in ["h", "h:80:x", "h:eighty:x:81", "h:80:x:81:82"] {
+            assert!(connect_to(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn a_header_without_a_colon_is_refused_without_being_shown() {
+        let error = headers(&["Bearer s3cr3t".into()]).unwrap_err();
+        assert!(!error.0.contains("s3cr3t"));
+        assert_eq!(headers(&["A: b: c".into()]).unwrap(), [("A".to_owned(), "b: c".to_owned())]);
+    }
+}

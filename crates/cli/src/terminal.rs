@@ -1,0 +1,47 @@
+//! What the terminal can do, and printing that does not mind a closed pipe.
+
+use duel_report::Style;
+use std::io::{self, IsTerminal, Write};
+
+/// Widest layout: beyond it lines get hard to follow.
+const MOST_COLUMNS: usize = 100;
+
+/// How results are to be laid out on standard output.
+pub(crate) fn result_style() -> Style {
+    style(io::stdout().is_terminal(), columns(rustix::stdio::stdout()))
+}
+
+/// How progress is to be laid out on standard error.
+pub(crate) fn progress_style() -> Style {
+    style(io::stderr().is_terminal(), columns(rustix::stdio::stderr()))
+}
+
+/// Prints results. A reader that has gone away (`duel list | head -1`) is no error.
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
+        Err(error) => Err(anyhow::Error::new(error).context("cannot write the result to standard output")),
+        Ok(()) => Ok(()),
+    }
+}
+
+fn style(is_terminal: bool, columns: Option<usize>) -> Style {
+    let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let locale =
+        ["LC_ALL", "LC_CTYPE", "LANG"].iter().find_map(|name| std::env::var(name).ok().filter(|v| !v.is_empty()));
+    // Without a locale most terminals of today still show UTF-8; a locale that names another set is believed.
+    let unicode = locale.is_none_or(|locale| {
+        let locale = locale.to_ascii_lowercase();
+        locale.contains("utf-8") || locale.contains("utf8")
+    });
+    Style {
+        width: if is_terminal { columns.unwrap_or(80).min(MOST_COLUMNS) } else { 80 },
+        color: is_terminal && !set("NO_COLOR") && std::env::var_os("TERM").is_none_or(|term| term != "dumb"),
+        unicode,
+    }
+}
+
+fn columns(stream: rustix::fd::BorrowedFd<'_>) -> Option<usize> {
+    rustix::termios::tcgetwinsize(stream).ok().map(|size| usize::from(size.ws_col)).filter(|&columns| columns > 0)
+}

@@ -1,0 +1,131 @@
+//! Watching an experiment: progress on standard error, slots into the archive.
+
+use crate::flags::OutputFlags;
+use crate::keep::Keeper;
+use crate::terminal;
+use duel_lab::{View, Watcher};
+use duel_model::{Nanos, Run, Slot};
+use duel_report::{ProgressFrame, Style, TargetProgress, progress_plain, progress_terminal};
+use std::io::{IsTerminal, Write};
+use std::time::{Duration, Instant};
+
+/// How often a terminal is redrawn.
+const REDRAW: Duration = Duration::from_millis(100);
+/// How often a line is printed where there is no terminal.
+const PLAIN_LINE: Duration = Duration::from_secs(1);
+
+/// Shows progress and keeps slots.
+pub(crate) struct Watching<'a> {
+    keeper: Keeper<'a>,
+    show: Show,
+    label: String,
+    next: Instant,
+}
+
+enum Show {
+    Nothing,
+    Lines,
+    Terminal { style: Style, drawn: usize },
+}
+
+impl<'a> Watching<'a> {
+    /// Shows as the output flags and the terminal allow.
+    pub(crate) fn new(keeper: Keeper<'a>, output: &OutputFlags) -> Self {
+        let show = if output.quiet {
+            Show::Nothing
+        } else if std::io::stderr().is_terminal() {
+            Show::Terminal { style: terminal::progress_style(), drawn: 0 }
+        } else {
+            Show::Lines
+        };
+        Self { keeper, show, label: String::new(), next: Instant::now() }
+    }
+
+    /// The experiment is over: clears the progress and gives the keeper back.
+    pub(crate) fn end(mut self) -> Keeper<'a> {
+        self.clear();
+        std::mem::replace(&mut self.keeper, Keeper::Nowhere)
+    }
+
+    fn clear(&mut self) {
+        if let Show::Terminal { drawn, .. } = &mut self.show
+            && *drawn > 0
+        {
+            // Up to the first line drawn, and clear from there.
+            eprint!("\x1b[{drawn}F\x1b[J");
+            *drawn = 0;
+        }
+    }
+
+    fn frame(&self, view: &View<'_>) -> ProgressFrame {
+        let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) };
+        ProgressFrame {
+            elapsed_ns: view.elapsed_ns,
+            total_ns: view.total_ns,
+            label: self.label.clone(),
+            targets: view
+                .targets
+                .iter()
+                .enumerate()
+                .map(|(index, target)| TargetProgress {
+                    name: target.name.clone(),
+                    ops_ok: target.ok,
+                    rate_per_s: target.rate_per_s(),
+                    p99_ns: target.p99_ns,
+                    failed: target.failed,
+                    share_done: match (view.total_ns, view.total_ops) {
+                        (_, Some(ops)) => share(target.ok + target.failed, ops),
+                        (Some(total_ns), None) => share(target.load_ns, total_ns / view.targets.len() as Nanos),
+                        (None, None) => 0.0,
+                    },
+                    active: index == view.active,
+                })
+                .collect(),
+            call_so_far: None,
+        }
+    }
+}
+
+impl Watcher for Watching<'_> {
+    fn begun(&mut self, run: &Run) {
+        self.keeper.begin(run);
+    }
+
+    fn label(&mut self, label: &str) {
+        label.clone_into(&mut self.label);
+    }
+
+    fn slot(&mut self, slot: &Slot) {
+        self.keeper.slot(slot);
+    }
+
+    fn live(&mut self, view: &View<'_>) {
+        let now = Instant::now();
+        if now < self.next || matches!(self.show, Show::Nothing) {
+            return;
+        }
+        let frame = self.frame(view);
+        // Progress that cannot be shown is no reason to stop measuring: write errors are ignored.
+        let mut err = std::io::stderr().lock();
+        match &mut self.show {
+            Show::Nothing => {}
+            Show::Lines => {
+                self.next = now + PLAIN_LINE;
+                let _ = writeln!(err, "{}", progress_plain(&frame));
+            }
+            Show::Terminal { style, drawn } => {
+                self.next = now + REDRAW;
+                let lines = progress_terminal(&frame, *style);
+                // One write, so that nothing flickers.
+                let mut text = if *drawn > 0 { format!("\x1b[{drawn}F") } else { String::new() };
+                for line in &lines {
+                    text.push_str(line);
+                    text.push_str("\x1b[K\n");
+                }
+                text.push_str("\x1b[J");
+                *drawn = lines.len();
+                let _ = err.write_all(text.as_bytes());
+            }
+        }
+    }
+}

@@ -1,0 +1,79 @@
+//! What diagnosis is asked, and how it answers.
+
+use duel_model::{
+    Explanation, HttpPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome,
+    TargetObservation, Verdict, WorkloadPlan,
+};
+
+/// Everything that is known when diagnosis is asked for the next step.
+#[derive(Debug, Clone, Copy)]
+pub struct Case<'a> {
+    /// What was measured.
+    pub plan: &'a Plan,
+    /// What came out.
+    pub verdict: &'a Verdict,
+    /// What each target's first response told, in the plan's order.
+    pub first_contact: &'a [Option<Negotiated>],
+    /// What each target showed in the comparison itself, in the plan's order.
+    pub comparison: &'a [TargetObservation],
+    /// The probes that were made so far, in order.
+    pub outcomes: &'a [ProbeOutcome],
+    /// Load time that further probes may take.
+    pub budget_left_ns: Nanos,
+}
+
+/// What is to be done next.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Step {
+    /// Make this probe on all targets and ask again.
+    Probe(Probe),
+    /// Nothing is left to be asked: this is the explanation.
+    Conclude(Explanation),
+}
+
+impl<'a> Case<'a> {
+    pub(crate) fn http(&self) -> Option<&'a HttpPlan> {
+        match &self.plan.workload {
+            WorkloadPlan::Http(http) => Some(http),
+            WorkloadPlan::Null => None,
+        }
+    }
+
+    pub(crate) fn is_open_loop(&self) -> bool {
+        matches!(self.plan.load.kind, LoopKind::Open { .. })
+    }
+
+    /// What the comparison is judged by. In an open loop the rate is the schedule's, so the time it is.
+    pub(crate) fn main_metric(&self) -> Metric {
+        if self.is_open_loop() { Metric::ResponseP50 } else { Metric::Rate }
+    }
+
+    /// Each target after the baseline with its judgement in the main metric, in the plan's order.
+    pub(crate) fn main_pairs(&self) -> impl Iterator<Item = (usize, &'a PairVerdict)> {
+        let (plan, verdict, metric) = (self.plan, self.verdict, self.main_metric());
+        plan.targets.iter().enumerate().skip(1).filter_map(move |(index, target)| {
+            let of_target = || verdict.pairs.iter().filter(|pair| pair.target == target.name);
+            of_target().find(|pair| pair.metric == metric).or_else(|| of_target().next()).map(|pair| (index, pair))
+        })
+    }
+
+    pub(crate) fn margin_log(&self) -> f64 {
+        self.plan.compare.margin.max(0.0).ln_1p()
+    }
+
+    pub(crate) fn outcome(&self, id: &str) -> Option<&'a ProbeOutcome> {
+        self.outcomes.iter().find(|outcome| outcome.probe.id == id)
+    }
+
+    /// Smallest response body over all targets: what a size sweep can ask of each of them.
+    pub(crate) fn smallest_body_bytes(&self) -> Option<f64> {
+        let mut smallest = None::<f64>;
+        for index in 0..self.plan.targets.len() {
+            let seen = self.comparison.get(index).and_then(|observation| observation.body_bytes_per_op);
+            let first = || Some(self.first_contact.get(index)?.as_ref()?.body_bytes? as f64);
+            let bytes = seen.or_else(first)?;
+            smallest = Some(smallest.map_or(bytes, |other| other.min(bytes)));
+        }
+        smallest
+    }
+}

@@ -1,0 +1,211 @@
+//! `tls.aes-unused`: the slow side encrypts AES without the CPU's AES instructions.
+//!
+//! With the instructions AES-GCM is at least as fast as ChaCha20, on every CPU that has them; without, it is several
+//! times slower. So the signature compares each side with itself and holds on any CPU:
+//!
+//! * with ChaCha20 forced the per-byte gap goes away, so neither the network nor the CPU nor the library at large is
+//!   slow;
+//! * on the slow side AES costs more than ChaCha20, on the fast side it does not;
+//! * the gap grows with the size of the response, for the cipher is paid per byte.
+
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit};
+use crate::estimate::Estimate;
+use crate::gap::{Flip, FlipLook, Gap, Look, View, percent};
+use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
+use duel_model::{Confidence, Evidence, format_duration_ns, sanitize_line};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "tls.aes-unused",
+    description: "the CPU's AES instructions are not used by the server's TLS library, or missing",
+};
+
+/// ChaCha20 is called sound on the slow side when a byte costs less than this many times what it costs on the fast side.
+/// The same code on two CPUs of one kind comes out near 1; a library without assembly is beyond 3.
+const SOUND_CHACHA20: f64 = 1.5;
+
+pub(super) struct AesUnused;
+
+impl Cause for AesUnused {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn examine(&self, gap: &Gap<'_>) -> Standing {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        if !gap.uses_tls(gap.slow) {
+            return Standing::RuledOut(gap.first_contact(format!("{slow} does not use TLS")));
+        }
+        let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| gap.fact(side, |seen| seen.cipher.as_deref()));
+        let (Some(of_slow), Some(of_fast)) = (of_slow, of_fast) else {
+            return Standing::Undecided(gap.first_contact("the ciphers of both sides are not known".to_owned()));
+        };
+        if !of_slow.contains("AES") {
+            let text = format!("{slow} negotiated {}, which is not AES", sanitize_line(of_slow));
+            return Standing::RuledOut(gap.first_contact(text));
+        }
+        if of_slow != of_fast || !of_slow.contains("GCM") {
+            let (of_slow, of_fast) = (sanitize_line(of_slow), sanitize_line(of_fast));
+            let text = format!("{slow} uses {of_slow}, {fast} {of_fast}: only the same AES-GCM cipher can be compared");
+            return Standing::Undecided(gap.first_contact(text));
+        }
+
+        // What a cipher costs for a handful of bytes drowns in everything else; a flip that seems to move it is chance.
+        if gap.case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES) {
+            let text = "the responses are too small, or of unknown size, to tell what a byte costs".to_owned();
+            return Standing::Undecided(gap.first_contact(text));
+        }
+
+        let sweep = gap.look(Kind::Range1);
+        let per_byte = match (&sweep, gap.known_reference()) {
+            (Look::Shown(first_byte), Some(reference)) => {
+                per_byte_share(reference, first_byte).map(|at| (first_byte, at))
+            }
+            _ => None,
+        };
+        if let Some((first_byte, share)) = per_byte
+            && share.high() < Flip::NOTEWORTHY
+        {
+            let text = format!("{}: {}; the gap is paid per request", Kind::Range1.phrase(), gap.tell(first_byte));
+            return Standing::RuledOut(gap.evidence(first_byte, text));
+        }
+        match (gap.flip(Kind::Chacha20), sweep) {
+            (FlipLook::Missing(why), _) => Standing::Undecided(gap.first_contact(why)),
+            (FlipLook::Shown(flip), _) if flip.is_negligible() => did_not_move(gap, &flip),
+            (FlipLook::NotAsked(flip), Look::NotAsked(sweep)) if flip.id != "alone" && flip.id != "closed" => {
+                Standing::Wants(vec![flip, sweep])
+            }
+            (FlipLook::NotAsked(probe), _) | (FlipLook::Shown(_), Look::NotAsked(probe)) => {
+                Standing::Wants(vec![probe])
+            }
+            (FlipLook::Shown(flip), Look::Missing(why)) => judge(gap, &flip, Err(why)),
+            (FlipLook::Shown(flip), Look::Shown(first_byte)) => judge(gap, &flip, Ok(first_byte)),
+        }
+    }
+}
+
+/// Share of the difference in time per op that is paid per byte.
+pub(super) fn per_byte_share(reference: &View<'_>, first_byte: &View<'_>) -> Option<Estimate> {
+    Some(first_byte.difference_ns()?.over(reference.difference_ns()?)?.complement())
+}
+
+fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Standing {
+    let Some(reference) = gap.known_reference() else {
+        return Standing::Undecided(gap.first_contact("there is no reference".to_owned()));
+    };
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let ruled_out = |why: String| Standing::RuledOut(gap.evidence(&flip.view, why));
+    let open = |why: String| Standing::Undecided(gap.evidence(&flip.view, why));
+    let times = || {
+        let [reference, chacha] = [reference, &flip.view];
+        Some([[reference.slow_ns()?, chacha.slow_ns()?], [reference.fast_ns()?, chacha.fast_ns()?]])
+    };
+    let Some([[slow_aes, slow_chacha], [fast_aes, fast_chacha]]) = times() else {
+        return open("the rates are not known".to_owned());
+    };
+
+    // Each side against itself. The two rates of a side were measured at different times, so their scatter is at least
+    // that of the pairs, and what is within the practical margin makes no difference.
+    let scatter = (Flip::MANY_LOOKS * reference.log.half.hypot(flip.view.log.half)).max(gap.case.margin_log());
+    let slower_by_aes = (slow_aes / slow_chacha).ln();
+    let [shown_aes, shown_chacha] = [slow_aes, slow_chacha].map(format_duration_ns);
+    let on_itself = format!("on {slow} itself a request takes {shown_aes} with AES and {shown_chacha} with ChaCha20");
+    if slower_by_aes <= 0.0 {
+        return ruled_out(format!("{on_itself}: AES is not what is slow there"));
+    }
+    if slower_by_aes <= scatter {
+        return open(format!("{on_itself}: too close to tell"));
+    }
+    if (fast_aes / fast_chacha).ln() > scatter {
+        return open(format!("AES is slower than ChaCha20 on {fast} as well: that is not what separates them"));
+    }
+
+    let mut further = vec![gap.evidence(&flip.view, on_itself)];
+    match sweep {
+        Ok(first_byte) => match judge_bytes(gap, reference, flip, &first_byte, slow_aes - slow_chacha) {
+            Ok(line) => further.push(line),
+            Err(standing) => return standing,
+        },
+        // Without the sweep what is left under ChaCha20 cannot be told from a ChaCha20 that is slow too.
+        Err(_) if flip.share.mid < Flip::EXPLAINS || flip.view.ratio >= SOUND_CHACHA20 => {
+            return open(format!("{}: without a size sweep that is not enough", gap.tell_flip(flip)));
+        }
+        Err(_) if slow_aes - slow_chacha < Flip::NOTEWORTHY * (slow_aes - fast_aes) => {
+            return open(format!("{slow} gains too little by ChaCha20"));
+        }
+        Err(why) => further.push(gap.first_contact(format!("not shown: that the gap is paid per byte ({why})"))),
+    }
+    if !flip.moved() {
+        return did_not_move(gap, flip);
+    }
+    let cipher = gap.fact(gap.slow, |seen| seen.cipher.as_deref()).map_or_else(String::new, sanitize_line);
+    let told = Told {
+        summary: format!(
+            "{slow} encrypts AES without the CPU's AES instructions: either its TLS library does not use them or the \
+             CPU lacks them. With ChaCha20 instead, {} of the gap is gone.",
+            flip.percent()
+        ),
+        remedy: format!(
+            "On {slow}'s host: does `grep -m1 -ow aes /proc/cpuinfo` find the CPU's AES instructions? Which libcrypto \
+             does the server map (`grep libcrypto /proc/PID/maps`), and does its environment mask them (`tr '\\0' \
+             '\\n' </proc/PID/environ | grep OPENSSL_ia32cap`)? Run `openssl speed -elapsed -evp aes-256-gcm` on that \
+             library with and without `OPENSSL_ia32cap=~0x200000200000000`: equal figures mean that it never uses \
+             them. Install or map a libcrypto built with assembly; on a CPU without the instructions prefer ChaCha20."
+        ),
+        facts: vec![gap.first_contact(format!("both sides use {cipher}"))],
+        further,
+    };
+    // From outside only: an AES that is slow for another reason (a cost per block, say) looks the same.
+    fit(gap, &ENTRY, flip, Confidence::Likely, told)
+}
+
+/// The cost per byte: what is left of the time above that of a response of one byte.
+fn judge_bytes(
+    gap: &Gap<'_>,
+    reference: &View<'_>,
+    flip: &Flip<'_>,
+    first_byte: &View<'_>,
+    gain_ns: f64,
+) -> Result<Evidence, Standing> {
+    let open = |why: String| Standing::Undecided(gap.evidence(first_byte, why));
+    let differences = || {
+        let fixed = first_byte.difference_ns()?;
+        Some((reference.difference_ns()?.minus(fixed), flip.view.difference_ns()?.minus(fixed)))
+    };
+    let Some((by_aes, by_chacha)) = differences() else {
+        return Err(open("the rates are not known".to_owned()));
+    };
+    let Some(gone) = by_chacha.over(by_aes).map(Estimate::complement) else {
+        return Err(open(format!("{}: {}", Kind::Range1.phrase(), gap.tell(first_byte))));
+    };
+    let slow = gap.slow_name();
+    let too = || gap.evidence(&flip.view, format!("{}: ChaCha20 is slow on {slow} as well", gap.tell_flip(flip)));
+    if gone.high() < Flip::EXPLAINS {
+        return Err(Standing::RuledOut(too()));
+    }
+    if gone.mid < Flip::EXPLAINS {
+        return Err(Standing::Undecided(too()));
+    }
+    // What costs per byte on both sides (copies, the network, our own decryption) hides a slow ChaCha20 from the
+    // difference, but less so from the ratio.
+    let costs = || {
+        let of = |chacha: f64, first: f64| Estimate {
+            mid: chacha - first,
+            half: (chacha * flip.view.log.half).hypot(first * first_byte.log.half),
+        };
+        let on_slow = of(flip.view.slow_ns()?, first_byte.slow_ns()?);
+        on_slow.over(of(flip.view.fast_ns()?, first_byte.fast_ns()?))
+    };
+    match costs() {
+        Some(cost) if cost.low() > SOUND_CHACHA20 => return Err(Standing::RuledOut(too())),
+        Some(cost) if cost.mid > SOUND_CHACHA20 => return Err(Standing::Undecided(too())),
+        // ChaCha20's own cost drowns in what is paid per request: then the difference alone has to be beyond doubt.
+        None if gone.low() < Flip::EXPLAINS => return Err(Standing::Undecided(too())),
+        Some(_) | None => {}
+    }
+    if gain_ns < Flip::NOTEWORTHY * by_aes.mid {
+        return Err(open(format!("{slow} gains too little by ChaCha20")));
+    }
+    let share = per_byte_share(reference, first_byte).map_or_else(String::new, |share| percent(share.mid));
+    let text = format!("{}: {}; {share} of the gap is paid per byte", Kind::Range1.phrase(), gap.tell(first_byte));
+    Ok(gap.evidence(first_byte, text))
+}

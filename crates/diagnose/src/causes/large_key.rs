@@ -1,0 +1,205 @@
+//! `tls.large-key`: the slow side signs its handshakes with a certificate key that is dearer to sign with.
+//!
+//! Signing with RSA costs about the cube of the key's size; elliptic curves are far cheaper. Every full handshake pays
+//! for one signature; a resumed one does not, and a kept connection has no handshake. The keys are seen at the first
+//! contact; the flip shows that the gap is where the signature is. The sharper flip is resumption: it keeps connection,
+//! round trips and key exchange and leaves out the signature (and the certificates).
+
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit};
+use crate::gap::{Flip, FlipLook, Gap, View, phase_differences};
+use crate::probes::{Kind, Mode};
+use duel_model::{CertificateKey, Confidence, Phase, format_duration_ns, sanitize_line};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "tls.large-key",
+    description: "the certificate's key is dear to sign with, and each full handshake pays for it",
+};
+
+/// A chain above this does not fit into the usual initial window of ten segments: it costs a further round trip.
+const FIRST_FLIGHT_BYTES: u64 = 14_000;
+
+pub(super) struct LargeKey;
+
+impl Cause for LargeKey {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn examine(&self, gap: &Gap<'_>) -> Standing {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        if !gap.uses_tls(gap.slow) {
+            return Standing::RuledOut(gap.first_contact(format!("{slow} does not use TLS")));
+        }
+        let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| gap.fact(side, |seen| seen.certificate_key.as_ref()));
+        let (Some(of_slow), Some(of_fast)) = (of_slow, of_fast) else {
+            return Standing::Undecided(
+                gap.first_contact("the certificate keys of both sides are not known".to_owned()),
+            );
+        };
+        let [shown_slow, shown_fast] = [of_slow, of_fast].map(|key| sanitize_line(&key.to_string()));
+        let keys = format!("{slow}'s certificate key is {shown_slow}, {fast}'s {shown_fast}");
+        if of_slow == of_fast {
+            return Standing::RuledOut(gap.first_contact(keys));
+        }
+        match (signing_cost(of_slow), signing_cost(of_fast)) {
+            (Some(slow), Some(fast)) if slow <= fast => {
+                return Standing::RuledOut(gap.first_contact(format!("{keys}: that is not the dearer one")));
+            }
+            (Some(_), Some(_)) => {}
+            _ => return Standing::Undecided(gap.first_contact(keys)),
+        }
+        if let Some(standing) = without_full_handshakes(gap, &slow) {
+            return standing;
+        }
+
+        match gap.flip(Kind::Resumed) {
+            FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
+            FlipLook::Shown(flip) => judge(gap, &flip, keys),
+            FlipLook::Missing(no_resumption) => match gap.flip(Kind::Kept) {
+                FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
+                FlipLook::Shown(flip) => judge(gap, &flip, keys),
+                FlipLook::Missing(not_kept) => {
+                    Standing::Undecided(gap.first_contact(format!("{keys}, but {no_resumption}, and {not_kept}")))
+                }
+            },
+        }
+    }
+}
+
+/// What one signature costs, by order of magnitude (P-256 is 1). Only used to tell which of two keys is the dearer
+/// one: how much dearer is for the flip to show, on the CPU at hand.
+fn signing_cost(key: &CertificateKey) -> Option<f64> {
+    match (&*key.algorithm, key.bits) {
+        ("RSA", Some(bits)) => Some(30.0 * (f64::from(bits) / 2048.0).powi(3)),
+        ("EC", Some(bits)) => Some((f64::from(bits) / 256.0).powi(3)),
+        ("Ed25519", _) => Some(1.0),
+        _ => None,
+    }
+}
+
+/// The standing where the slow side's requests do not pay for full handshakes, or it is not known whether they do.
+fn without_full_handshakes(gap: &Gap<'_>, slow: &str) -> Option<Standing> {
+    let http = gap.case.http()?;
+    if http.keepalive {
+        match gap.reused_share(gap.slow) {
+            Some(share) if share >= 0.9 => {
+                let text = format!("{:.0} % of the requests to {slow} need no handshake", 100.0 * share);
+                return Some(Standing::RuledOut(gap.first_contact(text)));
+            }
+            Some(_) => {}
+            None => {
+                let text = format!("whether {slow} keeps connections is not known");
+                return Some(Standing::Undecided(gap.first_contact(text)));
+            }
+        }
+    }
+    let resumed = gap.known_reference().and_then(|view| view.slow.resumed_share);
+    match resumed {
+        Some(share) if http.tls.resumption && share >= 0.75 => {
+            let text = format!("{:.0} % of the handshakes with {slow} are resumed already", 100.0 * share);
+            Some(Standing::RuledOut(gap.first_contact(text)))
+        }
+        _ => None,
+    }
+}
+
+fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: String) -> Standing {
+    if flip.is_negligible() {
+        return did_not_move(gap, flip);
+    }
+    let Some(reference) = gap.known_reference() else {
+        return Standing::Undecided(gap.first_contact("there is no reference".to_owned()));
+    };
+    let open = |why: String| Standing::Undecided(gap.evidence(reference, why));
+    let mut further = Vec::new();
+    let tls_ns = match (gap.mode, tls_difference(reference)) {
+        (Mode::Alone, Some((tls_ns, share))) if share < Flip::NOTEWORTHY => {
+            let text = format!(
+                "the TLS handshake holds {} of the difference, {:.0} % of it",
+                format_duration_ns(tls_ns.max(0.0)),
+                100.0 * share.max(0.0)
+            );
+            return Standing::RuledOut(gap.evidence(reference, text));
+        }
+        (Mode::Alone, Some((tls_ns, share))) => {
+            let (extra, percent) = (format_duration_ns(tls_ns), 100.0 * share.min(1.0));
+            let text = format!("the TLS handshake takes {extra} more, {percent:.0} % of the difference");
+            further.push(gap.evidence(reference, text));
+            Some(tls_ns)
+        }
+        (Mode::Alone, None) => return open("how long handshakes took is not known".to_owned()),
+        // Under load all phases wait for the same CPU: where the time is spent does not tell what spends it, and a kept
+        // connection saves more than the signature.
+        (Mode::Loaded, _) if flip.kind == Kind::Kept => {
+            return open(format!("{keys}, but without resumption that cannot be told from other costs of connecting"));
+        }
+        (Mode::Loaded, _) => None,
+    };
+    if let Some(doubt) = confounded(gap, flip, reference, tls_ns) {
+        return open(format!("{keys}, but {doubt}"));
+    }
+    if !flip.moved() {
+        return did_not_move(gap, flip);
+    }
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    let slow = gap.slow_name();
+    let told = Told {
+        summary: format!(
+            "{slow} signs each full handshake with a dearer certificate key: {keys}. {}, {} of the gap is gone.",
+            if flip.kind == Kind::Resumed { "With sessions resumed" } else { "With connections kept" },
+            flip.percent()
+        ),
+        remedy: format!(
+            "Give {slow} an ECDSA P-256 certificate (beside the RSA one if old clients need it), or one with RSA-2048; \
+             `openssl speed rsa2048 rsa4096 ecdsap256` on its host tells what that saves. Session resumption and kept \
+             connections save handshakes whatever the key."
+        ),
+        facts: vec![gap.first_contact(keys)],
+        further,
+    };
+    fit(gap, &ENTRY, flip, confidence, told)
+}
+
+/// How much longer the slow side's handshakes take per op, in ns and as a share of the whole difference.
+fn tls_difference(reference: &View<'_>) -> Option<(f64, f64)> {
+    let differences = phase_differences(reference);
+    let (_, tls_ns) = differences.into_iter().find(|(phase, _)| *phase == Phase::Tls)?;
+    let whole_ns = reference.difference_ns()?.mid;
+    (whole_ns > 0.0).then(|| (tls_ns, tls_ns / whole_ns))
+}
+
+/// What else differs between the handshakes and would go away under the same flip.
+fn confounded(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Option<f64>) -> Option<String> {
+    let [slow, fast] = [gap.slow, gap.fast];
+    let group = |side| gap.fact(side, |seen| seen.group.as_deref());
+    let version = |side| gap.fact(side, |seen| seen.tls.as_deref());
+    let same_version = version(slow).is_some() && version(slow) == version(fast);
+    let same_group = group(slow).is_some() && group(slow) == group(fast);
+    // A resumed handshake of TLS 1.3 does its key exchange all the same (psk_dhe_ke); one of TLS 1.2 does not.
+    let keeps_exchange = flip.kind == Kind::Resumed && version(slow) == Some("1.3") && version(fast) == Some("1.3");
+    if !same_group && !keeps_exchange {
+        return Some("the key exchange groups are not known to be equal".to_owned());
+    }
+    // Further round trips go away with the full handshake. They matter where one takes a noteworthy part of it.
+    let chain = |side| gap.fact(side, |seen| seen.chain_bytes).unwrap_or(0);
+    let long_chain = chain(slow) > FIRST_FLIGHT_BYTES && chain(fast) <= FIRST_FLIGHT_BYTES;
+    let further_trips = f64::from(u8::from(!same_version) + u8::from(long_chain));
+    let connect = |seen: &duel_model::TargetObservation| seen.phase_mean_ns.get(&Phase::Connect).copied();
+    let tolerated_ns = tls_ns.map(|ns| (1.0 - Flip::EXPLAINS) * ns);
+    if further_trips > 0.0 {
+        let fits = connect(reference.slow).zip(tolerated_ns).is_some_and(|(trip, most)| further_trips * trip <= most);
+        if !fits {
+            return Some(
+                "TLS versions or lengths of the certificate chains differ, which costs round trips".to_owned(),
+            );
+        }
+    }
+    // Kept connections save the way to the server too; a longer way is not the key's fault.
+    if flip.kind == Kind::Kept
+        && let Some((slow, fast)) = connect(reference.slow).zip(connect(reference.fast))
+        && tolerated_ns.is_some_and(|most| slow - fast > most)
+    {
+        return Some("connecting takes longer as well".to_owned());
+    }
+    None
+}

@@ -1,0 +1,102 @@
+//! `http.no-keepalive`: the slow side closes connections that the fast side keeps.
+//!
+//! Seen in what the servers do with connections that we ask them to keep; shown by closing all connections on all
+//! targets after each request: then both pay for connecting, and the gap goes away.
+
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit};
+use crate::gap::{FlipLook, Gap, View, phase_differences};
+use crate::probes::{Kind, Mode};
+use duel_model::{Confidence, Phase};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "http.no-keepalive",
+    description: "the server closes connections that could be kept alive, so that each request connects anew",
+};
+
+/// Least share of the difference that has to be spent on connecting and its handshake. Not all of it has to be: a new
+/// connection on a long path also starts slowly, which takes some round trips of the receive phase, but hardly ten for
+/// each one of connecting.
+const LEAST_CONNECTING: f64 = 0.1;
+
+pub(super) struct NoKeepalive;
+
+impl Cause for NoKeepalive {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn examine(&self, gap: &Gap<'_>) -> Standing {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let ruled_out = |text: String| Standing::RuledOut(gap.first_contact(text));
+        let Some(http) = gap.case.http() else { return ruled_out("the workload is not HTTP".to_owned()) };
+        if !http.keepalive {
+            return ruled_out("the plan itself closes connections after each request".to_owned());
+        }
+        let [by_slow, by_fast] = [gap.slow, gap.fast].map(|side| keeps(gap, side));
+        let (Some(by_slow), Some(by_fast)) = (by_slow, by_fast) else {
+            return Standing::Undecided(gap.first_contact("whether connections are kept is not known".to_owned()));
+        };
+        if by_slow {
+            return ruled_out(format!("{slow} keeps connections alive"));
+        }
+        if !by_fast {
+            return ruled_out(format!("{fast} closes connections as well"));
+        }
+        let flip = match gap.flip(Kind::AllClose) {
+            FlipLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
+            FlipLook::Missing(why) => return Standing::Undecided(gap.first_contact(why)),
+            FlipLook::Shown(flip) => flip,
+        };
+        if !flip.moved() {
+            return did_not_move(gap, &flip);
+        }
+        if let Some(reference) = gap.known_reference()
+            && gap.mode == Mode::Alone
+            && connecting_share(reference).is_some_and(|share| share < LEAST_CONNECTING)
+        {
+            let text = format!("{}, but hardly any of the gap is spent on connecting", gap.tell_flip(&flip));
+            return Standing::Undecided(gap.evidence(reference, text));
+        }
+        let shares = [gap.slow, gap.fast].map(|side| gap.reused_share(side));
+        let seen = match shares {
+            [Some(of_slow), Some(of_fast)] => format!(
+                "{:.0} % of the requests to {slow} went over a connection used before, {:.0} % of those to {fast}",
+                100.0 * of_slow,
+                100.0 * of_fast
+            ),
+            _ => format!("{slow} closed the first connection though asked to keep it, {fast} kept it"),
+        };
+        let told = Told {
+            summary: format!(
+                "{slow} closes connections after each request while {fast} keeps them: each request to {slow} connects \
+                 anew{}. When all connections are closed on both, {} of the gap is gone.",
+                if gap.uses_tls(gap.slow) { ", with a TLS handshake" } else { "" },
+                flip.percent()
+            ),
+            remedy: format!(
+                "Let {slow} keep connections: nginx `keepalive_timeout` above 0 and a `keepalive_requests` of thousands; \
+                 Apache `KeepAlive On` and `MaxKeepAliveRequests`; HAProxy `option http-keep-alive` rather than \
+                 `httpclose`. `curl -v URL URL` says \"Re-using existing connection\" when it does."
+            ),
+            facts: vec![gap.first_contact(seen)],
+            further: Vec::new(),
+        };
+        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        fit(gap, &ENTRY, &flip, confidence, told)
+    }
+}
+
+/// Share of the difference that is spent before the request can be sent; `None` where phases were not recorded.
+fn connecting_share(reference: &View<'_>) -> Option<f64> {
+    let differences = phase_differences(reference);
+    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+    let before = differences.iter().filter(|(phase, _)| matches!(phase, Phase::Dns | Phase::Connect | Phase::Tls));
+    let before_ns: f64 = before.map(|(_, ns)| ns).sum();
+    (whole_ns > 0.0).then(|| before_ns / whole_ns)
+}
+
+/// Whether most requests find a connection to go over, by count where there is one.
+fn keeps(gap: &Gap<'_>, side: usize) -> Option<bool> {
+    let counted = gap.reused_share(side).map(|share| share >= 0.5);
+    counted.or_else(|| gap.fact(side, |seen| seen.keeps_alive))
+}

@@ -1,0 +1,267 @@
+//! `unknown`: no cause fits. Then at least: where does the gap sit, and what is it not.
+
+use super::aes_unused::per_byte_share;
+use super::{CAUSES, CauseEntry, Standing};
+use crate::gap::{Flip, FlipLook, Gap, Look, Reference, failed_share, percent, phase_differences};
+use crate::probes::{Kind, Mode};
+use duel_model::{Confidence, Evidence, Finding, Phase, Probe, TargetObservation, format_bytes, format_duration_ns};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "unknown",
+    description: "no cause of the catalogue fits; tells where the gap sits and what was ruled out",
+};
+
+/// The flips that place a gap, whatever its cause.
+const PLACING: [Kind; 5] = [Kind::Range1, Kind::Chacha20, Kind::AllClose, Kind::Kept, Kind::RangeHalf];
+
+/// Probes that would place the gap better.
+pub(crate) fn wants(gap: &Gap<'_>) -> Vec<Probe> {
+    if gap.known_reference().is_none() {
+        return Vec::new();
+    }
+    let both_tls = gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast);
+    PLACING
+        .into_iter()
+        .filter(|kind| *kind != Kind::Chacha20 || both_tls)
+        // Half of the response tells whether the cost per byte is constant: nothing, where there is none.
+        .filter(|kind| *kind != Kind::RangeHalf || matches!(gap.look(Kind::Range1), Look::Shown(_)))
+        .filter_map(|kind| match gap.look(kind) {
+            Look::NotAsked(probe) => Some(probe),
+            Look::Missing(_) | Look::Shown(_) => None,
+        })
+        .collect()
+}
+
+/// What is said of a gap that no cause explains, or of the rest of one; `left` is the share that is left.
+pub(crate) fn finding(gap: &Gap<'_>, standings: &[Standing], left: f64) -> Finding {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let mut place = Place::default();
+    place.by_failures(gap);
+    place.by_concurrency(gap);
+    place.by_phase(gap);
+    place.by_size(gap);
+    place.by_flips(gap);
+    place.by_bytes(gap);
+
+    let mut evidence = gap.preamble();
+    evidence.extend(place.evidence);
+    let mut settled = true;
+    for (cause, standing) in CAUSES.iter().zip(standings) {
+        let id = cause.entry().id;
+        match standing {
+            Standing::RuledOut(by) => evidence.push(Evidence { text: format!("not {id}: {}", by.text), ..by.clone() }),
+            Standing::Undecided(by) => {
+                evidence.push(Evidence { text: format!("open: {id}: {}", by.text), ..by.clone() });
+                settled = false;
+            }
+            Standing::Wants(probes) => {
+                let ids: Vec<_> = probes.iter().map(|probe| &*probe.id).collect();
+                let text = format!("open: {id}: not made for want of time: {}", ids.join(", "));
+                evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
+                settled = false;
+            }
+            Standing::Fits(_) => {}
+        }
+    }
+    if let Reference::Missing(why) = &gap.reference {
+        evidence.push(gap.evidence(&gap.comparison, format!("no flip could be held against the gap: {why}")));
+    }
+
+    let where_to = if place.says.is_empty() {
+        "Where it sits was not found out.".to_owned()
+    } else {
+        format!("{}.", capitalised(&place.says.join("; ")))
+    };
+    let whole = left > 0.99;
+    let summary = if whole {
+        let why = if settled { "no known cause fits" } else { "no cause could be shown" };
+        format!("{slow} is {:.2}x slower than {fast}, and {why}. {where_to}", gap.comparison.ratio)
+    } else {
+        format!("About {} of the gap between {slow} and {fast} is left unexplained. {where_to}", percent(left))
+    };
+    Finding {
+        cause: ENTRY.id.to_owned(),
+        target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
+        confidence: Confidence::Possible,
+        explains: None,
+        summary,
+        evidence,
+        remedy: place.remedy.unwrap_or_else(|| {
+            format!(
+                "Give diagnosis more time, and look at {slow}'s host (CPU, disk, network) while the comparison runs."
+            )
+        }),
+    }
+}
+
+/// Where a gap sits, as far as it is known.
+#[derive(Default)]
+struct Place {
+    /// Half sentences for the summary, the most telling first.
+    says: Vec<String>,
+    evidence: Vec<Evidence>,
+    remedy: Option<String>,
+}
+
+impl Place {
+    fn by_failures(&mut self, gap: &Gap<'_>) {
+        for (side, seen) in [(gap.slow, gap.comparison.slow), (gap.fast, gap.comparison.fast)] {
+            let share = failed_share(seen);
+            if share > 0.1 {
+                let name = gap.name(side);
+                self.says.push(format!("{:.0} % of the requests to {name} failed", 100.0 * share));
+                self.remedy.get_or_insert(format!("Find out first why requests to {name} fail; then compare again."));
+            }
+        }
+    }
+
+    fn by_concurrency(&mut self, gap: &Gap<'_>) {
+        let slow = gap.slow_name();
+        match (&gap.reference, gap.mode, gap.look(Kind::Alone)) {
+            (Reference::Missing(_), Mode::Loaded, Look::Shown(_)) if gap.case.is_open_loop() => {
+                self.says.push("the gap shows at the offered rate, not in a closed loop".to_owned());
+                self.remedy
+                    .get_or_insert(format!("Look for queues on {slow}: compare at a lower rate, and at a higher one."));
+            }
+            (_, Mode::Loaded, Look::Shown(alone)) => {
+                let small = alone.log.low() <= 0.0;
+                self.says.push(if small {
+                    "the gap does not show over one connection: it is one of concurrency".to_owned()
+                } else {
+                    "most of the gap shows beyond one connection only".to_owned()
+                });
+                self.remedy.get_or_insert(format!(
+                    "Compare under 1, 2, 4, 8, ... connections: where does {slow} stop to scale? Then look at its number \
+                     of workers and CPUs, its limits on rate, and locks."
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn by_phase(&mut self, gap: &Gap<'_>) {
+        let reference = gap.known_reference().unwrap_or(&gap.comparison);
+        let mut differences = phase_differences(reference);
+        let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+        if whole_ns <= 0.0 {
+            return;
+        }
+        // Largest first; a fifth of the whole is the least that helps to look in the right place.
+        differences.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        differences.retain(|(_, ns)| *ns >= 0.2 * whole_ns);
+        let Some((first, _)) = differences.first() else { return };
+        let share = |(phase, ns): &(Phase, f64)| (percent(ns / whole_ns), phase.name());
+        let extra = format_duration_ns(whole_ns);
+        let mut text = match &differences[..] {
+            [only] => {
+                let (share, phase) = share(only);
+                format!("{share} of the extra {extra} per request is in {phase}")
+            }
+            several => {
+                let shares: Vec<_> =
+                    several.iter().map(share).map(|(share, phase)| format!("{share} in {phase}")).collect();
+                format!("the extra {extra} per request is spread: {}", shares.join(", "))
+            }
+        };
+        if reference.connections() != Some(1) {
+            text.push_str(" (queueing included)");
+        }
+        self.evidence.push(gap.evidence(reference, text.clone()));
+        self.says.push(text);
+        let slow = gap.slow_name();
+        self.remedy.get_or_insert(match first {
+            Phase::Dns => format!("Look up {slow}'s name by hand (`dig`): which name server is slow?"),
+            Phase::Connect => format!("Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`)."),
+            Phase::Tls => format!(
+                "Look at {slow}'s handshake: `openssl s_client -connect HOST:PORT` tells version, group, chain and \
+                 resumption; `openssl speed rsa ecdsa ecdh` on its host tells what they cost."
+            ),
+            Phase::Send => format!("Look at the way to {slow}: requests are taken in slowly."),
+            Phase::Wait => format!(
+                "Look at what {slow} does before it answers: log the time per request, watch its CPU and disk, look for \
+                 a proxy in between, and for the round trip."
+            ),
+            Phase::Receive => format!(
+                "Look at what {slow} does per byte: CPU use during a download, `openssl speed`, limits on rate, socket \
+                 buffers, losses (`ss -ti`), small TLS records."
+            ),
+        });
+    }
+
+    fn by_size(&mut self, gap: &Gap<'_>) {
+        let (Look::Shown(first_byte), Some(reference)) = (gap.look(Kind::Range1), gap.known_reference()) else {
+            return;
+        };
+        let Some(share) = per_byte_share(reference, &first_byte) else { return };
+        // Told only where the interval leaves no other reading.
+        let reading = if share.low() > 0.5 {
+            "the gap grows with the size of the response"
+        } else if share.high() < 0.5 {
+            "the gap is paid per request, whatever the size of the response"
+        } else {
+            "whether the gap is paid per request or per byte is open"
+        };
+        let text = format!(
+            "{}: {}; {} of the gap is paid per byte",
+            Kind::Range1.phrase(),
+            gap.tell(&first_byte),
+            percent(share.mid)
+        );
+        self.evidence.push(gap.evidence(&first_byte, text));
+        if let Look::Shown(half) = gap.look(Kind::RangeHalf)
+            && let (Some(whole), Some(middle), Some(fixed)) =
+                (reference.difference_ns(), half.difference_ns(), first_byte.difference_ns())
+        {
+            let text = format!(
+                "the extra time per request is {} for one byte, {} for half of the response, {} for all of it",
+                format_duration_ns(fixed.mid.max(0.0)),
+                format_duration_ns(middle.mid.max(0.0)),
+                format_duration_ns(whole.mid.max(0.0))
+            );
+            self.evidence.push(gap.evidence(&half, text));
+        }
+        self.says.push(reading.to_owned());
+    }
+
+    fn by_flips(&mut self, gap: &Gap<'_>) {
+        for (kind, of) in [
+            (Kind::Chacha20, "the cipher"),
+            (Kind::AllClose, "whether connections are kept"),
+            (Kind::Kept, "whether connections are kept"),
+            (Kind::Resumed, "whether sessions are resumed"),
+            (Kind::Identity, "compression"),
+        ] {
+            let FlipLook::Shown(flip) = gap.flip(kind) else { continue };
+            self.evidence.push(gap.evidence(&flip.view, gap.tell_flip(&flip)));
+            if flip.is_negligible() {
+                self.says.push(format!("it does not depend on {of}"));
+            } else if flip.moved() {
+                self.says.push(format!("{} of it goes away {}", flip.percent(), kind.phrase()));
+            } else if -flip.share.low() > Flip::NOTEWORTHY && flip.share.high() < 0.0 {
+                self.says.push(format!("it is larger {}", kind.phrase()));
+            }
+        }
+    }
+
+    fn by_bytes(&mut self, gap: &Gap<'_>) {
+        let of = |seen: &TargetObservation| seen.body_bytes_per_op.filter(|bytes| *bytes > 0.0);
+        if let (Some(slow), Some(fast)) = (of(gap.comparison.slow), of(gap.comparison.fast))
+            && (slow / fast).ln().abs() > gap.case.margin_log()
+        {
+            let text = format!(
+                "{} sends {} per response, {} {}",
+                gap.slow_name(),
+                format_bytes(slow),
+                gap.fast_name(),
+                format_bytes(fast)
+            );
+            self.evidence.push(gap.evidence(&gap.comparison, text.clone()));
+            self.says.push(text);
+        }
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}

@@ -1,0 +1,143 @@
+//! Which probe next, and when it is enough.
+
+use crate::case::{Case, Step};
+use crate::causes::{CAUSES, Fit, Standing, none, unknown};
+use crate::gap::{Flip, Gap, Reference};
+use crate::probes::{Kind, Mode};
+use duel_model::{Explanation, Finding, Probe};
+
+/// The next step of a diagnosis: a probe to make, or the explanation.
+///
+/// Ends after a bounded number of probes, for no probe is asked for twice and there are finitely many.
+pub fn next(case: &Case<'_>) -> Step {
+    let trials: Vec<Trial<'_>> =
+        case.main_pairs().filter_map(|(index, pair)| Gap::open(*case, index, pair)).map(Trial::new).collect();
+    match best_probe(case, &trials) {
+        Some(probe) => Step::Probe(probe),
+        None => Step::Conclude(conclude(case, &trials)),
+    }
+}
+
+/// A gap and how each cause stands, in the catalogue's order.
+struct Trial<'a> {
+    gap: Gap<'a>,
+    standings: Vec<Standing>,
+}
+
+impl<'a> Trial<'a> {
+    fn new(gap: Gap<'a>) -> Self {
+        let standings = CAUSES.iter().map(|cause| cause.examine(&gap)).collect();
+        Self { gap, standings }
+    }
+
+    fn fits(&self) -> impl Iterator<Item = &Fit> {
+        self.standings.iter().filter_map(|standing| match standing {
+            Standing::Fits(fit) => Some(&**fit),
+            _ => None,
+        })
+    }
+
+    /// Share of the log of the gap that is left when all causes that fit are taken away together.
+    ///
+    /// Times add up where shares of a log do not: two causes of 3 ms each that turn 1 ms into 7 ms move 29 % of the log
+    /// alone, and all of it together. Where one cause alone explains more (as one that multiplies), that counts.
+    fn share_left(&self) -> f64 {
+        let Some(reference) = self.gap.known_reference() else { return 1.0 };
+        let by_one = self.fits().filter_map(|fit| fit.finding.explains).fold(0.0, f64::max);
+        let Some(fast_ns) = reference.fast_ns() else { return 1.0 - by_one };
+        let moved_ns: f64 = self.fits().map(|fit| fit.moved_ns).sum();
+        let ratio_left = (reference.ratio - moved_ns / fast_ns).max(1.0);
+        let together = ratio_left.ln() / reference.log.mid;
+        if self.fits().nth(1).is_some() { together.min(1.0 - by_one) } else { 1.0 - by_one }
+    }
+
+    fn is_explained(&self) -> bool {
+        self.fits().next().is_some() && self.share_left() <= 1.0 - Flip::EXPLAINS + f64::EPSILON
+    }
+}
+
+/// The probe that separates the most causes still standing, over all gaps, per second of its budget.
+///
+/// One that only places a gap which may stay unexplained counts a quarter: it accuses and acquits nobody.
+fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
+    const PLACING: f64 = 0.25;
+    let mut wanted: Vec<(Probe, f64)> = Vec::new();
+    let mut want = |probe: &Probe, weight: f64| {
+        let affordable = probe.budget_ns <= case.budget_left_ns && case.outcome(&probe.id).is_none();
+        match wanted.iter_mut().find(|(other, _)| other.id == probe.id) {
+            Some((_, sum)) => *sum += weight,
+            None if affordable => wanted.push((probe.clone(), weight)),
+            None => {}
+        }
+    };
+    for trial in trials {
+        match &trial.gap.reference {
+            // Without it no other probe can be read.
+            Reference::Wanted(probe) => want(probe, 1e6),
+            Reference::Missing(_) => {}
+            Reference::Known(_) if trial.is_explained() => {}
+            Reference::Known(_) => {
+                for standing in &trial.standings {
+                    if let Standing::Wants(probes) = standing {
+                        probes.iter().for_each(|probe| want(probe, 1.0));
+                    }
+                }
+                unknown::wants(&trial.gap).iter().for_each(|probe| want(probe, PLACING));
+            }
+        }
+    }
+    let order = |probe: &Probe| {
+        let of_id = |kind: &Kind| [Mode::Alone, Mode::Loaded].iter().any(|mode| kind.id(*mode) == probe.id);
+        Kind::ALL.iter().position(of_id)
+    };
+    let value = |(probe, weight): &(Probe, f64)| weight / probe.budget_ns.max(1) as f64;
+    wanted.sort_by(|a, b| value(b).total_cmp(&value(a)).then_with(|| order(&a.0).cmp(&order(&b.0))));
+    wanted.into_iter().map(|(probe, _)| probe).next()
+}
+
+fn conclude(case: &Case<'_>, trials: &[Trial<'_>]) -> Explanation {
+    let mut named: Vec<Finding> = Vec::new();
+    let mut unnamed = Vec::new();
+    for trial in trials {
+        for fit in trial.fits() {
+            // A slow baseline is found anew against each target.
+            let same = |other: &&mut Finding| other.cause == fit.finding.cause && other.target == fit.finding.target;
+            match named.iter_mut().find(same) {
+                Some(known) => merge(known, &fit.finding),
+                None => named.push(fit.finding.clone()),
+            }
+        }
+        let left = trial.share_left();
+        let left_log = left * trial.gap.known_reference().unwrap_or(&trial.gap.comparison).log.mid;
+        let beyond_margin = left_log > case.margin_log() || trial.fits().next().is_none();
+        if !trial.is_explained() && beyond_margin {
+            unnamed.push(unknown::finding(&trial.gap, &trial.standings, left));
+        }
+    }
+    named.sort_by(|a, b| b.explains.unwrap_or(0.0).total_cmp(&a.explains.unwrap_or(0.0)));
+    let differing: Vec<_> = trials.iter().map(|trial| trial.gap.slow.max(trial.gap.fast)).collect();
+    let equal = case.main_pairs().filter(|(index, _)| !differing.contains(index));
+    let mut findings = named;
+    findings.extend(unnamed);
+    findings.extend(equal.map(|(_, pair)| none::finding(case, pair)));
+
+    let excluded = |index: usize| {
+        !trials.is_empty() && trials.iter().all(|trial| matches!(trial.standings[index], Standing::RuledOut(_)))
+    };
+    let ruled_out = CAUSES.iter().enumerate().filter(|(index, _)| excluded(*index));
+    Explanation {
+        findings,
+        ruled_out: ruled_out.map(|(_, cause)| cause.entry().id.to_owned()).collect(),
+        probes: case.outcomes.to_vec(),
+    }
+}
+
+/// The stronger finding with the evidence of both.
+fn merge(known: &mut Finding, other: &Finding) {
+    let mut evidence = std::mem::take(&mut known.evidence);
+    evidence.extend(other.evidence.iter().filter(|line| !evidence.contains(line)).cloned().collect::<Vec<_>>());
+    if (other.confidence, other.explains.unwrap_or(0.0)) > (known.confidence, known.explains.unwrap_or(0.0)) {
+        *known = other.clone();
+    }
+    known.evidence = evidence;
+}

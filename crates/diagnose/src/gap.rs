@@ -1,0 +1,471 @@
+//! A case viewed for one pair that differs: who is slow, by how much, and what the probes did to it.
+
+use crate::case::Case;
+use crate::estimate::Estimate;
+use crate::probes::{Kind, Mode, is_https};
+use crate::repeat;
+use duel_model::{
+    Call, DoubtId, Evidence, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation, Variation, sanitize_line,
+};
+
+/// The gap between the baseline and one target.
+pub(crate) struct Gap<'a> {
+    pub(crate) case: Case<'a>,
+    /// Index of the slow side, where causes are looked for. It is the baseline when the target is faster.
+    pub(crate) slow: usize,
+    /// Index of the fast side.
+    pub(crate) fast: usize,
+    /// What the comparison showed.
+    pub(crate) comparison: View<'a>,
+    /// How the gap is probed.
+    pub(crate) mode: Mode,
+    /// What flips are held against.
+    pub(crate) reference: Reference<'a>,
+}
+
+/// What flips are held against.
+pub(crate) enum Reference<'a> {
+    Known(View<'a>),
+    /// This probe will tell.
+    Wanted(Probe),
+    /// There is none, because of this.
+    Missing(String),
+}
+
+/// What one experiment showed of the pair, always as slow side against fast side.
+#[derive(Clone)]
+pub(crate) struct View<'a> {
+    /// Id of the probe, or `comparison`.
+    pub(crate) id: &'a str,
+    pub(crate) variation: Variation,
+    /// Log of how many times slower the slow side is.
+    pub(crate) log: Estimate,
+    /// The same as ratio, and its interval as it was reported.
+    pub(crate) ratio: f64,
+    pub(crate) low: f64,
+    pub(crate) high: f64,
+    pub(crate) confidence: f64,
+    pub(crate) slow: &'a TargetObservation,
+    pub(crate) fast: &'a TargetObservation,
+    /// Connections whose waiting adds up; `None` in an open loop, where they are idle in between.
+    connections: Option<u32>,
+}
+
+/// What is known of a probe.
+pub(crate) enum Look<'a> {
+    NotAsked(Probe),
+    /// Evidence that is missing, and why; never to be read as "no difference".
+    Missing(String),
+    Shown(View<'a>),
+}
+
+/// What is known of a flip: a probe held against the reference.
+pub(crate) enum FlipLook<'a> {
+    NotAsked(Probe),
+    Missing(String),
+    Shown(Box<Flip<'a>>),
+}
+
+/// What a flip did to the gap.
+///
+/// With `r` the ratio at the reference, `r'` under the flip, and `k` the fast side's time per op under the flip over
+/// that at the reference: taking from the slow side alone what the flip took from the difference leaves the ratio
+/// `1 + k (r' - 1)`. A flip that makes both sides dearer (k > 1: closing connections everywhere, say) brings any two
+/// times closer to each other in ratio, whatever the cause; the plain `r'` would then accuse the innocent. Where the
+/// flip makes both cheaper, the plain `r'` is the stricter one. The stricter of the two counts.
+pub(crate) struct Flip<'a> {
+    pub(crate) kind: Kind,
+    pub(crate) view: View<'a>,
+    /// Share of the log of the gap that goes away: 1 - ln(left)/ln(r).
+    pub(crate) share: Estimate,
+    /// The difference of the differences in log: ln(r) - ln(left).
+    pub(crate) moved_log: Estimate,
+    /// Share of the difference in time per op that goes away. Causes that add up, add up in this share.
+    pub(crate) part: Estimate,
+    /// The same in ns per op.
+    pub(crate) moved_ns: f64,
+    /// The fast side's time per op under the flip over that at the reference.
+    dearer: f64,
+}
+
+impl<'a> Gap<'a> {
+    /// `None` where the pair does not differ beyond doubt.
+    pub(crate) fn open(case: Case<'a>, index: usize, pair: &'a PairVerdict) -> Option<Self> {
+        let (slow, fast) = match pair.call {
+            Call::Slower => (index, 0),
+            Call::Faster => (0, index),
+            Call::Equivalent | Call::Unknown => return None,
+        };
+        let connections = (!case.is_open_loop()).then_some(case.plan.load.connections);
+        let seen = |index: usize| case.comparison.get(index);
+        let comparison =
+            View::new("comparison", Variation::default(), pair, slow == 0, seen(slow)?, seen(fast)?, connections)?;
+        let mut gap = Self {
+            case,
+            slow,
+            fast,
+            comparison,
+            mode: Mode::Alone,
+            reference: Reference::Missing("the comparison shows no gap".to_owned()),
+        };
+        (gap.mode, gap.reference) = gap.find_reference();
+        Some(gap)
+    }
+
+    /// Over one connection a gap shows without queueing, and probes are cheap. It is the reference if at least half of
+    /// the log of the gap shows there; else the gap is one of concurrency, and the comparison itself is.
+    fn find_reference(&self) -> (Mode, Reference<'a>) {
+        let open_loop = self.case.is_open_loop();
+        if !open_loop && self.case.plan.load.connections == 1 {
+            return (Mode::Alone, Reference::Known(self.comparison.clone()));
+        }
+        match self.look(Kind::Alone) {
+            Look::NotAsked(probe) => return (Mode::Alone, Reference::Wanted(probe)),
+            Look::Shown(view) if view.log.low() > 0.0 && view.log.mid >= 0.5 * self.comparison.log.mid => {
+                return (Mode::Alone, Reference::Known(view));
+            }
+            Look::Shown(_) | Look::Missing(_) => {}
+        }
+        if !open_loop {
+            return (Mode::Loaded, Reference::Known(self.comparison.clone()));
+        }
+        // Probes run in a closed loop and are judged by rate: an open loop's response time is no reference for them.
+        let reference = match self.look(Kind::Closed) {
+            Look::NotAsked(probe) => Reference::Wanted(probe),
+            Look::Shown(view) if view.log.low() > 0.0 => Reference::Known(view),
+            Look::Shown(_) => Reference::Missing("the gap does not show in a closed loop".to_owned()),
+            Look::Missing(why) => Reference::Missing(why),
+        };
+        (Mode::Loaded, reference)
+    }
+
+    pub(crate) fn known_reference(&self) -> Option<&View<'a>> {
+        match &self.reference {
+            Reference::Known(view) => Some(view),
+            Reference::Wanted(_) | Reference::Missing(_) => None,
+        }
+    }
+
+    /// What this probe showed of the pair.
+    pub(crate) fn look(&self, kind: Kind) -> Look<'a> {
+        let id = kind.id(self.mode);
+        let Some(outcome) = self.case.outcome(&id) else {
+            return match kind.possible(&self.case) {
+                Ok(()) => Look::NotAsked(kind.probe(&self.case, self.mode)),
+                Err(why) => Look::Missing(format!("{id} cannot be asked: {why}")),
+            };
+        };
+        let missing = |why: &str| Look::Missing(format!("{id} could not be used: {}", sanitize_line(why)));
+        if let Some(why) = &outcome.unavailable {
+            return missing(why);
+        }
+        let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast)) else {
+            return missing("a target was not measured");
+        };
+        for (index, seen) in [(self.slow, slow), (self.fast, fast)] {
+            let name = self.name(index);
+            if seen.ok == 0 {
+                return missing(&format!("no request to {name} succeeded"));
+            }
+            // Ops that fail take other time than ops that do not: beyond a few, the rate of the rest is another rate.
+            let failed = failed_share(seen);
+            if failed > 0.1 {
+                return missing(&format!("{:.0} % of the requests to {name} failed", 100.0 * failed));
+            }
+            if let Err(instead) = kind.took_effect(&outcome.probe.variation, seen) {
+                return missing(&format!("{name} {instead}"));
+            }
+        }
+        let names = [self.slow, self.fast].map(|index| Some(&self.case.plan.targets[index].name));
+        let spoilt = outcome.doubts.iter().find(|doubt| {
+            matches!(doubt.id, DoubtId::GeneratorSaturated | DoubtId::TargetDied)
+                && (doubt.target.is_none() || names.contains(&doubt.target.as_ref()))
+        });
+        if let Some(doubt) = spoilt {
+            return missing(&doubt.text);
+        }
+        let pair = outcome.pairs.iter().find(|pair| {
+            pair.metric == Metric::Rate && pair.target == self.case.plan.targets[self.slow.max(self.fast)].name
+        });
+        let connections = outcome.probe.variation.connections.unwrap_or(self.case.plan.load.connections);
+        let view = pair.and_then(|pair| {
+            View::new(
+                &outcome.probe.id,
+                outcome.probe.variation.clone(),
+                pair,
+                self.slow == 0,
+                slow,
+                fast,
+                Some(connections),
+            )
+        });
+        view.map_or_else(|| missing("it had too few slots for an interval"), Look::Shown)
+    }
+
+    /// What this probe did to the gap.
+    pub(crate) fn flip(&self, kind: Kind) -> FlipLook<'a> {
+        let reference = match &self.reference {
+            Reference::Known(view) => view,
+            // Which probe is to be made depends on the reference.
+            Reference::Wanted(probe) => return FlipLook::NotAsked(probe.clone()),
+            Reference::Missing(why) => return FlipLook::Missing(why.clone()),
+        };
+        match self.look(kind) {
+            Look::NotAsked(probe) => FlipLook::NotAsked(probe),
+            Look::Missing(why) => FlipLook::Missing(why),
+            Look::Shown(view) => match Flip::new(kind, reference, view) {
+                // Under load only the tightest bottleneck shows. A flip that takes work from both sides may leave both
+                // waiting for something else that they share, and the gap is hidden, not gone.
+                Some(flip) if self.mode == Mode::Loaded && flip.dearer < 0.8 => FlipLook::Missing(format!(
+                    "{} took work from both sides, so that another bottleneck may hide the gap",
+                    kind.id(self.mode)
+                )),
+                Some(flip) => FlipLook::Shown(Box::new(flip)),
+                None => FlipLook::Missing(format!("{} gave no rates", kind.id(self.mode))),
+            },
+        }
+    }
+
+    /// A fact that was negotiated with a target: as seen in the comparison, else at the first contact.
+    pub(crate) fn fact<T>(&self, index: usize, of: impl Fn(&'a Negotiated) -> Option<T>) -> Option<T> {
+        let seen = self.case.comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
+        let first = self.case.first_contact.get(index).and_then(Option::as_ref);
+        seen.and_then(&of).or_else(|| first.and_then(&of))
+    }
+
+    pub(crate) fn uses_tls(&self, index: usize) -> bool {
+        self.fact(index, |negotiated| negotiated.tls.as_ref().or(negotiated.cipher.as_ref())).is_some()
+            || self.case.plan.targets.get(index).is_some_and(|target| is_https(&target.address))
+    }
+
+    /// Share of a side's ops that went over a connection used before, under the reference's treatment.
+    pub(crate) fn reused_share(&self, index: usize) -> Option<f64> {
+        let reference = self.known_reference();
+        let seen = reference.map(|view| if index == self.slow { view.slow } else { view.fast });
+        seen.and_then(|seen| seen.reused_share)
+            .or_else(|| self.case.comparison.get(index).and_then(|seen| seen.reused_share))
+    }
+
+    pub(crate) fn name(&self, index: usize) -> String {
+        self.case.plan.targets.get(index).map_or_else(String::new, |target| sanitize_line(&target.name))
+    }
+
+    pub(crate) fn slow_name(&self) -> String {
+        self.name(self.slow)
+    }
+
+    pub(crate) fn fast_name(&self) -> String {
+        self.name(self.fast)
+    }
+
+    /// `B 3.05x slower than A (95 % interval 2.98 to 3.12)`.
+    pub(crate) fn tell(&self, view: &View<'_>) -> String {
+        let (slow, fast) = (self.slow_name(), self.fast_name());
+        let percent = 100.0 * view.confidence;
+        if view.ratio >= 1.0 {
+            let View { ratio, low, high, .. } = view;
+            format!("{slow} {ratio:.2}x slower than {fast} ({percent:.0} % interval {low:.2} to {high:.2})")
+        } else {
+            let (ratio, low, high) = (1.0 / view.ratio, 1.0 / view.high, 1.0 / view.low);
+            format!("{slow} {ratio:.2}x faster than {fast} ({percent:.0} % interval {low:.2} to {high:.2})")
+        }
+    }
+
+    /// `with ChaCha20 forced: B 1.02x slower than A (...) instead of 3.05x`.
+    pub(crate) fn tell_flip(&self, flip: &Flip<'_>) -> String {
+        let before = self.known_reference().map_or_else(String::new, |view| format!(" instead of {:.2}x", view.ratio));
+        format!("{}: {}{before}", flip.kind.phrase(), self.tell(&flip.view))
+    }
+
+    pub(crate) fn evidence(&self, view: &View<'_>, text: String) -> Evidence {
+        // How to type an open loop is not ours to know here; the closed-loop probes can all be typed.
+        let typed = view.connections.is_some();
+        let repeat =
+            typed.then(|| repeat::command(&self.case, [0, self.slow.max(self.fast)], &view.variation)).flatten();
+        Evidence { probe: view.id.to_owned(), text, repeat }
+    }
+
+    /// Evidence that was there before any load.
+    pub(crate) fn first_contact(&self, text: String) -> Evidence {
+        Evidence { probe: "first-contact".to_owned(), text, repeat: None }
+    }
+
+    /// What any explanation of this gap starts with: the gap, how it shows at the reference, and what failed.
+    pub(crate) fn preamble(&self) -> Vec<Evidence> {
+        let loaded = match self.comparison.connections {
+            Some(1) => "over one connection".to_owned(),
+            Some(connections) => format!("over {connections} connections"),
+            None => "at the offered rate".to_owned(),
+        };
+        let mut lines = vec![self.evidence(&self.comparison, format!("{loaded}: {}", self.tell(&self.comparison)))];
+        for kind in [Kind::Alone, Kind::Closed] {
+            if let Look::Shown(view) = self.look(kind) {
+                lines.push(self.evidence(&view, format!("{}: {}", kind.phrase(), self.tell(&view))));
+            }
+        }
+        lines.extend(self.failures());
+        lines
+    }
+
+    /// Failures beyond 1 %, in the comparison and in probes: they may be the story.
+    fn failures(&self) -> Vec<Evidence> {
+        let of_comparison = ("comparison", self.case.comparison);
+        let of_probes = self.case.outcomes.iter().map(|outcome| (&*outcome.probe.id, &*outcome.targets));
+        let mut lines = Vec::new();
+        for (id, targets) in std::iter::once(of_comparison).chain(of_probes) {
+            for index in [self.slow, self.fast] {
+                let Some(seen) = targets.get(index) else { continue };
+                let share = failed_share(seen);
+                if share > 0.01 {
+                    let (failed, all) = (seen.failed, seen.ok + seen.failed);
+                    let text = format!(
+                        "{failed} of {all} requests to {} failed ({:.1} %): what is said of speed holds for the others",
+                        self.name(index),
+                        100.0 * share
+                    );
+                    lines.push(Evidence { probe: id.to_owned(), text, repeat: None });
+                }
+            }
+        }
+        lines
+    }
+}
+
+pub(crate) fn failed_share(seen: &TargetObservation) -> f64 {
+    let all = seen.ok + seen.failed;
+    if all == 0 { 0.0 } else { seen.failed as f64 / all as f64 }
+}
+
+impl<'a> View<'a> {
+    /// `None` where ratio or interval are not known.
+    fn new(
+        id: &'a str,
+        variation: Variation,
+        pair: &PairVerdict,
+        baseline_is_slow: bool,
+        slow: &'a TargetObservation,
+        fast: &'a TargetObservation,
+        connections: Option<u32>,
+    ) -> Option<Self> {
+        let (mut ratio, mut low, mut high) = pair.slowdown()?;
+        if baseline_is_slow {
+            (ratio, low, high) = (1.0 / ratio, 1.0 / high, 1.0 / low);
+        }
+        let sane = 0.0 < low && low <= ratio && ratio <= high && high.is_finite();
+        if !sane {
+            return None;
+        }
+        let mid = ratio.ln();
+        let half = (high.ln() - mid).max(mid - low.ln());
+        let log = Estimate { mid, half };
+        Some(Self { id, variation, log, ratio, low, high, confidence: pair.confidence, slow, fast, connections })
+    }
+
+    pub(crate) fn connections(&self) -> Option<u32> {
+        self.connections
+    }
+
+    /// Time per op of the fast side in ns: what one connection spends on each op, all of it included.
+    pub(crate) fn fast_ns(&self) -> Option<f64> {
+        let by_rate = || Some(f64::from(self.connections?) * 1e9 / self.fast.rate_per_s?);
+        let ns = by_rate().or(self.fast.service_mean_ns)?;
+        (ns.is_finite() && ns > 0.0).then_some(ns)
+    }
+
+    /// Time per op of the slow side in ns, by the pair's ratio (which is sharper than two separate rates).
+    pub(crate) fn slow_ns(&self) -> Option<f64> {
+        Some(self.fast_ns()? * self.ratio)
+    }
+
+    /// How much more time an op takes on the slow side, in ns.
+    ///
+    /// `T (r - 1)`. Half of the ratio's variance is taken for that of T: a ratio of two sides that scatter alike.
+    pub(crate) fn difference_ns(&self) -> Option<Estimate> {
+        let fast_ns = self.fast_ns()?;
+        let by_ratio = self.ratio * self.log.half;
+        let by_time = (self.ratio - 1.0) * self.log.half * std::f64::consts::FRAC_1_SQRT_2;
+        Some(Estimate { mid: fast_ns * (self.ratio - 1.0), half: fast_ns * by_ratio.hypot(by_time) })
+    }
+}
+
+impl<'a> Flip<'a> {
+    /// A contribution counts from a quarter of the gap on. Intervals of a short probe are a few percent wide, twice as
+    /// wide in a difference of differences, and divided by a gap that may be 1.3x: what is smaller than a quarter is
+    /// within what two such intervals leave open.
+    pub(crate) const NOTEWORTHY: f64 = 0.25;
+    /// From here on a cause explains the gap.
+    pub(crate) const EXPLAINS: f64 = 0.8;
+    /// Of several causes that add up, each alone moves little of the log of a large gap (of two equal ones that make it
+    /// 20x, 22 %). A quarter of the *time* is then accepted, if the log moves as well.
+    const LEAST_OF_MANY: f64 = 0.1;
+
+    /// How much wider than reported an interval is read before somebody is accused. A diagnosis looks at up to ten flips
+    /// and takes what moved; at 95 % each, chance alone would move one in three times. Bonferroni: 99.5 % each, which
+    /// is 2.81 standard errors instead of 1.96.
+    pub(crate) const MANY_LOOKS: f64 = 2.81 / 1.96;
+
+    fn new(kind: Kind, reference: &View<'a>, view: View<'a>) -> Option<Self> {
+        let (before_ns, after_ns) = (reference.fast_ns()?, view.fast_ns()?);
+        let dearer = after_ns / before_ns;
+        // The factor comes from two rates that were measured at different times.
+        let dearer_half = reference.log.half.hypot(view.log.half) * std::f64::consts::FRAC_1_SQRT_2;
+        let strict = dearer.max(1.0);
+        let left = if view.ratio > 1.0 {
+            let ratio = 1.0 + strict * (view.ratio - 1.0);
+            let by_ratio = strict * view.ratio * view.log.half;
+            let by_factor = if dearer > 1.0 { strict * (view.ratio - 1.0) * dearer_half } else { 0.0 };
+            Estimate { mid: ratio.ln(), half: by_ratio.hypot(by_factor) / ratio }
+        } else {
+            Estimate { mid: view.log.mid, half: strict * view.log.half }
+        };
+        let (before, after) = (reference.difference_ns()?, view.difference_ns()?);
+        Some(Self {
+            kind,
+            share: left.over(reference.log)?.complement(),
+            moved_log: reference.log.minus(left),
+            part: after.over(before)?.complement(),
+            moved_ns: before.mid - after.mid,
+            dearer,
+            view,
+        })
+    }
+
+    /// The flip moved the gap: beyond its intervals, and by a share worth a name.
+    pub(crate) fn moved(&self) -> bool {
+        let noteworthy = self.share.mid >= Self::NOTEWORTHY
+            || (self.share.mid >= Self::LEAST_OF_MANY && self.part.mid >= Self::NOTEWORTHY);
+        let beyond_chance = |moved: Estimate| moved.mid > Self::MANY_LOOKS * moved.half;
+        noteworthy && beyond_chance(self.moved_log) && beyond_chance(self.part)
+    }
+
+    /// What the flip can have moved at most is not worth a name.
+    pub(crate) fn is_negligible(&self) -> bool {
+        self.share.high() < Self::NOTEWORTHY && self.part.high() < Self::NOTEWORTHY
+    }
+
+    /// At least 80 % of the log of the gap moved, and more than half of it beyond the interval.
+    pub(crate) fn confirms(&self) -> bool {
+        self.moved() && self.share.mid >= Self::EXPLAINS && self.share.low() > 0.5
+    }
+
+    /// `94 %`, never beyond the whole.
+    pub(crate) fn percent(&self) -> String {
+        percent(self.share.mid)
+    }
+}
+
+/// A share in percent, within 0 and 100.
+pub(crate) fn percent(share: f64) -> String {
+    format!("{:.0} %", 100.0 * share.clamp(0.0, 1.0))
+}
+
+/// Time per op in one phase: slow side minus fast side, for all phases that either side went through.
+pub(crate) fn phase_differences(view: &View<'_>) -> Vec<(Phase, f64)> {
+    let of = |seen: &TargetObservation, phase| seen.phase_mean_ns.get(&phase).copied();
+    let both = Phase::ALL.into_iter().filter_map(|phase| {
+        let (slow, fast) = (of(view.slow, phase), of(view.fast, phase));
+        let difference = slow.unwrap_or(0.0) - fast.unwrap_or(0.0);
+        (slow.is_some() || fast.is_some()).then_some((phase, difference)).filter(|(_, ns)| ns.is_finite())
+    });
+    both.collect()
+}

@@ -1,0 +1,244 @@
+//! The probes: what each one changes, when it can be made, and how to tell that the change took effect.
+
+use crate::case::Case;
+use duel_model::{MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation, Variation};
+
+/// A probe without its circumstances.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Kind {
+    /// The same requests over one connection: phases without queueing.
+    Alone,
+    /// The plan's connections in a closed loop: the reference of an open-loop plan whose gap does not show alone.
+    Closed,
+    Chacha20,
+    Range1,
+    RangeHalf,
+    AllClose,
+    Kept,
+    Resumed,
+    Identity,
+}
+
+/// How a gap is probed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Mode {
+    /// Over one connection: cheap and sharp, where the gap shows there.
+    Alone,
+    /// With the plan's connections.
+    Loaded,
+}
+
+/// Below this size, what a response costs per byte is less than what it costs anyhow: a sweep would show noise.
+pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
+
+impl Kind {
+    /// In the order in which ties are broken.
+    pub(crate) const ALL: [Self; 9] = [
+        Self::Alone,
+        Self::Closed,
+        Self::Chacha20,
+        Self::AllClose,
+        Self::Identity,
+        Self::Resumed,
+        Self::Kept,
+        Self::Range1,
+        Self::RangeHalf,
+    ];
+
+    pub(crate) fn id(self, mode: Mode) -> String {
+        let id = match self {
+            Self::Alone => return "alone".to_owned(),
+            Self::Closed => return "closed".to_owned(),
+            Self::Chacha20 => "cipher-chacha20",
+            Self::Range1 => "range-1",
+            Self::RangeHalf => "range-half",
+            Self::AllClose => "all-close",
+            Self::Kept => "kept",
+            Self::Resumed => "resumed",
+            Self::Identity => "identity",
+        };
+        match mode {
+            Mode::Alone => id.to_owned(),
+            Mode::Loaded => format!("{id}-loaded"),
+        }
+    }
+
+    /// What it changes, in front of a colon.
+    pub(crate) fn phrase(self) -> &'static str {
+        match self {
+            Self::Alone => "over one connection",
+            Self::Closed => "with as many connections in a closed loop",
+            Self::Chacha20 => "with ChaCha20 forced",
+            Self::Range1 => "for the first byte of the response only",
+            Self::RangeHalf => "for the first half of the response only",
+            Self::AllClose => "with one connection per request on all targets",
+            Self::Kept => "with connections kept alive",
+            Self::Resumed => "with TLS sessions resumed",
+            Self::Identity => "without compression",
+        }
+    }
+
+    fn question(self) -> &'static str {
+        match self {
+            Self::Alone => "Does the gap show over a single connection, and in which phase?",
+            Self::Closed => "Does the gap show in a closed loop?",
+            Self::Chacha20 => "Does the gap go away with another cipher?",
+            Self::Range1 => "Is the gap paid per request or per byte?",
+            Self::RangeHalf => "Does the gap grow evenly with the size of the response?",
+            Self::AllClose => "Does the gap go away when all connections are closed after each request?",
+            Self::Kept => "Does the gap go away when connections are kept?",
+            Self::Resumed => "Does the gap go away when handshakes are resumed?",
+            Self::Identity => "Does the gap go away without compression?",
+        }
+    }
+
+    /// Whether the plan leaves room for it; if not, why.
+    pub(crate) fn possible(self, case: &Case<'_>) -> Result<(), String> {
+        if self == Self::Alone {
+            return Ok(());
+        }
+        let Some(http) = case.http() else { return Err("the workload is not HTTP".to_owned()) };
+        let refuse = |when: bool, why: &str| if when { Err(why.to_owned()) } else { Ok(()) };
+        match self {
+            Self::Alone | Self::Closed => Ok(()),
+            Self::Chacha20 => refuse(
+                case.plan.targets.iter().all(|target| !is_https(&target.address)),
+                "no target is addressed by https",
+            ),
+            Self::Range1 | Self::RangeHalf => {
+                refuse(http.method != "GET", "only a GET can ask for a part")?;
+                refuse(
+                    http.range_bytes.is_some()
+                        || http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("range")),
+                    "the plan asks for a part already",
+                )?;
+                refuse(
+                    case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES),
+                    "the responses are too small to ask for a part",
+                )
+            }
+            Self::AllClose => refuse(!http.keepalive, "the plan closes connections already"),
+            Self::Kept => refuse(http.keepalive, "the plan keeps connections already"),
+            Self::Resumed => refuse(http.tls.resumption, "the plan resumes sessions already"),
+            Self::Identity => refuse(
+                http.accept_encoding.is_none()
+                    && !http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")),
+                "the plan does not accept compression anyhow",
+            ),
+        }
+    }
+
+    pub(crate) fn probe(self, case: &Case<'_>, mode: Mode) -> Probe {
+        let one_connection = self == Self::Alone || (mode == Mode::Alone && self != Self::Closed);
+        Probe {
+            id: self.id(mode),
+            question: self.question().to_owned(),
+            variation: Variation { connections: one_connection.then_some(1), ..self.variation(case) },
+            budget_ns: budget_ns(case, one_connection),
+        }
+    }
+
+    fn variation(self, case: &Case<'_>) -> Variation {
+        let nothing = Variation::default();
+        match self {
+            Self::Alone | Self::Closed => nothing,
+            Self::Chacha20 => Variation { ciphers: Some(CHACHA20.map(str::to_owned).to_vec()), ..nothing },
+            Self::Range1 => Variation { range_bytes: Some(1), ..nothing },
+            Self::RangeHalf => Variation {
+                range_bytes: case.smallest_body_bytes().map(|bytes| (bytes / 2.0).max(1.0) as u64),
+                ..nothing
+            },
+            Self::AllClose => Variation { keepalive: Some(false), ..nothing },
+            Self::Kept => Variation { keepalive: Some(true), ..nothing },
+            Self::Resumed => Variation { resumption: Some(true), ..nothing },
+            Self::Identity => Variation { accept_encoding: Some(None), ..nothing },
+        }
+    }
+
+    /// Whether the change took effect on this target; if not, what was seen instead. A flip that one server ignored
+    /// must not pass for a flip that did not move the gap.
+    pub(crate) fn took_effect(self, variation: &Variation, seen: &TargetObservation) -> Result<(), String> {
+        let negotiated = seen.negotiated.as_ref();
+        match self {
+            Self::Alone | Self::Closed => Ok(()),
+            Self::Chacha20 => match negotiated.and_then(|negotiated| negotiated.cipher.as_deref()) {
+                Some(cipher) if cipher.contains("CHACHA20") => Ok(()),
+                Some(_) => Err("negotiated another cipher".to_owned()),
+                None => Err("did not tell its cipher".to_owned()),
+            },
+            Self::Range1 | Self::RangeHalf => match (variation.range_bytes, seen.body_bytes_per_op) {
+                (Some(asked), Some(sent)) if sent <= asked as f64 + 0.5 => Ok(()),
+                (_, Some(sent)) => Err(format!("ignored the range and sent {}", duel_model::format_bytes(sent))),
+                (_, None) => Err("sent an unknown number of bytes".to_owned()),
+            },
+            // A few ops per slot may go over the connection of the slot before; a tenth leaves the flip whole.
+            Self::AllClose => match seen.reused_share {
+                Some(share) if share <= 0.1 => Ok(()),
+                Some(_) => Err("still used connections again".to_owned()),
+                None => Err("left open whether connections were closed".to_owned()),
+            },
+            // The first op on each connection of a slot is new in any case: short slots reach no 100 %.
+            Self::Kept => match seen.reused_share {
+                Some(share) if share >= 0.75 => Ok(()),
+                Some(_) => Err("closed connections all the same".to_owned()),
+                None => Err("left open whether connections were kept".to_owned()),
+            },
+            Self::Resumed => match (seen.resumed_share, seen.reused_share) {
+                (Some(share), _) if share >= 0.75 => Ok(()),
+                // Who keeps its connections has no handshakes to resume.
+                (_, Some(reused)) if reused >= 0.9 => Ok(()),
+                _ => Err("did not resume sessions".to_owned()),
+            },
+            Self::Identity => match negotiated.map(|negotiated| negotiated.content_encoding.as_deref()) {
+                Some(None | Some("identity")) => Ok(()),
+                Some(Some(_)) => Err("compressed all the same".to_owned()),
+                None => Err("left open whether it compressed".to_owned()),
+            },
+        }
+    }
+}
+
+/// The ChaCha20 suites of both TLS versions, so that any server that has one can choose it.
+const CHACHA20: [&str; 3] = [
+    "TLS13_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
+    "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
+];
+
+pub(crate) fn is_https(address: &str) -> bool {
+    address.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
+}
+
+/// Six pairs of slots are the fewest that give an interval; a slot must hold some ops, and not be shorter than 150 ms.
+fn budget_ns(case: &Case<'_>, one_connection: bool) -> Nanos {
+    const DEFAULT_NS: Nanos = 4 * SECOND_NS;
+    const SLOTS_PER_TARGET: f64 = 6.0;
+    const OPS_PER_SLOT: f64 = 4.0;
+    let shortest_slot_ns = (150 * MILLISECOND_NS) as f64;
+    let service_ns = slowest_service_ns(case, one_connection).unwrap_or(0.0);
+    let slot_ns = shortest_slot_ns.max(OPS_PER_SLOT * service_ns);
+    DEFAULT_NS.max((SLOTS_PER_TARGET * case.plan.targets.len() as f64 * slot_ns) as Nanos)
+}
+
+fn slowest_service_ns(case: &Case<'_>, one_connection: bool) -> Option<f64> {
+    let slowest = |seen: &[TargetObservation], of: &dyn Fn(&TargetObservation) -> Option<f64>| {
+        seen.iter().filter_map(of).filter(|ns| ns.is_finite()).reduce(f64::max)
+    };
+    if one_connection {
+        let alone = case.outcome("alone").map_or(&[][..], |outcome| &outcome.targets);
+        if let Some(seen) = slowest(alone, &|target| target.service_mean_ns) {
+            return Some(seen);
+        }
+    }
+    slowest(case.comparison, &|target| {
+        let service_ns = target.service_mean_ns?;
+        match target.rate_per_s {
+            // Alone, an op takes between 1/rate (the others were only waiting for each other) and what it took among
+            // the others; the geometric mean is never far off in orders of magnitude.
+            Some(rate) if one_connection && !case.is_open_loop() && rate > 0.0 => {
+                Some((service_ns * (1e9 / rate).min(service_ns)).sqrt())
+            }
+            _ => Some(service_ns),
+        }
+    })
+}

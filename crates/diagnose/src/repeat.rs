@@ -1,0 +1,140 @@
+//! How to repeat a measurement by hand.
+
+use crate::case::Case;
+use duel_model::{TlsPlan, TlsVersion, Variation, sanitize_line};
+
+/// The command that repeats the plan with this variation for two of its targets.
+///
+/// `None` where a command could not be shown whole: an address with control characters or beyond what one line holds.
+pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variation) -> Option<String> {
+    let http = case.http()?;
+    let plan = case.plan.redacted();
+    let mut options = vec!["-c".to_owned(), variation.connections.unwrap_or(plan.load.connections).to_string()];
+    let mut option = |name: &str, value: Option<String>| {
+        options.push(name.to_owned());
+        options.extend(value);
+    };
+    match variation.keepalive.unwrap_or(http.keepalive) {
+        false => option("--no-keepalive", None),
+        true if variation.keepalive.is_some() => option("--keepalive", None),
+        true => {}
+    }
+    if variation.resumption.unwrap_or(http.tls.resumption) {
+        option("--resumption", None);
+    }
+    match variation.accept_encoding.as_ref().unwrap_or(&http.accept_encoding) {
+        None => option("--encoding", Some("identity".to_owned())),
+        Some(encoding) if encoding == "gzip" => {}
+        Some(encoding) => option("--encoding", Some(encoding.clone())),
+    }
+    let ciphers = variation.ciphers.as_ref().unwrap_or(&http.tls.ciphers);
+    if !ciphers.is_empty() {
+        option("--ciphers", Some(ciphers.join(",")));
+    }
+    let groups = variation.groups.as_ref().unwrap_or(&http.tls.groups);
+    if !groups.is_empty() && *groups != TlsPlan::DEFAULT_GROUPS {
+        option("--groups", Some(groups.join(",")));
+    }
+    match http.tls.versions[..] {
+        [TlsVersion::V1_2] => option("--tls", Some("1.2".to_owned())),
+        [TlsVersion::V1_3] => option("--tls", Some("1.3".to_owned())),
+        _ => {}
+    }
+    if !http.tls.verify {
+        option("--insecure", None);
+    }
+    let method = variation.method.as_ref().unwrap_or(&http.method);
+    if method != "GET" {
+        option("--method", Some(method.clone()));
+    }
+    if let duel_model::WorkloadPlan::Http(redacted) = &plan.workload {
+        for (name, value) in &redacted.headers {
+            option("-H", Some(format!("{name}: {value}")));
+        }
+    }
+    if let Some(bytes) = variation.range_bytes.or(http.range_bytes) {
+        option("-H", Some(format!("Range: bytes=0-{}", bytes.saturating_sub(1))));
+    }
+
+    let mut words = Vec::new();
+    for index in targets {
+        let target = plan.targets.get(index)?;
+        words.push(format!("{}={}", target.name, target.address));
+    }
+    let mut command = vec!["duel".to_owned()];
+    if words.iter().any(|word| word.starts_with('-')) {
+        command.extend(options);
+        command.push("--".to_owned());
+        command.extend(words);
+    } else {
+        command.extend(words);
+        command.extend(options);
+    }
+    let whole = command.iter().all(|word| sanitize_line(word) == *word);
+    whole.then(|| command.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "))
+}
+
+/// A word as a POSIX shell has to be given it.
+///
+/// Within single quotes every character stands for itself except the single quote (POSIX.1-2024, 2.2.2), which is
+/// therefore put between a closing and an opening one. Words of plain characters stay readable.
+fn quote(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_word_stays_one_word() {
+        for (word, quoted) in [
+            ("A=https://a.example/f", "A=https://a.example/f"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("A=https://a/?x=1&y=$(reboot)", "'A=https://a/?x=1&y=$(reboot)'"),
+            ("it's", "'it'\\''s'"),
+            ("';rm -rf /;'", "''\\'';rm -rf /;'\\'''"),
+            ("~root", "'~root'"),
+            ("#x", "'#x'"),
+            ("a\\b", "'a\\b'"),
+        ] {
+            assert_eq!(quote(word), quoted);
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_shell_reads_back_what_was_meant(word in "[ -~äß€]{0,12}") {
+            proptest::prop_assert_eq!(shell_reads(&quote(&word)), vec![word]);
+        }
+    }
+
+    /// Word splitting and quote removal for the quoting that we use; anything special outside quotes is a failure.
+    fn shell_reads(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
+        let mut rest = line.chars();
+        while let Some(c) = rest.next() {
+            match c {
+                '\'' => {
+                    quoted = !quoted;
+                    word.get_or_insert_default();
+                }
+                c if quoted => word.get_or_insert_default().push(c),
+                '\\' => word.get_or_insert_default().push(rest.next().unwrap()),
+                ' ' => words.extend(word.take()),
+                c => {
+                    assert!(!"|&;<>()$`\"*?[#~!{}\n".contains(c), "{c} is bare in {line}");
+                    word.get_or_insert_default().push(c);
+                }
+            }
+        }
+        assert!(!quoted, "unclosed: {line}");
+        words.extend(word);
+        words
+    }
+}

@@ -1,0 +1,589 @@
+//! Each cause injected into a simulated world, at several strengths and sizes, as target and as baseline.
+// Clippy's leave for tests does not reach helpers outside of `#[test]` functions.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+mod world;
+
+use duel_diagnose::{Case, Step, catalogue, next};
+use duel_model::{
+    Body, Call, Confidence, Doubt, DoubtId, Explanation, Finding, Metric, Nanos, PairVerdict, SECOND_NS, Verdict,
+};
+use world::{Dice, Server, World, named, open_loop, world};
+
+fn good() -> Server {
+    Server::default()
+}
+
+/// The world and its mirror image, in which the baseline is the slow one, each under several seeds.
+fn both_ways(world: World, check: impl Fn(&World, &Explanation, &str)) {
+    for seed in 1..=12 {
+        let world = World { seed, ..world.clone() };
+        check(&world, &world.explain(), "B");
+        let mirror = World { seed: seed + 100, ..world }.swapped();
+        check(&mirror, &mirror.explain(), "A");
+    }
+}
+
+fn first(explanation: &Explanation) -> &Finding {
+    &explanation.findings[0]
+}
+
+fn assert_only(world: World, cause: &str, least: Confidence, share: f64) {
+    both_ways(world, |world, explanation, slow| {
+        assert_eq!(named(explanation), [(cause, Some(slow))], "seed {} {explanation:#?}", world.seed);
+        let finding = first(explanation);
+        assert!(finding.confidence >= least, "{finding:#?}");
+        assert!(finding.explains.unwrap() >= share, "{finding:#?}");
+        assert!(world.budget_ns >= explanation.probes.iter().map(|outcome| outcome.probe.budget_ns).sum());
+        assert!(explanation.probes.len() <= 5, "{:?}", probes(explanation));
+    });
+}
+
+fn assert_unknown(world: World) {
+    both_ways(world, |world, explanation, slow| {
+        assert_eq!(named(explanation), [("unknown", Some(slow))], "seed {} {explanation:#?}", world.seed);
+        let finding = first(explanation);
+        assert_eq!((finding.confidence, finding.explains), (Confidence::Possible, None));
+    });
+}
+
+fn probes(explanation: &Explanation) -> Vec<&str> {
+    explanation.probes.iter().map(|outcome| outcome.probe.id.as_str()).collect()
+}
+
+fn said(explanation: &Explanation) -> String {
+    let lines = explanation.findings.iter().flat_map(|finding| {
+        let evidence = finding.evidence.iter().map(|line| format!("[{}] {}", line.probe, line.text));
+        std::iter::once(finding.summary.clone()).chain(evidence).collect::<Vec<_>>()
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+#[test]
+fn aes_unused() {
+    for aes in [1.5, 3.0, 8.0, 20.0] {
+        for body in [200e3, 2.86e6, 20e6] {
+            for connections in [1, 16, 300] {
+                for keepalive in [true, false] {
+                    let mut world = World { body, ..world(&[good(), Server { aes, ..good() }]) };
+                    world.budget_ns = 3_600 * SECOND_NS;
+                    world.plan.load.connections = connections;
+                    world.http().keepalive = keepalive;
+                    assert_only(world, "tls.aes-unused", Confidence::Likely, 0.6);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn aes_unused_without_a_size_sweep() {
+    for aes in [3.0, 8.0] {
+        let server = Server { has_range: false, ..good() };
+        assert_only(world(&[server.clone(), Server { aes, ..server }]), "tls.aes-unused", Confidence::Likely, 0.8);
+    }
+}
+
+#[test]
+fn aes_unused_is_never_confirmed_from_outside() {
+    let explanation = World { noise: 0.0, ..world(&[good(), Server { aes: 8.0, ..good() }]) }.explain();
+    assert_eq!(first(&explanation).confidence, Confidence::Likely);
+    assert!(first(&explanation).summary.contains("either its TLS library does not use them or the CPU lacks them"));
+    assert_eq!(probes(&explanation)[0], "alone");
+}
+
+#[test]
+fn large_key() {
+    for (key, sign) in [(("RSA", 4096), 5e6), (("RSA", 3072), 2e6), (("RSA", 2048), 0.6e6)] {
+        for keepalive in [true, false] {
+            for connections in [1, 16] {
+                // Where the plan keeps connections, a server that closes them pays all the same.
+                let base = Server { keeps: !keepalive, ..good() };
+                let mut world = World { body: 2e3, ..world(&[base.clone(), Server { key, sign, ..base }]) };
+                world.http().keepalive = keepalive;
+                world.plan.load.connections = connections;
+                assert_only(world, "tls.large-key", Confidence::Confirmed, 0.8);
+            }
+        }
+    }
+}
+
+#[test]
+fn large_key_without_resumption() {
+    let base = Server { resumes: false, ..good() };
+    let mut world = World { body: 2e3, ..world(&[base.clone(), Server { key: ("RSA", 4096), sign: 5e6, ..base }]) };
+    world.http().keepalive = false;
+    assert_only(world, "tls.large-key", Confidence::Confirmed, 0.8);
+}
+
+#[test]
+fn no_keepalive() {
+    for (tls, body) in [(true, 2e3), (true, 200e3), (false, 200.0)] {
+        for round_trip in [60e3, 5e6] {
+            for connections in [1, 16] {
+                let base = Server { tls, round_trip, cores: 64.0, ..good() };
+                let mut world = World { body, ..world(&[base.clone(), Server { keeps: false, ..base }]) };
+                world.plan.load.connections = connections;
+                assert_only(world, "http.no-keepalive", Confidence::Confirmed, 0.8);
+            }
+        }
+    }
+}
+
+#[test]
+fn compression() {
+    for tls in [true, false] {
+        for ns in [300e3, 5e6, 80e6] {
+            let base = Server { tls, ..good() };
+            let world = World { body: 100e3, ..world(&[base.clone(), Server { gzip: Some((ns, 0.3)), ..base }]) };
+            assert_only(world, "http.compression", Confidence::Confirmed, 0.8);
+        }
+    }
+}
+
+#[test]
+fn a_higher_level_of_compression_is_likely_at_most() {
+    let of = |ns, left| Server { gzip: Some((ns, left)), ..good() };
+    let world = World { body: 100e3, ..world(&[of(1e6, 0.35), of(9e6, 0.30)]) };
+    both_ways(world, |_, explanation, slow| {
+        assert_eq!(named(explanation), [("http.compression", Some(slow))]);
+        assert_eq!(first(explanation).confidence, Confidence::Likely);
+    });
+    // A slower CPU that compresses to the same size is not accused.
+    let slow = Server { cpu: 3.0, ..of(5e6, 0.3) };
+    assert_unknown(World { body: 100e3, ..self::world(&[of(5e6, 0.3), slow]) });
+}
+
+#[test]
+fn what_is_not_in_the_catalogue_is_unknown() {
+    let unknowns = [
+        ("rate cap", Server { cap: Some(10e6), ..good() }),
+        ("delay", Server { delay: 10e6, ..good() }),
+        ("far away", Server { round_trip: 20e6, ..good() }),
+        ("slow CPU", Server { cpu: 2.0, ..good() }),
+        ("no assembly", Server { aes: 6.0, chacha: 3.0, sign: 200e3, exchange: 800e3, ..good() }),
+        ("slow ChaCha20 too", Server { aes: 20.0, chacha: 6.0, ..good() }),
+        ("copies", Server { per_byte: 3.0, ..good() }),
+        ("one core", Server { cores: 1.0, ..good() }),
+    ];
+    for (what, server) in unknowns {
+        for keepalive in [true, false] {
+            for tls in [true, false] {
+                for connections in [1, 64] {
+                    let slow = Server { tls, ..server.clone() };
+                    let mut world = world(&[Server { tls, ..good() }, slow]);
+                    world.http().keepalive = keepalive;
+                    world.plan.load.connections = connections;
+                    let unseen = ((what == "one core" || what == "delay") && connections == 1)
+                        || ((what == "delay" || what == "far away") && connections > 1)
+                        || (!tls && (what == "no assembly" || what == "slow ChaCha20 too"));
+                    if !unseen {
+                        println!("{what} keepalive {keepalive} tls {tls} connections {connections}");
+                        assert_unknown(world);
+                    }
+                }
+            }
+        }
+    }
+    assert_unknown(World { body: 2e3, ..world(&[good(), Server { delay: 10e6, ..good() }]) });
+}
+
+#[test]
+fn unknown_tells_where_the_gap_sits() {
+    let explain = |server: Server, body: f64| World { body, ..world(&[good(), server]) }.explain();
+    let delay = said(&explain(Server { delay: 10e6, ..good() }, 200e3));
+    for part in ["in wait", "paid per request", "not depend on the cipher", "not http.compression", "not tls.large-key"]
+    {
+        assert!(delay.contains(part), "{part}: {delay}");
+    }
+    let cap = said(&explain(Server { cap: Some(20e6), ..good() }, 2.86e6));
+    for part in ["in receive", "grows with the size", "not tls.aes-unused: with ChaCha20 forced: B"] {
+        assert!(cap.contains(part), "{part}: {cap}");
+    }
+    let cores = said(&explain(Server { cores: 1.0, ..good() }, 2.86e6));
+    assert!(cores.contains("one of concurrency"), "{cores}");
+}
+
+#[test]
+fn slow_chacha20_rules_unused_aes_out() {
+    let explanation = world(&[good(), Server { aes: 20.0, chacha: 6.0, ..good() }]).explain();
+    assert!(explanation.ruled_out.contains(&"tls.aes-unused".to_owned()));
+    assert!(said(&explanation).contains("ChaCha20 is slow on B as well"), "{}", said(&explanation));
+}
+
+#[test]
+fn both_without_aes_instructions_differ_by_something_else() {
+    let base = Server { aes: 6.0, per_byte: 2.0, ..good() };
+    assert_unknown(world(&[base.clone(), Server { cpu: 2.0, ..base }]));
+}
+
+#[test]
+fn an_innocent_difference_is_not_accused() {
+    // The key is dearer, but the way is longer; connections are closed, but the disk is slow.
+    let key = Server { key: ("RSA", 2048), sign: 600e3, round_trip: 20e6, ..good() };
+    let mut far = World { body: 2e3, ..world(&[good(), key]) };
+    far.http().keepalive = false;
+    assert_unknown(far);
+    let closing = Server { keeps: false, delay: 300e6, ..good() };
+    assert_unknown(World { body: 2e3, budget_ns: 600 * SECOND_NS, ..world(&[good(), closing]) });
+    let gzip = Server { gzip: Some((20e3, 0.3)), delay: 30e6, ..good() };
+    assert_unknown(World { body: 2e3, ..world(&[good(), gzip]) });
+}
+
+#[test]
+fn two_causes_are_both_found() {
+    let cases: [(&[&str], bool, f64, Server); 4] = [
+        (&["http.no-keepalive", "tls.aes-unused"], true, 200e3, Server { aes: 2.0, keeps: false, ..good() }),
+        (
+            &["tls.aes-unused", "tls.large-key"],
+            false,
+            1e6,
+            Server { aes: 6.0, key: ("RSA", 4096), sign: 5e6, ..good() },
+        ),
+        (
+            &["http.compression", "http.no-keepalive"],
+            true,
+            1e3,
+            Server { gzip: Some((250e3, 0.3)), keeps: false, ..good() },
+        ),
+        (
+            &["http.compression", "tls.large-key"],
+            false,
+            2e3,
+            Server { gzip: Some((5e6, 0.3)), key: ("RSA", 4096), sign: 5e6, ..good() },
+        ),
+    ];
+    for (causes, keepalive, body, server) in cases {
+        let mut world = World { body, ..world(&[good(), server]) };
+        world.http().keepalive = keepalive;
+        both_ways(world, |_, explanation, slow| {
+            let mut found = named(explanation);
+            found.sort_unstable();
+            let expected: Vec<_> = causes.iter().map(|cause| (*cause, Some(slow))).collect();
+            assert_eq!(found, expected, "{explanation:#?}");
+        });
+    }
+}
+
+#[test]
+fn a_cause_and_something_else() {
+    let mut world =
+        World { body: 2e3, ..world(&[good(), Server { key: ("RSA", 4096), sign: 5e6, delay: 5e6, ..good() }]) };
+    world.http().keepalive = false;
+    world.plan.load.connections = 1;
+    both_ways(world, |_, explanation, slow| {
+        assert_eq!(named(explanation), [("tls.large-key", Some(slow)), ("unknown", Some(slow))]);
+        assert!(said(explanation).contains("left unexplained"));
+        assert_eq!(first(explanation).confidence, Confidence::Likely);
+    });
+}
+
+#[test]
+fn the_same_server_twice() {
+    for seed in 0..200 {
+        for noise in [0.002, 0.01, 0.05] {
+            let explanation = World { seed, noise, ..world(&[good(), good()]) }.explain();
+            let cause = first(&explanation).cause.as_str();
+            assert!(["none", "unknown"].contains(&cause), "{explanation:#?}");
+            assert!(cause == "none" || noise > 0.002);
+        }
+    }
+    let explanation = World { noise: 0.002, ..world(&[good(), good()]) }.explain();
+    assert_eq!((named(&explanation), explanation.probes.len()), (vec![("none", None)], 0));
+    assert_eq!(first(&explanation).confidence, Confidence::Confirmed);
+}
+
+#[test]
+fn three_targets_are_explained_each() {
+    let aes = Server { aes: 8.0, ..good() };
+    let explanation = world(&[good(), aes.clone(), good(), Server { cap: Some(30e6), ..good() }]).explain();
+    assert_eq!(named(&explanation), [("tls.aes-unused", Some("B")), ("unknown", Some("D")), ("none", Some("C"))]);
+    // A slow baseline is named once, though both others are faster.
+    let explanation = world(&[aes, good(), good()]).explain();
+    assert_eq!(named(&explanation), [("tls.aes-unused", Some("A"))]);
+}
+
+#[test]
+fn an_open_loop_is_explained_too() {
+    let mut world = world(&[good(), Server { aes: 8.0, ..good() }]);
+    world.plan.load.kind = open_loop(20.0);
+    assert_only(world, "tls.aes-unused", Confidence::Likely, 0.8);
+}
+
+#[test]
+fn a_probe_that_is_missing_is_not_a_probe_that_showed_nothing() {
+    let mut world = world(&[good(), Server { aes: 8.0, ..good() }]);
+    world.unavailable = vec!["cipher-chacha20".to_owned()];
+    let explanation = world.explain();
+    assert_eq!(named(&explanation), [("unknown", Some("B"))]);
+    assert!(!explanation.ruled_out.contains(&"tls.aes-unused".to_owned()));
+    assert!(said(&explanation).contains("open: tls.aes-unused"), "{}", said(&explanation));
+    // A server that has no ChaCha20 fails every handshake.
+    let server = Server { has_chacha: false, ..good() };
+    let explanation = self::world(&[server.clone(), Server { aes: 8.0, ..server }]).explain();
+    assert_eq!(named(&explanation), [("unknown", Some("B"))]);
+    assert!(said(&explanation).contains("no request to B succeeded"), "{}", said(&explanation));
+}
+
+#[test]
+fn without_time_it_concludes_with_what_is_there() {
+    for budget_ns in [0, 3 * SECOND_NS, 5 * SECOND_NS, 9 * SECOND_NS] {
+        let world = World { budget_ns, ..world(&[good(), Server { aes: 8.0, ..good() }]) };
+        let explanation = world.explain();
+        assert_eq!(named(&explanation), [("unknown", Some("B"))]);
+        assert!(explanation.probes.len() as Nanos <= budget_ns / (4 * SECOND_NS));
+        assert!(said(&explanation).contains("not made for want of time"), "{}", said(&explanation));
+    }
+}
+
+#[test]
+fn failures_are_told() {
+    let mut slow = Server { aes: 8.0, failing: 0.05, ..good() };
+    let explanation = world(&[good(), slow.clone()]).explain();
+    assert_eq!(named(&explanation), [("tls.aes-unused", Some("B"))]);
+    assert!(said(&explanation).contains("50 of 1050 requests to B failed (4.8 %)"), "{}", said(&explanation));
+    // Where many fail, the rate of the others is not comparable.
+    slow.failing = 0.5;
+    let explanation = world(&[good(), slow]).explain();
+    assert_eq!(named(&explanation), [("unknown", Some("B"))]);
+    assert!(first(&explanation).summary.contains("33 % of the requests to B failed"), "{}", said(&explanation));
+}
+
+#[test]
+fn evidence_can_be_repeated_by_hand() {
+    let explanation = World { noise: 0.0, ..world(&[good(), Server { aes: 8.0, ..good() }]) }.explain();
+    let of = |probe: &str| {
+        let line = first(&explanation).evidence.iter().find(|line| line.probe == probe).unwrap();
+        (line.text.clone(), line.repeat.clone().unwrap())
+    };
+    let targets = r"duel 'A=https://a.example/f?x=1&y='\''2'\''' 'B=https://b.example/f?x=1&y='\''2'\'''";
+    let chacha = "--ciphers TLS13_CHACHA20_POLY1305_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,\
+                  TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
+    assert_eq!(of("comparison").1, format!("{targets} -c 16"));
+    assert_eq!(of("cipher-chacha20").1, format!("{targets} -c 1 {chacha}"));
+    assert_eq!(of("range-1").1, format!("{targets} -c 1 -H 'Range: bytes=0-0'"));
+    let text = of("cipher-chacha20").0;
+    assert!(
+        text.starts_with("with ChaCha20 forced: B 1.00x slower than A (95 % interval 1.00 to 1.00) instead of"),
+        "{text}"
+    );
+}
+
+#[test]
+fn hostile_names_and_addresses_do_not_reach_a_terminal() {
+    let mut world = world(&[good(), Server { aes: 8.0, ..good() }]);
+    world.plan.targets[1].name = "B\x1b[2J;reboot".to_owned();
+    world.plan.targets[1].address = "https://b/\x1b]0;x\x07".to_owned();
+    let explanation = world.explain();
+    assert_eq!(first(&explanation).cause, "tls.aes-unused");
+    let finding = first(&explanation);
+    assert!(!said(&explanation).contains('\x1b') && !finding.remedy.contains('\x1b'));
+    assert!(finding.evidence.iter().all(|line| line.repeat.is_none()), "{finding:#?}");
+}
+
+#[test]
+fn secrets_are_not_in_commands() {
+    let mut world = world(&[good(), Server { aes: 8.0, ..good() }]);
+    world.http().headers = vec![("Authorization".to_owned(), "Bearer 123".to_owned())];
+    world.http().body = Body::None;
+    let commands = format!("{:?}", world.explain().findings);
+    assert!(commands.contains("Authorization: [not kept]") && !commands.contains("Bearer 123"));
+}
+
+#[test]
+fn a_saturated_generator_blames_no_server() {
+    let world = world(&[good(), good()]);
+    let pair = PairVerdict {
+        baseline: "A".to_owned(),
+        target: "B".to_owned(),
+        metric: Metric::Rate,
+        call: Call::Unknown,
+        ratio: Some(0.9),
+        low: Some(0.8),
+        high: Some(1.1),
+        confidence: 0.95,
+        slots: 12,
+    };
+    let doubt = |id| Doubt { id, target: None, text: "workers used 99 % of their CPU".to_owned() };
+    let conclude = |pair: &PairVerdict, doubts: Vec<Doubt>| {
+        let verdict = Verdict { pairs: vec![pair.clone()], doubts };
+        let case = Case {
+            plan: &world.plan,
+            verdict: &verdict,
+            first_contact: &[],
+            comparison: &[],
+            outcomes: &[],
+            budget_left_ns: 60 * SECOND_NS,
+        };
+        match next(&case) {
+            Step::Conclude(explanation) => first(&explanation).clone(),
+            Step::Probe(probe) => panic!("{probe:?}"),
+        }
+    };
+    let finding = conclude(&pair, vec![doubt(DoubtId::GeneratorSaturated)]);
+    assert_eq!(finding.cause, "unknown");
+    assert!(finding.summary.contains("the generator was the bottleneck"));
+    let finding = conclude(&pair, vec![]);
+    assert_eq!((finding.cause.as_str(), finding.confidence), ("none", Confidence::Possible));
+    let finding = conclude(&PairVerdict { high: Some(0.99), ..pair.clone() }, vec![]);
+    assert_eq!(finding.cause, "unknown");
+    let finding = conclude(&PairVerdict { ratio: None, low: None, high: None, ..pair.clone() }, vec![]);
+    assert_eq!(finding.cause, "unknown");
+    let finding = conclude(&PairVerdict { call: Call::Slower, ..pair }, vec![]);
+    assert_eq!(finding.cause, "unknown");
+}
+
+#[test]
+fn the_catalogue_is_complete() {
+    let ids: Vec<_> = catalogue().iter().map(|entry| entry.id).collect();
+    assert_eq!(ids, ["tls.aes-unused", "tls.large-key", "http.no-keepalive", "http.compression", "none", "unknown"]);
+}
+
+/// A world with several differences at once, guilty and innocent, and what is true of it.
+fn random_world(seed: u64, noise: f64) -> World {
+    let mut dice = Dice(seed);
+    let base = Server {
+        tls: dice.chance(0.9),
+        round_trip: dice.between(30e3, 30e6),
+        fixed: dice.between(10e3, 5e6),
+        per_byte: dice.between(0.2, 10.0),
+        aes: dice.between(0.1, 0.5),
+        chacha: dice.between(0.5, 1.5),
+        sign: 30e3,
+        cores: dice.between(1.0, 16.0),
+        keeps: dice.chance(0.8),
+        gzip: dice.chance(0.2).then_some((1e6, 0.35)),
+        has_range: dice.chance(0.8),
+        has_chacha: dice.chance(0.9),
+        resumes: dice.chance(0.7),
+        ..Server::default()
+    };
+    let mut other = base.clone();
+    if dice.chance(0.3) {
+        other.aes = dice.between(1.0, 20.0) * other.chacha;
+    }
+    if dice.chance(0.3) {
+        (other.key, other.sign) = (("RSA", 4096), dice.between(0.3e6, 10e6));
+    }
+    if dice.chance(0.3) {
+        other.keeps = false;
+    }
+    if dice.chance(0.3) {
+        other.gzip = Some((dice.between(10e3, 50e6), dice.between(0.1, 0.9)));
+    }
+    if dice.chance(0.2) {
+        let slower = dice.between(1.1, 10.0);
+        other.chacha *= slower;
+        other.aes *= slower * dice.between(1.0, 3.0);
+    }
+    if dice.chance(0.2) {
+        other.cpu = dice.between(1.05, 5.0);
+    }
+    if dice.chance(0.2) {
+        other.delay = dice.between(10e3, 100e6);
+    }
+    if dice.chance(0.2) {
+        other.cap = Some(dice.between(1e6, 1e9));
+    }
+    if dice.chance(0.2) {
+        other.round_trip *= dice.between(1.1, 20.0);
+    }
+    if dice.chance(0.1) {
+        other.group = "secp521r1";
+        other.exchange *= dice.between(2.0, 10.0);
+    }
+    if dice.chance(0.1) {
+        other.per_byte *= dice.between(1.1, 10.0);
+    }
+    if dice.chance(0.1) {
+        other.cores = (other.cores / 2.0).max(1.0);
+    }
+    let mut world = world(&[base, other]);
+    world.body = dice.between(200.0, 20e6);
+    world.noise = noise;
+    world.seed = seed;
+    world.budget_ns = 600 * SECOND_NS;
+    world.plan.load.connections = [1, 4, 64, 300][dice.bits() as usize % 4];
+    world.http().keepalive = dice.chance(0.6);
+    if dice.chance(0.5) { world.swapped() } else { world }
+}
+
+/// Share of the gap that really goes away when the accused server is cured, in log and in time, with one connection or
+/// with the plan's, whichever tells more.
+fn true_share(world: &World, finding: &Finding) -> f64 {
+    let index = world.plan.targets.iter().position(|target| Some(&target.name) == finding.target.as_ref()).unwrap();
+    let (sick, other) = (&world.servers[index], &world.servers[1 - index]);
+    let mut cured = sick.clone();
+    match finding.cause.as_str() {
+        "tls.aes-unused" => cured.aes = other.aes,
+        "tls.large-key" => (cured.key, cured.sign) = (other.key, other.sign),
+        "http.no-keepalive" => cured.keeps = true,
+        "http.compression" => cured.gzip = other.gzip,
+        _ => unreachable!(),
+    }
+    let share = |connections: Option<u32>| {
+        let variation = duel_model::Variation { connections, ..Default::default() };
+        let ns = |server: &Server| 1e9 / world.show(server, &variation).rate;
+        let (sick, cured, other) = (ns(sick), ns(&cured), ns(other));
+        ((sick / cured).ln() / (sick / other).ln()).max((sick - cured) / (sick - other))
+    };
+    share(Some(1)).max(share(None))
+}
+
+/// `WORLDS=300000` looks closer: 2 of 85,557 accusations are wrong there, both by chance: an interval missed the truth.
+#[test]
+fn in_random_worlds_no_one_is_accused_wrongly() {
+    let (mut accused, mut wrong, mut unknown) = (0, Vec::new(), 0);
+    let worlds = std::env::var("WORLDS").map_or(4_000, |worlds| worlds.parse().unwrap());
+    for seed in 0..worlds {
+        let world = random_world(seed, [0.0, 0.003, 0.01, 0.03][seed as usize % 4]);
+        for finding in world.explain().findings {
+            match finding.cause.as_str() {
+                "none" => {}
+                "unknown" => unknown += 1,
+                _ => {
+                    accused += 1;
+                    let share = true_share(&world, &finding);
+                    // Without noise a finding is worth its name; with noise it is at least not false.
+                    if share < if world.noise == 0.0 { 0.15 } else { 0.05 } {
+                        wrong.push((seed, share, finding.cause.clone(), finding.explains));
+                    }
+                }
+            }
+        }
+    }
+    println!("{accused} accused, {unknown} unknown, wrong: {wrong:#?}");
+    assert!(accused > 1_000, "{accused}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}
+
+proptest::proptest! {
+    #![proptest_config(proptest::prelude::ProptestConfig {
+        failure_persistence: None,
+        // One in some ten thousand noisy worlds is read wrongly by chance, as intervals have it: the sample is fixed.
+        rng_seed: proptest::test_runner::RngSeed::Fixed(1),
+        ..Default::default()
+    })]
+
+    #[test]
+    fn missing_probes_never_lead_to_a_wrong_accusation(
+        seed in 10_000u64..1_000_000,
+        noise in 0.0f64..0.03,
+        missing in 0u32..1 << 9,
+        budget_s in 0u64..90,
+    ) {
+        let ids = ["alone", "closed", "cipher-chacha20", "range-1", "range-half", "all-close", "kept", "resumed", "identity"];
+        let mut world = random_world(seed, noise);
+        world.budget_ns = budget_s * SECOND_NS;
+        for (bit, id) in ids.iter().enumerate() {
+            if missing >> bit & 1 == 1 {
+                world.unavailable.extend([(*id).to_owned(), format!("{id}-loaded")]);
+            }
+        }
+        for finding in world.explain().findings {
+            if !["none", "unknown"].contains(&finding.cause.as_str()) {
+                proptest::prop_assert!(true_share(&world, &finding) >= 0.05, "{:#?}\n{:#?}", world, finding);
+            }
+        }
+    }
+}

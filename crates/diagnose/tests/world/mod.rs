@@ -1,0 +1,375 @@
+//! A small simulated world whose truth is known: servers with costs, and a laboratory that answers probes about them.
+
+use duel_diagnose::{Case, Step, next};
+use duel_model::{
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HttpPlan, LoadPlan, LoopKind, Metric, Nanos,
+    Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target, TargetObservation, Variation,
+    Verdict, WorkloadPlan,
+};
+
+/// What a server costs. Times in ns of a CPU of factor 1.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Server {
+    pub tls: bool,
+    pub version: &'static str,
+    pub cipher: &'static str,
+    pub group: &'static str,
+    pub key: (&'static str, u32),
+    pub round_trip: f64,
+    /// Waiting per request that uses no CPU.
+    pub delay: f64,
+    pub fixed: f64,
+    /// Per byte whatever the cipher, our own share included.
+    pub per_byte: f64,
+    pub aes: f64,
+    pub chacha: f64,
+    pub sign: f64,
+    pub exchange: f64,
+    pub cpu: f64,
+    pub cores: f64,
+    pub keeps: bool,
+    /// Time and what is left of the size.
+    pub gzip: Option<(f64, f64)>,
+    /// Bytes per second of each connection.
+    pub cap: Option<f64>,
+    pub has_chacha: bool,
+    pub has_range: bool,
+    pub resumes: bool,
+    pub failing: f64,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            tls: true,
+            version: "1.3",
+            cipher: "TLS13_AES_256_GCM_SHA384",
+            group: "x25519",
+            key: ("EC", 256),
+            round_trip: 60e3,
+            delay: 0.0,
+            fixed: 40e3,
+            per_byte: 0.4,
+            aes: 0.25,
+            chacha: 0.6,
+            sign: 30e3,
+            exchange: 100e3,
+            cpu: 1.0,
+            cores: 2.0,
+            keeps: true,
+            gzip: None,
+            cap: None,
+            has_chacha: true,
+            has_range: true,
+            resumes: true,
+            failing: 0.0,
+        }
+    }
+}
+
+#[derive(Debug, Clone)]
+pub struct World {
+    pub servers: Vec<Server>,
+    pub plan: Plan,
+    pub body: f64,
+    /// Standard error of the log of a ratio; 0: exact, with an interval of no width.
+    pub noise: f64,
+    pub seed: u64,
+    pub budget_ns: Nanos,
+    /// Ids of probes that cannot be made.
+    pub unavailable: Vec<String>,
+}
+
+/// Two servers under a plan of ours.
+pub fn world(servers: &[Server]) -> World {
+    let http = HttpPlan { keepalive: true, ..HttpPlan::default() };
+    let name = |index: usize| char::from(b'A' + index as u8).to_string();
+    World {
+        plan: Plan {
+            targets: servers
+                .iter()
+                .enumerate()
+                .map(|(index, server)| Target {
+                    name: name(index),
+                    address: format!(
+                        "http{}://{}.example/f?x=1&y='2'",
+                        if server.tls { "s" } else { "" },
+                        name(index).to_lowercase()
+                    ),
+                })
+                .collect(),
+            workload: WorkloadPlan::Http(Box::new(http)),
+            load: LoadPlan {
+                connections: 16,
+                threads: 1,
+                kind: LoopKind::Closed { think_ns: 0 },
+                bound: Bound::Duration(SECOND_NS),
+                connect_timeout_ns: SECOND_NS,
+                op_timeout_ns: SECOND_NS,
+            },
+            compare: ComparePlan::default(),
+        },
+        servers: servers.to_vec(),
+        body: 2_860_007.0,
+        noise: 0.005,
+        seed: 1,
+        budget_ns: 60 * SECOND_NS,
+        unavailable: Vec::new(),
+    }
+}
+
+/// SplitMix64: enough for noise, and no dependency.
+pub struct Dice(pub u64);
+
+impl Dice {
+    pub fn bits(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    pub fn between(&mut self, low: f64, high: f64) -> f64 {
+        // Even in log: small and large strengths alike.
+        (low.ln() + self.unit() * (high.ln() - low.ln())).exp()
+    }
+
+    pub fn chance(&mut self, p: f64) -> bool {
+        self.unit() < p
+    }
+
+    pub fn normal(&mut self) -> f64 {
+        (-2.0 * (1.0 - self.unit()).ln()).sqrt() * (std::f64::consts::TAU * self.unit()).cos()
+    }
+}
+
+/// One server under one treatment.
+pub struct Shown {
+    pub alone_ns: f64,
+    pub rate: f64,
+    pub service: f64,
+    phases: Vec<(Phase, f64)>,
+    bytes: f64,
+    new: bool,
+    resumed: bool,
+    cipher: Option<&'static str>,
+}
+
+impl World {
+    pub fn http(&mut self) -> &mut HttpPlan {
+        match &mut self.plan.workload {
+            WorkloadPlan::Http(http) => http,
+            WorkloadPlan::Null => unreachable!(),
+        }
+    }
+
+    pub fn http_ref(&self) -> &HttpPlan {
+        match &self.plan.workload {
+            WorkloadPlan::Http(http) => http,
+            WorkloadPlan::Null => unreachable!(),
+        }
+    }
+
+    pub fn show(&self, server: &Server, variation: &Variation) -> Shown {
+        let http = self.http_ref();
+        let connections = f64::from(variation.connections.unwrap_or(self.plan.load.connections));
+        let accepts = variation.accept_encoding.as_ref().unwrap_or(&http.accept_encoding).is_some();
+        let gzip = server.gzip.filter(|_| accepts);
+        let new = !(variation.keepalive.unwrap_or(http.keepalive) && server.keeps);
+        let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && new && server.tls;
+        let forced = variation.ciphers.is_some();
+        let cipher = server.tls.then_some(if forced { "TLS13_CHACHA20_POLY1305_SHA256" } else { server.cipher });
+        let mut bytes = match variation.range_bytes {
+            Some(range) if server.has_range && gzip.is_none() => range as f64,
+            _ => self.body,
+        };
+        let mut fixed = server.fixed;
+        if let Some((ns, left)) = gzip {
+            bytes *= left;
+            fixed += ns;
+        }
+        let per_byte = server.per_byte
+            + match cipher {
+                Some(cipher) if cipher.contains("AES") => server.aes,
+                Some(_) => server.chacha,
+                None => 0.0,
+            };
+        let handshake = if new && server.tls { server.exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
+        let mut phases = Vec::new();
+        if new {
+            phases.push((Phase::Connect, server.round_trip));
+            if server.tls {
+                phases.push((Phase::Tls, server.round_trip + server.cpu * handshake));
+            }
+        }
+        phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
+        let sending = server.cpu * bytes * per_byte;
+        phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| bytes / cap * 1e9))));
+        let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
+        let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte);
+        let rate = (connections * 1e9 / alone_ns).min(server.cores * 1e9 / busy_ns);
+        let stretch = connections * 1e9 / rate / alone_ns;
+        phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
+        Shown { alone_ns, rate, service: alone_ns * stretch, phases, bytes, new, resumed, cipher }
+    }
+
+    fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
+        let server = &self.servers[index];
+        let shown = self.show(server, variation);
+        let scatter = (self.noise * dice.normal()).exp();
+        let ok = 1_000;
+        let refused = variation.ciphers.is_some() && server.tls && !server.has_chacha;
+        let encoded = server.gzip.is_some()
+            && variation.accept_encoding.as_ref().unwrap_or(&self.http_ref().accept_encoding).is_some();
+        TargetObservation {
+            name: self.plan.targets[index].name.clone(),
+            ok: if refused { 0 } else { ok },
+            failed: if refused { ok } else { (ok as f64 * server.failing) as u64 },
+            rate_per_s: (!refused).then_some(shown.rate * scatter),
+            service_mean_ns: (!refused).then_some(shown.service / scatter),
+            phase_mean_ns: shown.phases.into_iter().collect(),
+            body_bytes_per_op: Some(shown.bytes),
+            bytes_in_per_op: Some(shown.bytes + 300.0),
+            reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
+            resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
+            negotiated: Some(Negotiated {
+                tls: server.tls.then(|| server.version.to_owned()),
+                cipher: shown.cipher.map(str::to_owned),
+                group: server.tls.then(|| server.group.to_owned()),
+                certificate_key: server
+                    .tls
+                    .then(|| CertificateKey { algorithm: server.key.0.to_owned(), bits: Some(server.key.1) }),
+                content_encoding: encoded.then(|| "gzip".to_owned()),
+                keeps_alive: Some(!shown.new),
+                body_bytes: Some(shown.bytes as u64),
+                ..Negotiated::default()
+            }),
+        }
+    }
+
+    fn pairs(&self, variation: &Variation, metric: Metric, dice: &mut Dice) -> Vec<PairVerdict> {
+        let of = |index: usize| {
+            let shown = self.show(&self.servers[index], variation);
+            if metric == Metric::Rate { shown.rate } else { shown.alone_ns }
+        };
+        (1..self.servers.len())
+            .map(|index| {
+                let ratio = of(index) / of(0) * (self.noise * dice.normal()).exp();
+                let half = 1.96 * self.noise * dice.between(0.8, 1.3);
+                let (low, high) = (ratio * (-half).exp(), ratio * half.exp());
+                let margin = 1.0 + self.plan.compare.margin;
+                let more = if metric == Metric::Rate { Call::Faster } else { Call::Slower };
+                let less = if metric == Metric::Rate { Call::Slower } else { Call::Faster };
+                let call = match () {
+                    () if low > margin => more,
+                    () if high < 1.0 / margin => less,
+                    () if low > 1.0 / margin && high < margin => Call::Equivalent,
+                    () => Call::Unknown,
+                };
+                PairVerdict {
+                    baseline: self.plan.targets[0].name.clone(),
+                    target: self.plan.targets[index].name.clone(),
+                    metric,
+                    call,
+                    ratio: Some(ratio),
+                    low: Some(low),
+                    high: Some(high),
+                    confidence: 0.95,
+                    slots: 24,
+                }
+            })
+            .collect()
+    }
+
+    fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
+        if self.unavailable.contains(&probe.id) {
+            let unavailable = Some("B refused".to_owned());
+            return ProbeOutcome { probe, pairs: vec![], targets: vec![], doubts: vec![], unavailable };
+        }
+        let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
+        let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
+        ProbeOutcome { targets, pairs, doubts: vec![], unavailable: None, probe }
+    }
+
+    pub fn verdict(&self, dice: &mut Dice) -> Verdict {
+        let none = Variation::default();
+        let open = matches!(self.plan.load.kind, LoopKind::Open { .. });
+        let mut pairs = if open { self.pairs(&none, Metric::ResponseP50, dice) } else { Vec::new() };
+        pairs.extend(self.pairs(&none, Metric::Rate, dice));
+        if open {
+            // An offered rate that all of them sustain.
+            for pair in pairs.iter_mut().filter(|pair| pair.metric == Metric::Rate) {
+                (pair.call, pair.ratio, pair.low, pair.high) = (Call::Equivalent, Some(1.0), Some(1.0), Some(1.0));
+            }
+        }
+        Verdict { pairs, doubts: Vec::new() }
+    }
+
+    /// The loop of the laboratory; also holds every promise that holds for all worlds.
+    pub fn explain(&self) -> Explanation {
+        let mut dice = Dice(self.seed);
+        let verdict = self.verdict(&mut dice);
+        let comparison: Vec<_> =
+            (0..self.servers.len()).map(|index| self.observe(index, &Variation::default(), &mut dice)).collect();
+        let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
+        let mut outcomes: Vec<ProbeOutcome> = Vec::new();
+        let mut budget_left_ns = self.budget_ns;
+        loop {
+            let case = Case {
+                plan: &self.plan,
+                verdict: &verdict,
+                first_contact: &first_contact,
+                comparison: &comparison,
+                outcomes: &outcomes,
+                budget_left_ns,
+            };
+            let step = next(&case);
+            assert_eq!(step, next(&case), "the same case, another answer");
+            match step {
+                Step::Conclude(explanation) => {
+                    assert!(!explanation.findings.is_empty());
+                    assert_eq!(explanation.probes, outcomes);
+                    for finding in &explanation.findings {
+                        assert!(!explanation.ruled_out.contains(&finding.cause), "{finding:#?}");
+                        assert!(finding.explains.is_none_or(|share| (0.0..=1.0).contains(&share)), "{finding:#?}");
+                        assert!(!finding.summary.is_empty() && !finding.remedy.is_empty());
+                        assert!(!finding.evidence.is_empty(), "{finding:#?}");
+                        let texts = || finding.evidence.iter().map(|line| &line.text).chain([&finding.summary]);
+                        assert!(texts().all(|text| !text.contains("NaN") && !text.contains("inf")), "{finding:#?}");
+                    }
+                    return explanation;
+                }
+                Step::Probe(probe) => {
+                    assert!(outcomes.iter().all(|outcome| outcome.probe.id != probe.id), "{} asked twice", probe.id);
+                    assert!(probe.budget_ns <= budget_left_ns, "{} overdraws", probe.id);
+                    assert!(outcomes.len() < 20, "no end");
+                    budget_left_ns -= probe.budget_ns;
+                    outcomes.push(self.answer(probe, &mut dice));
+                }
+            }
+        }
+    }
+
+    pub fn swapped(mut self) -> Self {
+        self.servers.reverse();
+        let addresses: Vec<_> = self.plan.targets.iter().rev().map(|target| target.address.clone()).collect();
+        for (target, address) in self.plan.targets.iter_mut().zip(addresses) {
+            target.address = address;
+        }
+        self
+    }
+}
+
+/// Cause and target of the findings, the best first.
+pub fn named(explanation: &Explanation) -> Vec<(&str, Option<&str>)> {
+    explanation.findings.iter().map(|finding| (finding.cause.as_str(), finding.target.as_deref())).collect()
+}
+
+pub fn open_loop(rate_per_s: f64) -> LoopKind {
+    LoopKind::Open { rate_per_s, arrival: Arrival::Poisson }
+}

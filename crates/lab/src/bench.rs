@@ -1,0 +1,156 @@
+//! A bench: all targets of a plan connected, slots run on them one at a time.
+
+use crate::LabError;
+use crate::contact::Contact;
+use crate::watch::{TargetView, View, Watcher};
+use duel_load::{Session, SlotOrder, monotonic_ns};
+use duel_model::{LoadPlan, LoopKind, Nanos, Plan, Slot, SlotRole};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Sessions of all targets, and the clock of the run.
+#[derive(Debug)]
+pub(crate) struct Bench {
+    sessions: Vec<Session>,
+    load: LoadPlan,
+    seed: u64,
+    views: Vec<TargetView>,
+    total_ns: Option<Nanos>,
+    total_ops: Option<u64>,
+    run_start_ns: Nanos,
+    next_index: u32,
+    load_ns: Nanos,
+    stop: Arc<AtomicBool>,
+}
+
+/// One slot to be run.
+#[derive(Debug, Clone)]
+pub(crate) struct SlotSpec {
+    pub(crate) target: usize,
+    pub(crate) role: SlotRole,
+    pub(crate) block: u32,
+    pub(crate) repeat: u32,
+    pub(crate) duration_ns: Option<Nanos>,
+    pub(crate) ops: Option<u64>,
+    /// After its time, how long the slot waits for what is in flight.
+    pub(crate) grace_ns: Nanos,
+}
+
+impl Bench {
+    /// Opens a session on each target that was contacted.
+    pub(crate) fn open(plan: &Plan, contacts: Vec<Contact>, stop: Arc<AtomicBool>) -> Result<Self, LabError> {
+        let sessions = contacts
+            .into_iter()
+            .map(|contact| contact.factory.session(plan.load.connections, plan.load.threads, Arc::clone(&stop)))
+            .collect::<Result<_, _>>()?;
+        Ok(Self {
+            sessions,
+            load: plan.load.clone(),
+            seed: plan.compare.seed,
+            views: plan.targets.iter().map(|target| TargetView::new(&target.name)).collect(),
+            total_ns: None,
+            total_ops: None,
+            run_start_ns: monotonic_ns(),
+            next_index: 0,
+            load_ns: 0,
+            stop,
+        })
+    }
+
+    /// Slots are numbered on from here, and placed on the clock of a run that began so long ago.
+    pub(crate) fn continue_run(&mut self, next_index: u32, since_start_ns: Nanos) {
+        self.next_index = next_index;
+        self.run_start_ns = monotonic_ns().saturating_sub(since_start_ns);
+    }
+
+    /// What the whole is expected to take, for who watches.
+    pub(crate) fn expect(&mut self, total_ns: Option<Nanos>, total_ops: Option<u64>) {
+        (self.total_ns, self.total_ops) = (total_ns, total_ops);
+    }
+
+    /// Load time of all slots so far.
+    pub(crate) fn load_ns(&self) -> Nanos {
+        self.load_ns
+    }
+
+    /// Number of targets.
+    pub(crate) fn targets(&self) -> usize {
+        self.sessions.len()
+    }
+
+    /// Whether the user wants it to end.
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// Time since the start of the run.
+    pub(crate) fn since_start_ns(&self) -> Nanos {
+        monotonic_ns().saturating_sub(self.run_start_ns)
+    }
+
+    /// Runs one slot and shows it to the watcher.
+    pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
+        let order = SlotOrder {
+            kind: self.load.kind,
+            duration_ns: spec.duration_ns,
+            ops: spec.ops,
+            connect_timeout_ns: self.load.connect_timeout_ns,
+            op_timeout_ns: self.load.op_timeout_ns,
+            grace_ns: spec.grace_ns,
+            // Each slot has arrivals of its own, but those of one block's targets are the same for all.
+            seed: self.seed ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
+        };
+        let began_ns = monotonic_ns();
+        let (views, load_ns) = (&self.views, self.load_ns);
+        let mut tick = |live: duel_load::Live| {
+            let since_ns = monotonic_ns().saturating_sub(began_ns);
+            let mut targets = views.clone();
+            targets[spec.target] = views[spec.target].with(live, since_ns);
+            watcher.live(&View {
+                elapsed_ns: load_ns + since_ns,
+                total_ns: self.total_ns,
+                total_ops: self.total_ops,
+                targets: &targets,
+                active: spec.target,
+            });
+        };
+        let record = self.sessions[spec.target].run_slot(&order, &mut tick)?;
+        let slot = Slot {
+            index: self.next_index,
+            target: spec.target,
+            role: spec.role,
+            block: spec.block,
+            repeat: spec.repeat,
+            started_unix_ms: record.started_unix_ms,
+            offset_ns: record.start_ns.saturating_sub(self.run_start_ns),
+            elapsed_ns: record.elapsed_ns,
+            tally: record.tally,
+            series: record.series,
+            audit: record.audit,
+            negotiated: record.negotiated,
+        };
+        self.next_index += 1;
+        self.load_ns += slot.elapsed_ns;
+        self.views[slot.target].add(&slot);
+        // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
+        // user stopped it is what the user wants to see.
+        if self.sessions.len() == 1 || !record.interrupted {
+            watcher.slot(&slot);
+        }
+        Ok(slot)
+    }
+
+    /// How long a slot that is one of many waits for what is in flight: a few times what an op takes, so that slots
+    /// end with their ops, and no longer than an op may take.
+    pub(crate) fn grace_ns(&self, typical_op_ns: Nanos) -> Nanos {
+        (8 * typical_op_ns).max(2 * duel_model::SECOND_NS).min(self.load.op_timeout_ns)
+    }
+
+    /// Time that the next op of a connection waits for, beside the server.
+    pub(crate) fn think_ns(&self) -> Nanos {
+        match self.load.kind {
+            LoopKind::Closed { think_ns } => think_ns,
+            LoopKind::Open { .. } => 0,
+        }
+    }
+}

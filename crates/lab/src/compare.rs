@@ -1,0 +1,248 @@
+//! Several targets compared: warm-up, then blocks of short slots in random mirrored order until it is known enough.
+
+use crate::LabError;
+use crate::bench::{Bench, SlotSpec};
+use crate::watch::Watcher;
+use duel_model::{
+    Doubt, DoubtId, Interruption, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Tally,
+};
+use duel_stats::Stop;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+
+/// Shortest slot: scheduling hiccups of some milliseconds must be small against it.
+const SHORTEST_SLOT_NS: Nanos = 300 * MILLISECOND_NS;
+/// Longest slot that is chosen without being asked for: many short ones tell more than few long ones.
+const LONGEST_SLOT_NS: Nanos = 2 * SECOND_NS;
+/// Ops that a connection should carry in a slot: cutting off the last one then moves a rate by a few percent at most,
+/// and equally for all.
+const OPS_PER_SLOT: u64 = 10;
+/// Pairs of slots that the time is divided for.
+const PAIRS_WANTED: u64 = 12;
+/// Warm-up takes at most this share of the load time, over all targets.
+const WARMUP_SHARE: u64 = 8;
+/// Ops that an interval should hold for its rate to be told from noise (relative error 1/sqrt(20) = 22 %).
+const OPS_PER_INTERVAL: u64 = 20;
+
+/// Compares all targets of the plan.
+pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
+    bench.expect(Some(plan.compare.max_load_ns), None);
+    watcher.label("warming up");
+    let typical_op_ns = warm_up(bench, plan, run, watcher)?;
+    if bench.is_stopped() {
+        return Ok(());
+    }
+    watcher.label("measuring");
+    let slot_ns = plan.compare.slot_ns.unwrap_or_else(|| {
+        let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
+        slot_length_ns(typical_op_ns + bench.think_ns(), left_ns, bench.targets())
+    });
+    let schedule = BlockSchedule {
+        role: SlotRole::Measured,
+        slot_ns,
+        grace_ns: bench.grace_ns(typical_op_ns),
+        end_load_ns: plan.compare.max_load_ns,
+        first_block: 0,
+    };
+    let first = run.slots.len();
+    blocks(
+        bench,
+        plan,
+        &schedule,
+        watcher,
+        &mut |slot, bench| {
+            let died = death(&slot, bench);
+            run.slots.push(slot);
+            if let Some(how) = died {
+                let target = plan.targets[run.slots[run.slots.len() - 1].target].name.clone();
+                run.status =
+                    RunStatus::Interrupted(Interruption::TargetDied { target, at_ns: bench.since_start_ns(), how });
+                return Next::End;
+            }
+            Next::Look
+        },
+        &mut Vec::new(),
+    )?;
+    debug_assert!(run.slots.len() >= first);
+    Ok(())
+}
+
+/// Blocks of slots, and when they end.
+#[derive(Debug, Clone)]
+pub(crate) struct BlockSchedule {
+    pub(crate) role: SlotRole,
+    pub(crate) slot_ns: Nanos,
+    pub(crate) grace_ns: Nanos,
+    /// The bench's load time at which no further block begins.
+    pub(crate) end_load_ns: Nanos,
+    pub(crate) first_block: u32,
+}
+
+/// What is to follow after a slot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Next {
+    /// Go on, and look after the block whether it is known enough.
+    Look,
+    /// End here.
+    End,
+}
+
+/// Runs blocks: every target once in random order, then once more in the reverse order (ABBA or BAAB for two), so that
+/// a steady drift hits all targets alike. Each slot is given to `keep`.
+///
+/// `judged` are slots of earlier calls that count for knowing enough; those run here are added.
+pub(crate) fn blocks(
+    bench: &mut Bench,
+    plan: &Plan,
+    schedule: &BlockSchedule,
+    watcher: &mut dyn Watcher,
+    keep: &mut dyn FnMut(Slot, &Bench) -> Next,
+    judged: &mut Vec<Slot>,
+) -> Result<(), LabError> {
+    let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed.wrapping_add(u64::from(schedule.first_block)));
+    let mut order: Vec<usize> = (0..bench.targets()).collect();
+    let mut longest_block_ns = 0;
+    for block in schedule.first_block.. {
+        // A block that would not end in time is not begun.
+        if bench.load_ns() + longest_block_ns > schedule.end_load_ns {
+            return Ok(());
+        }
+        let before_ns = bench.load_ns();
+        order.shuffle(&mut random);
+        let mirrored: Vec<(u32, usize)> =
+            order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();
+        for (repeat, target) in mirrored {
+            let spec = SlotSpec {
+                target,
+                role: schedule.role.clone(),
+                block,
+                repeat,
+                duration_ns: Some(schedule.slot_ns),
+                ops: None,
+                grace_ns: schedule.grace_ns,
+            };
+            let slot = bench.slot(spec, watcher)?;
+            if bench.is_stopped() {
+                // Cut at an arbitrary moment: not judged, and not kept.
+                return Ok(());
+            }
+            judged.push(slot.clone());
+            if keep(slot, bench) == Next::End {
+                return Ok(());
+            }
+        }
+        longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
+        if matches!(duel_stats::early_stop(judged.iter(), plan), Stop::Enough { .. }) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Slot length from the time that an op takes and the load time that is left.
+pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usize) -> Nanos {
+    let affordable_ns = left_ns / (PAIRS_WANTED * targets as u64).max(1);
+    (OPS_PER_SLOT * typical_op_ns)
+        .clamp(SHORTEST_SLOT_NS, LONGEST_SLOT_NS)
+        .min(affordable_ns)
+        .max(SHORTEST_SLOT_NS.min(affordable_ns.max(MILLISECOND_NS)))
+}
+
+/// Loads each target until its rate is steady, and answers how long an op typically takes on the slowest.
+fn warm_up(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<Nanos, LabError> {
+    let share_ns = plan.compare.max_load_ns / WARMUP_SHARE / bench.targets() as u64;
+    let piece_ns = (share_ns / 2).clamp(50 * MILLISECOND_NS, SECOND_NS);
+    let mut slowest_op_ns = 0;
+    for target in 0..bench.targets() {
+        let (mut rates, mut spent_ns, mut tally) = (Vec::new(), 0, Tally::default());
+        loop {
+            let spec = SlotSpec {
+                target,
+                role: SlotRole::Warmup,
+                block: 0,
+                repeat: 0,
+                duration_ns: Some(piece_ns),
+                ops: None,
+                grace_ns: bench.grace_ns(0),
+            };
+            let slot = bench.slot(spec, watcher)?;
+            spent_ns += slot.elapsed_ns;
+            tally.merge(&slot.tally);
+            steady_part(&slot, piece_ns, &mut rates);
+            run.slots.push(slot);
+            if bench.is_stopped() {
+                return Ok(slowest_op_ns);
+            }
+            if tally.ok == 0 && tally.started > 0 {
+                return Err(all_failed(plan, target, &tally));
+            }
+            if duel_stats::warmup_ended(&rates).is_some() {
+                break;
+            }
+            if spent_ns >= share_ns {
+                if rates.len() >= 10 {
+                    run.doubts.push(Doubt {
+                        id: DoubtId::WarmupUnfinished,
+                        target: Some(plan.targets[target].name.clone()),
+                        text: format!(
+                            "{} had not become steady after {} of warm-up",
+                            duel_model::sanitize_line(&plan.targets[target].name),
+                            duel_model::format_duration_ns(spent_ns as f64)
+                        ),
+                    });
+                }
+                break;
+            }
+        }
+        let mean_ns = tally.service.mean_ns().unwrap_or(0.0) as Nanos;
+        slowest_op_ns = slowest_op_ns.max(mean_ns);
+    }
+    Ok(slowest_op_ns)
+}
+
+/// Adds the rates of a slot's whole intervals: not the last one, which is cut, nor what was drained after its time.
+/// Intervals are joined until each holds enough ops.
+fn steady_part(slot: &Slot, nominal_ns: Nanos, rates: &mut Vec<f64>) {
+    let whole = (nominal_ns / slot.series.interval_ns.max(1)) as usize;
+    let intervals = &slot.series.intervals[..whole.min(slot.series.intervals.len())];
+    let ok: u64 = intervals.iter().map(|interval| interval.ok).sum();
+    if intervals.is_empty() || ok == 0 {
+        return;
+    }
+    let joined = ((OPS_PER_INTERVAL * intervals.len() as u64).div_ceil(ok) as usize).clamp(1, intervals.len());
+    rates.extend(
+        intervals
+            .chunks_exact(joined)
+            .map(|chunk| chunk.iter().map(|interval| interval.ok).sum::<u64>() as f64 / joined as f64),
+    );
+}
+
+fn all_failed(plan: &Plan, target: usize, tally: &Tally) -> LabError {
+    let example = tally.failure_examples.first().cloned().unwrap_or_else(|| "no answer in time".to_owned());
+    LabError::Target {
+        name: duel_model::sanitize_line(&plan.targets[target].name),
+        text: format!("all {} requests failed, so there is nothing to compare: {example}", tally.started),
+    }
+}
+
+/// Whether a target has died: a slot without a single success and with failures. What was seen, in words.
+fn death(slot: &Slot, _bench: &Bench) -> Option<String> {
+    let tally = &slot.tally;
+    (tally.ok == 0 && tally.failed_total() + tally.in_flight > 0)
+        .then(|| tally.failure_examples.first().cloned().unwrap_or_else(|| "no answer in time".to_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn slots_are_long_against_an_op_and_short_against_the_run() {
+        let ms = MILLISECOND_NS;
+        assert_eq!(slot_length_ns(ms, 30_000 * ms, 2), 300 * ms);
+        assert_eq!(slot_length_ns(60 * ms, 30_000 * ms, 2), 600 * ms);
+        assert_eq!(slot_length_ns(360 * ms, 28_800 * ms, 2), 1_200 * ms);
+        assert_eq!(slot_length_ns(ms, 2_400 * ms, 2), 100 * ms);
+    }
+}

@@ -1,0 +1,149 @@
+//! First contact: one request to each target before any load, so that what cannot work is said at once.
+
+use crate::LabError;
+use duel_load::{LimitError, Session, SlotOrder, ensure_descriptors};
+use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
+use duel_work::http::HttpFactory;
+use duel_work::null::NullFactory;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A target that has answered, ready to be loaded.
+#[derive(Debug)]
+pub(crate) struct Contact {
+    pub(crate) factory: Factory,
+    pub(crate) negotiated: Option<Negotiated>,
+}
+
+/// What makes a target's workload.
+#[derive(Debug, Clone)]
+pub(crate) enum Factory {
+    Null,
+    Http(HttpFactory),
+}
+
+/// A server that fails some of its requests may fail the first.
+const ATTEMPTS: u32 = 3;
+
+/// Contacts every target of the plan in turn.
+pub(crate) fn contact_all(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Contact>, LabError> {
+    ensure_room(plan)?;
+    plan.targets
+        .iter()
+        .map(|target| {
+            if stop.load(Ordering::Relaxed) {
+                return Err(LabError::Interrupted);
+            }
+            contact(plan, &target.address, stop)
+                .map_err(|text| LabError::Target { name: sanitize_line(&target.name), text })
+        })
+        .collect()
+}
+
+/// Connections of all targets stay open at once; beside them there are a few descriptors for everything else.
+fn ensure_room(plan: &Plan) -> Result<(), LimitError> {
+    let connections = u64::from(plan.load.connections) * plan.targets.len() as u64;
+    ensure_descriptors(connections + 64 + 2 * u64::from(plan.load.threads)).map(|_| ())
+}
+
+fn contact(plan: &Plan, address: &str, stop: &Arc<AtomicBool>) -> Result<Contact, String> {
+    let WorkloadPlan::Http(http) = &plan.workload else {
+        return Ok(Contact { factory: Factory::Null, negotiated: None });
+    };
+    let mut address = address.to_owned();
+    for _ in 0..=http.max_redirects {
+        let (factory, negotiated) = request_once(plan, http, &address, stop)?;
+        let location = negotiated.as_ref().filter(|_| http.max_redirects > 0).and_then(redirect);
+        match location {
+            Some(location) => address = HttpFactory::join(&address, location).map_err(|error| error.to_string())?,
+            None => return Ok(Contact { factory: Factory::Http(factory), negotiated }),
+        }
+    }
+    Err(format!("more than {} redirects, the last to {}", http.max_redirects, sanitize_line(&address)))
+}
+
+fn redirect(negotiated: &Negotiated) -> Option<&str> {
+    let is_redirect = matches!(negotiated.status, Some(301 | 302 | 303 | 307 | 308));
+    negotiated.location.as_deref().filter(|_| is_redirect)
+}
+
+fn request_once(
+    plan: &Plan,
+    http: &HttpPlan,
+    address: &str,
+    stop: &Arc<AtomicBool>,
+) -> Result<(HttpFactory, Option<Negotiated>), String> {
+    let factory =
+        HttpFactory::prepare(http, address, plan.load.connect_timeout_ns).map_err(|error| error.to_string())?;
+    let mut last = Tally::default();
+    for _ in 0..ATTEMPTS {
+        let (tally, negotiated) = one_op(factory.clone(), plan, stop)?;
+        if let Some(hint) =
+            negotiated.as_ref().and_then(|negotiated| expects_tls(http, address, negotiated, plan, stop))
+        {
+            return Err(hint);
+        }
+        // An answer with an error status is an answer: what it means is seen under load.
+        if negotiated.is_some() || stop.load(Ordering::Relaxed) {
+            return Ok((factory, negotiated));
+        }
+        last = tally;
+    }
+    let what = last.failure_examples.first().cloned().unwrap_or_else(|| "no answer".to_owned());
+    Err(format!("the first request to {} failed: {what}", sanitize_line(address)))
+}
+
+fn one_op(factory: HttpFactory, plan: &Plan, stop: &Arc<AtomicBool>) -> Result<(Tally, Option<Negotiated>), String> {
+    let order = SlotOrder {
+        kind: LoopKind::Closed { think_ns: 0 },
+        duration_ns: None,
+        ops: Some(1),
+        connect_timeout_ns: plan.load.connect_timeout_ns,
+        op_timeout_ns: plan.load.op_timeout_ns,
+        grace_ns: SECOND_NS,
+        seed: 0,
+    };
+    let record = Session::open(factory, 1, 1, Arc::clone(stop))
+        .and_then(|mut session| session.run_slot(&order, &mut |_| {}))
+        .map_err(|error| error.to_string())?;
+    Ok((record.tally, record.negotiated))
+}
+
+/// Some servers answer plain HTTP on their TLS port with status 400: whether this is such a port, in words.
+fn expects_tls(
+    http: &HttpPlan,
+    address: &str,
+    negotiated: &Negotiated,
+    plan: &Plan,
+    stop: &Arc<AtomicBool>,
+) -> Option<String> {
+    if negotiated.status != Some(400) {
+        return None;
+    }
+    let rest = address.strip_prefix("http://")?;
+    let mut over_tls = http.clone();
+    over_tls.tls.verify = false;
+    let factory = HttpFactory::prepare(&over_tls, &format!("https://{rest}"), plan.load.connect_timeout_ns).ok()?;
+    let (_, negotiated) = one_op(factory, plan, stop).ok()?;
+    negotiated?.tls.map(|_| {
+        format!(
+            "the server expects https on this port and refuses plain http (400); use https://{}",
+            sanitize_line(rest)
+        )
+    })
+}
+
+impl Factory {
+    /// Opens a session of load on the target.
+    pub(crate) fn session(
+        &self,
+        connections: u32,
+        threads: u32,
+        stop: Arc<AtomicBool>,
+    ) -> Result<Session, duel_load::SessionError> {
+        match self {
+            Self::Null => Session::open(NullFactory, connections, threads, stop),
+            Self::Http(factory) => Session::open(factory.clone(), connections, threads, stop),
+        }
+    }
+}

@@ -1,0 +1,188 @@
+//! Why: runs the probes that diagnosis asks for, each a small comparison of all targets.
+
+use crate::bench::{Bench, SlotSpec};
+use crate::compare::{BlockSchedule, Next, blocks};
+use crate::watch::Watcher;
+use crate::{Lab, LabError, contact, judge};
+use duel_diagnose::{Case, Step};
+use duel_model::{
+    Explanation, LoopKind, MILLISECOND_NS, Nanos, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Variation,
+    WorkloadPlan,
+};
+use std::sync::Arc;
+
+/// Shortest slot of a probe: its blocks are few, but so are the connections that are usually probed.
+const SHORTEST_SLOT_NS: Nanos = 120 * MILLISECOND_NS;
+/// Pairs of slots that a probe's time is divided for.
+const PAIRS_WANTED: u64 = 8;
+/// Ops that a connection should carry in a slot of a probe.
+const OPS_PER_SLOT: f64 = 6.0;
+
+impl Lab {
+    /// Finds out why the targets of a run differ, within `budget_ns` of load.
+    ///
+    /// `plan` is the run's plan with its secrets. Slots of probes and the explanation are added to the run.
+    pub fn explain(
+        &self,
+        run: &mut Run,
+        plan: &Plan,
+        budget_ns: Nanos,
+        watcher: &mut dyn Watcher,
+    ) -> Result<(), LabError> {
+        let verdict = judge(run);
+        let measured: Vec<&Slot> = run.slots.iter().filter(|slot| slot.role == SlotRole::Measured).collect();
+        let comparison = duel_stats::observe(measured.iter().copied(), &plan.targets);
+        let since_start_ns = run.slots.last().map_or(0, |slot| slot.offset_ns + slot.elapsed_ns);
+        let clock = Clock { since_start_ns, at_ns: duel_load::monotonic_ns() };
+        let mut outcomes: Vec<ProbeOutcome> = Vec::new();
+        let mut spent_ns = 0;
+        let explanation: Explanation = loop {
+            let case = Case {
+                plan,
+                verdict: &verdict,
+                first_contact: &run.first_contact,
+                comparison: &comparison,
+                outcomes: &outcomes,
+                budget_left_ns: if self.is_stopped() { 0 } else { budget_ns.saturating_sub(spent_ns) },
+            };
+            match duel_diagnose::next(&case) {
+                Step::Conclude(explanation) => break explanation,
+                Step::Probe(probe) => {
+                    watcher.label(&probe.question);
+                    let (outcome, slots) = self.probe(plan, probe, run.slots.len() as u32, clock, watcher);
+                    // Time that a probe took to fail counts too, or a dead server would be probed for ever.
+                    spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
+                    run.slots.extend(slots);
+                    outcomes.push(outcome);
+                }
+            }
+        };
+        run.explanation = Some(explanation);
+        Ok(())
+    }
+
+    /// Makes one probe; what could not be made is an outcome, too.
+    fn probe(
+        &self,
+        plan: &Plan,
+        probe: Probe,
+        next_index: u32,
+        clock: Clock,
+        watcher: &mut dyn Watcher,
+    ) -> (ProbeOutcome, Vec<Slot>) {
+        let varied = vary(plan, &probe);
+        let mut slots = Vec::new();
+        let failed = self.run_probe(&varied, &probe, next_index, clock, watcher, &mut slots).err();
+        let measured = |slot: &&Slot| slot.repeat < 2;
+        let verdict = duel_stats::judge_slots(slots.iter().filter(measured), &varied);
+        let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
+        let unavailable = match failed {
+            Some(error) => Some(error.to_string()),
+            None if self.is_stopped() => Some("interrupted".to_owned()),
+            None => None,
+        };
+        let outcome = if unavailable.is_some() {
+            ProbeOutcome { probe, pairs: Vec::new(), targets: Vec::new(), doubts: Vec::new(), unavailable }
+        } else {
+            ProbeOutcome { probe, pairs: verdict.pairs, targets, doubts: verdict.doubts, unavailable }
+        };
+        (outcome, slots)
+    }
+
+    fn run_probe(
+        &self,
+        plan: &Plan,
+        probe: &Probe,
+        next_index: u32,
+        clock: Clock,
+        watcher: &mut dyn Watcher,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(), LabError> {
+        let contacts = contact::contact_all(plan, &self.stop)?;
+        let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
+        bench.continue_run(next_index, clock.now_ns());
+        bench.expect(Some(probe.budget_ns), None);
+        let role = SlotRole::Probe(probe.id.clone());
+        // The first slots connect and tell how long an op takes; they are kept, and not judged.
+        let mut slowest_op_ns = 0.0f64;
+        for target in 0..bench.targets() {
+            let spec = SlotSpec {
+                target,
+                role: role.clone(),
+                block: 0,
+                repeat: TRIAL_REPEAT,
+                duration_ns: Some(SHORTEST_SLOT_NS),
+                ops: None,
+                grace_ns: bench.grace_ns(0),
+            };
+            let slot = bench.slot(spec, watcher)?;
+            slowest_op_ns = slowest_op_ns.max(slot.tally.service.mean_ns().unwrap_or(0.0));
+            slots.push(slot);
+        }
+        let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
+        let schedule = BlockSchedule {
+            role,
+            slot_ns: ((OPS_PER_SLOT * slowest_op_ns) as Nanos).min(affordable_ns).max(SHORTEST_SLOT_NS),
+            grace_ns: bench.grace_ns(slowest_op_ns as Nanos),
+            end_load_ns: probe.budget_ns,
+            first_block: 1,
+        };
+        let mut keep = |slot: Slot, _: &Bench| {
+            slots.push(slot);
+            Next::Look
+        };
+        blocks(&mut bench, plan, &schedule, watcher, &mut keep, &mut Vec::new())
+    }
+}
+
+/// `repeat` of a probe's trial slots; slots of a block have 0 and 1.
+const TRIAL_REPEAT: u32 = 2;
+
+/// Places probes on the clock of the run they belong to.
+#[derive(Debug, Clone, Copy)]
+struct Clock {
+    since_start_ns: Nanos,
+    at_ns: Nanos,
+}
+
+impl Clock {
+    fn now_ns(self) -> Nanos {
+        self.since_start_ns + duel_load::monotonic_ns().saturating_sub(self.at_ns)
+    }
+}
+
+/// The plan with a probe's changes. Probes are closed loops: they ask what an op costs, not what a schedule does.
+fn vary(plan: &Plan, probe: &Probe) -> Plan {
+    let Variation { connections, keepalive, ciphers, groups, resumption, accept_encoding, range_bytes, method } =
+        probe.variation.clone();
+    let mut plan = plan.clone();
+    plan.load.kind = LoopKind::Closed { think_ns: 0 };
+    if let Some(connections) = connections {
+        plan.load.connections = connections;
+        plan.load.threads = plan.load.threads.min(connections);
+    }
+    if let WorkloadPlan::Http(http) = &mut plan.workload {
+        if let Some(keepalive) = keepalive {
+            http.keepalive = keepalive;
+        }
+        if let Some(ciphers) = ciphers {
+            http.tls.ciphers = ciphers;
+        }
+        if let Some(groups) = groups {
+            http.tls.groups = groups;
+        }
+        if let Some(resumption) = resumption {
+            http.tls.resumption = resumption;
+        }
+        if let Some(accept_encoding) = accept_encoding {
+            http.accept_encoding = accept_encoding;
+        }
+        if range_bytes.is_some() {
+            http.range_bytes = range_bytes;
+        }
+        if let Some(method) = method {
+            http.method = method;
+        }
+    }
+    plan
+}

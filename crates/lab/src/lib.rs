@@ -1,0 +1,104 @@
+//! The only composer: [`Lab::run`] turns a plan into a run, [`judge`] a run into a verdict, [`Lab::explain`] a run
+//! into findings.
+//!
+//! The way of the data: for each block and each target in seeded order, `load` drives `work`; the slots make the
+//! [`Run`]; `stats` judges it; `diagnose` asks for probes, which are run by the same benches and judged the same way.
+
+mod bench;
+mod compare;
+mod contact;
+mod explain;
+mod identity;
+mod single;
+mod watch;
+
+pub use identity::new_run_id;
+pub use watch::{TargetView, View, Watcher};
+
+use bench::Bench;
+use duel_load::{LimitError, SessionError};
+use duel_model::{Interruption, Plan, Run, RunStatus, Verdict, sanitize_line};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// Where experiments are made.
+#[derive(Debug, Clone)]
+pub struct Lab {
+    stop: Arc<AtomicBool>,
+}
+
+/// A run could not be made; every text is a sentence for the user.
+#[derive(Debug, thiserror::Error)]
+pub enum LabError {
+    /// A target cannot be measured.
+    #[error("{name}: {text}")]
+    Target {
+        /// Name of the target.
+        name: String,
+        /// What is wrong with it and what to try.
+        text: String,
+    },
+    /// The load generator failed.
+    #[error(transparent)]
+    Session(#[from] SessionError),
+    /// Too few descriptors.
+    #[error(transparent)]
+    Limit(#[from] LimitError),
+    /// The user stopped it before anything was measured.
+    #[error("interrupted before anything was measured")]
+    Interrupted,
+}
+
+impl Lab {
+    /// A lab whose experiments end early, keeping what they have, once `stop` is set.
+    pub fn new(stop: Arc<AtomicBool>) -> Self {
+        Self { stop }
+    }
+
+    /// Executes a plan: one target is loaded as the plan's bound says, several are compared.
+    ///
+    /// The run holds the plan without its secrets. It is returned also when it ended early; an error means that there
+    /// is nothing to keep.
+    pub fn run(&self, plan: &Plan, watcher: &mut dyn Watcher) -> Result<Run, LabError> {
+        let mut run = identity::new_run(plan);
+        watcher.label("connecting");
+        let contacts = contact::contact_all(plan, &self.stop)?;
+        run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
+        let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
+        watcher.begun(&run);
+        let result = if plan.targets.len() == 1 {
+            single::run(&mut bench, plan, &mut run, watcher)
+        } else {
+            compare::run(&mut bench, plan, &mut run, watcher)
+        };
+        match result {
+            Ok(()) => {}
+            // What was measured before stays.
+            Err(error) if run.slots.is_empty() => return Err(error),
+            Err(error) => run.doubts.push(duel_model::Doubt {
+                id: duel_model::DoubtId::NotRecorded,
+                target: None,
+                text: format!("the run broke off: {error}"),
+            }),
+        }
+        if self.is_stopped() && run.status == RunStatus::Complete {
+            run.status = RunStatus::Interrupted(Interruption::User);
+        }
+        Ok(run)
+    }
+
+    pub(crate) fn is_stopped(&self) -> bool {
+        self.stop.load(Ordering::Relaxed)
+    }
+}
+
+/// What a run's slots say. Pure: judging again gives the same verdict.
+pub fn judge(run: &Run) -> Verdict {
+    duel_stats::judge(run)
+}
+
+/// Checks a target's address without touching the network.
+pub fn check_address(name: &str, address: &str) -> Result<(), LabError> {
+    duel_work::http::HttpFactory::check_address(address)
+        .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() })
+}

@@ -1,0 +1,31 @@
+//! One target under load, as the plan's bound says.
+
+use crate::LabError;
+use crate::bench::{Bench, SlotSpec};
+use crate::watch::Watcher;
+use duel_model::{Bound, Plan, Run, SECOND_NS, SlotRole};
+
+/// Longest wait for answers after the load's end, unless ops may take less.
+const LONGEST_GRACE_NS: u64 = 5 * SECOND_NS;
+
+/// Runs the one slot that such a run has.
+pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
+    let (duration_ns, ops) = match plan.load.bound {
+        Bound::Duration(duration_ns) => (Some(duration_ns), None),
+        Bound::Ops(ops) => (None, Some(ops)),
+    };
+    bench.expect(duration_ns, ops);
+    watcher.label("measuring");
+    let spec = SlotSpec {
+        target: 0,
+        role: SlotRole::Measured,
+        block: 0,
+        repeat: 0,
+        duration_ns,
+        ops,
+        grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
+    };
+    let slot = bench.slot(spec, watcher)?;
+    run.slots.push(slot);
+    Ok(())
+}

@@ -1,0 +1,89 @@
+//! What somebody who watches an experiment is told.
+
+use duel_load::Live;
+use duel_model::{Distribution, Nanos, Run, Slot};
+
+/// Somebody who watches: the terminal, and the archive that keeps each slot as soon as it is there.
+pub trait Watcher {
+    /// A run begins; its plan and first contact are known.
+    fn begun(&mut self, run: &Run) {
+        let _ = run;
+    }
+
+    /// What is being done now.
+    fn label(&mut self, label: &str) {
+        let _ = label;
+    }
+
+    /// A slot is over.
+    fn slot(&mut self, slot: &Slot) {
+        let _ = slot;
+    }
+
+    /// Figures while a slot runs, some times per second.
+    fn live(&mut self, view: &View<'_>) {
+        let _ = view;
+    }
+}
+
+/// How far an experiment has come.
+#[derive(Debug, Clone, Copy)]
+pub struct View<'a> {
+    /// Load time so far, ns.
+    pub elapsed_ns: Nanos,
+    /// Load time planned, `None` when a number of ops bounds it.
+    pub total_ns: Option<Nanos>,
+    /// Ops planned, `None` when time bounds it.
+    pub total_ops: Option<u64>,
+    /// The targets in the plan's order.
+    pub targets: &'a [TargetView],
+    /// Which target is under load.
+    pub active: usize,
+}
+
+/// One target's figures so far, those of the slot under way included.
+#[derive(Debug, Clone, Default)]
+pub struct TargetView {
+    /// Name of the target.
+    pub name: String,
+    /// Ok ops.
+    pub ok: u64,
+    /// Failed ops.
+    pub failed: u64,
+    /// Time under load.
+    pub load_ns: Nanos,
+    /// 99th percentile of the response time.
+    pub p99_ns: Option<Nanos>,
+    response: Distribution,
+}
+
+impl TargetView {
+    pub(crate) fn new(name: &str) -> Self {
+        Self { name: name.to_owned(), ..Self::default() }
+    }
+
+    pub(crate) fn add(&mut self, slot: &Slot) {
+        self.ok += slot.tally.ok;
+        self.failed += slot.tally.failed_total();
+        self.load_ns += slot.elapsed_ns;
+        self.response.merge(&slot.tally.response);
+        self.p99_ns = self.response.quantile_ns(0.99);
+    }
+
+    /// With the slot that is under way since `since_ns`.
+    pub(crate) fn with(&self, live: Live, since_ns: Nanos) -> Self {
+        Self {
+            name: self.name.clone(),
+            ok: self.ok + live.ok,
+            failed: self.failed + live.failed,
+            load_ns: self.load_ns + since_ns,
+            p99_ns: self.p99_ns.or(live.response_p99_ns),
+            response: Distribution::default(),
+        }
+    }
+
+    /// Ok ops per second so far.
+    pub fn rate_per_s(&self) -> Option<f64> {
+        (self.load_ns > 0 && self.ok > 0).then(|| self.ok as f64 * 1e9 / self.load_ns as f64)
+    }
+}

@@ -1,0 +1,224 @@
+//! Numbers as they are read: three significant digits, the same unit where figures are compared, `-` for unknown.
+
+use duel_model::Nanos;
+
+/// What stands where a figure is not known.
+pub(crate) const UNKNOWN: &str = "-";
+
+/// A count with separated thousands: `12,345`.
+pub(crate) fn count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+/// Three significant digits; from 1,000 on all digits before the point: nobody reads `1.23e3`.
+pub(crate) fn three_digits(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN.to_owned();
+    }
+    if value < 0.0 {
+        return format!("-{}", three_digits(-value));
+    }
+    if value >= 1e15 {
+        return format!("{value:.2e}");
+    }
+    if value >= 999.5 {
+        return count(value.round() as u64);
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value < 1e-6 {
+        return format!("{value:.2e}");
+    }
+    // 0.9995 would be printed as "1.000": the next step begins where rounding leaves the former.
+    let mut decimals = 2;
+    let mut edge = 9.995;
+    while decimals > 0 && value >= edge {
+        decimals -= 1;
+        edge *= 10.0;
+    }
+    let mut edge = 0.9995;
+    while decimals >= 2 && value < edge {
+        decimals += 1;
+        edge /= 10.0;
+    }
+    format!("{value:.decimals$}")
+}
+
+/// As [`three_digits`], `-` where the figure is not known.
+pub(crate) fn maybe(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
+    value.filter(|v| v.is_finite()).map_or_else(|| UNKNOWN.to_owned(), format)
+}
+
+/// Ops per second.
+pub(crate) fn rate(per_s: f64) -> String {
+    format!("{}/s", three_digits(per_s))
+}
+
+/// Bytes per second.
+pub(crate) fn byte_rate(per_s: f64) -> String {
+    format!("{}/s", duel_model::format_bytes(per_s))
+}
+
+/// A share as per cent. Nearly nothing is not shown as nothing, nearly all not as all.
+pub(crate) fn percent(share: f64) -> String {
+    if !share.is_finite() {
+        return UNKNOWN.to_owned();
+    }
+    let percent = share * 100.0;
+    let magnitude = percent.abs();
+    if (magnitude > 0.0 && magnitude < 0.95) || (magnitude > 99.0 && magnitude < 100.0) {
+        if magnitude < 0.05 {
+            return "<0.1 %".to_owned();
+        }
+        if magnitude > 99.9 {
+            return ">99.9 %".to_owned();
+        }
+        return format!("{percent:.1} %");
+    }
+    format!("{percent:.0} %")
+}
+
+/// A parameter given as a share, with as many digits as it was given: `2 %`, `99.9 %`.
+pub(crate) fn exact_percent(share: f64) -> String {
+    let percent = (share * 100.0 * 1e6).round() / 1e6;
+    format!("{percent} %")
+}
+
+/// A part of a whole as per cent.
+pub(crate) fn part(part: u64, whole: u64) -> String {
+    if whole == 0 { UNKNOWN.to_owned() } else { percent(part as f64 / whole as f64) }
+}
+
+/// A length of time by itself, in the unit that suits it.
+pub(crate) fn duration(ns: f64) -> String {
+    if ns.is_finite() { duel_model::format_duration_ns(ns.max(0.0)) } else { UNKNOWN.to_owned() }
+}
+
+/// A length of time that was set, not measured: as it would be typed, `30 s` instead of `30.0 s`.
+pub(crate) fn set_duration(ns: Nanos) -> String {
+    let text = duration(ns as f64);
+    match text.split_once(' ') {
+        Some((number, unit)) if number.contains('.') => {
+            format!("{} {unit}", number.trim_end_matches('0').trim_end_matches('.'))
+        }
+        _ => text,
+    }
+}
+
+/// A length of time that a clock shows, in whole seconds.
+pub(crate) fn clock(ns: Nanos) -> String {
+    let seconds = ns / duel_model::SECOND_NS;
+    if seconds < 120 { format!("{seconds} s") } else { format!("{} min {} s", seconds / 60, seconds % 60) }
+}
+
+/// The unit of figures that are compared with one another: `812 µs` beside `1.20 ms` is read wrongly.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TimeUnit {
+    ns: u32,
+    pub(crate) name: &'static str,
+}
+
+impl TimeUnit {
+    /// The unit in which the smallest of these lengths still has a digit or two, and none has needless zeros.
+    pub(crate) fn suiting(values_ns: impl IntoIterator<Item = f64>) -> Self {
+        let smallest = values_ns.into_iter().filter(|v| v.is_finite() && *v > 0.0).fold(f64::INFINITY, f64::min);
+        match smallest {
+            v if v < 100.0 => Self { ns: 1, name: "ns" },
+            v if v < 100e3 => Self { ns: 1_000, name: "µs" },
+            v if v < 10e9 => Self { ns: 1_000_000, name: "ms" },
+            v if v.is_finite() => Self { ns: 1_000_000_000, name: "s" },
+            _ => Self { ns: 1_000_000, name: "ms" },
+        }
+    }
+
+    /// A length in this unit, without its name.
+    pub(crate) fn value(self, ns: f64) -> f64 {
+        ns / f64::from(self.ns)
+    }
+
+    /// A length in this unit, with its name.
+    pub(crate) fn show(self, ns: f64) -> String {
+        format!("{} {}", three_digits(self.value(ns)), self.name)
+    }
+}
+
+/// A horizontal bar of a share of `width`, to an eighth of a column.
+pub(crate) fn bar(share: f64, width: usize) -> String {
+    const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let share = if share.is_finite() { share.clamp(0.0, 1.0) } else { 0.0 };
+    let eighths = (share * width as f64 * 8.0).round() as usize;
+    // What is there is seen, however small.
+    let eighths = if share > 0.0 { eighths.max(1) } else { 0 };
+    format!("{}{}", "█".repeat(eighths / 8), PARTS[eighths % 8])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_digits_across_all_sizes() {
+        for (value, text) in [
+            (0.0, "0"),
+            (3.0449, "3.04"),
+            (9.996, "10.0"),
+            (12.345, "12.3"),
+            (99.96, "100"),
+            (999.7, "1,000"),
+            (12_345.6, "12,346"),
+            (0.3289, "0.329"),
+            (0.99951, "1.00"),
+            (0.0999, "0.0999"),
+            (0.012_34, "0.0123"),
+            (1e-9, "1.00e-9"),
+            (1e30, "1.00e30"),
+            (-1.5, "-1.50"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(three_digits(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn shares_never_round_to_nothing_or_to_all() {
+        for (share, text) in [
+            (0.0, "0 %"),
+            (0.0001, "<0.1 %"),
+            (0.004, "0.4 %"),
+            (0.97, "97 %"),
+            (0.995, "99.5 %"),
+            (0.999_99, ">99.9 %"),
+            (1.0, "100 %"),
+            (1.2, "120 %"),
+            (-0.3, "-30 %"),
+        ] {
+            assert_eq!(percent(share), text, "{share}");
+        }
+        assert_eq!([set_duration(30_000_000_000), set_duration(1_500_000), set_duration(600_000_000_000)], [
+            "30 s", "1.5 ms", "10 min"
+        ]);
+        assert_eq!(exact_percent(0.02), "2 %");
+        assert_eq!(exact_percent(0.999), "99.9 %");
+    }
+
+    #[test]
+    fn compared_lengths_share_a_unit() {
+        let unit = TimeUnit::suiting([812e3, 1.2e6, 1.44e9]);
+        assert_eq!([unit.show(812e3), unit.show(1.2e6), unit.show(1.44e9)], ["0.812 ms", "1.20 ms", "1,440 ms"]);
+        assert_eq!(TimeUnit::suiting([]).name, "ms");
+    }
+
+    #[test]
+    fn bars_show_what_is_there() {
+        assert_eq!([bar(0.5, 4), bar(1e-9, 4), bar(0.0, 4), bar(2.0, 2)], ["██", "▏", "", "██"]);
+    }
+}

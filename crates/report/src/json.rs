@@ -1,0 +1,393 @@
+//! The JSON document, schema `duel/1`.
+
+use crate::totals::{Totals, all_doubts, totals};
+use duel_model::{
+    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, Interruption, Metric,
+    Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation, Variation, Verdict, Versions,
+    WorkloadPlan,
+};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// A run with its verdict and explanation as one document; serialises in a stable order of fields.
+///
+/// What is not known is `null`, never 0. A phase that no op went through and a kind of failure that did not occur are
+/// absent. Only measured slots are counted.
+#[derive(Debug, Serialize)]
+pub struct Document<'a> {
+    schema: &'static str,
+    run: &'a str,
+    seed: u64,
+    workload: &'static str,
+    targets: Vec<TargetDocument<'a>>,
+    pairs: Vec<PairDocument<'a>>,
+    doubts: Vec<DoubtDocument<'a>>,
+    /// Whether diagnosis was asked; without it, empty findings mean nothing.
+    explained: bool,
+    findings: Vec<FindingDocument<'a>>,
+    ruled_out: &'a [String],
+    probes: Vec<ProbeDocument<'a>>,
+    status: &'static str,
+    interruption: Option<&'a Interruption>,
+    started_unix_ms: i64,
+    started_utc: String,
+    margin: f64,
+    versions: &'a Versions,
+    plan: Plan,
+}
+
+/// The document of a run. `explanation` is what diagnosis found, where it was asked.
+pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Explanation>) -> Document<'a> {
+    Document {
+        schema: "duel/1",
+        run: &run.id,
+        seed: run.plan.compare.seed,
+        workload: match run.plan.workload {
+            WorkloadPlan::Null => "null",
+            WorkloadPlan::Http(_) => "http",
+        },
+        targets: totals(run)
+            .into_iter()
+            .zip(&run.plan.targets)
+            .map(|(totals, target)| TargetDocument::of(&target.name, &target.address, totals))
+            .collect(),
+        pairs: verdict.pairs.iter().map(PairDocument::of).collect(),
+        doubts: all_doubts(run, verdict).into_iter().map(DoubtDocument::of).collect(),
+        explained: explanation.is_some(),
+        findings: explanation.map(|e| e.findings.iter().map(FindingDocument::of).collect()).unwrap_or_default(),
+        ruled_out: explanation.map(|e| e.ruled_out.as_slice()).unwrap_or_default(),
+        probes: explanation.map(|e| e.probes.iter().map(ProbeDocument::of).collect()).unwrap_or_default(),
+        status: match run.status {
+            RunStatus::Complete => "complete",
+            RunStatus::Interrupted(_) => "interrupted",
+        },
+        interruption: match &run.status {
+            RunStatus::Complete => None,
+            RunStatus::Interrupted(how) => Some(how),
+        },
+        started_unix_ms: run.started_unix_ms,
+        started_utc: crate::utc(run.started_unix_ms),
+        margin: run.plan.compare.margin,
+        versions: &run.versions,
+        plan: run.plan.redacted(),
+    }
+}
+
+/// The document of a run as text: [`json`] by way of [`safe_json`].
+pub fn json_text(run: &Run, verdict: &Verdict, explanation: Option<&Explanation>) -> String {
+    safe_json(&json(run, verdict, explanation))
+}
+
+/// A value as JSON that a terminal may show, ended by a newline.
+///
+/// JSON escapes only the lower control characters. Here every other one that could steer a terminal or turn the
+/// direction of text is written as `\uXXXX`, too, which leaves names as they are for whoever parses the document.
+pub fn safe_json<T: Serialize>(value: &T) -> String {
+    // Serialising to memory fails only for maps whose keys are no text; none of ours has such.
+    let text = serde_json::to_string_pretty(value).unwrap_or_else(|_| "null".to_owned());
+    let mut safe = String::with_capacity(text.len() + 1);
+    for c in text.chars() {
+        // Outside of strings the text is ASCII, and its only control character is the newline.
+        if c == '\n' || (c.is_ascii() && !c.is_ascii_control()) || is_harmless(c) {
+            safe.push(c);
+        } else {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                safe.push_str(&format!("\\u{unit:04x}"));
+            }
+        }
+    }
+    safe.push('\n');
+    safe
+}
+
+fn is_harmless(c: char) -> bool {
+    let mut buffer = [0; 4];
+    let text: &str = c.encode_utf8(&mut buffer);
+    crate::text::clean_whole(text) == text
+}
+
+#[derive(Debug, Serialize)]
+struct TargetDocument<'a> {
+    name: &'a str,
+    address: &'a str,
+    /// Ops that ended well; `started` is these, the failed ones and those in flight.
+    ops: u64,
+    failed: BTreeMap<&'static str, u64>,
+    rate_per_s: Option<f64>,
+    bytes_per_s: Option<f64>,
+    response_ms: Times,
+    service_ms: Times,
+    phases_ms: BTreeMap<Phase, PhaseTimes>,
+    negotiated: Option<Negotiation>,
+    /// `ops`, the failed ones and those in flight.
+    started: u64,
+    in_flight: u64,
+    /// Ops that were due and never started.
+    unstarted: u64,
+    statuses: BTreeMap<u16, u64>,
+    failure_examples: Vec<String>,
+    slots: usize,
+    elapsed_s: f64,
+    connections: u64,
+    reused: u64,
+    resumed: u64,
+    bytes_in: u64,
+    bytes_out: u64,
+    body_bytes: u64,
+    audit: AuditDocument,
+}
+
+impl<'a> TargetDocument<'a> {
+    fn of(name: &'a str, address: &'a str, totals: Totals<'_>) -> Self {
+        let (rate_per_s, bytes_per_s) = (totals.rate_per_s(), totals.bytes_per_s());
+        let phases_ms = totals
+            .tally
+            .phases
+            .iter()
+            .filter(|(_, d)| !d.is_empty())
+            .map(|(&phase, d)| {
+                let per_op_mean = totals.phase_per_op_ns(phase).map(ms);
+                (phase, PhaseTimes { times: Times::of(d), ops: d.count(), per_op_mean })
+            })
+            .collect();
+        let audit = AuditDocument {
+            worker_cpu: totals.worker_cpu.iter().map(|share| share.and_then(|s| digits(s, 4))).collect(),
+            schedule_lag_ms: Times::of(&totals.schedule_lag),
+            loop_lag_ms: Times::of(&totals.loop_lag),
+        };
+        let tally = totals.tally;
+        Self {
+            name,
+            address,
+            ops: tally.ok,
+            failed: tally.failed.iter().map(|(&kind, &n)| (FailureKind::name(kind), n)).collect(),
+            rate_per_s: rate_per_s.and_then(|v| digits(v, 6)),
+            bytes_per_s: bytes_per_s.and_then(|v| digits(v, 6)),
+            response_ms: Times::of(&tally.response),
+            service_ms: Times::of(&tally.service),
+            phases_ms,
+            negotiated: totals.negotiated.map(Negotiation::of),
+            started: tally.started,
+            in_flight: tally.in_flight,
+            unstarted: tally.unstarted,
+            statuses: tally.statuses,
+            failure_examples: tally.failure_examples,
+            slots: totals.slots.len(),
+            elapsed_s: totals.elapsed_ns as f64 / 1e9,
+            connections: tally.connections,
+            reused: tally.reused,
+            resumed: tally.resumed,
+            bytes_in: tally.bytes_in,
+            bytes_out: tally.bytes_out,
+            body_bytes: tally.body_bytes,
+            audit,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Times {
+    p50: Option<f64>,
+    p90: Option<f64>,
+    p99: Option<f64>,
+    p99_9: Option<f64>,
+    max: Option<f64>,
+    mean: Option<f64>,
+}
+
+impl Times {
+    fn of(times: &Distribution) -> Self {
+        let quantile = |q| times.quantile_ns(q).map(|ns| ms(ns as f64));
+        Self {
+            p50: quantile(0.5),
+            p90: quantile(0.9),
+            p99: quantile(0.99),
+            p99_9: quantile(0.999),
+            max: times.max_ns().map(|ns| ms(ns as f64)),
+            mean: times.mean_ns().map(ms),
+        }
+    }
+}
+
+/// Times of the ops that went through a phase.
+#[derive(Debug, Serialize)]
+struct PhaseTimes {
+    #[serde(flatten)]
+    times: Times,
+    /// How many ok ops went through it.
+    ops: u64,
+    /// Mean over all ok ops: those that skipped the phase spent none in it.
+    per_op_mean: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Negotiation {
+    http: Option<String>,
+    tls: Option<String>,
+    cipher: Option<String>,
+    group: Option<String>,
+    alpn: Option<String>,
+    certificate_key: Option<String>,
+    chain_bytes: Option<u64>,
+    server: Option<String>,
+    via: Option<String>,
+    content_encoding: Option<String>,
+    content_type: Option<String>,
+    location: Option<String>,
+    keeps_alive: Option<bool>,
+    status: Option<u16>,
+    body_bytes: Option<u64>,
+    peer: Option<String>,
+}
+
+impl Negotiation {
+    fn of(seen: Negotiated) -> Self {
+        Self {
+            http: seen.http,
+            tls: seen.tls,
+            cipher: seen.cipher,
+            group: seen.group,
+            alpn: seen.alpn,
+            certificate_key: seen.certificate_key.map(|key| key.to_string()),
+            chain_bytes: seen.chain_bytes,
+            server: seen.server,
+            via: seen.via,
+            content_encoding: seen.content_encoding,
+            content_type: seen.content_type,
+            location: seen.location,
+            keeps_alive: seen.keeps_alive,
+            status: seen.status,
+            body_bytes: seen.body_bytes,
+            peer: seen.peer,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct AuditDocument {
+    /// Share of its CPU that each worker used.
+    worker_cpu: Vec<Option<f64>>,
+    schedule_lag_ms: Times,
+    loop_lag_ms: Times,
+}
+
+#[derive(Debug, Serialize)]
+struct PairDocument<'a> {
+    baseline: &'a str,
+    target: &'a str,
+    metric: Metric,
+    call: Call,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    slots: u32,
+    confidence: f64,
+}
+
+impl<'a> PairDocument<'a> {
+    fn of(pair: &'a PairVerdict) -> Self {
+        let figure = |value: Option<f64>| value.and_then(|v| digits(v, 6));
+        Self {
+            baseline: &pair.baseline,
+            target: &pair.target,
+            metric: pair.metric,
+            call: pair.call,
+            ratio: figure(pair.ratio),
+            low: figure(pair.low),
+            high: figure(pair.high),
+            slots: pair.slots,
+            confidence: pair.confidence,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct DoubtDocument<'a> {
+    id: DoubtId,
+    target: Option<&'a str>,
+    text: &'a str,
+}
+
+impl<'a> DoubtDocument<'a> {
+    fn of(doubt: &'a Doubt) -> Self {
+        Self { id: doubt.id, target: doubt.target.as_deref(), text: &doubt.text }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct FindingDocument<'a> {
+    cause: &'a str,
+    target: Option<&'a str>,
+    confidence: Confidence,
+    explains: Option<f64>,
+    summary: &'a str,
+    evidence: &'a [Evidence],
+    remedy: &'a str,
+}
+
+impl<'a> FindingDocument<'a> {
+    fn of(finding: &'a Finding) -> Self {
+        Self {
+            cause: &finding.cause,
+            target: finding.target.as_deref(),
+            confidence: finding.confidence,
+            explains: finding.explains.and_then(|share| digits(share, 4)),
+            summary: &finding.summary,
+            evidence: &finding.evidence,
+            remedy: &finding.remedy,
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ProbeDocument<'a> {
+    id: &'a str,
+    question: &'a str,
+    variation: &'a Variation,
+    pairs: Vec<PairDocument<'a>>,
+    targets: &'a [TargetObservation],
+    doubts: Vec<DoubtDocument<'a>>,
+    unavailable: Option<&'a str>,
+}
+
+impl<'a> ProbeDocument<'a> {
+    fn of(outcome: &'a ProbeOutcome) -> Self {
+        Self {
+            id: &outcome.probe.id,
+            question: &outcome.probe.question,
+            variation: &outcome.probe.variation,
+            pairs: outcome.pairs.iter().map(PairDocument::of).collect(),
+            targets: &outcome.targets,
+            doubts: outcome.doubts.iter().map(DoubtDocument::of).collect(),
+            unavailable: outcome.unavailable.as_deref(),
+        }
+    }
+}
+
+/// Milliseconds to the microsecond; below one millisecond to the nanosecond, which is what was recorded.
+fn ms(ns: f64) -> f64 {
+    let ms = ns / 1e6;
+    let scale = if ms < 1.0 { 1e6 } else { 1e3 };
+    (ms * scale).round() / scale
+}
+
+/// A number with so many significant digits: more would be noise. `None` for what is no number.
+fn digits(value: f64, significant: u8) -> Option<f64> {
+    if !value.is_finite() {
+        return None;
+    }
+    format!("{value:.*e}", usize::from(significant) - 1).parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_the_digits_that_mean_something() {
+        assert_eq!([ms(15_400_959.0), ms(812_345.0), ms(0.0)], [15.401, 0.812_345, 0.0]);
+        assert_eq!(digits(1.0 / 3.0, 6), Some(0.333_333));
+        assert_eq!(digits(123_456_789.0, 6), Some(123_457_000.0));
+        assert_eq!(digits(f64::NAN, 6), None);
+    }
+}

@@ -1,0 +1,35 @@
+//! The same facts as terminal text and JSON; decides nothing.
+//!
+//! Functions from model values to text: no terminal, no environment, no clock. What a terminal can do comes in as a
+//! [`Style`], what the numbers mean comes in as a [`Verdict`](duel_model::Verdict). Every text that a server or a user
+//! wrote is made safe before it is laid out, and no line is longer than the style's width, except an address or a
+//! command that has to stay in one piece to be copied.
+
+mod calendar;
+mod chart;
+mod diff;
+mod explanation;
+mod figures;
+mod json;
+mod listing;
+mod negotiated;
+mod phases;
+mod progress;
+mod sentence;
+mod settings;
+mod single;
+mod style;
+mod summary;
+mod table;
+mod text;
+mod totals;
+
+pub use calendar::utc;
+pub use diff::diff;
+pub use explanation::explanation;
+pub use json::{Document, json, json_text, safe_json};
+pub use listing::{RunRow, list};
+pub use progress::{ProgressFrame, TargetProgress, progress_plain, progress_terminal};
+pub use sentence::{is_lower_bound, verdict_sentence};
+pub use style::Style;
+pub use summary::summary;

@@ -1,0 +1,60 @@
+//! What was agreed with each target, side by side, differences marked.
+
+use crate::figures::{UNKNOWN, count};
+use crate::style::Style;
+use crate::table::{Align, Row, Table};
+use crate::text::{clean, wrap};
+use crate::totals::Totals;
+use duel_model::Negotiated;
+
+/// A table of what was negotiated; a row that no target has is left out.
+pub(crate) fn side_by_side(targets: &[Totals<'_>], style: Style) -> Vec<String> {
+    let facts: Vec<Vec<(&str, Option<String>)>> =
+        targets.iter().map(|t| rows(&t.negotiated.clone().unwrap_or_default())).collect();
+    let Some(first) = facts.first() else { return Vec::new() };
+    let mut differs = false;
+    let mut table_rows = Vec::new();
+    for (i, (label, _)) in first.iter().enumerate() {
+        let cells: Vec<Option<&String>> = facts.iter().map(|f| f[i].1.as_ref()).collect();
+        if cells.iter().all(Option::is_none) {
+            continue;
+        }
+        let different = cells.iter().any(|cell| *cell != cells[0]);
+        differs |= different;
+        let mark = if different { "≠" } else { " " };
+        let cells = cells.into_iter().map(|c| c.cloned().unwrap_or_else(|| UNKNOWN.to_owned())).collect();
+        table_rows.push(Row::new(format!("{mark} {label}"), cells));
+    }
+    if table_rows.is_empty() {
+        return Vec::new();
+    }
+    let title = if differs { "Negotiated (≠ marks what differs)" } else { "Negotiated" };
+    let mut lines = wrap(title, style.columns(), "", "  ");
+    let heads = targets.iter().map(|t| t.name.clone()).collect();
+    let table = Table { corner: String::new(), heads, rows: table_rows, align: Align::Left };
+    lines.extend(table.lines(style.columns()));
+    lines
+}
+
+/// Every fact with its name; unknown ones are `None`. The texts are safe to show.
+pub(crate) fn rows(seen: &Negotiated) -> Vec<(&'static str, Option<String>)> {
+    let text = |value: &Option<String>| value.as_deref().map(clean);
+    vec![
+        ("protocol", text(&seen.http)),
+        ("TLS", text(&seen.tls)),
+        ("cipher", text(&seen.cipher)),
+        ("group", text(&seen.group)),
+        ("ALPN", text(&seen.alpn)),
+        ("key", seen.certificate_key.as_ref().map(|key| clean(&key.to_string()))),
+        ("chain bytes", seen.chain_bytes.map(count)),
+        ("server", text(&seen.server)),
+        ("via", text(&seen.via)),
+        ("status", seen.status.map(|status| status.to_string())),
+        ("type", text(&seen.content_type)),
+        ("encoding", text(&seen.content_encoding)),
+        ("location", text(&seen.location)),
+        ("body bytes", seen.body_bytes.map(count)),
+        ("keeps alive", seen.keeps_alive.map(|keeps| if keeps { "yes" } else { "no" }.to_owned())),
+        ("peer", text(&seen.peer)),
+    ]
+}

@@ -1,0 +1,161 @@
+//! Where the time goes, and where the gap between two targets sits.
+
+use crate::figures::{TimeUnit, bar, percent};
+use crate::style::{Ink, Style};
+use crate::text::{columns, cut_middle, pad_left, pad_right, wrap};
+use crate::totals::Totals;
+use duel_model::{Call, Phase};
+
+/// Mean time per op in one phase.
+struct Share {
+    name: &'static str,
+    baseline_ns: f64,
+    target_ns: f64,
+}
+
+/// Mean time per op by phase of two targets; with the difference and its share of the gap where there is a gap.
+pub(crate) fn gap(baseline: &Totals<'_>, target: &Totals<'_>, call: Call, noun: &str, style: Style) -> Vec<String> {
+    for side in [baseline, target] {
+        if side.tally.ok == 0 {
+            let text = format!("Where the gap sits: not known, because no {noun} to {} ended well", side.name);
+            return wrap(&text, style.columns(), "", "  ");
+        }
+    }
+    let shares = compared(baseline, target);
+    if shares.is_empty() {
+        return Vec::new();
+    }
+    let total = Share {
+        name: "total",
+        baseline_ns: shares.iter().map(|s| s.baseline_ns).sum(),
+        target_ns: shares.iter().map(|s| s.target_ns).sum(),
+    };
+    let gap_ns = total.target_ns - total.baseline_ns;
+    // Without a judged gap, or where mean times do not show it, shares of it would be shares of chance.
+    let judged = matches!(call, Call::Slower | Call::Faster);
+    let has_gap = judged && gap_ns.abs() > 0.005 * total.baseline_ns.max(total.target_ns);
+    let largest_ns = total.baseline_ns.max(total.target_ns);
+    let unit = unit_of(largest_ns);
+    let title = if has_gap { "Where the gap sits" } else { "Where the time goes" };
+    let mut lines =
+        wrap(&format!("{title}: mean time per {noun} by phase, {}", unit.name), style.columns(), "", "  ");
+
+    let show = |ns: f64| fixed(unit, ns, largest_ns);
+    let rows: Vec<[String; 5]> = shares
+        .iter()
+        .chain([&total])
+        .map(|s| {
+            let difference = s.target_ns - s.baseline_ns;
+            let sign = if difference < 0.0 { "" } else { "+" };
+            let of_gap = if has_gap { whole_percent(difference / gap_ns) } else { String::new() };
+            [s.name.to_owned(), show(s.baseline_ns), show(s.target_ns), format!("{sign}{}", show(difference)), of_gap]
+        })
+        .collect();
+    let names = [&baseline.name, &target.name].map(|name| cut_middle(name, 12));
+    let [first, second] = names;
+    let of_gap = if has_gap { "of gap" } else { "" };
+    let head = [String::new(), first, second, "difference".to_owned(), of_gap.to_owned()];
+    let all: Vec<&[String; 5]> = [&head].into_iter().chain(&rows).collect();
+    let mut widths = [0; 5];
+    for row in &all {
+        for (width, cell) in widths.iter_mut().zip(row.iter()) {
+            *width = columns(cell).max(*width);
+        }
+    }
+    // Where there is little room, the difference says more than what it is the difference of.
+    let wide = 2 + widths.iter().sum::<usize>() + 2 * 4 <= style.columns();
+    let shown: &[usize] = if wide { &[1, 2, 3, 4] } else { &[3, 4] };
+    let used = 2 + widths[0] + shown.iter().map(|&i| 2 + widths[i]).sum::<usize>() + 2;
+    let bar_width = style.columns().saturating_sub(used).min(30);
+    let most_ns = shares.iter().map(|s| (s.target_ns - s.baseline_ns).abs()).fold(0.0, f64::max);
+
+    for (i, row) in all.iter().enumerate() {
+        let mut line = format!("  {}", pad_right(&row[0], widths[0]));
+        for &column in shown {
+            line += "  ";
+            line += &pad_left(&row[column], widths[column]);
+        }
+        if let Some(share) = i.checked_sub(1).and_then(|i| shares.get(i)).filter(|_| has_gap && bar_width >= 4) {
+            let difference = share.target_ns - share.baseline_ns;
+            // What rounds to nothing in figures is not drawn, either.
+            let part = (difference.abs() / most_ns).max(0.0);
+            let mut drawn = if part < 0.005 { String::new() } else { bar(part, bar_width) };
+            // A phase that works against the gap is drawn lighter.
+            if difference * gap_ns < 0.0 {
+                drawn = "▒".repeat(columns(&drawn));
+            }
+            line += &format!("  {}", style.paint(Ink::Bar, &drawn));
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+/// Mean time per op by phase of one target.
+pub(crate) fn spent(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
+    let shares = compared(target, target);
+    if shares.is_empty() {
+        return Vec::new();
+    }
+    let total_ns: f64 = shares.iter().map(|s| s.target_ns).sum();
+    let unit = unit_of(total_ns);
+    let mut lines =
+        wrap(&format!("Where the time goes: mean time per {noun} by phase, {}", unit.name), style.columns(), "", "  ");
+    for share in &shares {
+        let part = if total_ns > 0.0 { share.target_ns / total_ns } else { 0.0 };
+        let (time, of_all) = (fixed(unit, share.target_ns, total_ns), percent(part));
+        let label = format!("  {}  {}  {}", pad_right(share.name, 8), pad_left(&time, 9), pad_left(&of_all, 7));
+        let drawn = bar(part, style.columns().saturating_sub(columns(&label) + 2).min(40));
+        lines.push(format!("{label}  {}", style.paint(Ink::Bar, &drawn)));
+    }
+    lines
+}
+
+/// The phases that at least one of the two went through, and the time outside of them where it is worth a row.
+fn compared(baseline: &Totals<'_>, target: &Totals<'_>) -> Vec<Share> {
+    let mut shares: Vec<Share> = Phase::ALL
+        .iter()
+        .filter_map(|&phase| {
+            let (a, b) = (baseline.phase_per_op_ns(phase), target.phase_per_op_ns(phase));
+            (a.is_some() || b.is_some()).then(|| Share {
+                name: phase.name(),
+                baseline_ns: a.unwrap_or(0.0),
+                target_ns: b.unwrap_or(0.0),
+            })
+        })
+        .collect();
+    let total_ns: f64 = shares.iter().map(|s| s.baseline_ns.max(s.target_ns)).sum();
+    if let (Some(baseline_ns), Some(target_ns)) = (baseline.outside_phases_ns(), target.outside_phases_ns()) {
+        // Between phases lie only our own few instructions; less than a hundredth is not worth a row.
+        if !shares.is_empty() && baseline_ns.abs().max(target_ns.abs()) > 0.01 * total_ns {
+            shares.push(Share { name: "other", baseline_ns, target_ns });
+        }
+    }
+    shares
+}
+
+/// A share of the gap; a small one is as good as none.
+fn whole_percent(share: f64) -> String {
+    // Adding zero turns -0 into 0.
+    format!("{:.0} %", (share * 100.0).round() + 0.0)
+}
+
+/// The unit of a column of means, by the largest of them: the small ones do not matter.
+fn unit_of(largest_ns: f64) -> TimeUnit {
+    TimeUnit::suiting([largest_ns / 10.0])
+}
+
+/// A mean with as many decimals as the whole column has: figures of a column are compared by their length.
+fn fixed(unit: TimeUnit, ns: f64, largest_ns: f64) -> String {
+    let decimals = match unit.value(largest_ns) {
+        v if v >= 100.0 => 1,
+        v if v >= 10.0 => 2,
+        _ => 3,
+    };
+    let text = format!("{:.decimals$}", unit.value(ns));
+    // No "-0.00".
+    match text.strip_prefix('-') {
+        Some(rest) if rest.bytes().all(|b| b == b'0' || b == b'.') => rest.to_owned(),
+        _ => text,
+    }
+}

@@ -1,0 +1,244 @@
+//! The verdict in one sentence.
+
+use crate::figures::{UNKNOWN, exact_percent, three_digits};
+use crate::text::{clean, plural};
+use duel_model::{Call, Doubt, DoubtId, Metric, PairVerdict};
+
+/// The verdict on a pair in one sentence, without a full stop:
+/// `B is 3.04x slower than A (95 % interval 2.97 to 3.11, 24 slots)`.
+///
+/// `margin` is the practical margin of the plan. `at_least` says that the ratio is a lower bound (see
+/// [`is_lower_bound`]). Names are made safe to show.
+pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> String {
+    let (target, baseline) = (clean(&pair.target), clean(&pair.baseline));
+    let slots = plural(u64::from(pair.slots), "slot");
+    let confidence = exact_percent(pair.confidence);
+    let interval = |low: Option<&String>, high: Option<&String>| match (low, high) {
+        (Some(low), Some(high)) => format!("{confidence} interval {low} to {high}"),
+        _ => "no interval".to_owned(),
+    };
+    let bound = if at_least { "at least " } else { "" };
+    // The faster of the two was held back by the generator.
+    let held_back = if pair.call == Call::Faster { &target } else { &baseline };
+    let limit = if at_least { format!("; the generator, not {held_back}, was the limit") } else { String::new() };
+    let known = |value: Option<f64>| value.filter(|v| v.is_finite() && *v > 0.0);
+    let (ratio, low, high) = (known(pair.ratio), known(pair.low), known(pair.high));
+
+    match pair.call {
+        Call::Slower | Call::Faster => {
+            let word = if pair.call == Call::Slower { "slower" } else { "faster" };
+            let Some(ratio) = ratio else {
+                let what = subject(&target, pair.metric);
+                return format!("{what} is {word} than {baseline}, by how much is not known ({slots})");
+            };
+            // "slower" and "faster" are told as a factor above one; a response time is told as its ratio.
+            let inverted = match pair.metric {
+                Metric::Rate => pair.call == Call::Slower,
+                Metric::ResponseP50 | Metric::ResponseP99 => false,
+            };
+            let (ratio, low, high) =
+                if inverted { (1.0 / ratio, high.map(|v| 1.0 / v), low.map(|v| 1.0 / v)) } else { (ratio, low, high) };
+            let (ratio, low, high) = distinct(ratio, low, high);
+            let interval = interval(low.as_ref(), high.as_ref());
+            match response_time(pair.metric) {
+                None => format!("{target} is {bound}{ratio}x {word} than {baseline} ({interval}, {slots}{limit})"),
+                Some(time) => {
+                    let bound = match (at_least, pair.call) {
+                        (false, _) => "",
+                        (true, Call::Slower) => "at least ",
+                        (true, _) => "at most ",
+                    };
+                    format!(
+                        "{target}'s {time} is {bound}{ratio}x that of {baseline}, so {word} ({interval}, {slots}{limit})"
+                    )
+                }
+            }
+        }
+        Call::Equivalent => {
+            let time = response_time(pair.metric).map(|time| format!(" in {time}")).unwrap_or_default();
+            let figures = judged_near_one(ratio, low, high, &interval);
+            let margin = exact_percent(margin);
+            format!(
+                "{target} and {baseline} are equivalent{time}: any difference is within {margin} ({figures}, {slots})"
+            )
+        }
+        Call::Unknown => {
+            let what = subject(&target, pair.metric);
+            let than = match pair.metric {
+                Metric::Rate => baseline,
+                Metric::ResponseP50 | Metric::ResponseP99 => format!("that of {baseline}"),
+            };
+            if ratio.is_none() {
+                return format!("Unknown whether {what} is faster or slower than {than}: there is no ratio ({slots})");
+            }
+            let figures = judged_near_one(ratio, low, high, &interval);
+            format!("Unknown whether {what} is faster or slower than {than} ({figures}, {slots})")
+        }
+    }
+}
+
+/// Whether the ratio of a pair is a lower bound of the true one: the generator was the bottleneck on the faster of the
+/// two, which could therefore have been faster still, and not on the slower one.
+pub fn is_lower_bound(pair: &PairVerdict, doubts: &[Doubt]) -> bool {
+    let saturated = |name: &str| {
+        doubts.iter().any(|d| d.id == DoubtId::GeneratorSaturated && d.target.as_deref().is_none_or(|t| t == name))
+    };
+    match pair.call {
+        Call::Slower => saturated(&pair.baseline) && !saturated(&pair.target),
+        Call::Faster => saturated(&pair.target) && !saturated(&pair.baseline),
+        Call::Equivalent | Call::Unknown => false,
+    }
+}
+
+/// What is faster or slower.
+fn subject(target: &str, metric: Metric) -> String {
+    match response_time(metric) {
+        None => target.to_owned(),
+        Some(time) => format!("{target}'s {time}"),
+    }
+}
+
+fn response_time(metric: Metric) -> Option<&'static str> {
+    match metric {
+        Metric::Rate => None,
+        Metric::ResponseP50 => Some("median response time"),
+        Metric::ResponseP99 => Some("99th percentile response time"),
+    }
+}
+
+/// Ratio and interval of a pair that may well be equal: three decimals, since the question is how near one they are.
+fn judged_near_one(
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    interval: &impl Fn(Option<&String>, Option<&String>) -> String,
+) -> String {
+    let show = |v: f64| if (0.5..2.0).contains(&v) { format!("{v:.3}") } else { three_digits(v) };
+    let ratio = ratio.map_or_else(|| UNKNOWN.to_owned(), show);
+    let (low, high) = (low.map(show), high.map(show));
+    format!("ratio {ratio}, {}", interval(low.as_ref(), high.as_ref()))
+}
+
+/// Ratio and interval in three digits, or in as many as it takes near one: `1.01x slower (1.00 to 1.02)` would read as
+/// if the two could be equal.
+fn distinct(ratio: f64, low: Option<f64>, high: Option<f64>) -> (String, Option<String>, Option<String>) {
+    let values = [Some(ratio), low, high];
+    let near_one = values.iter().flatten().all(|v| (0.5..2.0).contains(v));
+    let show = |decimals: Option<usize>| {
+        values.map(|v| {
+            v.map(|v| match decimals {
+                Some(decimals) => format!("{v:.decimals$}"),
+                None => three_digits(v),
+            })
+        })
+    };
+    let misleading = |shown: &[Option<String>; 3]| {
+        let looks_like_one =
+            shown.iter().flatten().any(|text| text.starts_with("1.") && text[2..].bytes().all(|b| b == b'0'));
+        looks_like_one || (shown[1].is_some() && shown[1] == shown[2])
+    };
+    let mut shown = show(None);
+    for decimals in [3, 4] {
+        if near_one && misleading(&shown) {
+            shown = show(Some(decimals));
+        }
+    }
+    let [ratio, low, high] = shown;
+    (ratio.unwrap_or_default(), low, high)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pair(metric: Metric, call: Call, figures: [f64; 3]) -> PairVerdict {
+        let [ratio, low, high] = figures.map(Some);
+        let (baseline, target) = ("A".to_owned(), "B".to_owned());
+        PairVerdict { baseline, target, metric, call, ratio, low, high, confidence: 0.95, slots: 24 }
+    }
+
+    fn said(pair: &PairVerdict) -> String {
+        verdict_sentence(pair, 0.02, false)
+    }
+
+    #[test]
+    fn rates() {
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Slower, [1.0 / 3.04, 1.0 / 3.11, 1.0 / 2.97])),
+            "B is 3.04x slower than A (95 % interval 2.97 to 3.11, 24 slots)"
+        );
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Faster, [1.25, 1.21, 1.3])),
+            "B is 1.25x faster than A (95 % interval 1.21 to 1.30, 24 slots)"
+        );
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Slower, [1.0 / 1.05, 1.0 / 1.07, 1.0 / 1.03])),
+            "B is 1.05x slower than A (95 % interval 1.03 to 1.07, 24 slots)"
+        );
+    }
+
+    #[test]
+    fn an_interval_beside_one_does_not_read_as_if_it_held_one() {
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Faster, [1.012, 1.004, 1.02])),
+            "B is 1.012x faster than A (95 % interval 1.004 to 1.020, 24 slots)"
+        );
+    }
+
+    #[test]
+    fn response_times_name_what_they_are() {
+        assert_eq!(
+            said(&pair(Metric::ResponseP50, Call::Slower, [1.3, 1.25, 1.34])),
+            "B's median response time is 1.30x that of A, so slower (95 % interval 1.25 to 1.34, 24 slots)"
+        );
+        assert_eq!(
+            said(&pair(Metric::ResponseP99, Call::Faster, [0.8, 0.75, 0.85])),
+            "B's 99th percentile response time is 0.800x that of A, so faster (95 % interval 0.750 to 0.850, 24 slots)"
+        );
+        assert_eq!(
+            said(&pair(Metric::ResponseP50, Call::Unknown, [1.1, 0.9, 1.3])),
+            "Unknown whether B's median response time is faster or slower than that of A (ratio 1.100, 95 % interval \
+             0.900 to 1.300, 24 slots)"
+        );
+    }
+
+    #[test]
+    fn equivalent_and_unknown() {
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Equivalent, [1.003, 0.996, 1.009])),
+            "B and A are equivalent: any difference is within 2 % (ratio 1.003, 95 % interval 0.996 to 1.009, 24 slots)"
+        );
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Unknown, [0.97, 0.9, 1.05])),
+            "Unknown whether B is faster or slower than A (ratio 0.970, 95 % interval 0.900 to 1.050, 24 slots)"
+        );
+        let nothing =
+            PairVerdict { ratio: None, low: None, high: None, slots: 1, ..pair(Metric::Rate, Call::Unknown, [1.0; 3]) };
+        assert_eq!(said(&nothing), "Unknown whether B is faster or slower than A: there is no ratio (1 slot)");
+        let no_interval = PairVerdict { low: None, high: None, ..pair(Metric::Rate, Call::Unknown, [0.5; 3]) };
+        assert_eq!(
+            said(&no_interval),
+            "Unknown whether B is faster or slower than A (ratio 0.500, no interval, 24 slots)"
+        );
+        // Figures that are none are not shown as figures.
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Slower, [f64::NAN; 3])),
+            "B is slower than A, by how much is not known (24 slots)"
+        );
+    }
+
+    #[test]
+    fn a_saturated_generator_makes_it_a_bound() {
+        let slower = pair(Metric::Rate, Call::Slower, [0.5, 0.48, 0.52]);
+        let doubt =
+            |target: Option<&str>| Doubt { id: DoubtId::GeneratorSaturated, target: target.map(str::to_owned), text: String::new() };
+        assert!(is_lower_bound(&slower, &[doubt(Some("A"))]));
+        assert!(!is_lower_bound(&slower, &[doubt(Some("B"))]));
+        assert!(!is_lower_bound(&slower, &[doubt(None)]));
+        assert_eq!(
+            verdict_sentence(&slower, 0.02, true),
+            "B is at least 2.00x slower than A (95 % interval 1.92 to 2.08, 24 slots; the generator, not A, was the \
+             limit)"
+        );
+    }
+}

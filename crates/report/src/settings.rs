@@ -1,0 +1,169 @@
+//! Under which settings a run was made, defaults included, and how to repeat it.
+
+use crate::figures::{duration, exact_percent, rate, set_duration};
+use crate::style::Style;
+use crate::text::{clean, clean_whole, plural, wrap};
+use duel_model::{
+    Arrival, Body, Bound, HttpPlan, Interruption, LoopKind, Plan, Run, RunStatus, TlsPlan, TlsVersion, WorkloadPlan,
+};
+
+/// The settings, the run's identity and the commands that show and repeat it.
+pub(crate) fn footer(run: &Run, style: Style) -> Vec<String> {
+    let width = style.columns();
+    let id = clean_whole(&run.id);
+    let mut lines = wrap(&settings(&run.plan), width, "Settings  ", "          ");
+    let missing = run.plan.missing_secrets();
+    if !missing.is_empty() {
+        let names = missing.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ");
+        let text = format!("values of these header fields were not kept, a repetition asks for them: {names}");
+        lines.extend(wrap(&text, width, "          ", "          "));
+    }
+    let version = if run.versions.duel.is_empty() { String::new() } else { format!(", duel {}", run.versions.duel) };
+    let status = match run.status {
+        RunStatus::Complete => "complete",
+        RunStatus::Interrupted(_) => "interrupted",
+    };
+    let seed = run.plan.compare.seed;
+    let when = crate::utc(run.started_unix_ms);
+    let text = format!("{id}, {when} UTC, {status}, seed {seed}{}", clean(&version));
+    lines.extend(wrap(&text, width, "Run       ", "          "));
+    lines.push(format!("Again     duel show {id}"));
+    lines.push(format!("          duel rerun {id}"));
+    lines
+}
+
+/// Why a run ended early, in one sentence; `None` when it is complete.
+pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
+    match status {
+        RunStatus::Complete => None,
+        RunStatus::Interrupted(Interruption::User) => {
+            Some("Interrupted by the user: what follows was measured until then".to_owned())
+        }
+        RunStatus::Interrupted(Interruption::Unfinished) => {
+            Some("Never finished, or still going on: what follows was measured until then".to_owned())
+        }
+        RunStatus::Interrupted(Interruption::TargetDied { target, at_ns, how }) => Some(format!(
+            "Ended early: {} stopped answering after {} ({}); what follows was measured until then",
+            clean(target),
+            duration(*at_ns as f64),
+            clean(how)
+        )),
+    }
+}
+
+/// The plan in one line, every default made explicit.
+pub(crate) fn settings(plan: &Plan) -> String {
+    let mut parts = Vec::new();
+    let https = plan.targets.iter().any(|t| t.address.starts_with("https:"));
+    let noun = match &plan.workload {
+        WorkloadPlan::Null => {
+            parts.push("null workload".to_owned());
+            "op"
+        }
+        WorkloadPlan::Http(http) => {
+            parts.extend(request(http));
+            "request"
+        }
+    };
+    let load = &plan.load;
+    parts.push(plural(u64::from(load.connections), "connection"));
+    parts.push(plural(u64::from(load.threads), "thread"));
+    parts.push(match load.kind {
+        LoopKind::Closed { think_ns: 0 } => "closed loop".to_owned(),
+        LoopKind::Closed { think_ns } => format!("closed loop with {} think time", set_duration(think_ns)),
+        LoopKind::Open { rate_per_s, arrival } => {
+            let arrival = match arrival {
+                Arrival::Constant => "constant",
+                Arrival::Poisson => "Poisson",
+            };
+            format!("open loop at {} ({arrival})", rate(rate_per_s))
+        }
+    });
+    if let WorkloadPlan::Http(http) = &plan.workload {
+        parts.push(if http.keepalive { "keep-alive on" } else { "keep-alive off" }.to_owned());
+        if https {
+            parts.extend(tls(&http.tls));
+        }
+    }
+    parts.push(format!(
+        "timeouts {} to connect and {} per {noun}",
+        set_duration(load.connect_timeout_ns),
+        set_duration(load.op_timeout_ns)
+    ));
+    if plan.targets.len() > 1 {
+        let compare = &plan.compare;
+        parts.push(match compare.slot_ns {
+            Some(ns) => format!("slots of {}", set_duration(ns)),
+            None => "slot length from warm-up".to_owned(),
+        });
+        parts.push(format!("margin {}", exact_percent(compare.margin)));
+        let stop = if compare.stop_early { "" } else { ", no early stop" };
+        parts.push(format!("at most {} of load{stop}", set_duration(compare.max_load_ns)));
+    } else {
+        parts.push(match load.bound {
+            Bound::Duration(ns) => format!("for {}", set_duration(ns)),
+            Bound::Ops(ops) => plural(ops, noun),
+        });
+    }
+    parts.join(", ")
+}
+
+fn request(http: &HttpPlan) -> Vec<String> {
+    let mut parts = vec![clean(&http.method)];
+    match &http.body {
+        Body::None => {}
+        Body::Text(text) => parts.push(format!("body of {}", plural(text.len() as u64, "byte"))),
+        Body::File(path) => parts.push(format!("body from {}", clean(&path.display().to_string()))),
+    }
+    parts.push(match &http.accept_encoding {
+        Some(encoding) => format!("Accept-Encoding: {}", clean(encoding)),
+        None => "no Accept-Encoding".to_owned(),
+    });
+    if !http.headers.is_empty() {
+        let names = http.headers.iter().map(|(name, _)| clean(name)).collect::<Vec<_>>().join(" ");
+        parts.push(format!("header fields {names}"));
+    }
+    if let Some(host) = &http.host {
+        parts.push(format!("Host: {}", clean(host)));
+    }
+    if let Some(bytes) = http.range_bytes {
+        parts.push(format!("only the first {}", plural(bytes, "byte")));
+    }
+    if http.max_redirects > 0 {
+        parts.push(format!("at most {}", plural(u64::from(http.max_redirects), "redirect")));
+    }
+    if let Some(path) = &http.unix_socket {
+        parts.push(format!("Unix socket {}", clean(&path.display().to_string())));
+    }
+    for to in &http.connect_to {
+        let port = |port: Option<u16>| port.map(|p| p.to_string()).unwrap_or_default();
+        let (from, to) = (format!("{}:{}", to.host, port(to.port)), format!("{}:{}", to.to_host, port(to.to_port)));
+        parts.push(format!("connecting to {} for {}", clean(&to), clean(&from)));
+    }
+    parts
+}
+
+fn tls(tls: &TlsPlan) -> Vec<String> {
+    let list = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join(" ");
+    let mut parts = vec![if tls.verify { "TLS verify on" } else { "TLS verify off" }.to_owned()];
+    let versions: Vec<&str> = tls
+        .versions
+        .iter()
+        .map(|version| match version {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        })
+        .collect();
+    parts.push(format!("TLS {}", if versions.is_empty() { "1.2 1.3".to_owned() } else { versions.join(" ") }));
+    let default_groups = TlsPlan::DEFAULT_GROUPS.map(str::to_owned);
+    parts.push(format!("groups {}", list(if tls.groups.is_empty() { &default_groups } else { &tls.groups })));
+    parts.push(if tls.ciphers.is_empty() { "all ciphers".to_owned() } else { format!("ciphers {}", list(&tls.ciphers)) });
+    parts.push(if tls.resumption { "resumption on" } else { "resumption off" }.to_owned());
+    if let Some(name) = &tls.server_name {
+        parts.push(format!("server name {}", clean(name)));
+    }
+    if tls.client_cert_file.is_some() {
+        parts.push("with a client certificate".to_owned());
+    }
+    parts
+}

@@ -1,0 +1,121 @@
+//! The report of a run on a single target: figures, not a verdict.
+
+use crate::figures::{byte_rate, count, duration, maybe, part, percent, rate};
+use crate::settings;
+use crate::style::{Ink, Style};
+use crate::summary::{LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, failure_rows, time_rows};
+use crate::table::{Align, Row, Table};
+use crate::text::{clean, wrap};
+use crate::totals::{Totals, op_noun};
+use crate::{chart, negotiated, phases};
+use duel_model::Run;
+
+/// The sections of the report up to the doubts.
+pub(crate) fn sections(run: &Run, target: &Totals<'_>, style: Style) -> Vec<Vec<String>> {
+    let noun = op_noun(run);
+    vec![
+        headline(run, target, noun, style),
+        figures(target, noun, style),
+        failures(target, style),
+        spread(target, noun, style),
+        phases::spent(target, noun, style),
+        chart::rate_over_time(std::slice::from_ref(target), style),
+        agreed(target, style),
+        generator(target, style),
+    ]
+}
+
+/// What was done to whom, and how fast it was.
+fn headline(run: &Run, target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
+    let name = if target.name == target.address { String::new() } else { format!("{}: ", target.name) };
+    let mut lines = wrap(&format!("{name}{}", target.address), style.columns(), "", "  ");
+    let median = target.tally.response.quantile_ns(0.5).map(|ns| ns as f64);
+    let text = match target.rate_per_s() {
+        None => format!("No {noun} was measured"),
+        Some(_) if target.tally.ok == 0 => format!(
+            "No {noun} ended well in {}: {} failed",
+            duration(target.elapsed_ns as f64),
+            count(target.tally.failed_total())
+        ),
+        Some(per_s) => format!(
+            "{} {noun}s ok in {}: {}, median response time {}",
+            count(target.tally.ok),
+            duration(target.elapsed_ns as f64),
+            rate(per_s),
+            maybe(median, duration)
+        ),
+    };
+    lines.extend(wrap(&text, style.columns(), "", "  "));
+    if let Some(text) = settings::ended_early(&run.status) {
+        lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
+    }
+    lines
+}
+
+fn figures(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
+    let one = std::slice::from_ref(target);
+    let tally = &target.tally;
+    let mut rows = vec![Row::new(format!("{noun}s ok"), vec![count(tally.ok)])];
+    rows.extend(failure_rows(one));
+    rows.push(Row::new("rate", vec![maybe(target.rate_per_s(), rate)]));
+    rows.push(Row::new("bytes read", vec![maybe(target.bytes_per_s(), byte_rate)]));
+    rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));
+    rows.extend(time_rows("service", one, |t| &t.tally.service, &SERVICE_QUANTILES));
+    rows.push(Row::new("connections", vec![count(tally.connections)]));
+    rows.push(Row::new("reused", vec![part(tally.reused, tally.started)]));
+    if tally.resumed > 0 {
+        rows.push(Row::new("TLS resumed", vec![part(tally.resumed, tally.connections)]));
+    }
+    for (status, n) in &tally.statuses {
+        rows.push(Row::new(format!("status {status}"), vec![count(*n)]));
+    }
+    headless(rows, Align::Right, style)
+}
+
+fn failures(target: &Totals<'_>, style: Style) -> Vec<String> {
+    let examples: Vec<String> = target
+        .tally
+        .failure_examples
+        .iter()
+        .flat_map(|example| wrap(&clean(example), style.columns(), "  ", "    "))
+        .collect();
+    if examples.is_empty() { Vec::new() } else { [vec!["First failures".to_owned()], examples].concat() }
+}
+
+fn spread(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
+    let rows = chart::histogram(&target.tally.response, style);
+    if rows.is_empty() { rows } else { [vec![format!("Response times, {noun}s")], rows].concat() }
+}
+
+fn agreed(target: &Totals<'_>, style: Style) -> Vec<String> {
+    let seen = target.negotiated.clone().unwrap_or_default();
+    let rows: Vec<Row> = negotiated::rows(&seen)
+        .into_iter()
+        .filter_map(|(label, value)| Some(Row::new(format!("  {label}"), vec![value?])))
+        .collect();
+    if rows.is_empty() {
+        return Vec::new();
+    }
+    [vec!["Negotiated".to_owned()], headless(rows, Align::Left, style)].concat()
+}
+
+/// What the generator found out about itself: whether the figures are the server's or ours.
+fn generator(target: &Totals<'_>, style: Style) -> Vec<String> {
+    if target.worker_cpu.is_empty() {
+        return Vec::new();
+    }
+    let one = std::slice::from_ref(target);
+    let cpu: Vec<String> = target.worker_cpu.iter().map(|&share| maybe(share, percent)).collect();
+    let mut rows = vec![Row::new("  CPU by worker", vec![cpu.join(", ")])];
+    rows.extend(time_rows("  schedule lag", one, |t| &t.schedule_lag, &LAG_QUANTILES));
+    rows.extend(time_rows("  loop lag", one, |t| &t.loop_lag, &LAG_QUANTILES));
+    [vec!["Generator".to_owned()], headless(rows, Align::Left, style)].concat()
+}
+
+/// A table of one column, which needs no name.
+fn headless(rows: Vec<Row>, align: Align, style: Style) -> Vec<String> {
+    let table = Table { corner: String::new(), heads: vec![String::new()], rows, align };
+    let mut lines = table.lines(style.columns());
+    lines.remove(0);
+    lines
+}

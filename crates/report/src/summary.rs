@@ -1,0 +1,239 @@
+//! The report of a run: the verdict first, then what it rests on.
+
+use crate::figures::{self, TimeUnit, byte_rate, count, maybe, part, percent, rate, three_digits};
+use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::style::{Ink, Style};
+use crate::table::{Align, Row, Table};
+use crate::text::{clean, plural, wrap};
+use crate::totals::{Totals, all_doubts, op_noun, totals};
+use crate::{chart, negotiated, phases, settings, single};
+use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
+use std::collections::BTreeSet;
+
+/// The report of a run as text: the verdict in one sentence per pair, the targets side by side, the rate over time,
+/// where the gap sits by phase, the doubts, the settings and how to repeat it. Only measured slots are summed up.
+///
+/// A run on a single target has no verdict; its report shows the distribution of response times and the generator's
+/// audit instead.
+pub fn summary(run: &Run, verdict: &Verdict, style: Style) -> String {
+    let targets = totals(run);
+    let doubts = all_doubts(run, verdict);
+    let mut sections = match targets.as_slice() {
+        [one] => single::sections(run, one, style),
+        many => compared(run, verdict, many, style),
+    };
+    if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
+        let text = format!("({} below)", plural(doubts.len() as u64, "doubt"));
+        first.push(style.paint(Ink::Doubt, &text));
+    }
+    sections.push(doubt_list(&doubts, style));
+    sections.push(settings::footer(run, style));
+    join(sections, style)
+}
+
+/// Sections with an empty line between them; empty ones are left out.
+pub(crate) fn join(sections: Vec<Vec<String>>, style: Style) -> String {
+    let mut lines = Vec::new();
+    for section in sections.into_iter().filter(|s| !s.is_empty()) {
+        if !lines.is_empty() {
+            lines.push(String::new());
+        }
+        lines.extend(section);
+    }
+    style.finish(&lines)
+}
+
+/// The doubts, one `! ` each.
+pub(crate) fn doubt_list(doubts: &[&Doubt], style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for doubt in doubts {
+        let text = clean(&doubt.text);
+        let text = match doubt.target.as_deref().map(clean) {
+            // Most doubts name their target themselves.
+            Some(name) if !names(&text, &name) => format!("{name}: {text}"),
+            _ => text,
+        };
+        lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "! ", "  ")));
+    }
+    lines
+}
+
+/// Whether a name occurs in a text as a word of its own.
+fn names(text: &str, name: &str) -> bool {
+    !name.is_empty()
+        && text.match_indices(name).any(|(at, _)| {
+            let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
+            ends(text[..at].chars().next_back()) && ends(text[at + name.len()..].chars().next())
+        })
+}
+
+/// The rows of ops that failed, by kind, for kinds that occurred at all.
+pub(crate) fn failure_rows(targets: &[Totals<'_>]) -> Vec<Row> {
+    let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();
+    let mut rows = vec![Row::new("failed", each(&|t| count(t.tally.failed_total())))];
+    let kinds: BTreeSet<FailureKind> = targets.iter().flat_map(|t| t.tally.failed.keys().copied()).collect();
+    for kind in kinds {
+        let cells = each(&|t| count(t.tally.failed.get(&kind).copied().unwrap_or(0)));
+        rows.push(Row::new(format!("  {}", kind.name()), cells));
+    }
+    if targets.iter().any(|t| t.tally.in_flight > 0) {
+        rows.push(Row::new("unfinished", each(&|t| count(t.tally.in_flight))));
+    }
+    if targets.iter().any(|t| t.tally.unstarted > 0) {
+        rows.push(Row::new("never started", each(&|t| count(t.tally.unstarted))));
+    }
+    rows
+}
+
+/// The first few failures of a target in words.
+pub(crate) fn failure_examples(target: &Totals<'_>, style: Style) -> Vec<String> {
+    let first = format!("  {}: ", target.name);
+    // A long name would leave no room for what it says.
+    let first = if crate::text::columns(&first) > style.columns() / 2 { "  ".to_owned() } else { first };
+    target
+        .tally
+        .failure_examples
+        .iter()
+        .flat_map(|example| wrap(&clean(example), style.columns(), &first, "    "))
+        .collect()
+}
+
+fn compared(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], style: Style) -> Vec<Vec<String>> {
+    let noun = op_noun(run);
+    let mut sections = vec![sentences(run, verdict, style), addresses(targets, style)];
+    sections.push(side_by_side(noun, targets, style));
+    sections.push(negotiated::side_by_side(targets, style));
+    let examples: Vec<String> = targets.iter().flat_map(|t| failure_examples(t, style)).collect();
+    if !examples.is_empty() {
+        sections.push([vec!["First failures".to_owned()], examples].concat());
+    }
+    sections.push(chart::rate_over_time(targets, style));
+    if let [baseline, others @ ..] = targets {
+        for (target, plan) in others.iter().zip(&run.plan.targets[1..]) {
+            let call = verdict.pairs.iter().find(|p| p.target == plan.name).map_or(Call::Unknown, |p| p.call);
+            sections.push(phases::gap(baseline, target, call, noun, style));
+        }
+    }
+    sections
+}
+
+/// The verdict: the main metric of each target, the others indented below it, and whether the run came to its end.
+fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    let mut seen: BTreeSet<&str> = BTreeSet::new();
+    let doubts: Vec<Doubt> = all_doubts(run, verdict).into_iter().cloned().collect();
+    for pair in &verdict.pairs {
+        let text = verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts));
+        let (first, next) = if seen.insert(&pair.target) { ("", "  ") } else { ("  ", "    ") };
+        let ink = match pair.call {
+            Call::Slower => Some(Ink::Slower),
+            Call::Faster => Some(Ink::Faster),
+            Call::Equivalent | Call::Unknown => None,
+        };
+        lines.extend(style.paint_lines(ink, wrap(&text, style.columns(), first, next)));
+    }
+    if verdict.pairs.is_empty() {
+        lines.push("No verdict: no pair of targets was compared".to_owned());
+    }
+    if let Some(text) = settings::ended_early(&run.status) {
+        lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
+    }
+    lines
+}
+
+/// Which name stands for which address.
+pub(crate) fn addresses(targets: &[Totals<'_>], style: Style) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (i, target) in targets.iter().enumerate() {
+        let role = if i == 0 && targets.len() > 1 { " (baseline)" } else { "" };
+        if target.address != target.name {
+            let text = format!("{}{role}: {}", target.name, target.address);
+            lines.extend(wrap(&text, style.columns(), "", "  "));
+        } else if !role.is_empty() {
+            lines.extend(wrap(&format!("{}{role}", target.name), style.columns(), "", "  "));
+        }
+    }
+    lines
+}
+
+fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String> {
+    let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();
+    let mut rows = vec![Row::new(format!("{noun}s ok"), each(&|t| count(t.tally.ok)))];
+    rows.extend(failure_rows(targets));
+    rows.push(figure_row("rate", targets, |t| t.rate_per_s(), rate));
+    rows.push(figure_row("bytes read", targets, |t| t.bytes_per_s(), byte_rate));
+    rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
+    rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));
+    rows.push(Row::new("connections", each(&|t| count(t.tally.connections))));
+    rows.push(Row::new("reused", each(&|t| part(t.tally.reused, t.tally.started))));
+    if targets.iter().any(|t| t.tally.resumed > 0) {
+        rows.push(Row::new("TLS resumed", each(&|t| part(t.tally.resumed, t.tally.connections))));
+    }
+    if targets.iter().any(|t| !t.worker_cpu.is_empty()) {
+        rows.push(Row::new("generator CPU", each(&|t| maybe(t.busiest_worker(), percent))));
+        rows.extend(time_rows("schedule lag", targets, |t| &t.schedule_lag, &LAG_QUANTILES).into_iter().map(no_ratio));
+        rows.extend(time_rows("loop lag", targets, |t| &t.loop_lag, &LAG_QUANTILES).into_iter().map(no_ratio));
+    }
+    let mut heads: Vec<String> = targets.iter().map(|t| t.name.clone()).collect();
+    let two = targets.len() == 2;
+    if two {
+        let head = format!("{}/{}", heads[1], heads[0]);
+        heads.push(if crate::text::columns(&head) <= 9 { head } else { "ratio".to_owned() });
+    }
+    let table = Table { corner: String::new(), heads, rows, align: Align::Right };
+    let mut lines = table.lines(style.columns());
+    if two {
+        let text = "Ratios are of the totals shown; the verdict pairs slots that ran next to each other.";
+        lines.extend(wrap(text, style.columns(), "", ""));
+    }
+    lines
+}
+
+/// Which quantiles of response times a report shows; above one: the largest value.
+pub(crate) const RESPONSE_QUANTILES: [(&str, f64); 5] =
+    [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999), ("max", MAX)];
+/// Which quantiles of service times a report shows.
+pub(crate) const SERVICE_QUANTILES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.99)];
+/// Which quantiles of the generator's own lateness a report shows.
+pub(crate) const LAG_QUANTILES: [(&str, f64); 1] = [("p99", 0.99)];
+const MAX: f64 = 1.0;
+
+/// Rows of quantiles, all in one unit, with the ratio where there are two targets.
+pub(crate) fn time_rows(
+    label: &str,
+    targets: &[Totals<'_>],
+    of: for<'t> fn(&'t Totals<'_>) -> &'t Distribution,
+    quantiles: &[(&str, f64)],
+) -> Vec<Row> {
+    let value = |t: &Totals<'_>, q: f64| of(t).quantile_ns(q).map(|ns| ns as f64);
+    let all = quantiles.iter().flat_map(|&(_, q)| targets.iter().filter_map(move |t| Some((t, q))));
+    let unit = TimeUnit::suiting(all.filter_map(|(t, q)| value(t, q)));
+    quantiles
+        .iter()
+        .map(|&(name, q)| figure_row(&format!("{label} {name}"), targets, |t| value(t, q), |ns| unit.show(ns)))
+        .collect()
+}
+
+/// A row of one figure, with the ratio of the second to the first where there are two targets.
+fn figure_row(
+    label: &str,
+    targets: &[Totals<'_>],
+    value: impl Fn(&Totals<'_>) -> Option<f64>,
+    show: impl Fn(f64) -> String,
+) -> Row {
+    let values: Vec<Option<f64>> = targets.iter().map(value).collect();
+    let mut cells: Vec<String> = values.iter().map(|&v| maybe(v, &show)).collect();
+    if let [baseline, target] = values[..] {
+        let ratio = baseline.filter(|&v| v > 0.0).zip(target).map(|(a, b)| b / a);
+        cells.push(ratio.map_or_else(|| figures::UNKNOWN.to_owned(), three_digits));
+    }
+    Row::new(label, cells)
+}
+
+/// The ratio of our own lateness says nothing about the targets.
+fn no_ratio(mut row: Row) -> Row {
+    if row.cells.len() == 3 {
+        row.cells.pop();
+    }
+    row
+}

@@ -1,0 +1,147 @@
+//! What each target did over all its measured slots: the one place where slots are summed up.
+
+use crate::text::{clean, clean_whole};
+use duel_model::{Distribution, Doubt, Negotiated, Phase, Run, Slot, SlotRole, Tally, Verdict, WorkloadPlan};
+
+/// One target over its measured slots; warm-up and probes are left out.
+#[derive(Debug)]
+pub(crate) struct Totals<'a> {
+    /// The name, safe to show.
+    pub(crate) name: String,
+    /// The address, safe to show.
+    pub(crate) address: String,
+    pub(crate) slots: Vec<&'a Slot>,
+    pub(crate) tally: Tally,
+    pub(crate) elapsed_ns: u64,
+    /// As last seen in a measured slot, completed by the first contact.
+    pub(crate) negotiated: Option<Negotiated>,
+    pub(crate) schedule_lag: Distribution,
+    pub(crate) loop_lag: Distribution,
+    /// Share of its CPU that each worker used, `None` where the system does not tell.
+    pub(crate) worker_cpu: Vec<Option<f64>>,
+}
+
+/// The totals of all targets, in the plan's order.
+pub(crate) fn totals(run: &Run) -> Vec<Totals<'_>> {
+    run.plan.targets.iter().enumerate().map(|(index, _)| Totals::of(run, index)).collect()
+}
+
+impl<'a> Totals<'a> {
+    fn of(run: &'a Run, index: usize) -> Self {
+        let target = &run.plan.targets[index];
+        let slots: Vec<&Slot> =
+            run.slots.iter().filter(|s| s.target == index && s.role == SlotRole::Measured).collect();
+        let mut tally = Tally::default();
+        let (mut schedule_lag, mut loop_lag) = (Distribution::default(), Distribution::default());
+        let mut workers: Vec<(Option<u64>, u64)> = Vec::new();
+        for slot in &slots {
+            tally.merge(&slot.tally);
+            for (i, worker) in slot.audit.workers.iter().enumerate() {
+                schedule_lag.merge(&worker.schedule_lag);
+                loop_lag.merge(&worker.loop_lag);
+                if workers.len() <= i {
+                    workers.push((Some(0), 0));
+                }
+                let (cpu_ns, wall_ns) = &mut workers[i];
+                *cpu_ns = cpu_ns.zip(worker.cpu_ns).map(|(a, b)| a.saturating_add(b));
+                *wall_ns = wall_ns.saturating_add(worker.wall_ns);
+            }
+        }
+        let last = slots.iter().rev().find_map(|s| s.negotiated.clone());
+        let first = run.first_contact.get(index).cloned().flatten();
+        Self {
+            name: clean(&target.name),
+            address: clean_whole(&target.address),
+            elapsed_ns: slots.iter().map(|s| s.elapsed_ns).fold(0, u64::saturating_add),
+            negotiated: match (last, first) {
+                (Some(last), Some(first)) => Some(completed(last, first)),
+                (last, first) => last.or(first),
+            },
+            slots,
+            tally,
+            schedule_lag,
+            loop_lag,
+            worker_cpu: workers
+                .into_iter()
+                .map(|(cpu_ns, wall_ns)| (wall_ns > 0).then_some(cpu_ns? as f64 / wall_ns as f64))
+                .collect(),
+        }
+    }
+
+    /// Ok ops per second, `None` when no time was measured.
+    pub(crate) fn rate_per_s(&self) -> Option<f64> {
+        self.per_second(self.tally.ok)
+    }
+
+    /// Bytes read per second.
+    pub(crate) fn bytes_per_s(&self) -> Option<f64> {
+        self.per_second(self.tally.bytes_in)
+    }
+
+    fn per_second(&self, n: u64) -> Option<f64> {
+        (self.elapsed_ns > 0).then(|| n as f64 * 1e9 / self.elapsed_ns as f64)
+    }
+
+    /// Mean time in a phase per ok op in ns: ops that skipped the phase spent none in it. `None` when no op went
+    /// through it.
+    pub(crate) fn phase_per_op_ns(&self, phase: Phase) -> Option<f64> {
+        let distribution = self.tally.phases.get(&phase).filter(|d| !d.is_empty())?;
+        (self.tally.ok > 0).then(|| distribution.sum_ns as f64 / self.tally.ok as f64)
+    }
+
+    /// Mean time per op outside all phases in ns. Known only if no op that failed is in the service times.
+    pub(crate) fn outside_phases_ns(&self) -> Option<f64> {
+        if self.tally.service.count() != self.tally.ok {
+            return None;
+        }
+        let phases: f64 = Phase::ALL.iter().filter_map(|&phase| self.phase_per_op_ns(phase)).sum();
+        Some(self.tally.service.mean_ns()? - phases)
+    }
+
+    /// The busiest worker's share of its CPU; `None` as soon as one worker's is not known.
+    pub(crate) fn busiest_worker(&self) -> Option<f64> {
+        let shares: Option<Vec<f64>> = self.worker_cpu.iter().copied().collect();
+        shares?.into_iter().reduce(f64::max)
+    }
+}
+
+/// What was seen last, with what only the first contact told.
+fn completed(last: Negotiated, first: Negotiated) -> Negotiated {
+    Negotiated {
+        http: last.http.or(first.http),
+        tls: last.tls.or(first.tls),
+        cipher: last.cipher.or(first.cipher),
+        group: last.group.or(first.group),
+        alpn: last.alpn.or(first.alpn),
+        certificate_key: last.certificate_key.or(first.certificate_key),
+        chain_bytes: last.chain_bytes.or(first.chain_bytes),
+        server: last.server.or(first.server),
+        via: last.via.or(first.via),
+        content_encoding: last.content_encoding.or(first.content_encoding),
+        content_type: last.content_type.or(first.content_type),
+        location: last.location.or(first.location),
+        keeps_alive: last.keeps_alive.or(first.keeps_alive),
+        status: last.status.or(first.status),
+        body_bytes: last.body_bytes.or(first.body_bytes),
+        peer: last.peer.or(first.peer),
+    }
+}
+
+/// The doubts of the verdict and those of the run, each once.
+pub(crate) fn all_doubts<'a>(run: &'a Run, verdict: &'a Verdict) -> Vec<&'a Doubt> {
+    let mut doubts: Vec<&Doubt> = Vec::new();
+    for doubt in verdict.doubts.iter().chain(&run.doubts) {
+        if !doubts.contains(&doubt) {
+            doubts.push(doubt);
+        }
+    }
+    doubts
+}
+
+/// What one op is called for this workload.
+pub(crate) fn op_noun(run: &Run) -> &'static str {
+    match run.plan.workload {
+        WorkloadPlan::Http(_) => "request",
+        WorkloadPlan::Null => "op",
+    }
+}

@@ -1,0 +1,257 @@
+//! Reports of fixed runs, compared with files under `tests/golden`. `UPDATE=1 cargo test` writes them anew: read the
+//! difference before it is kept.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod sample;
+
+use duel_model::*;
+use duel_report::*;
+use sample::{doubt, pair, server};
+use std::collections::BTreeMap;
+use std::path::Path;
+
+const PLAIN: Style = Style { width: 80, color: false, unicode: true };
+
+fn golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
+    if std::env::var_os("UPDATE").is_some() {
+        std::fs::write(&path, text).unwrap();
+        return;
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert_eq!(text, expected, "{name} is not as expected; if the new text is better, run with UPDATE=1\n{text}");
+}
+
+#[test]
+fn slower_with_explanation() {
+    let (run, verdict) = sample::slower();
+    let text = summary(&run, &verdict, PLAIN) + "\n" + &explanation(&sample::explained(), PLAIN);
+    golden("slower-80.txt", &text);
+    let narrow = Style { width: 60, ..PLAIN };
+    golden("slower-60.txt", &(summary(&run, &verdict, narrow) + "\n" + &explanation(&sample::explained(), narrow)));
+    let ascii = Style { width: 40, unicode: false, ..PLAIN };
+    let text = summary(&run, &verdict, ascii) + "\n" + &explanation(&sample::explained(), ascii);
+    assert!(text.is_ascii());
+    golden("slower-40-ascii.txt", &text);
+    golden("slower-color.txt", &summary(&run, &verdict, Style { color: true, ..PLAIN }));
+}
+
+#[test]
+fn three_targets() {
+    let servers = [
+        server("A", "https://a.example/", 4_000, 1_100_000),
+        server("B", "https://b.example/", 3_980, 1_110_000),
+        server("C", "https://c.example/", 5_000, 600_000),
+    ];
+    let verdict = Verdict {
+        pairs: vec![
+            pair("B", Metric::Rate, Call::Equivalent, Some([1.003, 0.996, 1.009])),
+            pair("C", Metric::Rate, Call::Faster, Some([1.25, 1.21, 1.3])),
+        ],
+        doubts: vec![],
+    };
+    golden("three-targets.txt", &summary(&sample::run(&servers, 3), &verdict, PLAIN));
+}
+
+#[test]
+fn many_targets_are_stacked() {
+    let servers: Vec<_> =
+        (1..=7).map(|i| server(&format!("web-server-{i}"), &format!("http://10.0.0.{i}/"), 1_000 * i, 900_000)).collect();
+    golden("seven-targets.txt", &summary(&sample::run(&servers, 1), &Verdict::default(), PLAIN));
+}
+
+#[test]
+fn unknown_ratio_after_an_interruption() {
+    let servers = [server("A", "http://a.example/", 400, 1_000), server("B", "http://b.example/", 400, 1_000)];
+    let mut run = sample::run(&servers, 1);
+    run.status = RunStatus::Interrupted(Interruption::User);
+    run.doubts = vec![doubt(DoubtId::TooFewSlots, None, "2 pairs of slots are too few for a 95 % interval")];
+    let unknown = PairVerdict { slots: 4, ..pair("B", Metric::Rate, Call::Unknown, None) };
+    // The same doubt comes from both sides and is told once.
+    let verdict = Verdict { pairs: vec![unknown], doubts: run.doubts.clone() };
+    golden("unknown.txt", &summary(&run, &verdict, PLAIN));
+}
+
+#[test]
+fn a_saturated_generator_leaves_a_lower_bound() {
+    let servers = [server("A", "http://a.example/", 90_000, 1_000), server("B", "http://b.example/", 40_000, 1_000)];
+    let verdict = Verdict {
+        pairs: vec![pair("B", Metric::Rate, Call::Slower, Some([0.444, 0.438, 0.451]))],
+        doubts: vec![doubt(DoubtId::GeneratorSaturated, Some("A"), "a worker used 99 % of its CPU during slots of A")],
+    };
+    let text = summary(&sample::run(&servers, 3), &verdict, PLAIN);
+    assert!(text.starts_with("B is at least 2.25x slower than A (95 % interval 2.22 to 2.28, 24 slots;"), "{text}");
+}
+
+#[test]
+fn hostile_names_and_fields() {
+    let mut b = server("B\x1b[31m\u{202e}evil\n\u{200b}", "https://b.example/\x1b]0;owned\x07", 900, 1_000_000);
+    b.negotiated = Some(Negotiated {
+        server: Some("nginx\x1b[2J\u{9b}31m 漢字 ".repeat(4)),
+        cipher: Some("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256".into()),
+        location: Some("javascript:\u{7}\t://".into()),
+        ..sample::negotiated()
+    });
+    b.failed = BTreeMap::from([(FailureKind::Protocol, 5)]);
+    let name = "https://very-long.example/with/a/path/that/goes/on?and=on&and=on";
+    let mut run = sample::run(&[server(name, name, 1_000, 1_000_000), b.clone()], 2);
+    run.plan.workload = WorkloadPlan::Http(Box::new(HttpPlan {
+        method: "GE\x1bT".into(),
+        headers: vec![("Authorization".into(), Plan::REDACTED.into()), ("X\r\nY".into(), "z".into())],
+        ..HttpPlan::default()
+    }));
+    let verdict = Verdict {
+        pairs: vec![PairVerdict { baseline: name.into(), ..pair(&b.name, Metric::Rate, Call::Slower, Some([0.9, 0.88, 0.92])) }],
+        doubts: vec![doubt(DoubtId::Errors, Some(&b.name), "5 of\x1b[5m 905 failed")],
+    };
+    golden("hostile.txt", &summary(&run, &verdict, PLAIN));
+    let text = json_text(&run, &verdict, None);
+    assert!(!text.contains(['\x1b', '\u{9b}', '\u{202e}', '\u{200b}']), "{text}");
+    let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert_eq!(parsed["targets"][1]["name"], b.name.as_str());
+}
+
+#[test]
+fn zero_ops_and_nothing_but_failures() {
+    let mut dead = server("B", "https://b.example/", 0, 1_000_000);
+    dead.failed = BTreeMap::from([(FailureKind::Refused, 5_000)]);
+    dead.negotiated = None;
+    let mut run = sample::run(&[server("A", "https://a.example/", 800, 1_000_000), dead.clone()], 2);
+    run.status = RunStatus::Interrupted(Interruption::TargetDied {
+        target: "B".into(),
+        at_ns: 12_000_000_001,
+        how: "connection refused 50 times".into(),
+    });
+    let verdict = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
+    golden("one-dead.txt", &summary(&run, &verdict, PLAIN));
+
+    let a = Server0::named("A");
+    let mut all_dead = sample::run(&[a, dead], 2);
+    golden("all-dead.txt", &summary(&all_dead, &verdict, PLAIN));
+    all_dead.slots.clear();
+    golden("no-slots.txt", &summary(&all_dead, &Verdict::default(), PLAIN));
+}
+
+/// A server that answers nothing.
+struct Server0;
+
+impl Server0 {
+    fn named(name: &str) -> sample::Server {
+        let mut dead = server(name, "https://a.example/", 0, 1_000_000);
+        dead.failed = BTreeMap::from([(FailureKind::ConnectTimeout, 7), (FailureKind::Refused, 1)]);
+        dead
+    }
+}
+
+#[test]
+fn single_target() {
+    let mut one = server("https://a.example/f", "https://a.example/f", 4_115, 1_100_000);
+    one.phases[0].2 = 0.1;
+    one.phases[1].2 = 0.1;
+    one.failed = BTreeMap::from([(FailureKind::Status, 3)]);
+    let run = sample::run(&[one], 4);
+    golden("single.txt", &summary(&run, &Verdict::default(), PLAIN));
+    let mut dead = sample::run(&[Server0::named("A")], 1);
+    golden("single-dead.txt", &summary(&dead, &Verdict::default(), PLAIN));
+    dead.slots.clear();
+    dead.first_contact.clear();
+    golden("single-no-slots.txt", &summary(&dead, &Verdict::default(), PLAIN));
+}
+
+#[test]
+fn explanations_without_a_cause() {
+    let finding = |cause: &str, summary: &str| Finding {
+        cause: cause.into(),
+        target: None,
+        confidence: Confidence::Possible,
+        explains: None,
+        summary: summary.into(),
+        evidence: vec![],
+        remedy: String::new(),
+    };
+    let of = |finding| Explanation { findings: vec![finding], ..Explanation::default() };
+    let unknown = finding("unknown", "No cause of the catalogue fits; 97 % of the gap sits in waiting for the server.");
+    let none = finding("none", "There is no gap to explain: the targets are equivalent.");
+    let text = [of(unknown), of(none), Explanation::default()].map(|e| explanation(&e, PLAIN)).join("---\n");
+    golden("no-cause.txt", &text);
+}
+
+#[test]
+fn documents() {
+    let (run, verdict) = sample::slower();
+    golden("slower.json", &json_text(&run, &verdict, Some(&sample::explained())));
+    let mut empty = run;
+    empty.slots.clear();
+    empty.first_contact = vec![None, None];
+    let unknown = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
+    golden("no-slots.json", &json_text(&empty, &unknown, None));
+}
+
+#[test]
+fn lists() {
+    let row = |id: &str, targets: &[&str], status, slots| RunRow {
+        id: id.into(),
+        started_unix_ms: 1_795_217_520_000,
+        targets: targets.iter().map(|&t| t.to_owned()).collect(),
+        status,
+        slots,
+        has_explanation: slots > 10,
+    };
+    let died = Interruption::TargetDied { target: "A".into(), at_ns: 1, how: String::new() };
+    let rows = [
+        row("20261120-233200-7f3a", &["ubuntu", "freebsd"], RunStatus::Complete, 24),
+        row("20261120-233300-0001", &["https://a.example/a-long-path"], RunStatus::Interrupted(Interruption::User), 3),
+        row("20261120-233400-ffff", &["A", "B", "C"], RunStatus::Interrupted(died), 1_204),
+    ];
+    let text = [80, 120, 40].map(|width| list(&rows, Style { width, ..PLAIN })).join("---\n");
+    golden("list.txt", &(text + "---\n" + &list(&[], PLAIN)));
+}
+
+#[test]
+fn differences_between_runs() {
+    let (first, verdict) = sample::slower();
+    let servers = [
+        server("A", "https://ubuntu.example/64k", 4_300, 1_050_000),
+        server("C", "https://other.example/64k", 1_000, 1_000_000),
+    ];
+    let mut second = sample::run(&servers, 2);
+    second.id = "20261121-080000-0815".into();
+    second.started_unix_ms += 30_480_000;
+    second.plan.load.connections = 128;
+    second.versions.duel = "0.2.0".into();
+    second.status = RunStatus::Interrupted(Interruption::User);
+    let other = Verdict { pairs: vec![pair("C", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
+    golden("diff.txt", &diff((&first, &verdict), (&second, &other), PLAIN));
+}
+
+#[test]
+fn progress() {
+    let target = |name: &str, rate_per_s, share_done, active| TargetProgress {
+        name: name.into(),
+        ops_ok: 16_406,
+        rate_per_s,
+        p99_ns: Some(15_400_000),
+        failed: u64::from(active) * 3,
+        share_done,
+        active,
+    };
+    let mut frame = ProgressFrame {
+        elapsed_ns: 12_340_000_000,
+        total_ns: Some(30 * SECOND_NS),
+        label: "measuring".into(),
+        targets: vec![target("ubuntu", Some(4_115.2), 0.4, false), target("freebsd", Some(1_353.4), 0.55, true)],
+        call_so_far: Some("freebsd 3.04x slower so far".into()),
+    };
+    let mut text = String::new();
+    for width in [80, 60, 40] {
+        text += &(progress_terminal(&frame, Style { width, ..PLAIN }).join("\n") + "\n---\n");
+    }
+    text += &(progress_terminal(&frame, Style { width: 80, color: true, unicode: false }).join("\n") + "\n---\n");
+    text += &(progress_plain(&frame) + "\n---\n");
+    frame.total_ns = None;
+    frame.label = "Does the gap depend on AES\x1b?".into();
+    frame.call_so_far = None;
+    frame.targets[1] = TargetProgress { p99_ns: None, ..target("freebsd", None, 0.0, true) };
+    text += &(progress_terminal(&frame, PLAIN).join("\n") + "\n---\n" + &progress_plain(&frame) + "\n");
+    golden("progress.txt", &text);
+}

@@ -1,0 +1,321 @@
+//! Runs made of plain arithmetic: the same each time, in the shape that the generator gives them.
+#![allow(dead_code, unreachable_pub, reason = "every test takes what it needs")]
+
+use duel_model::*;
+use std::collections::BTreeMap;
+
+/// How a target behaves.
+#[derive(Debug, Clone)]
+pub struct Server {
+    pub name: String,
+    pub address: String,
+    /// Ok ops per slot of one second.
+    pub ok: u64,
+    pub failed: BTreeMap<FailureKind, u64>,
+    /// Median time of each phase, ns, with the share of ops that go through it.
+    pub phases: Vec<(Phase, u64, f64)>,
+    pub negotiated: Option<Negotiated>,
+}
+
+pub fn server(name: &str, address: &str, ok: u64, tls_ns: u64) -> Server {
+    Server {
+        name: name.into(),
+        address: address.into(),
+        ok,
+        failed: BTreeMap::new(),
+        phases: vec![
+            (Phase::Connect, 310_000, 1.0),
+            (Phase::Tls, tls_ns, 1.0),
+            (Phase::Send, 21_000, 1.0),
+            (Phase::Wait, 1_450_000, 1.0),
+            (Phase::Receive, tls_ns / 3, 1.0),
+        ],
+        negotiated: Some(negotiated()),
+    }
+}
+
+pub fn negotiated() -> Negotiated {
+    Negotiated {
+        http: Some("HTTP/1.1".into()),
+        tls: Some("1.3".into()),
+        cipher: Some("TLS_AES_256_GCM_SHA384".into()),
+        group: Some("x25519".into()),
+        alpn: Some("http/1.1".into()),
+        certificate_key: Some(CertificateKey { algorithm: "RSA".into(), bits: Some(2048) }),
+        server: Some("nginx/1.24.0".into()),
+        status: Some(200),
+        content_type: Some("text/plain".into()),
+        body_bytes: Some(65_536),
+        keeps_alive: Some(true),
+        ..Negotiated::default()
+    }
+}
+
+/// A run of `blocks` ABBA blocks, each slot about a second long.
+pub fn run(servers: &[Server], blocks: u32) -> Run {
+    let mut slots = Vec::new();
+    let mut random = Random(17);
+    for (target, server) in servers.iter().enumerate() {
+        // Neither warm-up nor probes are to be summed up.
+        for role in [SlotRole::Warmup, SlotRole::Probe("cipher-chacha20".into())] {
+            slots.push(slot(server, target, role, 0, 0, slots.len() as u32, &mut random));
+        }
+    }
+    for block in 0..blocks {
+        let order = (0..servers.len()).map(|t| (t, 0)).chain((0..servers.len()).rev().map(|t| (t, 1)));
+        for (target, repeat) in order {
+            let index = slots.len() as u32;
+            slots.push(slot(&servers[target], target, SlotRole::Measured, block, repeat, index, &mut random));
+        }
+    }
+    Run {
+        id: "20261120-233200-7f3a".into(),
+        started_unix_ms: 1_795_217_520_000,
+        plan: plan(servers.iter().map(|s| Target { name: s.name.clone(), address: s.address.clone() }).collect()),
+        versions: Versions {
+            duel: "0.1.0".into(),
+            os: "Linux 6.18".into(),
+            arch: "x86_64".into(),
+            cpus: 4,
+            tls: "rustls 0.23 with aws-lc-rs".into(),
+            event_loop: "epoll".into(),
+        },
+        slots,
+        first_contact: servers.iter().map(|s| s.negotiated.clone()).collect(),
+        status: RunStatus::Complete,
+        doubts: vec![],
+        explanation: None,
+    }
+}
+
+pub fn plan(targets: Vec<Target>) -> Plan {
+    Plan {
+        targets,
+        workload: WorkloadPlan::Http(Box::new(HttpPlan { keepalive: false, ..HttpPlan::default() })),
+        load: LoadPlan {
+            connections: 64,
+            threads: 2,
+            kind: LoopKind::Closed { think_ns: 0 },
+            bound: Bound::Duration(10 * SECOND_NS),
+            connect_timeout_ns: 5 * SECOND_NS,
+            op_timeout_ns: 20 * SECOND_NS,
+        },
+        compare: ComparePlan { seed: 42, ..ComparePlan::default() },
+    }
+}
+
+fn slot(
+    server: &Server,
+    target: usize,
+    role: SlotRole,
+    block: u32,
+    repeat: u32,
+    index: u32,
+    random: &mut Random,
+) -> Slot {
+    const INTERVAL: Nanos = 100 * MILLISECOND_NS;
+    let ok = if server.ok == 0 { 0 } else { server.ok + random.below(server.ok / 50 + 1) };
+    let failed: u64 = server.failed.values().sum();
+    let elapsed_ns = SECOND_NS + random.below(12 * MILLISECOND_NS);
+    let mut tally = Tally {
+        started: ok + failed,
+        ok,
+        failed: server.failed.clone(),
+        bytes_in: ok * 66_000,
+        bytes_out: ok * 120,
+        body_bytes: ok * 65_536,
+        connections: ok,
+        statuses: if ok > 0 { BTreeMap::from([(200, ok)]) } else { BTreeMap::new() },
+        failure_examples: server.failed.keys().map(|kind| format!("{} after 1.2 ms", kind.name())).collect(),
+        ..Tally::default()
+    };
+    if ok > 0 {
+        let mut total = 0;
+        for &(phase, median_ns, share) in &server.phases {
+            let ops = (ok as f64 * share) as u64;
+            tally.phases.insert(phase, spread(median_ns, ops));
+            total += (median_ns as f64 * share) as u64;
+        }
+        tally.response = spread(total + total / 20, ok);
+        tally.service = spread(total, ok);
+    }
+    let intervals = (0..=(elapsed_ns / INTERVAL))
+        .map(|i| {
+            let whole = i < elapsed_ns / INTERVAL;
+            let share = if whole { ok / 10 + random.below(ok / 100 + 1) } else { ok / 400 };
+            Interval { ok: share, failed: if i % 4 == 3 { failed / 3 } else { 0 }, ..Interval::default() }
+        })
+        .collect();
+    Slot {
+        index,
+        target,
+        role,
+        block,
+        repeat,
+        started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_000,
+        offset_ns: u64::from(index) * SECOND_NS,
+        elapsed_ns,
+        tally,
+        series: Series { interval_ns: INTERVAL, intervals },
+        audit: GeneratorAudit {
+            workers: (0..2)
+                .map(|worker| WorkerAudit {
+                    cpu_ns: Some(420_000_000 + worker * 30_000_000),
+                    wall_ns: elapsed_ns,
+                    schedule_lag: spread(4_000, ok),
+                    loop_lag: spread(31_000, ok * 2),
+                })
+                .collect(),
+            descriptor_limit: Some(65_536),
+            cpus: Some(4),
+        },
+        negotiated: server.negotiated.clone().map(|seen| Negotiated { status: None, body_bytes: None, ..seen }),
+    }
+}
+
+/// A right-skewed distribution around a median: 40 buckets from half of it to seven times.
+pub fn spread(median_ns: u64, ops: u64) -> Distribution {
+    if ops == 0 {
+        return Distribution::default();
+    }
+    let mut left = ops;
+    let mut buckets = Vec::new();
+    let mut sum = 0_u128;
+    for i in 0..40_u64 {
+        // Triangular weights to the median (bucket 10), then a falling tail.
+        let weight = if i <= 10 { (i + 1) as f64 / 132.0 } else { 0.072 * 0.86_f64.powi(i as i32 - 10) };
+        let n = if i == 39 { left.min(1) } else { ((ops as f64 * weight) as u64).min(left) };
+        let value = (median_ns as f64 * (0.5 + i as f64 * 0.05 + (i as f64 / 20.0).powi(6) * 0.09)) as u64 + i;
+        left -= n;
+        sum += u128::from(value) * u128::from(n);
+        buckets.push((value, n));
+    }
+    // What rounding left over is at the median.
+    buckets[10].1 += left;
+    sum += u128::from(buckets[10].0) * u128::from(left);
+    let used: Vec<_> = buckets.iter().filter(|(_, n)| *n > 0).collect();
+    let (min, max) = (used[0].0, used[used.len() - 1].0);
+    Distribution::from_buckets(buckets, sum, min, max)
+}
+
+pub fn pair(target: &str, metric: Metric, call: Call, figures: Option<[f64; 3]>) -> PairVerdict {
+    PairVerdict {
+        baseline: "A".into(),
+        target: target.into(),
+        metric,
+        call,
+        ratio: figures.map(|f| f[0]),
+        low: figures.map(|f| f[1]),
+        high: figures.map(|f| f[2]),
+        confidence: 0.95,
+        slots: 24,
+    }
+}
+
+pub fn doubt(id: DoubtId, target: Option<&str>, text: &str) -> Doubt {
+    Doubt { id, target: target.map(str::to_owned), text: text.into() }
+}
+
+/// A is three times as fast as B, because TLS is.
+pub fn slower() -> (Run, Verdict) {
+    let mut b = server("B", "https://freebsd.example/64k", 1_353, 9_300_000);
+    b.negotiated = Some(Negotiated { server: Some("nginx/1.26.2".into()), ..negotiated() });
+    b.failed = BTreeMap::from([(FailureKind::Timeout, 1), (FailureKind::Reset, 2)]);
+    let run = run(&[server("A", "https://ubuntu.example/64k", 4_115, 1_100_000), b], 6);
+    let verdict = Verdict {
+        pairs: vec![
+            pair("B", Metric::Rate, Call::Slower, Some([1.0 / 3.04, 1.0 / 3.11, 1.0 / 2.97])),
+            pair("B", Metric::ResponseP50, Call::Slower, Some([4.31, 4.22, 4.4])),
+            pair("B", Metric::ResponseP99, Call::Slower, Some([4.29, 4.01, 4.52])),
+        ],
+        doubts: vec![
+            doubt(DoubtId::Errors, Some("B"), "36 of 16,424 requests to B failed (0.2 %)"),
+            doubt(
+                DoubtId::DifferentNegotiation,
+                None,
+                "the targets do not name the same server software, which is no proof that the software differs in \
+                 anything else, but worth a look before the machines are blamed",
+            ),
+        ],
+    };
+    (run, verdict)
+}
+
+/// Why B of [`slower`] is slower.
+pub fn explained() -> Explanation {
+    let outcome = |id: &str, question: &str, unavailable: Option<&str>| ProbeOutcome {
+        probe: Probe {
+            id: id.into(),
+            question: question.into(),
+            variation: Variation::default(),
+            budget_ns: 8 * SECOND_NS,
+        },
+        pairs: vec![],
+        targets: vec![],
+        doubts: vec![],
+        unavailable: unavailable.map(str::to_owned),
+    };
+    Explanation {
+        findings: vec![
+            Finding {
+                cause: "tls.aes-unused".into(),
+                target: Some("B".into()),
+                confidence: Confidence::Likely,
+                explains: Some(0.97),
+                summary: "B encrypts AES without the processor's AES instructions: with ChaCha20, which does not need \
+                          them, the gap is gone."
+                    .into(),
+                evidence: vec![
+                    Evidence {
+                        probe: "comparison".into(),
+                        text: "89 % of the gap sits in the TLS handshake and in receiving, which grow with the bytes \
+                               encrypted"
+                            .into(),
+                        repeat: None,
+                    },
+                    Evidence {
+                        probe: "cipher-chacha20".into(),
+                        text: "with TLS_CHACHA20_POLY1305_SHA256 B is 1.03x slower instead of 3.04x".into(),
+                        repeat: Some(
+                            "duel A=https://ubuntu.example/64k B=https://freebsd.example/64k --cipher \
+                             TLS_CHACHA20_POLY1305_SHA256"
+                                .into(),
+                        ),
+                    },
+                ],
+                remedy: "See which libcrypto the server process on B maps, and whether OPENSSL_ia32cap hides the AES \
+                         instructions from it."
+                    .into(),
+            },
+            Finding {
+                cause: "http.chunked".into(),
+                target: None,
+                confidence: Confidence::Possible,
+                explains: None,
+                summary: "Both answer in chunks.".into(),
+                evidence: vec![],
+                remedy: String::new(),
+            },
+        ],
+        ruled_out: ["http.compression", "net.latency", "tls.certificate-size", "tls.no-resumption", "http.no-keepalive"]
+            .map(str::to_owned)
+            .to_vec(),
+        probes: vec![
+            outcome("cipher-chacha20", "Does the gap depend on AES?", None),
+            outcome("range-1k", "Does the gap grow with the size?", Some("B does not honour Range")),
+        ],
+    }
+}
+
+/// Splitmix64: the same numbers each time, on each machine.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn below(&mut self, limit: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        (z ^ (z >> 31)) % limit.max(1)
+    }
+}

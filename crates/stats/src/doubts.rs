@@ -1,0 +1,308 @@
+//! What weakens the numbers, in sentences with figures.
+
+use crate::contrast::{Contrast, log_margin};
+use crate::pairing::{Pairs, TAIL_OPS_AT_LEAST, batched, log_ratios};
+use crate::side::{LATE, MISSING, SATURATED, Side};
+use crate::signed_rank::pairs_needed;
+use crate::trend::trend;
+use duel_model::{
+    Call, ComparePlan, Doubt, DoubtId, LoadPlan, LoopKind, Metric, Negotiated, PairVerdict, format_bytes,
+    format_duration_ns, sanitize_line,
+};
+
+/// Share of failed or unstarted ops that is worth a doubt on its own: one op of a thousand reaches the last tenth of
+/// the 99th percentile's tail.
+const WORTH_A_WORD: f64 = 0.001;
+
+/// Ops per connection and slot below which a closed loop's rate is blunt. A slot lasts until its last op ended, so each
+/// connection idles for half an op on average at its end: with 3 ops this is a seventh of the slot.
+const FEWEST_OPS_PER_CONNECTION: f64 = 3.0;
+
+/// Response bodies that differ by more than this are not the same work: half of the default margin, so that the
+/// difference alone cannot make a call.
+const SAME_BYTES_WITHIN: f64 = 0.01;
+
+/// Probability below which a trend is not chance: three metrics of a few targets in every run are tested, and a false
+/// alarm in one run of a hundred would teach people not to read doubts.
+const DRIFT_P: f64 = 0.001;
+
+/// The doubts found so far.
+#[derive(Debug, Default)]
+pub(crate) struct Found {
+    doubts: Vec<Doubt>,
+    /// Doubts that several metrics of one target may share: kind, target, text, metrics.
+    shared: Vec<(DoubtId, String, String, Vec<&'static str>)>,
+}
+
+impl Found {
+    /// All doubts, kinds in the order of [`DoubtId`].
+    pub(crate) fn into_doubts(mut self) -> Vec<Doubt> {
+        for (id, target, text, metrics) in self.shared {
+            self.doubts.push(Doubt { id, target: Some(target), text: format!("{}: {text}", metrics.join(", ")) });
+        }
+        self.doubts.sort_by_key(|doubt| doubt.id);
+        self.doubts
+    }
+
+    fn add(&mut self, id: DoubtId, target: &str, text: String) {
+        self.doubts.push(Doubt { id, target: Some(target.to_owned()), text });
+    }
+
+    fn add_shared(&mut self, id: DoubtId, target: &str, metric: Metric, text: String) {
+        let same = |(i, t, x, _): &&mut (DoubtId, String, String, Vec<&str>)| *i == id && t == target && *x == text;
+        match self.shared.iter_mut().find(same) {
+            Some((_, _, _, metrics)) => metrics.push(metric.name()),
+            None => self.shared.push((id, target.to_owned(), text, vec![metric.name()])),
+        }
+    }
+
+    /// Doubts about one metric of a target against the baseline.
+    pub(crate) fn of_contrast(
+        &mut self,
+        target: &str,
+        metric: Metric,
+        pairs: &Pairs,
+        contrast: &Contrast,
+        compare: &ComparePlan,
+    ) {
+        let needed = compare.min_pairs.max(pairs_needed(compare.confidence).unwrap_or(u32::MAX));
+        let count = pairs.pairs.len();
+        if count < needed as usize {
+            let text = if metric == Metric::ResponseP99 && count == 0 {
+                format!(
+                    "too few ops for {} groups of slots with at least {TAIL_OPS_AT_LEAST} each, below which the 99th \
+                     percentile is the maximum",
+                    compare.min_pairs
+                )
+            } else {
+                format!("{count} pairs of slots; a verdict at {} takes {needed}", percent(compare.confidence))
+            };
+            self.add_shared(DoubtId::TooFewSlots, target, metric, text);
+        }
+        let (without, baseline_without) = (pairs.target_without, pairs.baseline_without);
+        // With no pair left at all, the doubt above says enough.
+        if count > 0 && without + baseline_without > 0 {
+            let text = format!(
+                "pairs of slots without a value are left out: {without} for {target}, {baseline_without} for the \
+                 baseline ({count} are left)"
+            );
+            self.add_shared(DoubtId::NotRecorded, target, metric, text);
+        }
+        if let Some((rank, bootstrap)) = contrast.disagreement {
+            let text = format!(
+                "the bootstrap of blocks scatters by ±{}, the signed-rank interval by ±{}; the wider one is used: \
+                 the slots are not independent of each other, or some blocks are unlike the others",
+                percent(bootstrap.exp_m1()),
+                percent(rank.exp_m1())
+            );
+            self.add_shared(DoubtId::IntervalsDisagree, target, metric, text);
+        }
+        if let Some(trend) = trend(&log_ratios(&batched(&pairs.pairs)))
+            && trend.p < DRIFT_P
+            && trend.change.abs() > log_margin(compare)
+        {
+            let text = format!(
+                "the ratio to the baseline moved by a factor of {:.3} while the run went on (p = {:.1e})",
+                trend.change.exp(),
+                trend.p
+            );
+            self.add_shared(DoubtId::Drift, target, metric, text);
+        }
+    }
+
+    /// Doubts whether a target and the baseline did the same work.
+    pub(crate) fn of_pair(&mut self, baseline: &Side<'_>, target: &Side<'_>) {
+        if let Some(difference) = different_responses(baseline, target) {
+            self.add(DoubtId::DifferentResponses, target.name, difference);
+        }
+        if let (Some(of_baseline), Some(of_target)) = (baseline.negotiated, target.negotiated) {
+            let differences = different_negotiation(of_baseline, of_target);
+            if !differences.is_empty() {
+                let text = format!(
+                    "{} negotiated other parameters than {}: {}",
+                    target.name,
+                    baseline.name,
+                    differences.join(", ")
+                );
+                self.add(DoubtId::DifferentNegotiation, target.name, text);
+            }
+        }
+        let (Some(of_target), Some(of_baseline)) = (target.failed_share(), baseline.failed_share()) else { return };
+        if (of_target - of_baseline).abs() > MISSING {
+            let (more, less) = if of_target > of_baseline { (target, baseline) } else { (baseline, target) };
+            self.add(
+                DoubtId::Errors,
+                more.name,
+                format!(
+                    "{} of ops fail on {}, {} on {}: the rate of ok ops is judged and failed ops have no latency, so \
+                     {} is called neither faster nor equivalent",
+                    percent(of_target.max(of_baseline)),
+                    more.name,
+                    percent(of_target.min(of_baseline)),
+                    less.name,
+                    more.name
+                ),
+            );
+        }
+    }
+
+    /// Doubts about one target's slots; `pairs` are the calls made, the main metric of each target first.
+    pub(crate) fn of_side(&mut self, side: &Side<'_>, load: &LoadPlan, pairs: &[PairVerdict]) {
+        if side.saturated() {
+            self.add(DoubtId::GeneratorSaturated, side.name, saturation(side, pairs));
+        } else if side.late(0.99, if matches!(load.kind, LoopKind::Open { .. }) { 0.5 } else { 0.99 }) {
+            self.add(DoubtId::ScheduleLag, side.name, lag(side, "99th percentile", side.lag.quantile_ns(0.99)));
+        } else if let (Some(late), Some(response)) = (side.lag.mean_ns(), side.tally.response.mean_ns())
+            && late > LATE * response
+        {
+            self.add(DoubtId::ScheduleLag, side.name, lag(side, "mean", Some(late as u64)));
+        }
+        if let Some(share) = side.unstarted_share().filter(|&share| share > WORTH_A_WORD) {
+            let due = side.tally.started + side.tally.unstarted;
+            self.add(
+                DoubtId::RateNotReached,
+                side.name,
+                format!(
+                    "{} of {due} ops ({}) that were due on {} were never started, because no connection was free: \
+                     latencies are at least those shown",
+                    side.tally.unstarted,
+                    percent(share),
+                    side.name
+                ),
+            );
+        }
+        if matches!(load.kind, LoopKind::Closed { .. })
+            && let Some(ops) = side.ops_per_connection.filter(|&ops| ops < FEWEST_OPS_PER_CONNECTION)
+        {
+            self.add(
+                DoubtId::ShortSlots,
+                side.name,
+                format!(
+                    "a slot of {} holds {ops:.1} ops of each connection; below {FEWEST_OPS_PER_CONNECTION} its rate is \
+                     blunt: use longer slots or fewer connections",
+                    side.name
+                ),
+            );
+        }
+        if side.tally.failed_total() > 0 {
+            self.add(DoubtId::Errors, side.name, failures(side));
+        }
+    }
+}
+
+fn saturation(side: &Side<'_>, pairs: &[PairVerdict]) -> String {
+    let busy = match side.utilisation.filter(|&u| u >= SATURATED) {
+        Some(u) => {
+            format!("a worker of the generator was busy {} of the time while it loaded {}", percent(u), side.name)
+        }
+        None => format!(
+            "the generator started half of the ops on {} more than {} of the median response late",
+            side.name,
+            percent(LATE)
+        ),
+    };
+    // Whoever was found slower than this side is so by at least the ratio given.
+    let slower: Vec<&str> = pairs
+        .iter()
+        .filter_map(|pair| match pair.call {
+            Call::Slower if pair.baseline == side.name => Some(pair.target.as_str()),
+            Call::Faster if pair.target == side.name => Some(pair.baseline.as_str()),
+            _ => None,
+        })
+        .fold(Vec::new(), |mut names, name| {
+            if !names.contains(&name) {
+                names.push(name);
+            }
+            names
+        });
+    if slower.is_empty() {
+        format!("{busy}: {} may do better than was seen", side.name)
+    } else {
+        format!(
+            "{busy}: {} may do better than was seen, so {} slower by at least the ratio shown",
+            side.name,
+            if let [one] = slower[..] { format!("{one} is") } else { format!("{} are", slower.join(" and ")) }
+        )
+    }
+}
+
+fn lag(side: &Side<'_>, which: &str, late: Option<u64>) -> String {
+    let shown = |ns: Option<u64>| ns.map_or_else(|| "unknown".to_owned(), |ns| format_duration_ns(ns as f64));
+    format!(
+        "the generator itself started ops on {} late by {} ({which}), with a median response of {}: gaps look smaller \
+         than they are",
+        side.name,
+        shown(late),
+        shown(side.tally.response.quantile_ns(0.5))
+    )
+}
+
+fn failures(side: &Side<'_>) -> String {
+    let tally = &side.tally;
+    let kinds: Vec<String> = tally.failed.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let example = tally.failure_examples.first().map(|text| format!("; first: {}", sanitize_line(text)));
+    format!(
+        "{} of {} ops failed on {} ({}: {}){}",
+        tally.failed_total(),
+        tally.started,
+        side.name,
+        side.failed_share().map_or_else(|| "unknown share".to_owned(), percent),
+        kinds.join(", "),
+        example.unwrap_or_default()
+    )
+}
+
+fn different_responses(baseline: &Side<'_>, target: &Side<'_>) -> Option<String> {
+    let mut differences = Vec::new();
+    let body = |side: &Side<'_>| crate::observe::share(side.tally.body_bytes, side.tally.ok);
+    if let (Some(of_target), Some(of_baseline)) = (body(target), body(baseline))
+        && (of_target - of_baseline).abs() > SAME_BYTES_WITHIN * of_target.min(of_baseline)
+    {
+        differences.push(format!(
+            "{} answers with {} of body per op, {} with {}",
+            target.name,
+            format_bytes(of_target),
+            baseline.name,
+            format_bytes(of_baseline)
+        ));
+    }
+    let usual = |side: &Side<'_>| side.tally.statuses.iter().max_by_key(|&(_, count)| count).map(|(&status, _)| status);
+    if let (Some(of_target), Some(of_baseline)) = (usual(target), usual(baseline))
+        && of_target != of_baseline
+    {
+        differences.push(format!("{} mostly answers {of_target}, {} {of_baseline}", target.name, baseline.name));
+    }
+    (!differences.is_empty()).then(|| differences.join("; "))
+}
+
+/// The parameters that cost differently on both ends of the wire, where both sides tell them and differ.
+fn different_negotiation(baseline: &Negotiated, target: &Negotiated) -> Vec<String> {
+    let key = |side: &Negotiated| side.certificate_key.as_ref().map(ToString::to_string);
+    [
+        ("HTTP version", baseline.http.clone(), target.http.clone()),
+        ("TLS version", baseline.tls.clone(), target.tls.clone()),
+        ("cipher", baseline.cipher.clone(), target.cipher.clone()),
+        ("group", baseline.group.clone(), target.group.clone()),
+        ("ALPN", baseline.alpn.clone(), target.alpn.clone()),
+        ("certificate key", key(baseline), key(target)),
+    ]
+    .into_iter()
+    .filter(|(_, of_baseline, of_target)| of_baseline != of_target)
+    .map(|(what, of_baseline, of_target)| {
+        let shown = |value: Option<String>| value.map_or_else(|| "none".to_owned(), |text| sanitize_line(&text));
+        format!("{what} {} instead of {}", shown(of_target), shown(of_baseline))
+    })
+    .collect()
+}
+
+/// A share as a percentage that keeps two digits of small shares and does not round 99.96 % up to 100 %.
+fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        p if (99.5..100.0).contains(&p) => format!("{percent:.2} %"),
+        p if p >= 10.0 => format!("{percent:.0} %"),
+        p if p >= 1.0 => format!("{percent:.1} %"),
+        p if p >= 0.01 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1e} %"),
+    }
+}

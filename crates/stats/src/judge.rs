@@ -1,0 +1,144 @@
+//! The verdict: calls from intervals, tempered by what is wrong with the numbers.
+
+use crate::contrast::{Contrast, contrast, log_margin};
+use crate::doubts;
+use crate::pairing::{Pairs, pair_up};
+use crate::side::{Bias, Side, biases, is_measured};
+use duel_model::{
+    Call, ComparePlan, Doubt, DoubtId, Interruption, LoopKind, Metric, PairVerdict, Plan, Run, RunStatus, Slot, Verdict,
+};
+
+/// Judges a run: its slots of role `Measured`, every target against the first of the plan.
+///
+/// As [`judge_slots`], and besides: how the run ended, and the doubts that arose while it ran ([`Run::doubts`]), join
+/// the doubts. A target that died is never called faster or equivalent, nor is another one called slower than it.
+pub fn judge(run: &Run) -> Verdict {
+    let mut verdict = judge_slots(run.slots.iter().filter(|slot| is_measured(slot)), &run.plan);
+    match &run.status {
+        RunStatus::Complete => {}
+        RunStatus::Interrupted(Interruption::User) => {
+            verdict.doubts.push(interrupted("the run was interrupted; what was measured until then is judged"));
+        }
+        RunStatus::Interrupted(Interruption::Unfinished) => {
+            verdict.doubts.push(interrupted("the run was never finished; what was kept of it is judged"));
+        }
+        RunStatus::Interrupted(Interruption::TargetDied { target, at_ns, how }) => {
+            verdict.doubts.push(Doubt {
+                id: DoubtId::TargetDied,
+                target: Some(target.clone()),
+                text: format!("{target} stopped answering {:.1} s into the run: {how}", *at_ns as f64 / 1e9),
+            });
+            let bias_of = |name: &str| Bias { flattered: name == target, hampered: false };
+            for pair in &mut verdict.pairs {
+                pair.call = tempered(pair.call, bias_of(&pair.target), bias_of(&pair.baseline));
+            }
+        }
+    }
+    verdict.doubts.extend(run.doubts.iter().cloned());
+    verdict
+}
+
+fn interrupted(text: &str) -> Doubt {
+    Doubt { id: DoubtId::Interrupted, target: None, text: text.to_owned() }
+}
+
+/// Judges any selection of slots, such as those of a probe; `plan` is the plan under which *these* slots ran (for a
+/// probe, the varied one). Their order does not matter, and their roles are not looked at.
+///
+/// Closed loop: rate (ops/s), then median and 99th percentile of the response time; open loop: median, 99th percentile,
+/// rate; for each target after the first, the main metric first. Ratios are target over baseline. `ratio`, `low` and
+/// `high` are `None` where they are not known, and the call is then `Unknown`; it is so too with fewer pairs than
+/// `plan.compare.min_pairs`, though the ratio is given. With one target there are no pairs, only doubts.
+///
+/// Slots of a target that the plan does not have are not looked at.
+pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -> Verdict {
+    let slots = in_order(slots);
+    let sides: Vec<Side<'_>> =
+        plan.targets.iter().enumerate().map(|(place, target)| Side::new(&slots, place, target, &plan.load)).collect();
+    let mut verdict = Verdict::default();
+    let mut found = doubts::Found::default();
+    for (place, target) in sides.iter().enumerate().skip(1) {
+        let baseline = &sides[0];
+        for metric in metrics(&plan.load.kind) {
+            let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
+            let contrast = contrast(&pairs.pairs, &plan.compare);
+            let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
+            let call = tempered(call(&contrast, &pairs, metric, &plan.compare), of_target, of_baseline);
+            verdict.pairs.push(PairVerdict {
+                baseline: baseline.name.to_owned(),
+                target: target.name.to_owned(),
+                metric,
+                call,
+                ratio: contrast.estimate.map(f64::exp),
+                low: contrast.interval.map(|interval| interval.low.exp()),
+                high: contrast.interval.map(|interval| interval.high.exp()),
+                confidence: plan.compare.confidence,
+                slots: pairs.slots,
+            });
+            found.of_contrast(target.name, metric, &pairs, &contrast, &plan.compare);
+        }
+        found.of_pair(baseline, target);
+    }
+    for side in &sides {
+        found.of_side(side, &plan.load, &verdict.pairs);
+    }
+    verdict.doubts = found.into_doubts();
+    verdict
+}
+
+/// The metrics in which targets are compared, the main one first.
+///
+/// A closed loop offers as much as is served: its rate is what the target can do, and its latency follows from that
+/// (Little's law). An open loop offers the same to all: its rate is what was asked for, and latency tells them apart.
+pub(crate) fn metrics(kind: &LoopKind) -> [Metric; 3] {
+    match kind {
+        LoopKind::Closed { .. } => [Metric::Rate, Metric::ResponseP50, Metric::ResponseP99],
+        LoopKind::Open { .. } => [Metric::ResponseP50, Metric::ResponseP99, Metric::Rate],
+    }
+}
+
+/// Slots in the order in which blocks ran; by block, repeat and place, so that it never depends on the caller's order.
+pub(crate) fn in_order<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> Vec<&'a Slot> {
+    let mut slots: Vec<&Slot> = slots.into_iter().collect();
+    slots.sort_by_key(|slot| (slot.block, slot.repeat, slot.target, slot.index));
+    slots
+}
+
+/// What the numbers alone say, with m the margin as a log-ratio.
+///
+/// *Equivalent*: the whole interval lies within -m to m. That both ends do is the test of Schuirmann (1987), two
+/// one-sided tests; with an interval of confidence 0.95 each of them at 2.5 % rather than the usual 5 %.
+///
+/// *Faster* and *slower*: the interval excludes 0, and the estimate lies beyond m. Excluding 0 bounds the error of an
+/// A/A comparison; that the estimate must exceed the margin as well makes it much smaller than that bound whenever the
+/// measurement is sharp, because a hair's breadth of difference (two ports, two memory layouts of one server) is always
+/// there and found given enough slots, and nobody cares for it. That the *whole* interval lie beyond m is not asked
+/// for: a real gap of 3 % would then need an interval of less than 1 %, and "at least 2 %" is not what is claimed.
+fn call(contrast: &Contrast, pairs: &Pairs, metric: Metric, compare: &ComparePlan) -> Call {
+    let (Some(estimate), Some(interval)) = (contrast.estimate, contrast.interval) else { return Call::Unknown };
+    let margin = log_margin(compare);
+    if pairs.pairs.len() < compare.min_pairs as usize {
+        Call::Unknown
+    } else if -margin <= interval.low && interval.high <= margin {
+        Call::Equivalent
+    } else if !interval.contains(0.0) && estimate.abs() > margin {
+        if (estimate > 0.0) == metric.more_is_better() { Call::Faster } else { Call::Slower }
+    } else {
+        Call::Unknown
+    }
+}
+
+/// Withholds a call that the biases of its sides could have made.
+///
+/// *Slower* survives a hampered baseline and a flattered target: the true gap is then at least as large. It does not
+/// survive a hampered target, which may be slow by our own fault, nor a flattered baseline. *Faster* is the mirror
+/// image. *Equivalent* survives none of them.
+fn tempered(call: Call, target: Bias, baseline: Bias) -> Call {
+    let withheld = match call {
+        Call::Slower => target.hampered || baseline.flattered,
+        Call::Faster => baseline.hampered || target.flattered,
+        Call::Equivalent => target != Bias::default() || baseline != Bias::default(),
+        Call::Unknown => true,
+    };
+    if withheld { Call::Unknown } else { call }
+}

@@ -1,0 +1,35 @@
+//! From slots to verdicts with doubts. Pure: no I/O, no clock, no threads; the same slots give the same verdict.
+//!
+//! The statistical unit is the slot, never the single request: requests of one slot share its moment, its connections
+//! and its neighbours on the host, so a million of them may say no more than one number. Slots of two targets are
+//! paired within their block, and all that is decided rests on the log-ratios of these pairs.
+//!
+//! * [`judge`] and [`judge_slots`]: slots in, [`Verdict`](duel_model::Verdict) with doubts out.
+//! * [`early_stop`]: whether more blocks would tell more.
+//! * [`observe`]: what each target showed, merged over its slots.
+//! * [`warmup_ended`]: from when on a series of rates is steady.
+//! * [`linear_cost`]: fixed cost and cost per byte.
+//! * [`Walsh`], [`Span`], [`pairs_needed`]: the estimate and interval underneath, for who compares differences of
+//!   differences.
+//!
+//! The method with its sources and its simulated error rates is told in `METHOD-NOTES.md`.
+
+mod bootstrap;
+mod contrast;
+mod cost;
+mod doubts;
+mod judge;
+mod observe;
+mod pairing;
+mod side;
+mod signed_rank;
+mod stopping;
+mod trend;
+mod warmup;
+
+pub use cost::{Cost, CostPoint, linear_cost};
+pub use judge::{judge, judge_slots};
+pub use observe::observe;
+pub use signed_rank::{Span, Walsh, pairs_needed};
+pub use stopping::{Stop, early_stop};
+pub use warmup::warmup_ended;

@@ -1,0 +1,52 @@
+//! What each target showed, merged over its slots.
+
+use duel_model::{Slot, Tally, Target, TargetObservation};
+
+/// One observation for each target, in the order given, over all its slots (whatever their role: the caller selects).
+///
+/// Rates are sums over sums (ok ops per second of load, not the mean of slot rates), so that a long slot counts for
+/// what it is. Figures per op are per *ok* op: what a failed op read or waited is part of the price of the ok ones,
+/// except for phases and bodies, which only ok ops record. Whatever has nothing to divide by is `None`, never zero.
+pub fn observe<'a>(slots: impl IntoIterator<Item = &'a Slot>, targets: &[Target]) -> Vec<TargetObservation> {
+    let mut slots: Vec<&Slot> = slots.into_iter().collect();
+    slots.sort_by_key(|slot| slot.index);
+    targets
+        .iter()
+        .enumerate()
+        .map(|(place, target)| {
+            let own: Vec<&Slot> = slots.iter().copied().filter(|slot| slot.target == place).collect();
+            observe_one(&own, target)
+        })
+        .collect()
+}
+
+fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
+    let mut tally = Tally::default();
+    for slot in slots {
+        tally.merge(&slot.tally);
+    }
+    let elapsed_ns: u128 = slots.iter().map(|slot| u128::from(slot.elapsed_ns)).sum();
+    TargetObservation {
+        name: target.name.clone(),
+        ok: tally.ok,
+        failed: tally.failed_total(),
+        rate_per_s: (elapsed_ns > 0).then(|| tally.ok as f64 * 1e9 / elapsed_ns as f64),
+        service_mean_ns: tally.service.mean_ns(),
+        phase_mean_ns: tally
+            .phases
+            .iter()
+            .filter(|_| tally.ok > 0)
+            .map(|(&phase, spent)| (phase, spent.sum_ns as f64 / tally.ok as f64))
+            .collect(),
+        body_bytes_per_op: share(tally.body_bytes, tally.ok),
+        bytes_in_per_op: share(tally.bytes_in, tally.ok),
+        reused_share: share(tally.reused, tally.started),
+        resumed_share: share(tally.resumed, tally.connections),
+        negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),
+    }
+}
+
+/// `part / whole`, unknown when there is no whole.
+pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
+    (whole > 0).then(|| part as f64 / whole as f64)
+}

@@ -1,0 +1,187 @@
+//! Pairs of slots and their log-ratios.
+
+use duel_model::{Distribution, Metric, Slot};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+/// One comparison of the target with the baseline under the same circumstances.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Pair {
+    /// Block that it comes from; pairs of a block may depend on each other.
+    pub block: u32,
+    /// Natural logarithm of target over baseline.
+    pub log_ratio: f64,
+}
+
+/// All pairs of one target with the baseline in one metric.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct Pairs {
+    /// In the order in which they ran.
+    pub pairs: Vec<Pair>,
+    /// Slots of both sides that the pairs were made of.
+    pub slots: u32,
+    /// Pairs left out because the target's slot has no value (no ok op, no time).
+    pub target_without: u32,
+    /// Pairs left out because the baseline's slot has none. A pair in which both lack it counts in both.
+    pub baseline_without: u32,
+    /// Slots of either side without a counterpart in their block: the run ended within it.
+    pub unmatched: u32,
+}
+
+/// Fewest ops for a 99th percentile: with fewer, the smallest value that 99 % do not exceed is the largest of all, and
+/// the "percentile" would be the maximum under another name.
+pub(crate) const TAIL_OPS_AT_LEAST: u64 = 100;
+
+/// Ops for a good 99th percentile: ten lie beyond it. The rank that 99 % of n ops take is on average the quantile
+/// `0.99 n / (n + 1)`, so that a side with more ops looks further into the tail: at 1000 against 3000 ops and an
+/// exponential tail this makes 1.4 % of the percentile, at 100 against 300 ops it would make 10 %.
+const TAIL_OPS_WANTED: u64 = 1000;
+
+/// Most pairs that are analysed one by one; their Walsh averages are then 131,328. Beyond, neighbours are averaged
+/// (batch means), which costs no evidence and keeps time and memory bounded on runs of hours.
+const MOST_PAIRS: usize = 512;
+
+/// Pairs the k-th slot of the target with the k-th slot of the baseline in the same block, by `block` and `repeat`
+/// whatever the order of `slots`.
+///
+/// A pair without a value on one side is left out and counted, never taken for zero: the logarithm of a rate of zero
+/// does not exist, and the count tells the judge which side was spared.
+pub(crate) fn pair_up(slots: &[&Slot], baseline: usize, target: usize, metric: Metric, min_pairs: u32) -> Pairs {
+    let (matched, unmatched) = match_slots(slots, baseline, target);
+    let mut pairs = match metric {
+        Metric::Rate => pair_values(&matched, Slot::rate_per_s),
+        Metric::ResponseP50 => pair_values(&matched, |slot| quantile(&slot.tally.response, 0.5)),
+        Metric::ResponseP99 => pair_tails(&matched, min_pairs),
+    };
+    pairs.unmatched = unmatched;
+    pairs
+}
+
+/// A pair of slots: block, target's slot, baseline's slot.
+type Matched<'a> = (u32, &'a Slot, &'a Slot);
+
+fn match_slots<'a>(slots: &[&'a Slot], baseline: usize, target: usize) -> (Vec<Matched<'a>>, u32) {
+    let of = |wanted: usize| -> BTreeMap<(u32, u32), &'a Slot> {
+        slots.iter().filter(|s| s.target == wanted).map(|&s| ((s.block, s.repeat), s)).collect()
+    };
+    let (targets, baselines) = (of(target), of(baseline));
+    let matched: Vec<Matched<'a>> =
+        targets.iter().filter_map(|(key, &slot)| Some((key.0, slot, *baselines.get(key)?))).collect();
+    let unmatched = targets.len() + baselines.len() - 2 * matched.len();
+    (matched, unmatched as u32)
+}
+
+fn pair_values(matched: &[Matched<'_>], value: impl Fn(&Slot) -> Option<f64>) -> Pairs {
+    let value = |slot: &Slot| value(slot).filter(|v| v.is_finite() && *v > 0.0);
+    let mut out = Pairs::default();
+    for &(block, target, baseline) in matched {
+        let (of_target, of_baseline) = (value(target), value(baseline));
+        out.target_without += u32::from(of_target.is_none());
+        out.baseline_without += u32::from(of_baseline.is_none());
+        if let (Some(of_target), Some(of_baseline)) = (of_target, of_baseline) {
+            // Not the logarithm of the quotient: so that swapping the sides negates it to the last bit.
+            out.pairs.push(Pair { block, log_ratio: of_target.ln() - of_baseline.ln() });
+            out.slots += 2;
+        }
+    }
+    out
+}
+
+fn quantile(distribution: &Distribution, q: f64) -> Option<f64> {
+    distribution.quantile_ns(q).map(|ns| ns as f64)
+}
+
+/// Pairs of 99th percentiles, of slots that have one each, else of neighbouring blocks merged until they have one.
+///
+/// Whole blocks are merged, so that both sides of a group saw the same stretch of time and the order within blocks
+/// stays balanced. 1000 ops a group are taken when that leaves enough groups to see their scatter, else 100. Too few
+/// groups for that as well: no pairs, and the 99th percentile is unknown.
+fn pair_tails(matched: &[Matched<'_>], min_pairs: u32) -> Pairs {
+    let enough = |slot: &Slot, ops: u64| slot.tally.response.count() >= ops;
+    for (ops, fewest) in [(TAIL_OPS_WANTED, 2 * min_pairs as usize), (TAIL_OPS_AT_LEAST, min_pairs as usize)] {
+        let single = matched.iter().all(|&(_, target, baseline)| enough(target, ops) && enough(baseline, ops));
+        let pairs = if single {
+            pair_values(matched, |slot| quantile(&slot.tally.response, 0.99))
+        } else {
+            pair_groups(matched, ops)
+        };
+        if pairs.pairs.len() >= fewest.max(1) {
+            return pairs;
+        }
+    }
+    Pairs::default()
+}
+
+fn pair_groups(matched: &[Matched<'_>], ops: u64) -> Pairs {
+    struct Group {
+        target: Distribution,
+        baseline: Distribution,
+        slots: u32,
+    }
+    let mut groups: Vec<Group> = Vec::new();
+    for block in matched.chunk_by(|a, b| a.0 == b.0) {
+        let open = groups.last_mut().filter(|group| group.target.count() < ops || group.baseline.count() < ops);
+        let group = match open {
+            Some(group) => group,
+            None => {
+                groups.push(Group { target: Distribution::default(), baseline: Distribution::default(), slots: 0 });
+                let last = groups.len() - 1;
+                &mut groups[last]
+            }
+        };
+        for (_, target, baseline) in block {
+            group.target.merge(&target.tally.response);
+            group.baseline.merge(&baseline.tally.response);
+            group.slots += 2;
+        }
+    }
+    // What is left at the end is too small for a group of its own and joins the one before it.
+    if let Some(rest) = groups.pop_if(|group| group.target.count() < ops || group.baseline.count() < ops)
+        && let Some(last) = groups.last_mut()
+    {
+        last.target.merge(&rest.target);
+        last.baseline.merge(&rest.baseline);
+        last.slots += rest.slots;
+    }
+    let mut out = Pairs::default();
+    for (block, group) in groups.iter().enumerate() {
+        let value = |distribution| quantile(distribution, 0.99).filter(|v| *v > 0.0);
+        if let (Some(target), Some(baseline)) = (value(&group.target), value(&group.baseline)) {
+            out.pairs.push(Pair { block: block as u32, log_ratio: target.ln() - baseline.ln() });
+            out.slots += group.slots;
+        }
+    }
+    out
+}
+
+/// The log-ratios in order.
+pub(crate) fn log_ratios(pairs: &[Pair]) -> Vec<f64> {
+    pairs.iter().map(|pair| pair.log_ratio).collect()
+}
+
+/// The pairs as they are analysed: themselves, or, of more than [`MOST_PAIRS`], averages of equally many neighbours.
+pub(crate) fn batched(pairs: &[Pair]) -> Cow<'_, [Pair]> {
+    if pairs.len() <= MOST_PAIRS {
+        return Cow::Borrowed(pairs);
+    }
+    let mean = |(batch, pairs): (usize, &[Pair])| Pair {
+        block: batch as u32,
+        log_ratio: pairs.iter().map(|pair| pair.log_ratio).sum::<f64>() / pairs.len() as f64,
+    };
+    pairs.chunks(pairs.len().div_ceil(MOST_PAIRS)).enumerate().map(mean).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn many_pairs_are_averaged_and_few_are_not() {
+        let pairs = |n: u32| (0..n).map(|i| Pair { block: i / 2, log_ratio: f64::from(i) }).collect::<Vec<_>>();
+        assert_eq!(*batched(&pairs(512)), pairs(512)[..]);
+        let means = batched(&pairs(1025)).into_owned();
+        assert_eq!(means.len(), 342);
+        assert_eq!(means[1], Pair { block: 1, log_ratio: 4.0 });
+        assert_eq!(means[341], Pair { block: 341, log_ratio: 1023.5 });
+    }
+}

@@ -1,0 +1,147 @@
+//! All slots of one target taken together, and what can be wrong with them.
+
+use crate::observe::share;
+use crate::pairing::Pairs;
+use duel_model::{Distribution, LoadPlan, LoopKind, Metric, Negotiated, Slot, SlotRole, Tally, Target};
+
+/// One target's slots, merged.
+#[derive(Debug, Clone)]
+pub(crate) struct Side<'a> {
+    /// Name of the target.
+    pub name: &'a str,
+    /// Everything that was counted.
+    pub tally: Tally,
+    /// How busy the generator was: of each slot the busier of its busiest worker and of all CPUs together, of that the
+    /// median over slots. `None` where the system does not tell.
+    pub utilisation: Option<f64>,
+    /// How late free connections started their ops, over all workers and slots.
+    pub lag: Distribution,
+    /// Ops started per connection and slot, median over slots.
+    pub ops_per_connection: Option<f64>,
+    /// What was negotiated in the last slot that tells.
+    pub negotiated: Option<&'a Negotiated>,
+    load: &'a LoadPlan,
+}
+
+/// In which direction a side's numbers can be wrong.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Bias {
+    /// The target may do better than its numbers say: something of ours held it back.
+    pub hampered: bool,
+    /// The target may do worse than its numbers say: its worst did not enter them.
+    pub flattered: bool,
+}
+
+/// Share of the slot from which on a worker counts as saturated.
+///
+/// A worker that is busy for a share u of the time could have driven at most 1/u of the rate, so above 0.95 less than
+/// 5.3 % of what the target can do beyond the measured rate would have shown; and a single server that is 95 % busy
+/// lets ops queue for 9.5 service times on average (M/D/1: u / (2 (1 - u))), on our side of the wire. CPU time is
+/// counted to one or two percent only, so a threshold closer to 1 would miss workers that never slept.
+pub(crate) const SATURATED: f64 = 0.95;
+
+/// Share of the response time that our own lateness may make up. Lateness s, as a share, is added to both sides alike
+/// and shrinks a gap by s / (1 + s): at a tenth, a gap shows at least 91 % of its size. It never makes a gap.
+pub(crate) const LATE: f64 = 0.10;
+
+/// Share of due ops that may go unstarted, and points by which the share of failures may exceed the other side's: as
+/// many ops as the 99th percentile leaves out. These ops are missing from the latencies, and they are not the fast ones.
+pub(crate) const MISSING: f64 = 0.01;
+
+impl<'a> Side<'a> {
+    /// Merges the slots of the target at `place`; `slots` in the order in which they ran.
+    pub(crate) fn new(slots: &[&'a Slot], place: usize, target: &'a Target, load: &'a LoadPlan) -> Self {
+        let own: Vec<&'a Slot> = slots.iter().copied().filter(|slot| slot.target == place).collect();
+        let mut tally = Tally::default();
+        let mut lag = Distribution::default();
+        for slot in &own {
+            tally.merge(&slot.tally);
+            slot.audit.workers.iter().for_each(|worker| lag.merge(&worker.schedule_lag));
+        }
+        let connections = f64::from(load.connections.max(1));
+        Self {
+            name: &target.name,
+            tally,
+            utilisation: median(own.iter().filter_map(|slot| utilisation(slot)).collect()),
+            lag,
+            ops_per_connection: median(own.iter().map(|slot| slot.tally.started as f64 / connections).collect()),
+            negotiated: own.iter().rev().find_map(|slot| slot.negotiated.as_ref()),
+            load,
+        }
+    }
+
+    /// Failed ops as a share of those started.
+    pub(crate) fn failed_share(&self) -> Option<f64> {
+        share(self.tally.failed_total(), self.tally.started)
+    }
+
+    /// Ops never started as a share of those due.
+    pub(crate) fn unstarted_share(&self) -> Option<f64> {
+        share(self.tally.unstarted, self.tally.started + self.tally.unstarted)
+    }
+
+    /// Whether the generator was the bottleneck: busy without pause, or, in an open loop, late with the median op by a
+    /// tenth of the median response. (A closed loop waits for answers; when it is late it is busy.)
+    pub(crate) fn saturated(&self) -> bool {
+        let busy = self.utilisation.is_some_and(|u| u >= SATURATED);
+        let behind = matches!(self.load.kind, LoopKind::Open { .. }) && self.late(0.5, 0.5);
+        busy || behind
+    }
+
+    /// Whether the `q` quantile of our own lateness exceeds a tenth of the `of` quantile of the response time.
+    pub(crate) fn late(&self, q: f64, of: f64) -> bool {
+        match (self.lag.quantile_ns(q), self.tally.response.quantile_ns(of)) {
+            (Some(lag), Some(response)) => lag as f64 > LATE * response as f64,
+            _ => false,
+        }
+    }
+
+    /// In which direction this side's number in a metric can be wrong, held against the `other` side.
+    pub(crate) fn bias(&self, other: &Self, metric: Metric) -> Bias {
+        let latency = metric != Metric::Rate;
+        let fails_more = self.failed_share().unwrap_or(0.0) > other.failed_share().unwrap_or(0.0) + MISSING;
+        let unstarted = latency && self.unstarted_share().is_some_and(|share| share > MISSING);
+        Bias {
+            hampered: self.saturated() || (metric == Metric::ResponseP99 && self.late(0.99, 0.99)),
+            flattered: fails_more || unstarted,
+        }
+    }
+}
+
+impl Bias {
+    /// Adds that pairs were left out because this side had no value in them: its worst slots.
+    pub(crate) fn spared(mut self, pairs_without: u32) -> Self {
+        self.flattered |= pairs_without > 0;
+        self
+    }
+}
+
+/// Biases of target and baseline in a metric, given the pairs that are judged.
+pub(crate) fn biases(target: &Side<'_>, baseline: &Side<'_>, metric: Metric, pairs: &Pairs) -> (Bias, Bias) {
+    (
+        target.bias(baseline, metric).spared(pairs.target_without),
+        baseline.bias(target, metric).spared(pairs.baseline_without),
+    )
+}
+
+/// The slot's busiest worker; or, where workers outnumber CPUs and hold each other up, all of them on all CPUs.
+fn utilisation(slot: &Slot) -> Option<f64> {
+    let shares: Vec<f64> = slot.audit.workers.iter().filter_map(duel_model::WorkerAudit::utilisation).collect();
+    let busiest = shares.iter().copied().reduce(f64::max)?;
+    let together = slot.audit.cpus.filter(|&cpus| cpus > 0).map_or(0.0, |cpus| {
+        let cpus = f64::from(cpus).min(shares.len() as f64);
+        shares.iter().sum::<f64>() / cpus
+    });
+    Some(busiest.max(together))
+}
+
+fn median(mut values: Vec<f64>) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let upper = *values.get(values.len() / 2)?;
+    Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
+}
+
+/// Whether a slot is judged when a whole run is.
+pub(crate) fn is_measured(slot: &Slot) -> bool {
+    slot.role == SlotRole::Measured
+}

@@ -1,0 +1,423 @@
+//! What is called, what is withheld, and what is doubted.
+
+mod synthetic;
+
+use duel_model::{
+    Call, CertificateKey, Distribution, Doubt, DoubtId, FailureKind, Interruption, Metric, Negotiated, Phase, Plan,
+    Run, RunStatus, Slot, SlotRole, Verdict, Versions,
+};
+use duel_stats::{Stop, early_stop, judge, judge_slots, observe};
+use synthetic::*;
+
+/// B takes `factor` as long as A, with about 1 % of noise.
+fn duel(factor: f64) -> Vec<Slot> {
+    blocks(10, 2, |block, repeat, target| ripple(block, repeat, target) * if target == 1 { factor } else { 1.0 })
+}
+
+fn ids(verdict: &Verdict) -> Vec<DoubtId> {
+    // These slots have no latencies, so that the other two metrics always lack slots.
+    verdict.doubts.iter().map(|doubt| doubt.id).filter(|&id| id != DoubtId::TooFewSlots).collect()
+}
+
+fn doubt(verdict: &Verdict, id: DoubtId) -> &Doubt {
+    verdict.doubts.iter().find(|doubt| doubt.id == id).expect("doubted")
+}
+
+fn run(plan: Plan, slots: Vec<Slot>, status: RunStatus) -> Run {
+    Run {
+        id: "test".into(),
+        started_unix_ms: 0,
+        first_contact: vec![None; plan.targets.len()],
+        plan,
+        versions: Versions::default(),
+        slots,
+        status,
+        doubts: vec![],
+        explanation: None,
+    }
+}
+
+#[test]
+fn a_gap_beyond_the_margin_is_called() {
+    let verdict = judge_slots(&duel(1.25), &plan(2));
+    let pair = &verdict.pairs[0];
+    assert_eq!((pair.metric, pair.call, pair.slots), (Metric::Rate, Call::Slower, 40));
+    let (ratio, low, high) = (pair.ratio.unwrap(), pair.low.unwrap(), pair.high.unwrap());
+    assert!((ratio - 0.8).abs() < 0.01 && low < ratio && ratio < high, "{pair:?}");
+    assert_eq!(ids(&verdict), []);
+    assert_eq!(call(&judge_slots(&duel(0.8), &plan(2)), "B", Metric::Rate), Call::Faster);
+    assert_eq!(call(&judge_slots(&duel(1.0), &plan(2)), "B", Metric::Rate), Call::Equivalent);
+}
+
+#[test]
+fn a_difference_nobody_cares_for_is_not_called() {
+    // 1.5 % with next to no noise: certain, but within the margin of 2 %.
+    let slots = blocks(20, 2, |b, r, t| 1.0 + (ripple(b, r, t) - 1.0) / 100.0 + if t == 1 { 0.015 } else { 0.0 });
+    assert_eq!(call(&judge_slots(&slots, &plan(2)), "B", Metric::Rate), Call::Equivalent);
+    // 1.5 % with noise that leaves the interval partly beyond the margin but off zero: neither.
+    let slots = blocks(20, 2, |b, r, t| ripple(b, r, t) * if t == 1 { 1.0165 } else { 1.0 });
+    let verdict = judge_slots(&slots, &plan(2));
+    let pair = &verdict.pairs[0];
+    assert!(pair.high.unwrap() < 1.0 && pair.low.unwrap() < 1.0 / 1.02 && pair.ratio.unwrap() > 1.0 / 1.02, "{pair:?}");
+    assert_eq!(pair.call, Call::Unknown);
+}
+
+#[test]
+fn the_main_metric_comes_first_and_each_target_is_held_against_the_first() {
+    let slots = blocks(6, 3, |b, r, t| ripple(b, r, t) * [1.0, 2.0, 1.0][t]);
+    let closed = judge_slots(&slots, &plan(3));
+    let order: Vec<_> = closed.pairs.iter().map(|p| (p.baseline.as_str(), p.target.as_str(), p.metric)).collect();
+    use Metric::{Rate, ResponseP50, ResponseP99};
+    assert_eq!(
+        order,
+        [
+            ("A", "B", Rate),
+            ("A", "B", ResponseP50),
+            ("A", "B", ResponseP99),
+            ("A", "C", Rate),
+            ("A", "C", ResponseP50),
+            ("A", "C", ResponseP99),
+        ]
+    );
+    let open = judge_slots(&slots, &open_plan(2));
+    assert_eq!(open.pairs.iter().map(|p| p.metric).collect::<Vec<_>>(), [ResponseP50, ResponseP99, Rate]);
+}
+
+#[test]
+fn only_measured_slots_are_judged_and_others_on_demand() {
+    let mut slots = duel(1.0);
+    for (extra, factor) in [(SlotRole::Warmup, 9.0), (SlotRole::Probe("p".into()), 2.0)] {
+        for mut slot in duel(factor) {
+            slot.role = extra.clone();
+            slots.push(slot);
+        }
+    }
+    let run = run(plan(2), slots, RunStatus::Complete);
+    assert_eq!(call(&judge(&run), "B", Metric::Rate), Call::Equivalent);
+    let probe = run.slots.iter().filter(|slot| slot.role == SlotRole::Probe("p".into()));
+    assert_eq!(call(&judge_slots(probe, &run.plan), "B", Metric::Rate), Call::Slower);
+}
+
+#[test]
+fn a_single_target_has_doubts_but_no_pairs() {
+    let mut slots = blocks(3, 1, |_, _, _| 1.0);
+    slots[0].tally.failed.insert(FailureKind::Reset, 5);
+    let verdict = judge_slots(&slots, &plan(1));
+    assert_eq!(verdict.pairs, []);
+    assert_eq!(ids(&verdict), [DoubtId::Errors]);
+    assert!(doubt(&verdict, DoubtId::Errors).text.contains("5 of 6000000 ops failed on A"), "{verdict:?}");
+}
+
+#[test]
+fn too_few_pairs_are_unknown_but_not_hidden() {
+    let slots: Vec<Slot> = duel(3.0).into_iter().filter(|slot| slot.block < 2).collect();
+    let verdict = judge_slots(&slots, &plan(2));
+    let pair = &verdict.pairs[0];
+    assert_eq!((pair.call, pair.low, pair.high, pair.slots), (Call::Unknown, None, None, 8));
+    assert!((pair.ratio.unwrap() - 1.0 / 3.0).abs() < 0.01);
+    let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
+    assert_eq!(text, "rate: 4 pairs of slots; a verdict at 95 % takes 6");
+    // Enough for the interval, not for the plan.
+    let mut patient = plan(2);
+    patient.compare.min_pairs = 30;
+    let verdict = judge_slots(&duel(3.0), &patient);
+    assert_eq!(verdict.pairs[0].call, Call::Unknown);
+    assert!(verdict.pairs[0].low.is_some());
+}
+
+#[test]
+fn no_slots_at_all_are_no_panic() {
+    let verdict = judge_slots(&[], &plan(2));
+    assert!(verdict.pairs.iter().all(|pair| pair.call == Call::Unknown && pair.ratio.is_none()));
+    assert_eq!(judge_slots(&[], &plan(0)), Verdict::default());
+    assert_eq!(early_stop(&[], &plan(2)), Stop::Go);
+}
+
+#[test]
+fn a_saturated_generator_takes_back_what_it_could_have_made() {
+    let with_busy = |factor: f64, shares: [f64; 2]| {
+        let mut slots = duel(factor);
+        slots.iter_mut().for_each(|slot| busy(slot, shares[slot.target]));
+        judge_slots(&slots, &plan(2))
+    };
+    let rate = |verdict: &Verdict| call(verdict, "B", Metric::Rate);
+    assert_eq!(ids(&with_busy(1.3, [0.94, 0.94])), []);
+    // The faster side is held back: the gap is at least as large.
+    let verdict = with_busy(1.3, [0.97, 0.6]);
+    assert_eq!(rate(&verdict), Call::Slower);
+    let text = &doubt(&verdict, DoubtId::GeneratorSaturated).text;
+    assert!(text.ends_with("A may do better than was seen, so B is slower by at least the ratio shown"), "{text}");
+    let verdict = with_busy(0.7, [0.6, 0.97]);
+    assert_eq!(rate(&verdict), Call::Faster);
+    let text = &doubt(&verdict, DoubtId::GeneratorSaturated).text;
+    assert!(text.ends_with("so A is slower by at least the ratio shown"), "{text}");
+    // The slower side, or both: it may be our fault.
+    assert_eq!(rate(&with_busy(1.3, [0.6, 0.97])), Call::Unknown);
+    assert_eq!(rate(&with_busy(1.3, [0.97, 0.97])), Call::Unknown);
+    // Two servers that are both faster than the generator always look alike.
+    assert_eq!(rate(&with_busy(1.0, [0.97, 0.97])), Call::Unknown);
+    assert_eq!(rate(&with_busy(1.0, [0.5, 0.97])), Call::Unknown);
+}
+
+#[test]
+fn workers_that_share_too_few_cpus_are_saturated_together() {
+    let mut slots = duel(1.0);
+    for slot in &mut slots {
+        busy(slot, 0.49);
+        slot.audit.workers.push(slot.audit.workers[0].clone());
+        slot.audit.cpus = Some(1);
+    }
+    assert_eq!(ids(&judge_slots(&slots, &plan(2))), [DoubtId::GeneratorSaturated; 2]);
+}
+
+#[test]
+fn an_open_loop_that_starts_late_blames_itself() {
+    let with_lag = |lag_ns: [u64; 100]| {
+        let mut slots = duel(1.0);
+        for slot in &mut slots {
+            respond(slot, 1000, 1e6 * if slot.target == 1 { 2.0 } else { 1.0 });
+            busy(slot, 0.2);
+            slot.audit.workers[0].schedule_lag = Distribution::from_values(lag_ns);
+        }
+        judge_slots(&slots, &open_plan(2))
+    };
+    let mut rare = [1_000; 100];
+    assert_eq!(ids(&with_lag(rare)), []);
+    rare[90..].fill(150_000);
+    let verdict = with_lag(rare);
+    // A tenth of B's median is 200 µs.
+    assert_eq!(ids(&verdict), [DoubtId::ScheduleLag]);
+    assert_eq!(call(&verdict, "B", Metric::ResponseP50), Call::Slower);
+    assert_eq!(call(&verdict, "B", Metric::ResponseP99), Call::Slower);
+    let always = [300_000; 100];
+    let verdict = with_lag(always);
+    assert_eq!(ids(&verdict), [DoubtId::GeneratorSaturated; 2]);
+    assert_eq!(call(&verdict, "B", Metric::ResponseP50), Call::Unknown);
+    assert!(doubt(&verdict, DoubtId::GeneratorSaturated).text.contains("late"));
+}
+
+#[test]
+fn unstarted_ops_flatter_latencies() {
+    let mut slots = duel(1.0);
+    for slot in &mut slots {
+        respond(slot, 1000, 1e6);
+        if slot.target == 1 {
+            slot.tally.unstarted = 30;
+        }
+    }
+    let verdict = judge_slots(&slots, &open_plan(2));
+    assert_eq!(ids(&verdict), [DoubtId::RateNotReached]);
+    assert!(doubt(&verdict, DoubtId::RateNotReached).text.contains("2.9 %"), "{verdict:?}");
+    assert_eq!(call(&verdict, "B", Metric::ResponseP50), Call::Unknown, "equal at best");
+}
+
+#[test]
+fn who_fails_more_is_never_called_faster_or_equivalent() {
+    let failing = |factor: f64| {
+        let mut slots = duel(factor);
+        for slot in slots.iter_mut().filter(|slot| slot.target == 1) {
+            slot.tally.failed.insert(FailureKind::Status, 50_000);
+            slot.tally.started += 50_000;
+            slot.tally.failure_examples.push("503 Service Unavailable".into());
+        }
+        judge_slots(&slots, &plan(2))
+    };
+    assert_eq!(call(&failing(1.0), "B", Metric::Rate), Call::Unknown);
+    assert_eq!(call(&failing(0.5), "B", Metric::Rate), Call::Unknown);
+    let verdict = failing(2.0);
+    assert_eq!(call(&verdict, "B", Metric::Rate), Call::Slower);
+    assert_eq!(ids(&verdict), [DoubtId::Errors; 2]);
+    let texts: Vec<&str> = verdict.doubts.iter().map(|doubt| doubt.text.as_str()).collect();
+    assert!(texts.iter().any(|text| text.contains("the rate of ok ops is judged")), "{texts:?}");
+    assert!(texts.iter().any(|text| text.contains("503 Service Unavailable")), "{texts:?}");
+}
+
+#[test]
+fn slots_without_an_ok_op_are_counted_never_zero() {
+    let mut slots = duel(0.5);
+    for slot in slots.iter_mut().filter(|slot| slot.target == 1 && slot.block == 3) {
+        slot.tally = duel_model::Tally { started: 4, in_flight: 4, ..Default::default() };
+    }
+    let verdict = judge_slots(&slots, &plan(2));
+    assert_eq!(verdict.pairs[0].slots, 36);
+    assert_eq!(verdict.pairs[0].call, Call::Unknown, "B was spared its worst slots");
+    assert!(doubt(&verdict, DoubtId::NotRecorded).text.contains("2 for B, 0 for the baseline (18 are left)"));
+}
+
+#[test]
+fn different_work_is_doubted() {
+    let negotiated = |cipher: &str, bits: u32| Negotiated {
+        tls: Some("1.3".into()),
+        cipher: Some(cipher.into()),
+        certificate_key: Some(CertificateKey { algorithm: "RSA".into(), bits: Some(bits) }),
+        ..Negotiated::default()
+    };
+    let mut slots = duel(1.0);
+    for slot in &mut slots {
+        slot.tally.body_bytes = if slot.target == 1 { 102_000_000 } else { 100_000_000 };
+        slot.tally.statuses.insert(if slot.target == 1 { 301 } else { 200 }, 10);
+        slot.negotiated = Some(if slot.target == 1 { negotiated("X", 4096) } else { negotiated("Y", 2048) });
+    }
+    let verdict = judge_slots(&slots, &plan(2));
+    assert_eq!(ids(&verdict), [DoubtId::DifferentResponses, DoubtId::DifferentNegotiation]);
+    let text = &doubt(&verdict, DoubtId::DifferentNegotiation).text;
+    assert_eq!(
+        text,
+        "B negotiated other parameters than A: cipher X instead of Y, certificate key RSA-4096 instead of RSA-2048"
+    );
+    let text = &doubt(&verdict, DoubtId::DifferentResponses).text;
+    assert_eq!(text, "B answers with 102 B of body per op, A with 100 B; B mostly answers 301, A 200");
+}
+
+#[test]
+fn short_slots_are_doubted_in_a_closed_loop() {
+    let mut slots = duel(1.0);
+    for slot in &mut slots {
+        slot.tally.started = 10;
+        slot.tally.ok = 10;
+    }
+    assert_eq!(ids(&judge_slots(&slots, &plan(2))), [DoubtId::ShortSlots; 2]);
+    assert_eq!(ids(&judge_slots(&slots, &open_plan(2))), []);
+}
+
+#[test]
+fn a_moving_ratio_is_doubted() {
+    let slots = blocks(15, 2, |b, r, t| ripple(b, r, t) * if t == 1 { 1.0 + 0.01 * f64::from(b) } else { 1.0 });
+    let verdict = judge_slots(&slots, &plan(2));
+    assert_eq!(ids(&verdict), [DoubtId::Drift]);
+    assert!(doubt(&verdict, DoubtId::Drift).text.contains("factor of 0.8"), "{verdict:?}");
+}
+
+#[test]
+fn how_a_run_ended_is_told() {
+    for (how, told) in [
+        (Interruption::User, "the run was interrupted; what was measured until then is judged"),
+        (Interruption::Unfinished, "the run was never finished; what was kept of it is judged"),
+    ] {
+        let verdict = judge(&run(plan(2), duel(1.0), RunStatus::Interrupted(how)));
+        assert_eq!(ids(&verdict), [DoubtId::Interrupted]);
+        assert_eq!(doubt(&verdict, DoubtId::Interrupted).text, told);
+        assert_eq!(call(&verdict, "B", Metric::Rate), Call::Equivalent);
+    }
+
+    let died = |factor: f64, target: &str| {
+        let how = Interruption::TargetDied { target: target.into(), at_ns: 4_200_000_000, how: "refused".into() };
+        judge(&run(plan(2), duel(factor), RunStatus::Interrupted(how)))
+    };
+    let verdict = died(0.5, "B");
+    assert_eq!(ids(&verdict), [DoubtId::TargetDied]);
+    assert_eq!(doubt(&verdict, DoubtId::TargetDied).text, "B stopped answering 4.2 s into the run: refused");
+    assert_eq!(call(&verdict, "B", Metric::Rate), Call::Unknown, "the dead are not faster");
+    assert_eq!(call(&died(2.0, "B"), "B", Metric::Rate), Call::Slower);
+    assert_eq!(call(&died(2.0, "A"), "B", Metric::Rate), Call::Unknown);
+}
+
+#[test]
+fn the_tail_is_judged_by_slots_of_100_ops_or_groups_of_them() {
+    let judged = |count: u32, ops: u64| {
+        let mut slots = blocks(count, 2, |_, _, _| 1.0);
+        for slot in &mut slots {
+            let noise = ripple(slot.block, slot.repeat, slot.target);
+            respond(slot, ops, 1e6 * noise * if slot.target == 1 { 1.5 } else { 1.0 });
+        }
+        let verdict = judge_slots(&slots, &plan(2));
+        let pair = verdict.pairs.iter().find(|pair| pair.metric == Metric::ResponseP99).unwrap().clone();
+        (pair, verdict)
+    };
+    for (count, ops) in [(6, 2000), (10, 150), (30, 40), (30, 400)] {
+        let (pair, _) = judged(count, ops);
+        assert_eq!((pair.call, pair.slots), (Call::Slower, 4 * count), "{count} blocks of {ops} ops");
+        assert!((pair.ratio.unwrap() - 1.5).abs() < 0.03, "{pair:?}");
+    }
+    // 10 blocks of 2 * 20 ops make 3 groups of 100.
+    let (pair, verdict) = judged(10, 20);
+    assert_eq!((pair.call, pair.ratio, pair.slots), (Call::Unknown, None, 0));
+    let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
+    assert!(text.starts_with("response p99: too few ops for 6 groups"), "{text}");
+}
+
+#[test]
+fn slots_that_depend_on_each_other_widen_the_interval_and_are_doubted() {
+    // B takes up to 1.4 times as long: as long in all four pairs of a block, or as it comes.
+    let slots = |spread_over_pairs: bool| {
+        let mut slots = Vec::new();
+        for block in 0..9u32 {
+            for repeat in 0..4 {
+                let drawn = if spread_over_pairs { block * 4 + repeat } else { block } * 4 % 9;
+                slots.push(slot(block, repeat, 0, ripple(block, repeat, 0)));
+                slots.push(slot(block, repeat, 1, ripple(block, repeat, 1) + f64::from(drawn) / 20.0));
+            }
+        }
+        slots
+    };
+    let together = judge_slots(&slots(false), &plan(2));
+    assert_eq!(ids(&together), [DoubtId::IntervalsDisagree]);
+    let apart = judge_slots(&slots(true), &plan(2));
+    assert_eq!(ids(&apart), []);
+    let width = |verdict: &Verdict| verdict.pairs[0].high.unwrap() / verdict.pairs[0].low.unwrap();
+    assert!(width(&together).ln() > 1.5 * width(&apart).ln(), "{} {}", width(&together), width(&apart));
+}
+
+#[test]
+fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
+    let slots = duel(1.5);
+    let quiet: Vec<Slot> =
+        blocks(10, 2, |b, r, t| (1.0 + (ripple(b, r, t) - 1.0) / 10.0) * if t == 1 { 1.5 } else { 1.0 });
+    let until = |slots: &[Slot], block: u32| -> Vec<Slot> {
+        slots.iter().filter(|slot| slot.block <= block).cloned().collect()
+    };
+    assert_eq!(early_stop(&until(&quiet, 1), &plan(2)), Stop::Go);
+    let Stop::Enough { pairs, reason } = early_stop(&until(&quiet, 2), &plan(2)) else { panic!("sharp") };
+    assert_eq!(pairs, 6);
+    assert!(reason.starts_with("rate of B known to ±0.") && reason.ends_with("(sharp) after 6 pairs"), "{reason}");
+    // The third block unfinished: as if it were not there.
+    let mut unfinished = until(&quiet, 2);
+    unfinished.pop();
+    assert_eq!(early_stop(&unfinished, &plan(2)), Stop::Go);
+    // Ten pairs are no look.
+    assert_eq!(early_stop(&until(&quiet, 4), &plan(2)), Stop::Go);
+    let mut patient = plan(2);
+    patient.compare.min_pairs = 10;
+    assert_eq!(early_stop(&until(&quiet, 2), &patient), Stop::Go);
+    assert!(matches!(early_stop(&until(&quiet, 5), &patient), Stop::Enough { pairs: 12, .. }));
+    let mut never = plan(2);
+    never.compare.stop_early = false;
+    assert_eq!(early_stop(&until(&quiet, 2), &never), Stop::Go);
+    // A third target that is not yet known keeps it going.
+    let noisy: Vec<Slot> = blocks(3, 3, |b, r, t| if t == 2 { 1.0 + f64::from((b + r) % 3) } else { 1.0 });
+    assert_eq!(early_stop(&noisy, &plan(3)), Stop::Go);
+    // 1 % of noise: clear at 12 pairs, before it is sharp.
+    let at_twelve = early_stop(&until(&slots, 5), &plan(2));
+    assert!(matches!(at_twelve, Stop::Enough { pairs: 12, .. }), "{at_twelve:?}");
+}
+
+#[test]
+fn observations_are_sums_over_sums_per_ok_op() {
+    let mut slots = blocks(2, 2, |_, _, target| [1.0, 3.0][target]);
+    for slot in &mut slots {
+        slot.tally.started = 10;
+        slot.tally.ok = 8;
+        slot.tally.failed.insert(FailureKind::Timeout, 2);
+        slot.tally.body_bytes = 80;
+        slot.tally.bytes_in = 160;
+        slot.tally.connections = 4;
+        slot.tally.resumed = 1;
+        slot.tally.reused = 5;
+        slot.tally.service = Distribution::from_values([100, 200, 300]);
+        slot.tally.phases.insert(Phase::Connect, Distribution::from_values([400, 400]));
+        slot.negotiated = Some(Negotiated { tls: Some(format!("{}", slot.index)), ..Negotiated::default() });
+    }
+    slots[0].tally.ok = 16;
+    slots.reverse();
+    let seen = observe(&slots, &plan(3).targets);
+    assert_eq!(seen.len(), 3);
+    let a = &seen[0];
+    assert_eq!((a.name.as_str(), a.ok, a.failed, a.rate_per_s), ("A", 40, 8, Some(10.0)));
+    assert_eq!(a.service_mean_ns, Some(200.0));
+    assert_eq!(a.phase_mean_ns[&Phase::Connect], 3200.0 / 40.0);
+    assert_eq!((a.body_bytes_per_op, a.bytes_in_per_op), (Some(8.0), Some(16.0)));
+    assert_eq!((a.reused_share, a.resumed_share), (Some(0.5), Some(0.25)));
+    assert_eq!(a.negotiated.as_ref().unwrap().tls.as_deref(), Some("110"));
+    let c = &seen[2];
+    assert_eq!((c.rate_per_s, c.service_mean_ns, c.body_bytes_per_op, c.reused_share), (None, None, None, None));
+}
