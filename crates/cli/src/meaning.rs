@@ -3,8 +3,8 @@
 use crate::flags::{ArrivalFlag, JudgingFlags, LoadFlags};
 use crate::outcome::Usage;
 use duel_model::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, ParseUnitError, Plan, SECOND_NS,
-    Target, TlsPlan, TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, ParseUnitError, Plan, Target,
+    TlsPlan, TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
 };
 use std::path::Path;
 
@@ -261,15 +261,6 @@ fn connect_to(typed: &str) -> Result<ConnectTo, Usage> {
         if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(|_| error()) }
     };
     Ok(ConnectTo { port: number(&port)?, to_port: number(&to_port)?, host, to_host })
-}
-
-/// Time that a plan's load will take at most, for who waits.
-pub(crate) fn expected_load_ns(plan: &Plan) -> Option<Nanos> {
-    match (plan.targets.len(), plan.load.bound) {
-        (1, Bound::Ops(_)) => None,
-        (1, Bound::Duration(nanos)) => Some(nanos),
-        _ => Some(plan.compare.max_load_ns.max(SECOND_NS / 1000)),
-    }
 }
 
 #[cfg(test)]

@@ -351,6 +351,9 @@ impl<W: Workload> Worker<W> {
 
     /// Until the slot begins: lets the workload hear of parked connections that the server has closed.
     fn settle_parked_lanes(&mut self, start_ns: Nanos) -> io::Result<()> {
+        // Once the slot should have begun, a lane that never falls silent must not hold it up for ever; one batch of
+        // events for each lane tells of all that there is to tell.
+        let mut batches_left = self.lanes.len();
         loop {
             let now = monotonic_ns();
             let count = self.poller.wait(Some(start_ns.saturating_sub(now)))?.len();
@@ -359,8 +362,11 @@ impl<W: Workload> Worker<W> {
                 let progress = self.workload.ready(event.token, event, &Io::new(&self.poller));
                 debug_assert!(matches!(progress, Progress::Pending), "a parked lane has no op to end");
             }
-            if now >= start_ns && count == 0 {
-                return Ok(());
+            if now >= start_ns {
+                if count == 0 || batches_left == 0 {
+                    return Ok(());
+                }
+                batches_left -= 1;
             }
         }
     }

@@ -264,6 +264,46 @@ fn lanes_are_parked_between_slots_and_used_again() {
     }
 }
 
+/// Its ops end at once, and its lane is readable for ever, whether it has an op or not.
+struct NeverSilent(UnixStream, UnixStream);
+
+impl Workload for NeverSilent {
+    fn start(&mut self, lane: LaneId, _now_ns: Nanos, io: &Io<'_>) -> Progress {
+        use std::io::Write;
+        // It is watched already from the second op on.
+        let _ = io.watch(&self.0, lane, Interest::Read);
+        self.1.write_all(b"x").unwrap();
+        done(Ok(()))
+    }
+    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        Progress::Pending
+    }
+    fn cancel(&mut self, _lane: LaneId) {}
+    fn take_counters(&mut self) -> Counters {
+        Counters::default()
+    }
+}
+
+struct NeverSilentFactory;
+
+impl WorkloadFactory for NeverSilentFactory {
+    type Workload = NeverSilent;
+    fn make(&self, _lanes: usize) -> Result<NeverSilent, WorkloadError> {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        Ok(NeverSilent(ours, theirs))
+    }
+}
+
+#[test]
+fn a_parked_lane_that_never_falls_silent_does_not_hold_up_the_next_slot() {
+    let mut session = Session::open(NeverSilentFactory, 1, 1, Arc::default()).unwrap();
+    for _ in 0..3 {
+        let record = session.run_slot(&order(CLOSED, None, Some(3)), &mut |_| {}).unwrap();
+        assert_sums(&record);
+        assert_eq!(record.tally.ok, 3);
+    }
+}
+
 #[test]
 fn a_workload_that_cannot_be_made_is_an_error() {
     struct Broken;

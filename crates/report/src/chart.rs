@@ -15,7 +15,10 @@ pub(crate) fn rate_over_time(targets: &[Totals<'_>], style: Style) -> Vec<String
     if end_ns == 0 {
         return Vec::new();
     }
-    let names: Vec<String> = targets.iter().map(|t| cut_middle(&t.name, 12)).collect();
+    let names: Vec<String> = match targets {
+        [_] => vec![String::new()],
+        many => many.iter().map(|t| cut_middle(&t.name, 12)).collect(),
+    };
     let title = match targets {
         [one] => format!("Rate over time, {}", plural(one.slots.len() as u64, "slot")),
         _ => "Rate over time: each target's own slots end to end, same scale for all".to_owned(),
@@ -225,7 +228,8 @@ mod tests {
         let times = Distribution::from_values((1..=1000).map(|i| i * 1000));
         let lines = histogram(&times, Style::default());
         assert!(lines.len() <= 11, "{lines:#?}");
-        let counted: u64 = lines.iter().filter_map(|l| l.split_whitespace().nth(4)?.replace(',', "").parse::<u64>().ok()).sum();
+        let counted: u64 =
+            lines.iter().filter_map(|l| l.split_whitespace().nth(4)?.replace(',', "").parse::<u64>().ok()).sum();
         assert_eq!(counted, 1000, "{lines:#?}");
         assert_eq!(histogram(&Distribution::from_values([7, 7]), Style::default()).len(), 1);
         assert!(histogram(&Distribution::default(), Style::default()).is_empty());

@@ -47,7 +47,8 @@ fn not_paired(a: &Run, b: &Run, style: Style) -> Vec<String> {
                 on the machines or on the way, is in the ratios below as well. To compare, run the targets in one run.";
     let mut lines = wrap(text, style.columns(), "", "");
     for (label, run) in [("1", a), ("2", b)] {
-        lines.push(format!("Run {label}  {}, {} UTC", clean_whole(&run.id), crate::utc(run.started_unix_ms)));
+        let text = format!("{}, {} UTC", clean_whole(&run.id), crate::utc(run.started_unix_ms));
+        lines.extend(wrap(&text, style.columns(), &format!("Run {label}  "), "       "));
     }
     lines
 }

@@ -11,7 +11,7 @@ use duel_model::{Confidence, Doubt, Explanation, Finding};
 pub fn explanation(explanation: &Explanation, style: Style) -> String {
     let mut sections: Vec<Vec<String>> = explanation.findings.iter().map(|f| finding(f, style)).collect();
     if explanation.findings.is_empty() {
-        sections.push(vec!["Diagnosis did not come to its end: no finding".to_owned()]);
+        sections.push(wrap("Diagnosis did not come to its end: no finding", style.columns(), "", "  "));
     }
     let mut doubts: Vec<&Doubt> = Vec::new();
     for doubt in explanation.probes.iter().flat_map(|p| &p.doubts) {
@@ -28,17 +28,17 @@ fn finding(finding: &Finding, style: Style) -> Vec<String> {
     let width = style.columns();
     let mut lines = wrap(&headline(finding), width, "", "  ");
     if finding.cause != "none" {
-        lines.extend(wrap(&clean(&finding.summary), width, "  ", "  "));
+        lines.extend(wrap(&clean_whole(&finding.summary), width, "  ", "  "));
     }
     for evidence in &finding.evidence {
-        let text = format!("{} [{}]", clean(&evidence.text), clean(&evidence.probe));
+        let text = format!("{} [{}]", clean_whole(&evidence.text), clean(&evidence.probe));
         lines.extend(wrap(&text, width, "  - ", "    "));
         if let Some(command) = &evidence.repeat {
             // In one piece, so that it can be copied.
             lines.push(style.paint(Ink::Bar, &format!("      {}", clean_whole(command))));
         }
     }
-    let remedy = clean(&finding.remedy);
+    let remedy = clean_whole(&finding.remedy);
     if !remedy.trim().is_empty() {
         lines.extend(wrap(&remedy, width, "  Remedy: ", "  "));
     }
@@ -49,7 +49,7 @@ fn finding(finding: &Finding, style: Style) -> Vec<String> {
 fn headline(finding: &Finding) -> String {
     let on = finding.target.as_deref().map(|target| format!(" on {}", clean(target))).unwrap_or_default();
     match finding.cause.as_str() {
-        "none" => return clean(&finding.summary),
+        "none" => return clean_whole(&finding.summary),
         "unknown" => return format!("Cause: unknown{on}"),
         _ => {}
     }

@@ -203,9 +203,10 @@ mod tests {
         ] {
             assert_eq!(percent(share), text, "{share}");
         }
-        assert_eq!([set_duration(30_000_000_000), set_duration(1_500_000), set_duration(600_000_000_000)], [
-            "30 s", "1.5 ms", "10 min"
-        ]);
+        assert_eq!(
+            [set_duration(30_000_000_000), set_duration(1_500_000), set_duration(600_000_000_000)],
+            ["30 s", "1.5 ms", "10 min"]
+        );
         assert_eq!(exact_percent(0.02), "2 %");
         assert_eq!(exact_percent(0.999), "99.9 %");
     }

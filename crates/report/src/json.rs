@@ -3,8 +3,8 @@
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
     Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, Interruption, Metric,
-    Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation, Variation, Verdict, Versions,
-    WorkloadPlan,
+    Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation, Variation, Verdict,
+    Versions, WorkloadPlan,
 };
 use serde::Serialize;
 use std::collections::BTreeMap;

@@ -1,7 +1,7 @@
 //! The list of archived runs.
 
 use crate::style::Style;
-use crate::text::{clean, clean_whole, columns, cut_end, pad_left, pad_right};
+use crate::text::{clean, clean_whole, columns, cut_end, pad_left, pad_right, plural};
 use duel_model::{Interruption, RunStatus};
 
 /// What a list shows of a run.
@@ -53,7 +53,7 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
         lines.push(line(&head, "targets"));
         lines.extend(runs.iter().zip(&rows).map(|(run, row)| line(row, &targets(run))));
     } else {
-        for (run, [id, when, status, slots, why]) in runs.iter().zip(&rows) {
+        for (run, [id, when, status, _, why]) in runs.iter().zip(&rows) {
             let why = if why == "yes" { ", explained" } else { "" };
             // The identity stays whole: it is what one copies.
             let first = format!("{id}  {when}");
@@ -62,7 +62,7 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
             } else {
                 lines.extend([id.clone(), format!("  {when}")]);
             }
-            lines.push(cut_end(&format!("  {status}, {slots} slots{why}: {}", targets(run)), style.columns()));
+            lines.push(cut_end(&format!("  {status}, {}{why}: {}", slots(run), targets(run)), style.columns()));
         }
     }
     style.finish(&lines)
@@ -82,6 +82,10 @@ fn cells(run: &RunRow) -> [String; 5] {
         run.slots.to_string(),
         if run.has_explanation { "yes" } else { "-" }.to_owned(),
     ]
+}
+
+fn slots(run: &RunRow) -> String {
+    plural(u64::from(run.slots), "slot")
 }
 
 fn targets(run: &RunRow) -> String {

@@ -19,7 +19,10 @@ pub(crate) fn side_by_side(targets: &[Totals<'_>], style: Style) -> Vec<String> 
         if cells.iter().all(Option::is_none) {
             continue;
         }
-        let different = cells.iter().any(|cell| *cell != cells[0]);
+        // Of a target that was never reached nothing is known, which is no difference.
+        let mut known = cells.iter().zip(targets).filter(|(_, t)| t.negotiated.is_some()).map(|(cell, _)| *cell);
+        let reference = known.next();
+        let different = known.any(|cell| Some(cell) != reference);
         differs |= different;
         let mark = if different { "≠" } else { " " };
         let cells = cells.into_iter().map(|c| c.cloned().unwrap_or_else(|| UNKNOWN.to_owned())).collect();

@@ -1,7 +1,8 @@
 //! Where the time goes, and where the gap between two targets sits.
 
-use crate::figures::{TimeUnit, bar, percent};
+use crate::figures::{TimeUnit, bar, maybe, percent};
 use crate::style::{Ink, Style};
+use crate::table::{Align, Row, Table};
 use crate::text::{columns, cut_middle, pad_left, pad_right, wrap};
 use crate::totals::Totals;
 use duel_model::{Call, Phase};
@@ -13,11 +14,21 @@ struct Share {
     target_ns: f64,
 }
 
-/// Mean time per op by phase of two targets; with the difference and its share of the gap where there is a gap.
-pub(crate) fn gap(baseline: &Totals<'_>, target: &Totals<'_>, call: Call, noun: &str, style: Style) -> Vec<String> {
+/// Mean time per op by phase of two targets, with the difference; and with its share of the gap, if the target was
+/// called slower or faster and the mean times show it.
+pub(crate) fn gap(
+    baseline: &Totals<'_>,
+    target: &Totals<'_>,
+    call: Option<Call>,
+    noun: &str,
+    style: Style,
+) -> Vec<String> {
+    if baseline.slots.is_empty() || target.slots.is_empty() {
+        return Vec::new();
+    }
     for side in [baseline, target] {
         if side.tally.ok == 0 {
-            let text = format!("Where the gap sits: not known, because no {noun} to {} ended well", side.name);
+            let text = format!("Where the time goes is not known: no {noun} to {} ended well", side.name);
             return wrap(&text, style.columns(), "", "  ");
         }
     }
@@ -32,13 +43,16 @@ pub(crate) fn gap(baseline: &Totals<'_>, target: &Totals<'_>, call: Call, noun: 
     };
     let gap_ns = total.target_ns - total.baseline_ns;
     // Without a judged gap, or where mean times do not show it, shares of it would be shares of chance.
-    let judged = matches!(call, Call::Slower | Call::Faster);
+    let judged = match call {
+        Some(Call::Slower) => gap_ns > 0.0,
+        Some(Call::Faster) => gap_ns < 0.0,
+        _ => false,
+    };
     let has_gap = judged && gap_ns.abs() > 0.005 * total.baseline_ns.max(total.target_ns);
     let largest_ns = total.baseline_ns.max(total.target_ns);
     let unit = unit_of(largest_ns);
     let title = if has_gap { "Where the gap sits" } else { "Where the time goes" };
-    let mut lines =
-        wrap(&format!("{title}: mean time per {noun} by phase, {}", unit.name), style.columns(), "", "  ");
+    let mut lines = wrap(&format!("{title}: mean time per {noun} by phase, {}", unit.name), style.columns(), "", "  ");
 
     let show = |ns: f64| fixed(unit, ns, largest_ns);
     let rows: Vec<[String; 5]> = shares
@@ -46,9 +60,10 @@ pub(crate) fn gap(baseline: &Totals<'_>, target: &Totals<'_>, call: Call, noun: 
         .chain([&total])
         .map(|s| {
             let difference = s.target_ns - s.baseline_ns;
-            let sign = if difference < 0.0 { "" } else { "+" };
+            let shown = show(difference);
+            let sign = if difference < 0.0 || is_zero(&shown) { "" } else { "+" };
             let of_gap = if has_gap { whole_percent(difference / gap_ns) } else { String::new() };
-            [s.name.to_owned(), show(s.baseline_ns), show(s.target_ns), format!("{sign}{}", show(difference)), of_gap]
+            [s.name.to_owned(), show(s.baseline_ns), show(s.target_ns), format!("{sign}{shown}"), of_gap]
         })
         .collect();
     let names = [&baseline.name, &target.name].map(|name| cut_middle(name, 12));
@@ -79,7 +94,7 @@ pub(crate) fn gap(baseline: &Totals<'_>, target: &Totals<'_>, call: Call, noun: 
             let difference = share.target_ns - share.baseline_ns;
             // What rounds to nothing in figures is not drawn, either.
             let part = (difference.abs() / most_ns).max(0.0);
-            let mut drawn = if part < 0.005 { String::new() } else { bar(part, bar_width) };
+            let mut drawn = if part < 0.01 { String::new() } else { bar(part, bar_width) };
             // A phase that works against the gap is drawn lighter.
             if difference * gap_ns < 0.0 {
                 drawn = "▒".repeat(columns(&drawn));
@@ -88,6 +103,31 @@ pub(crate) fn gap(baseline: &Totals<'_>, target: &Totals<'_>, call: Call, noun: 
         }
         lines.push(line);
     }
+    lines
+}
+
+/// Mean time per op by phase of any number of targets.
+pub(crate) fn all(targets: &[Totals<'_>], noun: &str, style: Style) -> Vec<String> {
+    let totals = targets.iter().map(|t| Phase::ALL.iter().filter_map(|&phase| t.phase_per_op_ns(phase)).sum::<f64>());
+    let totals: Vec<Option<f64>> = totals.map(|ns| Some(ns).filter(|&ns| ns > 0.0)).collect();
+    let largest_ns = totals.iter().flatten().copied().fold(0.0, f64::max);
+    if largest_ns == 0.0 {
+        return Vec::new();
+    }
+    let unit = unit_of(largest_ns);
+    let cells =
+        |values: Vec<Option<f64>>| values.into_iter().map(|v| maybe(v, |ns| fixed(unit, ns, largest_ns))).collect();
+    let mut rows: Vec<Row> = Phase::ALL
+        .iter()
+        .map(|&phase| (phase, targets.iter().map(|t| t.phase_per_op_ns(phase)).collect::<Vec<_>>()))
+        .filter(|(_, values)| values.iter().any(Option::is_some))
+        .map(|(phase, values)| Row::new(format!("  {}", phase.name()), cells(values)))
+        .collect();
+    rows.push(Row::new("  total", cells(totals)));
+    let title = format!("Where the time goes: mean time per {noun} by phase, {}", unit.name);
+    let heads = targets.iter().map(|t| t.name.clone()).collect();
+    let mut lines = wrap(&title, style.columns(), "", "  ");
+    lines.extend(Table { corner: String::new(), heads, rows, align: Align::Right }.lines(style.columns()));
     lines
 }
 
@@ -155,7 +195,11 @@ fn fixed(unit: TimeUnit, ns: f64, largest_ns: f64) -> String {
     let text = format!("{:.decimals$}", unit.value(ns));
     // No "-0.00".
     match text.strip_prefix('-') {
-        Some(rest) if rest.bytes().all(|b| b == b'0' || b == b'.') => rest.to_owned(),
+        Some(rest) if is_zero(rest) => rest.to_owned(),
         _ => text,
     }
+}
+
+fn is_zero(figure: &str) -> bool {
+    figure.bytes().all(|b| b == b'0' || b == b'.')
 }

@@ -47,9 +47,11 @@ pub fn progress_terminal(frame: &ProgressFrame, style: Style) -> Vec<String> {
     let width = style.columns();
     let rows: Vec<[String; 4]> = frame.targets.iter().map(cells).collect();
     let widest = |i: usize| rows.iter().map(|row| columns(&row[i])).max().unwrap_or(0);
-    let name_width = widest(0).min(width / 4);
     let (rate_width, p99_width, failed_width) = (widest(1), widest(2), widest(3));
-    let used = 2 + name_width + 2 + rate_width + 2 + p99_width + 2 + failed_width;
+    // Names give way before figures do.
+    let figures_width = 2 + rate_width + 2 + p99_width + 2 + failed_width;
+    let name_width = widest(0).min(width / 4).min(width.saturating_sub(2 + figures_width)).max(4);
+    let used = 2 + name_width + figures_width;
     let bar_width = width.saturating_sub(used + 2).min(40);
 
     let mut lines: Vec<String> = frame
@@ -84,7 +86,7 @@ pub fn progress_plain(frame: &ProgressFrame) -> String {
         let mark = if target.active { "*" } else { "" };
         format!("{name}{mark} {rate}, {p99}, {failed}")
     });
-    let head = format!("{} {}", time(frame), clean(&frame.label));
+    let head = format!("{}, {}", time(frame), clean(&frame.label));
     let so_far = frame.call_so_far.as_deref().map(clean);
     [head].into_iter().chain(targets).chain(so_far).collect::<Vec<_>>().join("; ")
 }

@@ -230,8 +230,11 @@ mod tests {
     #[test]
     fn a_saturated_generator_makes_it_a_bound() {
         let slower = pair(Metric::Rate, Call::Slower, [0.5, 0.48, 0.52]);
-        let doubt =
-            |target: Option<&str>| Doubt { id: DoubtId::GeneratorSaturated, target: target.map(str::to_owned), text: String::new() };
+        let doubt = |target: Option<&str>| Doubt {
+            id: DoubtId::GeneratorSaturated,
+            target: target.map(str::to_owned),
+            text: String::new(),
+        };
         assert!(is_lower_bound(&slower, &[doubt(Some("A"))]));
         assert!(!is_lower_bound(&slower, &[doubt(Some("B"))]));
         assert!(!is_lower_bound(&slower, &[doubt(None)]));

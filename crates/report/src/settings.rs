@@ -11,12 +11,12 @@ use duel_model::{
 pub(crate) fn footer(run: &Run, style: Style) -> Vec<String> {
     let width = style.columns();
     let id = clean_whole(&run.id);
-    let mut lines = wrap(&settings(&run.plan), width, "Settings  ", "          ");
+    let mut lines = wrap(&settings(&run.plan), width, "Settings ", "         ");
     let missing = run.plan.missing_secrets();
     if !missing.is_empty() {
         let names = missing.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ");
         let text = format!("values of these header fields were not kept, a repetition asks for them: {names}");
-        lines.extend(wrap(&text, width, "          ", "          "));
+        lines.extend(wrap(&text, width, "         ", "         "));
     }
     let version = if run.versions.duel.is_empty() { String::new() } else { format!(", duel {}", run.versions.duel) };
     let status = match run.status {
@@ -26,9 +26,9 @@ pub(crate) fn footer(run: &Run, style: Style) -> Vec<String> {
     let seed = run.plan.compare.seed;
     let when = crate::utc(run.started_unix_ms);
     let text = format!("{id}, {when} UTC, {status}, seed {seed}{}", clean(&version));
-    lines.extend(wrap(&text, width, "Run       ", "          "));
-    lines.push(format!("Again     duel show {id}"));
-    lines.push(format!("          duel rerun {id}"));
+    lines.extend(wrap(&text, width, "Run      ", "         "));
+    lines.push(format!("Again    duel show {id}"));
+    lines.push(format!("         duel rerun {id}"));
     lines
 }
 
@@ -157,7 +157,11 @@ fn tls(tls: &TlsPlan) -> Vec<String> {
     parts.push(format!("TLS {}", if versions.is_empty() { "1.2 1.3".to_owned() } else { versions.join(" ") }));
     let default_groups = TlsPlan::DEFAULT_GROUPS.map(str::to_owned);
     parts.push(format!("groups {}", list(if tls.groups.is_empty() { &default_groups } else { &tls.groups })));
-    parts.push(if tls.ciphers.is_empty() { "all ciphers".to_owned() } else { format!("ciphers {}", list(&tls.ciphers)) });
+    parts.push(if tls.ciphers.is_empty() {
+        "all ciphers".to_owned()
+    } else {
+        format!("ciphers {}", list(&tls.ciphers))
+    });
     parts.push(if tls.resumption { "resumption on" } else { "resumption off" }.to_owned());
     if let Some(name) = &tls.server_name {
         parts.push(format!("server name {}", clean(name)));

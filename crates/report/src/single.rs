@@ -84,7 +84,7 @@ fn failures(target: &Totals<'_>, style: Style) -> Vec<String> {
 
 fn spread(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
     let rows = chart::histogram(&target.tally.response, style);
-    if rows.is_empty() { rows } else { [vec![format!("Response times, {noun}s")], rows].concat() }
+    if rows.is_empty() { rows } else { [vec![format!("Response times: {noun}s by range")], rows].concat() }
 }
 
 fn agreed(target: &Totals<'_>, style: Style) -> Vec<String> {

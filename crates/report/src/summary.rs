@@ -4,7 +4,7 @@ use crate::figures::{self, TimeUnit, byte_rate, count, maybe, part, percent, rat
 use crate::sentence::{is_lower_bound, verdict_sentence};
 use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
-use crate::text::{clean, plural, wrap};
+use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
 use crate::{chart, negotiated, phases, settings, single};
 use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
@@ -47,7 +47,7 @@ pub(crate) fn join(sections: Vec<Vec<String>>, style: Style) -> String {
 pub(crate) fn doubt_list(doubts: &[&Doubt], style: Style) -> Vec<String> {
     let mut lines = Vec::new();
     for doubt in doubts {
-        let text = clean(&doubt.text);
+        let text = clean_whole(&doubt.text);
         let text = match doubt.target.as_deref().map(clean) {
             // Most doubts name their target themselves.
             Some(name) if !names(&text, &name) => format!("{name}: {text}"),
@@ -108,13 +108,25 @@ fn compared(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], style: Style) 
         sections.push([vec!["First failures".to_owned()], examples].concat());
     }
     sections.push(chart::rate_over_time(targets, style));
+    if targets.len() > 2 {
+        sections.push(phases::all(targets, noun, style));
+    }
     if let [baseline, others @ ..] = targets {
         for (target, plan) in others.iter().zip(&run.plan.targets[1..]) {
-            let call = verdict.pairs.iter().find(|p| p.target == plan.name).map_or(Call::Unknown, |p| p.call);
-            sections.push(phases::gap(baseline, target, call, noun, style));
+            let call = gap_call(verdict, &plan.name);
+            // Beyond two targets, pairs without a gap are told by the table of all.
+            if targets.len() == 2 || call.is_some() {
+                sections.push(phases::gap(baseline, target, call, noun, style));
+            }
         }
     }
     sections
+}
+
+/// Whether a target was called slower or faster in any metric, the main one first.
+fn gap_call(verdict: &Verdict, target: &str) -> Option<Call> {
+    let calls = verdict.pairs.iter().filter(|p| p.target == target).map(|p| p.call);
+    calls.into_iter().find(|call| matches!(call, Call::Slower | Call::Faster))
 }
 
 /// The verdict: the main metric of each target, the others indented below it, and whether the run came to its end.
@@ -123,6 +135,10 @@ fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let doubts: Vec<Doubt> = all_doubts(run, verdict).into_iter().cloned().collect();
     for pair in &verdict.pairs {
+        // A further metric of which nothing is known is told by its doubt alone.
+        if pair.ratio.is_none() && seen.contains(pair.target.as_str()) {
+            continue;
+        }
         let text = verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts));
         let (first, next) = if seen.insert(&pair.target) { ("", "  ") } else { ("  ", "    ") };
         let ink = match pair.call {
@@ -133,7 +149,7 @@ fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
         lines.extend(style.paint_lines(ink, wrap(&text, style.columns(), first, next)));
     }
     if verdict.pairs.is_empty() {
-        lines.push("No verdict: no pair of targets was compared".to_owned());
+        lines.extend(wrap("No verdict: no pair of targets was compared", style.columns(), "", "  "));
     }
     if let Some(text) = settings::ended_early(&run.status) {
         lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
@@ -160,8 +176,8 @@ fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String>
     let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();
     let mut rows = vec![Row::new(format!("{noun}s ok"), each(&|t| count(t.tally.ok)))];
     rows.extend(failure_rows(targets));
-    rows.push(figure_row("rate", targets, |t| t.rate_per_s(), rate));
-    rows.push(figure_row("bytes read", targets, |t| t.bytes_per_s(), byte_rate));
+    rows.push(figure_row("rate", targets, Totals::rate_per_s, rate));
+    rows.push(figure_row("bytes read", targets, Totals::bytes_per_s, byte_rate));
     rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));
     rows.push(Row::new("connections", each(&|t| count(t.tally.connections))));
@@ -170,9 +186,16 @@ fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String>
         rows.push(Row::new("TLS resumed", each(&|t| part(t.tally.resumed, t.tally.connections))));
     }
     if targets.iter().any(|t| !t.worker_cpu.is_empty()) {
-        rows.push(Row::new("generator CPU", each(&|t| maybe(t.busiest_worker(), percent))));
-        rows.extend(time_rows("schedule lag", targets, |t| &t.schedule_lag, &LAG_QUANTILES).into_iter().map(no_ratio));
-        rows.extend(time_rows("loop lag", targets, |t| &t.loop_lag, &LAG_QUANTILES).into_iter().map(no_ratio));
+        rows.push(Row::new("generator CPU max", each(&|t| maybe(t.busiest_worker(), percent))));
+        // Our own lateness says nothing about the targets: no ratio.
+        let lags = [
+            time_rows("schedule lag", targets, |t| &t.schedule_lag, &LAG_QUANTILES),
+            time_rows("loop lag", targets, |t| &t.loop_lag, &LAG_QUANTILES),
+        ];
+        rows.extend(lags.into_iter().flatten().map(|mut row| {
+            row.cells.truncate(targets.len());
+            row
+        }));
     }
     let mut heads: Vec<String> = targets.iter().map(|t| t.name.clone()).collect();
     let two = targets.len() == 2;
@@ -180,9 +203,10 @@ fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String>
         let head = format!("{}/{}", heads[1], heads[0]);
         heads.push(if crate::text::columns(&head) <= 9 { head } else { "ratio".to_owned() });
     }
+    let has_ratios = two && rows.iter().any(|row| row.cells.get(2).is_some_and(|cell| cell != figures::UNKNOWN));
     let table = Table { corner: String::new(), heads, rows, align: Align::Right };
     let mut lines = table.lines(style.columns());
-    if two {
+    if has_ratios {
         let text = "Ratios are of the totals shown; the verdict pairs slots that ran next to each other.";
         lines.extend(wrap(text, style.columns(), "", ""));
     }
@@ -206,7 +230,7 @@ pub(crate) fn time_rows(
     quantiles: &[(&str, f64)],
 ) -> Vec<Row> {
     let value = |t: &Totals<'_>, q: f64| of(t).quantile_ns(q).map(|ns| ns as f64);
-    let all = quantiles.iter().flat_map(|&(_, q)| targets.iter().filter_map(move |t| Some((t, q))));
+    let all = quantiles.iter().flat_map(|&(_, q)| targets.iter().map(move |t| (t, q)));
     let unit = TimeUnit::suiting(all.filter_map(|(t, q)| value(t, q)));
     quantiles
         .iter()
@@ -215,10 +239,10 @@ pub(crate) fn time_rows(
 }
 
 /// A row of one figure, with the ratio of the second to the first where there are two targets.
-fn figure_row(
+fn figure_row<'a>(
     label: &str,
-    targets: &[Totals<'_>],
-    value: impl Fn(&Totals<'_>) -> Option<f64>,
+    targets: &[Totals<'a>],
+    value: impl Fn(&Totals<'a>) -> Option<f64>,
     show: impl Fn(f64) -> String,
 ) -> Row {
     let values: Vec<Option<f64>> = targets.iter().map(value).collect();
@@ -228,12 +252,4 @@ fn figure_row(
         cells.push(ratio.map_or_else(|| figures::UNKNOWN.to_owned(), three_digits));
     }
     Row::new(label, cells)
-}
-
-/// The ratio of our own lateness says nothing about the targets.
-fn no_ratio(mut row: Row) -> Row {
-    if row.cells.len() == 3 {
-        row.cells.pop();
-    }
-    row
 }

@@ -89,10 +89,8 @@ impl Table {
         }
         lines.push(head.trim_end().to_owned());
         for row in &self.rows {
-            let cells: Vec<Vec<String>> = range
-                .clone()
-                .map(|i| wrap_cell(row.cells.get(i).map_or("", String::as_str), widths[i]))
-                .collect();
+            let cells: Vec<Vec<String>> =
+                range.clone().map(|i| wrap_cell(row.cells.get(i).map_or("", String::as_str), widths[i])).collect();
             // A row whose cells are all empty in this group has nothing to say in it.
             if cells.iter().flatten().all(String::is_empty) {
                 continue;
@@ -122,18 +120,18 @@ mod tests {
     #[test]
     fn columns_that_do_not_fit_are_stacked() {
         let lines = table(Align::Right, &["A", "B", "C"], &["123456789", "223456789", "323456789"]).lines(30);
-        assert_eq!(lines, [
-            "              A          B",
-            "rate  123456789  223456789",
-            "",
-            "              C",
-            "rate  323456789"
-        ]);
+        assert_eq!(
+            lines,
+            ["              A          B", "rate  123456789  223456789", "", "              C", "rate  323456789"]
+        );
     }
 
     #[test]
     fn long_text_is_wrapped_inside_its_column() {
         let lines = table(Align::Left, &["A", "B"], &["TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256", "x"]).lines(40);
-        assert_eq!(lines, ["      A                 B", "rate  TLS_ECDHE_RSA_    x", "      WITH_AES_128_", "      GCM_SHA256"]);
+        assert_eq!(
+            lines,
+            ["      A                 B", "rate  TLS_ECDHE_RSA_    x", "      WITH_AES_128_", "      GCM_SHA256"]
+        );
     }
 }

@@ -55,8 +55,9 @@ fn three_targets() {
 
 #[test]
 fn many_targets_are_stacked() {
-    let servers: Vec<_> =
-        (1..=7).map(|i| server(&format!("web-server-{i}"), &format!("http://10.0.0.{i}/"), 1_000 * i, 900_000)).collect();
+    let servers: Vec<_> = (1..=7)
+        .map(|i| server(&format!("web-server-{i}"), &format!("http://10.0.0.{i}/"), 1_000 * i, 900_000))
+        .collect();
     golden("seven-targets.txt", &summary(&sample::run(&servers, 1), &Verdict::default(), PLAIN));
 }
 
@@ -101,7 +102,10 @@ fn hostile_names_and_fields() {
         ..HttpPlan::default()
     }));
     let verdict = Verdict {
-        pairs: vec![PairVerdict { baseline: name.into(), ..pair(&b.name, Metric::Rate, Call::Slower, Some([0.9, 0.88, 0.92])) }],
+        pairs: vec![PairVerdict {
+            baseline: name.into(),
+            ..pair(&b.name, Metric::Rate, Call::Slower, Some([0.9, 0.88, 0.92]))
+        }],
         doubts: vec![doubt(DoubtId::Errors, Some(&b.name), "5 of\x1b[5m 905 failed")],
     };
     golden("hostile.txt", &summary(&run, &verdict, PLAIN));

@@ -1,11 +1,13 @@
 //! Whatever a server does wrong: each op is counted once, under the right kind, in words that help.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
-use common::{OK, PATIENCE, Tiny, assert_all_failed, assert_all_ok, failed, ops, order, plain, reset, run, run_order};
 use common::{CLOSED, PATIENCE_NS, read_head};
+use common::{OK, PATIENCE, Tiny, assert_all_failed, assert_all_ok, failed, ops, order, plain, reset, run, run_order};
 use duel_model::{FailureKind, HttpPlan, MILLISECOND_NS};
-use duel_ruler::{Config, Kind, KeyKind, Ruler, Tls, TlsIdentity};
+use duel_ruler::{Config, KeyKind, Kind, Ruler, Tls, TlsIdentity};
 use duel_work::http::HttpFactory;
 use std::io::Write;
 use std::net::Shutdown;
@@ -111,10 +113,8 @@ fn a_slow_answer_times_out_wherever_it_stands() {
 #[test]
 fn what_is_in_flight_at_the_end_is_counted() {
     let ruler = plain();
-    let order = duel_load::SlotOrder {
-        grace_ns: 50 * MILLISECOND_NS,
-        ..order(CLOSED, Some(100 * MILLISECOND_NS), None)
-    };
+    let order =
+        duel_load::SlotOrder { grace_ns: 50 * MILLISECOND_NS, ..order(CLOSED, Some(100 * MILLISECOND_NS), None) };
     let record = run_order(&plan(), &ruler.url("/never"), 5, &order);
     assert_eq!((record.tally.started, record.tally.in_flight), (5, 5));
     assert!(record.tally.service.min_ns().unwrap() >= 140 * MILLISECOND_NS);
@@ -231,7 +231,11 @@ fn a_listener_that_does_not_accept() {
     rustix::net::listen(&listener, 1).unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
     let mut session = common::open(&plan(), &url, 8, 1);
-    let order = duel_load::SlotOrder { connect_timeout_ns: 150 * MILLISECOND_NS, op_timeout_ns: 400 * MILLISECOND_NS, ..ops(8) };
+    let order = duel_load::SlotOrder {
+        connect_timeout_ns: 150 * MILLISECOND_NS,
+        op_timeout_ns: 400 * MILLISECOND_NS,
+        ..ops(8)
+    };
     let record = common::slot(&mut session, &order);
     let tally = &record.tally;
     let (connect, op) = (failed(tally, FailureKind::ConnectTimeout), failed(tally, FailureKind::Timeout));

@@ -1,5 +1,7 @@
 //! Responses of every shape: counted to the byte, and as the server itself counted them.
 
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{assert_agrees, assert_all_failed, assert_all_ok, failed, no_keepalive, plain, run};
@@ -93,7 +95,8 @@ fn what_has_no_body() {
         assert_eq!(record.tally.body_bytes, 0);
         assert_agrees(ruler, &record);
     });
-    for (path, method) in [("/status/204", "GET"), ("/status/304", "GET"), ("/status/205", "GET"), ("/chunked/9", "HEAD")]
+    for (path, method) in
+        [("/status/204", "GET"), ("/status/304", "GET"), ("/status/205", "GET"), ("/chunked/9", "HEAD")]
     {
         let ruler = plain();
         let plan = HttpPlan { method: method.into(), ..HttpPlan::default() };

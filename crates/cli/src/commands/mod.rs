@@ -55,7 +55,7 @@ fn print_run(run: &Run, output: &OutputFlags) -> anyhow::Result<()> {
 fn outcome_of(run: &Run) -> Outcome {
     match &run.status {
         RunStatus::Complete => Outcome::Done,
-        RunStatus::Interrupted(Interruption::User) => Outcome::Interrupted,
+        RunStatus::Interrupted(Interruption::User | Interruption::Unfinished) => Outcome::Interrupted,
         RunStatus::Interrupted(Interruption::TargetDied { .. }) => Outcome::CouldNotRun,
     }
 }

@@ -20,16 +20,16 @@ pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Out
                 })
             })
             .collect();
-        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&rows)?))?;
+        terminal::print(&duel_report::safe_json(&rows))?;
     } else {
         let rows: Vec<RunRow> = runs
             .into_iter()
             .map(|run| RunRow {
                 id: run.id,
                 started_unix_ms: run.started_unix_ms,
-                targets: run.targets,
+                targets: run.targets.into_iter().map(|target| target.name).collect(),
                 status: run.status,
-                slots: run.slots,
+                slots: u32::try_from(run.slots).unwrap_or(u32::MAX),
                 has_explanation: run.has_explanation,
             })
             .collect();
@@ -55,7 +55,7 @@ pub(crate) fn diff(diff: &DiffFlags, output: &OutputFlags) -> anyhow::Result<Out
             duel_report::json(&before, &verdict_before, before.explanation.as_ref()),
             duel_report::json(&after, &verdict_after, after.explanation.as_ref()),
         ];
-        terminal::print(&format!("{}\n", serde_json::to_string_pretty(&documents)?))?;
+        terminal::print(&duel_report::safe_json(&documents))?;
     } else {
         let style = terminal::result_style();
         terminal::print(&duel_report::diff((&before, &verdict_before), (&after, &verdict_after), style))?;

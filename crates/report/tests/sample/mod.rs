@@ -229,7 +229,7 @@ pub fn slower() -> (Run, Verdict) {
             pair("B", Metric::ResponseP99, Call::Slower, Some([4.29, 4.01, 4.52])),
         ],
         doubts: vec![
-            doubt(DoubtId::Errors, Some("B"), "36 of 16,424 requests to B failed (0.2 %)"),
+            doubt(DoubtId::Errors, Some("B"), "36 of 16,478 requests to B failed (0.2 %)"),
             doubt(
                 DoubtId::DifferentNegotiation,
                 None,
@@ -297,9 +297,15 @@ pub fn explained() -> Explanation {
                 remedy: String::new(),
             },
         ],
-        ruled_out: ["http.compression", "net.latency", "tls.certificate-size", "tls.no-resumption", "http.no-keepalive"]
-            .map(str::to_owned)
-            .to_vec(),
+        ruled_out: [
+            "http.compression",
+            "net.latency",
+            "tls.certificate-size",
+            "tls.no-resumption",
+            "http.no-keepalive",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         probes: vec![
             outcome("cipher-chacha20", "Does the gap depend on AES?", None),
             outcome("range-1k", "Does the gap grow with the size?", Some("B does not honour Range")),

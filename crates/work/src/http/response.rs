@@ -233,7 +233,9 @@ impl ResponseReader {
     }
 
     fn feed_chunk_line(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        let Some(Line { text: line, consumed }) = take_line(&mut self.partial, bytes, CHUNK_LINE_LIMIT, "chunk-size line")? else {
+        let Some(Line { text: line, consumed }) =
+            take_line(&mut self.partial, bytes, CHUNK_LINE_LIMIT, "chunk-size line")?
+        else {
             return Ok(bytes.len());
         };
         let size = parse_chunk_size(&line)?;
@@ -259,7 +261,8 @@ impl ResponseReader {
     }
 
     fn feed_trailer(&mut self, bytes: &[u8]) -> Result<usize, ProtocolError> {
-        let Some(Line { text: line, consumed }) = take_line(&mut self.partial, bytes, HEAD_LIMIT, "trailer field")? else {
+        let Some(Line { text: line, consumed }) = take_line(&mut self.partial, bytes, HEAD_LIMIT, "trailer field")?
+        else {
             return Ok(bytes.len());
         };
         self.trailer_bytes += line.len();

@@ -243,6 +243,9 @@ fn certificate_problem(reason: &CertificateError) -> String {
         CertificateError::UnknownIssuer => {
             format!("the server's certificate was issued by an unknown authority; {HINT}")
         }
+        CertificateError::BadSignature | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
+            format!("the server's certificate was not signed by the trusted authority of the name it gives; {HINT}")
+        }
         other => format!("the server's certificate is not valid ({}); {HINT}", sanitize_line(&other.to_string())),
     }
 }
@@ -311,7 +314,9 @@ fn cipher_name(suite: rustls::CipherSuite) -> String {
 
 /// rustls names the suites of TLS 1.3 by another prefix than everybody else; both are understood.
 fn iana(name: &str) -> String {
-    name.get(..6).filter(|start| start.eq_ignore_ascii_case("TLS13_")).map_or_else(|| name.to_owned(), |_| format!("TLS_{}", &name[6..]))
+    name.get(..6)
+        .filter(|start| start.eq_ignore_ascii_case("TLS13_"))
+        .map_or_else(|| name.to_owned(), |_| format!("TLS_{}", &name[6..]))
 }
 
 fn pick<T: Copy>(

@@ -4,7 +4,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of several test binaries")]
 
 use duel_load::{Session, SlotOrder, SlotRecord};
-use duel_model::{Arrival, FailureKind, HttpPlan, LoopKind, Nanos, Negotiated, Phase, SECOND_NS, Tally};
+use duel_model::{Arrival, Distribution, FailureKind, HttpPlan, LoopKind, Nanos, Negotiated, Phase, SECOND_NS, Tally};
 use duel_ruler::{Config, Ruler, Truth};
 use duel_work::http::HttpFactory;
 use std::io::{Read, Write};
@@ -100,9 +100,9 @@ pub(crate) fn assert_accounts(record: &SlotRecord) {
     assert_eq!(tally.response.count(), tally.service.count() + tally.unstarted);
     assert!(tally.response.sum_ns >= tally.service.sum_ns, "no op starts before it is due");
     for phase in [Phase::Wait, Phase::Receive] {
-        assert_eq!(tally.phases.get(&phase).map_or(0, |distribution| distribution.count()), tally.ok, "{phase:?}");
+        assert_eq!(tally.phases.get(&phase).map_or(0, Distribution::count), tally.ok, "{phase:?}");
     }
-    let connected = tally.phases.get(&Phase::Connect).map_or(0, |distribution| distribution.count());
+    let connected = tally.phases.get(&Phase::Connect).map_or(0, Distribution::count);
     assert!(connected <= tally.connections && tally.resumed <= tally.connections && tally.reused <= tally.started);
     // The look-up was made before the first op; it is no part of its time.
     let parts: u128 = Phase::ALL.into_iter().filter(|&phase| phase != Phase::Dns).map(|p| sum_ns(tally, p)).sum();
@@ -119,7 +119,18 @@ pub(crate) fn assert_accounts(record: &SlotRecord) {
 
 fn assert_negotiated_is_safe(negotiated: &Negotiated) {
     let Negotiated {
-        http, tls, cipher, group, alpn, server, via, content_encoding, content_type, peer, certificate_key, ..
+        http,
+        tls,
+        cipher,
+        group,
+        alpn,
+        server,
+        via,
+        content_encoding,
+        content_type,
+        peer,
+        certificate_key,
+        ..
     } = negotiated;
     for text in [http, tls, cipher, group, alpn, server, via, content_encoding, content_type, peer] {
         text.as_deref().map(assert_safe);
