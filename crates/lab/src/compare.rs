@@ -45,27 +45,18 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
     };
-    let first = run.slots.len();
-    blocks(
-        bench,
-        plan,
-        &schedule,
-        watcher,
-        &mut |slot, bench| {
-            let died = death(&slot, bench);
-            run.slots.push(slot);
-            if let Some(how) = died {
-                let target = plan.targets[run.slots[run.slots.len() - 1].target].name.clone();
-                run.status =
-                    RunStatus::Interrupted(Interruption::TargetDied { target, at_ns: bench.since_start_ns(), how });
-                return Next::End;
-            }
-            Next::Look
-        },
-        &mut Vec::new(),
-    )?;
-    debug_assert!(run.slots.len() >= first);
-    Ok(())
+    blocks(bench, plan, &schedule, watcher, &mut |slot, bench| {
+        let died = death(&slot);
+        let target = slot.target;
+        run.slots.push(slot);
+        let Some(how) = died else { return Next::Look };
+        run.status = RunStatus::Interrupted(Interruption::TargetDied {
+            target: plan.targets[target].name.clone(),
+            at_ns: bench.since_start_ns(),
+            how,
+        });
+        Next::End
+    })
 }
 
 /// Blocks of slots, and when they end.
@@ -89,17 +80,16 @@ pub(crate) enum Next {
 }
 
 /// Runs blocks: every target once in random order, then once more in the reverse order (ABBA or BAAB for two), so that
-/// a steady drift hits all targets alike. Each slot is given to `keep`.
-///
-/// `judged` are slots of earlier calls that count for knowing enough; those run here are added.
+/// a steady drift hits all targets alike. Each slot is given to `keep`; after each block it is asked whether more
+/// would tell more.
 pub(crate) fn blocks(
     bench: &mut Bench,
     plan: &Plan,
     schedule: &BlockSchedule,
     watcher: &mut dyn Watcher,
     keep: &mut dyn FnMut(Slot, &Bench) -> Next,
-    judged: &mut Vec<Slot>,
 ) -> Result<(), LabError> {
+    let mut judged = Vec::new();
     let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed.wrapping_add(u64::from(schedule.first_block)));
     let mut order: Vec<usize> = (0..bench.targets()).collect();
     let mut longest_block_ns = 0;
@@ -227,7 +217,7 @@ fn all_failed(plan: &Plan, target: usize, tally: &Tally) -> LabError {
 }
 
 /// Whether a target has died: a slot without a single success and with failures. What was seen, in words.
-fn death(slot: &Slot, _bench: &Bench) -> Option<String> {
+fn death(slot: &Slot) -> Option<String> {
     let tally = &slot.tally;
     (tally.ok == 0 && tally.failed_total() + tally.in_flight > 0)
         .then(|| tally.failure_examples.first().cloned().unwrap_or_else(|| "no answer in time".to_owned()))

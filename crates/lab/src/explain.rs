@@ -131,7 +131,7 @@ impl Lab {
             slots.push(slot);
             Next::Look
         };
-        blocks(&mut bench, plan, &schedule, watcher, &mut keep, &mut Vec::new())
+        blocks(&mut bench, plan, &schedule, watcher, &mut keep)
     }
 }
 

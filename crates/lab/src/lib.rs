@@ -17,7 +17,7 @@ pub use watch::{TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};
-use duel_model::{Interruption, Plan, Run, RunStatus, Verdict, sanitize_line};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, Verdict, sanitize_line};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -73,8 +73,8 @@ impl Lab {
         };
         match result {
             Ok(()) => {}
-            // What was measured before stays.
-            Err(error) if run.slots.is_empty() => return Err(error),
+            // What was measured before stays; warm-up alone says nothing.
+            Err(error) if !run.slots.iter().any(|slot| slot.role == SlotRole::Measured) => return Err(error),
             Err(error) => run.doubts.push(duel_model::Doubt {
                 id: duel_model::DoubtId::NotRecorded,
                 target: None,

@@ -74,7 +74,7 @@ impl Metric {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Call {
-    /// The target is faster by more than the practical margin, beyond doubt at the stated confidence.
+    /// The target is faster: beyond doubt at the stated confidence, and by the best estimate by more than the margin.
     Faster,
     /// The target is slower, likewise.
     Slower,

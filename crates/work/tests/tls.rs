@@ -296,6 +296,47 @@ fn what_cannot_be_prepared_says_why() {
 }
 
 #[test]
+fn client_certificates() {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["client".into()]).unwrap().self_signed(&key).unwrap();
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(certificate.der().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let verifier =
+        rustls::server::WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(&provider)).build();
+    let mut config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_client_cert_verifier(verifier.unwrap())
+        .with_single_cert(vec![certificate.der().clone()], private_key(&key))
+        .unwrap();
+    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    let config = Arc::new(config);
+    let server = Tiny::start(move |_, stream| {
+        let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut stream = rustls::StreamOwned::new(session, stream);
+        while common::answer(&mut stream) {}
+        common::end_in_order(&mut stream.sock);
+    });
+    let url = server.url("/").replace("http", "https");
+    for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
+        let without = TlsPlan { versions: vec![version], ..TlsPlan::default() };
+        let record = run(&plan(without.clone()), &url, 2, 6);
+        assert_all_failed(&record, 6, FailureKind::Tls, "with the alert CertificateRequired");
+        let with = TlsPlan {
+            client_cert_file: Some(file_of(&format!("mutual-{version:?}.pem"), &certificate.pem())),
+            client_key_file: Some(file_of(&format!("mutual-{version:?}.key"), &key.serialize_pem())),
+            ..without
+        };
+        assert_all_ok(&run(&plan(with), &url, 2, 6), 6);
+    }
+}
+
+fn private_key(key: &rcgen::KeyPair) -> rustls::pki_types::PrivateKeyDer<'static> {
+    rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der()).into()
+}
+
+#[test]
 fn a_server_that_shares_no_cipher() {
     let ruler = https(Tls { ciphers: Ciphers::ChaCha20, ..Tls::new(P256.clone()) });
     let aes = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
@@ -381,13 +422,12 @@ fn an_end_that_tls_does_not_announce_is_a_cut() {
 fn server_config() -> Arc<rustls::ServerConfig> {
     let key = rcgen::KeyPair::generate().unwrap();
     let certificate = rcgen::CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&key).unwrap();
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der());
     let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
         .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key.into())
+        .with_single_cert(vec![certificate.der().clone()], private_key(&key))
         .unwrap();
     Arc::new(config)
 }

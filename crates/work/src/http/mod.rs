@@ -7,6 +7,7 @@ mod lane;
 mod request;
 mod response;
 mod tls;
+mod trust;
 
 pub use lane::Http;
 pub use tls::LIBRARY as TLS_LIBRARY;

@@ -3,15 +3,15 @@
 //! Unbuffered, because the records are then decrypted from the worker's one large read buffer and the request is
 //! encrypted into a buffer that is sent as it is; the last flight of the handshake and the request leave together.
 
+use super::trust;
 use duel_load::WorkloadError;
 use duel_model::{CertificateKey, FailureKind, Negotiated, TlsPlan, TlsVersion, sanitize_line};
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
 use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
-use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
+use rustls::pki_types::{PrivateKeyDer, ServerName};
 use rustls::unbuffered::{ConnectionState, EncodeError, EncryptError, UnbufferedStatus};
-use rustls::{CertificateError, ClientConfig, DigitallySignedStruct, HandshakeKind, RootCertStore, SignatureScheme};
+use rustls::{CertificateError, ClientConfig, HandshakeKind};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -71,14 +71,10 @@ impl TlsClient {
         let builder = ClientConfig::builder_with_provider(Arc::clone(&provider))
             .with_protocol_versions(&versions)
             .map_err(|error| WorkloadError(format!("these TLS parameters do not fit together: {error}")))?;
-        let builder = if plan.verify {
-            builder.with_root_certificates(roots(plan)?)
-        } else {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(NoVerification(provider)))
-        };
+        let builder = builder.dangerous().with_custom_certificate_verifier(trust::verifier(plan, &provider)?);
         let mut config = match (&plan.client_cert_file, &plan.client_key_file) {
             (Some(chain), Some(key)) => builder
-                .with_client_auth_cert(read_certificates(chain)?, read_key(key)?)
+                .with_client_auth_cert(trust::read_certificates(chain)?, read_key(key)?)
                 .map_err(|error| WorkloadError(format!("the client certificate cannot be used: {error}")))?,
             (None, None) => builder.with_no_client_auth(),
             _ => {
@@ -241,7 +237,7 @@ fn certificate_problem(reason: &CertificateError) -> String {
                 .to_owned()
         }
         CertificateError::UnknownIssuer => {
-            format!("the server's certificate was issued by an unknown authority; {HINT}")
+            format!("the server's certificate was issued by an unknown authority, or by itself; {HINT}")
         }
         CertificateError::BadSignature | CertificateError::UnsupportedSignatureAlgorithmForPublicKeyContext { .. } => {
             format!("the server's certificate was not signed by the trusted authority of the name it gives; {HINT}")
@@ -336,39 +332,6 @@ fn pick<T: Copy>(
         .collect()
 }
 
-fn roots(plan: &TlsPlan) -> Result<RootCertStore, WorkloadError> {
-    let mut roots = RootCertStore::empty();
-    if let Some(path) = &plan.ca_file {
-        let shown = sanitize_line(&path.to_string_lossy());
-        for certificate in read_certificates(path)? {
-            roots
-                .add(certificate)
-                .map_err(|error| WorkloadError(format!("{shown} holds a certificate that cannot be used: {error}")))?;
-        }
-        return Ok(roots);
-    }
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() {
-        return Err(WorkloadError(
-            "this system has no certificate authorities to verify servers with; install ca-certificates, \
-             or use --ca FILE, or --insecure to measure without verifying"
-                .into(),
-        ));
-    }
-    Ok(roots)
-}
-
-fn read_certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, WorkloadError> {
-    let shown = sanitize_line(&path.to_string_lossy());
-    let certificates: Vec<_> = CertificateDer::pem_file_iter(path)
-        .and_then(Iterator::collect)
-        .map_err(|error| WorkloadError(format!("cannot read certificates from {shown}: {error}")))?;
-    if certificates.is_empty() {
-        return Err(WorkloadError(format!("{shown} holds no PEM certificate")));
-    }
-    Ok(certificates)
-}
-
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, WorkloadError> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| {
         WorkloadError(format!("cannot read a private key from {}: {error}", sanitize_line(&path.to_string_lossy())))
@@ -390,43 +353,4 @@ fn certificate_key(certificate: &[u8]) -> Option<CertificateKey> {
             CertificateKey { algorithm, bits: None }
         }
     })
-}
-
-/// `--insecure`: nothing about the server's identity is checked, neither chain nor name nor signature.
-#[derive(Debug)]
-struct NoVerification(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for NoVerification {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _message: &[u8],
-        _certificate: &CertificateDer<'_>,
-        _signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
 }
