@@ -1,6 +1,6 @@
 //! What was typed. What it means is found out in [`crate::meaning`].
 
-use crate::outcome::Outcome;
+use crate::outcome::{self, Outcome};
 use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -343,9 +343,13 @@ pub(crate) struct RulerFlags {
 pub(crate) fn parse() -> Result<Flags, Outcome> {
     let cli =
         Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-            // Where even this cannot be printed, there is nobody to read it.
+            if error.use_stderr() {
+                outcome::say(&sentence(&error));
+                return Outcome::BadUsage;
+            }
+            // Help. Where even this cannot be printed, there is nobody to read it.
             let _ = error.print();
-            if error.use_stderr() { Outcome::BadUsage } else { Outcome::Done }
+            Outcome::Done
         })?;
     let Cli { verb, compare, load, output } = cli;
     Ok(match verb {
@@ -365,6 +369,19 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
         Some(Verb::Rerun { run, load, output }) => Flags { command: Command::Rerun(run), load, output },
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
+}
+
+/// A usage error in one line: what is wrong and the tip, where there is one, without the usage that follows.
+fn sentence(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let mut paragraphs = text.split("\n\n").map(|lines| {
+        let words: Vec<&str> = lines.split_whitespace().collect();
+        words.join(" ")
+    });
+    let what = paragraphs.next().unwrap_or_default();
+    let what = what.strip_prefix("error: ").unwrap_or(&what);
+    let tip = paragraphs.find_map(|paragraph| paragraph.strip_prefix("tip: ").map(|tip| format!("; {tip}")));
+    format!("{what}{} (see duel --help)", tip.unwrap_or_default())
 }
 
 #[cfg(test)]

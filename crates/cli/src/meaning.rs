@@ -27,11 +27,11 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
 
 /// The plan of a comparison.
 pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFlags) -> Result<Plan, Usage> {
-    if let [only] = typed {
+    let targets = targets(typed)?;
+    if let [only] = targets.as_slice() {
         return Err(Usage(format!(
-            "a comparison needs two targets; to load '{}' alone: duel run {}",
-            sanitize_line(only),
-            sanitize_line(only)
+            "a comparison needs two targets; to load '{0}' alone: duel run {0}",
+            sanitize_line(&only.address)
         )));
     }
     let max_load_ns = positive("-d", load.duration.as_deref().unwrap_or("30s"))?;
@@ -48,7 +48,7 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         ..ComparePlan::default()
     };
     Ok(Plan {
-        targets: targets(typed)?,
+        targets,
         workload: WorkloadPlan::Http(Box::new(http(load)?)),
         load: load_plan(load, Bound::Duration(max_load_ns))?,
         compare,
@@ -105,6 +105,13 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
         }
         let address = if address == "null" { NULL } else { address };
         if address != NULL {
+            if let Some(shown) = without_password(address) {
+                return Err(Usage(format!(
+                    "'{}' has a user name or a password in it, which would be kept and shown; use -H 'Authorization: \
+                     ...' or, to keep it out of the process list, -H @FILE",
+                    sanitize_line(&shown)
+                )));
+            }
             if !address.contains("://") {
                 return Err(Usage(format!(
                     "'{}' is neither a command nor an address; addresses begin with http:// or https:// \
@@ -125,6 +132,15 @@ fn split_name(typed: &str) -> (Option<&str>, &str) {
         Some((name, address)) if !name.is_empty() && !name.contains([':', '/', '?']) => (Some(name), address),
         _ => (None, typed),
     }
+}
+
+/// The address with dots instead of a user name and password; `None` if it has none.
+fn without_password(address: &str) -> Option<String> {
+    let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let (_, host) = authority.rsplit_once('@')?;
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    Some(format!("{scheme}{separator}...@{host}{}", &rest[authority.len()..]))
 }
 
 fn default_name(index: usize) -> String {
@@ -272,6 +288,13 @@ mod tests {
         assert_eq!(split_name("new=https://h/?a=b"), (Some("new"), "https://h/?a=b"));
         assert_eq!(split_name("https://h/?a=b"), (None, "https://h/?a=b"));
         assert_eq!(split_name("=https://h/"), (None, "=https://h/"));
+    }
+
+    #[test]
+    fn passwords_in_addresses_are_not_shown() {
+        assert_eq!(without_password("http://u:s3cr3t@h:1/a@b").as_deref(), Some("http://...@h:1/a@b"));
+        assert_eq!(without_password("u:s3c@r3t@h").as_deref(), Some("...@h"));
+        assert_eq!(without_password("http://h/a@b"), None);
     }
 
     #[test]

@@ -27,15 +27,28 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// Prints an error as one line, safe to show.
+pub(crate) fn say(sentence: &str) {
+    eprintln!("duel: {}", duel_model::sanitize(sentence).replace('\n', " "));
+}
+
+/// An error and its causes. Many errors tell their cause themselves; it is not told twice.
+fn told(error: &anyhow::Error) -> String {
+    error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
+        "" => cause,
+        told if told.contains(&cause) => told.to_owned(),
+        told => format!("{told}: {cause}"),
+    })
+}
+
 impl Outcome {
-    /// The outcome of a command's result; an error is printed, as one line and safe to show.
+    /// The outcome of a command's result; an error is printed.
     pub(crate) fn of(result: anyhow::Result<Self>) -> Self {
         let error = match result {
             Ok(outcome) => return outcome,
             Err(error) => error,
         };
-        let text = duel_model::sanitize(&format!("{error:#}"));
-        eprintln!("duel: {}", text.replace('\n', " "));
+        say(&told(&error));
         if error.downcast_ref::<Usage>().is_some() {
             Self::BadUsage
         } else if matches!(error.downcast_ref::<duel_lab::LabError>(), Some(duel_lab::LabError::Interrupted)) {
@@ -53,5 +66,17 @@ impl Outcome {
             Self::BadUsage => 2,
             Self::Interrupted => 130,
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn causes_are_told_once() {
+        let error = anyhow::anyhow!("no such file").context("cannot read x: no such file; check the path");
+        assert_eq!(told(&error), "cannot read x: no such file; check the path");
+        assert_eq!(told(&anyhow::anyhow!("no such file").context("cannot read x")), "cannot read x: no such file");
     }
 }

@@ -87,7 +87,8 @@ impl Lab {
         Ok(run)
     }
 
-    pub(crate) fn is_stopped(&self) -> bool {
+    /// Whether the user has stopped it.
+    pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
 }

@@ -120,7 +120,7 @@ fn a_connection_closed_within_a_slot_while_idle_is_replaced_without_a_failure() 
         let server = Tiny::start(|_, mut stream| {
             answer(&mut stream);
         });
-        let think = duel_model::LoopKind::Closed { think_ns: 100 * MILLISECOND_NS };
+        let think = duel_model::LoopKind::Closed { think_ns: 250 * MILLISECOND_NS };
         let record = common::run_order(&with_method(method), &server.url("/"), 2, &common::order(think, None, Some(8)));
         assert_all_ok(&record, 8);
         assert_eq!((record.tally.connections, record.tally.reused), (8, 0));

@@ -34,7 +34,7 @@ fn execute(plan: &Plan, why_budget_ns: Option<Nanos>, output: &OutputFlags) -> a
     let kept = keeper.finish(&run);
     print_run(&run, output)?;
     kept?;
-    Ok(outcome_of(&run))
+    Ok(outcome_of(&run, &lab))
 }
 
 /// Prints a run with its verdict and its explanation, as the output flags say.
@@ -52,8 +52,10 @@ fn print_run(run: &Run, output: &OutputFlags) -> anyhow::Result<()> {
     terminal::print(&text)
 }
 
-fn outcome_of(run: &Run) -> Outcome {
+/// The outcome of what the lab did on a run. A comparison can be complete and its explanation interrupted.
+fn outcome_of(run: &Run, lab: &Lab) -> Outcome {
     match &run.status {
+        RunStatus::Complete if lab.is_stopped() => Outcome::Interrupted,
         RunStatus::Complete => Outcome::Done,
         RunStatus::Interrupted(Interruption::User | Interruption::Unfinished) => Outcome::Interrupted,
         RunStatus::Interrupted(Interruption::TargetDied { .. }) => Outcome::CouldNotRun,

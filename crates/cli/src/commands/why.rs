@@ -27,5 +27,5 @@ pub(crate) fn why(why: &WhyFlags, load: &LoadFlags, output: &OutputFlags) -> any
     result?;
     print_run(&run, output)?;
     archive.extend(&run)?;
-    Ok(outcome_of(&run))
+    Ok(outcome_of(&run, &lab))
 }
