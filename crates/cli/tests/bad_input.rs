@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Certificate, DUEL, Place, Ruler, Running, nginx};
+use common::{Certificate, Place, Ruler, Running, nginx};
 use std::net::TcpListener;
 
 const COULD_NOT_RUN: i32 = 1;
@@ -74,7 +74,10 @@ fn http_and_https_confused() {
     let server = nginx(
         &place,
         "nginx",
-        &format!("server {{ listen 127.0.0.1:{{1}}; }} server {{ listen 127.0.0.1:{{2}} ssl; {} }}", certificate.nginx()),
+        &format!(
+            "server {{ listen 127.0.0.1:{{1}}; }} server {{ listen 127.0.0.1:{{2}} ssl; {} }}",
+            certificate.nginx()
+        ),
     );
     let as_http = |url: String| url.replace("https://", "http://");
     let as_https = |url: String| url.replace("http://", "https://");
@@ -102,7 +105,8 @@ fn certificates_that_cannot_be_trusted() {
     let server = nginx(&place, "nginx", &format!("server {{ listen 127.0.0.1:{{1}} ssl; {} }}", other.nginx()));
     let trusted = ["--ca", other.certificate.as_str()];
     run_refused(&place, &server.https(1, "/"), &trusted, COULD_NOT_RUN, &["127.0.0.1", "other.example"]);
-    let named = [&["run", &server.https(1, "/x"), "-n", "3", "-c", "1", "-q"], &trusted[..]].concat();
+    let url = server.https(1, "/x");
+    let named = [&["run", &url, "-n", "3", "-c", "1", "-q"], &trusted[..]].concat();
     place.duel([&named[..], &["--server-name", "other.example"]].concat()).ok();
 
     run_refused(&place, &good.url("/"), &["--ca", "/nonexistent/ca"], COULD_NOT_RUN, &["/nonexistent/ca"]);
@@ -197,7 +201,8 @@ fn secrets_in_the_wrong_place_are_not_shown() {
     refused(&place, &["run", &url, "-H", "Bearer s3cr3t"], BAD_USAGE, &["Name: value", "colon"]);
     let file = place.file("headers", "Accept: */*\nBearer s3cr3t\n");
     refused(&place, &["run", &url, "-H", &format!("@{file}")], BAD_USAGE, &["colon"]);
-    for address in ["http://user:s3cr3t@h/", "http://s3cr3t@h/", "http://u:s3cr3t@h/a b", "u:s3cr3t@h", "x=http://u:s3cr3t@h/"]
+    for address in
+        ["http://user:s3cr3t@h/", "http://s3cr3t@h/", "http://u:s3cr3t@h/a b", "u:s3cr3t@h", "x=http://u:s3cr3t@h/"]
     {
         refused(&place, &["run", address], BAD_USAGE, &["password", "Authorization"]);
         refused(&place, &[address], BAD_USAGE, &["password"]);
@@ -305,13 +310,12 @@ fn a_full_disk_does_not_cost_the_results() {
 #[test]
 fn output_that_nobody_reads_is_no_error() {
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
-    let script = format!("{DUEL} run {} -n 10 -q | head -1", ruler.url("/"));
-    let mut command = place.command_within(&["sh", "-c", &script]);
-    command.env("DUEL", DUEL);
-    let done = Running::start(command).end().ok();
+    // The shell's $0 is the program under test.
+    let script = format!("\"$0\" run {} -n 10 -q | head -1", ruler.url("/"));
+    let done = Running::start(place.command_within(&["sh", "-c", &script])).end().ok();
     assert_eq!((done.stdout.lines().count(), done.stderr.as_str()), (1, ""));
     // A full standard output is one.
-    let script = format!("{DUEL} run {} -n 10 -q >/dev/full", ruler.url("/"));
+    let script = format!("\"$0\" run {} -n 10 -q >/dev/full", ruler.url("/"));
     let sentence = Running::start(place.command_within(&["sh", "-c", &script])).end().ended(COULD_NOT_RUN).sentence();
     assert!(sentence.contains("standard output"), "{sentence}");
 }

@@ -200,7 +200,7 @@ impl Kind {
 
 /// The ChaCha20 suites of both TLS versions, so that any server that has one can choose it.
 const CHACHA20: [&str; 3] = [
-    "TLS13_CHACHA20_POLY1305_SHA256",
+    "TLS_CHACHA20_POLY1305_SHA256",
     "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
     "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256",
 ];

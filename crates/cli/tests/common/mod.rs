@@ -4,7 +4,7 @@
 //! Nothing outlives its test: each child is ended by its own pid when its owner is dropped, which a panic does too, and
 //! dies with the test process where `setpriv` can arrange that.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
-#![allow(dead_code, reason = "each test binary uses its own part of this")]
+#![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this")]
 
 mod servers;
 
@@ -133,7 +133,8 @@ impl Running {
             }
             if Instant::now() > until {
                 self.kill();
-                panic!("{} had not ended after {PATIENCE:?}: {}", self.shown, self.stderr());
+                let said = self.stderr();
+                panic!("{} had not ended after {PATIENCE:?}: {said}", self.shown);
             }
             std::thread::sleep(Duration::from_millis(5));
         };

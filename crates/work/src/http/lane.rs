@@ -622,7 +622,7 @@ impl Broken {
 
     fn into_failure(self, reader: &ResponseReader) -> Failure {
         let (kind, text) = match self {
-            Self::System(what, errno) => (kind_of(errno), system_problem(what, errno)),
+            Self::System(what, errno) => (kind_of(what, errno), system_problem(what, errno)),
             Self::Tls(error) => error.describe(),
             Self::Protocol(error) => (FailureKind::Protocol, error.0),
             Self::Cut { when: Stage::Handshaking, .. } => {
@@ -662,12 +662,14 @@ fn errno_of(error: &std::io::Error) -> Errno {
     Errno::from_io_error(error).unwrap_or(Errno::IO)
 }
 
-fn kind_of(errno: Errno) -> FailureKind {
+fn kind_of(what: &str, errno: Errno) -> FailureKind {
     match errno {
         Errno::CONNREFUSED | Errno::NOENT => FailureKind::Refused,
         Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN => FailureKind::Unreachable,
         Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => FailureKind::Reset,
-        Errno::TIMEDOUT => FailureKind::ConnectTimeout,
+        // The kernel gave up: on an established connection because nothing was acknowledged any more.
+        Errno::TIMEDOUT if what == "connect" => FailureKind::ConnectTimeout,
+        Errno::TIMEDOUT => FailureKind::Timeout,
         Errno::ADDRNOTAVAIL => FailureKind::PortsExhausted,
         Errno::MFILE | Errno::NFILE => FailureKind::DescriptorsExhausted,
         _ => FailureKind::Io,
@@ -675,7 +677,7 @@ fn kind_of(errno: Errno) -> FailureKind {
 }
 
 fn system_problem(what: &str, errno: Errno) -> String {
-    match kind_of(errno) {
+    match kind_of(what, errno) {
         FailureKind::Refused => "connection refused".to_owned(),
         FailureKind::Reset => "the server reset the connection".to_owned(),
         FailureKind::PortsExhausted => "no local port is free to connect from; keep connections alive, use fewer \

@@ -34,6 +34,7 @@ pub(crate) struct Head {
     /// Minor version: 0 or 1.
     pub(crate) minor_version: u8,
     content_length: Option<u64>,
+    transfer_encoded: bool,
     chunked: bool,
     /// The connection will be closed after this response.
     pub(crate) closes: bool,
@@ -341,10 +342,20 @@ fn parse_head(bytes: &[u8]) -> Result<Head, ProtocolError> {
     }
     let status = u16::from(a - b'0') * 100 + u16::from(b - b'0') * 10 + u16::from(c - b'0');
     let minor_version = u8::from(*minor != b'0');
-    let mut head = Head { status, minor_version, content_length: None, chunked: false, closes: minor_version == 0 };
+    let mut head = Head {
+        status,
+        minor_version,
+        content_length: None,
+        transfer_encoded: false,
+        chunked: false,
+        closes: minor_version == 0,
+    };
     loop {
         let (line, next) = line_at(bytes, at);
         if line.is_empty() {
+            if head.transfer_encoded && !head.chunked {
+                return Err(ProtocolError("the response's Transfer-Encoding does not end with chunked".into()));
+            }
             return Ok(head);
         }
         at = next;
@@ -369,12 +380,11 @@ fn read_field(head: &mut Head, line: &[u8]) -> Result<(), ProtocolError> {
             head.content_length = Some(length);
         }
         17 if name.eq_ignore_ascii_case(b"transfer-encoding") => {
+            // Several such fields are one list (RFC 9110, 5.3): the last coding of the last one counts.
             let value = trim(&line[colon + 1..]);
             let last = value.rsplit(|&b| b == b',').next().map(trim).unwrap_or_default();
-            if !last.eq_ignore_ascii_case(b"chunked") {
-                return Err(ProtocolError("the response's Transfer-Encoding does not end with chunked".into()));
-            }
-            head.chunked = true;
+            head.transfer_encoded = true;
+            head.chunked = last.eq_ignore_ascii_case(b"chunked");
         }
         10 if name.eq_ignore_ascii_case(b"connection") => {
             for option in line[colon + 1..].split(|&b| b == b',').map(trim) {
@@ -514,6 +524,8 @@ mod tests {
         check(with_length, 200, 5, with_length.len());
         let chunked = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n5;a=\"b\"\r\nhello\r\n00A\r\n0123456789\r\n0;last\r\nX: y\r\n\r\n";
         check(chunked, 200, 15, chunked.len());
+        let two_fields = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n";
+        check(two_fields, 200, 0, two_fields.len());
         let interim =
             b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nLink: x\r\n\r\nHTTP/1.1 204 No Content\r\n\r\n";
         check(interim, 204, 0, interim.len());
