@@ -357,7 +357,7 @@ fn evidence_can_be_repeated_by_hand() {
         (line.text.clone(), line.repeat.clone().unwrap())
     };
     let targets = r"duel 'A=https://a.example/f?x=1&y='\''2'\''' 'B=https://b.example/f?x=1&y='\''2'\'''";
-    let chacha = "--ciphers TLS13_CHACHA20_POLY1305_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,\
+    let chacha = "--ciphers TLS_CHACHA20_POLY1305_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,\
                   TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
     assert_eq!(of("comparison").1, format!("{targets} -c 16"));
     assert_eq!(of("cipher-chacha20").1, format!("{targets} -c 1 {chacha}"));

@@ -183,7 +183,7 @@ impl World {
         let new = !(variation.keepalive.unwrap_or(http.keepalive) && server.keeps);
         let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && new && server.tls;
         let forced = variation.ciphers.is_some();
-        let cipher = server.tls.then_some(if forced { "TLS13_CHACHA20_POLY1305_SHA256" } else { server.cipher });
+        let cipher = server.tls.then_some(if forced { "TLS_CHACHA20_POLY1305_SHA256" } else { server.cipher });
         let mut bytes = match variation.range_bytes {
             Some(range) if server.has_range && gzip.is_none() => range as f64,
             _ => self.body,
