@@ -29,7 +29,17 @@ impl std::error::Error for Usage {}
 
 /// Prints an error as one line, safe to show.
 pub(crate) fn say(sentence: &str) {
-    eprintln!("duel: {}", duel_model::sanitize(sentence).replace('\n', " "));
+    eprintln!("duel: {}", without_error_numbers(&duel_model::sanitize(sentence).replace('\n', " ")));
+}
+
+/// Without the numbers that the standard library puts behind the system's own words.
+fn without_error_numbers(text: &str) -> String {
+    let mut parts = text.split(" (os error ");
+    let mut plain = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        plain.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
+    }
+    plain
 }
 
 /// An error and its causes. Many errors tell their cause themselves; it is not told twice.
@@ -72,6 +82,13 @@ impl Outcome {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn error_numbers_are_left_out() {
+        let text = "cannot read x: Is a directory (os error 21); give a file";
+        assert_eq!(without_error_numbers(text), "cannot read x: Is a directory; give a file");
+        assert_eq!(without_error_numbers("all well"), "all well");
+    }
 
     #[test]
     fn causes_are_told_once() {

@@ -29,6 +29,21 @@ pub fn ensure_descriptors(needed: u64) -> Result<u64, LimitError> {
     Ok(needed)
 }
 
+/// Descriptors that the process has open, where the system lists them.
+pub(crate) fn descriptors_open() -> Option<u64> {
+    // Linux, and the BSDs where fdescfs is mounted; the listing itself takes one.
+    let folder = if cfg!(target_os = "linux") { "/proc/self/fd" } else { "/dev/fd" };
+    Some(std::fs::read_dir(folder).ok()?.count().saturating_sub(1) as u64)
+}
+
+/// Size of the range that local ports are taken from, where the system tells.
+pub(crate) fn local_ports() -> Option<u32> {
+    let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
+    let mut ends = range.split_whitespace().map(str::parse::<u32>);
+    let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);
+    Some(last.checked_sub(first)? + 1)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -2,6 +2,7 @@
 
 use crate::clock::{monotonic_ns, unix_ms};
 use crate::driver::{SlotOrder, Worker, WorkerSlot};
+use crate::limits;
 use crate::recorder::Recorder;
 use crate::workload::{LanesPerWorker, WorkloadFactory};
 use duel_model::{GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally};
@@ -236,6 +237,8 @@ fn merge(
         series: Series::default(),
         audit: GeneratorAudit {
             workers: Vec::new(),
+            descriptors_open: limits::descriptors_open(),
+            local_ports: limits::local_ports(),
             descriptor_limit: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
             cpus: std::thread::available_parallelism().ok().and_then(|cpus| u32::try_from(cpus.get()).ok()),
         },

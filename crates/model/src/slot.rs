@@ -302,6 +302,12 @@ pub struct GeneratorAudit {
     pub workers: Vec<WorkerAudit>,
     /// Descriptors that the process may open.
     pub descriptor_limit: Option<u64>,
+    /// Descriptors open at the slot's end; `None` where the system does not tell.
+    #[serde(default)]
+    pub descriptors_open: Option<u64>,
+    /// Local ports that connections to one address can use at a time; `None` where the system does not tell.
+    #[serde(default)]
+    pub local_ports: Option<u32>,
     /// CPUs that the workers could run on; `None` where that is not known.
     pub cpus: Option<u32>,
 }

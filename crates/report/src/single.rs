@@ -109,6 +109,9 @@ fn generator(target: &Totals<'_>, style: Style) -> Vec<String> {
     let mut rows = vec![Row::new("  CPU by worker", vec![cpu.join(", ")])];
     rows.extend(time_rows("  schedule lag", one, |t| &t.schedule_lag, &LAG_QUANTILES));
     rows.extend(time_rows("  loop lag", one, |t| &t.loop_lag, &LAG_QUANTILES));
+    if let (Some(open), Some(limit)) = target.descriptors {
+        rows.push(Row::new("  descriptors", vec![format!("{} of {}", count(open), count(limit))]));
+    }
     [vec!["Generator".to_owned()], headless(rows, Align::Left, style)].concat()
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) loop_lag: Distribution,
     /// Share of its CPU that each worker used, `None` where the system does not tell.
     pub(crate) worker_cpu: Vec<Option<f64>>,
+    /// Descriptors open in the last slot, and how many may be.
+    pub(crate) descriptors: (Option<u64>, Option<u64>),
 }
 
 /// The totals of all targets, in the plan's order.
@@ -57,6 +59,9 @@ impl<'a> Totals<'a> {
                 (Some(last), Some(first)) => Some(completed(last, first)),
                 (last, first) => last.or(first),
             },
+            descriptors: slots
+                .last()
+                .map_or((None, None), |slot| (slot.audit.descriptors_open, slot.audit.descriptor_limit)),
             slots,
             tally,
             schedule_lag,
@@ -94,7 +99,9 @@ impl<'a> Totals<'a> {
         if self.tally.service.count() != self.tally.ok {
             return None;
         }
-        let phases: f64 = Phase::ALL.iter().filter_map(|&phase| self.phase_per_op_ns(phase)).sum();
+        // Names are looked up once, before the first op: that time lies outside of all ops.
+        let within = Phase::ALL.iter().filter(|&&phase| phase != Phase::Dns);
+        let phases: f64 = within.filter_map(|&phase| self.phase_per_op_ns(phase)).sum();
         Some(self.tally.service.mean_ns()? - phases)
     }
 

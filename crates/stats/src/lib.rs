@@ -12,7 +12,7 @@
 //! * [`Walsh`], [`Span`], [`pairs_needed`]: the estimate and interval underneath, for who compares differences of
 //!   differences.
 //!
-//! The method with its sources and its simulated error rates is told in `METHOD-NOTES.md`.
+//! The method with its sources and its simulated error rates is told in `METHOD.md` at the root of the repository.
 
 mod bootstrap;
 mod contrast;

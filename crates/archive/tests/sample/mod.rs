@@ -166,6 +166,8 @@ pub fn slot(index: u32) -> Slot {
         tally,
         series: Series { interval_ns: 100_000_000, intervals: (0..10).map(|_| interval(random)).collect() },
         audit: GeneratorAudit {
+            descriptors_open: Some(140),
+            local_ports: None,
             workers: vec![worker(random), worker(random)],
             descriptor_limit: Some(1024),
             cpus: None,

@@ -158,6 +158,8 @@ fn slot(
         tally,
         series: Series { interval_ns: INTERVAL, intervals },
         audit: GeneratorAudit {
+            descriptors_open: Some(140),
+            local_ports: Some(28_232),
             workers: (0..2)
                 .map(|worker| WorkerAudit {
                     cpu_ns: Some(420_000_000 + worker * 30_000_000),

@@ -8,7 +8,7 @@ use duel_load::{Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTime
 use duel_model::{FailureKind, Nanos, Negotiated, Phase, sanitize_line};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SendFlags, SocketFlags, SocketType};
+use rustix::net::{AddressFamily, SocketType};
 use std::net::SocketAddr;
 use std::sync::Arc;
 
@@ -266,9 +266,7 @@ impl Http {
             Peer::Tcp(SocketAddr::V6(_)) => (AddressFamily::INET6, true),
             Peer::Unix(_) => (AddressFamily::UNIX, false),
         };
-        let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-        let socket = rustix::net::socket_with(family, SocketType::STREAM, flags, None)
-            .map_err(|errno| Broken::System("open a socket", errno))?;
+        let socket = open_socket(family).map_err(|errno| Broken::System("open a socket", errno))?;
         if is_tcp {
             // Where it cannot be switched off, small requests may wait for an acknowledgement; nothing else changes.
             let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
@@ -481,7 +479,8 @@ impl Connection {
             } else {
                 (&request[self.request_at..], true)
             };
-            match rustix::net::send(socket, pending, SendFlags::NOSIGNAL) {
+            // Rust programs ignore SIGPIPE, so that a plain write is enough, and there is one on every system.
+            match rustix::io::write(socket, pending) {
                 Ok(count) => {
                     *bytes_out += count as u64;
                     if is_plain {
@@ -647,6 +646,22 @@ impl Broken {
         };
         Failure { kind, text }
     }
+}
+
+/// A stream socket that does not block and that child processes do not inherit.
+#[cfg(not(target_vendor = "apple"))]
+fn open_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    use rustix::net::SocketFlags;
+    rustix::net::socket_with(family, SocketType::STREAM, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC, None)
+}
+
+/// As above, in several steps: macOS cannot do it in one.
+#[cfg(target_vendor = "apple")]
+fn open_socket(family: AddressFamily) -> Result<OwnedFd, Errno> {
+    let socket = rustix::net::socket(family, SocketType::STREAM, None)?;
+    rustix::io::ioctl_fionbio(&socket, true)?;
+    rustix::io::fcntl_setfd(&socket, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(socket)
 }
 
 #[cold]
