@@ -17,11 +17,11 @@ pub(crate) enum Command {
     Compare(CompareFlags),
     Run(RunFlags),
     Demo(DemoFlags),
-    Why(WhyFlags),
+    Why(WhyFlags, SecretFlags),
     List(ListFlags),
     Show(RunName),
     Diff(DiffFlags),
-    Rerun(RunName),
+    Rerun(RunName, SecretFlags),
     Ruler(RulerFlags),
 }
 
@@ -63,7 +63,7 @@ enum Verb {
         #[command(flatten)]
         run: RunFlags,
         #[command(flatten)]
-        load: LoadFlags,
+        load: Box<LoadFlags>,
         #[command(flatten)]
         output: OutputFlags,
     },
@@ -79,7 +79,7 @@ enum Verb {
         #[command(flatten)]
         why: WhyFlags,
         #[command(flatten)]
-        load: LoadFlags,
+        secrets: SecretFlags,
         #[command(flatten)]
         output: OutputFlags,
     },
@@ -109,7 +109,7 @@ enum Verb {
         #[command(flatten)]
         run: RunName,
         #[command(flatten)]
-        load: LoadFlags,
+        secrets: SecretFlags,
         #[command(flatten)]
         output: OutputFlags,
     },
@@ -270,6 +270,14 @@ pub(crate) enum ArrivalFlag {
     Poisson,
 }
 
+/// What an archived plan does not hold.
+#[derive(Args, Clone)]
+pub(crate) struct SecretFlags {
+    /// Header field whose value was not kept because it is a secret, repeatable; @FILE reads fields from a file
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
+}
+
 /// Where results go.
 #[derive(Args, Clone)]
 pub(crate) struct OutputFlags {
@@ -360,13 +368,13 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
             }
             Flags { command: Command::Compare(compare), load, output }
         }
-        Some(Verb::Run { run, load, output }) => Flags { command: Command::Run(run), load, output },
+        Some(Verb::Run { run, load, output }) => Flags { command: Command::Run(run), load: *load, output },
         Some(Verb::Demo { demo, output }) => Flags { command: Command::Demo(demo), load, output },
-        Some(Verb::Why { why, load, output }) => Flags { command: Command::Why(why), load, output },
+        Some(Verb::Why { why, secrets, output }) => Flags { command: Command::Why(why, secrets), load, output },
         Some(Verb::List { list, output }) => Flags { command: Command::List(list), load, output },
         Some(Verb::Show { run, output }) => Flags { command: Command::Show(run), load, output },
         Some(Verb::Diff { diff, output }) => Flags { command: Command::Diff(diff), load, output },
-        Some(Verb::Rerun { run, load, output }) => Flags { command: Command::Rerun(run), load, output },
+        Some(Verb::Rerun { run, secrets, output }) => Flags { command: Command::Rerun(run, secrets), load, output },
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
 }

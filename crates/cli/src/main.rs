@@ -22,11 +22,11 @@ fn main() -> std::process::ExitCode {
         Command::Compare(compare) => commands::compare::compare(&compare, &load, &output),
         Command::Run(run) => commands::run::run(&run, &load, &output),
         Command::Demo(demo) => commands::demo::demo(&demo, &output),
-        Command::Why(why) => commands::why::why(&why, &load, &output),
+        Command::Why(why, secrets) => commands::why::why(&why, &secrets, &output),
         Command::List(list) => commands::runs::list(&list, &output),
         Command::Show(show) => commands::runs::show(&show, &output),
         Command::Diff(diff) => commands::runs::diff(&diff, &output),
-        Command::Rerun(rerun) => commands::rerun::rerun(&rerun, &load, &output),
+        Command::Rerun(run, secrets) => commands::rerun::rerun(&run, &secrets, &output),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
     Outcome::of(done).exit_code()

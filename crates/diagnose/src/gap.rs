@@ -221,7 +221,9 @@ impl<'a> Gap<'a> {
                     kind.id(self.mode)
                 )),
                 Some(flip) => FlipLook::Shown(Box::new(flip)),
-                None => FlipLook::Missing(format!("{} gave no rates", kind.id(self.mode))),
+                None => {
+                    FlipLook::Missing(format!("{} gave no interval to hold against its reference", kind.id(self.mode)))
+                }
             },
         }
     }

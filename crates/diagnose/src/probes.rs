@@ -209,10 +209,11 @@ pub(crate) fn is_https(address: &str) -> bool {
     address.get(..8).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https://"))
 }
 
-/// Six pairs of slots are the fewest that give an interval; a slot must hold some ops, and not be shorter than 150 ms.
+/// Six pairs of slots are the fewest that give an interval, and one slot of each target goes before them as a trial, with
+/// as much again for what is drained; a slot must hold some ops, and not be shorter than 150 ms.
 fn budget_ns(case: &Case<'_>, one_connection: bool) -> Nanos {
-    const DEFAULT_NS: Nanos = 4 * SECOND_NS;
-    const SLOTS_PER_TARGET: f64 = 6.0;
+    const DEFAULT_NS: Nanos = 6 * SECOND_NS;
+    const SLOTS_PER_TARGET: f64 = 9.0;
     const OPS_PER_SLOT: f64 = 4.0;
     let shortest_slot_ns = (150 * MILLISECOND_NS) as f64;
     let service_ns = slowest_service_ns(case, one_connection).unwrap_or(0.0);

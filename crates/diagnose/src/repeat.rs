@@ -1,7 +1,8 @@
 //! How to repeat a measurement by hand.
 
 use crate::case::Case;
-use duel_model::{TlsPlan, TlsVersion, Variation, sanitize_line};
+use duel_model::{Body, TlsPlan, TlsVersion, Variation, sanitize_line};
+use std::path::PathBuf;
 
 /// The command that repeats the plan with this variation for two of its targets.
 ///
@@ -35,10 +36,36 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
     if !groups.is_empty() && *groups != TlsPlan::DEFAULT_GROUPS {
         option("--groups", Some(groups.join(",")));
     }
-    match http.tls.versions[..] {
-        [TlsVersion::V1_2] => option("--tls", Some("1.2".to_owned())),
-        [TlsVersion::V1_3] => option("--tls", Some("1.3".to_owned())),
-        _ => {}
+    if http.tls.versions != TlsPlan::default().versions {
+        let versions = http.tls.versions.iter().map(|version| match version {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        });
+        option("--tls", Some(versions.collect::<Vec<_>>().join(",")));
+    }
+    if http.tls.alpn != TlsPlan::default().alpn {
+        option("--alpn", Some(http.tls.alpn.join(",")));
+    }
+    let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.to_string_lossy().into_owned());
+    for (name, value) in [
+        ("--ca", path(&http.tls.ca_file)),
+        ("--client-cert", path(&http.tls.client_cert_file)),
+        ("--client-key", path(&http.tls.client_key_file)),
+        ("--server-name", http.tls.server_name.clone()),
+        ("--host", http.host.clone()),
+        ("--unix-socket", path(&http.unix_socket)),
+    ] {
+        if value.is_some() {
+            option(name, value);
+        }
+    }
+    for rule in &http.connect_to {
+        option("--connect-to", Some(rule.to_string()));
+    }
+    match &http.body {
+        Body::None => {}
+        Body::Text(text) => option("--body", Some(text.clone())),
+        Body::File(path) => option("--body-file", Some(path.to_string_lossy().into_owned())),
     }
     if !http.tls.verify {
         option("--insecure", None);

@@ -31,11 +31,12 @@ pub(crate) fn contact_all(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Con
     plan.targets
         .iter()
         .map(|target| {
+            let contact = contact(plan, &target.address, stop);
+            // Whether it answered is not known, whatever a request that was cut looks like.
             if stop.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
             }
-            contact(plan, &target.address, stop)
-                .map_err(|text| LabError::Target { name: sanitize_line(&target.name), text })
+            contact.map_err(|text| LabError::Target { name: sanitize_line(&target.name), text })
         })
         .collect()
 }
@@ -143,7 +144,11 @@ impl Factory {
     ) -> Result<Session, duel_load::SessionError> {
         match self {
             Self::Null => Session::open(NullFactory, connections, threads, stop),
-            Self::Http(factory) => Session::open(factory.clone(), connections, threads, stop),
+            Self::Http(factory) => {
+                // The first contact has told of the look-up already; the load is to tell of it, too.
+                factory.report_lookup();
+                Session::open(factory.clone(), connections, threads, stop)
+            }
         }
     }
 }

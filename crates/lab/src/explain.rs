@@ -6,17 +6,17 @@ use crate::watch::Watcher;
 use crate::{Lab, LabError, contact, judge};
 use duel_diagnose::{Case, Step};
 use duel_model::{
-    Explanation, LoopKind, MILLISECOND_NS, Nanos, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Variation,
-    WorkloadPlan,
+    Doubt, DoubtId, Explanation, LoopKind, MILLISECOND_NS, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, Run,
+    Slot, SlotRole, Variation, WorkloadPlan,
 };
 use std::sync::Arc;
 
 /// Shortest slot of a probe: its blocks are few, but so are the connections that are usually probed.
-const SHORTEST_SLOT_NS: Nanos = 120 * MILLISECOND_NS;
+const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
 /// Pairs of slots that a probe's time is divided for.
 const PAIRS_WANTED: u64 = 8;
 /// Ops that a connection should carry in a slot of a probe.
-const OPS_PER_SLOT: f64 = 6.0;
+const OPS_PER_SLOT: f64 = 4.0;
 
 impl Lab {
     /// Finds out why the targets of a run differ, within `budget_ns` of load.
@@ -77,14 +77,15 @@ impl Lab {
         let verdict = duel_stats::judge_slots(slots.iter().filter(measured), &varied);
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
         let unavailable = match failed {
+            _ if self.is_stopped() => Some("interrupted".to_owned()),
             Some(error) => Some(error.to_string()),
-            None if self.is_stopped() => Some("interrupted".to_owned()),
             None => None,
         };
         let outcome = if unavailable.is_some() {
             ProbeOutcome { probe, pairs: Vec::new(), targets: Vec::new(), doubts: Vec::new(), unavailable }
         } else {
-            ProbeOutcome { probe, pairs: verdict.pairs, targets, doubts: verdict.doubts, unavailable }
+            let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
+            ProbeOutcome { probe, pairs: verdict.pairs, targets, doubts, unavailable }
         };
         (outcome, slots)
     }
@@ -133,6 +134,12 @@ impl Lab {
         };
         blocks(&mut bench, plan, &schedule, watcher, &mut keep)
     }
+}
+
+/// A probe rests on its rates. That its slots are too few for the tails of its response times weakens nothing.
+fn doubts_about_rates(doubts: Vec<Doubt>, pairs: &[PairVerdict]) -> Vec<Doubt> {
+    let rates_known = pairs.iter().filter(|pair| pair.metric == Metric::Rate).all(|pair| pair.low.is_some());
+    doubts.into_iter().filter(|doubt| !(rates_known && doubt.id == DoubtId::TooFewSlots)).collect()
 }
 
 /// `repeat` of a probe's trial slots; slots of a block have 0 and 1.

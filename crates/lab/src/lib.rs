@@ -5,6 +5,7 @@
 //! [`Run`]; `stats` judges it; `diagnose` asks for probes, which are run by the same benches and judged the same way.
 
 mod bench;
+mod clocks;
 mod compare;
 mod contact;
 mod explain;
@@ -61,6 +62,7 @@ impl Lab {
     /// is nothing to keep.
     pub fn run(&self, plan: &Plan, watcher: &mut dyn Watcher) -> Result<Run, LabError> {
         let mut run = identity::new_run(plan);
+        let clock = clocks::Clocks::read();
         watcher.label("connecting");
         let contacts = contact::contact_all(plan, &self.stop)?;
         run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
@@ -81,6 +83,7 @@ impl Lab {
                 text: format!("the run broke off: {error}"),
             }),
         }
+        run.doubts.extend(clock.doubt());
         if self.is_stopped() && run.status == RunStatus::Complete {
             run.status = RunStatus::Interrupted(Interruption::User);
         }

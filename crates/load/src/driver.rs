@@ -405,7 +405,7 @@ impl<W: Workload> Worker<W> {
             source,
             busy: 0,
             next_expiry_ns: start_ns.saturating_add(shortest_ns),
-            // A timeout is noticed at most 1 % late, and looking for it costs next to nothing.
+            // A timeout is noticed at most 1 % late, or 1 ms, and looking for it costs next to nothing.
             expiry_step_ns: (shortest_ns / 100).clamp(MILLISECOND_NS, LIVE_INTERVAL_NS),
             last_end_ns: None,
             started_after_end: false,

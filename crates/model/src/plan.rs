@@ -196,6 +196,15 @@ pub struct ConnectTo {
     pub to_port: Option<u16>,
 }
 
+impl std::fmt::Display for ConnectTo {
+    /// As it is typed: `HOST:PORT:ADDR:PORT`, IPv6 addresses in brackets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let host = |host: &str| if host.contains(':') { format!("[{host}]") } else { host.to_owned() };
+        let port = |port: Option<u16>| port.map(|port| port.to_string()).unwrap_or_default();
+        write!(f, "{}:{}:{}:{}", host(&self.host), port(self.port), host(&self.to_host), port(self.to_port))
+    }
+}
+
 /// TLS parameters. Empty lists stand for [`TlsPlan::DEFAULT_GROUPS`] and all that the library supports.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TlsPlan {

@@ -168,9 +168,10 @@ pub struct Tally {
     pub reused: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
-    /// End minus due time, of ok ops and of those that timed out (at no less than the time waited).
+    /// End minus due time: of ok ops, and the time waited of those that timed out, that were still in flight after a
+    /// full grace, or that were never started.
     pub response: Distribution,
-    /// End minus start, of the same ops.
+    /// End minus start, of the same ops but those never started.
     pub service: Distribution,
     /// Parts of ok ops; a phase that an op did not go through is not recorded for it.
     pub phases: BTreeMap<Phase, Distribution>,

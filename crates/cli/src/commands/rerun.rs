@@ -1,21 +1,21 @@
 //! `duel rerun RUN`: the same plan again.
 
 use super::execute;
-use crate::flags::{LoadFlags, OutputFlags, RunName};
+use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::outcome::{Outcome, Usage};
 use crate::{keep, meaning};
 use duel_model::{Plan, WorkloadPlan};
 
 /// Repeats an earlier run with its plan and seed. Only secrets have to be given again.
-pub(crate) fn rerun(run: &RunName, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+pub(crate) fn rerun(run: &RunName, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let mut plan = keep::open_to_read(output)?.load(&run.name)?.plan;
-    restore_secrets(&mut plan, load)?;
+    restore_secrets(&mut plan, secrets)?;
     execute(&plan, None, output)
 }
 
 /// Puts header values that were not kept back from `-H`; an error names those that are missing.
-pub(super) fn restore_secrets(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
-    let given = meaning::headers(&load.headers)?;
+pub(super) fn restore_secrets(plan: &mut Plan, secrets: &SecretFlags) -> Result<(), Usage> {
+    let given = meaning::headers(&secrets.headers)?;
     if let WorkloadPlan::Http(http) = &mut plan.workload {
         for (name, value) in &mut http.headers {
             if value == Plan::REDACTED

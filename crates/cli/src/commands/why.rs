@@ -1,17 +1,19 @@
 //! `duel why RUN`: go on from an archived run until the cause is found.
 
+use super::print_run;
 use super::rerun::restore_secrets;
-use super::{outcome_of, print_run};
-use crate::flags::{LoadFlags, OutputFlags, WhyFlags};
+use crate::flags::{OutputFlags, SecretFlags, WhyFlags};
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage};
 use crate::watching::Watching;
 use crate::{meaning, signals};
 use anyhow::Context;
 use duel_lab::Lab;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// Explains an earlier comparison by probes that are made now, and keeps them with it.
-pub(crate) fn why(why: &WhyFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let mut archive = keep::open(output)?.context("'duel why' needs the archive that the run is kept in")?;
     let mut run = archive.load(&why.run.name)?;
     if run.plan.targets.len() < 2 {
@@ -19,13 +21,15 @@ pub(crate) fn why(why: &WhyFlags, load: &LoadFlags, output: &OutputFlags) -> any
     }
     let budget_ns = meaning::positive("--why-budget", &why.why_budget)?;
     let mut plan = run.plan.clone();
-    restore_secrets(&mut plan, load)?;
-    let lab = Lab::new(signals::stop_flag()?);
+    restore_secrets(&mut plan, secrets)?;
+    let stop = signals::stop_flag()?;
+    let lab = Lab::new(Arc::clone(&stop));
     let mut watching = Watching::new(Keeper::Nowhere, output);
     let result = lab.explain(&mut run, &plan, budget_ns, &mut watching);
     watching.end();
     result?;
     print_run(&run, output)?;
     archive.extend(&run)?;
-    Ok(outcome_of(&run, &lab))
+    // The run itself may have been interrupted long ago; what counts is whether this diagnosis was.
+    Ok(if stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Done })
 }

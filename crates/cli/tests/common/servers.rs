@@ -1,10 +1,13 @@
 //! Real servers, each with a configuration of its own below a test's folder.
 
-use super::{DUEL, PATIENCE, Place, free_port};
+use super::{DUEL, Place, free_port};
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+
+/// A server that has not opened its ports by then never will.
+const START: Duration = Duration::from_secs(15);
 
 /// A running nginx, Apache or HAProxy: one process that has to be ended, and a few ports.
 #[derive(Debug)]
@@ -88,7 +91,7 @@ impl Server {
     }
 
     fn is_ready(&mut self, ports: &[u16]) -> bool {
-        let until = Instant::now() + PATIENCE;
+        let until = Instant::now() + START;
         while Instant::now() < until {
             if self.process.try_wait().unwrap().is_some() {
                 return false;

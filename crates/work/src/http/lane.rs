@@ -465,6 +465,13 @@ impl Connection {
     fn write_out(&mut self, request: &[u8], bytes_out: &mut u64) -> Result<Sent, Broken> {
         let Some(socket) = &self.socket else { return Ok(Sent::All) };
         loop {
+            let wants_more = self.stage == Stage::Sending && self.request_at == 0 && !request.is_empty();
+            if let (Some(tls), true) = (&mut self.tls, wants_more) {
+                // The handshake's last flight and the request leave in one call, and in one segment if they fit.
+                let end = request.len().min(ENCRYPT_BYTES);
+                tls.encrypt(&request[..end], &mut self.out).map_err(Broken::Tls)?;
+                self.request_at = end;
+            }
             let (pending, is_plain) = if self.out_at < self.out.len() {
                 (&self.out[self.out_at..], false)
             } else if self.stage != Stage::Sending || self.request_at == request.len() {

@@ -51,6 +51,11 @@ impl HttpFactory {
         })
     }
 
+    /// The next op that ends reports the time of the name's look-up as its dns phase.
+    pub fn report_lookup(&self) {
+        self.shared.unreported_lookup_ns.store(self.shared.resolved.lookup_ns.unwrap_or(0), Ordering::Relaxed);
+    }
+
     /// The address that a redirect from `address` to `location` leads to.
     pub fn join(address: &str, location: &str) -> Result<String, WorkloadError> {
         let joined = Address::parse(address)?.url.join(location).map_err(|error| {

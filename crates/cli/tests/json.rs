@@ -1,0 +1,316 @@
+//! `--json` prints exactly one document, schema `duel/1`: every promised field with its type, and books that agree.
+//!
+//! A field that is not listed here may be added; one that is listed stays.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Place, Ruler, Running, measuring};
+use serde_json::{Value, json};
+
+/// What a field may hold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Is {
+    Text,
+    Count,
+    Number,
+    Bool,
+    List,
+    Object,
+    /// The text, or null where it is not known.
+    MaybeText,
+    MaybeNumber,
+    MaybeObject,
+}
+use Is::{Bool, Count, List, MaybeNumber, MaybeObject, MaybeText, Number, Object, Text};
+
+const DOCUMENT: &[(&str, Is)] = &[
+    ("schema", Text),
+    ("run", Text),
+    ("seed", Count),
+    ("workload", Text),
+    ("targets", List),
+    ("pairs", List),
+    ("doubts", List),
+    ("findings", List),
+    ("ruled_out", List),
+    ("explained", Bool),
+    ("probes", List),
+    ("status", Text),
+    ("started_unix_ms", Count),
+    ("started_utc", Text),
+    ("margin", Number),
+    ("versions", Object),
+    ("plan", Object),
+];
+const TARGET: &[(&str, Is)] = &[
+    ("name", Text),
+    ("address", Text),
+    ("ops", Count),
+    ("failed", Object),
+    ("rate_per_s", MaybeNumber),
+    ("bytes_per_s", MaybeNumber),
+    ("response_ms", Object),
+    ("service_ms", Object),
+    ("phases_ms", Object),
+    ("negotiated", MaybeObject),
+    ("started", Count),
+    ("in_flight", Count),
+    ("unstarted", Count),
+    ("statuses", Object),
+    ("failure_examples", List),
+    ("slots", Count),
+    ("elapsed_s", Number),
+    ("connections", Count),
+    ("reused", Count),
+    ("resumed", Count),
+    ("bytes_in", Count),
+    ("bytes_out", Count),
+    ("body_bytes", Count),
+    ("audit", Object),
+];
+const TIMES: &[(&str, Is)] = &[
+    ("p50", MaybeNumber),
+    ("p90", MaybeNumber),
+    ("p99", MaybeNumber),
+    ("p99_9", MaybeNumber),
+    ("max", MaybeNumber),
+    ("mean", MaybeNumber),
+];
+const NEGOTIATED: &[(&str, Is)] = &[
+    ("http", MaybeText),
+    ("tls", MaybeText),
+    ("cipher", MaybeText),
+    ("group", MaybeText),
+    ("alpn", MaybeText),
+    ("certificate_key", MaybeText),
+    ("chain_bytes", MaybeNumber),
+    ("server", MaybeText),
+    ("via", MaybeText),
+    ("content_encoding", MaybeText),
+    ("content_type", MaybeText),
+    ("status", MaybeNumber),
+    ("body_bytes", MaybeNumber),
+    ("peer", MaybeText),
+];
+const PAIR: &[(&str, Is)] = &[
+    ("baseline", Text),
+    ("target", Text),
+    ("metric", Text),
+    ("call", Text),
+    ("ratio", MaybeNumber),
+    ("low", MaybeNumber),
+    ("high", MaybeNumber),
+    ("slots", Count),
+    ("confidence", Number),
+];
+const DOUBT: &[(&str, Is)] = &[("id", Text), ("target", MaybeText), ("text", Text)];
+const FINDING: &[(&str, Is)] = &[
+    ("cause", Text),
+    ("target", MaybeText),
+    ("confidence", Text),
+    ("explains", MaybeNumber),
+    ("summary", Text),
+    ("evidence", List),
+    ("remedy", Text),
+];
+const PROBE: &[(&str, Is)] = &[
+    ("id", Text),
+    ("question", Text),
+    ("variation", Object),
+    ("pairs", List),
+    ("targets", List),
+    ("doubts", List),
+    ("unavailable", MaybeText),
+];
+
+#[track_caller]
+fn assert_fields(value: &Value, fields: &[(&str, Is)]) {
+    for &(name, is) in fields {
+        let field = value.get(name).unwrap_or_else(|| panic!("'{name}' is missing in {value}"));
+        let fits = match is {
+            Text => field.is_string(),
+            Count => field.is_u64(),
+            Number => field.is_number(),
+            Bool => field.is_boolean(),
+            List => field.is_array(),
+            Object => field.is_object(),
+            MaybeText => field.is_string() || field.is_null(),
+            MaybeNumber => field.is_number() || field.is_null(),
+            MaybeObject => field.is_object() || field.is_null(),
+        };
+        assert!(fits, "'{name}' is not {is:?}: {field}");
+    }
+}
+
+fn list<'a>(value: &'a Value, name: &str) -> &'a [Value] {
+    value[name].as_array().map(Vec::as_slice).unwrap()
+}
+
+#[track_caller]
+fn one_of(value: &Value, allowed: &[&str]) {
+    assert!(value.as_str().is_some_and(|text| allowed.contains(&text)), "{value} is none of {allowed:?}");
+}
+
+/// Checks the whole document, whatever kind of run it is of.
+#[track_caller]
+fn assert_document(document: &Value) {
+    assert_fields(document, DOCUMENT);
+    assert_eq!(document["schema"], "duel/1");
+    one_of(&document["workload"], &["http", "null"]);
+    one_of(&document["status"], &["complete", "interrupted"]);
+    assert_eq!(document["interruption"].is_null(), document["status"] == "complete");
+    for target in list(document, "targets") {
+        assert_target(target);
+    }
+    for pair in list(document, "pairs") {
+        assert_pair(pair);
+    }
+    for doubt in list(document, "doubts") {
+        assert_fields(doubt, DOUBT);
+    }
+    for finding in list(document, "findings") {
+        assert_fields(finding, FINDING);
+        one_of(&finding["confidence"], &["confirmed", "likely", "possible"]);
+        for evidence in list(finding, "evidence") {
+            assert_fields(evidence, &[("probe", Text), ("text", Text)]);
+        }
+    }
+    for cause in list(document, "ruled_out") {
+        assert!(cause.is_string());
+    }
+    for probe in list(document, "probes") {
+        assert_fields(probe, PROBE);
+        list(probe, "pairs").iter().for_each(assert_pair);
+    }
+}
+
+#[track_caller]
+fn assert_target(target: &Value) {
+    assert_fields(target, TARGET);
+    let count = |name: &str| target[name].as_u64().unwrap();
+    let failed: u64 = target["failed"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
+    assert_eq!(count("started"), count("ops") + failed + count("in_flight"), "{target}");
+    for times in ["response_ms", "service_ms"] {
+        assert_times(&target[times]);
+    }
+    assert!(target["rate_per_s"].is_null() || target["elapsed_s"].as_f64() > Some(0.0));
+    if let (Some(rate), Some(elapsed)) = (target["rate_per_s"].as_f64(), target["elapsed_s"].as_f64()) {
+        assert!((rate * elapsed - count("ops") as f64).abs() <= 1e-3 * count("ops") as f64 + 1e-6, "{target}");
+    }
+    for (phase, times) in target["phases_ms"].as_object().unwrap() {
+        one_of(&json!(phase), &["dns", "connect", "tls", "send", "wait", "receive"]);
+        assert_times(times);
+        assert!(times["ops"].as_u64().unwrap() > 0, "a phase that no op went through is absent");
+        assert_fields(times, &[("per_op_mean", MaybeNumber)]);
+    }
+    if !target["negotiated"].is_null() {
+        assert_fields(&target["negotiated"], NEGOTIATED);
+    }
+    assert_fields(&target["audit"], &[("worker_cpu", List), ("schedule_lag_ms", Object), ("loop_lag_ms", Object)]);
+    assert_times(&target["audit"]["loop_lag_ms"]);
+}
+
+/// Quantiles grow, and either all are known or none.
+#[track_caller]
+fn assert_times(times: &Value) {
+    assert_fields(times, TIMES);
+    let known: Vec<f64> = ["p50", "p90", "p99", "p99_9", "max"].iter().filter_map(|q| times[q].as_f64()).collect();
+    assert!(known.is_empty() || known.len() == 5, "{times}");
+    assert_eq!(known.is_empty(), times["mean"].is_null(), "{times}");
+    assert!(known.windows(2).all(|pair| pair[0] <= pair[1]), "{times}");
+}
+
+#[track_caller]
+fn assert_pair(pair: &Value) {
+    assert_fields(pair, PAIR);
+    one_of(&pair["metric"], &["rate", "response_p50", "response_p99"]);
+    one_of(&pair["call"], &["faster", "slower", "equivalent", "unknown"]);
+    match (pair["low"].as_f64(), pair["ratio"].as_f64(), pair["high"].as_f64()) {
+        (Some(low), Some(ratio), Some(high)) => assert!(low <= ratio && ratio <= high, "{pair}"),
+        (None, _, None) => assert_eq!(pair["call"], "unknown", "{pair}"),
+        _ => panic!("half an interval: {pair}"),
+    }
+}
+
+/// Runs with `--json` and progress, which must not get into the document.
+fn document(place: &Place, args: &[&str]) -> Value {
+    let mut command = place.command();
+    command.args(args).arg("--json");
+    let done = Running::start(command).end().ok();
+    assert!(done.stdout.starts_with('{') && done.stdout.ends_with("}\n"), "one document: {}", done.stdout);
+    assert!(!done.stderr.contains('{'), "progress only: {}", done.stderr);
+    let document = done.json();
+    assert_document(&document);
+    document
+}
+
+#[test]
+fn of_a_run() {
+    let (place, ruler) = (Place::new(), Ruler::start(&["--tls", "p256"]));
+    let named = format!("mine={}", ruler.url("/size/1000"));
+    let found = document(&place, &["run", &named, "-k", "-n", "300", "-c", "3", "--seed", "5"]);
+    assert_eq!((&found["seed"], &found["pairs"], &found["explained"]), (&5.into(), &json!([]), &false.into()));
+    let target = &found["targets"][0];
+    assert_eq!((&target["name"], &target["address"]), (&"mine".into(), &ruler.url("/size/1000").into()));
+    assert_eq!((&target["ops"], &target["statuses"]), (&300.into(), &json!({ "200": 300 })));
+    assert_eq!((&target["connections"], &target["reused"]), (&3.into(), &297.into()));
+    assert_eq!(target["body_bytes"], 300_000);
+    assert_eq!(target["negotiated"]["tls"], "1.3");
+    let phases: Vec<&String> = target["phases_ms"].as_object().unwrap().keys().collect();
+    assert_eq!(phases, ["connect", "receive", "send", "tls", "wait"], "no look-up of an address");
+    assert_eq!(document(&place, &["show", "last"]), found, "judged again, it is the same");
+}
+
+#[test]
+fn unknown_is_null() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let found = document(&place, &["run", &ruler.url("/status/500"), "-n", "20", "-c", "2"]);
+    let target = &found["targets"][0];
+    assert_eq!((&target["ops"], &target["failed"]), (&0.into(), &json!({ "status": 20 })));
+    assert_eq!(target["phases_ms"], json!({}), "no op was ok");
+    assert_eq!(
+        target["response_ms"],
+        serde_json::from_str::<Value>(r#"{"p50":null,"p90":null,"p99":null,"p99_9":null,"max":null,"mean":null}"#)
+            .unwrap()
+    );
+    assert_eq!(target["negotiated"]["tls"], Value::Null);
+    // What measures the generator itself negotiates nothing.
+    let found = document(&place, &["run", "null:", "-n", "20", "-c", "2"]);
+    assert_eq!((&found["workload"], &found["targets"][0]["negotiated"]), (&"null".into(), &Value::Null));
+}
+
+#[test]
+fn of_a_comparison_explained_and_not() {
+    let _alone = measuring();
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let (fast, slow) = (format!("fast={}", ruler.url("/burn/100")), format!("slow={}", ruler.url("/burn/2000")));
+    let args = [&fast, slow.as_str(), "-d", "2s", "-c", "1", "-t", "1", "--slot", "60ms"];
+    let found = document(&place, &args);
+    let names: Vec<_> = list(&found, "targets").iter().map(|target| target["name"].clone()).collect();
+    assert_eq!(names, ["fast", "slow"]);
+    let metrics: Vec<_> = list(&found, "pairs").iter().map(|pair| pair["metric"].clone()).collect();
+    assert_eq!(metrics, ["rate", "response_p50", "response_p99"]);
+    let rate = &found["pairs"][0];
+    assert_eq!((&rate["baseline"], &rate["target"], &rate["call"]), (&"fast".into(), &"slow".into(), &"slower".into()));
+    assert!(rate["ratio"].as_f64() < Some(1.0), "target over baseline");
+    assert_eq!((&found["explained"], &found["findings"], &found["probes"]), (&false.into(), &json!([]), &json!([])));
+
+    let found = document(&place, &[&args[..], &["--why", "--why-budget", "10s"]].concat());
+    assert_eq!(found["explained"], true);
+    assert!(!list(&found, "findings").is_empty() && !list(&found, "ruled_out").is_empty());
+    let finding = &found["findings"][0];
+    assert_eq!((&finding["cause"], &finding["target"]), (&"unknown".into(), &"slow".into()));
+    assert!(!list(&found, "probes").is_empty());
+    assert_eq!(document(&place, &["show", "last"]), found);
+    // Two runs are a list of two documents, and so is what is listed.
+    let both = place.json(["diff", "last~1", "last"]);
+    both.as_array().unwrap().iter().for_each(assert_document);
+    assert_eq!(both[1], found);
+    let rows = place.json(["list"]);
+    assert_eq!(rows.as_array().unwrap().len(), 2);
+    assert_eq!(
+        (&rows[0]["run"], &rows[0]["explained"], &rows[1]["explained"]),
+        (&found["run"], &true.into(), &false.into())
+    );
+}

@@ -1,0 +1,169 @@
+//! `--why` on pairs with one strong fault each: the first finding names it, on the right side.
+//!
+//! Each fault makes a request several times as dear, so that neither a busy machine nor an unoptimised build decides.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Certificate, Place, Ruler, apache, haproxy, measuring, nginx};
+use serde_json::Value;
+
+/// The document of a comparison of `good` and `bad` that was explained.
+#[track_caller]
+fn explained(place: &Place, good: &str, bad: &str, more: &[&str]) -> Value {
+    let (good, bad) = (format!("good={good}"), format!("bad={bad}"));
+    let args = [&[good.as_str(), &bad][..], &["-d", "4s", "-t", "1", "--why", "--why-budget", "30s"], more].concat();
+    let document = place.json(args);
+    assert_eq!((&document["explained"], &document["status"]), (&true.into(), &"complete".into()));
+    document
+}
+
+#[track_caller]
+fn first_finding<'a>(document: &'a Value, cause: &str) -> &'a Value {
+    let finding = &document["findings"][0];
+    let told = || format!("{:#}\n{:#}\n{:#}", document["pairs"], document["findings"], document["probes"]);
+    assert_eq!(finding["cause"], cause, "{}", told());
+    assert_eq!(finding["target"], if cause == "none" { Value::Null } else { "bad".into() }, "{}", told());
+    finding
+}
+
+/// A fault was found by a flip.
+#[track_caller]
+fn assert_found(document: &Value, cause: &str) {
+    assert_eq!(document["pairs"][0]["call"], "slower", "{:#}", document["pairs"]);
+    let finding = first_finding(document, cause);
+    let confidence = finding["confidence"].as_str().unwrap();
+    assert!(["confirmed", "likely"].contains(&confidence), "{finding:#}");
+    assert!(finding["explains"].as_f64() > Some(0.5), "{finding:#}");
+    assert!(!finding["remedy"].as_str().unwrap().is_empty() && finding["summary"].as_str().unwrap().contains("bad"));
+    let ruled_out = document["ruled_out"].as_array().unwrap();
+    assert!(!ruled_out.contains(&cause.into()), "found and ruled out");
+}
+
+#[test]
+fn aes_unused() {
+    if !cfg!(any(target_arch = "x86_64", target_arch = "x86")) {
+        eprintln!("skipped: the mask is for x86");
+        return;
+    }
+    let _alone = measuring();
+    let place = Place::new();
+    let masked = Ruler::start_with(&["--tls", "p256"], &[("OPENSSL_ia32cap", "~0x200000200000000:~0x60000000000")]);
+    let good = Ruler::start(&["--tls", "p256"]);
+    let document = explained(&place, &good.url("/file"), &masked.url("/file"), &["-c", "2", "-k"]);
+    assert_found(&document, "tls.aes-unused");
+    // `show` tells the same story, and `why` can ask again.
+    let shown = place.duel(["show", "last"]).ok().stdout;
+    assert!(shown.contains("tls.aes-unused on bad"), "{shown}");
+    let again = place.json(["why", "last", "--why-budget", "20s"]);
+    assert_eq!((&again["run"], &again["explained"]), (&document["run"], &true.into()));
+    assert_found(&again, "tls.aes-unused");
+}
+
+#[test]
+fn the_same_server_twice_has_no_cause() {
+    let _alone = measuring();
+    let (place, ruler) = (Place::new(), Ruler::start(&["--tls", "p256"]));
+    let url = ruler.url("/size/20000");
+    // With this margin no noise makes a gap out of nothing.
+    let document = explained(&place, &url, &url, &["-c", "2", "-k", "--margin", "50%"]);
+    first_finding(&document, "none");
+    assert_eq!(document["findings"].as_array().unwrap().len(), 1, "nobody is accused");
+}
+
+#[test]
+fn large_key() {
+    let _alone = measuring();
+    let place = Place::new();
+    let [small, large] = ["rsa:2048", "rsa:4096"].map(|key| Certificate::new(&place, &key.replace(':', ""), key));
+    let http = format!(
+        "ssl_session_tickets on; ssl_session_timeout 1h;\n\
+         server {{ listen 127.0.0.1:{{1}} ssl; {} return 200 hello; }}\n\
+         server {{ listen 127.0.0.1:{{2}} ssl; {} return 200 hello; }}",
+        small.nginx(),
+        large.nginx()
+    );
+    let server = nginx(&place, "nginx", &http);
+    let more = ["-c", "2", "-k", "--no-keepalive"];
+    let document = explained(&place, &server.https(1, "/"), &server.https(2, "/"), &more);
+    assert_found(&document, "tls.large-key");
+}
+
+#[test]
+fn connections_closed_by_nginx() {
+    let _alone = measuring();
+    let place = Place::new();
+    let certificate = Certificate::new(&place, "c", "rsa:2048");
+    let http = format!(
+        "{}\nserver {{ listen 127.0.0.1:{{1}} ssl; return 200 hello; }}\n\
+         server {{ listen 127.0.0.1:{{2}} ssl; keepalive_timeout 0; return 200 hello; }}",
+        certificate.nginx()
+    );
+    let server = nginx(&place, "nginx", &http);
+    let document = explained(&place, &server.https(1, "/"), &server.https(2, "/"), &["-c", "2", "-k"]);
+    assert_found(&document, "http.no-keepalive");
+}
+
+#[test]
+fn connections_closed_by_haproxy() {
+    let _alone = measuring();
+    let place = Place::new();
+    let certificate = Certificate::new(&place, "c", "rsa:2048");
+    let both = std::fs::read_to_string(&certificate.certificate).unwrap()
+        + &std::fs::read_to_string(&certificate.key).unwrap();
+    let pem = place.file("both.pem", both);
+    let answer = "  http-request return status 200 content-type text/plain string hello\n";
+    let sections = format!(
+        "frontend keeps\n  bind 127.0.0.1:{{1}} ssl crt {pem}\n{answer}\
+         frontend closes\n  bind 127.0.0.1:{{2}} ssl crt {pem}\n  option httpclose\n{answer}"
+    );
+    let server = haproxy(&place, "haproxy", &sections);
+    let document = explained(&place, &server.https(1, "/"), &server.https(2, "/"), &["-c", "2", "-k"]);
+    assert_found(&document, "http.no-keepalive");
+}
+
+#[test]
+fn compression_by_apache() {
+    let _alone = measuring();
+    let place = Place::new();
+    // Text that takes the compressor some work: words in an order without repetition.
+    let mut state = 1u32;
+    let words = ["lorem", "ipsum", "dolor", "sit", "amet", "consectetur", "adipiscing", "elit", "sed", "do", "eiusmod"];
+    let mut text = String::new();
+    while text.len() < 100_000 {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        text += words[(state >> 24) as usize % words.len()];
+        text.push(' ');
+    }
+    place.file("www/page.html", text);
+    let directives = format!(
+        "DocumentRoot {}\nKeepAlive On\nListen 127.0.0.1:{{1}}\nListen 127.0.0.1:{{2}}\n\
+         <VirtualHost 127.0.0.1:{{2}}>\nSetOutputFilter DEFLATE\nDeflateCompressionLevel 9\n</VirtualHost>",
+        place.path("www").display()
+    );
+    let server = apache(&place, "apache", &directives);
+    let document = explained(&place, &server.http(1, "/page.html"), &server.http(2, "/page.html"), &["-c", "2"]);
+    assert_found(&document, "http.compression");
+}
+
+#[test]
+fn a_rate_limit_is_unknown_and_per_byte() {
+    let _alone = measuring();
+    let place = Place::new();
+    place.file("www/page", vec![b'x'; 200_000]);
+    let http = format!(
+        "root {}; sendfile on; sendfile_max_chunk 16k;\n\
+         server {{ listen 127.0.0.1:{{1}}; }}\n\
+         server {{ listen 127.0.0.1:{{2}}; limit_rate 4m; }}",
+        place.path("www").display()
+    );
+    let server = nginx(&place, "nginx", &http);
+    let document = explained(&place, &server.http(1, "/page"), &server.http(2, "/page"), &["-c", "2"]);
+    let finding = first_finding(&document, "unknown");
+    let summary = finding["summary"].as_str().unwrap();
+    assert!(summary.contains("receive") || summary.contains("per byte"), "where it sits: {summary}");
+    let ruled_out = document["ruled_out"].as_array().unwrap();
+    for cause in ["tls.aes-unused", "tls.large-key", "http.no-keepalive", "http.compression"] {
+        assert!(ruled_out.contains(&cause.into()), "{cause} is not among {ruled_out:?}");
+    }
+}
