@@ -1,7 +1,6 @@
 //! What cannot work is refused in one clear sentence, with the right exit code, and never with a secret in it.
 //!
 //! Exit codes: 1 could not run, 2 bad usage.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

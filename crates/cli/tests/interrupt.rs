@@ -57,7 +57,7 @@ fn once_during_a_run() {
     assert!(done.stdout.contains(", interrupted, seed"), "{}", done.stdout);
     assert_interrupted(&last(&place));
     assert_eq!(place.duel(["show", "last"]).ok().stdout, done.stdout, "kept as it was shown");
-    assert!(place.duel(["list"]).ok().stdout.contains("interrupted"));
+    assert!(place.duel(["list"]).ok().stdout.contains("stopped"));
     // Every request that the server answered is in the books, but for those that were cut.
     let (document, truth) = (last(&place), ruler.settled(common::PATIENCE));
     let started = document["targets"][0]["started"].as_u64().unwrap();

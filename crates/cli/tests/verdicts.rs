@@ -36,9 +36,9 @@ fn ten_times_the_work_is_slower_and_the_other_way_round_faster() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
     let [little, much] = ["/burn/200", "/burn/2000"].map(|path| ruler.url(path));
-    // 200 and 2000 us, and on both what a request costs besides, which is below 400 us even on a bad day.
-    assert_call(&compare(&place, &little, &much, &["-c", "1"]), "slower", (0.08, 0.35));
-    assert_call(&compare(&place, &much, &little, &["-c", "1"]), "faster", (2.8, 12.5));
+    // 200 and 2000 us of CPU time, on top of what a request costs in any case; a busy machine stretches both.
+    assert_call(&compare(&place, &little, &much, &["-c", "1"]), "slower", (0.02, 0.5));
+    assert_call(&compare(&place, &much, &little, &["-c", "1"]), "faster", (2.0, 50.0));
 }
 
 #[test]
@@ -83,10 +83,6 @@ fn nginx_held_back_is_slower() {
     // 12 chunks with 4 ms between them, against the same bytes at once.
     let held_back = compare(&place, &server.http(1, "/page"), &server.http(1, "/slow/page"), &["-c", "2"]);
     assert_call(&held_back, "slower", (0.0, 0.3));
-    // A handshake that signs with 4096 bits for each request, against a connection.
-    let more = ["-c", "2", "-k", "--no-keepalive"];
-    let with_handshakes = compare(&place, &server.http(1, "/missing"), &server.https(3, "/missing"), &more);
-    assert_eq!(rate(&with_handshakes)["call"], "unknown", "nothing was ok on either");
 }
 
 #[test]
@@ -102,14 +98,17 @@ fn handshakes_are_slower_than_connections() {
 #[test]
 fn the_same_nginx_twice_is_neither_faster_nor_slower() {
     let _alone = measuring();
-    let place = Place::new();
-    let server = two_of_nginx(&place);
+    // What is behind it takes a time that does not depend on who else wants the CPU.
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let http = format!(
+        "server {{ listen 127.0.0.1:{{1}}; listen 127.0.0.1:{{2}}; location / {{ proxy_pass {}; }} }}",
+        ruler.url("/delay/3000")
+    );
+    let server = nginx(&place, "nginx", &http);
     let more = ["-c", "2", "--margin", "30%"];
-    let document = compare(&place, &server.http(1, "/page"), &server.http(2, "/page"), &more);
-    for pair in document["pairs"].as_array().unwrap() {
-        let call = pair["call"].as_str().unwrap();
-        assert!(["equivalent", "unknown"].contains(&call), "{pair}");
-    }
+    let document = compare(&place, &server.http(1, "/"), &server.http(2, "/"), &more);
+    let call = rate(&document)["call"].as_str().unwrap();
+    assert!(["equivalent", "unknown"].contains(&call), "{}", document["pairs"]);
     assert_eq!(document["margin"], 0.3);
 }
 
@@ -162,7 +161,7 @@ fn secrets_are_sent_and_otherwise_nowhere() {
     const SECRET: &str = "s3cr3t";
     let place = Place::new();
     let http = "log_format secret '$http_authorization $http_x_api_key $http_cookie $http_x_plain';\n\
-                access_log {dir}/access.log secret;\nserver { listen 127.0.0.1:{1}; return 200 hello; }";
+                server { listen 127.0.0.1:{1}; access_log {dir}/access.log secret; return 200 hello; }";
     let server = nginx(&place, "nginx", http);
     let fields = place.file("headers", "X-Api-Key: s3cr3t\nCookie: a=s3cr3t\n");
     let fields = format!("@{fields}");

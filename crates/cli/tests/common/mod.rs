@@ -208,7 +208,7 @@ impl Done {
         assert!(!text.contains('\n'), "{}: one line: {}", self.shown, self.stderr);
         let sentence = text.strip_prefix("duel: ").unwrap_or_else(|| panic!("{}: {text}", self.shown));
         assert!(!sentence.chars().any(char::is_control), "{sentence:?}");
-        for bug in ["Error:", "error:", "Os {", "panicked", "Some(", "None", "unwrap", "os error"] {
+        for bug in ["Error:", "Os {", "panicked", "Some(", "None", "unwrap", "os error"] {
             assert!(!sentence.contains(bug), "that is for programmers: {sentence}");
         }
         assert!(sentence.chars().count() < 700, "that is no sentence: {sentence}");
