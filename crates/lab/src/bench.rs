@@ -1,10 +1,10 @@
 //! A bench: all targets of a plan connected, slots run on them one at a time.
 
 use crate::LabError;
-use crate::contact::Contact;
+use crate::contact::{Contact, Factory};
 use crate::watch::{TargetView, View, Watcher};
 use duel_load::{Session, SlotOrder, monotonic_ns};
-use duel_model::{LoadPlan, LoopKind, Nanos, Plan, Slot, SlotRole};
+use duel_model::{LoadPlan, LoopKind, Nanos, Plan, Slot, SlotRole, WorkloadPlan};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -12,6 +12,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct Bench {
     sessions: Vec<Session>,
+    factories: Vec<Factory>,
+    /// Connections outlive an op, so that something may cling to them.
+    keeps_connections: bool,
     load: LoadPlan,
     seed: u64,
     views: Vec<TargetView>,
@@ -34,17 +37,22 @@ pub(crate) struct SlotSpec {
     pub(crate) ops: Option<u64>,
     /// After its time, how long the slot waits for what is in flight.
     pub(crate) grace_ns: Nanos,
+    /// Offer ops in a closed loop without pauses, whatever the plan says: for what is not measured.
+    pub(crate) back_to_back: bool,
 }
 
 impl Bench {
     /// Opens a session on each target that was contacted.
     pub(crate) fn open(plan: &Plan, contacts: Vec<Contact>, stop: Arc<AtomicBool>) -> Result<Self, LabError> {
-        let sessions = contacts
-            .into_iter()
-            .map(|contact| contact.factory.session(plan.load.connections, plan.load.threads, Arc::clone(&stop)))
+        let factories: Vec<Factory> = contacts.into_iter().map(|contact| contact.factory).collect();
+        let sessions = factories
+            .iter()
+            .map(|factory| factory.session(plan.load.connections, plan.load.threads, Arc::clone(&stop)))
             .collect::<Result<_, _>>()?;
         Ok(Self {
             sessions,
+            factories,
+            keeps_connections: matches!(&plan.workload, WorkloadPlan::Http(http) if http.keepalive),
             load: plan.load.clone(),
             seed: plan.compare.seed,
             views: plan.targets.iter().map(|target| TargetView::new(&target.name)).collect(),
@@ -88,10 +96,31 @@ impl Bench {
         monotonic_ns().saturating_sub(self.run_start_ns)
     }
 
+    /// Closes the session on a target and opens another one, if its connections are kept.
+    ///
+    /// What clings to a connection for its life, such as where the kernels and the server have put its memory, is worth
+    /// some percent: with the same connections for a whole run, the same server given twice was called slower or faster
+    /// in half of the runs. With new ones for each block it differs from block to block, and becomes part of the noise
+    /// that the interval is made from (compare Mytkowicz et al. 2009, "Producing wrong data without doing anything
+    /// obviously wrong").
+    pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
+        if self.keeps_connections {
+            let session =
+                self.factories[target].session(self.load.connections, self.load.threads, Arc::clone(&self.stop))?;
+            self.sessions[target] = session;
+        }
+        Ok(self.keeps_connections)
+    }
+
+    /// Connections to each target.
+    pub(crate) fn connections(&self) -> u32 {
+        self.load.connections
+    }
+
     /// Runs one slot and shows it to the watcher.
     pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
         let order = SlotOrder {
-            kind: self.load.kind,
+            kind: if spec.back_to_back { LoopKind::Closed { think_ns: 0 } } else { self.load.kind },
             duration_ns: spec.duration_ns,
             ops: spec.ops,
             connect_timeout_ns: self.load.connect_timeout_ns,

@@ -11,8 +11,10 @@ use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
 
-/// Shortest slot: scheduling hiccups of some milliseconds must be small against it.
-const SHORTEST_SLOT_NS: Nanos = 300 * MILLISECOND_NS;
+/// Shortest slot. Hiccups of some milliseconds must be small against it; below that, many short slots tell more than few
+/// long ones: neighbours are closer in time, so that more of what disturbs them is common to both, and there are more
+/// blocks, each with connections of its own.
+const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
 /// Longest slot that is chosen without being asked for: many short ones tell more than few long ones.
 const LONGEST_SLOT_NS: Nanos = 2 * SECOND_NS;
 /// Ops that a connection should carry in a slot: cutting off the last one then moves a rate by a few percent at most,
@@ -46,7 +48,7 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         first_block: 0,
     };
     blocks(bench, plan, &schedule, watcher, &mut |slot, bench| {
-        let died = death(&slot);
+        let died = death(&slot).filter(|_| slot.role == SlotRole::Measured);
         let target = slot.target;
         run.slots.push(slot);
         let Some(how) = died else { return Next::Look };
@@ -100,6 +102,11 @@ pub(crate) fn blocks(
         }
         let before_ns = bench.load_ns();
         order.shuffle(&mut random);
+        for &target in &order {
+            if let Some(slot) = renew(bench, target, block, schedule.grace_ns, watcher)? {
+                keep(slot, bench);
+            }
+        }
         let mirrored: Vec<(u32, usize)> =
             order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();
         for (repeat, target) in mirrored {
@@ -111,6 +118,7 @@ pub(crate) fn blocks(
                 duration_ns: Some(schedule.slot_ns),
                 ops: None,
                 grace_ns: schedule.grace_ns,
+                back_to_back: false,
             };
             let slot = bench.slot(spec, watcher)?;
             if bench.is_stopped() {
@@ -128,6 +136,31 @@ pub(crate) fn blocks(
         }
     }
     Ok(())
+}
+
+/// Gives a target new connections, and lets each of them carry a request before anything is measured; the slot in which
+/// they do. `None` where connections are not kept.
+fn renew(
+    bench: &mut Bench,
+    target: usize,
+    block: u32,
+    grace_ns: Nanos,
+    watcher: &mut dyn Watcher,
+) -> Result<Option<Slot>, LabError> {
+    if !bench.renew(target)? {
+        return Ok(None);
+    }
+    let spec = SlotSpec {
+        target,
+        role: SlotRole::Warmup,
+        block,
+        repeat: 0,
+        duration_ns: None,
+        ops: Some(u64::from(bench.connections())),
+        grace_ns,
+        back_to_back: true,
+    };
+    bench.slot(spec, watcher).map(Some)
 }
 
 /// Slot length from the time that an op takes and the load time that is left.
@@ -155,6 +188,7 @@ fn warm_up(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watc
                 duration_ns: Some(piece_ns),
                 ops: None,
                 grace_ns: bench.grace_ns(0),
+                back_to_back: false,
             };
             let slot = bench.slot(spec, watcher)?;
             spent_ns += slot.elapsed_ns;
@@ -230,7 +264,7 @@ mod tests {
     #[test]
     fn slots_are_long_against_an_op_and_short_against_the_run() {
         let ms = MILLISECOND_NS;
-        assert_eq!(slot_length_ns(ms, 30_000 * ms, 2), 300 * ms);
+        assert_eq!(slot_length_ns(ms, 30_000 * ms, 2), 150 * ms);
         assert_eq!(slot_length_ns(60 * ms, 30_000 * ms, 2), 600 * ms);
         assert_eq!(slot_length_ns(360 * ms, 28_800 * ms, 2), 1_200 * ms);
         assert_eq!(slot_length_ns(ms, 2_400 * ms, 2), 100 * ms);

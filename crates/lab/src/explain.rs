@@ -73,7 +73,7 @@ impl Lab {
         let varied = vary(plan, &probe);
         let mut slots = Vec::new();
         let failed = self.run_probe(&varied, &probe, next_index, clock, watcher, &mut slots).err();
-        let measured = |slot: &&Slot| slot.repeat < 2;
+        let measured = |slot: &&Slot| matches!(slot.role, SlotRole::Probe(_)) && slot.repeat < TRIAL_REPEAT;
         let verdict = duel_stats::judge_slots(slots.iter().filter(measured), &varied);
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
         let unavailable = match failed {
@@ -115,6 +115,7 @@ impl Lab {
                 duration_ns: Some(SHORTEST_SLOT_NS),
                 ops: None,
                 grace_ns: bench.grace_ns(0),
+                back_to_back: false,
             };
             let slot = bench.slot(spec, watcher)?;
             slowest_op_ns = slowest_op_ns.max(slot.tally.service.mean_ns().unwrap_or(0.0));

@@ -23,6 +23,7 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         repeat: 0,
         duration_ns,
         ops,
+        back_to_back: false,
         grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
     };
     let slot = bench.slot(spec, watcher)?;

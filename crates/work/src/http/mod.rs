@@ -1,6 +1,6 @@
 //! HTTP/1.1 over TCP, Unix sockets and TLS.
 //!
-//! The way of an op: [`Lane`](lane) connects, [`tls`] shakes hands, [`request`] is sent, [`response`] is read.
+//! The way of an op: `lane` connects, `tls` shakes hands, `request` is sent, `response` is read.
 
 mod address;
 mod lane;
