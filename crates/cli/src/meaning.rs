@@ -156,7 +156,7 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
         None => LoopKind::Closed {
             think_ns: load.think.as_deref().map_or(Ok(0), |think| quantity("--think", parse_duration_ns(think)))?,
         },
-        Some(rate) if rate.is_finite() && rate > 0.0 && rate <= 1e9 => LoopKind::Open {
+        Some(rate) if rate.is_finite() && rate > 0.0 && rate <= 1e7 => LoopKind::Open {
             rate_per_s: rate,
             arrival: match load.arrival {
                 ArrivalFlag::Constant => Arrival::Constant,

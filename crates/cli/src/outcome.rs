@@ -1,5 +1,6 @@
 //! How the program ends: the exit code, and the one sentence of an error.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 /// The end of a command.
@@ -29,7 +30,12 @@ impl std::error::Error for Usage {}
 
 /// Prints an error as one line, safe to show.
 pub(crate) fn say(sentence: &str) {
-    eprintln!("duel: {}", without_error_numbers(&duel_model::sanitize(sentence).replace('\n', " ")));
+    // Where standard error is closed, the exit code has to do.
+    let _ = writeln!(
+        std::io::stderr(),
+        "duel: {}",
+        without_error_numbers(&duel_model::sanitize(sentence).replace('\n', " "))
+    );
 }
 
 /// Without the numbers that the standard library puts behind the system's own words.

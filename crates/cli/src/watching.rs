@@ -52,7 +52,7 @@ impl<'a> Watching<'a> {
             && *drawn > 0
         {
             // Up to the first line drawn, and clear from there.
-            eprint!("\x1b[{drawn}F\x1b[J");
+            let _ = write!(std::io::stderr(), "\x1b[{drawn}F\x1b[J");
             *drawn = 0;
         }
     }

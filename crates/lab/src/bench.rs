@@ -15,6 +15,9 @@ pub(crate) struct Bench {
     factories: Vec<Factory>,
     /// Connections outlive an op, so that something may cling to them.
     keeps_connections: bool,
+    /// How often each target was given new connections.
+    renewed: Vec<u64>,
+    local_ports: Option<u32>,
     load: LoadPlan,
     seed: u64,
     views: Vec<TargetView>,
@@ -52,6 +55,8 @@ impl Bench {
         Ok(Self {
             sessions,
             factories,
+            renewed: vec![0; plan.targets.len()],
+            local_ports: duel_load::local_ports(),
             keeps_connections: matches!(&plan.workload, WorkloadPlan::Http(http) if http.keepalive),
             load: plan.load.clone(),
             seed: plan.compare.seed,
@@ -104,12 +109,17 @@ impl Bench {
     /// that the interval is made from (compare Mytkowicz et al. 2009, "Producing wrong data without doing anything
     /// obviously wrong").
     pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
-        if self.keeps_connections {
+        // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
+        let connections = u64::from(self.load.connections);
+        let ports = self.local_ports.map_or(u64::MAX, |ports| u64::from(ports) / 2);
+        let affordable = (self.renewed[target] + 1).saturating_mul(connections) <= ports;
+        if self.keeps_connections && affordable {
+            self.renewed[target] += 1;
             let session =
                 self.factories[target].session(self.load.connections, self.load.threads, Arc::clone(&self.stop))?;
             self.sessions[target] = session;
         }
-        Ok(self.keeps_connections)
+        Ok(self.keeps_connections && affordable)
     }
 
     /// Connections to each target.
@@ -173,6 +183,11 @@ impl Bench {
     /// end with their ops, and no longer than an op may take.
     pub(crate) fn grace_ns(&self, typical_op_ns: Nanos) -> Nanos {
         (8 * typical_op_ns).max(2 * duel_model::SECOND_NS).min(self.load.op_timeout_ns)
+    }
+
+    /// Longest time that an op may take.
+    pub(crate) fn op_timeout_ns(&self) -> Nanos {
+        self.load.op_timeout_ns
     }
 
     /// Time that the next op of a connection waits for, beside the server.

@@ -4,7 +4,8 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::watch::Watcher;
 use duel_model::{
-    Doubt, DoubtId, Interruption, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Tally,
+    Doubt, DoubtId, FailureKind, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot,
+    SlotRole, Tally,
 };
 use duel_stats::Stop;
 use rand::SeedableRng;
@@ -22,6 +23,10 @@ const LONGEST_SLOT_NS: Nanos = 2 * SECOND_NS;
 const OPS_PER_SLOT: u64 = 10;
 /// Pairs of slots that the time is divided for.
 const PAIRS_WANTED: u64 = 12;
+/// Most slots that a run is divided into.
+const MOST_SLOTS: u64 = 1000;
+/// Ops due in a slot of an open loop: with Poisson arrivals one slot in 500 million has none then (e^-20).
+const OPS_PER_OPEN_SLOT: f64 = 20.0;
 /// Warm-up takes at most this share of the load time, over all targets.
 const WARMUP_SHARE: u64 = 8;
 /// Ops that an interval should hold for its rate to be told from noise (relative error 1/sqrt(20) = 22 %).
@@ -38,7 +43,8 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
     watcher.label("measuring");
     let slot_ns = plan.compare.slot_ns.unwrap_or_else(|| {
         let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
-        slot_length_ns(typical_op_ns + bench.think_ns(), left_ns, bench.targets())
+        let slot_ns = slot_length_ns(typical_op_ns + bench.think_ns(), left_ns, bench.targets());
+        whole_periods_ns(slot_ns, plan.load.kind)
     });
     let schedule = BlockSchedule {
         role: SlotRole::Measured,
@@ -46,12 +52,24 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         grace_ns: bench.grace_ns(typical_op_ns),
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
+        renews: true,
     };
+    let mut dead_slots = vec![0; plan.targets.len()];
     blocks(bench, plan, &schedule, watcher, &mut |slot, bench| {
-        let died = death(&slot).filter(|_| slot.role == SlotRole::Measured);
-        let target = slot.target;
+        let died = death(&slot);
+        let (target, is_measured) = (slot.target, slot.role == SlotRole::Measured);
         run.slots.push(slot);
-        let Some(how) = died else { return Next::Look };
+        let Some(how) = died else {
+            if is_measured {
+                dead_slots[target] = 0;
+            }
+            return Next::Look;
+        };
+        // One slot without an answer may be chance where few ops are due; two in a row are a target that is gone.
+        dead_slots[target] += 1;
+        if dead_slots[target] < 2 {
+            return Next::Look;
+        }
         run.status = RunStatus::Interrupted(Interruption::TargetDied {
             target: plan.targets[target].name.clone(),
             at_ns: bench.since_start_ns(),
@@ -70,6 +88,8 @@ pub(crate) struct BlockSchedule {
     /// The bench's load time at which no further block begins.
     pub(crate) end_load_ns: Nanos,
     pub(crate) first_block: u32,
+    /// Each block has connections of its own, where connections are kept.
+    pub(crate) renews: bool,
 }
 
 /// What is to follow after a slot.
@@ -102,9 +122,11 @@ pub(crate) fn blocks(
         }
         let before_ns = bench.load_ns();
         order.shuffle(&mut random);
-        for &target in &order {
-            if let Some(slot) = renew(bench, target, block, schedule.grace_ns, watcher)? {
-                keep(slot, bench);
+        for &target in order.iter().filter(|_| schedule.renews) {
+            if let Some(slot) = renew(bench, target, block, schedule.grace_ns, watcher)?
+                && (bench.is_stopped() || keep(slot, bench) == Next::End)
+            {
+                return Ok(());
             }
         }
         let mirrored: Vec<(u32, usize)> =
@@ -155,9 +177,10 @@ fn renew(
         role: SlotRole::Warmup,
         block,
         repeat: 0,
-        duration_ns: None,
+        // The number of ops ends it; the time does if the server has begun to hang.
+        duration_ns: Some(grace_ns),
         ops: Some(u64::from(bench.connections())),
-        grace_ns,
+        grace_ns: 0,
         back_to_back: true,
     };
     bench.slot(spec, watcher).map(Some)
@@ -166,10 +189,20 @@ fn renew(
 /// Slot length from the time that an op takes and the load time that is left.
 pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usize) -> Nanos {
     let affordable_ns = left_ns / (PAIRS_WANTED * targets as u64).max(1);
+    // However long a run is, its slots have to fit into memory.
+    let shortest_ns = SHORTEST_SLOT_NS.max(left_ns / MOST_SLOTS);
     (OPS_PER_SLOT * typical_op_ns)
-        .clamp(SHORTEST_SLOT_NS, LONGEST_SLOT_NS)
+        .clamp(shortest_ns, LONGEST_SLOT_NS.max(shortest_ns))
         .min(affordable_ns)
         .max(SHORTEST_SLOT_NS.min(affordable_ns.max(MILLISECOND_NS)))
+}
+
+/// In an open loop a slot has to hold some ops, or it has no median; and constant arrivals are cut between two of them,
+/// or each slot would offer up to one op more than the rate says.
+fn whole_periods_ns(slot_ns: Nanos, kind: LoopKind) -> Nanos {
+    let LoopKind::Open { rate_per_s, .. } = kind else { return slot_ns };
+    let periods = (slot_ns as f64 * rate_per_s / 1e9).ceil().max(OPS_PER_OPEN_SLOT);
+    (periods * 1e9 / rate_per_s).round() as Nanos
 }
 
 /// Loads each target until its rate is steady, and answers how long an op typically takes on the slowest.
@@ -187,17 +220,17 @@ fn warm_up(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watc
                 repeat: 0,
                 duration_ns: Some(piece_ns),
                 ops: None,
-                grace_ns: bench.grace_ns(0),
+                grace_ns: bench.op_timeout_ns(),
                 back_to_back: false,
             };
             let slot = bench.slot(spec, watcher)?;
             spent_ns += slot.elapsed_ns;
             tally.merge(&slot.tally);
             steady_part(&slot, piece_ns, &mut rates);
-            run.slots.push(slot);
             if bench.is_stopped() {
                 return Ok(slowest_op_ns);
             }
+            run.slots.push(slot);
             if tally.ok == 0 && tally.started > 0 {
                 return Err(all_failed(plan, target, &tally));
             }
@@ -250,10 +283,13 @@ fn all_failed(plan: &Plan, target: usize, tally: &Tally) -> LabError {
     }
 }
 
-/// Whether a target has died: a slot without a single success and with failures. What was seen, in words.
+/// Whether a target may have died: a slot without a single success and with failures. What was seen, in words. What we
+/// ran out of ourselves is not the target's death.
 fn death(slot: &Slot) -> Option<String> {
     let tally = &slot.tally;
-    (tally.ok == 0 && tally.failed_total() + tally.in_flight > 0)
+    let ours = |kind| tally.failed.get(&kind).copied().unwrap_or(0);
+    let ours = ours(FailureKind::PortsExhausted) + ours(FailureKind::DescriptorsExhausted);
+    (tally.ok == 0 && tally.failed_total() - ours + tally.in_flight > 0)
         .then(|| tally.failure_examples.first().cloned().unwrap_or_else(|| "no answer in time".to_owned()))
 }
 
@@ -268,5 +304,15 @@ mod tests {
         assert_eq!(slot_length_ns(60 * ms, 30_000 * ms, 2), 600 * ms);
         assert_eq!(slot_length_ns(360 * ms, 28_800 * ms, 2), 1_200 * ms);
         assert_eq!(slot_length_ns(ms, 2_400 * ms, 2), 100 * ms);
+        assert_eq!(slot_length_ns(ms, 3_600_000 * ms, 2), 3_600 * ms);
+    }
+
+    #[test]
+    fn slots_of_an_open_loop_hold_whole_periods_and_enough_of_them() {
+        let open = |rate_per_s| LoopKind::Open { rate_per_s, arrival: duel_model::Arrival::Constant };
+        assert_eq!(whole_periods_ns(150 * MILLISECOND_NS, open(2.0)), 10 * SECOND_NS);
+        assert_eq!(whole_periods_ns(150 * MILLISECOND_NS, open(1_000.0)), 150 * MILLISECOND_NS);
+        assert_eq!(whole_periods_ns(150 * MILLISECOND_NS, open(333.0)), 150_150_150);
+        assert_eq!(whole_periods_ns(150 * MILLISECOND_NS, LoopKind::Closed { think_ns: 0 }), 150 * MILLISECOND_NS);
     }
 }

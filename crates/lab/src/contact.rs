@@ -44,7 +44,9 @@ pub(crate) fn contact_all(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Con
 /// Connections of all targets stay open at once; beside them there are a few descriptors for everything else.
 fn ensure_room(plan: &Plan) -> Result<(), LimitError> {
     let connections = u64::from(plan.load.connections) * plan.targets.len() as u64;
-    ensure_descriptors(connections + 64 + 2 * u64::from(plan.load.threads)).map(|_| ())
+    // Each worker has an event loop, and while a target gets new connections one more session is open.
+    let loops = (plan.targets.len() as u64 + 1) * u64::from(plan.load.threads);
+    ensure_descriptors(connections + u64::from(plan.load.connections) + loops + 64).map(|_| ())
 }
 
 fn contact(plan: &Plan, address: &str, stop: &Arc<AtomicBool>) -> Result<Contact, String> {

@@ -114,7 +114,7 @@ impl Lab {
                 repeat: TRIAL_REPEAT,
                 duration_ns: Some(SHORTEST_SLOT_NS),
                 ops: None,
-                grace_ns: bench.grace_ns(0),
+                grace_ns: bench.op_timeout_ns(),
                 back_to_back: false,
             };
             let slot = bench.slot(spec, watcher)?;
@@ -128,6 +128,7 @@ impl Lab {
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos),
             end_load_ns: probe.budget_ns,
             first_block: 1,
+            renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS,
         };
         let mut keep = |slot: Slot, _: &Bench| {
             slots.push(slot);
@@ -142,6 +143,10 @@ fn doubts_about_rates(doubts: Vec<Doubt>, pairs: &[PairVerdict]) -> Vec<Doubt> {
     let rates_known = pairs.iter().filter(|pair| pair.metric == Metric::Rate).all(|pair| pair.low.is_some());
     doubts.into_iter().filter(|doubt| !(rates_known && doubt.id == DoubtId::TooFewSlots)).collect()
 }
+
+/// New connections for each block cost a request on each of them. Where requests are slow that would take the time of a
+/// probe's few blocks.
+const LONGEST_OP_TO_RENEW_NS: f64 = 50e6;
 
 /// `repeat` of a probe's trial slots; slots of a block have 0 and 1.
 const TRIAL_REPEAT: u32 = 2;

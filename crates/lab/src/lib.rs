@@ -77,11 +77,14 @@ impl Lab {
             Ok(()) => {}
             // What was measured before stays; warm-up alone says nothing.
             Err(error) if !run.slots.iter().any(|slot| slot.role == SlotRole::Measured) => return Err(error),
-            Err(error) => run.doubts.push(duel_model::Doubt {
-                id: duel_model::DoubtId::NotRecorded,
-                target: None,
-                text: format!("the run broke off: {error}"),
-            }),
+            Err(error) => {
+                run.status = RunStatus::Interrupted(Interruption::Unfinished);
+                run.doubts.push(duel_model::Doubt {
+                    id: duel_model::DoubtId::NotRecorded,
+                    target: None,
+                    text: format!("the run broke off: {error}"),
+                });
+            }
         }
         run.doubts.extend(clock.doubt());
         if self.is_stopped() && run.status == RunStatus::Complete {

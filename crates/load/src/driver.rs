@@ -67,7 +67,7 @@ const PAUSE_AFTER_FAILED_CONNECT_NS: Nanos = 10 * MILLISECOND_NS;
 /// Longest sleep, so that a request to stop is seen.
 const LONGEST_SLEEP_NS: Nanos = 50 * MILLISECOND_NS;
 /// How often the live figures are brought up to date.
-const LIVE_INTERVAL_NS: Nanos = 200 * MILLISECOND_NS;
+const LIVE_INTERVAL_NS: Nanos = 50 * MILLISECOND_NS;
 /// How long ops that end without waiting (blocking workloads) may follow each other before the loop looks at the rest:
 /// at events of other lanes, at the slot's end, at a request to stop.
 const SYNCHRONOUS_BATCH_NS: Nanos = MILLISECOND_NS;
@@ -147,6 +147,7 @@ impl<W: Workload> Worker<W> {
         // What happened to parked connections is not part of this slot, except what they last negotiated.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns);
+        live.publish(&self.recorder);
         let mut pace = self.pace(order, start_ns);
         let (cpu_before, wall_before) = (thread_cpu_ns(), monotonic_ns());
         let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;

@@ -37,7 +37,7 @@ pub(crate) fn descriptors_open() -> Option<u64> {
 }
 
 /// Size of the range that local ports are taken from, where the system tells.
-pub(crate) fn local_ports() -> Option<u32> {
+pub fn local_ports() -> Option<u32> {
     let range = std::fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").ok()?;
     let mut ends = range.split_whitespace().map(str::parse::<u32>);
     let (first, last) = (ends.next()?.ok()?, ends.next()?.ok()?);

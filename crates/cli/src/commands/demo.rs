@@ -7,6 +7,7 @@ use crate::outcome::Outcome;
 use anyhow::Context;
 use duel_model::{Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Plan, SECOND_NS, Target, TlsPlan, WorkloadPlan};
 use duel_ruler::child::Child;
+use std::io::Write;
 
 /// Load time of the comparison; with the probes the whole stays under a minute.
 const COMPARE_NS: u64 = 12 * SECOND_NS;
@@ -21,7 +22,8 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
     };
     let (healthy, handicapped) = (server(None)?, server(aes_mask())?);
     if !output.quiet {
-        eprintln!(
+        let _ = writeln!(
+            std::io::stderr(),
             "Two HTTPS servers on this machine serve the same file of 2.86 MB. One of them may not use the CPU's AES \
              instructions{}.",
             if aes_mask().is_some() { "" } else { " (not available on this kind of CPU: both are equal here)" }

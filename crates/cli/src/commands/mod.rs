@@ -57,7 +57,7 @@ fn outcome_of(run: &Run, lab: &Lab) -> Outcome {
     match &run.status {
         RunStatus::Complete if lab.is_stopped() => Outcome::Interrupted,
         RunStatus::Complete => Outcome::Done,
-        RunStatus::Interrupted(Interruption::User | Interruption::Unfinished) => Outcome::Interrupted,
-        RunStatus::Interrupted(Interruption::TargetDied { .. }) => Outcome::CouldNotRun,
+        RunStatus::Interrupted(Interruption::User) => Outcome::Interrupted,
+        RunStatus::Interrupted(Interruption::TargetDied { .. } | Interruption::Unfinished) => Outcome::CouldNotRun,
     }
 }

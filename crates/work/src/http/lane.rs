@@ -121,8 +121,8 @@ impl Workload for Http {
                 Ok(Step::Wait)
             }
             Stage::Connecting => self.finish_connect(lane, io),
-            Stage::Receiving => self.receive(lane, io),
-            Stage::Handshaking | Stage::Sending => self.continue_sending(lane, event, io),
+            Stage::Receiving if !connection.watches_writing => self.receive(lane, io),
+            Stage::Handshaking | Stage::Sending | Stage::Receiving => self.continue_sending(lane, event, io),
         };
         self.settle(lane, result, io)
     }
