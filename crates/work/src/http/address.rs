@@ -89,6 +89,12 @@ impl Address {
         for address in &addresses {
             match TcpStream::connect_timeout(address, Duration::from_nanos(connect_timeout_ns.max(1))) {
                 Ok(_) => return Ok(Resolved { peer: Peer::Tcp(*address), shown: address.to_string(), lookup_ns }),
+                Err(error) if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
+                    return Err(WorkloadError(format!(
+                        "no local port is free to connect to {address} from; wait a minute for closed connections to \
+                         give theirs back, or widen net.ipv4.ip_local_port_range"
+                    )));
+                }
                 Err(error) => failures.push(format!("{address}: {}", plain(&error))),
             }
         }
