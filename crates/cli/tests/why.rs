@@ -87,8 +87,8 @@ fn connections_closed_by_nginx() {
     let http = format!(
         "{}\nupstream ruler {{ server 127.0.0.1:{}; keepalive 8; }}\n\
          proxy_http_version 1.1; proxy_set_header Connection \"\";\n\
-         server {{ listen 127.0.0.1:{{1}} ssl; location / {{ proxy_pass http://ruler/delay/2000; }} }}\n\
-         server {{ listen 127.0.0.1:{{2}} ssl; keepalive_timeout 0; location / {{ proxy_pass http://ruler/delay/2000; }} }}",
+         server {{ listen 127.0.0.1:{{1}} ssl; location / {{ proxy_pass http://ruler/delay/6000; }} }}\n\
+         server {{ listen 127.0.0.1:{{2}} ssl; keepalive_timeout 0; location / {{ proxy_pass http://ruler/delay/6000; }} }}",
         certificate.nginx(),
         ruler.port()
     );
@@ -117,7 +117,7 @@ fn connections_closed_by_haproxy() {
         ruler.port()
     );
     let server = haproxy(&place, "haproxy", &sections);
-    let path = "/delay/2000";
+    let path = "/delay/6000";
     let document = explained(&place, &server.https(1, path), &server.https(2, path), &["-c", "2", "-k"]);
     assert_found(&document, "http.no-keepalive");
 }

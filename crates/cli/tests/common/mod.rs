@@ -216,13 +216,14 @@ impl Done {
     }
 }
 
-/// Only one measurement at a time, over all test binaries: the tests of one binary run side by side, and on two CPUs two
+/// Only one measurement at a time, over all test binaries of all checkouts: the tests of one binary run side by side, and on two CPUs two
 /// loads would measure each other. The kernel gives the lock back whatever becomes of its holder.
 ///
 /// Against the rest of the machine, what this thread starts from here on goes first, where that is allowed: servers and
 /// `duel` inherit its priority.
 pub(crate) fn measuring() -> File {
-    let lock = File::create(Path::new(env!("CARGO_TARGET_TMPDIR")).join("duel-measuring.lock")).unwrap();
+    let user = rustix::process::geteuid().as_raw();
+    let lock = File::create(std::env::temp_dir().join(format!("duel-measuring-{user}.lock"))).unwrap();
     lock.lock().unwrap();
     let _ = rustix::process::setpriority_process(None, -15);
     lock
