@@ -216,8 +216,8 @@ impl Done {
     }
 }
 
-/// Only one measurement at a time, over all test binaries of all checkouts: the tests of one binary run side by side, and on two CPUs two
-/// loads would measure each other. The kernel gives the lock back whatever becomes of its holder.
+/// Only one measurement at a time, over all test binaries of all checkouts: the tests of one binary run side by side,
+/// and on two CPUs two loads would measure each other. The kernel gives the lock back whatever becomes of its holder.
 ///
 /// Against the rest of the machine, what this thread starts from here on goes first, where that is allowed: servers and
 /// `duel` inherit its priority.
