@@ -170,6 +170,14 @@ fn a_target_that_dies_ends_the_comparison() {
 }
 
 #[test]
+fn a_target_that_dies_ends_a_run_of_one_target() {
+    let place = Place::new();
+    let dying = Ruler::start(Config { refuse_after: Some(500), ..Config::default() }).unwrap();
+    let args = ["run", &format!("dying={}", dying.url("/delay/1000")), "-n", "1000000000", "-c", "4"];
+    assert_died(&place, start(&place, &args).end());
+}
+
+#[test]
 fn a_killed_nginx_ends_the_comparison() {
     let (place, ruler) = (Place::new(), ruler());
     let mut server = nginx(&place, "nginx", "server { listen 127.0.0.1:{1}; return 200 hello; }");

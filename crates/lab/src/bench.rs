@@ -3,8 +3,9 @@
 use crate::LabError;
 use crate::contact::{Contact, Factory};
 use crate::watch::{TargetView, View, Watcher};
-use duel_load::{Session, SlotOrder, monotonic_ns};
+use duel_load::{Live, Session, SlotOrder, monotonic_ns};
 use duel_model::{LoadPlan, LoopKind, Nanos, Plan, Slot, SlotRole, WorkloadPlan};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -129,6 +130,17 @@ impl Bench {
 
     /// Runs one slot and shows it to the watcher.
     pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
+        self.slot_until(spec, watcher, &mut |_, _| ControlFlow::Continue(()))
+    }
+
+    /// Runs one slot that also ends when `look` breaks; it is given the live figures and the time since the slot's
+    /// begin several times per second.
+    pub(crate) fn slot_until(
+        &mut self,
+        spec: SlotSpec,
+        watcher: &mut dyn Watcher,
+        look: &mut dyn FnMut(Live, Nanos) -> ControlFlow<()>,
+    ) -> Result<Slot, LabError> {
         let order = SlotOrder {
             kind: if spec.back_to_back { LoopKind::Closed { think_ns: 0 } } else { self.load.kind },
             duration_ns: spec.duration_ns,
@@ -141,7 +153,7 @@ impl Bench {
         };
         let began_ns = monotonic_ns();
         let (views, load_ns) = (&self.views, self.load_ns);
-        let mut tick = |live: duel_load::Live| {
+        let mut tick = |live: Live| {
             let since_ns = monotonic_ns().saturating_sub(began_ns);
             let mut targets = views.clone();
             targets[spec.target] = views[spec.target].with(live, since_ns);
@@ -152,6 +164,7 @@ impl Bench {
                 targets: &targets,
                 active: spec.target,
             });
+            look(live, since_ns)
         };
         let record = self.sessions[spec.target].run_slot(&order, &mut tick)?;
         let slot = Slot {

@@ -5,6 +5,7 @@ use duel_load::{LimitError, Session, SlotOrder, ensure_descriptors};
 use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
 use duel_work::http::HttpFactory;
 use duel_work::null::NullFactory;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -107,7 +108,7 @@ fn one_op(factory: HttpFactory, plan: &Plan, stop: &Arc<AtomicBool>) -> Result<(
         seed: 0,
     };
     let record = Session::open(factory, 1, 1, Arc::clone(stop))
-        .and_then(|mut session| session.run_slot(&order, &mut |_| {}))
+        .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
         .map_err(|error| error.to_string())?;
     Ok((record.tally, record.negotiated))
 }

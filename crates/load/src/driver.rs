@@ -135,7 +135,7 @@ impl<W: Workload> Worker<W> {
         })
     }
 
-    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set.
+    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set or `live` is halted.
     pub(crate) fn run_slot(
         &mut self,
         order: &SlotOrder,
@@ -155,7 +155,7 @@ impl<W: Workload> Worker<W> {
 
         loop {
             let now = monotonic_ns();
-            if stop.load(Ordering::Relaxed) {
+            if stop.load(Ordering::Relaxed) || live.is_halted() {
                 interrupted = true;
                 break;
             }

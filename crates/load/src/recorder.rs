@@ -134,6 +134,11 @@ impl Recorder {
         self.failed.iter().sum()
     }
 
+    /// Failures of kinds that `which` holds for.
+    pub(crate) fn failed_of(&self, which: impl Fn(FailureKind) -> bool) -> u64 {
+        FAILURE_KINDS.into_iter().zip(&self.failed).filter(|(kind, _)| which(*kind)).map(|(_, count)| count).sum()
+    }
+
     /// 99th percentile of the response time so far, ns.
     pub(crate) fn response_p99_ns(&self) -> Option<Nanos> {
         (!self.response.histogram.is_empty()).then(|| self.response.histogram.value_at_quantile(0.99))

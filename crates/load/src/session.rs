@@ -5,7 +5,8 @@ use crate::driver::{SlotOrder, Worker, WorkerSlot};
 use crate::limits;
 use crate::recorder::Recorder;
 use crate::workload::{LanesPerWorker, WorkloadFactory};
-use duel_model::{GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally};
+use duel_model::{FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally};
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -37,7 +38,7 @@ pub struct SlotRecord {
     pub audit: GeneratorAudit,
     /// What connections negotiated last.
     pub negotiated: Option<Negotiated>,
-    /// The slot was cut short by the stop flag.
+    /// The slot was cut short, by the stop flag or by the tick.
     pub interrupted: bool,
 }
 
@@ -50,6 +51,8 @@ pub struct Live {
     pub ok: u64,
     /// Ops that failed.
     pub failed: u64,
+    /// Those of them to which the other side gave no sign of life: see [`FailureKind::is_silence`].
+    pub silent: u64,
     /// Bytes read.
     pub bytes_in: u64,
     /// 99th percentile of the response time, ns, of the worker where it is worst.
@@ -84,23 +87,33 @@ struct Handle {
 
 struct Report(Result<WorkerSlot, SessionError>);
 
-/// Where a worker leaves its live figures.
+/// What a worker and the session that it belongs to share while a slot runs: where the worker leaves its live figures,
+/// and where it is told to end the slot now.
 #[derive(Debug, Default)]
-pub(crate) struct LiveSlot(Mutex<Live>);
+pub(crate) struct LiveSlot {
+    figures: Mutex<Live>,
+    halted: AtomicBool,
+}
 
 impl LiveSlot {
     pub(crate) fn publish(&self, recorder: &Recorder) {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Live {
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = Live {
             started: recorder.started,
             ok: recorder.ok,
             failed: recorder.failed_total(),
+            silent: recorder.failed_of(FailureKind::is_silence),
             bytes_in: recorder.bytes_in,
             response_p99_ns: recorder.response_p99_ns(),
         };
     }
 
+    /// Whether the slot under way is to end now.
+    pub(crate) fn is_halted(&self) -> bool {
+        self.halted.load(Ordering::Relaxed)
+    }
+
     fn read(&self) -> Live {
-        *self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.figures.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -140,21 +153,33 @@ impl Session {
         Ok(session)
     }
 
-    /// Runs one slot on all workers and merges what they bring back; `tick` is called now and then with live figures.
-    pub fn run_slot(&mut self, order: &SlotOrder, tick: &mut dyn FnMut(Live)) -> Result<SlotRecord, SessionError> {
+    /// Runs one slot on all workers and merges what they bring back; `tick` is called now and then with live figures,
+    /// and ends the slot by breaking.
+    pub fn run_slot(
+        &mut self,
+        order: &SlotOrder,
+        tick: &mut dyn FnMut(Live) -> ControlFlow<()>,
+    ) -> Result<SlotRecord, SessionError> {
         let (started_unix_ms, start_ns) = (unix_ms(), monotonic_ns() + LEAD_NS);
+        let mut halted = false;
         for worker in &self.workers {
+            worker.live.halted.store(false, Ordering::Relaxed);
             worker.orders.send((order.clone(), start_ns)).map_err(|_| SessionError::WorkerLost)?;
         }
         let mut slots = Vec::with_capacity(self.workers.len());
         while slots.len() < self.workers.len() {
             match self.reports.recv_timeout(TICK) {
                 Ok(Report(slot)) => slots.push(slot?),
-                Err(RecvTimeoutError::Timeout) => tick(self.live()),
+                Err(RecvTimeoutError::Timeout) => {
+                    if tick(self.live()).is_break() {
+                        halted = true;
+                        self.workers.iter().for_each(|worker| worker.live.halted.store(true, Ordering::Relaxed));
+                    }
+                }
                 Err(RecvTimeoutError::Disconnected) => return Err(SessionError::WorkerLost),
             }
         }
-        let interrupted = self.stop.load(Ordering::Relaxed);
+        let interrupted = halted || self.stop.load(Ordering::Relaxed);
         Ok(merge(order, slots, started_unix_ms, start_ns, interrupted))
     }
 
@@ -163,6 +188,7 @@ impl Session {
             started: sum.started + worker.started,
             ok: sum.ok + worker.ok,
             failed: sum.failed + worker.failed,
+            silent: sum.silent + worker.silent,
             bytes_in: sum.bytes_in + worker.bytes_in,
             response_p99_ns: sum.response_p99_ns.max(worker.response_p99_ns),
         })

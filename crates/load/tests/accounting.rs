@@ -7,6 +7,7 @@ use duel_load::{
     SlotRecord, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS};
+use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -84,14 +85,15 @@ struct PairedFactory {
 impl WorkloadFactory for PairedFactory {
     type Workload = Paired;
     fn make(&self, lanes: usize) -> Result<Paired, WorkloadError> {
-        let lanes = (0..lanes)
-            .map(|_| {
-                let (ours, theirs) = UnixStream::pair().unwrap();
-                ours.set_nonblocking(true).unwrap();
-                (ours, theirs, false, false)
-            })
-            .collect();
-        Ok(Paired { lanes, answers: self.answers })
+        Ok(Paired { lanes: (0..lanes).map(|_| Paired::lane()).collect(), answers: self.answers })
+    }
+}
+
+impl Paired {
+    fn lane() -> (UnixStream, UnixStream, bool, bool) {
+        let (ours, theirs) = UnixStream::pair().unwrap();
+        ours.set_nonblocking(true).unwrap();
+        (ours, theirs, false, false)
     }
 }
 
@@ -116,7 +118,8 @@ impl Workload for Paired {
         done(Ok(()))
     }
     fn cancel(&mut self, lane: LaneId) {
-        self.lanes[lane].3 = false;
+        // An answer under way must not reach a later op.
+        self.lanes[lane] = Self::lane();
     }
     fn take_counters(&mut self) -> Counters {
         Counters::default()
@@ -125,7 +128,7 @@ impl Workload for Paired {
 
 fn run<F: WorkloadFactory>(factory: F, connections: u32, threads: u32, order: &SlotOrder) -> SlotRecord {
     let mut session = Session::open(factory, connections, threads, Arc::default()).unwrap();
-    let record = session.run_slot(order, &mut |_| {}).unwrap();
+    let record = session.run_slot(order, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_sums(&record);
     record
 }
@@ -248,6 +251,7 @@ fn a_stop_ends_the_slot_and_keeps_what_there_is() {
             if live.ok > 0 {
                 stop.store(true, Ordering::Relaxed);
             }
+            ControlFlow::Continue(())
         })
         .unwrap();
     assert_sums(&record);
@@ -255,10 +259,24 @@ fn a_stop_ends_the_slot_and_keeps_what_there_is() {
 }
 
 #[test]
+fn who_watches_can_end_a_slot_and_the_next_one_runs_whole() {
+    let mut session = Session::open(PairedFactory { answers: true }, 2, 2, Arc::default()).unwrap();
+    let for_ever = order(CLOSED, Some(3_600 * SECOND_NS), None);
+    let record = session
+        .run_slot(&for_ever, &mut |live| if live.ok > 0 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        .unwrap();
+    assert_sums(&record);
+    assert!(record.interrupted && record.tally.ok > 0);
+    let next = session.run_slot(&order(CLOSED, None, Some(30)), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert!(!next.interrupted);
+    assert_eq!(next.tally.ok, 30);
+}
+
+#[test]
 fn lanes_are_parked_between_slots_and_used_again() {
     let mut session = Session::open(PairedFactory { answers: true }, 3, 2, Arc::default()).unwrap();
     for _ in 0..3 {
-        let record = session.run_slot(&order(CLOSED, None, Some(30)), &mut |_| {}).unwrap();
+        let record = session.run_slot(&order(CLOSED, None, Some(30)), &mut |_| ControlFlow::Continue(())).unwrap();
         assert_sums(&record);
         assert_eq!(record.tally.ok, 30);
     }
@@ -298,7 +316,7 @@ impl WorkloadFactory for NeverSilentFactory {
 fn a_parked_lane_that_never_falls_silent_does_not_hold_up_the_next_slot() {
     let mut session = Session::open(NeverSilentFactory, 1, 1, Arc::default()).unwrap();
     for _ in 0..3 {
-        let record = session.run_slot(&order(CLOSED, None, Some(3)), &mut |_| {}).unwrap();
+        let record = session.run_slot(&order(CLOSED, None, Some(3)), &mut |_| ControlFlow::Continue(())).unwrap();
         assert_sums(&record);
         assert_eq!(record.tally.ok, 3);
     }

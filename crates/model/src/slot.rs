@@ -121,6 +121,24 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// Whether the other side gave no sign of life: neither a response nor anything that stands in for one. What we ran
+    /// out of ourselves says nothing about it.
+    pub fn is_silence(self) -> bool {
+        match self {
+            Self::Refused
+            | Self::Unreachable
+            | Self::Reset
+            | Self::Closed
+            | Self::ConnectTimeout
+            | Self::Timeout
+            | Self::Tls
+            | Self::Io => true,
+            Self::Protocol | Self::Status | Self::ShortBody | Self::PortsExhausted | Self::DescriptorsExhausted => {
+                false
+            }
+        }
+    }
+
     /// The kind's name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {

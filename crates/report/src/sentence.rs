@@ -72,7 +72,8 @@ pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> Stri
                 return format!("Unknown whether {what} is faster or slower than {than}: there is no ratio ({slots})");
             }
             let figures = judged_near_one(ratio, low, high, &interval);
-            format!("Unknown whether {what} is faster or slower than {than} ({figures}, {slots})")
+            let why = why_no_call(ratio, low, high, margin);
+            format!("Unknown whether {what} is faster or slower than {than} ({figures}, {slots}{why})")
         }
     }
 }
@@ -117,6 +118,18 @@ fn judged_near_one(
     let ratio = ratio.map_or_else(|| UNKNOWN.to_owned(), show);
     let (low, high) = (low.map(show), high.map(show));
     format!("ratio {ratio}, {}", interval(low.as_ref(), high.as_ref()))
+}
+
+/// Why there is no call though the interval leaves out 1, which a reader would take for one.
+fn why_no_call(ratio: Option<f64>, low: Option<f64>, high: Option<f64>, margin: f64) -> String {
+    let (Some(ratio), Some(low), Some(high)) = (ratio, low, high) else { return String::new() };
+    if low <= 1.0 && 1.0 <= high {
+        String::new()
+    } else if ratio.ln().abs() <= margin.max(0.0).ln_1p() {
+        format!("; a difference within {} is not called", exact_percent(margin))
+    } else {
+        "; a call takes more certainty".to_owned()
+    }
 }
 
 /// Ratio and interval in three digits, or in as many as it takes near one: `1.01x slower (1.00 to 1.02)` would read as
@@ -211,6 +224,16 @@ mod tests {
         assert_eq!(
             said(&pair(Metric::Rate, Call::Unknown, [0.97, 0.9, 1.05])),
             "Unknown whether B is faster or slower than A (ratio 0.970, 95 % interval 0.900 to 1.050, 24 slots)"
+        );
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Unknown, [0.97, 0.95, 0.99])),
+            "Unknown whether B is faster or slower than A (ratio 0.970, 95 % interval 0.950 to 0.990, 24 slots; a call \
+             takes more certainty)"
+        );
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Unknown, [0.985, 0.97, 0.995])),
+            "Unknown whether B is faster or slower than A (ratio 0.985, 95 % interval 0.970 to 0.995, 24 slots; a \
+             difference within 2 % is not called)"
         );
         let nothing =
             PairVerdict { ratio: None, low: None, high: None, slots: 1, ..pair(Metric::Rate, Call::Unknown, [1.0; 3]) };

@@ -9,31 +9,47 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 /// interval are order statistics at equal distance from the ends (Davison and Hinkley 1997).
 const RESAMPLES: usize = 999;
 
-/// Two intervals from the same resamples.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Bootstrap {
+/// The Hodges-Lehmann estimates of resamples, from which intervals of any confidence can be read.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Resampled {
+    /// In rising order.
+    medians: Vec<f64>,
+    blocks: usize,
+}
+
+impl Resampled {
     /// Percentile interval: what the resamples say as they stand.
-    pub percentile: Span,
+    pub(crate) fn percentile(&self, confidence: f64) -> Span {
+        self.cut((1.0 - confidence) / 2.0)
+    }
+
     /// Expanded percentile interval, for what resamples of few blocks leave out.
     ///
     /// Resamples of B blocks scatter less than new runs would, by the square root of (B - 1) / B, and their quantiles
     /// are those of a known variance, not of one estimated from B blocks. Taking quantiles further out makes up for
     /// both: at the normal probability of `t * sqrt(B / (B - 1))` instead of `z` (Hesterberg 2015).
-    pub expanded: Span,
+    pub(crate) fn expanded(&self, confidence: f64) -> Span {
+        self.cut(expanded_tail((1.0 - confidence) / 2.0, self.blocks))
+    }
+
+    fn cut(&self, tail: f64) -> Span {
+        let tail = ((tail * (RESAMPLES + 1) as f64).round() as usize).clamp(1, RESAMPLES / 2);
+        Span { low: self.medians[tail - 1], high: self.medians[RESAMPLES - tail] }
+    }
 }
 
 /// Bootstrap of the Hodges-Lehmann estimate over resamples of whole blocks.
 ///
 /// `blocks[i]` tells the block of the i-th value that `walsh` was built from; equal numbers are one block and are
 /// drawn together, so that whatever ties the pairs of a block to each other stays in the resamples (Künsch 1989).
-/// The same seed gives the same interval. `None` with fewer than two blocks.
+/// The same seed gives the same resamples. `None` with fewer than two blocks.
 ///
 /// A resample repeats value i some `c[i]` times, so its Walsh averages are the ones that are there already: `c[i] c[j]`
 /// of each, `c[i] (c[i] + 1) / 2` of those of a value with itself. The median is found by walking them in order,
 /// without sorting anything anew.
-pub(crate) fn block_bootstrap(walsh: &Walsh, blocks: &[u32], confidence: f64, seed: u64) -> Option<Bootstrap> {
+pub(crate) fn block_bootstrap(walsh: &Walsh, blocks: &[u32], seed: u64) -> Option<Resampled> {
     let (places, count) = number_blocks(blocks);
-    if count < 2 || !(confidence > 0.0 && confidence < 1.0) {
+    if count < 2 {
         return None;
     }
     let mut rng = Pcg64::seed_from_u64(seed);
@@ -51,12 +67,7 @@ pub(crate) fn block_bootstrap(walsh: &Walsh, blocks: &[u32], confidence: f64, se
         medians.push(weighted_median(walsh, &copies));
     }
     medians.sort_unstable_by(f64::total_cmp);
-    let between = |probability: f64| {
-        let tail = ((probability * (RESAMPLES + 1) as f64).round() as usize).clamp(1, RESAMPLES / 2);
-        Span { low: medians[tail - 1], high: medians[RESAMPLES - tail] }
-    };
-    let tail = (1.0 - confidence) / 2.0;
-    Some(Bootstrap { percentile: between(tail), expanded: between(expanded_tail(tail, count)) })
+    Some(Resampled { medians, blocks: count })
 }
 
 /// The probability to cut off at either end in place of `tail`, with so many blocks.
@@ -116,10 +127,13 @@ mod tests {
         let values = [0.1, -0.2, 0.35, 0.05, 0.6, -0.15, 0.22, 0.4];
         let mirrored = values.map(|v| -v);
         let blocks = [0, 0, 1, 1, 2, 2, 3, 3];
-        let there = block_bootstrap(&Walsh::new(&values), &blocks, 0.95, 7).unwrap();
-        let back = block_bootstrap(&Walsh::new(&mirrored), &blocks, 0.95, 7).unwrap();
-        assert_eq!((there.percentile.low, there.percentile.high), (-back.percentile.high, -back.percentile.low));
-        assert_eq!((there.expanded.low, there.expanded.high), (-back.expanded.high, -back.expanded.low));
+        let there = block_bootstrap(&Walsh::new(&values), &blocks, 7).unwrap();
+        let back = block_bootstrap(&Walsh::new(&mirrored), &blocks, 7).unwrap();
+        for (there, back) in
+            [(there.percentile(0.95), back.percentile(0.95)), (there.expanded(0.95), back.expanded(0.95))]
+        {
+            assert_eq!((there.low, there.high), (-back.high, -back.low));
+        }
     }
 
     #[test]
@@ -137,7 +151,7 @@ mod tests {
 
     #[test]
     fn one_block_tells_nothing() {
-        assert_eq!(block_bootstrap(&Walsh::new(&[0.1, 0.2]), &[4, 4], 0.95, 1), None);
+        assert_eq!(block_bootstrap(&Walsh::new(&[0.1, 0.2]), &[4, 4], 1), None);
     }
 
     #[test]
@@ -147,8 +161,8 @@ mod tests {
         let together: Vec<u32> = (0..16).map(|i| i / 2).collect();
         let apart: Vec<u32> = (0..16).collect();
         let walsh = Walsh::new(&values);
-        let wide = block_bootstrap(&walsh, &together, 0.95, 1).unwrap().percentile.half_width();
-        let narrow = block_bootstrap(&walsh, &apart, 0.95, 1).unwrap().percentile.half_width();
+        let wide = block_bootstrap(&walsh, &together, 1).unwrap().percentile(0.95).half_width();
+        let narrow = block_bootstrap(&walsh, &apart, 1).unwrap().percentile(0.95).half_width();
         assert!(wide > 1.2 * narrow, "{wide} {narrow}");
     }
 }

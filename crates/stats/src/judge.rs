@@ -109,19 +109,22 @@ pub(crate) fn in_order<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> Vec<&'a
 /// *Equivalent*: the whole interval lies within -m to m. That both ends do is the test of Schuirmann (1987), two
 /// one-sided tests; with an interval of confidence 0.95 each of them at 2.5 % rather than the usual 5 %.
 ///
-/// *Faster* and *slower*: the interval excludes 0, and the estimate lies beyond m. Excluding 0 bounds the error of an
-/// A/A comparison; that the estimate must exceed the margin as well makes it much smaller than that bound whenever the
+/// *Faster* and *slower*: the interval that calls rest on (99 % where the one that is shown is of 95 %) excludes 0, and
+/// the estimate lies beyond m. Excluding 0 bounds the error of an A/A comparison; that the estimate must exceed the margin as well makes it much smaller than that bound whenever the
 /// measurement is sharp, because a hair's breadth of difference (two ports, two memory layouts of one server) is always
 /// there and found given enough slots, and nobody cares for it. That the *whole* interval lie beyond m is not asked
 /// for: a real gap of 3 % would then need an interval of less than 1 %, and "at least 2 %" is not what is claimed.
 fn call(contrast: &Contrast, pairs: &Pairs, metric: Metric, compare: &ComparePlan) -> Call {
-    let (Some(estimate), Some(interval)) = (contrast.estimate, contrast.interval) else { return Call::Unknown };
+    let (Some(estimate), Some(interval), Some(calling)) = (contrast.estimate, contrast.interval, contrast.calling)
+    else {
+        return Call::Unknown;
+    };
     let margin = log_margin(compare);
     if pairs.pairs.len() < compare.min_pairs as usize {
         Call::Unknown
     } else if -margin <= interval.low && interval.high <= margin {
         Call::Equivalent
-    } else if !interval.contains(0.0) && estimate.abs() > margin {
+    } else if !calling.contains(0.0) && estimate.abs() > margin {
         if (estimate > 0.0) == metric.more_is_better() { Call::Faster } else { Call::Slower }
     } else {
         Call::Unknown

@@ -9,6 +9,7 @@ use duel_ruler::{Config, Ruler, Truth};
 use duel_work::http::HttpFactory;
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread::JoinHandle;
@@ -54,7 +55,7 @@ pub(crate) fn open(plan: &HttpPlan, url: &str, connections: u32, threads: u32) -
 }
 
 pub(crate) fn slot(session: &mut Session, order: &SlotOrder) -> SlotRecord {
-    let record = session.run_slot(order, &mut |_| {}).unwrap();
+    let record = session.run_slot(order, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_accounts(&record);
     record
 }
