@@ -228,6 +228,12 @@ pub(crate) struct LoadFlags {
     /// Connect to this Unix socket
     #[arg(long, value_name = "PATH", help_heading = "Connection")]
     pub(crate) unix_socket: Option<PathBuf>,
+    /// Acknowledge what arrives at once, not after up to 40 ms (Linux)
+    #[arg(long, help_heading = "Connection")]
+    pub(crate) quick_ack: bool,
+    /// Announce that we take TCP segments of at most this size (88 to 32767)
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(88..=32767), help_heading = "Connection")]
+    pub(crate) segment_bytes: Option<u16>,
 
     /// Do not verify certificates
     #[arg(short = 'k', long, help_heading = "TLS")]

@@ -202,6 +202,8 @@ fn http(load: &LoadFlags) -> Result<HttpPlan, Usage> {
         connect_to: load.connect_to.iter().map(|rule| connect_to(rule)).collect::<Result<_, _>>()?,
         unix_socket: load.unix_socket.clone(),
         tls: tls(load)?,
+        quick_ack: load.quick_ack,
+        segment_bytes: load.segment_bytes,
     })
 }
 

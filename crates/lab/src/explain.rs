@@ -166,8 +166,19 @@ impl Clock {
 
 /// The plan with a probe's changes. Probes are closed loops: they ask what an op costs, not what a schedule does.
 fn vary(plan: &Plan, probe: &Probe) -> Plan {
-    let Variation { connections, keepalive, ciphers, groups, resumption, accept_encoding, range_bytes, method } =
-        probe.variation.clone();
+    let Variation {
+        connections,
+        keepalive,
+        ciphers,
+        groups,
+        resumption,
+        accept_encoding,
+        range_bytes,
+        method,
+        versions,
+        quick_ack,
+        segment_bytes,
+    } = probe.variation.clone();
     let mut plan = plan.clone();
     plan.load.kind = LoopKind::Closed { think_ns: 0 };
     if let Some(connections) = connections {
@@ -195,6 +206,15 @@ fn vary(plan: &Plan, probe: &Probe) -> Plan {
         }
         if let Some(method) = method {
             http.method = method;
+        }
+        if let Some(versions) = versions {
+            http.tls.versions = versions;
+        }
+        if let Some(quick_ack) = quick_ack {
+            http.quick_ack = quick_ack;
+        }
+        if segment_bytes.is_some() {
+            http.segment_bytes = segment_bytes;
         }
     }
     plan

@@ -1,6 +1,6 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{Doubt, Nanos, Negotiated, PairVerdict, Phase};
+use crate::{Doubt, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,6 +37,15 @@ pub struct Variation {
     pub range_bytes: Option<u64>,
     /// Method.
     pub method: Option<String>,
+    /// TLS versions allowed.
+    #[serde(default)]
+    pub versions: Option<Vec<TlsVersion>>,
+    /// Acknowledge what arrives at once.
+    #[serde(default)]
+    pub quick_ack: Option<bool>,
+    /// Largest segment that we announce, in bytes.
+    #[serde(default)]
+    pub segment_bytes: Option<u16>,
 }
 
 /// A field that is there: `null` means the inner `None`, only absence the outer one.
@@ -74,6 +83,12 @@ pub struct TargetObservation {
     pub service_mean_ns: Option<f64>,
     /// Mean time in each phase **per ok op** (time of ops that skipped the phase counts as none spent), ns.
     pub phase_mean_ns: BTreeMap<Phase, f64>,
+    /// Where the times of each phase lie, of ok ops that went through it.
+    #[serde(default)]
+    pub phase_profile: BTreeMap<Phase, Profile>,
+    /// Where the service times lie.
+    #[serde(default)]
+    pub service_profile: Profile,
     /// Bytes of response bodies per ok op.
     pub body_bytes_per_op: Option<f64>,
     /// Bytes read per ok op.

@@ -6,6 +6,7 @@
 mod distribution;
 mod finding;
 mod plan;
+mod profile;
 mod run;
 mod slot;
 mod text;
@@ -18,6 +19,7 @@ pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Plan, Target, TlsPlan, TlsVersion,
     WorkloadPlan,
 };
+pub use profile::Profile;
 pub use run::{Interruption, Run, RunStatus, Versions};
 pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, Tally,

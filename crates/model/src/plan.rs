@@ -151,6 +151,12 @@ pub struct HttpPlan {
     pub unix_socket: Option<PathBuf>,
     /// TLS parameters, used where the target's scheme is https.
     pub tls: TlsPlan,
+    /// Acknowledge what arrives at once instead of after up to 40 ms; a flip of diagnosis, where the system can.
+    #[serde(default)]
+    pub quick_ack: bool,
+    /// Announce that we take segments of this size at most, in bytes; `None`: what the network interface takes.
+    #[serde(default)]
+    pub segment_bytes: Option<u16>,
 }
 
 impl Default for HttpPlan {
@@ -167,6 +173,8 @@ impl Default for HttpPlan {
             connect_to: Vec::new(),
             unix_socket: None,
             tls: TlsPlan::default(),
+            quick_ack: false,
+            segment_bytes: None,
         }
     }
 }

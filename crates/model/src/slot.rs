@@ -387,6 +387,18 @@ pub struct Negotiated {
     pub body_bytes: Option<u64>,
     /// Address that was connected to.
     pub peer: Option<String>,
+    /// Largest segment of the connection in bytes: what the peer announced, as far as the path allows it.
+    #[serde(default)]
+    pub segment_bytes: Option<u32>,
+    /// Addresses of the target's name that did not answer before `peer` did, and why, safe to show.
+    #[serde(default)]
+    pub dead_addresses: Vec<String>,
+    /// Time that was lost on them before measuring.
+    #[serde(default)]
+    pub dead_addresses_ns: Option<Nanos>,
+    /// Time that looking up the target's name took before measuring; `None` when there was nothing to look up.
+    #[serde(default)]
+    pub lookup_ns: Option<Nanos>,
 }
 
 /// Type and size of a certificate's public key.

@@ -132,6 +132,12 @@ fn request(http: &HttpPlan) -> Vec<String> {
     if http.max_redirects > 0 {
         parts.push(format!("at most {}", plural(u64::from(http.max_redirects), "redirect")));
     }
+    if http.quick_ack {
+        parts.push("acknowledging at once".to_owned());
+    }
+    if let Some(bytes) = http.segment_bytes {
+        parts.push(format!("TCP segments of at most {}", plural(u64::from(bytes), "byte")));
+    }
     if let Some(path) = &http.unix_socket {
         parts.push(format!("Unix socket {}", clean(&path.display().to_string())));
     }

@@ -131,6 +131,10 @@ fn completed(last: Negotiated, first: Negotiated) -> Negotiated {
         status: last.status.or(first.status),
         body_bytes: last.body_bytes.or(first.body_bytes),
         peer: last.peer.or(first.peer),
+        segment_bytes: last.segment_bytes.or(first.segment_bytes),
+        dead_addresses: if last.dead_addresses.is_empty() { first.dead_addresses } else { last.dead_addresses },
+        dead_addresses_ns: last.dead_addresses_ns.or(first.dead_addresses_ns),
+        lookup_ns: last.lookup_ns.or(first.lookup_ns),
     }
 }
 

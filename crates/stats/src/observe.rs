@@ -1,6 +1,6 @@
 //! What each target showed, merged over its slots.
 
-use duel_model::{Slot, Tally, Target, TargetObservation};
+use duel_model::{Profile, Slot, Tally, Target, TargetObservation};
 
 /// One observation for each target, in the order given, over all its slots (whatever their role: the caller selects).
 ///
@@ -38,6 +38,8 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
             .filter(|_| tally.ok > 0)
             .map(|(&phase, spent)| (phase, spent.sum_ns as f64 / tally.ok as f64))
             .collect(),
+        phase_profile: tally.phases.iter().map(|(&phase, spent)| (phase, Profile::of(spent))).collect(),
+        service_profile: Profile::of(&tally.service),
         body_bytes_per_op: share(tally.body_bytes, tally.ok),
         bytes_in_per_op: share(tally.bytes_in, tally.ok),
         reused_share: share(tally.reused, tally.started),

@@ -249,6 +249,7 @@ impl World {
                 body_bytes: Some(shown.bytes as u64),
                 ..Negotiated::default()
             }),
+            ..TargetObservation::default()
         }
     }
 

@@ -32,6 +32,10 @@ pub(crate) struct Resolved {
     pub(crate) shown: String,
     /// Time that the look-up took; `None` when there was nothing to look up.
     pub(crate) lookup_ns: Option<Nanos>,
+    /// Addresses that did not answer before this one did, and why, safe to show.
+    pub(crate) dead: Vec<String>,
+    /// Time that was lost on them.
+    pub(crate) dead_ns: Option<Nanos>,
 }
 
 impl Address {
@@ -72,7 +76,7 @@ impl Address {
             std::os::unix::net::UnixStream::connect(path).map_err(|error| {
                 WorkloadError(format!("cannot connect to the Unix socket {shown}: {}", plain(&error)))
             })?;
-            return Ok(Resolved { peer: Peer::Unix(peer), shown, lookup_ns: None });
+            return Ok(Resolved { peer: Peer::Unix(peer), shown, lookup_ns: None, dead: Vec::new(), dead_ns: None });
         }
         let (host, port) = self.redirected(plan);
         let shown_host = sanitize_line(&host);
@@ -86,9 +90,19 @@ impl Address {
             .collect();
         let lookup_ns = (!is_literal).then(|| monotonic_ns() - before);
         let mut failures = Vec::new();
+        let first_ns = monotonic_ns();
         for address in &addresses {
+            let before_ns = monotonic_ns();
             match TcpStream::connect_timeout(address, Duration::from_nanos(connect_timeout_ns.max(1))) {
-                Ok(_) => return Ok(Resolved { peer: Peer::Tcp(*address), shown: address.to_string(), lookup_ns }),
+                Ok(_) => {
+                    return Ok(Resolved {
+                        peer: Peer::Tcp(*address),
+                        shown: address.to_string(),
+                        lookup_ns,
+                        dead_ns: (!failures.is_empty()).then(|| before_ns - first_ns),
+                        dead: failures,
+                    });
+                }
                 Err(error) if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
                     return Err(WorkloadError(format!(
                         "no local port is free to connect to {address} from; wait a minute for closed connections to \

@@ -270,6 +270,12 @@ impl Http {
         if is_tcp {
             // Where it cannot be switched off, small requests may wait for an acknowledgement; nothing else changes.
             let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
+            if let Some(bytes) = self.shared.segment_bytes {
+                socket2::SockRef::from(&socket)
+                    .set_tcp_mss(u32::from(bytes))
+                    .map_err(|error| Broken::System("announce a segment size", errno_of(&error)))?;
+            }
+            self.shared.acknowledge_soon(&socket);
         }
         let connected = match &self.shared.resolved.peer {
             Peer::Tcp(address) => rustix::net::connect(&socket, address),
@@ -373,6 +379,7 @@ impl Http {
             if count == 0 {
                 return connection.ended(now);
             }
+            self.shared.acknowledge_soon(socket);
             connection.op.bytes_in += count as u64;
             self.counters.bytes_in += count as u64;
             let complete = if connection.tls.is_some() {
@@ -592,6 +599,10 @@ impl Connection {
             status: self.reader.head().map(|head| head.status),
             body_bytes: Some(self.reader.body_bytes()),
             peer: Some(shared.resolved.shown.clone()),
+            segment_bytes: self.socket.as_ref().and_then(|socket| socket2::SockRef::from(socket).tcp_mss().ok()),
+            dead_addresses: shared.resolved.dead.clone(),
+            dead_addresses_ns: shared.resolved.dead_ns,
+            lookup_ns: shared.resolved.lookup_ns,
             ..Negotiated::default()
         };
         if let Some(tls) = &self.tls {
