@@ -149,7 +149,9 @@ impl<W: Workload> Worker<W> {
         self.recorder.reset(start_ns);
         live.publish(&self.recorder);
         let mut pace = self.pace(order, start_ns);
-        let (cpu_before, wall_before) = (thread_cpu_ns(), monotonic_ns());
+        // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
+        // good part, and a worker would seem to have used more than all of its CPU.
+        let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
         let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;
         let mut interrupted = false;
 
@@ -176,9 +178,10 @@ impl<W: Workload> Worker<W> {
         }
 
         let end_ns = monotonic_ns();
+        let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let audit = WorkerAudit {
-            cpu_ns: cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before)),
-            wall_ns: end_ns.saturating_sub(wall_before),
+            cpu_ns,
+            wall_ns: monotonic_ns().saturating_sub(wall_before),
             schedule_lag: self.recorder.schedule_lag.snapshot(),
             loop_lag: self.recorder.loop_lag.snapshot(),
         };

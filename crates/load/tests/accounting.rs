@@ -149,6 +149,19 @@ fn a_number_of_ops_is_exact_whatever_the_number_of_workers() {
     }
 }
 
+/// Slots of some microseconds, of which reading the clocks is a good part.
+#[test]
+fn no_worker_uses_more_than_all_of_its_cpu() {
+    let instant = Blocking { op_ns: 0, fail_every: None, lanes: LanesPerWorker::Many, count: 0 };
+    let mut session = Session::open(instant, 1, 1, Arc::new(AtomicBool::new(false))).unwrap();
+    for _ in 0..300 {
+        let record = session.run_slot(&order(CLOSED, None, Some(1)), &mut |_| {}).unwrap();
+        let worker = &record.audit.workers[0];
+        let cpu_ns = worker.cpu_ns.unwrap();
+        assert!(cpu_ns <= worker.wall_ns, "{cpu_ns} of {} ns", worker.wall_ns);
+    }
+}
+
 #[test]
 fn an_open_loop_starts_exactly_the_scheduled_ops() {
     for arrival in [Arrival::Constant, Arrival::Poisson] {
