@@ -171,6 +171,21 @@ impl Found {
                 ),
             );
         }
+        // What was never started has been told; this is what was started too late.
+        else if let (Some(missed), LoopKind::Open { rate_per_s, .. }) =
+            (side.rate_missed().filter(|&missed| missed > WORTH_A_WORD), load.kind)
+        {
+            self.add(
+                DoubtId::RateNotReached,
+                side.name,
+                format!(
+                    "{} of {rate_per_s}/s were missing on {}: ops waited for a free connection until after the time in \
+                     which they were due",
+                    percent(missed),
+                    side.name
+                ),
+            );
+        }
         if matches!(load.kind, LoopKind::Closed { .. })
             && let Some(ops) = side.ops_per_connection.filter(|&ops| ops < FEWEST_OPS_PER_CONNECTION)
         {

@@ -2,7 +2,7 @@
 
 use crate::observe::share;
 use crate::pairing::Pairs;
-use duel_model::{Distribution, LoadPlan, LoopKind, Metric, Negotiated, Slot, SlotRole, Tally, Target};
+use duel_model::{Arrival, Distribution, LoadPlan, LoopKind, Metric, Nanos, Negotiated, Slot, SlotRole, Tally, Target};
 
 /// One target's slots, merged.
 #[derive(Debug, Clone)]
@@ -18,6 +18,8 @@ pub(crate) struct Side<'a> {
     pub lag: Distribution,
     /// Ops started per connection and slot, median over slots.
     pub ops_per_connection: Option<f64>,
+    /// Time over which ops were served, ns, and how many slots that is made of.
+    pub elapsed: (Nanos, u64),
     /// What was negotiated in the last slot that tells.
     pub negotiated: Option<&'a Negotiated>,
     load: &'a LoadPlan,
@@ -65,6 +67,7 @@ impl<'a> Side<'a> {
             utilisation: median(own.iter().filter_map(|slot| utilisation(slot)).collect()),
             lag,
             ops_per_connection: median(own.iter().map(|slot| slot.tally.started as f64 / connections).collect()),
+            elapsed: (own.iter().map(|slot| slot.elapsed_ns).fold(0, u64::saturating_add), own.len() as u64),
             negotiated: own.iter().rev().find_map(|slot| slot.negotiated.as_ref()),
             load,
         }
@@ -78,6 +81,25 @@ impl<'a> Side<'a> {
     /// Ops never started as a share of those due.
     pub(crate) fn unstarted_share(&self) -> Option<f64> {
         share(self.tally.unstarted, self.tally.started + self.tally.unstarted)
+    }
+
+    /// By which share an open loop stayed below its rate: ops that were never started, and ops that were started so late
+    /// that they took longer than they were due in. `None` in a closed loop, and where the schedule's own scatter would
+    /// explain it.
+    pub(crate) fn rate_missed(&self) -> Option<f64> {
+        let LoopKind::Open { rate_per_s, arrival } = self.load.kind else {
+            return None;
+        };
+        let (elapsed_ns, slots) = self.elapsed;
+        let wanted = elapsed_ns as f64 / 1e9 * rate_per_s;
+        // At constant gaps a slot has at most one op less than its rate times its length; Poisson arrivals have a
+        // standard deviation of the root of their number, of which five are not chance (6e-7).
+        let scatter = match arrival {
+            Arrival::Constant => slots as f64,
+            Arrival::Poisson => 5.0 * wanted.sqrt(),
+        };
+        let missed = wanted - self.tally.started as f64 - scatter;
+        (missed > 0.0).then(|| missed / wanted)
     }
 
     /// Whether the generator was the bottleneck: busy without pause, or, in an open loop, late with the median op by a

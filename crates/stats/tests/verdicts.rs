@@ -3,8 +3,8 @@
 mod synthetic;
 
 use duel_model::{
-    Call, CertificateKey, Distribution, Doubt, DoubtId, FailureKind, Interruption, Metric, Negotiated, Phase, Plan,
-    Run, RunStatus, Slot, SlotRole, Verdict, Versions,
+    Arrival, Call, CertificateKey, Distribution, Doubt, DoubtId, FailureKind, Interruption, LoopKind, Metric,
+    Negotiated, Phase, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Verdict, Versions,
 };
 use duel_stats::{Stop, early_stop, judge, judge_slots, observe};
 use synthetic::*;
@@ -211,6 +211,33 @@ fn unstarted_ops_flatter_latencies() {
     assert_eq!(call(&verdict, "B", Metric::ResponseP50), Call::Unknown, "equal at best");
 }
 
+/// A backlog that is worked off after the slot's time leaves nothing unstarted, and yet the rate was not reached.
+#[test]
+fn an_open_loop_that_caught_up_late_did_not_reach_its_rate() {
+    let with = |due: u64, arrival: Arrival| {
+        let mut slots = duel(1.0);
+        for slot in &mut slots {
+            slot.elapsed_ns = SECOND_NS;
+            respond(slot, 1000, 1e6);
+            (slot.tally.started, slot.tally.ok) = (if slot.target == 1 { due } else { 1000 }, 1000);
+        }
+        let mut plan = open_plan(2);
+        plan.load.kind = LoopKind::Open { rate_per_s: 1000.0, arrival };
+        let verdict = judge_slots(&slots, &plan);
+        let text = verdict.doubts.iter().find(|d| d.id == DoubtId::RateNotReached).map(|d| d.text.clone());
+        assert!(text.is_none() || doubt(&verdict, DoubtId::RateNotReached).target.as_deref() == Some("B"));
+        text
+    };
+    assert_eq!(with(1000, Arrival::Constant), None);
+    // The last op of a slot may be due just after its end.
+    assert_eq!(with(999, Arrival::Constant), None);
+    let text = with(800, Arrival::Constant).unwrap();
+    assert!(text.starts_with("20 % of 1000/s were missing on B"), "{text}");
+    assert!(with(990, Arrival::Constant).is_some());
+    assert_eq!(with(990, Arrival::Poisson), None, "chance");
+    assert!(with(800, Arrival::Poisson).is_some());
+}
+
 #[test]
 fn who_fails_more_is_never_called_faster_or_equivalent() {
     let failing = |factor: f64| {
@@ -277,7 +304,10 @@ fn short_slots_are_doubted_in_a_closed_loop() {
         slot.tally.ok = 10;
     }
     assert_eq!(ids(&judge_slots(&slots, &plan(2))), [DoubtId::ShortSlots; 2]);
-    assert_eq!(ids(&judge_slots(&slots, &open_plan(2))), []);
+    let mut open = open_plan(2);
+    // As many are offered as there are.
+    open.load.kind = LoopKind::Open { rate_per_s: 10.0, arrival: Arrival::Poisson };
+    assert_eq!(ids(&judge_slots(&slots, &open)), []);
 }
 
 #[test]
