@@ -260,11 +260,15 @@ impl<'a> Gap<'a> {
         self.name(self.fast)
     }
 
-    /// `B 3.05x slower than A (95 % interval 2.98 to 3.12)`.
+    /// `B 3.05x slower than A (95 % interval 2.98 to 3.12)`, `B and A equally fast (95 % interval 0.97 to 1.03)`.
     pub(crate) fn tell(&self, view: &View<'_>) -> String {
         let (slow, fast) = (self.slow_name(), self.fast_name());
         let percent = 100.0 * view.confidence;
-        if view.ratio >= 1.0 {
+        if format!("{:.2}", view.ratio) == "1.00" {
+            // By nothing that two decimals show: neither is "1.00x slower".
+            let View { low, high, .. } = view;
+            format!("{slow} and {fast} equally fast ({percent:.0} % interval {low:.2} to {high:.2})")
+        } else if view.ratio >= 1.0 {
             let View { ratio, low, high, .. } = view;
             format!("{slow} {ratio:.2}x slower than {fast} ({percent:.0} % interval {low:.2} to {high:.2})")
         } else {
