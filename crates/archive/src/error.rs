@@ -110,6 +110,12 @@ pub enum ArchiveError {
         /// What SQLite said.
         source: rusqlite::Error,
     },
+    /// No run at all.
+    #[error("no run is archived in {} yet: `duel URL URL` and `duel run URL` make one, or name another file with --archive FILE", shown(.path))]
+    Empty {
+        /// The archive's file.
+        path: PathBuf,
+    },
     /// No run of that name.
     #[error("no run '{}' in the archive {}: `duel list` shows what there is", sanitize_line(.wanted), shown(.path))]
     NotFound {

@@ -55,7 +55,11 @@ impl Archive {
     pub fn resolve(&self, wanted: &str) -> Result<String, ArchiveError> {
         let failed =
             |error| ArchiveError::database(&self.path, format!("look for run '{}'", sanitize_line(wanted)), error);
-        let not_found = || ArchiveError::NotFound { wanted: wanted.to_owned(), path: self.path.clone() };
+        let not_found = || match self.is_empty() {
+            Ok(true) => ArchiveError::Empty { path: self.path.clone() },
+            Ok(false) => ArchiveError::NotFound { wanted: wanted.to_owned(), path: self.path.clone() },
+            Err(error) => failed(error),
+        };
         if let Some(back) = from_last(wanted) {
             return self
                 .connection
@@ -90,6 +94,10 @@ impl Archive {
             1 => Ok(matches.swap_remove(0)),
             _ => Err(ArchiveError::Ambiguous { wanted: wanted.to_owned(), matches, path: self.path.clone() }),
         }
+    }
+
+    fn is_empty(&self) -> rusqlite::Result<bool> {
+        self.connection.query_row("SELECT NOT EXISTS (SELECT 1 FROM runs)", [], |row| row.get(0))
     }
 
     /// A run whole, named as in [`Archive::resolve`].
