@@ -18,7 +18,7 @@ pub use watch::{TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};
-use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, Verdict, sanitize_line};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -39,6 +39,9 @@ pub enum LabError {
         /// What is wrong with it and what to try.
         text: String,
     },
+    /// The plan asks for something that does not exist.
+    #[error("{0}")]
+    Plan(String),
     /// The load generator failed.
     #[error(transparent)]
     Session(#[from] SessionError),
@@ -108,4 +111,9 @@ pub fn judge(run: &Run) -> Verdict {
 pub fn check_address(name: &str, address: &str) -> Result<(), LabError> {
     duel_work::http::HttpFactory::check_address(address)
         .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() })
+}
+
+/// Checks that the cipher suites and groups of a plan exist; the error lists those that do.
+pub fn check_tls_names(plan: &TlsPlan) -> Result<(), LabError> {
+    duel_work::http::check_tls_names(plan).map_err(|error| LabError::Plan(error.to_string()))
 }

@@ -10,7 +10,7 @@ mod tls;
 mod trust;
 
 pub use lane::Http;
-pub use tls::LIBRARY as TLS_LIBRARY;
+pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
 use address::{Address, Resolved};
 use duel_load::{WorkloadError, WorkloadFactory};

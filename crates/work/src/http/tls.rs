@@ -231,11 +231,11 @@ fn certificate_problem(reason: &CertificateError) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             format!("the server's certificate is not valid yet; check the clocks, or {HINT}")
         }
-        CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => {
-            "the server's certificate is for another name; check the address, use --server-name NAME, \
-             or --insecure to measure without verifying"
-                .to_owned()
-        }
+        CertificateError::NotValidForNameContext { expected, presented } => another_name(
+            &format!(" than {}", sanitize_line(&expected.to_str())),
+            &format!(" ({})", names_presented(presented)),
+        ),
+        CertificateError::NotValidForName => another_name("", ""),
         CertificateError::UnknownIssuer => {
             format!("the server's certificate was issued by an unknown authority, or by itself; {HINT}")
         }
@@ -243,6 +243,37 @@ fn certificate_problem(reason: &CertificateError) -> String {
             format!("the server's certificate was not signed by the trusted authority of the name it gives; {HINT}")
         }
         other => format!("the server's certificate is not valid ({}); {HINT}", sanitize_line(&other.to_string())),
+    }
+}
+
+fn another_name(asked: &str, presented: &str) -> String {
+    format!(
+        "the server's certificate is for another name{asked}{presented}; check the address, use --server-name NAME, or \
+         --insecure to measure without verifying"
+    )
+}
+
+/// The first few of the names in a certificate, which may hold any number of them, of any length.
+fn names_presented(presented: &[String]) -> String {
+    const SHOWN: usize = 4;
+    const LONGEST: usize = 64;
+    let shown: Vec<String> = presented
+        .iter()
+        .take(SHOWN)
+        .map(|name| {
+            // webpki tells kind and name, such as `DnsName("a.example")` and `IpAddress(127.0.0.1)`.
+            let bare = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
+            let bare = sanitize_line(bare.trim_matches('"'));
+            match bare.char_indices().nth(LONGEST) {
+                Some((end, _)) => format!("{}...", &bare[..end]),
+                None => bare,
+            }
+        })
+        .collect();
+    match (shown.len(), presented.len() - shown.len()) {
+        (0, _) => "it has no subject alternative name, and a common name does not count".to_owned(),
+        (_, 0) => format!("it is for {}", shown.join(", ")),
+        (_, more) => format!("it is for {} and {more} more", shown.join(", ")),
     }
 }
 
@@ -286,6 +317,11 @@ fn append(
             Err(required) => room = required.max(room * 2),
         }
     }
+}
+
+/// Checks that the cipher suites and groups of a plan exist; the error lists those that do.
+pub fn check_names(plan: &TlsPlan) -> Result<(), WorkloadError> {
+    provider(plan).map(|_| ())
 }
 
 /// Cipher suites and groups as planned, in the order given.
@@ -353,4 +389,22 @@ fn certificate_key(certificate: &[u8]) -> Option<CertificateKey> {
             CertificateKey { algorithm, bits: None }
         }
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_a_certificate_are_few_short_and_safe() {
+        let presented =
+            |names: &[&str]| names_presented(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        assert!(presented(&[]).contains("no subject alternative name"));
+        assert_eq!(presented(&["DnsName(\"a.example\")", "IpAddress(127.0.0.1)"]), "it is for a.example, 127.0.0.1");
+        let many = vec!["DnsName(\"x\")"; 1000];
+        assert_eq!(presented(&many), "it is for x, x, x, x and 996 more");
+        let long = presented(&[&format!("DnsName(\"{}\x1b[2J\")", "é".repeat(10_000))]);
+        assert!(long.chars().count() < 100 && !long.contains('\x1b'), "{long}");
+        assert!(!presented(&["DnsName(\"\x1b[2J\")"]).contains('\x1b'));
+    }
 }
