@@ -38,6 +38,7 @@ pub struct Document<'a> {
 
 /// The document of a run. `explanation` is what diagnosis found, where it was asked.
 pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Explanation>) -> Document<'a> {
+    let (status, interruption) = json_status(&run.status);
     Document {
         schema: "duel/1",
         run: &run.id,
@@ -57,19 +58,21 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         findings: explanation.map(|e| e.findings.iter().map(FindingDocument::of).collect()).unwrap_or_default(),
         ruled_out: explanation.map(|e| e.ruled_out.as_slice()).unwrap_or_default(),
         probes: explanation.map(|e| e.probes.iter().map(ProbeDocument::of).collect()).unwrap_or_default(),
-        status: match run.status {
-            RunStatus::Complete => "complete",
-            RunStatus::Interrupted(_) => "interrupted",
-        },
-        interruption: match &run.status {
-            RunStatus::Complete => None,
-            RunStatus::Interrupted(how) => Some(how),
-        },
+        status,
+        interruption,
         started_unix_ms: run.started_unix_ms,
         started_utc: crate::utc(run.started_unix_ms),
         margin: run.plan.compare.margin,
         versions: &run.versions,
         plan: run.plan.redacted(),
+    }
+}
+
+/// The fields `status` and `interruption` of a run.
+pub fn json_status(status: &RunStatus) -> (&'static str, Option<&Interruption>) {
+    match status {
+        RunStatus::Complete => ("complete", None),
+        RunStatus::Interrupted(how) => ("interrupted", Some(how)),
     }
 }
 

@@ -1,8 +1,9 @@
 //! The list of archived runs.
 
+use crate::settings::status_word;
 use crate::style::Style;
 use crate::text::{clean, clean_whole, columns, cut_end, pad_left, pad_right, plural};
-use duel_model::{Interruption, RunStatus};
+use duel_model::RunStatus;
 
 /// What a list shows of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -69,16 +70,10 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
 }
 
 fn cells(run: &RunRow) -> [String; 5] {
-    let status = match run.status {
-        RunStatus::Complete => "complete",
-        RunStatus::Interrupted(Interruption::User) => "stopped",
-        RunStatus::Interrupted(Interruption::Unfinished) => "unfinished",
-        RunStatus::Interrupted(Interruption::TargetDied { .. }) => "died",
-    };
     [
         clean_whole(&run.id),
         crate::utc(run.started_unix_ms),
-        status.to_owned(),
+        status_word(&run.status).to_owned(),
         run.slots.to_string(),
         if run.has_explanation { "yes" } else { "-" }.to_owned(),
     ]

@@ -7,8 +7,19 @@ use duel_model::{
     Arrival, Body, Bound, HttpPlan, Interruption, LoopKind, Plan, Run, RunStatus, TlsPlan, TlsVersion, WorkloadPlan,
 };
 
+/// Which commands lead back to a run; a report offers no other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Again {
+    /// It is not kept: none.
+    Not,
+    /// It is kept, but its targets ended with it: it can be shown.
+    Shown,
+    /// It is kept: it can be shown and repeated.
+    ShownAndRepeated,
+}
+
 /// The settings, the run's identity and the commands that show and repeat it.
-pub(crate) fn footer(run: &Run, style: Style) -> Vec<String> {
+pub(crate) fn footer(run: &Run, again: Again, style: Style) -> Vec<String> {
     let width = style.columns();
     let id = clean_whole(&run.id);
     let mut lines = wrap(&settings(&run.plan), width, "Settings ", "         ");
@@ -19,20 +30,33 @@ pub(crate) fn footer(run: &Run, style: Style) -> Vec<String> {
         lines.extend(wrap(&text, width, "         ", "         "));
     }
     let version = if run.versions.duel.is_empty() { String::new() } else { format!(", duel {}", run.versions.duel) };
-    let status = match run.status {
-        RunStatus::Complete => "complete",
-        RunStatus::Interrupted(_) => "interrupted",
-    };
+    let status = status_word(&run.status);
     let seed = run.plan.compare.seed;
     let when = crate::utc(run.started_unix_ms);
     let text = format!("{id}, {when} UTC, {status}, seed {seed}{}", clean(&version));
     lines.extend(wrap(&text, width, "Run      ", "         "));
-    lines.push(format!("Again    duel show {id}"));
-    lines.push(format!("         duel rerun {id}"));
+    let commands: &[&str] = match again {
+        Again::Not => &[],
+        Again::Shown => &["show"],
+        Again::ShownAndRepeated => &["show", "rerun"],
+    };
+    for (command, label) in commands.iter().zip(["Again    ", "         "]) {
+        lines.push(format!("{label}duel {command} {id}"));
+    }
     lines
 }
 
-/// Why a run ended early, in one sentence; `None` when it is complete.
+/// How a run ended, in the word that lists and reports use for it.
+pub(crate) fn status_word(status: &RunStatus) -> &'static str {
+    match status {
+        RunStatus::Complete => "complete",
+        RunStatus::Interrupted(Interruption::User) => "interrupted",
+        RunStatus::Interrupted(Interruption::Unfinished) => "unfinished",
+        RunStatus::Interrupted(Interruption::TargetDied { .. }) => "target died",
+    }
+}
+
+/// Why a run ended early, in one sentence that begins with its [`status_word`]; `None` when it is complete.
 pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
     match status {
         RunStatus::Complete => None,
@@ -40,10 +64,10 @@ pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
             Some("Interrupted by the user: what follows was measured until then".to_owned())
         }
         RunStatus::Interrupted(Interruption::Unfinished) => {
-            Some("Never finished, or still going on: what follows was measured until then".to_owned())
+            Some("Unfinished, or still going on: what follows was measured until then".to_owned())
         }
         RunStatus::Interrupted(Interruption::TargetDied { target, at_ns, how }) => Some(format!(
-            "Ended early: {} stopped answering after {} ({}); what follows was measured until then",
+            "Target died: {} stopped answering after {} ({}); what follows was measured until then",
             clean(target),
             duration(*at_ns as f64),
             clean(how)

@@ -2,6 +2,7 @@
 
 use crate::figures::{self, TimeUnit, byte_rate, count, maybe, part, percent, rate, three_digits};
 use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::settings::Again;
 use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
@@ -11,11 +12,12 @@ use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
 use std::collections::BTreeSet;
 
 /// The report of a run as text: the verdict in one sentence per pair, the targets side by side, the rate over time,
-/// where the gap sits by phase, the doubts, the settings and how to repeat it. Only measured slots are summed up.
+/// where the gap sits by phase, the doubts, the settings and, as far as `again` says, how to repeat it. Only measured
+/// slots are summed up.
 ///
 /// A run on a single target has no verdict; its report shows the distribution of response times and the generator's
 /// audit instead.
-pub fn summary(run: &Run, verdict: &Verdict, style: Style) -> String {
+pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> String {
     let targets = totals(run);
     let doubts = all_doubts(run, verdict);
     let mut sections = match targets.as_slice() {
@@ -27,7 +29,7 @@ pub fn summary(run: &Run, verdict: &Verdict, style: Style) -> String {
         first.push(style.paint(Ink::Doubt, &text));
     }
     sections.push(doubt_list(&doubts, style));
-    sections.push(settings::footer(run, style));
+    sections.push(settings::footer(run, again, style));
     join(sections, style)
 }
 

@@ -12,6 +12,11 @@ use std::path::Path;
 
 const PLAIN: Style = Style { width: 80, color: false, unicode: true };
 
+/// The report of a run that is kept.
+fn report(run: &Run, verdict: &Verdict, style: Style) -> String {
+    summary(run, verdict, Again::ShownAndRepeated, style)
+}
+
 fn golden(name: &str, text: &str) {
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     if std::env::var_os("UPDATE").is_some() {
@@ -25,15 +30,15 @@ fn golden(name: &str, text: &str) {
 #[test]
 fn slower_with_explanation() {
     let (run, verdict) = sample::slower();
-    let text = summary(&run, &verdict, PLAIN) + "\n" + &explanation(&sample::explained(), PLAIN);
+    let text = report(&run, &verdict, PLAIN) + "\n" + &explanation(&sample::explained(), PLAIN);
     golden("slower-80.txt", &text);
     let narrow = Style { width: 60, ..PLAIN };
-    golden("slower-60.txt", &(summary(&run, &verdict, narrow) + "\n" + &explanation(&sample::explained(), narrow)));
+    golden("slower-60.txt", &(report(&run, &verdict, narrow) + "\n" + &explanation(&sample::explained(), narrow)));
     let ascii = Style { width: 40, unicode: false, ..PLAIN };
-    let text = summary(&run, &verdict, ascii) + "\n" + &explanation(&sample::explained(), ascii);
+    let text = report(&run, &verdict, ascii) + "\n" + &explanation(&sample::explained(), ascii);
     assert!(text.is_ascii());
     golden("slower-40-ascii.txt", &text);
-    golden("slower-color.txt", &summary(&run, &verdict, Style { color: true, ..PLAIN }));
+    golden("slower-color.txt", &report(&run, &verdict, Style { color: true, ..PLAIN }));
 }
 
 #[test]
@@ -50,7 +55,7 @@ fn three_targets() {
         ],
         doubts: vec![],
     };
-    golden("three-targets.txt", &summary(&sample::run(&servers, 3), &verdict, PLAIN));
+    golden("three-targets.txt", &report(&sample::run(&servers, 3), &verdict, PLAIN));
 }
 
 #[test]
@@ -58,7 +63,7 @@ fn many_targets_are_stacked() {
     let servers: Vec<_> = (1..=7)
         .map(|i| server(&format!("web-server-{i}"), &format!("http://10.0.0.{i}/"), 1_000 * i, 900_000))
         .collect();
-    golden("seven-targets.txt", &summary(&sample::run(&servers, 1), &Verdict::default(), PLAIN));
+    golden("seven-targets.txt", &report(&sample::run(&servers, 1), &Verdict::default(), PLAIN));
 }
 
 #[test]
@@ -70,7 +75,7 @@ fn unknown_ratio_after_an_interruption() {
     let unknown = PairVerdict { slots: 4, ..pair("B", Metric::Rate, Call::Unknown, None) };
     // The same doubt comes from both sides and is told once.
     let verdict = Verdict { pairs: vec![unknown], doubts: run.doubts.clone() };
-    golden("unknown.txt", &summary(&run, &verdict, PLAIN));
+    golden("unknown.txt", &report(&run, &verdict, PLAIN));
 }
 
 #[test]
@@ -80,8 +85,21 @@ fn a_saturated_generator_leaves_a_lower_bound() {
         pairs: vec![pair("B", Metric::Rate, Call::Slower, Some([0.444, 0.438, 0.451]))],
         doubts: vec![doubt(DoubtId::GeneratorSaturated, Some("A"), "a worker used 99 % of its CPU during slots of A")],
     };
-    let text = summary(&sample::run(&servers, 3), &verdict, PLAIN);
+    let text = report(&sample::run(&servers, 3), &verdict, PLAIN);
     assert!(text.starts_with("B is at least 2.25x slower than A (95 % interval 2.22 to 2.28, 24 slots;"), "{text}");
+}
+
+/// A run that is not kept cannot be named, and one whose targets are gone cannot be repeated.
+#[test]
+fn only_commands_that_work_are_offered() {
+    let (run, verdict) = sample::slower();
+    let offered = |again| {
+        let text = summary(&run, &verdict, again, PLAIN);
+        ["show", "rerun"].map(|verb| text.contains(&format!("duel {verb} {}", run.id)))
+    };
+    assert_eq!(offered(Again::Not), [false, false]);
+    assert_eq!(offered(Again::Shown), [true, false]);
+    assert_eq!(offered(Again::ShownAndRepeated), [true, true]);
 }
 
 #[test]
@@ -108,7 +126,7 @@ fn hostile_names_and_fields() {
         }],
         doubts: vec![doubt(DoubtId::Errors, Some(&b.name), "5 of\x1b[5m 905 failed")],
     };
-    golden("hostile.txt", &summary(&run, &verdict, PLAIN));
+    golden("hostile.txt", &report(&run, &verdict, PLAIN));
     let text = json_text(&run, &verdict, None);
     assert!(!text.contains(['\x1b', '\u{9b}', '\u{202e}', '\u{200b}']), "{text}");
     let parsed: serde_json::Value = serde_json::from_str(&text).unwrap();
@@ -127,13 +145,13 @@ fn zero_ops_and_nothing_but_failures() {
         how: "connection refused 50 times".into(),
     });
     let verdict = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
-    golden("one-dead.txt", &summary(&run, &verdict, PLAIN));
+    golden("one-dead.txt", &report(&run, &verdict, PLAIN));
 
     let a = Server0::named("A");
     let mut all_dead = sample::run(&[a, dead], 2);
-    golden("all-dead.txt", &summary(&all_dead, &verdict, PLAIN));
+    golden("all-dead.txt", &report(&all_dead, &verdict, PLAIN));
     all_dead.slots.clear();
-    golden("no-slots.txt", &summary(&all_dead, &Verdict::default(), PLAIN));
+    golden("no-slots.txt", &report(&all_dead, &Verdict::default(), PLAIN));
 }
 
 /// A server that answers nothing.
@@ -154,12 +172,12 @@ fn single_target() {
     one.phases[1].2 = 0.1;
     one.failed = BTreeMap::from([(FailureKind::Status, 3)]);
     let run = sample::run(&[one], 4);
-    golden("single.txt", &summary(&run, &Verdict::default(), PLAIN));
+    golden("single.txt", &report(&run, &Verdict::default(), PLAIN));
     let mut dead = sample::run(&[Server0::named("A")], 1);
-    golden("single-dead.txt", &summary(&dead, &Verdict::default(), PLAIN));
+    golden("single-dead.txt", &report(&dead, &Verdict::default(), PLAIN));
     dead.slots.clear();
     dead.first_contact.clear();
-    golden("single-no-slots.txt", &summary(&dead, &Verdict::default(), PLAIN));
+    golden("single-no-slots.txt", &report(&dead, &Verdict::default(), PLAIN));
 }
 
 #[test]
@@ -189,6 +207,19 @@ fn documents() {
     empty.first_contact = vec![None, None];
     let unknown = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
     golden("no-slots.json", &json_text(&empty, &unknown, None));
+}
+
+/// What `--why` prints, and the same in the document, from a run that holds its explanation as the archive gives it back.
+#[test]
+fn why() {
+    let (mut run, verdict) = sample::slower();
+    run.explanation = Some(sample::why());
+    let explained = run.explanation.as_ref().unwrap();
+    golden("why.txt", &explanation(explained, PLAIN));
+    let document: serde_json::Value = serde_json::from_str(&json_text(&run, &verdict, Some(explained))).unwrap();
+    assert_eq!(document["explained"], true);
+    let parts = ["findings", "ruled_out", "probes"].map(|part| (part, &document[part]));
+    golden("why.json", &safe_json(&BTreeMap::from(parts)));
 }
 
 #[test]

@@ -192,7 +192,7 @@ proptest! {
 
     #[test]
     fn reports_fit_and_steer_nothing((run, verdict, reason) in case(), style in style()) {
-        check(&summary(&run, &verdict, style), style)?;
+        check(&summary(&run, &verdict, Again::ShownAndRepeated, style), style)?;
         check(&explanation(&reason, style), style)?;
         check(&diff((&run, &verdict), (&sample::slower().0, &verdict), style).replace("https://", ""), style)?;
         let json = json_text(&run, &verdict, Some(&reason));

@@ -3,9 +3,11 @@
 use super::execute;
 use crate::flags::{DemoFlags, OutputFlags};
 use crate::meaning;
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Usage};
 use anyhow::Context;
-use duel_model::{Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Plan, SECOND_NS, Target, TlsPlan, WorkloadPlan};
+use duel_model::{
+    Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Plan, Run, SECOND_NS, Target, TlsPlan, WorkloadPlan,
+};
 use duel_ruler::child::Child;
 use std::io::Write;
 
@@ -13,6 +15,10 @@ use std::io::Write;
 const COMPARE_NS: u64 = 12 * SECOND_NS;
 /// Load time of the probes.
 const WHY_NS: u64 = 30 * SECOND_NS;
+const HEALTHY: &str = "healthy";
+const HANDICAPPED: &str = "handicapped";
+/// What both serve: 2.86 MB.
+const PATH: &str = "/file";
 
 /// Starts both servers, compares them, explains the difference and says what to try next.
 pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
@@ -29,11 +35,11 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
             if aes_mask().is_some() { "" } else { " (not available on this kind of CPU: both are equal here)" }
         );
     }
-    let address = |child: &Child| format!("https://{}/file", child.addr());
+    let address = |child: &Child| format!("https://{}{PATH}", child.addr());
     let plan = Plan {
         targets: vec![
-            Target { name: "healthy".into(), address: address(&healthy) },
-            Target { name: "handicapped".into(), address: address(&handicapped) },
+            Target { name: HEALTHY.into(), address: address(&healthy) },
+            Target { name: HANDICAPPED.into(), address: address(&handicapped) },
         ],
         workload: WorkloadPlan::Http(Box::new(HttpPlan {
             keepalive: false,
@@ -55,6 +61,26 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
         },
     };
     execute(&plan, Some(WHY_NS), output)
+}
+
+/// Whether a plan is a demonstration's: its servers ended with it. Who gives targets of their own these very names and
+/// this path misses an offer to repeat the run, no more.
+pub(super) fn made(plan: &Plan) -> bool {
+    plan.targets.len() == 2
+        && plan.targets.iter().zip([HEALTHY, HANDICAPPED]).all(|(target, name)| {
+            target.name == name && target.address.starts_with("https://127.0.0.1:") && target.address.ends_with(PATH)
+        })
+}
+
+/// Refuses to load the servers of an earlier demonstration again.
+pub(super) fn refuse_if_made(run: &Run) -> Result<(), Usage> {
+    if made(&run.plan) {
+        return Err(Usage(format!(
+            "run {} is a demonstration, and its servers ended with it; for another one: duel demo --seed {}",
+            run.id, run.plan.compare.seed
+        )));
+    }
+    Ok(())
 }
 
 /// The environment that hides the CPU's AES instructions from the TLS library.

@@ -14,7 +14,8 @@ use crate::outcome::Outcome;
 use crate::watching::Watching;
 use crate::{signals, terminal};
 use duel_lab::Lab;
-use duel_model::{Interruption, Nanos, Plan, Run, RunStatus};
+use duel_model::{Interruption, Nanos, Plan, Run, RunStatus, SlotRole, sanitize_line};
+use duel_report::Again;
 
 /// Runs a plan, explains it if a budget for that is given, keeps it and prints it.
 fn execute(plan: &Plan, why_budget_ns: Option<Nanos>, output: &OutputFlags) -> anyhow::Result<Outcome> {
@@ -32,19 +33,30 @@ fn execute(plan: &Plan, why_budget_ns: Option<Nanos>, output: &OutputFlags) -> a
     let keeper = watching.end();
     let run = result?;
     let kept = keeper.finish(&run);
-    print_run(&run, output)?;
+    print_run(&run, kept.is_ok() && archive.is_some(), output)?;
     kept?;
-    Ok(outcome_of(&run, &lab))
+    let outcome = outcome_of(&run, &lab);
+    if outcome == Outcome::Done
+        && let Some(sentence) = all_failed(&run)
+    {
+        anyhow::bail!(sentence);
+    }
+    Ok(outcome)
 }
 
 /// Prints a run with its verdict and its explanation, as the output flags say.
-fn print_run(run: &Run, output: &OutputFlags) -> anyhow::Result<()> {
+fn print_run(run: &Run, is_kept: bool, output: &OutputFlags) -> anyhow::Result<()> {
     let verdict = duel_lab::judge(run);
     if output.json {
         return terminal::print(&duel_report::json_text(run, &verdict, run.explanation.as_ref()));
     }
     let style = terminal::result_style();
-    let mut text = duel_report::summary(run, &verdict, style);
+    let again = match (is_kept, demo::made(&run.plan)) {
+        (false, _) => Again::Not,
+        (true, true) => Again::Shown,
+        (true, false) => Again::ShownAndRepeated,
+    };
+    let mut text = duel_report::summary(run, &verdict, again, style);
     if let Some(explanation) = &run.explanation {
         text.push('\n');
         text.push_str(&duel_report::explanation(explanation, style));
@@ -60,4 +72,21 @@ fn outcome_of(run: &Run, lab: &Lab) -> Outcome {
         RunStatus::Interrupted(Interruption::User) => Outcome::Interrupted,
         RunStatus::Interrupted(Interruption::TargetDied { .. } | Interruption::Unfinished) => Outcome::CouldNotRun,
     }
+}
+
+/// What to say of a run on one target of which no request ended well: there is a report, and no result in it. A
+/// comparison ends by itself when a target stops answering.
+fn all_failed(run: &Run) -> Option<String> {
+    let [target] = run.plan.targets.as_slice() else {
+        return None;
+    };
+    let tallies = || run.slots.iter().filter(|slot| slot.role == SlotRole::Measured).map(|slot| &slot.tally);
+    let total = tallies().map(|tally| tally.started + tally.unstarted).sum::<u64>();
+    if total == 0 || tallies().any(|tally| tally.ok > 0) {
+        return None;
+    }
+    let example = tallies().find_map(|tally| tally.failure_examples.first());
+    let example =
+        example.map_or_else(String::new, |example| format!("; the first failure: {}", sanitize_line(example)));
+    Some(format!("{}: none of {total} requests ended well{example}", sanitize_line(&target.name)))
 }

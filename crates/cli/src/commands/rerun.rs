@@ -1,6 +1,6 @@
 //! `duel rerun RUN`: the same plan again.
 
-use super::execute;
+use super::{demo, execute};
 use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::outcome::{Outcome, Usage};
 use crate::{keep, meaning};
@@ -8,7 +8,9 @@ use duel_model::{Plan, WorkloadPlan};
 
 /// Repeats an earlier run with its plan and seed. Only secrets have to be given again.
 pub(crate) fn rerun(run: &RunName, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
-    let mut plan = keep::open_to_read(output)?.load(&run.name)?.plan;
+    let run = keep::open_to_read(output)?.load(&run.name)?;
+    demo::refuse_if_made(&run)?;
+    let mut plan = run.plan;
     restore_secrets(&mut plan, secrets)?;
     execute(&plan, None, output)
 }

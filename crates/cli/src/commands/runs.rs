@@ -13,9 +13,10 @@ pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Out
         let rows: Vec<_> = runs
             .iter()
             .map(|run| {
+                let (status, interruption) = duel_report::json_status(&run.status);
                 serde_json::json!({
                     "run": run.id, "started_unix_ms": run.started_unix_ms, "targets": run.targets,
-                    "status": run.status, "workload": run.workload, "slots": run.slots,
+                    "status": status, "interruption": interruption, "workload": run.workload, "slots": run.slots,
                     "explained": run.has_explanation, "bytes": run.bytes,
                 })
             })
@@ -41,7 +42,7 @@ pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Out
 /// Judges an earlier run again from its raw slots and shows it.
 pub(crate) fn show(run: &RunName, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let run = keep::open_to_read(output)?.load(&run.name)?;
-    print_run(&run, output)?;
+    print_run(&run, true, output)?;
     Ok(Outcome::Done)
 }
 

@@ -1,7 +1,7 @@
 //! `duel why RUN`: go on from an archived run until the cause is found.
 
-use super::print_run;
 use super::rerun::restore_secrets;
+use super::{demo, print_run};
 use crate::flags::{OutputFlags, SecretFlags, WhyFlags};
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage};
@@ -14,11 +14,13 @@ use std::sync::atomic::Ordering;
 
 /// Explains an earlier comparison by probes that are made now, and keeps them with it.
 pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    // Read first: where nothing is kept, nothing is made.
+    let mut run = keep::open_to_read(output)?.load(&why.run.name)?;
     let mut archive = keep::open(output)?.context("'duel why' needs the archive that the run is kept in")?;
-    let mut run = archive.load(&why.run.name)?;
     if run.plan.targets.len() < 2 {
         return Err(Usage(format!("run {} has a single target; there is no difference to explain", run.id)).into());
     }
+    demo::refuse_if_made(&run)?;
     let budget_ns = meaning::positive("--why-budget", &why.why_budget)?;
     let mut plan = run.plan.clone();
     restore_secrets(&mut plan, secrets)?;
@@ -28,7 +30,7 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
     let result = lab.explain(&mut run, &plan, budget_ns, &mut watching);
     watching.end();
     result?;
-    print_run(&run, output)?;
+    print_run(&run, true, output)?;
     archive.extend(&run)?;
     // The run itself may have been interrupted long ago; what counts is whether this diagnosis was.
     Ok(if stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Done })

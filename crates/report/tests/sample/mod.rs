@@ -315,6 +315,79 @@ pub fn explained() -> Explanation {
     }
 }
 
+/// What `--why` answers, with a probe of each kind: one that was made, with pairs, observations, a doubt and a command,
+/// and one that could not be; and a finding of each confidence.
+pub fn why() -> Explanation {
+    let variation = Variation { ciphers: Some(vec!["TLS_CHACHA20_POLY1305_SHA256".into()]), ..Variation::default() };
+    let observation = |target: &str, service_mean_ns: f64| TargetObservation {
+        name: target.into(),
+        ok: 400,
+        service_mean_ns: Some(service_mean_ns),
+        ..TargetObservation::default()
+    };
+    let made = ProbeOutcome {
+        probe: Probe {
+            id: "cipher-chacha20".into(),
+            question: "Does the gap depend on AES?".into(),
+            variation,
+            budget_ns: 8 * SECOND_NS,
+        },
+        pairs: vec![pair("B", Metric::Rate, Call::Equivalent, Some([0.998, 0.991, 1.006]))],
+        targets: vec![observation("A", 11_000_000.0), observation("B", 11_022_000.0)],
+        doubts: vec![doubt(DoubtId::GeneratorSaturated, None, "with ChaCha20 a worker used 97 % of its CPU")],
+        unavailable: None,
+    };
+    let not_made = ProbeOutcome {
+        probe: Probe {
+            id: "range-1".into(),
+            question: "Is the gap paid per byte?".into(),
+            variation: Variation { range_bytes: Some(1), ..Variation::default() },
+            budget_ns: 8 * SECOND_NS,
+        },
+        pairs: vec![],
+        targets: vec![],
+        doubts: vec![],
+        unavailable: Some("B answers a request for one byte with all of them".into()),
+    };
+    let finding = |cause: &str, confidence, explains, evidence| Finding {
+        cause: cause.into(),
+        target: Some("B".into()),
+        confidence,
+        explains,
+        summary: format!("What {cause} means for B, in a sentence that is long enough to be broken into two lines."),
+        evidence,
+        remedy: "What to try next.".into(),
+    };
+    let evidence = |probe: &str, text: &str, repeat: Option<&str>| Evidence {
+        probe: probe.into(),
+        text: text.into(),
+        repeat: repeat.map(str::to_owned),
+    };
+    Explanation {
+        findings: vec![
+            finding(
+                "tls.aes-unused",
+                Confidence::Confirmed,
+                Some(0.997),
+                vec![
+                    evidence("first-contact", "both negotiate TLS_AES_256_GCM_SHA384", None),
+                    evidence(
+                        "cipher-chacha20",
+                        "with ChaCha20 forced: B and A equally fast (95 % interval 0.99 to 1.01) instead of 3.04x",
+                        Some(
+                            "duel A=https://ubuntu.example/64k B=https://freebsd.example/64k -c 64 --ciphers TLS_CHACHA20_POLY1305_SHA256",
+                        ),
+                    ),
+                ],
+            ),
+            finding("tls.large-key", Confidence::Likely, None, vec![]),
+            finding("http.compression", Confidence::Possible, Some(0.04), vec![]),
+        ],
+        ruled_out: vec!["http.no-keepalive".into()],
+        probes: vec![made, not_made],
+    }
+}
+
 /// Splitmix64: the same numbers each time, on each machine.
 pub struct Random(pub u64);
 
