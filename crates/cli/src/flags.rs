@@ -1,7 +1,10 @@
 //! What was typed. What it means is found out in [`crate::meaning`].
 
 use crate::outcome::{self, Outcome};
-use clap::{Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use crate::usage;
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -25,6 +28,13 @@ pub(crate) enum Command {
     Ruler(RulerFlags),
 }
 
+/// Default of `--tls`.
+pub(crate) const TLS_VERSIONS: &str = "1.2,1.3";
+/// Default of `--alpn`.
+pub(crate) const ALPN: &str = "http/1.1";
+/// As in wrk, h2load and ab, where a bare number of `-d` or `-t` counts seconds.
+const TIMES: &str = "TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.";
+
 #[derive(Parser)]
 #[command(
     name = "duel",
@@ -40,9 +50,9 @@ pub(crate) enum Command {
         duel run https://a.example/ -c 100 -d 10s         load one server\n  \
         duel run https://a.example/ --rate 500            at a fixed rate, latency from the due time\n  \
         duel list; duel show last; duel diff last~1 last  look at earlier runs\n\n\
+        TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.\n\
         Exit codes: 0 done, 1 could not run, 2 bad usage, 130 interrupted.",
-    args_conflicts_with_subcommands = true,
-    subcommand_precedence_over_arg = true,
+    override_usage = "duel [OPTIONS] [NAME=]URL [NAME=]URL...\n       duel [OUTPUT OPTIONS] COMMAND ...",
     disable_help_subcommand = true
 )]
 struct Cli {
@@ -59,50 +69,40 @@ struct Cli {
 #[derive(Subcommand)]
 enum Verb {
     /// Load one target and show its figures
+    #[command(after_help = TIMES)]
     Run {
         #[command(flatten)]
         run: RunFlags,
         #[command(flatten)]
         load: Box<LoadFlags>,
-        #[command(flatten)]
-        output: OutputFlags,
     },
     /// Compare two embedded HTTPS servers, one of them really handicapped, and find out why it is slower
     Demo {
         #[command(flatten)]
         demo: DemoFlags,
-        #[command(flatten)]
-        output: OutputFlags,
     },
     /// Find out why the targets of an earlier comparison differ
+    #[command(after_help = TIMES)]
     Why {
         #[command(flatten)]
         why: WhyFlags,
         #[command(flatten)]
         secrets: SecretFlags,
-        #[command(flatten)]
-        output: OutputFlags,
     },
     /// List the runs in the archive, the latest first
     List {
         #[command(flatten)]
         list: ListFlags,
-        #[command(flatten)]
-        output: OutputFlags,
     },
     /// Show an earlier run, judged again from its raw data
     Show {
         #[command(flatten)]
         run: RunName,
-        #[command(flatten)]
-        output: OutputFlags,
     },
     /// Show what differs between two earlier runs
     Diff {
         #[command(flatten)]
         diff: DiffFlags,
-        #[command(flatten)]
-        output: OutputFlags,
     },
     /// Repeat an earlier run with the same plan and seed
     Rerun {
@@ -110,8 +110,6 @@ enum Verb {
         run: RunName,
         #[command(flatten)]
         secrets: SecretFlags,
-        #[command(flatten)]
-        output: OutputFlags,
     },
     /// Serve the ruler: a test server whose truth is known
     #[command(hide = true)]
@@ -148,7 +146,7 @@ pub(crate) struct JudgingFlags {
     #[arg(long)]
     pub(crate) no_early_stop: bool,
     /// Seed of all random choices [default: from the clock; shown and kept]
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
@@ -159,10 +157,10 @@ pub(crate) struct RunFlags {
     #[arg(value_name = "[NAME=]URL")]
     pub(crate) target: String,
     /// Number of requests instead of a duration
-    #[arg(short = 'n', long, value_name = "N")]
+    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) requests: Option<u64>,
     /// Seed of Poisson arrivals
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
 }
 
@@ -170,13 +168,20 @@ pub(crate) struct RunFlags {
 #[derive(Args, Clone)]
 pub(crate) struct LoadFlags {
     /// Connections to each target
-    #[arg(short = 'c', long, value_name = "N", help_heading = "Load", default_value_t = 50)]
+    #[arg(
+        short = 'c',
+        long,
+        allow_negative_numbers = true,
+        value_name = "N",
+        help_heading = "Load",
+        default_value_t = 50
+    )]
     pub(crate) connections: u32,
     /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s]
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
     pub(crate) duration: Option<String>,
     /// Open loop: requests per second, whether or not the server keeps up; latency counts from the due time
-    #[arg(long, value_name = "PER_SECOND", help_heading = "Load")]
+    #[arg(long, allow_negative_numbers = true, value_name = "PER_SECOND", help_heading = "Load")]
     pub(crate) rate: Option<f64>,
     /// How an open loop's requests are spaced
     #[arg(long, value_enum, default_value_t = ArrivalFlag::Constant, help_heading = "Load")]
@@ -185,7 +190,7 @@ pub(crate) struct LoadFlags {
     #[arg(long, value_name = "TIME", conflicts_with = "rate", help_heading = "Load")]
     pub(crate) think: Option<String>,
     /// Worker threads [default: half of the CPUs]
-    #[arg(short = 't', long, value_name = "N", help_heading = "Load")]
+    #[arg(short = 't', long, allow_negative_numbers = true, value_name = "N", help_heading = "Load")]
     pub(crate) threads: Option<u32>,
     /// Longest time of a request
     #[arg(long, value_name = "TIME", default_value = "30s", help_heading = "Load")]
@@ -219,7 +224,7 @@ pub(crate) struct LoadFlags {
     #[arg(long, conflicts_with = "no_keepalive", hide = true)]
     pub(crate) keepalive: bool,
     /// Follow up to N redirects before measuring, then measure where they lead
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Request")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 0, help_heading = "Request")]
     pub(crate) follow: u32,
 
     /// Connect to ADDR:PORT2 for requests to HOST:PORT1; empty parts apply to all, or stay
@@ -248,7 +253,7 @@ pub(crate) struct LoadFlags {
     #[arg(long, value_name = "FILE", help_heading = "TLS")]
     pub(crate) client_key: Option<PathBuf>,
     /// Versions allowed
-    #[arg(long, value_name = "LIST", default_value = "1.2,1.3", help_heading = "TLS")]
+    #[arg(long, value_name = "LIST", default_value = TLS_VERSIONS, help_heading = "TLS")]
     pub(crate) tls: String,
     /// Cipher suites allowed, by IANA name, in order of preference [default: all of the library's]
     #[arg(long, value_name = "LIST", help_heading = "TLS")]
@@ -260,7 +265,7 @@ pub(crate) struct LoadFlags {
     #[arg(long, help_heading = "TLS")]
     pub(crate) resumption: bool,
     /// Protocols offered by ALPN; empty offers none
-    #[arg(long, value_name = "LIST", default_value = "http/1.1", help_heading = "TLS")]
+    #[arg(long, value_name = "LIST", default_value = ALPN, help_heading = "TLS")]
     pub(crate) alpn: String,
     /// Name for SNI and verification, where it differs from the address
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
@@ -284,20 +289,20 @@ pub(crate) struct SecretFlags {
     pub(crate) headers: Vec<String>,
 }
 
-/// Where results go.
+/// Where results go. Global: they may stand before a command and behind it.
 #[derive(Args, Clone)]
 pub(crate) struct OutputFlags {
     /// Print exactly one JSON document (schema duel/1)
-    #[arg(long, help_heading = "Output")]
+    #[arg(long, help_heading = "Output", global = true)]
     pub(crate) json: bool,
     /// No progress
-    #[arg(short = 'q', long, help_heading = "Output")]
+    #[arg(short = 'q', long, help_heading = "Output", global = true)]
     pub(crate) quiet: bool,
     /// Keep runs in this file [default: $DUEL_ARCHIVE, or runs.sqlite in the user's data folder]
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    #[arg(long, value_name = "FILE", help_heading = "Output", global = true)]
     pub(crate) archive: Option<PathBuf>,
     /// Do not keep this run
-    #[arg(long, conflicts_with = "archive", help_heading = "Output")]
+    #[arg(long, conflicts_with = "archive", help_heading = "Output", global = true)]
     pub(crate) no_archive: bool,
 }
 
@@ -305,7 +310,7 @@ pub(crate) struct OutputFlags {
 #[derive(Args, Clone)]
 pub(crate) struct DemoFlags {
     /// Seed of all random choices
-    #[arg(long, value_name = "N")]
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) seed: Option<u64>,
 }
 
@@ -323,7 +328,7 @@ pub(crate) struct WhyFlags {
 #[derive(Args, Clone)]
 pub(crate) struct ListFlags {
     /// How many
-    #[arg(short = 'n', long, value_name = "N", default_value_t = 20)]
+    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", default_value_t = 20)]
     pub(crate) limit: u32,
 }
 
@@ -355,17 +360,17 @@ pub(crate) struct RulerFlags {
 
 /// Reads the command line; help and usage errors are printed and become an outcome.
 pub(crate) fn parse() -> Result<Flags, Outcome> {
-    let cli =
-        Cli::command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches)).map_err(|error| {
-            if error.use_stderr() {
-                outcome::say(&sentence(&error));
-                return Outcome::BadUsage;
-            }
-            // Help. Where even this cannot be printed, there is nobody to read it.
-            let _ = error.print();
-            Outcome::Done
-        })?;
-    let Cli { verb, compare, load, output } = cli;
+    let matches = Cli::command().try_get_matches();
+    let cli = matches.and_then(|matches| senseless(&matches).map_or_else(|| Cli::from_arg_matches(&matches), Err));
+    let Cli { verb, compare, load, output } = cli.map_err(|error| {
+        if error.use_stderr() {
+            outcome::say(&usage::sentence(&error));
+            return Outcome::BadUsage;
+        }
+        // Help. Where even this cannot be printed, there is nobody to read it.
+        let _ = error.print();
+        Outcome::Done
+    })?;
     Ok(match verb {
         None => {
             if compare.targets.is_empty() {
@@ -374,28 +379,48 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
             }
             Flags { command: Command::Compare(compare), load, output }
         }
-        Some(Verb::Run { run, load, output }) => Flags { command: Command::Run(run), load: *load, output },
-        Some(Verb::Demo { demo, output }) => Flags { command: Command::Demo(demo), load, output },
-        Some(Verb::Why { why, secrets, output }) => Flags { command: Command::Why(why, secrets), load, output },
-        Some(Verb::List { list, output }) => Flags { command: Command::List(list), load, output },
-        Some(Verb::Show { run, output }) => Flags { command: Command::Show(run), load, output },
-        Some(Verb::Diff { diff, output }) => Flags { command: Command::Diff(diff), load, output },
-        Some(Verb::Rerun { run, secrets, output }) => Flags { command: Command::Rerun(run, secrets), load, output },
+        Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
+        Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
+        Some(Verb::Why { why, secrets }) => Flags { command: Command::Why(why, secrets), load, output },
+        Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
+        Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },
+        Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
+        Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
 }
 
-/// A usage error in one line: what is wrong and the tip, where there is one, without the usage that follows.
-fn sentence(error: &clap::Error) -> String {
-    let text = error.to_string();
-    let mut paragraphs = text.split("\n\n").map(|lines| {
-        let words: Vec<&str> = lines.split_whitespace().collect();
-        words.join(" ")
-    });
-    let what = paragraphs.next().unwrap_or_default();
-    let what = what.strip_prefix("error: ").unwrap_or(&what);
-    let tip = paragraphs.find_map(|paragraph| paragraph.strip_prefix("tip: ").map(|tip| format!("; {tip}")));
-    format!("{what}{} (see duel --help)", tip.unwrap_or_default())
+/// What clap lets pass and makes no sense.
+///
+/// Of what stands before a command only [`OutputFlags`] have a meaning: without this check `duel -c 5 run URL` would run
+/// with 50 connections and not say so. And conflicts are looked for on either side of a command only.
+fn senseless(matches: &ArgMatches) -> Option<clap::Error> {
+    let mut cli = Cli::command();
+    let is_command = |word: &&String| cli.get_subcommands().any(|command| command.get_name() == word.as_str());
+    let is_typed = |arg: &&Arg| {
+        !arg.is_global_set() && matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let text = if let Some(verb) = matches.subcommand_name() {
+        match cli.get_arguments().find(is_typed).map(Arg::get_long) {
+            Some(Some(option)) => {
+                format!(
+                    "--{option} stands before '{verb}'; a command's options stand behind it: duel {verb} ... --{option}"
+                )
+            }
+            Some(None) => misplaced(verb),
+            None if matches.get_flag("no_archive") && matches.get_one::<PathBuf>("archive").is_some() => {
+                "--archive and --no-archive cannot be used together".to_owned()
+            }
+            None => return None,
+        }
+    } else {
+        misplaced(matches.get_many::<String>("targets")?.find(is_command)?)
+    };
+    Some(cli.error(ErrorKind::ArgumentConflict, text))
+}
+
+fn misplaced(verb: &str) -> String {
+    format!("'{verb}' is a command and stands before its targets: duel {verb} ...")
 }
 
 #[cfg(test)]

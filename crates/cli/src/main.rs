@@ -7,6 +7,7 @@ mod meaning;
 mod outcome;
 mod signals;
 mod terminal;
+mod usage;
 mod watching;
 
 use flags::{Command, Flags};

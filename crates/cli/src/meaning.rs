@@ -1,10 +1,11 @@
 //! What the flags mean: one conversion from what was typed to a plan, with all checks in it.
 
-use crate::flags::{ArrivalFlag, JudgingFlags, LoadFlags};
+use crate::flags::{ALPN, ArrivalFlag, JudgingFlags, LoadFlags, TLS_VERSIONS};
 use crate::outcome::Usage;
+use crate::usage;
 use duel_model::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, ParseUnitError, Plan, Target,
-    TlsPlan, TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, Target, TlsPlan,
+    TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
 };
 use std::path::Path;
 
@@ -21,6 +22,7 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
         (None, duration) => Bound::Duration(positive("-d", duration.as_deref().unwrap_or("10s"))?),
     };
     let workload = if target.address == NULL { WorkloadPlan::Null } else { WorkloadPlan::Http(Box::new(http(load)?)) };
+    tls_is_spoken(std::slice::from_ref(&target), load)?;
     let compare = ComparePlan { seed, ..ComparePlan::default() };
     Ok(Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare })
 }
@@ -34,8 +36,10 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
             sanitize_line(&only.address)
         )));
     }
+    let workload = WorkloadPlan::Http(Box::new(http(load)?));
+    tls_is_spoken(&targets, load)?;
     let max_load_ns = positive("-d", load.duration.as_deref().unwrap_or("30s"))?;
-    let margin = quantity("--margin", parse_ratio(&judging.margin))?;
+    let margin = parse_ratio(&judging.margin).map_err(|_| wants("--margin", usage::SHARE, &judging.margin))?;
     if !(margin > 0.0 && margin < 1.0) {
         return Err(Usage("--margin has to lie between 0 and 100 %".into()));
     }
@@ -47,17 +51,12 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         stop_early: !judging.no_early_stop,
         ..ComparePlan::default()
     };
-    Ok(Plan {
-        targets,
-        workload: WorkloadPlan::Http(Box::new(http(load)?)),
-        load: load_plan(load, Bound::Duration(max_load_ns))?,
-        compare,
-    })
+    Ok(Plan { targets, workload, load: load_plan(load, Bound::Duration(max_load_ns))?, compare })
 }
 
 /// A duration that has to be above zero.
 pub(crate) fn positive(flag: &str, typed: &str) -> Result<Nanos, Usage> {
-    match quantity(flag, parse_duration_ns(typed))? {
+    match time(flag, typed)? {
         0 => Err(Usage(format!("{flag} has to be longer than 0"))),
         nanos => Ok(nanos),
     }
@@ -87,8 +86,12 @@ pub(crate) fn seed_from_clock() -> u64 {
         .map_or(1, |since| since.as_millis() as u64 % 1_000_000)
 }
 
-fn quantity<T>(flag: &str, parsed: Result<T, ParseUnitError>) -> Result<T, Usage> {
-    parsed.map_err(|error| Usage(format!("{flag}: {error}")))
+fn time(flag: &str, typed: &str) -> Result<Nanos, Usage> {
+    parse_duration_ns(typed).map_err(|_| wants(flag, usage::TIME, typed))
+}
+
+fn wants(flag: &str, wanted: &str, typed: &str) -> Usage {
+    Usage(usage::takes(flag, wanted, typed))
 }
 
 /// Names and addresses; targets without a name are called A, B, C and so on.
@@ -153,9 +156,7 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
         return Err(Usage("-c 0: without connections nothing can be sent; use at least 1".into()));
     }
     let kind = match load.rate {
-        None => LoopKind::Closed {
-            think_ns: load.think.as_deref().map_or(Ok(0), |think| quantity("--think", parse_duration_ns(think)))?,
-        },
+        None => LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| time("--think", think))? },
         Some(rate) if rate.is_finite() && rate > 0.0 && rate <= 1e7 => LoopKind::Open {
             rate_per_s: rate,
             arrival: match load.arrival {
@@ -163,7 +164,13 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
                 ArrivalFlag::Poisson => Arrival::Poisson,
             },
         },
-        Some(rate) => return Err(Usage(format!("--rate {rate} is no usable number of requests per second"))),
+        Some(rate) => {
+            return Err(wants(
+                "--rate",
+                &format!("{}, above 0 and at most 10 million", usage::RATE),
+                &rate.to_string(),
+            ));
+        }
     };
     let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     // Half of the CPUs: the other half may be the server's, and is the kernel's in any case.
@@ -222,7 +229,7 @@ fn tls(load: &LoadFlags) -> Result<TlsPlan, Usage> {
         return Err(Usage("--tls: at least one version is needed, 1.2 or 1.3".into()));
     }
     let defaults = TlsPlan::default();
-    Ok(TlsPlan {
+    let plan = TlsPlan {
         verify: !load.insecure,
         ca_file: load.ca.clone(),
         client_cert_file: load.client_cert.clone(),
@@ -233,7 +240,35 @@ fn tls(load: &LoadFlags) -> Result<TlsPlan, Usage> {
         resumption: load.resumption,
         alpn: list(&load.alpn),
         server_name: load.server_name.clone(),
-    })
+    };
+    duel_lab::check_tls_names(&plan).map_err(|error| Usage(error.to_string()))?;
+    Ok(plan)
+}
+
+/// Refuses parameters of TLS where no target can speak it: what was asked for would not be measured. Whom to trust (`-k`,
+/// `--ca`) is no parameter of the measurement, and a redirect may lead to https.
+fn tls_is_spoken(targets: &[Target], load: &LoadFlags) -> Result<(), Usage> {
+    let is_https =
+        |target: &Target| target.address.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
+    if load.follow > 0 || targets.iter().any(is_https) {
+        return Ok(());
+    }
+    let given = [
+        ("--ciphers", load.ciphers.is_some()),
+        ("--groups", load.groups.is_some()),
+        ("--tls", load.tls != TLS_VERSIONS),
+        ("--alpn", load.alpn != ALPN),
+        ("--resumption", load.resumption),
+        ("--server-name", load.server_name.is_some()),
+        ("--client-cert", load.client_cert.is_some()),
+        ("--client-key", load.client_key.is_some()),
+    ];
+    match given.iter().find(|(_, is_given)| *is_given) {
+        None => Ok(()),
+        Some((option, _)) => {
+            Err(Usage(format!("{option} has no meaning here: no target's address begins with https://")))
+        }
+    }
 }
 
 fn list(typed: &str) -> Vec<String> {

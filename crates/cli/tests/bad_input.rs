@@ -103,10 +103,12 @@ fn certificates_that_cannot_be_trusted() {
     let other = Certificate::named(&place, "other", "ec", "DNS:other.example");
     let server = nginx(&place, "nginx", &format!("server {{ listen 127.0.0.1:{{1}} ssl; {} }}", other.nginx()));
     let trusted = ["--ca", other.certificate.as_str()];
-    run_refused(&place, &server.https(1, "/"), &trusted, COULD_NOT_RUN, &["another name", "--server-name"]);
+    let words = ["another name than 127.0.0.1", "it is for other.example", "--server-name"];
+    run_refused(&place, &server.https(1, "/"), &trusted, COULD_NOT_RUN, &words);
     let url = server.https(1, "/x");
     let named = [&["run", &url, "-n", "3", "-c", "1", "-q"], &trusted[..]].concat();
-    place.duel([&named[..], &["--server-name", "other.example"]].concat()).ok();
+    let answered = place.duel([&named[..], &["--server-name", "other.example"]].concat()).ended(COULD_NOT_RUN);
+    assert!(answered.sentence().contains("status 404"), "over TLS: {}", answered.stderr);
 
     run_refused(&place, &good.url("/"), &["--ca", "/nonexistent/ca"], COULD_NOT_RUN, &["/nonexistent/ca"]);
     let empty = place.file("empty.pem", "no certificate");
@@ -119,20 +121,30 @@ fn numbers_that_make_no_sense() {
     let url = nobody();
     for (args, words) in [
         (&["-c", "0"][..], &["-c 0"][..]),
-        (&["-c", "x"], &["'x'", "--connections"]),
-        (&["-c", "-1"], &["-1"]),
+        (&["-c", "x"], &["--connections takes a number of connections, such as 100; got 'x'"]),
+        (&["-c", "-1"], &["--connections takes", "got '-1'"]),
+        (&["-c", "1.5"], &["--connections takes", "got '1.5'"]),
+        (&["-c", "99999999999"], &["--connections takes", "got '99999999999'"]),
+        (&["-n", "many"], &["--requests takes a number of requests, such as 10000; got 'many'"]),
+        (&["-n", "-1"], &["--requests takes", "got '-1'"]),
+        (&["-t", "two"], &["--threads takes a number of threads, such as 2; got 'two'"]),
+        (&["--follow", "x"], &["--follow takes a number of redirects, such as 5; got 'x'"]),
+        (&["--seed", "x"], &["--seed takes a whole number, such as 42; got 'x'"]),
         (&["-n", "0"], &["-n 0"]),
         (&["-n", "1", "-d", "1s"], &["-n", "-d", "not both"]),
         (&["-t", "0"], &["-t 0"]),
         (&["-t", "100000"], &["-t 100000"]),
-        (&["--rate", "x"], &["'x'", "--rate"]),
-        (&["--rate", "0"], &["--rate 0"]),
-        (&["--rate", "inf"], &["--rate"]),
+        (&["--rate", "fast"], &["--rate takes requests per second, such as 500 or 0.5; got 'fast'"]),
+        (&["--rate", "0"], &["--rate takes requests per second", "above 0", "got '0'"]),
+        (&["--rate", "-5"], &["--rate takes", "got '-5'"]),
+        (&["--rate", "inf"], &["--rate takes", "got 'inf'"]),
+        (&["--rate", "1e9"], &["--rate takes", "at most 10 million", "got '1000000000'"]),
         (&["--rate", "1", "--think", "1s"], &["--rate", "--think"]),
-        (&["-d", "5y"], &["-d", "5y", "10s"]),
+        (&["-d", "5y"], &["-d takes a time such as 500ms, 10s or 2m; got '5y'"]),
+        (&["--think", "long"], &["--think takes a time such as", "got 'long'"]),
         (&["-d", "0s"], &["-d", "longer than 0"]),
         (&["-d", "-1s"], &["-1"]),
-        (&["--timeout", "soon"], &["--timeout", "soon"]),
+        (&["--timeout", "soon"], &["--timeout takes a time such as", "got 'soon'"]),
         (&["--timeout", "0s"], &["--timeout"]),
         (&["--tls", "1.1"], &["--tls", "1.1", "1.2 and 1.3"]),
         (&["--tls", ""], &["--tls"]),
@@ -145,9 +157,9 @@ fn numbers_that_make_no_sense() {
     for (args, words) in [
         (&["--margin", "200%"][..], &["--margin"][..]),
         (&["--margin", "0"], &["--margin"]),
-        (&["--margin", "x"], &["--margin", "'x'"]),
+        (&["--margin", "x"], &["--margin takes a share such as 2% or 0.02; got 'x'"]),
         (&["--slot", "0s"], &["--slot"]),
-        (&["--why-budget", "x"], &["--why-budget", "'x'"]),
+        (&["--why-budget", "x"], &["--why-budget takes a time such as", "got 'x'"]),
         (&["--seed", "x"], &["--seed", "'x'"]),
     ] {
         refused(&place, &[&two, args].concat(), BAD_USAGE, words);
@@ -184,7 +196,7 @@ fn targets_that_make_no_sense() {
         (&["run", "http://h:0/"], &["port"]),
         (&["show"], &["RUN"]),
         (&["diff", "last"], &["RUN"]),
-        (&["list", "-n", "x"], &["'x'"]),
+        (&["list", "-n", "x"], &["--limit takes a number of runs, such as 20; got 'x'"]),
     ] {
         refused(&place, args, BAD_USAGE, words);
     }
@@ -226,17 +238,88 @@ fn bodies_and_header_files_that_are_not_there() {
     }
 }
 
+/// There is a report, which tells what was answered, and no result in it.
+#[test]
+fn a_run_of_which_every_request_failed_is_no_success() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let done = place.duel(["run", &ruler.url("/status/500"), "-n", "10", "-c", "2", "-q"]).ended(COULD_NOT_RUN);
+    let sentence = done.sentence();
+    assert!(sentence.starts_with("A: none of 10 requests ended well; the first failure: "), "{sentence}");
+    assert!(sentence.contains("500"), "{sentence}");
+    assert!(done.stdout.contains("No request ended well"), "{}", done.stdout);
+    let kept = place.duel(["show", "last"]).ok();
+    assert_eq!(kept.stdout, done.stdout, "it is kept, and looking at it is a success");
+    place.duel(["rerun", "last", "-q"]).ended(COULD_NOT_RUN);
+    assert_eq!(place.json(["list"]).as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_run_that_is_not_kept_is_not_offered_again() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let url = ruler.url("/");
+    let run = ["run", &url, "-n", "3", "-c", "1", "-q"];
+    let offers = |done: &common::Done| ["duel show ", "duel rerun "].map(|command| done.stdout.contains(command));
+    assert_eq!(offers(&place.duel([&run[..], &["--no-archive"]].concat()).ok()), [false, false]);
+    assert!(!place.archive().exists());
+    assert_eq!(offers(&place.duel(run).ok()), [true, true]);
+}
+
+/// The servers of a demonstration end with it.
+#[test]
+fn a_demonstration_is_not_repeated_on_servers_that_are_gone() {
+    let place = Place::new();
+    // Interrupted as soon as it has something to show, which is all that is looked at here.
+    let mut command = place.command();
+    command.args(["demo", "--seed", "7", "-q"]);
+    let running = Running::start(command);
+    common::wait_until("a measured slot is kept", || {
+        let rows = place.duel(["list", "--json"]);
+        rows.code == Some(0) && rows.json()[0]["slots"].as_u64() > Some(6)
+    });
+    running.signal(rustix::process::Signal::INT);
+    let done = running.end().ended(130);
+    assert!(done.stdout.contains("duel show ") && !done.stdout.contains("duel rerun "), "{}", done.stdout);
+    assert_eq!(place.duel(["show", "last"]).ok().stdout, done.stdout);
+    for verb in ["rerun", "why"] {
+        refused(&place, &[verb, "last"], BAD_USAGE, &["demonstration", "duel demo --seed 7"]);
+    }
+}
+
+#[test]
+fn output_options_may_stand_before_a_command_and_others_may_not() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let url = ruler.url("/");
+    let archive = place.path("elsewhere");
+    let archive = archive.to_str().unwrap();
+    let before = place.duel(["-q", "--json", "--archive", archive, "run", &url, "-n", "3", "-c", "1"]).ok();
+    assert_eq!((&before.json()["targets"][0]["ops"], before.stderr.as_str()), (&3.into(), ""));
+    assert!(std::path::Path::new(archive).exists() && !place.archive().exists());
+    assert_eq!(place.duel(["--archive", archive, "list", "--json"]).ok().json().as_array().unwrap().len(), 1);
+    for (args, words) in [
+        (&["-c", "5", "run", &url][..], &["--connections", "'run'", "behind"][..]),
+        (&["--why", "list"], &["--why", "'list'"]),
+        (&[&url, "-q", "list"], &["'list' is a command", "before"]),
+        (&[&url, "list"], &["'list' is a command", "before"]),
+        (&["--archive", archive, "run", &url, "--no-archive"], &["--archive", "--no-archive"]),
+        (&["--no-archive", "run", &url, "--archive", archive], &["--archive", "--no-archive"]),
+    ] {
+        refused(&place, args, BAD_USAGE, words);
+    }
+    // A name is no command.
+    let (one, other) = (format!("run={url}"), format!("list={url}"));
+    let found = place.json([&one, &other, "-d", "600ms", "-c", "1", "--slot", "50ms"]);
+    assert_eq!((&found["targets"][0]["name"], &found["targets"][1]["name"]), (&"run".into(), &"list".into()));
+    refused(&place, &["./run", &url], BAD_USAGE, &["'./run' is neither a command nor an address"]);
+}
+
 #[test]
 fn tls_names_that_do_not_exist() {
     let (place, ruler) = (Place::new(), Ruler::start(&["--tls", "p256"]));
-    run_refused(&place, &ruler.url("/"), &["-k", "--ciphers", "FOO"], COULD_NOT_RUN, &["'FOO'", "known are TLS_"]);
-    run_refused(
-        &place,
-        &ruler.url("/"),
-        &["-k", "--groups", "FOO"],
-        COULD_NOT_RUN,
-        &["'FOO'", "known are", "secp256r1"],
-    );
+    for url in [ruler.url("/"), ruler.url("/").replace("https:", "HTTPS:")] {
+        run_refused(&place, &url, &["-k", "--ciphers", "FOO"], BAD_USAGE, &["'FOO'", "known are TLS_"]);
+        run_refused(&place, &url, &["-k", "--groups", "FOO"], BAD_USAGE, &["'FOO'", "known are", "secp256r1"]);
+    }
+    assert!(!place.archive().exists(), "bad usage leaves nothing behind");
     let tls12 = Ruler::start(&["--tls", "p256", "--tls12"]);
     run_refused(
         &place,
@@ -245,6 +328,29 @@ fn tls_names_that_do_not_exist() {
         COULD_NOT_RUN,
         &["refused the TLS handshake", "ersion"],
     );
+}
+
+#[test]
+fn tls_parameters_without_tls() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let (url, two) = (ruler.url("/"), [ruler.url("/"), ruler.url("/x")]);
+    for args in [
+        &["--ciphers", "TLS_AES_128_GCM_SHA256"][..],
+        &["--groups", "x25519"],
+        &["--tls", "1.3"],
+        &["--alpn", ""],
+        &["--resumption"],
+        &["--server-name", "x"],
+    ] {
+        run_refused(&place, &url, args, BAD_USAGE, &[args[0], "https://"]);
+        refused(&place, &[&[two[0].as_str(), &two[1]], args].concat(), BAD_USAGE, &[args[0], "https://"]);
+        run_refused(&place, "null:", args, BAD_USAGE, &[args[0], "https://"]);
+    }
+    run_refused(&place, &url, &["--ciphers", "FOO"], BAD_USAGE, &["'FOO'"]);
+    // Whom to trust is no parameter of the measurement; and a redirect may lead to https.
+    for args in [&["-k"][..], &["--follow", "1", "--tls", "1.3"]] {
+        place.duel([&["run", &url, "-n", "3", "-c", "1", "-q"], args].concat()).ok();
+    }
 }
 
 #[test]
@@ -285,8 +391,14 @@ fn archives_that_cannot_be_used() {
     }
     assert_eq!([&text, foreign].map(|path| std::fs::read(path).unwrap()), before, "both are left alone");
     run_refused(&place, &url, &["--archive", ""], BAD_USAGE, &["--archive"]);
-    for args in [&["list"][..], &["show", "last"], &["rerun", "last"]] {
+    for args in [&["list"][..], &["show", "last"], &["rerun", "last"], &["why", "last"]] {
         refused(&place, args, COULD_NOT_RUN, &["there is no archive", "first run"]);
+    }
+    assert!(!place.archive().exists(), "looking for a run makes no archive");
+    // The first run makes the archive, also where it fails.
+    run_refused(&place, "http://nosuch.invalid/", &[], COULD_NOT_RUN, &["no such host"]);
+    for args in [&["show", "last"][..], &["diff", "a", "last"], &["rerun", "last~1"], &["why", "x"]] {
+        refused(&place, args, COULD_NOT_RUN, &["no run is archived in ", "runs.sqlite yet", "duel run URL"]);
     }
     place.duel(["run", &url, "-n", "3", "-c", "1", "-q"]).ok();
     for args in [&["show", "nosuch"][..], &["show", "last~1"], &["diff", "last", "nosuch"], &["rerun", "nosuch"]] {

@@ -235,9 +235,14 @@ fn assert_pair(pair: &Value) {
 
 /// Runs with `--json` and progress, which must not get into the document.
 fn document(place: &Place, args: &[&str]) -> Value {
+    document_ended(place, args, 0)
+}
+
+/// As [`document`], where `duel` has to end with this exit code.
+fn document_ended(place: &Place, args: &[&str], code: i32) -> Value {
     let mut command = place.command();
     command.args(args).arg("--json");
-    let done = Running::start(command).end().ok();
+    let done = Running::start(command).end().ended(code);
     assert!(done.stdout.starts_with('{') && done.stdout.ends_with("}\n"), "one document: {}", done.stdout);
     assert!(!done.stderr.contains('{'), "progress only: {}", done.stderr);
     let document = done.json();
@@ -265,7 +270,7 @@ fn of_a_run() {
 #[test]
 fn unknown_is_null() {
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
-    let found = document(&place, &["run", &ruler.url("/status/500"), "-n", "20", "-c", "2"]);
+    let found = document_ended(&place, &["run", &ruler.url("/status/500"), "-n", "20", "-c", "2"], 1);
     let target = &found["targets"][0];
     assert_eq!((&target["ops"], &target["failed"]), (&0.into(), &json!({ "status": 20 })));
     assert_eq!(target["phases_ms"], json!({}), "no op was ok");
@@ -309,6 +314,9 @@ fn of_a_comparison_explained_and_not() {
     assert_eq!(both[1], found);
     let rows = place.json(["list"]);
     assert_eq!(rows.as_array().unwrap().len(), 2);
+    // How a run ended is told in the same words everywhere.
+    let ended = |row: &Value| (row["status"].clone(), row["interruption"].clone());
+    assert_eq!(ended(&rows[0]), ended(&found));
     assert_eq!(
         (&rows[0]["run"], &rows[0]["explained"], &rows[1]["explained"]),
         (&found["run"], &true.into(), &false.into())

@@ -20,9 +20,15 @@ fn page() -> Vec<u8> {
 /// Runs [`REQUESTS`] requests over [`CONNECTIONS`] connections and answers the one target's document.
 #[track_caller]
 fn run(place: &Place, url: &str, more: &[&str]) -> Value {
+    run_ended(place, url, more, 0)
+}
+
+/// As [`run`], where `duel` has to end with this exit code.
+#[track_caller]
+fn run_ended(place: &Place, url: &str, more: &[&str], code: i32) -> Value {
     let (requests, connections) = (REQUESTS.to_string(), CONNECTIONS.to_string());
     let args = [&["run", url, "-n", &requests, "-c", &connections, "-t", "2", "--no-archive"], more].concat();
-    let mut document = place.json(args);
+    let mut document = place.json_ended(args, code);
     let target = document["targets"][0].take();
     let failed: u64 = target["failed"].as_object().unwrap().values().map(|count| count.as_u64().unwrap()).sum();
     let number = |field: &str| target[field].as_u64().unwrap();
@@ -112,7 +118,7 @@ fn answers_without_a_body_and_with_an_error() {
 
     let place = Place::new();
     let server = serving(&place, "location /old { return 301 /page.html; }");
-    let target = run(&place, &server.http(1, "/missing"), &[]);
+    let target = run_ended(&place, &server.http(1, "/missing"), &[], 1);
     assert_eq!((&target["ops"], &target["failed"]), (&0.into(), &json!({ "status": REQUESTS })));
     assert_eq!(target["statuses"], json!({ "404": REQUESTS }));
     assert_eq!(target["rate_per_s"], 0.0);

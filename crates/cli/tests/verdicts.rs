@@ -202,3 +202,42 @@ fn secrets_are_sent_and_otherwise_nowhere() {
     let log = server.access_log(usize::MAX);
     assert_eq!(log.last().unwrap(), "Bearer s3cr3t s3cr3t a=s3cr3t seen", "sent once more");
 }
+
+/// 50,000 per second are answered to a thousandth, as the server counts them, or the report says that they were not.
+/// Which of both happens depends on the machine; neither a rate that is wrong nor a doubt that is missing passes.
+#[test]
+fn a_rate_is_reached_or_it_is_said_that_it_was_not() {
+    const RATE: f64 = 50_000.0;
+    let _alone = measuring();
+    let ruler = duel_ruler::Ruler::start(duel_ruler::Config::default()).unwrap();
+    let document = Place::new().json(["run", &ruler.url("/"), "--rate", "50000", "-d", "2s", "-c", "64", "-t", "1"]);
+    let target = &document["targets"][0];
+    let number = |field: &str| target[field].as_u64().unwrap();
+    assert_eq!(number("started") + number("unstarted"), 100_000, "no op is lost from the schedule, and none invented");
+    assert_eq!((&target["failed"], number("in_flight")), (&serde_json::json!({}), 0), "{target}");
+    // The first contact is a request, too.
+    assert_eq!(ruler.settled(common::PATIENCE).requests, number("ops") + 1);
+    let off = 1.0 - target["rate_per_s"].as_f64().unwrap() / RATE;
+    let said = document["doubts"].as_array().unwrap().iter().any(|doubt| doubt["id"] == "rate-not-reached");
+    eprintln!("{:.2} % below the rate, {}", 100.0 * off, if said { "and said so" } else { "kept up" });
+    // The rate is told in six digits.
+    if said {
+        assert!(off > 0.0009, "{off}: {}", document["doubts"]);
+    } else {
+        assert!(off.abs() <= 0.0011, "{off}: {}", document["doubts"]);
+    }
+}
+
+/// Of a server that takes 20 ms for a request, two connections get 100 per second.
+#[test]
+fn a_backlog_that_was_worked_off_too_late_is_a_rate_not_reached() {
+    let _alone = measuring();
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    // 30 ops are due in a tenth of a second and take three; the run waits for up to five seconds.
+    let document =
+        place.json(["run", &ruler.url("/delay/20000"), "--rate", "300", "-d", "100ms", "-c", "2", "-t", "1"]);
+    let target = &document["targets"][0];
+    assert_eq!((&target["ops"], &target["unstarted"]), (&30.into(), &0.into()), "all are worked off in the end");
+    let doubts = document["doubts"].as_array().unwrap();
+    assert!(doubts.iter().any(|doubt| doubt["id"] == "rate-not-reached"), "{doubts:?}");
+}

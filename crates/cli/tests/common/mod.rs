@@ -88,9 +88,14 @@ impl Place {
 
     /// Runs `duel` with `--json -q` besides, which has to succeed, and answers its one document.
     pub(crate) fn json<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>) -> Value {
+        self.json_ended(args, 0)
+    }
+
+    /// As [`Self::json`], where it has to end with this exit code.
+    pub(crate) fn json_ended<S: AsRef<OsStr>>(&self, args: impl IntoIterator<Item = S>, code: i32) -> Value {
         let mut command = self.command();
         command.args(args).args(["--json", "-q"]);
-        Running::start(command).end().ok().json()
+        Running::start(command).end().ended(code).json()
     }
 }
 
