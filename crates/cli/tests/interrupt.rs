@@ -57,7 +57,7 @@ fn once_during_a_run() {
     assert!(done.stdout.contains(", interrupted, seed"), "{}", done.stdout);
     assert_interrupted(&last(&place));
     assert_eq!(place.duel(["show", "last"]).ok().stdout, done.stdout, "kept as it was shown");
-    assert!(place.duel(["list"]).ok().stdout.contains("stopped"));
+    assert!(place.duel(["list"]).ok().stdout.contains("  interrupted  "));
     // Every request that the server answered is in the books, but for those that were cut.
     let (document, truth) = (last(&place), ruler.settled(common::PATIENCE));
     let started = document["targets"][0]["started"].as_u64().unwrap();
@@ -143,12 +143,12 @@ fn twice_ends_at_once() {
     let document = last(&place);
     assert_eq!((&document["status"], &document["interruption"]), (&"interrupted".into(), &"unfinished".into()));
     assert!(document["targets"][0]["slots"].as_u64() >= Some(4), "the slots that were over are kept");
-    assert!(place.duel(["show", "last"]).ok().stdout.contains("Never finished"));
+    assert!(place.duel(["show", "last"]).ok().stdout.contains("Unfinished, or still going on"));
 }
 
 fn assert_died(place: &Place, done: Done) {
     let done = done.ended(COULD_NOT_RUN);
-    assert!(done.stdout.contains("Ended early: dying stopped answering after"), "{}", done.stdout);
+    assert!(done.stdout.contains("Target died: dying stopped answering after"), "{}", done.stdout);
     let document = last(place);
     let died = &document["interruption"]["target-died"];
     assert_eq!((&document["status"], &died["target"]), (&"interrupted".into(), &"dying".into()), "{document}");

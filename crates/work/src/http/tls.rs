@@ -231,10 +231,9 @@ fn certificate_problem(reason: &CertificateError) -> String {
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => {
             format!("the server's certificate is not valid yet; check the clocks, or {HINT}")
         }
-        CertificateError::NotValidForNameContext { expected, presented } => another_name(
-            &format!(" than {}", sanitize_line(&expected.to_str())),
-            &format!(" ({})", names_presented(presented)),
-        ),
+        CertificateError::NotValidForNameContext { expected, presented } => {
+            another_name(&format!(" than {}", short(&expected.to_str())), &format!(" ({})", names_presented(presented)))
+        }
         CertificateError::NotValidForName => another_name("", ""),
         CertificateError::UnknownIssuer => {
             format!("the server's certificate was issued by an unknown authority, or by itself; {HINT}")
@@ -253,27 +252,32 @@ fn another_name(asked: &str, presented: &str) -> String {
     )
 }
 
-/// The first few of the names in a certificate, which may hold any number of them, of any length.
+/// The first few of the names in a certificate, which may hold any number of them.
 fn names_presented(presented: &[String]) -> String {
-    const SHOWN: usize = 4;
-    const LONGEST: usize = 64;
+    const SHOWN: usize = 3;
     let shown: Vec<String> = presented
         .iter()
         .take(SHOWN)
         .map(|name| {
             // webpki tells kind and name, such as `DnsName("a.example")` and `IpAddress(127.0.0.1)`.
             let bare = name.split_once('(').and_then(|(_, rest)| rest.strip_suffix(')')).unwrap_or(name);
-            let bare = sanitize_line(bare.trim_matches('"'));
-            match bare.char_indices().nth(LONGEST) {
-                Some((end, _)) => format!("{}...", &bare[..end]),
-                None => bare,
-            }
+            short(bare.trim_matches('"'))
         })
         .collect();
     match (shown.len(), presented.len() - shown.len()) {
         (0, _) => "it has no subject alternative name, and a common name does not count".to_owned(),
         (_, 0) => format!("it is for {}", shown.join(", ")),
         (_, more) => format!("it is for {} and {more} more", shown.join(", ")),
+    }
+}
+
+/// A name of any length, so that what is to be done about it is not cut off behind it.
+fn short(name: &str) -> String {
+    const LONGEST: usize = 40;
+    let name = sanitize_line(name);
+    match name.char_indices().nth(LONGEST) {
+        Some((end, _)) => format!("{}...", &name[..end]),
+        None => name,
     }
 }
 
@@ -402,7 +406,7 @@ mod tests {
         assert!(presented(&[]).contains("no subject alternative name"));
         assert_eq!(presented(&["DnsName(\"a.example\")", "IpAddress(127.0.0.1)"]), "it is for a.example, 127.0.0.1");
         let many = vec!["DnsName(\"x\")"; 1000];
-        assert_eq!(presented(&many), "it is for x, x, x, x and 996 more");
+        assert_eq!(presented(&many), "it is for x, x, x and 997 more");
         let long = presented(&[&format!("DnsName(\"{}\x1b[2J\")", "é".repeat(10_000))]);
         assert!(long.chars().count() < 100 && !long.contains('\x1b'), "{long}");
         assert!(!presented(&["DnsName(\"\x1b[2J\")"]).contains('\x1b'));
