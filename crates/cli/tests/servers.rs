@@ -163,7 +163,7 @@ fn large_bodies_and_request_bodies() {
     let body = place.file("body", vec![b'x'; 50_000]);
     let bytes_out = |more: &[&str]| {
         let url = server.http(1, "/page.html");
-        run(&place, &url, more)["bytes_out"].as_u64().unwrap()
+        run_ended(&place, &url, more, 1)["bytes_out"].as_u64().unwrap()
     };
     // nginx answers a POST to a file with 405, having read it.
     let without = bytes_out(&["-m", "POST"]);

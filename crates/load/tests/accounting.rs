@@ -155,7 +155,7 @@ fn no_worker_uses_more_than_all_of_its_cpu() {
     let instant = Blocking { op_ns: 0, fail_every: None, lanes: LanesPerWorker::Many, count: 0 };
     let mut session = Session::open(instant, 1, 1, Arc::new(AtomicBool::new(false))).unwrap();
     for _ in 0..300 {
-        let record = session.run_slot(&order(CLOSED, None, Some(1)), &mut |_| {}).unwrap();
+        let record = session.run_slot(&order(CLOSED, None, Some(1)), &mut |_| ControlFlow::Continue(())).unwrap();
         let worker = &record.audit.workers[0];
         let cpu_ns = worker.cpu_ns.unwrap();
         assert!(cpu_ns <= worker.wall_ns, "{cpu_ns} of {} ns", worker.wall_ns);
