@@ -1,12 +1,12 @@
 //! A case viewed for one pair that differs: who is slow, by how much, and what the probes did to it.
 
 use crate::case::Case;
-use crate::estimate::Estimate;
 use crate::probes::{Kind, Mode, is_https};
 use crate::repeat;
 use duel_model::{
     Call, DoubtId, Evidence, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation, Variation, sanitize_line,
 };
+use duel_stats::Estimate;
 
 /// The gap between the baseline and one target.
 pub(crate) struct Gap<'a> {
@@ -175,6 +175,12 @@ impl<'a> Gap<'a> {
             if let Err(instead) = kind.took_effect(&outcome.probe.variation, seen) {
                 return missing(&format!("{name} {instead}"));
             }
+            // Another server behind the same name, perhaps: what differs from the comparison is then not the variation.
+            if let (Some(before), Some(now)) = (self.fact(index, peer), seen.negotiated.as_ref().and_then(peer))
+                && before != now
+            {
+                return missing(&format!("it reached {name} at {now}, the comparison at {before}"));
+            }
         }
         let names = [self.slow, self.fast].map(|index| Some(&self.case.plan.targets[index].name));
         let spoilt = outcome.doubts.iter().find(|doubt| {
@@ -337,6 +343,11 @@ impl<'a> Gap<'a> {
     }
 }
 
+/// Where a target was reached.
+fn peer(negotiated: &Negotiated) -> Option<&str> {
+    negotiated.peer.as_deref()
+}
+
 pub(crate) fn failed_share(seen: &TargetObservation) -> f64 {
     let all = seen.ok + seen.failed;
     if all == 0 { 0.0 } else { seen.failed as f64 / all as f64 }
@@ -363,7 +374,7 @@ impl<'a> View<'a> {
         }
         let mid = ratio.ln();
         let half = (high.ln() - mid).max(mid - low.ln());
-        let log = Estimate { mid, half };
+        let log = Estimate::around(mid, half);
         Some(Self { id, variation, log, ratio, low, high, confidence: pair.confidence, slow, fast, connections })
     }
 
@@ -388,9 +399,10 @@ impl<'a> View<'a> {
     /// `T (r - 1)`. Half of the ratio's variance is taken for that of T: a ratio of two sides that scatter alike.
     pub(crate) fn difference_ns(&self) -> Option<Estimate> {
         let fast_ns = self.fast_ns()?;
-        let by_ratio = self.ratio * self.log.half;
-        let by_time = (self.ratio - 1.0) * self.log.half * std::f64::consts::FRAC_1_SQRT_2;
-        Some(Estimate { mid: fast_ns * (self.ratio - 1.0), half: fast_ns * by_ratio.hypot(by_time) })
+        let half = self.log.half();
+        let by_ratio = self.ratio * half;
+        let by_time = (self.ratio - 1.0) * half * std::f64::consts::FRAC_1_SQRT_2;
+        Some(Estimate::around(fast_ns * (self.ratio - 1.0), fast_ns * by_ratio.hypot(by_time)))
     }
 }
 
@@ -414,16 +426,8 @@ impl<'a> Flip<'a> {
         let (before_ns, after_ns) = (reference.fast_ns()?, view.fast_ns()?);
         let dearer = after_ns / before_ns;
         // The factor comes from two rates that were measured at different times.
-        let dearer_half = reference.log.half.hypot(view.log.half) * std::f64::consts::FRAC_1_SQRT_2;
-        let strict = dearer.max(1.0);
-        let left = if view.ratio > 1.0 {
-            let ratio = 1.0 + strict * (view.ratio - 1.0);
-            let by_ratio = strict * view.ratio * view.log.half;
-            let by_factor = if dearer > 1.0 { strict * (view.ratio - 1.0) * dearer_half } else { 0.0 };
-            Estimate { mid: ratio.ln(), half: by_ratio.hypot(by_factor) / ratio }
-        } else {
-            Estimate { mid: view.log.mid, half: strict * view.log.half }
-        };
+        let dearer_half = reference.log.half().hypot(view.log.half()) * std::f64::consts::FRAC_1_SQRT_2;
+        let left = log_left(view.ratio, view.log, dearer, dearer_half);
         let (before, after) = (reference.difference_ns()?, view.difference_ns()?);
         Some(Self {
             kind,
@@ -440,7 +444,9 @@ impl<'a> Flip<'a> {
     pub(crate) fn moved(&self) -> bool {
         let noteworthy = self.share.mid >= Self::NOTEWORTHY
             || (self.share.mid >= Self::LEAST_OF_MANY && self.part.mid >= Self::NOTEWORTHY);
-        let beyond_chance = |moved: Estimate| moved.mid > Self::MANY_LOOKS * moved.half;
+        // What is left bounds this side of the interval. Widening it in log is more than widening `r'` would do, since
+        // `ln(1 + k (r' - 1))` grows ever more slowly with `ln r'`.
+        let beyond_chance = |moved: Estimate| moved.mid > Self::MANY_LOOKS * moved.below;
         noteworthy && beyond_chance(self.moved_log) && beyond_chance(self.part)
     }
 
@@ -460,6 +466,26 @@ impl<'a> Flip<'a> {
     }
 }
 
+/// Log of the ratio that a flip leaves, see [`Flip`]; `log` is that of `ratio` with its interval.
+///
+/// The noise of `r'` is multiplied by `k` in the rest `k (r' - 1)` and by no more than that in its interval: the ends of
+/// the rest are found first (those of `r'` itself, and the uncertainty of `k` in quadrature), and their logarithm is
+/// taken then. To propagate the error through the logarithm at the estimate instead would take the slope there, which
+/// is `k` where nothing is left, for the whole interval: with `k` = 50 a flip under which the sides differ by 1.00x +- 4 %
+/// would seem to leave up to `e^(50 * 0.04)` = 7.4x, where it leaves `1 + 50 * 0.04` = 3x at most.
+fn log_left(ratio: f64, log: Estimate, dearer: f64, dearer_half: f64) -> Estimate {
+    let strict = dearer.max(1.0);
+    let rest = strict * (ratio - 1.0);
+    let by_factor = if dearer > 1.0 { rest.max(0.0) * dearer_half } else { 0.0 };
+    let below = (strict * ratio * -(-log.below).exp_m1()).hypot(by_factor);
+    let above = (strict * ratio * log.above.exp_m1()).hypot(by_factor);
+    // Where the slow side has become the faster one, the plain ratio says less of it, and is the stricter one.
+    let mid = if rest > 0.0 { rest.ln_1p() } else { log.mid };
+    let low = if rest > below { (rest - below).ln_1p() } else { log.low().min(0.0) };
+    let high = if rest + above > 0.0 { (rest + above).ln_1p() } else { log.high() };
+    Estimate { mid, below: (mid - low).max(0.0), above: (high - mid).max(0.0) }
+}
+
 /// A share in percent, within 0 and 100.
 pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share.clamp(0.0, 1.0))
@@ -474,4 +500,44 @@ pub(crate) fn phase_differences(view: &View<'_>) -> Vec<(Phase, f64)> {
         (slow.is_some() || fast.is_some()).then_some((phase, difference)).filter(|(_, ns)| ns.is_finite())
     });
     both.collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_of_a_strong_gap_is_bounded_by_the_ends_of_its_interval() {
+        // 1.00x +- 4 % under a flip that makes the fast side 50 times as dear.
+        let left = log_left(1.0, Estimate::around(0.0, 0.04), 50.0, 0.03);
+        assert_eq!(left.mid, 0.0);
+        assert!((left.high() - (50.0 * 0.04f64.exp_m1()).ln_1p()).abs() < 1e-12, "{left:?}");
+        assert_eq!(left.low(), -0.04);
+    }
+
+    #[test]
+    fn without_a_dearer_flip_the_plain_ratio_is_left() {
+        for ratio in [0.5f64, 1.0, 3.0] {
+            let log = Estimate::around(ratio.ln(), 0.1);
+            let left = log_left(ratio, log, 0.7, 0.1);
+            for (is, should) in [(left.low(), log.low()), (left.mid, log.mid), (left.high(), log.high())] {
+                assert!((is - should).abs() < 1e-12, "{ratio}: {left:?}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn what_is_left_is_never_less_than_the_plain_ratio_says(
+            log in -1.0f64..3.0,
+            half in 0.0f64..1.5,
+            dearer in 0.1f64..100.0,
+            dearer_half in 0.0f64..1.0,
+        ) {
+            let plain = Estimate::around(log, half);
+            let left = log_left(log.exp(), plain, dearer, dearer_half);
+            proptest::prop_assert!(left.below >= 0.0 && left.above.is_finite());
+            proptest::prop_assert!(left.mid >= plain.mid - 1e-9 && left.high() >= plain.high() - 1e-9, "{left:?}");
+        }
+    }
 }

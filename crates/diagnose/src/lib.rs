@@ -19,7 +19,6 @@
 mod case;
 mod causes;
 mod engine;
-mod estimate;
 mod gap;
 mod probes;
 mod repeat;

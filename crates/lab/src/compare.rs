@@ -7,7 +7,7 @@ use duel_model::{
     Doubt, DoubtId, FailureKind, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot,
     SlotRole, Tally,
 };
-use duel_stats::Stop;
+use duel_stats::{SlotFigure, Stop};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -111,7 +111,7 @@ pub(crate) fn blocks(
     watcher: &mut dyn Watcher,
     keep: &mut dyn FnMut(Slot, &Bench) -> Next,
 ) -> Result<(), LabError> {
-    let mut judged = Vec::new();
+    let mut judged: Vec<SlotFigure> = Vec::new();
     let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed.wrapping_add(u64::from(schedule.first_block)));
     let mut order: Vec<usize> = (0..bench.targets()).collect();
     let mut longest_block_ns = 0;
@@ -147,13 +147,13 @@ pub(crate) fn blocks(
                 // Cut at an arbitrary moment: not judged, and not kept.
                 return Ok(());
             }
-            judged.push(slot.clone());
+            judged.push(SlotFigure::of(&slot, plan));
             if keep(slot, bench) == Next::End {
                 return Ok(());
             }
         }
         longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
-        if matches!(duel_stats::early_stop(judged.iter(), plan), Stop::Enough { .. }) {
+        if matches!(duel_stats::early_stop(judged.iter().copied(), plan), Stop::Enough { .. }) {
             return Ok(());
         }
     }

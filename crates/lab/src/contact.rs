@@ -1,10 +1,12 @@
 //! First contact: one request to each target before any load, so that what cannot work is said at once.
 
 use crate::LabError;
+use crate::route::Route;
 use duel_load::{LimitError, Session, SlotOrder, ensure_descriptors};
 use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
 use duel_work::http::HttpFactory;
 use duel_work::null::NullFactory;
+use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +15,19 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Debug)]
 pub(crate) struct Contact {
     pub(crate) factory: Factory,
+    /// Its address after redirects.
+    pub(crate) address: String,
     pub(crate) negotiated: Option<Negotiated>,
+}
+
+impl Contact {
+    /// Whether this is among the addresses that the target's name led to.
+    pub(crate) fn leads_to(&self, peer: &SocketAddr) -> bool {
+        match &self.factory {
+            Factory::Null => false,
+            Factory::Http(factory) => factory.leads_to(peer),
+        }
+    }
 }
 
 /// What makes a target's workload.
@@ -26,13 +40,14 @@ pub(crate) enum Factory {
 /// A server that fails some of its requests may fail the first.
 const ATTEMPTS: u32 = 3;
 
-/// Contacts every target of the plan in turn.
-pub(crate) fn contact_all(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Contact>, LabError> {
+/// Contacts every target of the plan in turn, on the way that is known of it already, if any.
+pub(crate) fn contact_all(plan: &Plan, routes: &[Route], stop: &Arc<AtomicBool>) -> Result<Vec<Contact>, LabError> {
     ensure_room(plan)?;
     plan.targets
         .iter()
-        .map(|target| {
-            let contact = contact(plan, &target.address, stop);
+        .enumerate()
+        .map(|(index, target)| {
+            let contact = contact(plan, &target.address, routes.get(index), stop);
             // Whether it answered is not known, whatever a request that was cut looks like.
             if stop.load(Ordering::Relaxed) {
                 return Err(LabError::Interrupted);
@@ -50,17 +65,29 @@ fn ensure_room(plan: &Plan) -> Result<(), LimitError> {
     ensure_descriptors(connections + u64::from(plan.load.connections) + loops + 64).map(|_| ())
 }
 
-fn contact(plan: &Plan, address: &str, stop: &Arc<AtomicBool>) -> Result<Contact, String> {
+/// Contacts one target.
+pub(crate) fn contact(
+    plan: &Plan,
+    address: &str,
+    route: Option<&Route>,
+    stop: &Arc<AtomicBool>,
+) -> Result<Contact, String> {
+    let mut address = route.map_or(address, |route| &route.address).to_owned();
     let WorkloadPlan::Http(http) = &plan.workload else {
-        return Ok(Contact { factory: Factory::Null, negotiated: None });
+        return Ok(Contact { factory: Factory::Null, address, negotiated: None });
     };
-    let mut address = address.to_owned();
+    let http = &route.map_or_else(|| (**http).clone(), |route| route.pinned(http));
     for _ in 0..=http.max_redirects {
         let (factory, negotiated) = request_once(plan, http, &address, stop)?;
         let location = negotiated.as_ref().filter(|_| http.max_redirects > 0).and_then(redirect);
         match location {
             Some(location) => address = HttpFactory::join(&address, location).map_err(|error| error.to_string())?,
-            None => return Ok(Contact { factory: Factory::Http(factory), negotiated }),
+            None => {
+                if let Some(route) = route {
+                    route.check(negotiated.as_ref())?;
+                }
+                return Ok(Contact { factory: Factory::Http(factory), address, negotiated });
+            }
         }
     }
     Err(format!("more than {} redirects, the last to {}", http.max_redirects, sanitize_line(&address)))

@@ -2,12 +2,13 @@
 
 use crate::bench::{Bench, SlotSpec};
 use crate::compare::{BlockSchedule, Next, blocks};
+use crate::route::Route;
 use crate::watch::Watcher;
 use crate::{Lab, LabError, contact, judge};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, LoopKind, MILLISECOND_NS, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, Run,
-    Slot, SlotRole, Variation, WorkloadPlan,
+    Slot, SlotRole, Target, TargetObservation, Variation, WorkloadPlan,
 };
 use std::sync::Arc;
 
@@ -35,6 +36,7 @@ impl Lab {
         let since_start_ns = run.slots.last().map_or(0, |slot| slot.offset_ns + slot.elapsed_ns);
         let clock = Clock { since_start_ns, at_ns: duel_load::monotonic_ns() };
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
+        let mut routes: Option<Vec<Route>> = None;
         let mut spent_ns = 0;
         let explanation: Explanation = loop {
             let case = Case {
@@ -49,7 +51,8 @@ impl Lab {
                 Step::Conclude(explanation) => break explanation,
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);
-                    let (outcome, slots) = self.probe(plan, probe, run.slots.len() as u32, clock, watcher);
+                    let routes = routes.get_or_insert_with(|| self.ways_to(run, plan, &comparison));
+                    let (outcome, slots) = self.probe(plan, routes, probe, run.slots.len() as u32, clock, watcher);
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
                     spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
                     run.slots.extend(slots);
@@ -61,10 +64,25 @@ impl Lab {
         Ok(())
     }
 
+    /// The ways on which the comparison reached its targets.
+    fn ways_to(&self, run: &Run, plan: &Plan, comparison: &[TargetObservation]) -> Vec<Route> {
+        if let Some(ways) = self.last_ways().as_ref().filter(|ways| ways.run_id == run.id) {
+            return ways.routes.clone();
+        }
+        let negotiated = |index: usize| {
+            let in_slots = comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
+            in_slots.or_else(|| run.first_contact.get(index).and_then(Option::as_ref))
+        };
+        let again =
+            |(index, target): (usize, &Target)| Route::again(plan, &target.address, negotiated(index), &self.stop);
+        plan.targets.iter().enumerate().map(again).collect()
+    }
+
     /// Makes one probe; what could not be made is an outcome, too.
     fn probe(
         &self,
         plan: &Plan,
+        routes: &[Route],
         probe: Probe,
         next_index: u32,
         clock: Clock,
@@ -72,7 +90,7 @@ impl Lab {
     ) -> (ProbeOutcome, Vec<Slot>) {
         let varied = vary(plan, &probe);
         let mut slots = Vec::new();
-        let failed = self.run_probe(&varied, &probe, next_index, clock, watcher, &mut slots).err();
+        let failed = self.run_probe(&varied, routes, &probe, next_index, clock, watcher, &mut slots).err();
         let measured = |slot: &&Slot| matches!(slot.role, SlotRole::Probe(_)) && slot.repeat < TRIAL_REPEAT;
         let verdict = duel_stats::judge_slots(slots.iter().filter(measured), &varied);
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
@@ -82,7 +100,8 @@ impl Lab {
             None => None,
         };
         let outcome = if unavailable.is_some() {
-            ProbeOutcome { probe, pairs: Vec::new(), targets: Vec::new(), doubts: Vec::new(), unavailable }
+            let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
+            ProbeOutcome { probe, pairs: Vec::new(), targets: Vec::new(), doubts: moved.collect(), unavailable }
         } else {
             let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
             ProbeOutcome { probe, pairs: verdict.pairs, targets, doubts, unavailable }
@@ -90,16 +109,18 @@ impl Lab {
         (outcome, slots)
     }
 
+    #[expect(clippy::too_many_arguments, reason = "what a probe is, where it goes, and where its slots belong")]
     fn run_probe(
         &self,
         plan: &Plan,
+        routes: &[Route],
         probe: &Probe,
         next_index: u32,
         clock: Clock,
         watcher: &mut dyn Watcher,
         slots: &mut Vec<Slot>,
     ) -> Result<(), LabError> {
-        let contacts = contact::contact_all(plan, &self.stop)?;
+        let contacts = contact::contact_all(plan, routes, &self.stop)?;
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         bench.continue_run(next_index, clock.now_ns());
         bench.expect(Some(probe.budget_ns), None);

@@ -10,6 +10,7 @@ mod compare;
 mod contact;
 mod explain;
 mod identity;
+mod route;
 mod single;
 mod watch;
 
@@ -19,13 +20,22 @@ pub use watch::{TargetView, View, Watcher};
 use bench::Bench;
 use duel_load::{LimitError, SessionError};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
-use std::sync::Arc;
+use route::Route;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+/// How the targets of a run were reached, so that its probes need not look names up again.
+#[derive(Debug)]
+struct Ways {
+    run_id: String,
+    routes: Vec<Route>,
+}
 
 /// Where experiments are made.
 #[derive(Debug, Clone)]
 pub struct Lab {
     stop: Arc<AtomicBool>,
+    last_ways: Arc<Mutex<Option<Ways>>>,
 }
 
 /// A run could not be made; every text is a sentence for the user.
@@ -56,7 +66,7 @@ pub enum LabError {
 impl Lab {
     /// A lab whose experiments end early, keeping what they have, once `stop` is set.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { stop }
+        Self { stop, last_ways: Arc::default() }
     }
 
     /// Executes a plan: one target is loaded as the plan's bound says, several are compared.
@@ -67,8 +77,10 @@ impl Lab {
         let mut run = identity::new_run(plan);
         let clock = clocks::Clocks::read();
         watcher.label("connecting");
-        let contacts = contact::contact_all(plan, &self.stop)?;
+        let contacts = contact::contact_all(plan, &[], &self.stop)?;
         run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
+        let routes = contacts.iter().map(Route::of).collect();
+        *self.last_ways() = Some(Ways { run_id: run.id.clone(), routes });
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         watcher.begun(&run);
         let result = if plan.targets.len() == 1 {
@@ -94,6 +106,10 @@ impl Lab {
             run.status = RunStatus::Interrupted(Interruption::User);
         }
         Ok(run)
+    }
+
+    fn last_ways(&self) -> MutexGuard<'_, Option<Ways>> {
+        self.last_ways.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Whether the user has stopped it.

@@ -8,16 +8,14 @@
 //! * [`early_stop`]: whether more blocks would tell more.
 //! * [`observe`]: what each target showed, merged over its slots.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
-//! * [`linear_cost`]: fixed cost and cost per byte.
-//! * [`Walsh`], [`Span`], [`pairs_needed`]: the estimate and interval underneath, for who compares differences of
-//!   differences.
+//! * [`Estimate`]: arithmetic on numbers with intervals, for who compares differences of differences.
 //!
 //! The method with its sources and its simulated error rates is told in `METHOD.md` at the root of the repository.
 
 mod bootstrap;
 mod contrast;
-mod cost;
 mod doubts;
+mod estimate;
 mod judge;
 mod observe;
 mod pairing;
@@ -27,9 +25,8 @@ mod stopping;
 mod trend;
 mod warmup;
 
-pub use cost::{Cost, CostPoint, linear_cost};
+pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};
 pub use observe::observe;
-pub use signed_rank::{Span, Walsh, pairs_needed};
-pub use stopping::{Stop, early_stop};
+pub use stopping::{SlotFigure, Stop, early_stop};
 pub use warmup::warmup_ended;

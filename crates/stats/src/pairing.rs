@@ -47,32 +47,60 @@ const MOST_PAIRS: usize = 512;
 /// A pair without a value on one side is left out and counted, never taken for zero: the logarithm of a rate of zero
 /// does not exist, and the count tells the judge which side was spared.
 pub(crate) fn pair_up(slots: &[&Slot], baseline: usize, target: usize, metric: Metric, min_pairs: u32) -> Pairs {
-    let (matched, unmatched) = match_slots(slots, baseline, target);
+    let placed = slots.iter().map(|&slot| (slot.target, (slot.block, slot.repeat), slot));
+    let (matched, unmatched) = match_up(placed, baseline, target);
     let mut pairs = match metric {
-        Metric::Rate => pair_values(&matched, Slot::rate_per_s),
-        Metric::ResponseP50 => pair_values(&matched, |slot| quantile(&slot.tally.response, 0.5)),
+        Metric::Rate | Metric::ResponseP50 => pair_values(&matched, |slot| value_of(slot, metric)),
         Metric::ResponseP99 => pair_tails(&matched, min_pairs),
     };
     pairs.unmatched = unmatched;
     pairs
 }
 
-/// A pair of slots: block, target's slot, baseline's slot.
-type Matched<'a> = (u32, &'a Slot, &'a Slot);
+/// Pairs as [`pair_up`] does where each slot has been reduced to its one value: target, block and repeat, value.
+pub(crate) fn pair_up_values(
+    placed: impl Iterator<Item = (usize, (u32, u32), Option<f64>)>,
+    baseline: usize,
+    target: usize,
+) -> Pairs {
+    let (matched, unmatched) = match_up(placed, baseline, target);
+    Pairs { unmatched, ..pair_values(&matched, |value| value) }
+}
 
-fn match_slots<'a>(slots: &[&'a Slot], baseline: usize, target: usize) -> (Vec<Matched<'a>>, u32) {
-    let of = |wanted: usize| -> BTreeMap<(u32, u32), &'a Slot> {
-        slots.iter().filter(|s| s.target == wanted).map(|&s| ((s.block, s.repeat), s)).collect()
-    };
-    let (targets, baselines) = (of(target), of(baseline));
-    let matched: Vec<Matched<'a>> =
-        targets.iter().filter_map(|(key, &slot)| Some((key.0, slot, *baselines.get(key)?))).collect();
+/// What one slot alone shows in a metric; `None` for the 99th percentile, which may take several slots.
+pub(crate) fn value_of(slot: &Slot, metric: Metric) -> Option<f64> {
+    match metric {
+        Metric::Rate => slot.rate_per_s(),
+        Metric::ResponseP50 => quantile(&slot.tally.response, 0.5),
+        Metric::ResponseP99 => None,
+    }
+}
+
+/// What belongs together: block, the target's, the baseline's.
+type Matched<T> = (u32, T, T);
+
+/// Matches what stands at the same block and repeat; and how many found no counterpart.
+fn match_up<T: Copy>(
+    placed: impl Iterator<Item = (usize, (u32, u32), T)>,
+    baseline: usize,
+    target: usize,
+) -> (Vec<Matched<T>>, u32) {
+    let (mut targets, mut baselines) = (BTreeMap::new(), BTreeMap::new());
+    for (whose, place, item) in placed {
+        if whose == target {
+            targets.insert(place, item);
+        } else if whose == baseline {
+            baselines.insert(place, item);
+        }
+    }
+    let matched: Vec<Matched<T>> =
+        targets.iter().filter_map(|(place, &item)| Some((place.0, item, *baselines.get(place)?))).collect();
     let unmatched = targets.len() + baselines.len() - 2 * matched.len();
     (matched, unmatched as u32)
 }
 
-fn pair_values(matched: &[Matched<'_>], value: impl Fn(&Slot) -> Option<f64>) -> Pairs {
-    let value = |slot: &Slot| value(slot).filter(|v| v.is_finite() && *v > 0.0);
+fn pair_values<T: Copy>(matched: &[Matched<T>], value: impl Fn(T) -> Option<f64>) -> Pairs {
+    let value = |item: T| value(item).filter(|v| v.is_finite() && *v > 0.0);
     let mut out = Pairs::default();
     for &(block, target, baseline) in matched {
         let (of_target, of_baseline) = (value(target), value(baseline));
@@ -96,7 +124,7 @@ fn quantile(distribution: &Distribution, q: f64) -> Option<f64> {
 /// Whole blocks are merged, so that both sides of a group saw the same stretch of time and the order within blocks
 /// stays balanced. 1000 ops a group are taken when that leaves enough groups to see their scatter, else 100. Too few
 /// groups for that as well: no pairs, and the 99th percentile is unknown.
-fn pair_tails(matched: &[Matched<'_>], min_pairs: u32) -> Pairs {
+fn pair_tails(matched: &[Matched<&Slot>], min_pairs: u32) -> Pairs {
     let enough = |slot: &Slot, ops: u64| slot.tally.response.count() >= ops;
     for (ops, fewest) in [(TAIL_OPS_WANTED, 2 * min_pairs as usize), (TAIL_OPS_AT_LEAST, min_pairs as usize)] {
         let single = matched.iter().all(|&(_, target, baseline)| enough(target, ops) && enough(baseline, ops));
@@ -112,7 +140,7 @@ fn pair_tails(matched: &[Matched<'_>], min_pairs: u32) -> Pairs {
     Pairs::default()
 }
 
-fn pair_groups(matched: &[Matched<'_>], ops: u64) -> Pairs {
+fn pair_groups(matched: &[Matched<&Slot>], ops: u64) -> Pairs {
     struct Group {
         target: Distribution,
         baseline: Distribution,

@@ -2,28 +2,28 @@
 
 use statrs::distribution::{ContinuousCDF, Normal};
 
-/// A closed interval, low end first. In this crate usually of log-ratios.
+/// A closed interval, low end first, usually of log-ratios.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Span {
+pub(crate) struct Span {
     /// Low end.
-    pub low: f64,
+    pub(crate) low: f64,
     /// High end.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
 impl Span {
     /// Half of the width.
-    pub fn half_width(self) -> f64 {
+    pub(crate) fn half_width(self) -> f64 {
         (self.high - self.low) / 2.0
     }
 
     /// The smallest interval that holds both.
-    pub fn union(self, other: Self) -> Self {
+    pub(crate) fn union(self, other: Self) -> Self {
         Self { low: self.low.min(other.low), high: self.high.max(other.high) }
     }
 
     /// Whether the value lies within, ends included.
-    pub fn contains(self, value: f64) -> bool {
+    pub(crate) fn contains(self, value: f64) -> bool {
         self.low <= value && value <= self.high
     }
 }
@@ -37,7 +37,7 @@ impl Span {
 /// symmetry, which differences of two equally distributed values have by construction: an A/A comparison meets the
 /// assumption exactly.
 #[derive(Debug, Clone)]
-pub struct Walsh {
+pub(crate) struct Walsh {
     /// Average and the places of the two values in the input; n (n + 1) / 2 of them.
     averages: Vec<(f64, u32, u32)>,
     values: usize,
@@ -45,7 +45,7 @@ pub struct Walsh {
 
 impl Walsh {
     /// Of these values, all finite; takes n (n + 1) / 2 * 16 bytes.
-    pub fn new(values: &[f64]) -> Self {
+    pub(crate) fn new(values: &[f64]) -> Self {
         debug_assert!(values.iter().all(|v| v.is_finite()), "pairing drops what is not finite");
         let mut averages = Vec::with_capacity(values.len() * (values.len() + 1) / 2);
         for (i, a) in values.iter().enumerate() {
@@ -57,13 +57,8 @@ impl Walsh {
         Self { averages, values: values.len() }
     }
 
-    /// How many values there were.
-    pub fn values(&self) -> usize {
-        self.values
-    }
-
     /// The Hodges-Lehmann estimate; `None` without values.
-    pub fn median(&self) -> Option<f64> {
+    pub(crate) fn median(&self) -> Option<f64> {
         let count = self.averages.len();
         let upper = self.averages.get(count / 2)?.0;
         Some(if count % 2 == 1 { upper } else { (self.averages[count / 2 - 1].0 + upper) / 2.0 })
@@ -74,7 +69,7 @@ impl Walsh {
     /// Exact for up to 50 values, by the normal approximation with continuity correction beyond. `None`
     /// when no interval of finite length has the confidence, see [`pairs_needed`]. With tied values the closed
     /// interval given here covers at least as often (Noether 1967).
-    pub fn interval(&self, confidence: f64) -> Option<Span> {
+    pub(crate) fn interval(&self, confidence: f64) -> Option<Span> {
         let place = critical_place(self.values, 1.0 - confidence)?;
         let count = self.averages.len();
         Some(Span { low: self.averages[place - 1].0, high: self.averages[count - place].0 })
@@ -90,7 +85,7 @@ impl Walsh {
 ///
 /// The widest interval, from the smallest to the largest value, misses the centre only when all n values lie on one
 /// side of it: in 2 of 2^n cases. `None` for a confidence that is not between 0 and 1.
-pub fn pairs_needed(confidence: f64) -> Option<u32> {
+pub(crate) fn pairs_needed(confidence: f64) -> Option<u32> {
     let alpha = 1.0 - confidence;
     (alpha > 0.0 && alpha < 1.0).then(|| (1.0 - alpha.log2()).ceil().max(1.0) as u32)
 }
@@ -149,6 +144,8 @@ pub(crate) fn normal_quantile(p: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::{RngExt, SeedableRng};
+    use rand_pcg::Pcg64;
 
     /// Hollander and Wolfe, Nonparametric Statistical Methods, chapter 3: depression scores, after minus before.
     const DEPRESSION: [f64; 9] = [-0.952, 0.147, -1.022, -0.430, -0.620, -0.590, -0.490, 0.080, -0.010];
@@ -217,6 +214,53 @@ mod tests {
             let n = pairs_needed(confidence).unwrap() as usize;
             assert!(critical_place(n, 1.0 - confidence).is_some(), "{confidence}");
             assert!(critical_place(n - 1, 1.0 - confidence).is_none(), "{confidence}");
+        }
+    }
+
+    #[test]
+    fn the_interval_covers_as_often_as_it_says() {
+        let mut random = Pcg64::seed_from_u64(4);
+        // Box and Muller 1958.
+        let normal = |random: &mut Pcg64| {
+            let (u, v) = (1.0 - random.random::<f64>(), random.random::<f64>());
+            (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+        };
+        let student3 = |random: &mut Pcg64| {
+            let chi_squared: f64 = (0..3).map(|_| normal(random).powi(2)).sum();
+            normal(random) / (chi_squared / 3.0).sqrt()
+        };
+        let runs = 4000;
+        for n in [6, 8, 12, 30, 60] {
+            for heavy in [false, true] {
+                let mut value = || 0.3 + if heavy { student3(&mut random) } else { normal(&mut random) };
+                let mut covers = || {
+                    let values: Vec<f64> = (0..n).map(|_| value()).collect();
+                    Walsh::new(&values).interval(0.95).unwrap().contains(0.3)
+                };
+                let share = (0..runs).filter(|_| covers()).count() as f64 / f64::from(runs);
+                println!("n = {n:2}, {}: {:.2} % covered", if heavy { "t3" } else { "normal" }, share * 100.0);
+                // At least 95 %, less three standard errors of the simulation; not much more than the next finer
+                // interval.
+                assert!((0.94..=0.98).contains(&share), "n = {n}: {share}");
+            }
+        }
+    }
+
+    proptest::proptest! {
+        #![proptest_config(proptest::prelude::ProptestConfig { failure_persistence: None, ..Default::default() })]
+
+        #[test]
+        fn shifting_values_shifts_estimate_and_interval(
+            values in proptest::collection::vec(-1.0f64..1.0, 6..60),
+            by in -5.0f64..5.0,
+        ) {
+            let shifted: Vec<f64> = values.iter().map(|value| value + by).collect();
+            let (here, there) = (Walsh::new(&values), Walsh::new(&shifted));
+            proptest::prop_assert!((here.median().unwrap() + by - there.median().unwrap()).abs() < 1e-9);
+            let (a, b) = (here.interval(0.95).unwrap(), there.interval(0.95).unwrap());
+            proptest::prop_assert!((a.low + by - b.low).abs() < 1e-9 && (a.high + by - b.high).abs() < 1e-9);
+            let narrower = here.interval(0.9).unwrap();
+            proptest::prop_assert!(a.low <= narrower.low && narrower.high <= a.high);
         }
     }
 

@@ -1,8 +1,8 @@
 //! When more blocks would tell no more.
 
 use crate::contrast::{contrast, log_margin};
-use crate::judge::{in_order, metrics};
-use crate::pairing::{Pair, batched, log_ratios, pair_up};
+use crate::judge::metrics;
+use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
 use duel_model::{ComparePlan, Plan, Slot};
 
@@ -20,7 +20,26 @@ pub enum Stop {
     },
 }
 
-/// Whether the slots so far suffice; to be asked after each block with all judged slots of the run (or probe) so far.
+/// What [`early_stop`] needs of a slot: a few words, so that who asks need not keep its histograms for that.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct SlotFigure {
+    target: usize,
+    block: u32,
+    repeat: u32,
+    index: u32,
+    /// The slot's value in the main metric.
+    value: Option<f64>,
+}
+
+impl SlotFigure {
+    /// Of a slot that ran under this plan (for a probe, the varied one).
+    pub fn of(slot: &Slot, plan: &Plan) -> Self {
+        let value = value_of(slot, metrics(&plan.load.kind)[0]);
+        Self { target: slot.target, block: slot.block, repeat: slot.repeat, index: slot.index, value }
+    }
+}
+
+/// Whether the slots so far suffice; to be asked after each block with the figures of all judged slots of the run (or probe) so far.
 ///
 /// Stateless: it looks only when the last whole block brought the number of pairs to or over 6, 8, 12, 16, 24, 32, 48,
 /// ..., not below `plan.compare.min_pairs`, and answers `Go` at all other times, with a single target, and when
@@ -42,15 +61,19 @@ pub enum Stop {
 ///
 /// Looks are spaced geometrically so that there are few, each on half as many more pairs. `error_rates.rs` in the tests
 /// measures what the rule does to the error rate.
-pub fn early_stop<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -> Stop {
+pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan) -> Stop {
     if !plan.compare.stop_early || plan.targets.len() < 2 {
         return Stop::Go;
     }
-    let slots = whole_blocks(in_order(slots), plan.targets.len());
+    // By block, repeat and place, so that it never depends on the caller's order.
+    let mut slots: Vec<SlotFigure> = slots.into_iter().collect();
+    slots.sort_by_key(|slot| (slot.block, slot.repeat, slot.target, slot.index));
+    let slots = whole_blocks(&slots, plan.targets.len());
     let Some(last) = slots.last().map(|slot| slot.block) else { return Stop::Go };
     let main = metrics(&plan.load.kind)[0];
+    let placed = || slots.iter().map(|slot| (slot.target, (slot.block, slot.repeat), slot.value));
     let of_targets: Vec<Vec<Pair>> =
-        (1..plan.targets.len()).map(|target| pair_up(&slots, 0, target, main, plan.compare.min_pairs).pairs).collect();
+        (1..plan.targets.len()).map(|target| pair_up_values(placed(), 0, target).pairs).collect();
     let fewest = |counted: &dyn Fn(&Pair) -> bool| {
         of_targets.iter().map(|pairs| pairs.iter().filter(|pair| counted(pair)).count()).min().unwrap_or(0)
     };
@@ -100,11 +123,11 @@ fn known(pairs: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64)> {
 }
 
 /// Slots of blocks in which every target has as many as the fullest block has of any.
-fn whole_blocks(slots: Vec<&Slot>, targets: usize) -> Vec<&Slot> {
-    let of = |block: &[&Slot], target: usize| block.iter().filter(|slot| slot.target == target).count();
-    let blocks: Vec<&[&Slot]> = slots.chunk_by(|a, b| a.block == b.block).collect();
+fn whole_blocks(slots: &[SlotFigure], targets: usize) -> Vec<SlotFigure> {
+    let of = |block: &[SlotFigure], target: usize| block.iter().filter(|slot| slot.target == target).count();
+    let blocks: Vec<&[SlotFigure]> = slots.chunk_by(|a, b| a.block == b.block).collect();
     let full = blocks.iter().flat_map(|block| (0..targets).map(|target| of(block, target))).max().unwrap_or(0);
-    let whole = |block: &&[&Slot]| (0..targets).all(|target| of(block, target) == full);
+    let whole = |block: &&[SlotFigure]| (0..targets).all(|target| of(block, target) == full);
     blocks.iter().copied().filter(whole).flatten().copied().collect()
 }
 

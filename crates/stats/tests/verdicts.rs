@@ -6,7 +6,7 @@ use duel_model::{
     Arrival, Call, CertificateKey, Distribution, Doubt, DoubtId, FailureKind, Interruption, LoopKind, Metric,
     Negotiated, Phase, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Verdict, Versions,
 };
-use duel_stats::{Stop, early_stop, judge, judge_slots, observe};
+use duel_stats::{Stop, judge, judge_slots, observe};
 use synthetic::*;
 
 /// B takes `factor` as long as A, with about 1 % of noise.
@@ -130,7 +130,7 @@ fn no_slots_at_all_are_no_panic() {
     let verdict = judge_slots(&[], &plan(2));
     assert!(verdict.pairs.iter().all(|pair| pair.call == Call::Unknown && pair.ratio.is_none()));
     assert_eq!(judge_slots(&[], &plan(0)), Verdict::default());
-    assert_eq!(early_stop(&[], &plan(2)), Stop::Go);
+    assert_eq!(stop(&[], &plan(2)), Stop::Go);
 }
 
 #[test]
@@ -396,28 +396,28 @@ fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
     let until = |slots: &[Slot], block: u32| -> Vec<Slot> {
         slots.iter().filter(|slot| slot.block <= block).cloned().collect()
     };
-    assert_eq!(early_stop(&until(&quiet, 1), &plan(2)), Stop::Go);
-    let Stop::Enough { pairs, reason } = early_stop(&until(&quiet, 2), &plan(2)) else { panic!("sharp") };
+    assert_eq!(stop(&until(&quiet, 1), &plan(2)), Stop::Go);
+    let Stop::Enough { pairs, reason } = stop(&until(&quiet, 2), &plan(2)) else { panic!("sharp") };
     assert_eq!(pairs, 6);
     assert!(reason.starts_with("rate of B known to ±0.") && reason.ends_with("(sharp) after 6 pairs"), "{reason}");
     // The third block unfinished: as if it were not there.
     let mut unfinished = until(&quiet, 2);
     unfinished.pop();
-    assert_eq!(early_stop(&unfinished, &plan(2)), Stop::Go);
+    assert_eq!(stop(&unfinished, &plan(2)), Stop::Go);
     // Ten pairs are no look.
-    assert_eq!(early_stop(&until(&quiet, 4), &plan(2)), Stop::Go);
+    assert_eq!(stop(&until(&quiet, 4), &plan(2)), Stop::Go);
     let mut patient = plan(2);
     patient.compare.min_pairs = 10;
-    assert_eq!(early_stop(&until(&quiet, 2), &patient), Stop::Go);
-    assert!(matches!(early_stop(&until(&quiet, 5), &patient), Stop::Enough { pairs: 12, .. }));
+    assert_eq!(stop(&until(&quiet, 2), &patient), Stop::Go);
+    assert!(matches!(stop(&until(&quiet, 5), &patient), Stop::Enough { pairs: 12, .. }));
     let mut never = plan(2);
     never.compare.stop_early = false;
-    assert_eq!(early_stop(&until(&quiet, 2), &never), Stop::Go);
+    assert_eq!(stop(&until(&quiet, 2), &never), Stop::Go);
     // A third target that is not yet known keeps it going.
     let noisy: Vec<Slot> = blocks(3, 3, |b, r, t| if t == 2 { 1.0 + f64::from((b + r) % 3) } else { 1.0 });
-    assert_eq!(early_stop(&noisy, &plan(3)), Stop::Go);
+    assert_eq!(stop(&noisy, &plan(3)), Stop::Go);
     // 1 % of noise: clear at 12 pairs, before it is sharp.
-    let at_twelve = early_stop(&until(&slots, 5), &plan(2));
+    let at_twelve = stop(&until(&slots, 5), &plan(2));
     assert!(matches!(at_twelve, Stop::Enough { pairs: 12, .. }), "{at_twelve:?}");
 }
 

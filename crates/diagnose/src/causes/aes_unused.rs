@@ -8,11 +8,11 @@
 //! * on the slow side AES costs more than ChaCha20, on the fast side it does not;
 //! * the gap grows with the size of the response, for the cipher is paid per byte.
 
-use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit};
-use crate::estimate::Estimate;
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, Look, View, percent};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
 use duel_model::{Confidence, Evidence, format_duration_ns, sanitize_line};
+use duel_stats::Estimate;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.aes-unused",
@@ -30,29 +30,25 @@ impl Cause for AesUnused {
         &ENTRY
     }
 
-    fn examine(&self, gap: &Gap<'_>) -> Standing {
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if !gap.uses_tls(gap.slow) {
-            return Standing::RuledOut(gap.first_contact(format!("{slow} does not use TLS")));
-        }
-        let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| gap.fact(side, |seen| seen.cipher.as_deref()));
-        let (Some(of_slow), Some(of_fast)) = (of_slow, of_fast) else {
-            return Standing::Undecided(gap.first_contact("the ciphers of both sides are not known".to_owned()));
-        };
+        needs_tls(gap)?;
+        let cipher = |side| gap.fact(side, |seen| seen.cipher.as_deref());
+        let [of_slow, of_fast] = of_both(gap, "the ciphers of both sides are not known", cipher)?;
         if !of_slow.contains("AES") {
             let text = format!("{slow} negotiated {}, which is not AES", sanitize_line(of_slow));
-            return Standing::RuledOut(gap.first_contact(text));
+            return Err(Standing::RuledOut(gap.first_contact(text)));
         }
         if of_slow != of_fast || !of_slow.contains("GCM") {
             let (of_slow, of_fast) = (sanitize_line(of_slow), sanitize_line(of_fast));
             let text = format!("{slow} uses {of_slow}, {fast} {of_fast}: only the same AES-GCM cipher can be compared");
-            return Standing::Undecided(gap.first_contact(text));
+            return Err(Standing::Undecided(gap.first_contact(text)));
         }
 
         // What a cipher costs for a handful of bytes drowns in everything else; a flip that seems to move it is chance.
         if gap.case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES) {
             let text = "the responses are too small, or of unknown size, to tell what a byte costs".to_owned();
-            return Standing::Undecided(gap.first_contact(text));
+            return Err(Standing::Undecided(gap.first_contact(text)));
         }
 
         let sweep = gap.look(Kind::Range1);
@@ -66,9 +62,9 @@ impl Cause for AesUnused {
             && share.high() < Flip::NOTEWORTHY
         {
             let text = format!("{}: {}; the gap is paid per request", Kind::Range1.phrase(), gap.tell(first_byte));
-            return Standing::RuledOut(gap.evidence(first_byte, text));
+            return Err(Standing::RuledOut(gap.evidence(first_byte, text)));
         }
-        match (gap.flip(Kind::Chacha20), sweep) {
+        Ok(match (gap.flip(Kind::Chacha20), sweep) {
             (FlipLook::Missing(why), _) => Standing::Undecided(gap.first_contact(why)),
             (FlipLook::Shown(flip), _) if flip.is_negligible() => did_not_move(gap, &flip),
             (FlipLook::NotAsked(flip), Look::NotAsked(sweep)) if flip.id != "alone" && flip.id != "closed" => {
@@ -79,7 +75,7 @@ impl Cause for AesUnused {
             }
             (FlipLook::Shown(flip), Look::Missing(why)) => judge(gap, &flip, Err(why)),
             (FlipLook::Shown(flip), Look::Shown(first_byte)) => judge(gap, &flip, Ok(first_byte)),
-        }
+        })
     }
 }
 
@@ -105,7 +101,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
 
     // Each side against itself. The two rates of a side were measured at different times, so their scatter is at least
     // that of the pairs, and what is within the practical margin makes no difference.
-    let scatter = (Flip::MANY_LOOKS * reference.log.half.hypot(flip.view.log.half)).max(gap.case.margin_log());
+    let scatter = (Flip::MANY_LOOKS * reference.log.half().hypot(flip.view.log.half())).max(gap.case.margin_log());
     let slower_by_aes = (slow_aes / slow_chacha).ln();
     let [shown_aes, shown_chacha] = [slow_aes, slow_chacha].map(format_duration_ns);
     let on_itself = format!("on {slow} itself a request takes {shown_aes} with AES and {shown_chacha} with ChaCha20");
@@ -188,9 +184,9 @@ fn judge_bytes(
     // What costs per byte on both sides (copies, the network, our own decryption) hides a slow ChaCha20 from the
     // difference, but less so from the ratio.
     let costs = || {
-        let of = |chacha: f64, first: f64| Estimate {
-            mid: chacha - first,
-            half: (chacha * flip.view.log.half).hypot(first * first_byte.log.half),
+        let of = |chacha: f64, first: f64| {
+            let half = (chacha * flip.view.log.half()).hypot(first * first_byte.log.half());
+            Estimate::around(chacha - first, half)
         };
         let on_slow = of(flip.view.slow_ns()?, first_byte.slow_ns()?);
         on_slow.over(of(flip.view.fast_ns()?, first_byte.fast_ns()?))

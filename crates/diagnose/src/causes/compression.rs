@@ -5,8 +5,8 @@
 //! is said unless the settings differ (another encoding, or a smaller output, as a higher level has it) and the whole
 //! gap goes away, as it would not on a slower CPU, which is slow without compression as well; and it is likely at most.
 
-use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit};
-use crate::gap::{FlipLook, Gap};
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
+use crate::gap::Gap;
 use crate::probes::{Kind, Mode};
 use duel_model::{Confidence, format_bytes, sanitize_line};
 
@@ -22,20 +22,14 @@ impl Cause for Compression {
         &ENTRY
     }
 
-    fn examine(&self, gap: &Gap<'_>) -> Standing {
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if gap.case.http().is_none() {
-            return Standing::RuledOut(gap.first_contact("the workload is not HTTP".to_owned()));
-        }
-        let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| encoding(gap, side));
-        let (Some(of_slow), Some(of_fast)) = (of_slow, of_fast) else {
-            return Standing::Undecided(
-                gap.first_contact("what the responses are encoded with is not known".to_owned()),
-            );
-        };
+        needs_http(gap)?;
+        let unknown = "what the responses are encoded with is not known";
+        let [of_slow, of_fast] = of_both(gap, unknown, |side| encoding(gap, side))?;
         let Some(of_slow) = of_slow else {
             let whose = if of_fast.is_none() { "the responses are".to_owned() } else { format!("{slow}'s are") };
-            return Standing::RuledOut(gap.first_contact(format!("{whose} not compressed")));
+            return Err(Standing::RuledOut(gap.first_contact(format!("{whose} not compressed"))));
         };
         let sizes =
             [gap.slow, gap.fast].map(|side| gap.case.comparison.get(side).and_then(|seen| seen.body_bytes_per_op));
@@ -46,21 +40,17 @@ impl Cause for Compression {
                 [Some(slow_bytes), Some(fast_bytes)] if slow_bytes < 0.995 * fast_bytes => {}
                 _ => {
                     let text = format!("both compress with {}, {slow} no further than {fast}", sanitize_line(of_slow));
-                    return Standing::Undecided(gap.first_contact(text));
+                    return Err(Standing::Undecided(gap.first_contact(text)));
                 }
             }
         }
-        let flip = match gap.flip(Kind::Identity) {
-            FlipLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
-            FlipLook::Missing(why) => return Standing::Undecided(gap.first_contact(why)),
-            FlipLook::Shown(flip) => flip,
-        };
+        let flip = shown_flip(gap, Kind::Identity)?;
         if !flip.moved() {
-            return did_not_move(gap, &flip);
+            return Err(did_not_move(gap, &flip));
         }
         if both && (!flip.confirms() || gap.mode == Mode::Loaded) {
             let text = format!("{}: a slower CPU could show like that as well", gap.tell_flip(&flip));
-            return Standing::Undecided(gap.evidence(&flip.view, text));
+            return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
         }
         let shown = |encoding: Option<&str>, bytes: Option<f64>| {
             let size = bytes.map_or_else(String::new, |bytes| format!(" ({})", format_bytes(bytes)));
@@ -82,7 +72,7 @@ impl Cause for Compression {
             facts: vec![gap.first_contact(format!("{slow} sends {slow_sends}, {fast} {fast_sends}"))],
             further: Vec::new(),
         };
-        fit(gap, &ENTRY, &flip, confidence, told)
+        Ok(fit(gap, &ENTRY, &flip, confidence, told))
     }
 }
 

@@ -3,9 +3,10 @@
 //! Signing with RSA costs about the cube of the key's size; elliptic curves are far cheaper. Every full handshake pays
 //! for one signature; a resumed one does not, and a kept connection has no handshake. The keys are seen at the first
 //! contact; the flip shows that the gap is where the signature is. The sharper flip is resumption: it keeps connection,
-//! round trips and key exchange and leaves out the signature (and the certificates).
+//! round trips and key exchange and leaves out the signature (and the certificates). Kept connections leave out all of
+//! these; they are asked where resumption does not decide, and what either shows has to agree with the other.
 
-use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit};
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
 use duel_model::{CertificateKey, Confidence, Phase, format_duration_ns, sanitize_line};
@@ -25,44 +26,38 @@ impl Cause for LargeKey {
         &ENTRY
     }
 
-    fn examine(&self, gap: &Gap<'_>) -> Standing {
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if !gap.uses_tls(gap.slow) {
-            return Standing::RuledOut(gap.first_contact(format!("{slow} does not use TLS")));
-        }
-        let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| gap.fact(side, |seen| seen.certificate_key.as_ref()));
-        let (Some(of_slow), Some(of_fast)) = (of_slow, of_fast) else {
-            return Standing::Undecided(
-                gap.first_contact("the certificate keys of both sides are not known".to_owned()),
-            );
-        };
+        needs_tls(gap)?;
+        let key = |side| gap.fact(side, |seen| seen.certificate_key.as_ref());
+        let [of_slow, of_fast] = of_both(gap, "the certificate keys of both sides are not known", key)?;
         let [shown_slow, shown_fast] = [of_slow, of_fast].map(|key| sanitize_line(&key.to_string()));
         let keys = format!("{slow}'s certificate key is {shown_slow}, {fast}'s {shown_fast}");
         if of_slow == of_fast {
-            return Standing::RuledOut(gap.first_contact(keys));
+            return Err(Standing::RuledOut(gap.first_contact(keys)));
         }
         match (signing_cost(of_slow), signing_cost(of_fast)) {
             (Some(slow), Some(fast)) if slow <= fast => {
-                return Standing::RuledOut(gap.first_contact(format!("{keys}: that is not the dearer one")));
+                return Err(Standing::RuledOut(gap.first_contact(format!("{keys}: that is not the dearer one"))));
             }
             (Some(_), Some(_)) => {}
-            _ => return Standing::Undecided(gap.first_contact(keys)),
+            _ => return Err(Standing::Undecided(gap.first_contact(keys))),
         }
         if let Some(standing) = without_full_handshakes(gap, &slow) {
-            return standing;
+            return Err(standing);
         }
 
-        match gap.flip(Kind::Resumed) {
+        Ok(match gap.flip(Kind::Resumed) {
             FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
-            FlipLook::Shown(flip) => judge(gap, &flip, keys),
+            FlipLook::Shown(resumed) => weigh_both(gap, &resumed, &keys),
             FlipLook::Missing(no_resumption) => match gap.flip(Kind::Kept) {
                 FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
-                FlipLook::Shown(flip) => judge(gap, &flip, keys),
+                FlipLook::Shown(kept) => judge(gap, &kept, &keys),
                 FlipLook::Missing(not_kept) => {
                     Standing::Undecided(gap.first_contact(format!("{keys}, but {no_resumption}, and {not_kept}")))
                 }
             },
-        }
+        })
     }
 }
 
@@ -103,7 +98,34 @@ fn without_full_handshakes(gap: &Gap<'_>, slow: &str) -> Option<Standing> {
     }
 }
 
-fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: String) -> Standing {
+/// What resumption showed, held against what kept connections show.
+///
+/// Where resumption does not decide, kept connections may: they leave out the signature too, so what they hardly move
+/// the signature hardly makes; and what they move is the signature's if resumption leaves room for that much. Two answers
+/// that contradict each other tell that one of them is chance, and not which.
+fn weigh_both(gap: &Gap<'_>, resumed: &Flip<'_>, keys: &str) -> Standing {
+    let by_resumed = judge(gap, resumed, keys);
+    let kept = match gap.flip(Kind::Kept) {
+        FlipLook::Shown(kept) => kept,
+        // What confounds resumption confounds the blunter flip as well: that is not worth a probe.
+        FlipLook::NotAsked(probe) if matches!(by_resumed, Standing::Undecided(_)) && !resumed.moved() => {
+            return Standing::Wants(vec![probe]);
+        }
+        FlipLook::NotAsked(_) | FlipLook::Missing(_) => return by_resumed,
+    };
+    let contradict = |resumed: &Flip<'_>| {
+        let text = format!("{keys}, but {}, and {}: these do not agree", gap.tell_flip(resumed), gap.tell_flip(&kept));
+        Standing::Undecided(gap.evidence(&kept.view, text))
+    };
+    match (by_resumed, judge(gap, &kept, keys)) {
+        (Standing::Fits(_), Standing::RuledOut(_)) | (Standing::RuledOut(_), Standing::Fits(_)) => contradict(resumed),
+        (Standing::Undecided(_), Standing::Fits(_)) if resumed.share.high() < kept.share.mid => contradict(resumed),
+        (Standing::Undecided(_), by_kept @ (Standing::Fits(_) | Standing::RuledOut(_))) => by_kept,
+        (by_resumed, _) => by_resumed,
+    }
+}
+
+fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
     if flip.is_negligible() {
         return did_not_move(gap, flip);
     }
@@ -154,7 +176,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: String) -> Standing {
              `openssl speed rsa2048 rsa4096 ecdsap256` on its host tells what that saves. Session resumption and kept \
              connections save handshakes whatever the key."
         ),
-        facts: vec![gap.first_contact(keys)],
+        facts: vec![gap.first_contact(keys.to_owned())],
         further,
     };
     fit(gap, &ENTRY, flip, confidence, told)

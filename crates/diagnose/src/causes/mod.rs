@@ -10,16 +10,22 @@ mod no_keepalive;
 pub(crate) mod none;
 pub(crate) mod unknown;
 
-use crate::gap::{Flip, Gap};
-use duel_model::{Confidence, Evidence, Finding, Probe};
+use crate::gap::{Flip, FlipLook, Gap};
+use crate::probes::Kind;
+use duel_model::{Confidence, Evidence, Finding, HttpPlan, Probe};
 
 /// A cause, to be held against a gap.
 pub(crate) trait Cause: Sync {
     /// Its id and description.
     fn entry(&self) -> &'static CauseEntry;
 
+    /// How the cause stands, given what is known so far; `Err` where that settles it before its own judgement.
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing>;
+
     /// How the cause stands, given what is known so far.
-    fn examine(&self, gap: &Gap<'_>) -> Standing;
+    fn examine(&self, gap: &Gap<'_>) -> Standing {
+        self.weigh(gap).unwrap_or_else(|settled| settled)
+    }
 }
 
 /// How a cause stands against the evidence.
@@ -60,6 +66,35 @@ static CATALOGUE: [CauseEntry; 6] =
 /// The causes that can be named, for documentation and help.
 pub fn catalogue() -> &'static [CauseEntry] {
     &CATALOGUE
+}
+
+/// A cause of HTTP has nothing to do with other workloads.
+fn needs_http<'a>(gap: &Gap<'a>) -> Result<&'a HttpPlan, Standing> {
+    gap.case.http().ok_or_else(|| Standing::RuledOut(gap.first_contact("the workload is not HTTP".to_owned())))
+}
+
+/// A cause of TLS has nothing to do with a slow side that does not use it.
+fn needs_tls(gap: &Gap<'_>) -> Result<(), Standing> {
+    let without = || Standing::RuledOut(gap.first_contact(format!("{} does not use TLS", gap.slow_name())));
+    gap.uses_tls(gap.slow).then_some(()).ok_or_else(without)
+}
+
+/// What is known of the slow side and of the fast one. Where it is not known of both, in the words of `unknown`, the
+/// cause is left open.
+fn of_both<T>(gap: &Gap<'_>, unknown: &str, of: impl Fn(usize) -> Option<T>) -> Result<[T; 2], Standing> {
+    match [gap.slow, gap.fast].map(of) {
+        [Some(of_slow), Some(of_fast)] => Ok([of_slow, of_fast]),
+        _ => Err(Standing::Undecided(gap.first_contact(unknown.to_owned()))),
+    }
+}
+
+/// What a flip showed. It is wanted where it was not made yet, and where it cannot be used the cause is left open.
+fn shown_flip<'a>(gap: &Gap<'a>, kind: Kind) -> Result<Box<Flip<'a>>, Standing> {
+    match gap.flip(kind) {
+        FlipLook::Shown(flip) => Ok(flip),
+        FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        FlipLook::Missing(why) => Err(Standing::Undecided(gap.first_contact(why))),
+    }
 }
 
 /// A fit that rests on a flip.

@@ -3,8 +3,8 @@
 //! Seen in what the servers do with connections that we ask them to keep; shown by closing all connections on all
 //! targets after each request: then both pay for connecting, and the gap goes away.
 
-use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit};
-use crate::gap::{FlipLook, Gap, View, phase_differences};
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
+use crate::gap::{Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
 use duel_model::{Confidence, Phase};
 
@@ -25,37 +25,29 @@ impl Cause for NoKeepalive {
         &ENTRY
     }
 
-    fn examine(&self, gap: &Gap<'_>) -> Standing {
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let ruled_out = |text: String| Standing::RuledOut(gap.first_contact(text));
-        let Some(http) = gap.case.http() else { return ruled_out("the workload is not HTTP".to_owned()) };
-        if !http.keepalive {
+        let ruled_out = |text: String| Err(Standing::RuledOut(gap.first_contact(text)));
+        if !needs_http(gap)?.keepalive {
             return ruled_out("the plan itself closes connections after each request".to_owned());
         }
-        let [by_slow, by_fast] = [gap.slow, gap.fast].map(|side| keeps(gap, side));
-        let (Some(by_slow), Some(by_fast)) = (by_slow, by_fast) else {
-            return Standing::Undecided(gap.first_contact("whether connections are kept is not known".to_owned()));
-        };
+        let [by_slow, by_fast] = of_both(gap, "whether connections are kept is not known", |side| keeps(gap, side))?;
         if by_slow {
             return ruled_out(format!("{slow} keeps connections alive"));
         }
         if !by_fast {
             return ruled_out(format!("{fast} closes connections as well"));
         }
-        let flip = match gap.flip(Kind::AllClose) {
-            FlipLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
-            FlipLook::Missing(why) => return Standing::Undecided(gap.first_contact(why)),
-            FlipLook::Shown(flip) => flip,
-        };
+        let flip = shown_flip(gap, Kind::AllClose)?;
         if !flip.moved() {
-            return did_not_move(gap, &flip);
+            return Err(did_not_move(gap, &flip));
         }
         if let Some(reference) = gap.known_reference()
             && gap.mode == Mode::Alone
             && connecting_share(reference).is_some_and(|share| share < LEAST_CONNECTING)
         {
             let text = format!("{}, but hardly any of the gap is spent on connecting", gap.tell_flip(&flip));
-            return Standing::Undecided(gap.evidence(reference, text));
+            return Err(Standing::Undecided(gap.evidence(reference, text)));
         }
         let shares = [gap.slow, gap.fast].map(|side| gap.reused_share(side));
         let seen = match shares {
@@ -82,7 +74,7 @@ impl Cause for NoKeepalive {
             further: Vec::new(),
         };
         let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        fit(gap, &ENTRY, &flip, confidence, told)
+        Ok(fit(gap, &ENTRY, &flip, confidence, told))
     }
 }
 

@@ -78,6 +78,10 @@ pub struct World {
     pub budget_ns: Nanos,
     /// Ids of probes that cannot be made.
     pub unavailable: Vec<String>,
+    /// Ids of probes that are answered by another world: disturbed ones, or ones that reach other servers.
+    pub elsewhere: Vec<(String, World)>,
+    /// Where each server is reached.
+    pub peers: Vec<Option<String>>,
 }
 
 /// Two servers under a plan of ours.
@@ -115,6 +119,8 @@ pub fn world(servers: &[Server]) -> World {
         seed: 1,
         budget_ns: 60 * SECOND_NS,
         unavailable: Vec::new(),
+        elsewhere: Vec::new(),
+        peers: vec![None; servers.len()],
     }
 }
 
@@ -247,6 +253,7 @@ impl World {
                 content_encoding: encoded.then(|| "gzip".to_owned()),
                 keeps_alive: Some(!shown.new),
                 body_bytes: Some(shown.bytes as u64),
+                peer: self.peers[index].clone(),
                 ..Negotiated::default()
             }),
             ..TargetObservation::default()
@@ -288,6 +295,9 @@ impl World {
     }
 
     fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
+        if let Some((_, other)) = self.elsewhere.iter().find(|(id, _)| *id == probe.id) {
+            return other.answer(probe, dice);
+        }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
             return ProbeOutcome { probe, pairs: vec![], targets: vec![], doubts: vec![], unavailable };
@@ -358,6 +368,8 @@ impl World {
 
     pub fn swapped(mut self) -> Self {
         self.servers.reverse();
+        self.peers.reverse();
+        self.elsewhere = self.elsewhere.into_iter().map(|(id, world)| (id, world.swapped())).collect();
         let addresses: Vec<_> = self.plan.targets.iter().rev().map(|target| target.address.clone()).collect();
         for (target, address) in self.plan.targets.iter_mut().zip(addresses) {
             target.address = address;

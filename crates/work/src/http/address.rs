@@ -30,6 +30,8 @@ pub(crate) struct Resolved {
     pub(crate) peer: Peer,
     /// In words, safe to show.
     pub(crate) shown: String,
+    /// All addresses that the name led to, the peer's among them; none of a Unix socket.
+    pub(crate) candidates: Vec<SocketAddr>,
     /// Time that the look-up took; `None` when there was nothing to look up.
     pub(crate) lookup_ns: Option<Nanos>,
     /// Addresses that did not answer before this one did, and why, safe to show.
@@ -76,7 +78,8 @@ impl Address {
             std::os::unix::net::UnixStream::connect(path).map_err(|error| {
                 WorkloadError(format!("cannot connect to the Unix socket {shown}: {}", plain(&error)))
             })?;
-            return Ok(Resolved { peer: Peer::Unix(peer), shown, lookup_ns: None, dead: Vec::new(), dead_ns: None });
+            let (candidates, dead) = (Vec::new(), Vec::new());
+            return Ok(Resolved { peer: Peer::Unix(peer), shown, candidates, lookup_ns: None, dead, dead_ns: None });
         }
         let (host, port) = self.redirected(plan);
         let shown_host = sanitize_line(&host);
@@ -98,6 +101,7 @@ impl Address {
                     return Ok(Resolved {
                         peer: Peer::Tcp(*address),
                         shown: address.to_string(),
+                        candidates: addresses.clone(),
                         lookup_ns,
                         dead_ns: (!failures.is_empty()).then(|| before_ns - first_ns),
                         dead: failures,

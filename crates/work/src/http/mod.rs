@@ -16,6 +16,7 @@ use address::{Address, Resolved};
 use duel_load::{WorkloadError, WorkloadFactory};
 use duel_model::{HttpPlan, Nanos};
 use request::Request;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use tls::TlsClient;
@@ -64,6 +65,11 @@ impl HttpFactory {
     /// The next op that ends reports the time of the name's look-up as its dns phase.
     pub fn report_lookup(&self) {
         self.shared.unreported_lookup_ns.store(self.shared.resolved.lookup_ns.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// Whether this is among the addresses that the target's name led to when it was looked up.
+    pub fn leads_to(&self, peer: &SocketAddr) -> bool {
+        self.shared.resolved.candidates.contains(peer)
     }
 
     /// The address that a redirect from `address` to `location` leads to.

@@ -1,0 +1,184 @@
+//! The way to a target: probes go where the comparison went, whatever its name leads to by now.
+//!
+//! A name may lead to several servers in turn (round-robin DNS). Looked up anew for each probe, it would lead a probe
+//! to another server than the comparison, and the difference of two servers would pass for the effect of a variation.
+
+use crate::contact::{Contact, contact};
+use duel_model::{ConnectTo, Doubt, DoubtId, HttpPlan, Negotiated, Plan, sanitize_line};
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Where the comparison reached a target.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Route {
+    /// The target's address, after redirects where it is pinned.
+    pub(crate) address: String,
+    /// What connections are to be made to instead of what the name leads to.
+    pin: Option<SocketAddr>,
+    /// What the comparison was connected to, in words; `None`: not known.
+    peer: Option<String>,
+    /// What the name leads to now, in words, if that is not where the comparison was connected to.
+    moved_to: Option<String>,
+}
+
+impl Route {
+    /// The way that a contact found just now.
+    pub(crate) fn of(contact: &Contact) -> Self {
+        let peer = peer(contact.negotiated.as_ref());
+        let pin = peer.as_ref().and_then(|peer| peer.parse().ok());
+        Self { address: contact.address.clone(), pin, peer, moved_to: None }
+    }
+
+    /// The way to a target that an earlier comparison found at `before`, from what its name leads to now.
+    pub(crate) fn again(plan: &Plan, address: &str, before: Option<&Negotiated>, stop: &Arc<AtomicBool>) -> Self {
+        let unknown = Self { address: address.to_owned(), pin: None, peer: peer(before), moved_to: None };
+        let Some(before) = &unknown.peer else { return unknown };
+        // A target that cannot be reached is for each probe to tell.
+        let Ok(found) = contact(plan, address, None, stop) else { return unknown };
+        let now = peer(found.negotiated.as_ref());
+        if now.as_ref() == Some(before) {
+            return Self::of(&found);
+        }
+        match before.parse().ok().filter(|before| found.leads_to(before)) {
+            Some(before) => Self { address: found.address, pin: Some(before), ..unknown },
+            None => Self { moved_to: now, ..unknown },
+        }
+    }
+
+    /// The plan's workload as it is to be sent on this way.
+    pub(crate) fn pinned(&self, http: &HttpPlan) -> HttpPlan {
+        let mut http = http.clone();
+        if let Some(pin) = self.pin {
+            // A link-local address is one only with its interface.
+            let to_host = match pin {
+                SocketAddr::V6(pin) if pin.scope_id() != 0 => format!("{}%{}", pin.ip(), pin.scope_id()),
+                _ => pin.ip().to_string(),
+            };
+            let to_port = Some(pin.port());
+            http.connect_to.insert(0, ConnectTo { host: String::new(), port: None, to_host, to_port });
+            // The way begins behind the redirects: a further one must not lead elsewhere over the same pin.
+            http.max_redirects = 0;
+        }
+        http
+    }
+
+    /// Whether a probe that reached this may be held against the comparison; if not, why.
+    pub(crate) fn check(&self, reached: Option<&Negotiated>) -> Result<(), String> {
+        match (&self.peer, peer(reached)) {
+            (Some(before), Some(now)) if *before != now => Err(elsewhere(before, &now)),
+            _ => Ok(()),
+        }
+    }
+
+    /// What weakens every probe of a target that is not where it was.
+    pub(crate) fn doubt(&self, name: &str) -> Option<Doubt> {
+        let (before, now) = (self.peer.as_ref()?, self.moved_to.as_ref()?);
+        let text = format!("{}: {}", sanitize_line(name), elsewhere(before, now));
+        Some(Doubt { id: DoubtId::DifferentNegotiation, target: Some(name.to_owned()), text })
+    }
+}
+
+fn peer(negotiated: Option<&Negotiated>) -> Option<String> {
+    negotiated.and_then(|negotiated| negotiated.peer.clone())
+}
+
+fn elsewhere(before: &str, now: &str) -> String {
+    format!(
+        "its address leads to {} now, the comparison was made with {}; what is probed would be another server",
+        sanitize_line(now),
+        sanitize_line(before)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::{Bound, ComparePlan, LoadPlan, LoopKind, SECOND_NS, Target, WorkloadPlan};
+    use std::io::{Read, Write};
+    use std::net::TcpListener;
+
+    /// Answers each connection's first request until the test's process ends.
+    fn server() -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut head = [0; 4096];
+                // Looking whether it listens sends nothing.
+                if stream.read(&mut head).is_ok_and(|bytes| bytes > 0) {
+                    let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok");
+                }
+            }
+        });
+        address
+    }
+
+    fn plan(address: String) -> Plan {
+        Plan {
+            targets: vec![Target { name: "A".to_owned(), address }],
+            workload: WorkloadPlan::Http(Box::default()),
+            load: LoadPlan {
+                connections: 1,
+                threads: 1,
+                kind: LoopKind::Closed { think_ns: 0 },
+                bound: Bound::Ops(1),
+                connect_timeout_ns: 10 * SECOND_NS,
+                op_timeout_ns: 10 * SECOND_NS,
+            },
+            compare: ComparePlan::default(),
+        }
+    }
+
+    fn at(peer: &str) -> Negotiated {
+        Negotiated { peer: Some(peer.to_owned()), ..Negotiated::default() }
+    }
+
+    #[test]
+    fn a_pinned_target_is_reached_without_its_name() {
+        let stop = Arc::default();
+        let peer = server();
+        let route = Route {
+            address: format!("http://no-such-host.invalid:{}/", peer.port()),
+            pin: Some(peer),
+            peer: Some(peer.to_string()),
+            moved_to: None,
+        };
+        let plan = plan(route.address.clone());
+        assert!(contact(&plan, &route.address, None, &stop).is_err());
+        let found = contact(&plan, &route.address, Some(&route), &stop).unwrap();
+        assert_eq!(Route::of(&found), route);
+        assert_eq!(route.check(found.negotiated.as_ref()), Ok(()));
+    }
+
+    #[test]
+    fn the_recorded_address_is_taken_again_if_the_name_still_leads_there() {
+        let (stop, peer) = (Arc::default(), server());
+        let address = format!("http://{peer}/");
+        let route = Route::again(&plan(address.clone()), &address, Some(&at(&peer.to_string())), &stop);
+        assert_eq!((route.pin, route.doubt("A")), (Some(peer), None));
+    }
+
+    #[test]
+    fn a_name_that_leads_elsewhere_is_a_doubt_and_no_probe_counts() {
+        let (stop, peer) = (Arc::default(), server());
+        let address = format!("http://{peer}/");
+        let route = Route::again(&plan(address.clone()), &address, Some(&at("192.0.2.1:80")), &stop);
+        assert_eq!(route.pin, None);
+        let doubt = route.doubt("A").unwrap();
+        assert!(
+            doubt.text.contains(&format!("leads to {peer} now")) && doubt.text.contains("192.0.2.1:80"),
+            "{doubt:?}"
+        );
+        assert!(route.check(Some(&at(&peer.to_string()))).is_err());
+        assert_eq!(route.check(Some(&at("192.0.2.1:80"))), Ok(()));
+    }
+
+    #[test]
+    fn what_was_not_recorded_pins_nothing() {
+        let (stop, peer) = (Arc::default(), server());
+        let address = format!("http://{peer}/");
+        let route = Route::again(&plan(address.clone()), &address, None, &stop);
+        assert_eq!((route.pin, route.doubt("A"), route.check(Some(&at("192.0.2.1:80")))), (None, None, Ok(())));
+    }
+}
