@@ -1,21 +1,22 @@
-//! A slot as it is kept: JSON, deflated.
+//! Slots, and what hosts did, as they are kept: JSON, deflated.
 //!
 //! The form is that of SQLite's `sqlar` archives: a zlib stream beside the length of what is in it; equal lengths
 //! mean that it was not compressed. A slot is mostly distributions, long lists of digits, of which zlib leaves about a
 //! third. Plain JSON was rejected for its size (a run of 100 slots would be 18 MB), a binary form of our own because
 //! no other program could read it.
 
-use duel_model::Slot;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 
 /// As measured below: level 4 takes twice as long for 5 % less, level 6 eight times as long for 6 % less.
 const LEVEL: u8 = 2;
 
-/// No slot is near this; a forged file shall not make us fill the memory.
+/// Nothing that is kept is near this; a forged file shall not make us fill the memory.
 const LONGEST_JSON_BYTES: usize = 256 << 20;
 
-/// A slot ready to be stored.
+/// Something ready to be stored.
 pub(crate) struct Packed {
     /// Length of the JSON text.
     pub(crate) json_bytes: i64,
@@ -23,16 +24,16 @@ pub(crate) struct Packed {
     pub(crate) data: Vec<u8>,
 }
 
-/// Writes a slot down.
-pub(crate) fn pack(slot: &Slot) -> Result<Packed, serde_json::Error> {
-    let json = serde_json::to_vec(slot)?;
+/// Writes something down.
+pub(crate) fn pack<T: Serialize>(noun: &T) -> Result<Packed, serde_json::Error> {
+    let json = serde_json::to_vec(noun)?;
     let json_bytes = i64::try_from(json.len()).unwrap_or(i64::MAX);
     let deflated = compress_to_vec_zlib(&json, LEVEL);
     Ok(Packed { json_bytes, data: if deflated.len() < json.len() { deflated } else { json } })
 }
 
-/// Reads a slot back, or says in words why that is not possible.
-pub(crate) fn unpack(data: &[u8], json_bytes: i64) -> Result<Slot, String> {
+/// Reads it back, or says in words why that is not possible.
+pub(crate) fn unpack<T: DeserializeOwned>(data: &[u8], json_bytes: i64) -> Result<T, String> {
     let length = usize::try_from(json_bytes).ok().filter(|&n| n <= LONGEST_JSON_BYTES);
     let length = length.ok_or_else(|| format!("its length of {json_bytes} bytes makes no sense"))?;
     let inflated;

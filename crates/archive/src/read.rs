@@ -2,7 +2,7 @@
 
 use crate::write::{COMPLETE, INTERRUPTED, RUNNING};
 use crate::{Archive, ArchiveError, packing};
-use duel_model::{Interruption, Run, RunStatus, Slot, Target, sanitize_line};
+use duel_model::{HostRecord, Interruption, Run, RunStatus, Slot, Target, sanitize_line};
 use rusqlite::{OptionalExtension, params};
 use std::fmt::Display;
 
@@ -116,7 +116,30 @@ impl Archive {
             .map_err(failed)?;
         let mut run = row.run(id).map_err(|(what, detail)| self.unreadable(&what, detail))?;
         run.slots = self.slots(&run.id)?;
+        run.hosts = self.hosts(&run)?;
         Ok(run)
+    }
+
+    /// In the plan's order; empty where no machine was read.
+    fn hosts(&self, run: &Run) -> Result<Vec<Option<HostRecord>>, ArchiveError> {
+        let shown = sanitize_line(&run.id);
+        let failed = |error| ArchiveError::database(&self.path, format!("read the hosts of run {shown}"), error);
+        let sql = "SELECT target, json_bytes, data FROM hosts WHERE run_id = ?1 ORDER BY target";
+        let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
+        let mut rows = statement.query(params![run.id]).map_err(failed)?;
+        let mut hosts = Vec::new();
+        while let Some(row) = rows.next().map_err(failed)? {
+            let target: i64 = row.get(0).map_err(failed)?;
+            let json_bytes: i64 = row.get(1).map_err(failed)?;
+            let data = row.get_ref(2).map_err(failed)?;
+            let data = data.as_blob().map_err(|error| failed(error.into()))?;
+            let unreadable = |detail| self.unreadable(&format!("host {target} of run {shown}"), detail);
+            let host: HostRecord = packing::unpack(data, json_bytes).map_err(unreadable)?;
+            hosts.resize(run.plan.targets.len(), None);
+            let place = usize::try_from(target).ok().and_then(|target| hosts.get_mut(target));
+            *place.ok_or_else(|| unreadable("the plan has no such target".to_owned()))? = Some(host);
+        }
+        Ok(hosts)
     }
 
     fn slots(&self, id: &str) -> Result<Vec<Slot>, ArchiveError> {
@@ -247,6 +270,7 @@ impl RunRow {
             plan: serde_json::from_str(&self.plan).map_err(|error| of("plan", &error))?,
             versions: serde_json::from_str(&self.versions).map_err(|error| of("versions", &error))?,
             slots: Vec::new(),
+            hosts: Vec::new(),
             first_contact: serde_json::from_str(&self.first_contact).map_err(|error| of("first contact", &error))?,
             status: status(&self.status, self.interruption.as_deref()).map_err(|error| of("status", &error))?,
             doubts: serde_json::from_str(&self.doubts).map_err(|error| of("doubts", &error))?,

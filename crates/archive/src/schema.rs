@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 pub(crate) type Step = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// All steps in order: the one at position N leads from version N to N + 1. Released steps are never changed.
-pub(crate) const STEPS: &[Step] = &[version_1];
+pub(crate) const STEPS: &[Step] = &[version_1, version_2];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and
 /// asked for without reading it; integers beyond 63 bits are cut there, not in the JSON.
@@ -52,6 +52,19 @@ fn version_1(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
             json_bytes      INTEGER NOT NULL,
             data            BLOB NOT NULL,     -- sqlar_uncompress(data, json_bytes) is the slot in JSON
             PRIMARY KEY (run_id, idx)
+         ) STRICT;",
+    )
+}
+
+/// What the targets' machines were and did.
+fn version_2(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    transaction.execute_batch(
+        "CREATE TABLE hosts (
+            run_id          TEXT NOT NULL REFERENCES runs (id) ON DELETE CASCADE,
+            target          INTEGER NOT NULL,  -- position in the plan
+            json_bytes      INTEGER NOT NULL,
+            data            BLOB NOT NULL,     -- as in slots
+            PRIMARY KEY (run_id, target)
          ) STRICT;",
     )
 }
@@ -116,18 +129,18 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.sqlite");
         let run = sample::rich_run("r-1", 2);
-        open_with(&path, &[version_1]).unwrap().save(&run).unwrap();
+        open_with(&path, &[version_1, version_2]).unwrap().save(&run).unwrap();
 
-        let newer: &[Step] = &[version_1, add_note];
+        let newer: &[Step] = &[version_1, version_2, add_note];
         let error = open_read_only_with(&path, newer).unwrap_err().to_string();
-        assert!(error.contains("written by an older duel (schema 1, now 2)"), "{error}");
+        assert!(error.contains("written by an older duel (schema 2, now 3)"), "{error}");
         for _ in 0..2 {
             let archive = open_with(&path, newer).unwrap();
             let note: String = archive.connection.query_row("SELECT note FROM runs", [], |row| row.get(0)).unwrap();
             assert_eq!((note.as_str(), archive.load("r-1").unwrap()), ("from 1", run.clone()));
         }
-        let error = open_with(&path, &[version_1]).unwrap_err().to_string();
-        assert!(error.contains("written by a newer duel (schema 2, this one knows 1)"), "{error}");
+        let error = open_with(&path, &[version_1, version_2]).unwrap_err().to_string();
+        assert!(error.contains("written by a newer duel (schema 3, this one knows 2)"), "{error}");
     }
 
     #[test]
@@ -135,9 +148,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.sqlite");
         let run = sample::rich_run("r-1", 1);
-        open_with(&path, &[version_1]).unwrap().save(&run).unwrap();
-        assert!(open_with(&path, &[version_1, add_note_and_fail]).is_err());
-        assert_eq!(open_with(&path, &[version_1]).unwrap().load("r-1").unwrap(), run);
-        assert!(open_with(&path, &[version_1, add_note]).is_ok());
+        open_with(&path, &[version_1, version_2]).unwrap().save(&run).unwrap();
+        assert!(open_with(&path, &[version_1, version_2, add_note_and_fail]).is_err());
+        assert_eq!(open_with(&path, &[version_1, version_2]).unwrap().load("r-1").unwrap(), run);
+        assert!(open_with(&path, &[version_1, version_2, add_note]).is_ok());
     }
 }

@@ -45,6 +45,15 @@ impl Archive {
         // Text is made before the lock is taken: other writers wait for the disk only.
         let head = Head::new(run).map_err(unwritable)?;
         let end = how.end.then(|| End::new(run)).transpose().map_err(unwritable)?;
+        // Samples of machines are there when the run has ended.
+        let hosts = run
+            .hosts
+            .iter()
+            .enumerate()
+            .filter_map(|(target, host)| how.end.then(|| host.as_ref().map(|host| (target, host))).flatten())
+            .map(|(target, host)| Ok((target, packing::pack(host)?)))
+            .collect::<Result<Vec<_>, JsonError>>()
+            .map_err(unwritable)?;
         let kept = marks(connection, &run.id).map_err(failed)?;
         let new = run
             .slots
@@ -76,6 +85,9 @@ impl Archive {
             }
             for (slot, packed) in &new {
                 store(&transaction, path, &run.id, slot, packed)?;
+            }
+            for (target, packed) in &hosts {
+                store_host(&transaction, &run.id, *target, packed).map_err(failed)?;
             }
             if let Some(end) = &end
                 && !end.update(&transaction, &run.id).map_err(failed)?
@@ -272,6 +284,13 @@ fn marks(connection: &Connection, id: &str) -> rusqlite::Result<BTreeMap<u32, Ma
         .prepare_cached("SELECT idx, target, role, started_unix_ms, offset_ns FROM slots WHERE run_id = ?1")?
         .query_map([id], |row| Ok((row.get("idx")?, Mark::read(row)?)))?
         .collect()
+}
+
+/// What a target's machine was and did; what was kept of it before is part of it and makes room.
+fn store_host(connection: &Connection, id: &str, target: usize, packed: &packing::Packed) -> rusqlite::Result<()> {
+    let sql = "INSERT OR REPLACE INTO hosts (run_id, target, json_bytes, data) VALUES (?1, ?2, ?3, ?4)";
+    connection.prepare_cached(sql)?.execute(params![id, cut(target as u64), packed.json_bytes, packed.data])?;
+    Ok(())
 }
 
 /// Stores a slot unless it is there; another one under its index is left alone and told.

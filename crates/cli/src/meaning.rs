@@ -124,7 +124,7 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
             }
             duel_lab::check_address(&name, address).map_err(|error| Usage(error.to_string()))?;
         }
-        targets.push(Target { name, address: address.to_owned() });
+        targets.push(Target { name, address: address.to_owned(), host: None });
     }
     Ok(targets)
 }

@@ -1,7 +1,7 @@
 //! What diagnosis is asked, and how it answers.
 
 use duel_model::{
-    Explanation, HttpPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome,
+    Explanation, HostFacts, HttpPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome,
     TargetObservation, Verdict, WorkloadPlan,
 };
 
@@ -16,6 +16,8 @@ pub struct Case<'a> {
     pub first_contact: &'a [Option<Negotiated>],
     /// What each target showed in the comparison itself, in the plan's order.
     pub comparison: &'a [TargetObservation],
+    /// What each target's machine is, in the plan's order; `None` where it is not read, empty where none is.
+    pub hosts: &'a [Option<HostFacts>],
     /// The probes that were made so far, in order.
     pub outcomes: &'a [ProbeOutcome],
     /// Load time that further probes may take.

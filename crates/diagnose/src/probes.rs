@@ -135,6 +135,7 @@ impl Kind {
             question: self.question().to_owned(),
             variation: Variation { connections: one_connection.then_some(1), ..self.variation(case) },
             budget_ns: budget_ns(case, one_connection),
+            reads_hosts: false,
         }
     }
 

@@ -503,6 +503,7 @@ fn a_saturated_generator_blames_no_server() {
             verdict: &verdict,
             first_contact: &[],
             comparison: &[],
+            hosts: &[],
             outcomes: &[],
             budget_left_ns: 60 * SECOND_NS,
         };

@@ -55,7 +55,7 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         renews: true,
     };
     let mut dead_slots = vec![0; plan.targets.len()];
-    blocks(bench, plan, &schedule, watcher, &mut |slot, bench| {
+    blocks(bench, plan, &schedule, watcher, &mut Unread, &mut |slot, bench| {
         let died = death(&slot);
         let (target, is_measured) = (slot.target, slot.role == SlotRole::Measured);
         run.slots.push(slot);
@@ -101,6 +101,22 @@ pub(crate) enum Next {
     End,
 }
 
+/// Something that is done around each slot of a block, outside of its time.
+pub(crate) trait Around {
+    /// A slot on this target is about to begin.
+    fn before(&mut self, target: usize);
+    /// It is over.
+    fn after(&mut self, slot: &Slot);
+}
+
+/// Nothing is done around slots.
+pub(crate) struct Unread;
+
+impl Around for Unread {
+    fn before(&mut self, _target: usize) {}
+    fn after(&mut self, _slot: &Slot) {}
+}
+
 /// Runs blocks: every target once in random order, then once more in the reverse order (ABBA or BAAB for two), so that
 /// a steady drift hits all targets alike. Each slot is given to `keep`; after each block it is asked whether more
 /// would tell more.
@@ -109,6 +125,7 @@ pub(crate) fn blocks(
     plan: &Plan,
     schedule: &BlockSchedule,
     watcher: &mut dyn Watcher,
+    around: &mut dyn Around,
     keep: &mut dyn FnMut(Slot, &Bench) -> Next,
 ) -> Result<(), LabError> {
     let mut judged: Vec<SlotFigure> = Vec::new();
@@ -142,7 +159,9 @@ pub(crate) fn blocks(
                 grace_ns: schedule.grace_ns,
                 back_to_back: false,
             };
+            around.before(target);
             let slot = bench.slot(spec, watcher)?;
+            around.after(&slot);
             if bench.is_stopped() {
                 // Cut at an arbitrary moment: not judged, and not kept.
                 return Ok(());

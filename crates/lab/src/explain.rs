@@ -1,19 +1,23 @@
 //! Why: runs the probes that diagnosis asks for, each a small comparison of all targets.
 
 use crate::bench::{Bench, SlotSpec};
-use crate::compare::{BlockSchedule, Next, blocks};
+use crate::compare::{Around, BlockSchedule, Next, Unread, blocks};
+use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::watch::Watcher;
 use crate::{Lab, LabError, contact, judge};
 use duel_diagnose::{Case, Step};
 use duel_model::{
-    Doubt, DoubtId, Explanation, LoopKind, MILLISECOND_NS, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, Run,
-    Slot, SlotRole, Target, TargetObservation, Variation, WorkloadPlan,
+    Doubt, DoubtId, Explanation, HostDemand, HostRecord, HostSample, HostSpan, LoopKind, MILLISECOND_NS, Metric, Nanos,
+    PairVerdict, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Target, TargetObservation, Variation, WorkloadPlan,
 };
 use std::sync::Arc;
 
 /// Shortest slot of a probe: its blocks are few, but so are the connections that are usually probed.
 const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
+/// Shortest slot around which machines are read: their clocks tell hundredths of a second, quotas have periods of a
+/// tenth, and reading takes some milliseconds itself.
+const SHORTEST_READ_SLOT_NS: Nanos = 400 * MILLISECOND_NS;
 /// Pairs of slots that a probe's time is divided for.
 const PAIRS_WANTED: u64 = 8;
 /// Ops that a connection should carry in a slot of a probe.
@@ -35,6 +39,8 @@ impl Lab {
         let comparison = duel_stats::observe(measured.iter().copied(), &plan.targets);
         let since_start_ns = run.slots.last().map_or(0, |slot| slot.offset_ns + slot.elapsed_ns);
         let clock = Clock { since_start_ns, at_ns: duel_load::monotonic_ns() };
+        let hosts = Hosts::open(plan);
+        let host_facts = hosts.facts();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut routes: Option<Vec<Route>> = None;
         let mut spent_ns = 0;
@@ -44,6 +50,7 @@ impl Lab {
                 verdict: &verdict,
                 first_contact: &run.first_contact,
                 comparison: &comparison,
+                hosts: &host_facts,
                 outcomes: &outcomes,
                 budget_left_ns: if self.is_stopped() { 0 } else { budget_ns.saturating_sub(spent_ns) },
             };
@@ -52,7 +59,8 @@ impl Lab {
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);
                     let routes = routes.get_or_insert_with(|| self.ways_to(run, plan, &comparison));
-                    let (outcome, slots) = self.probe(plan, routes, probe, run.slots.len() as u32, clock, watcher);
+                    let site = Site { plan, routes, hosts: &hosts, clock };
+                    let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
                     spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
                     run.slots.extend(slots);
@@ -61,6 +69,13 @@ impl Lab {
             }
         };
         run.explanation = Some(explanation);
+        let (records, doubts) = hosts.finish(plan);
+        keep_hosts(run, records);
+        for doubt in doubts {
+            if !run.doubts.contains(&doubt) {
+                run.doubts.push(doubt);
+            }
+        }
         Ok(())
     }
 
@@ -81,16 +96,16 @@ impl Lab {
     /// Makes one probe; what could not be made is an outcome, too.
     fn probe(
         &self,
-        plan: &Plan,
-        routes: &[Route],
+        site: &Site<'_>,
         probe: Probe,
         next_index: u32,
-        clock: Clock,
         watcher: &mut dyn Watcher,
     ) -> (ProbeOutcome, Vec<Slot>) {
+        let Site { plan, routes, .. } = site;
         let varied = vary(plan, &probe);
-        let mut slots = Vec::new();
-        let failed = self.run_probe(&varied, routes, &probe, next_index, clock, watcher, &mut slots).err();
+        let (mut slots, mut demands) = (Vec::new(), vec![None; plan.targets.len()]);
+        let mut seen = Seen { slots: &mut slots, demands: &mut demands };
+        let failed = self.run_probe(site, &varied, &probe, next_index, watcher, &mut seen).err();
         let measured = |slot: &&Slot| matches!(slot.role, SlotRole::Probe(_)) && slot.repeat < TRIAL_REPEAT;
         let verdict = duel_stats::judge_slots(slots.iter().filter(measured), &varied);
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
@@ -101,25 +116,28 @@ impl Lab {
         };
         let outcome = if unavailable.is_some() {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
-            ProbeOutcome { probe, pairs: Vec::new(), targets: Vec::new(), doubts: moved.collect(), unavailable }
+            let (pairs, targets, demands) = Default::default();
+            ProbeOutcome { probe, pairs, targets, demands, doubts: moved.collect(), unavailable }
         } else {
             let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
-            ProbeOutcome { probe, pairs: verdict.pairs, targets, doubts, unavailable }
+            if !probe.reads_hosts {
+                demands.clear();
+            }
+            ProbeOutcome { probe, pairs: verdict.pairs, targets, demands, doubts, unavailable }
         };
         (outcome, slots)
     }
 
-    #[expect(clippy::too_many_arguments, reason = "what a probe is, where it goes, and where its slots belong")]
     fn run_probe(
         &self,
+        site: &Site<'_>,
         plan: &Plan,
-        routes: &[Route],
         probe: &Probe,
         next_index: u32,
-        clock: Clock,
         watcher: &mut dyn Watcher,
-        slots: &mut Vec<Slot>,
+        seen: &mut Seen<'_>,
     ) -> Result<(), LabError> {
+        let Site { routes, hosts, clock, .. } = *site;
         let contacts = contact::contact_all(plan, routes, &self.stop)?;
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         bench.continue_run(next_index, clock.now_ns());
@@ -140,22 +158,78 @@ impl Lab {
             };
             let slot = bench.slot(spec, watcher)?;
             slowest_op_ns = slowest_op_ns.max(slot.tally.service.mean_ns().unwrap_or(0.0));
-            slots.push(slot);
+            seen.slots.push(slot);
         }
+        let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
         let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
         let schedule = BlockSchedule {
             role,
-            slot_ns: ((OPS_PER_SLOT * slowest_op_ns) as Nanos).min(affordable_ns).max(SHORTEST_SLOT_NS),
+            slot_ns: ((OPS_PER_SLOT * slowest_op_ns) as Nanos).min(affordable_ns).max(shortest_ns),
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos),
             end_load_ns: probe.budget_ns,
             first_block: 1,
             renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS,
         };
+        let Seen { slots, demands } = seen;
         let mut keep = |slot: Slot, _: &Bench| {
             slots.push(slot);
             Next::Look
         };
-        blocks(&mut bench, plan, &schedule, watcher, &mut keep)
+        if !probe.reads_hosts || !hosts.any() {
+            return blocks(&mut bench, plan, &schedule, watcher, &mut Unread, &mut keep);
+        }
+        let mut readings = Readings { hosts, demands, before: None };
+        blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
+    }
+}
+
+/// What all probes of a diagnosis share.
+struct Site<'a> {
+    /// The run's plan with its secrets.
+    plan: &'a Plan,
+    routes: &'a [Route],
+    hosts: &'a Hosts,
+    clock: Clock,
+}
+
+/// What a probe has brought so far.
+struct Seen<'a> {
+    slots: &'a mut Vec<Slot>,
+    demands: &'a mut Vec<Option<HostDemand>>,
+}
+
+/// Reads the machine of a target before and after each of its slots.
+struct Readings<'a> {
+    hosts: &'a Hosts,
+    demands: &'a mut Vec<Option<HostDemand>>,
+    before: Option<HostSample>,
+}
+
+impl Around for Readings<'_> {
+    fn before(&mut self, target: usize) {
+        self.before = self.hosts.sample(target);
+    }
+
+    fn after(&mut self, slot: &Slot) {
+        let Some((before, after)) = self.before.take().zip(self.hosts.sample(slot.target)) else { return };
+        let demand = self.demands[slot.target].get_or_insert_default();
+        demand.add(&HostSpan::between(&before, &after), slot.tally.ok);
+    }
+}
+
+/// Adds what was read of the machines during diagnosis to what was read before.
+fn keep_hosts(run: &mut Run, records: Vec<Option<HostRecord>>) {
+    run.hosts.resize(records.len().max(run.hosts.len()), None);
+    for (kept, record) in run.hosts.iter_mut().zip(records) {
+        match (kept, record) {
+            (Some(kept), Some(record)) => {
+                kept.samples.extend(record.samples);
+                kept.last_words = record.last_words;
+                kept.lost = kept.lost.take().or(record.lost);
+            }
+            (kept @ None, Some(record)) => *kept = Some(record),
+            (_, None) => {}
+        }
     }
 }
 

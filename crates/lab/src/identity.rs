@@ -25,6 +25,7 @@ pub(crate) fn new_run(plan: &Plan) -> Run {
         first_contact: vec![None; plan.targets.len()],
         status: RunStatus::Complete,
         doubts: Vec::new(),
+        hosts: Vec::new(),
         explanation: None,
     }
 }

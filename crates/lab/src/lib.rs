@@ -9,15 +9,18 @@ mod clocks;
 mod compare;
 mod contact;
 mod explain;
+mod hosts;
 mod identity;
 mod route;
 mod single;
 mod watch;
 
+pub use hosts::host_facts;
 pub use identity::new_run_id;
 pub use watch::{TargetView, View, Watcher};
 
 use bench::Bench;
+use hosts::Hosts;
 use duel_load::{LimitError, SessionError};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
 use route::Route;
@@ -81,6 +84,10 @@ impl Lab {
         run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
         let routes = contacts.iter().map(Route::of).collect();
         *self.last_ways() = Some(Ways { run_id: run.id.clone(), routes });
+        if plan.targets.iter().any(|target| target.host.is_some()) {
+            watcher.label("reading the hosts");
+        }
+        let hosts = Hosts::open(plan);
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         watcher.begun(&run);
         let result = if plan.targets.len() == 1 {
@@ -101,6 +108,9 @@ impl Lab {
                 });
             }
         }
+        let (records, doubts) = hosts.finish(plan);
+        run.hosts = records;
+        run.doubts.extend(doubts);
         run.doubts.extend(clock.doubt());
         if self.is_stopped() && run.status == RunStatus::Complete {
             run.status = RunStatus::Interrupted(Interruption::User);

@@ -1,6 +1,6 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{Doubt, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion};
+use crate::{Doubt, HostDemand, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,9 @@ pub struct Probe {
     pub variation: Variation,
     /// Most load time that it may take over all targets.
     pub budget_ns: Nanos,
+    /// Read the targets' machines before and after each of its slots.
+    #[serde(default)]
+    pub reads_hosts: bool,
 }
 
 /// What a probe changes in the plan; `None` leaves as it is.
@@ -62,6 +65,9 @@ pub struct ProbeOutcome {
     pub pairs: Vec<PairVerdict>,
     /// What each target showed, in the plan's order; empty when the probe could not be made.
     pub targets: Vec<TargetObservation>,
+    /// What each target's machine did for its ops, in the plan's order; empty unless machines were read.
+    #[serde(default)]
+    pub demands: Vec<Option<HostDemand>>,
     /// Doubts about this probe's numbers.
     pub doubts: Vec<Doubt>,
     /// Why the probe could not be made, in one sentence.

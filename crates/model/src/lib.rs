@@ -1,10 +1,11 @@
-//! Every noun that crosses a room: targets, plans, slots, runs, verdicts, doubts, findings and their units.
+//! Every noun that crosses a room: targets, plans, slots, runs, verdicts, doubts, findings, hosts and their units.
 //!
 //! This crate does no I/O and decides nothing. What is here can be written down (serde) and read back by a later
 //! version: fields are added, never re-used with another meaning.
 
 mod distribution;
 mod finding;
+mod host;
 mod plan;
 mod profile;
 mod run;
@@ -15,8 +16,9 @@ mod verdict;
 
 pub use distribution::Distribution;
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
+pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
 pub use plan::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Plan, Target, TlsPlan, TlsVersion,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ServerPlan, Target, TlsPlan, TlsVersion,
     WorkloadPlan,
 };
 pub use profile::Profile;

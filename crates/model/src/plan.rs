@@ -11,6 +11,40 @@ pub struct Target {
     pub name: String,
     /// The address as a URL, without user information (see [`Plan::redacted`] for other secrets).
     pub address: String,
+    /// How its machine is read while it is under load; `None`: it is measured from outside only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostPlan>,
+}
+
+/// How the machine of a target is read.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPlan {
+    /// How a shell on it is reached.
+    pub access: HostAccess,
+    /// Which of its processes is the server.
+    pub server: ServerPlan,
+}
+
+/// How a shell on a machine is reached.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum HostAccess {
+    /// It is this machine.
+    Local,
+    /// By the system's ssh, to this destination.
+    Ssh(String),
+}
+
+/// Which process of a machine is the server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ServerPlan {
+    /// Whoever listens on this TCP port.
+    Port(u16),
+    /// This process and its children.
+    Pid(u32),
+    /// The main process of this service.
+    Service(String),
 }
 
 /// A plan: everything that has to be known to run an experiment, and to run it again.

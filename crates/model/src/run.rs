@@ -1,6 +1,6 @@
 //! One execution of a plan, kept whole.
 
-use crate::{Doubt, Explanation, Negotiated, Plan, Slot};
+use crate::{Doubt, Explanation, HostRecord, Negotiated, Plan, Slot};
 use serde::{Deserialize, Serialize};
 
 /// One execution of a plan with all its raw slots: enough to judge it again.
@@ -18,6 +18,9 @@ pub struct Run {
     pub slots: Vec<Slot>,
     /// What each target's first response told, in the plan's order; `None` where none came.
     pub first_contact: Vec<Option<Negotiated>>,
+    /// What each target's machine was and did, in the plan's order; `None` where it was not read, empty where none was.
+    #[serde(default)]
+    pub hosts: Vec<Option<HostRecord>>,
     /// How it ended.
     pub status: RunStatus,
     /// Doubts that arose while running and cannot be derived from the slots.

@@ -130,4 +130,6 @@ pub enum DoubtId {
     Clock,
     /// Something that was to be recorded could not be.
     NotRecorded,
+    /// The machine of a target could not be read, or not in full.
+    HostNotRead,
 }

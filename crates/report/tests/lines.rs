@@ -109,7 +109,7 @@ prop_compose! {
         rate_per_s in any::<f64>(),
         names in Just(names),
     ) -> Run {
-        let targets = names.iter().map(|name| Target { name: name.clone(), address: format!("http:x{name}") });
+        let targets = names.iter().map(|name| Target { name: name.clone(), address: format!("http:x{name}"), host: None });
         let mut run = Run { slots, first_contact, ..sample::run(&[], 0) };
         run.plan.targets = targets.collect();
         run.plan.workload = WorkloadPlan::Http(Box::new(HttpPlan {

@@ -33,6 +33,7 @@ fn run(plan: Plan, slots: Vec<Slot>, status: RunStatus) -> Run {
         slots,
         status,
         doubts: vec![],
+        hosts: Vec::new(),
         explanation: None,
     }
 }

@@ -44,6 +44,7 @@ pub fn empty_run(id: &str) -> Run {
         first_contact: vec![Some(negotiated()), None],
         status: RunStatus::Complete,
         doubts: vec![],
+        hosts: Vec::new(),
         explanation: None,
     }
 }
@@ -59,7 +60,27 @@ pub fn rich_run(id: &str, slots: u32) -> Run {
     });
     run.doubts = vec![Doubt { id: DoubtId::TargetDied, target: Some("A".into()), text: "A died at 12 s".into() }];
     run.explanation = Some(explanation());
+    run.hosts = vec![None, Some(host())];
     run
+}
+
+/// What a machine may tell.
+fn host() -> HostRecord {
+    let known = |value: &str| Known::Value(value.to_owned());
+    HostRecord {
+        how: "over ssh to b".into(),
+        facts: HostFacts(BTreeMap::from([
+            ("cpu.model".into(), known("Some CPU")),
+            ("cpu.mhz".into(), Known::Unavailable("not told".into())),
+        ])),
+        samples: vec![HostSample {
+            unix_ms: 1_795_217_521_000,
+            counters: BTreeMap::from([("cpu.busy_ns".into(), u64::MAX)]),
+            ..HostSample::default()
+        }],
+        last_words: vec![KernelLine { uptime_ns: Some(7), level: Some(2), text: "out of memory".into() }],
+        ..HostRecord::default()
+    }
 }
 
 /// What diagnosis may find.
@@ -85,6 +106,7 @@ pub fn explanation() -> Explanation {
                 ..Variation::default()
             },
             budget_ns: 8 * SECOND_NS,
+            reads_hosts: false,
         },
         pairs: vec![pair],
         targets: vec![TargetObservation {
@@ -94,6 +116,7 @@ pub fn explanation() -> Explanation {
             phase_mean_ns: BTreeMap::from([(Phase::Tls, 1.0 / 7.0), (Phase::Wait, 81_234.5)]),
             ..TargetObservation::default()
         }],
+        demands: vec![],
         doubts: vec![],
         unavailable: None,
     };
@@ -177,7 +200,7 @@ pub fn slot(index: u32) -> Slot {
 }
 
 fn target(name: &str, address: &str) -> Target {
-    Target { name: name.into(), address: address.into() }
+    Target { name: name.into(), address: address.into(), host: None }
 }
 
 fn negotiated() -> Negotiated {

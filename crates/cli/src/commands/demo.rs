@@ -38,8 +38,8 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
     let address = |child: &Child| format!("https://{}{PATH}", child.addr());
     let plan = Plan {
         targets: vec![
-            Target { name: HEALTHY.into(), address: address(&healthy) },
-            Target { name: HANDICAPPED.into(), address: address(&handicapped) },
+            Target { name: HEALTHY.into(), address: address(&healthy), host: None },
+            Target { name: HANDICAPPED.into(), address: address(&handicapped), host: None },
         ],
         workload: WorkloadPlan::Http(Box::new(HttpPlan {
             keepalive: false,

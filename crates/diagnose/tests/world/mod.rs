@@ -94,6 +94,7 @@ pub fn world(servers: &[Server]) -> World {
                 .iter()
                 .enumerate()
                 .map(|(index, server)| Target {
+                    host: None,
                     name: name(index),
                     address: format!(
                         "http{}://{}.example/f?x=1&y='2'",
@@ -300,11 +301,11 @@ impl World {
         }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
-            return ProbeOutcome { probe, pairs: vec![], targets: vec![], doubts: vec![], unavailable };
+            return ProbeOutcome { probe, pairs: vec![], targets: vec![], demands: vec![], doubts: vec![], unavailable };
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
-        ProbeOutcome { targets, pairs, doubts: vec![], unavailable: None, probe }
+        ProbeOutcome { targets, pairs, demands: vec![], doubts: vec![], unavailable: None, probe }
     }
 
     pub fn verdict(&self, dice: &mut Dice) -> Verdict {
@@ -336,6 +337,7 @@ impl World {
                 verdict: &verdict,
                 first_contact: &first_contact,
                 comparison: &comparison,
+                hosts: &[],
                 outcomes: &outcomes,
                 budget_left_ns,
             };

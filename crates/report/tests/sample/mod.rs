@@ -71,7 +71,7 @@ pub fn run(servers: &[Server], blocks: u32) -> Run {
     Run {
         id: "20261120-233200-7f3a".into(),
         started_unix_ms: 1_795_217_520_000,
-        plan: plan(servers.iter().map(|s| Target { name: s.name.clone(), address: s.address.clone() }).collect()),
+        plan: plan(servers.iter().map(|s| Target { name: s.name.clone(), address: s.address.clone(), host: None }).collect()),
         versions: Versions {
             duel: "0.1.0".into(),
             os: "Linux 6.18".into(),
@@ -84,6 +84,7 @@ pub fn run(servers: &[Server], blocks: u32) -> Run {
         first_contact: servers.iter().map(|s| s.negotiated.clone()).collect(),
         status: RunStatus::Complete,
         doubts: vec![],
+        hosts: Vec::new(),
         explanation: None,
     }
 }
@@ -251,9 +252,11 @@ pub fn explained() -> Explanation {
             question: question.into(),
             variation: Variation::default(),
             budget_ns: 8 * SECOND_NS,
+            reads_hosts: false,
         },
         pairs: vec![],
         targets: vec![],
+        demands: vec![],
         doubts: vec![],
         unavailable: unavailable.map(str::to_owned),
     };
