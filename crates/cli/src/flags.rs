@@ -25,6 +25,7 @@ pub(crate) enum Command {
     Show(RunName),
     Diff(DiffFlags),
     Rerun(RunName, SecretFlags),
+    Facts(FactsFlags),
     Ruler(RulerFlags),
 }
 
@@ -111,6 +112,11 @@ enum Verb {
         #[command(flatten)]
         secrets: SecretFlags,
     },
+    /// Show what machines are, side by side, what differs first
+    Facts {
+        #[command(flatten)]
+        facts: FactsFlags,
+    },
     /// Serve the ruler: a test server whose truth is known
     #[command(hide = true)]
     Ruler(RulerFlags),
@@ -130,6 +136,8 @@ pub(crate) struct CompareFlags {
     /// Most load time for finding the cause
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) why_budget: String,
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
 }
 
 /// How a comparison is judged.
@@ -162,6 +170,8 @@ pub(crate) struct RunFlags {
     /// Seed of Poisson arrivals
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
 }
 
 /// The load, the same for every target.
@@ -340,6 +350,48 @@ pub(crate) struct RunName {
     pub(crate) name: String,
 }
 
+/// Machines to look at.
+#[derive(Args, Clone)]
+pub(crate) struct FactsFlags {
+    /// Machines as [NAME=]HOST: 'local' for this one, or a destination of ssh
+    #[arg(value_name = "[NAME=]HOST", default_value = "local")]
+    pub(crate) hosts: Vec<String>,
+    /// The server on NAME is whoever listens on this TCP port
+    #[arg(long, value_name = "NAME=PORT")]
+    pub(crate) port: Vec<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    /// Show the facts that are the same, too
+    #[arg(long)]
+    pub(crate) all: bool,
+}
+
+/// Which machines are read while their targets are under load, and how.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct HostFlags {
+    /// Target NAME runs on this machine: read it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) local: Vec<String>,
+    /// Target NAME runs on a machine that ssh reaches as DEST: read it, by a shell; nothing is installed
+    #[arg(long, value_name = "NAME=DEST")]
+    pub(crate) ssh: Vec<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
+}
+
+/// Which process is the server, where it is not found by the port it listens on.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct ServerFlags {
+    /// The server of NAME is process N and its children
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) pid: Vec<String>,
+    /// The server of NAME is this service
+    #[arg(long, value_name = "NAME=UNIT")]
+    pub(crate) service: Vec<String>,
+}
+
 /// Two earlier runs.
 #[derive(Args, Clone)]
 pub(crate) struct DiffFlags {
@@ -386,6 +438,7 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
         Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },
         Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
         Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
+        Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
 }

@@ -2,6 +2,7 @@
 
 mod commands;
 mod flags;
+mod hosts;
 mod keep;
 mod meaning;
 mod outcome;
@@ -28,6 +29,7 @@ fn main() -> std::process::ExitCode {
         Command::Show(show) => commands::runs::show(&show, &output),
         Command::Diff(diff) => commands::runs::diff(&diff, &output),
         Command::Rerun(run, secrets) => commands::rerun::rerun(&run, &secrets, &output),
+        Command::Facts(facts) => commands::facts::facts(&facts, &output),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
     Outcome::of(done).exit_code()

@@ -3,7 +3,7 @@
 use crate::case::{Case, Step};
 use crate::causes::{CAUSES, Fit, Standing, none, unknown};
 use crate::gap::{Flip, Gap, Reference};
-use crate::probes::{Kind, Mode};
+use crate::probes::Kind;
 use duel_model::{Explanation, Finding, Probe};
 
 /// The next step of a diagnosis: a probe to make, or the explanation.
@@ -86,12 +86,8 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             }
         }
     }
-    let order = |probe: &Probe| {
-        let of_id = |kind: &Kind| [Mode::Alone, Mode::Loaded].iter().any(|mode| kind.id(*mode) == probe.id);
-        Kind::ALL.iter().position(of_id)
-    };
     let value = |(probe, weight): &(Probe, f64)| weight / probe.budget_ns.max(1) as f64;
-    wanted.sort_by(|a, b| value(b).total_cmp(&value(a)).then_with(|| order(&a.0).cmp(&order(&b.0))));
+    wanted.sort_by(|a, b| value(b).total_cmp(&value(a)).then_with(|| Kind::order(&a.0.id).cmp(&Kind::order(&b.0.id))).then_with(|| a.0.id.cmp(&b.0.id)));
     wanted.into_iter().map(|(probe, _)| probe).next()
 }
 

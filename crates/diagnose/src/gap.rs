@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::probes::{Kind, Mode, is_https};
 use crate::repeat;
 use duel_model::{
-    Call, DoubtId, Evidence, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation, Variation, sanitize_line,
+    Call, DoubtId, Evidence, HostDemand, HostFacts, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation, Variation, sanitize_line,
 };
 use duel_stats::Estimate;
 
@@ -57,6 +57,22 @@ pub(crate) enum Look<'a> {
     /// Evidence that is missing, and why; never to be read as "no difference".
     Missing(String),
     Shown(View<'a>),
+}
+
+/// What is known of what the machines do.
+pub(crate) enum DemandLook<'a> {
+    NotAsked(Probe),
+    /// Evidence that is missing, and why.
+    Missing(String),
+    Shown(Demands<'a>),
+}
+
+/// What the machines of both sides did while their target was under load, and the other was not.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demands<'a> {
+    pub(crate) slow: &'a HostDemand,
+    /// `None` where only the slow side's machine is read.
+    pub(crate) fast: Option<&'a HostDemand>,
 }
 
 /// What is known of a flip: a probe held against the reference.
@@ -239,6 +255,49 @@ impl<'a> Gap<'a> {
         let seen = self.case.comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
         let first = self.case.first_contact.get(index).and_then(Option::as_ref);
         seen.and_then(&of).or_else(|| first.and_then(&of))
+    }
+
+    /// Whether anything is known of a side's machine.
+    pub(crate) fn has_host(&self, index: usize) -> bool {
+        self.host(index).is_some()
+    }
+
+    fn host(&self, index: usize) -> Option<&'a HostFacts> {
+        self.case.hosts.get(index)?.as_ref()
+    }
+
+    /// A fact of a side's machine, such as `process.traced_by`; `None` where it is not read or not known.
+    pub(crate) fn host_fact(&self, index: usize, key: &str) -> Option<&'a str> {
+        self.host(index)?.value(key)
+    }
+
+    /// The same as a number.
+    pub(crate) fn host_number(&self, index: usize, key: &str) -> Option<f64> {
+        self.host(index)?.number(key)
+    }
+
+    /// What the machines did for each op under the plan's load.
+    pub(crate) fn demands(&self) -> DemandLook<'a> {
+        let id = Kind::Hosts.id(self.mode);
+        let Some(outcome) = self.case.outcome(&id) else {
+            return match Kind::Hosts.possible(&self.case) {
+                Ok(()) => DemandLook::NotAsked(Kind::Hosts.probe(&self.case, self.mode)),
+                Err(why) => DemandLook::Missing(why),
+            };
+        };
+        if let Some(why) = &outcome.unavailable {
+            return DemandLook::Missing(sanitize_line(why));
+        }
+        let demand = |index: usize| outcome.demands.get(index).and_then(Option::as_ref).filter(|demand| demand.ops > 0);
+        match demand(self.slow) {
+            Some(slow) => DemandLook::Shown(Demands { slow, fast: demand(self.fast) }),
+            None => DemandLook::Missing(format!("the machine of {} was not read", self.slow_name())),
+        }
+    }
+
+    /// Evidence that comes from a side's machine; `repeat` is a command to be typed there.
+    pub(crate) fn on_host(&self, text: String, repeat: Option<String>) -> Evidence {
+        Evidence { probe: "hosts".to_owned(), text, repeat }
     }
 
     pub(crate) fn uses_tls(&self, index: usize) -> bool {

@@ -1,7 +1,7 @@
 //! The probes: what each one changes, when it can be made, and how to tell that the change took effect.
 
 use crate::case::Case;
-use duel_model::{MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation, Variation};
+use duel_model::{MILLISECOND_NS, Nanos, Negotiated, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation};
 
 /// A probe without its circumstances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -17,6 +17,22 @@ pub(crate) enum Kind {
     Kept,
     Resumed,
     Identity,
+    /// Full handshakes, where the plan resumes sessions.
+    Unresumed,
+    /// TLS 1.2 on all targets.
+    Tls12,
+    /// Acknowledgements sent at once.
+    QuickAck,
+    /// The cipher suite that this target chose, forced on all.
+    SuiteOf(usize),
+    /// The key exchange group that this target chose, forced on all.
+    GroupOf(usize),
+    /// Segments no larger than those of this target, announced to all.
+    SegmentsOf(usize),
+    /// This many connections, whatever the mode: a point of the concurrency sweep.
+    Connections(u32),
+    /// The plan's load, with the targets' machines read before and after each slot.
+    Hosts,
 }
 
 /// How a gap is probed.
@@ -32,33 +48,38 @@ pub(crate) enum Mode {
 pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 
 impl Kind {
-    /// In the order in which ties are broken.
-    pub(crate) const ALL: [Self; 9] = [
-        Self::Alone,
-        Self::Closed,
-        Self::Chacha20,
-        Self::AllClose,
-        Self::Identity,
-        Self::Resumed,
-        Self::Kept,
-        Self::Range1,
-        Self::RangeHalf,
-    ];
+    /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
+    pub(crate) fn order(id: &str) -> usize {
+        const ORDER: [&str; 16] = [
+            "alone", "closed", "hosts", "cipher-", "all-close", "identity", "resumed", "unresumed", "kept", "suite-of-",
+            "group-of-", "tls-1.2", "quick-ack", "segments-of-", "range-1", "range-half",
+        ];
+        ORDER.iter().position(|known| id.starts_with(known)).unwrap_or(ORDER.len())
+    }
 
     pub(crate) fn id(self, mode: Mode) -> String {
         let id = match self {
+            // These are what they are in either mode.
             Self::Alone => return "alone".to_owned(),
             Self::Closed => return "closed".to_owned(),
-            Self::Chacha20 => "cipher-chacha20",
-            Self::Range1 => "range-1",
-            Self::RangeHalf => "range-half",
-            Self::AllClose => "all-close",
-            Self::Kept => "kept",
-            Self::Resumed => "resumed",
-            Self::Identity => "identity",
+            Self::Hosts => return "hosts".to_owned(),
+            Self::Connections(count) => return format!("connections-{count}"),
+            Self::Chacha20 => "cipher-chacha20".to_owned(),
+            Self::Range1 => "range-1".to_owned(),
+            Self::RangeHalf => "range-half".to_owned(),
+            Self::AllClose => "all-close".to_owned(),
+            Self::Kept => "kept".to_owned(),
+            Self::Resumed => "resumed".to_owned(),
+            Self::Identity => "identity".to_owned(),
+            Self::Unresumed => "unresumed".to_owned(),
+            Self::Tls12 => "tls-1.2".to_owned(),
+            Self::QuickAck => "quick-ack".to_owned(),
+            Self::SuiteOf(target) => format!("suite-of-{target}"),
+            Self::GroupOf(target) => format!("group-of-{target}"),
+            Self::SegmentsOf(target) => format!("segments-of-{target}"),
         };
         match mode {
-            Mode::Alone => id.to_owned(),
+            Mode::Alone => id,
             Mode::Loaded => format!("{id}-loaded"),
         }
     }
@@ -75,6 +96,15 @@ impl Kind {
             Self::Kept => "with connections kept alive",
             Self::Resumed => "with TLS sessions resumed",
             Self::Identity => "without compression",
+            Self::Unresumed => "with full handshakes",
+            Self::Tls12 => "with TLS 1.2 on all targets",
+            Self::QuickAck => "with acknowledgements sent at once",
+            Self::SuiteOf(_) => "with the same cipher suite forced on all targets",
+            Self::GroupOf(_) => "with the same key exchange group forced on all targets",
+            Self::SegmentsOf(_) => "with segments of the same size on all targets",
+            Self::Connections(1) => "over a single connection",
+            Self::Connections(_) => "with another number of connections",
+            Self::Hosts => "with the machines read around each slot",
         }
     }
 
@@ -89,6 +119,14 @@ impl Kind {
             Self::Kept => "Does the gap go away when connections are kept?",
             Self::Resumed => "Does the gap go away when handshakes are resumed?",
             Self::Identity => "Does the gap go away without compression?",
+            Self::Unresumed => "Does the gap go away when no handshake is resumed?",
+            Self::Tls12 => "Does the gap go away with the same TLS version?",
+            Self::QuickAck => "Does the gap go away when acknowledgements do not wait?",
+            Self::SuiteOf(_) => "Does the gap go away with the same cipher suite?",
+            Self::GroupOf(_) => "Does the gap go away with the same key exchange group?",
+            Self::SegmentsOf(_) => "Does the gap go away with segments of the same size?",
+            Self::Connections(_) => "How does the gap change with the number of connections?",
+            Self::Hosts => "What do the machines do for each request?",
         }
     }
 
@@ -96,6 +134,10 @@ impl Kind {
     pub(crate) fn possible(self, case: &Case<'_>) -> Result<(), String> {
         if self == Self::Alone {
             return Ok(());
+        }
+        if self == Self::Hosts {
+            let any = case.hosts.iter().any(Option::is_some);
+            return if any { Ok(()) } else { Err("no machine is read".to_owned()) };
         }
         let Some(http) = case.http() else { return Err("the workload is not HTTP".to_owned()) };
         let refuse = |when: bool, why: &str| if when { Err(why.to_owned()) } else { Ok(()) };
@@ -125,24 +167,58 @@ impl Kind {
                     && !http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("accept-encoding")),
                 "the plan does not accept compression anyhow",
             ),
+            Self::Unresumed => refuse(!http.tls.resumption, "the plan resumes no session"),
+            Self::Tls12 => {
+                refuse(!http.tls.versions.contains(&TlsVersion::V1_2), "the plan does not allow TLS 1.2")?;
+                refuse(http.tls.versions == [TlsVersion::V1_2], "the plan allows TLS 1.2 only")
+            }
+            Self::QuickAck => refuse(http.quick_ack, "the plan acknowledges at once already"),
+            Self::SuiteOf(target) => {
+                refuse(chosen(case, target, |seen| seen.cipher.clone()).is_none(), "the suite is not known")
+            }
+            Self::GroupOf(target) => {
+                refuse(chosen(case, target, |seen| seen.group.clone()).is_none(), "the group is not known")
+            }
+            Self::SegmentsOf(target) => {
+                refuse(http.segment_bytes.is_some(), "the plan sets the size of segments already")?;
+                refuse(segments_of(case, target).is_none(), "the size of segments is not known")
+            }
+            Self::Connections(count) => refuse(count == 0, "no load without a connection"),
+            Self::Hosts => Ok(()),
         }
     }
 
     pub(crate) fn probe(self, case: &Case<'_>, mode: Mode) -> Probe {
-        let one_connection = self == Self::Alone || (mode == Mode::Alone && self != Self::Closed);
+        let connections = match self {
+            Self::Alone => Some(1),
+            Self::Closed | Self::Hosts => None,
+            Self::Connections(count) => Some(count),
+            _ => (mode == Mode::Alone).then_some(1),
+        };
+        let budget_ns = budget_ns(case, connections == Some(1));
         Probe {
             id: self.id(mode),
             question: self.question().to_owned(),
-            variation: Variation { connections: one_connection.then_some(1), ..self.variation(case) },
-            budget_ns: budget_ns(case, one_connection),
-            reads_hosts: false,
+            variation: Variation { connections, ..self.variation(case) },
+            budget_ns: if self == Self::Hosts { budget_ns.max(HOSTS_BUDGET_NS) } else { budget_ns },
+            reads_hosts: self == Self::Hosts,
         }
     }
 
     fn variation(self, case: &Case<'_>) -> Variation {
         let nothing = Variation::default();
         match self {
-            Self::Alone | Self::Closed => nothing,
+            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) => nothing,
+            Self::Unresumed => Variation { resumption: Some(false), ..nothing },
+            Self::Tls12 => Variation { versions: Some(vec![TlsVersion::V1_2]), ..nothing },
+            Self::QuickAck => Variation { quick_ack: Some(true), ..nothing },
+            Self::SuiteOf(target) => {
+                Variation { ciphers: chosen(case, target, |seen| seen.cipher.clone()).map(|suite| vec![suite]), ..nothing }
+            }
+            Self::GroupOf(target) => {
+                Variation { groups: chosen(case, target, |seen| seen.group.clone()).map(|group| vec![group]), ..nothing }
+            }
+            Self::SegmentsOf(target) => Variation { segment_bytes: segments_of(case, target), ..nothing },
             Self::Chacha20 => Variation { ciphers: Some(CHACHA20.map(str::to_owned).to_vec()), ..nothing },
             Self::Range1 => Variation { range_bytes: Some(1), ..nothing },
             Self::RangeHalf => Variation {
@@ -161,7 +237,39 @@ impl Kind {
     pub(crate) fn took_effect(self, variation: &Variation, seen: &TargetObservation) -> Result<(), String> {
         let negotiated = seen.negotiated.as_ref();
         match self {
-            Self::Alone | Self::Closed => Ok(()),
+            // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
+            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::QuickAck => Ok(()),
+            Self::Unresumed => match seen.resumed_share {
+                Some(share) if share <= 0.1 => Ok(()),
+                Some(_) => Err("resumed sessions all the same".to_owned()),
+                None => Err("left open whether sessions were resumed".to_owned()),
+            },
+            Self::Tls12 => match negotiated.and_then(|negotiated| negotiated.tls.as_deref()) {
+                Some("1.2") => Ok(()),
+                Some(_) => Err("negotiated another version".to_owned()),
+                None => Err("did not tell its version".to_owned()),
+            },
+            Self::SuiteOf(_) => {
+                let cipher = negotiated.and_then(|negotiated| negotiated.cipher.as_ref());
+                match (variation.ciphers.as_deref(), cipher) {
+                    (Some([forced]), Some(cipher)) if cipher == forced => Ok(()),
+                    _ => Err("negotiated another cipher".to_owned()),
+                }
+            }
+            Self::GroupOf(_) => {
+                let group = negotiated.and_then(|negotiated| negotiated.group.as_ref());
+                match (variation.groups.as_deref(), group) {
+                    (Some([forced]), Some(group)) if group == forced => Ok(()),
+                    _ => Err("negotiated another group".to_owned()),
+                }
+            }
+            Self::SegmentsOf(_) => {
+                let bytes = negotiated.and_then(|negotiated| negotiated.segment_bytes);
+                match (variation.segment_bytes, bytes) {
+                    (Some(forced), Some(bytes)) if bytes <= u32::from(forced) => Ok(()),
+                    _ => Err("used larger segments".to_owned()),
+                }
+            }
             Self::Chacha20 => match negotiated.and_then(|negotiated| negotiated.cipher.as_deref()) {
                 Some(cipher) if cipher.contains("CHACHA20") => Ok(()),
                 Some(_) => Err("negotiated another cipher".to_owned()),
@@ -198,6 +306,21 @@ impl Kind {
         }
     }
 }
+
+/// What a target chose, as seen in the comparison, else at the first contact.
+fn chosen<T>(case: &Case<'_>, target: usize, of: impl Fn(&Negotiated) -> Option<T>) -> Option<T> {
+    let seen = case.comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
+    let first = case.first_contact.get(target).and_then(Option::as_ref);
+    seen.and_then(&of).or_else(|| first.and_then(&of))
+}
+
+/// The size of a target's segments in bytes, in the range that can be announced.
+fn segments_of(case: &Case<'_>, target: usize) -> Option<u16> {
+    chosen(case, target, |seen| seen.segment_bytes).and_then(|bytes| u16::try_from(bytes).ok()).filter(|&bytes| bytes >= 88)
+}
+
+/// Six pairs of slots of 0.4 s for two targets take 9.6 s with what is drained; see `SHORTEST_READ_SLOT_NS` in `lab`.
+const HOSTS_BUDGET_NS: Nanos = 10 * SECOND_NS;
 
 /// The ChaCha20 suites of both TLS versions, so that any server that has one can choose it.
 const CHACHA20: [&str; 3] = [

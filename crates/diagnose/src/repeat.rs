@@ -36,8 +36,9 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
     if !groups.is_empty() && *groups != TlsPlan::DEFAULT_GROUPS {
         option("--groups", Some(groups.join(",")));
     }
-    if http.tls.versions != TlsPlan::default().versions {
-        let versions = http.tls.versions.iter().map(|version| match version {
+    let versions = variation.versions.as_ref().unwrap_or(&http.tls.versions);
+    if *versions != TlsPlan::default().versions {
+        let versions = versions.iter().map(|version| match version {
             TlsVersion::V1_2 => "1.2",
             TlsVersion::V1_3 => "1.3",
         });
@@ -58,6 +59,12 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
         if value.is_some() {
             option(name, value);
         }
+    }
+    if variation.quick_ack.unwrap_or(http.quick_ack) {
+        option("--quick-ack", None);
+    }
+    if let Some(bytes) = variation.segment_bytes.or(http.segment_bytes) {
+        option("--segment-bytes", Some(bytes.to_string()));
     }
     for rule in &http.connect_to {
         option("--connect-to", Some(rule.to_string()));

@@ -81,6 +81,7 @@ fn watch(host: &HostPlan) -> Result<HostWatch, HostError> {
         AccessPlan::Ssh(destination) => HostAccess::ssh(destination)?,
     };
     let server = match &host.server {
+        ServerPlan::Unknown => Server::Unknown,
         ServerPlan::Port(port) => Server::Port(*port),
         ServerPlan::Pid(pid) => Server::Pid(*pid),
         ServerPlan::Service(name) => Server::service(name)?,

@@ -39,6 +39,8 @@ pub enum HostAccess {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ServerPlan {
+    /// None is known: only the machine is looked at.
+    Unknown,
     /// Whoever listens on this TCP port.
     Port(u16),
     /// This process and its children.

@@ -117,6 +117,34 @@ fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence: Confidenc
     }))
 }
 
+/// A fit that rests on what the machines do, without a flip.
+///
+/// `share` is the share of the log of the gap that the cause is worth by what was counted, where that can be told. It
+/// is `Likely` at best: nothing was taken away.
+fn fit_by_host(gap: &Gap<'_>, entry: &CauseEntry, share: Option<f64>, confidence: Confidence, told: Told) -> Standing {
+    let mut evidence = gap.preamble();
+    evidence.extend(told.facts);
+    evidence.extend(told.further);
+    let share = share.map(|share| share.clamp(0.0, 1.0));
+    // In time per op: what is left of the gap's ratio when that share of its log is gone.
+    let moved_ns = share.zip(gap.known_reference()).and_then(|(share, reference)| {
+        let left = ((1.0 - share) * reference.log.mid).exp();
+        Some(reference.fast_ns()? * (reference.ratio - left))
+    });
+    Standing::Fits(Box::new(Fit {
+        finding: Finding {
+            cause: entry.id.to_owned(),
+            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
+            confidence: confidence.min(Confidence::Likely),
+            explains: share,
+            summary: told.summary,
+            evidence,
+            remedy: told.remedy,
+        },
+        moved_ns: moved_ns.unwrap_or(0.0),
+    }))
+}
+
 /// What the user will read of a fit.
 struct Told {
     summary: String,

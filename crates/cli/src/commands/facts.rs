@@ -1,0 +1,59 @@
+//! `duel facts HOST ...`: what machines are, side by side.
+
+use crate::flags::{FactsFlags, OutputFlags};
+use crate::outcome::{Outcome, Usage, say};
+use crate::{hosts, terminal};
+use duel_model::{HostAccess, HostPlan, HostRecord, ServerPlan, sanitize_line};
+use std::collections::BTreeMap;
+
+/// Reads the machines given and shows their facts.
+pub(crate) fn facts(facts: &FactsFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let plans = plans(facts)?;
+    let mut read: Vec<(String, HostRecord)> = Vec::new();
+    let mut outcome = Outcome::Done;
+    for (name, plan) in plans {
+        match duel_lab::host_facts(&plan) {
+            Ok(record) => {
+                record.doubts.iter().for_each(|doubt| say(&format!("{}: {doubt}", sanitize_line(&name))));
+                read.push((name, record));
+            }
+            Err(why) => {
+                say(&format!("{}: {why}", sanitize_line(&name)));
+                outcome = Outcome::CouldNotRun;
+            }
+        }
+    }
+    if output.json {
+        let known: BTreeMap<_, _> = read.iter().map(|(name, record)| (name, &record.facts)).collect();
+        terminal::print(&duel_report::safe_json(&known))?;
+    } else if !read.is_empty() {
+        let columns: Vec<_> = read.iter().map(|(name, record)| (name.as_str(), &record.facts)).collect();
+        terminal::print(&duel_report::facts(&columns, facts.all, terminal::result_style()))?;
+    }
+    Ok(outcome)
+}
+
+fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {
+    let mut servers = hosts::servers(&facts.server)?;
+    for typed in &facts.port {
+        let (name, port) = hosts::pair("--port", typed, "web=443")?;
+        let port = port.parse().map_err(|_| Usage(format!("--port {}: a port is a number", sanitize_line(typed))))?;
+        if servers.insert(name, ServerPlan::Port(port)).is_some() {
+            return Err(Usage(format!("--port: '{}' is told about twice", sanitize_line(name))));
+        }
+    }
+    let mut plans: Vec<(String, HostPlan)> = Vec::new();
+    for typed in &facts.hosts {
+        let (name, host) = typed.split_once('=').unwrap_or((typed, typed));
+        if plans.iter().any(|(other, _)| other == name) {
+            return Err(Usage(format!("two machines are called '{}'; write NAME=HOST", sanitize_line(name))));
+        }
+        let access = if host == "local" { HostAccess::Local } else { HostAccess::Ssh(host.to_owned()) };
+        let server = servers.remove(name).unwrap_or(ServerPlan::Unknown);
+        plans.push((name.to_owned(), HostPlan { access, server }));
+    }
+    match servers.keys().next() {
+        None => Ok(plans),
+        Some(name) => Err(Usage(format!("no machine is called '{}'", sanitize_line(name)))),
+    }
+}
