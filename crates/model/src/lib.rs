@@ -1,10 +1,11 @@
-//! Every noun that crosses a room: targets, plans, slots, runs, verdicts, doubts, findings and their units.
+//! Every noun that crosses a room: targets, plans, slots, runs, verdicts, doubts, findings, hosts and their units.
 //!
 //! This crate does no I/O and decides nothing. What is here can be written down (serde) and read back by a later
 //! version: fields are added, never re-used with another meaning.
 
 mod distribution;
 mod finding;
+mod host;
 mod plan;
 mod run;
 mod slot;
@@ -14,6 +15,7 @@ mod verdict;
 
 pub use distribution::Distribution;
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
+pub use host::{HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Plan, Target, TlsPlan, TlsVersion,
     WorkloadPlan,

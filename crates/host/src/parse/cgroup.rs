@@ -1,0 +1,200 @@
+//! Control groups, versions 1 and 2: limits anywhere above the server hold for it.
+
+use super::cpu::pressure;
+use super::lines::{Lines, base, named, number};
+use super::sheet::Sheet;
+use super::Readings;
+use std::collections::BTreeMap;
+
+/// Version 1 tells "no limit" as the largest multiple of a page; no machine has 2^60 bytes.
+const NO_LIMIT_BYTES: u64 = 1 << 60;
+
+/// The path, and the strictest limits of the cgroup and all above it.
+pub(super) fn facts(sheet: &mut Sheet<'_>) {
+    let paths: Vec<&str> = sheet.lines("cgroup_path").filter(|line| line.contains(':')).take(24).collect();
+    // With only `0::PATH` all controllers are in the unified hierarchy; beside others it is commonly empty.
+    match paths.as_slice() {
+        [] => {}
+        [only] if only.starts_with("0::") => {
+            sheet.set("cgroup.version", "2");
+            sheet.set("cgroup.path", &only[3..]);
+        }
+        several => {
+            sheet.set("cgroup.version", "1");
+            sheet.set("cgroup.path", several.join(" "));
+        }
+    }
+    if sheet.value("cgroup.version").is_some() {
+        let limits = Limits::of(sheet.lines("cgroup"));
+        let or_none = |limit: Option<String>| limit.unwrap_or_else(|| "none".to_owned());
+        sheet.set("cgroup.cpu_quota_cpus", or_none(limits.cpus.map(|cpus| format!("{cpus:.3}"))));
+        sheet.set("cgroup.memory_limit_bytes", or_none(limits.memory_bytes.map(|bytes| bytes.to_string())));
+        sheet.set("cgroup.io_limits", if limits.io.is_empty() { "none".to_owned() } else { limits.io.join("; ") });
+        sheet.set("cgroup.cpus", limits.cpuset.unwrap_or_default());
+    }
+    sheet.promised("cgroup_path", &["cgroup.version", "cgroup.path"]);
+    sheet.promised("cgroup", &["cgroup.cpu_quota_cpus", "cgroup.memory_limit_bytes", "cgroup.io_limits", "cgroup.cpus"]);
+}
+
+/// What limits anywhere above leave.
+#[derive(Debug, Default, PartialEq)]
+struct Limits<'a> {
+    /// CPU time per time.
+    cpus: Option<f64>,
+    memory_bytes: Option<u64>,
+    /// Of the cgroup itself, which is what all above it leave.
+    cpuset: Option<&'a str>,
+    io: Vec<String>,
+}
+
+impl<'a> Limits<'a> {
+    /// From lines `PATH:VALUE`, folders from the top downwards.
+    fn of(lines: impl Iterator<Item = &'a str>) -> Self {
+        let mut limits = Self::default();
+        let mut quotas_us: BTreeMap<&str, u64> = BTreeMap::new();
+        for line in lines {
+            let Some((path, value)) = split(line) else { continue };
+            let (folder, name) = path.rsplit_once('/').unwrap_or(("", path));
+            let share = |quota_us: Option<u64>, period_us: Option<u64>| {
+                Some(quota_us? as f64 / period_us.filter(|period_us| *period_us > 0)? as f64)
+            };
+            match name {
+                "cpu.max" => limits.cpus = least(limits.cpus, share(number(value, 0), number(value, 1)), f64::min),
+                // -1 is no limit, and no number.
+                "cpu.cfs_quota_us" => quotas_us.extend(number(value, 0).map(|quota_us| (folder, quota_us))),
+                "cpu.cfs_period_us" => {
+                    let quota_us = quotas_us.get(folder).copied();
+                    limits.cpus = least(limits.cpus, share(quota_us, number(value, 0)), f64::min);
+                }
+                "memory.max" | "memory.high" | "memory.limit_in_bytes" => {
+                    let bytes = number(value, 0).filter(|bytes| *bytes < NO_LIMIT_BYTES);
+                    limits.memory_bytes = least(limits.memory_bytes, bytes, u64::min);
+                }
+                "cpuset.cpus.effective" | "cpuset.effective_cpus" => limits.cpuset = Some(value.trim()),
+                _ if (name == "io.max" || name.starts_with("blkio.throttle.")) && limits.io.len() < 32 => {
+                    limits.io.push(format!("{name} {}", value.trim()));
+                }
+                _ => {}
+            }
+        }
+        limits
+    }
+}
+
+fn least<T: Copy>(one: Option<T>, other: Option<T>, min: fn(T, T) -> T) -> Option<T> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(min(one, other)),
+        (one, other) => one.or(other),
+    }
+}
+
+/// Parts `PATH:VALUE` at the first colon behind a file's name; a folder's name may hold colons.
+fn split(line: &str) -> Option<(&str, &str)> {
+    let known = |path: &str| ["cpu.", "cpuset.", "memory.", "io.", "blkio.", "pids."].iter().any(|start| base(path).starts_with(start));
+    let at = line.match_indices(':').map(|(at, _)| at).find(|&at| known(&line[..at]))?;
+    Some((&line[..at], &line[at + 1..]))
+}
+
+/// Throttling, CPU, memory and pressure of the server's cgroup.
+pub(super) fn sample(lines: &Lines<'_>, readings: &mut Readings) {
+    let folders = lines.ending("/cpu.stat");
+    // Each level throttles for itself, so what the server suffers is the sum. The times of several levels may overlap.
+    let sum = |name: &str, unit: u64| {
+        let values = folders.iter().filter_map(|(_, lines)| named(lines, name));
+        values.map(|value| value.checked_mul(unit)).reduce(|sum, value| sum?.checked_add(value?)).flatten()
+    };
+    readings.count("cgroup.cpu_periods", sum("nr_periods", 1));
+    readings.count("cgroup.throttled_periods", sum("nr_throttled", 1));
+    // Version 2 counts microseconds, version 1 nanoseconds.
+    readings.count("cgroup.throttled_ns", sum("throttled_usec", 1000).or_else(|| sum("throttled_time", 1)));
+    if let Some((_, own)) = deepest(&folders) {
+        for (name, key) in [("usage_usec", "cgroup.cpu_ns"), ("user_usec", "cgroup.user_ns"), ("system_usec", "cgroup.system_ns")] {
+            readings.count(key, named(own, name).and_then(|us| us.checked_mul(1000)));
+        }
+    }
+    let own = |file: &str| {
+        let found = lines.ending(file);
+        deepest(&found).map(|(_, lines)| lines)
+    };
+    if let Some(usage) = own("/cpuacct.usage") {
+        readings.count("cgroup.cpu_ns", usage.first().and_then(|line| number(line, 0)));
+    }
+    let memory = own("/memory.current").or_else(|| own("/memory.usage_in_bytes"));
+    readings.gauge("cgroup.memory_bytes", memory.and_then(|lines| Some(number(lines.first()?, 0)? as f64)));
+    if let Some(events) = own("/memory.events") {
+        for (name, key) in [
+            ("high", "cgroup.memory_high_events"),
+            ("max", "cgroup.memory_limit_hits"),
+            ("oom_kill", "cgroup.oom_kills"),
+        ] {
+            readings.count(key, named(events, name));
+        }
+    }
+    if let Some(hits) = own("/memory.failcnt") {
+        readings.count("cgroup.memory_limit_hits", hits.first().and_then(|line| number(line, 0)));
+    }
+    for subject in ["cpu", "memory", "io"] {
+        if let Some(lines) = own(&format!("/{subject}.pressure")) {
+            pressure(lines, &format!("cgroup.pressure.{subject}"), readings);
+        }
+    }
+}
+
+/// The server's own folder among those above it.
+fn deepest<'a, 'b>(folders: &[(&'a str, &'b [&'a str])]) -> Option<(&'a str, &'b [&'a str])> {
+    folders.iter().copied().max_by_key(|(folder, _)| folder.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests_support::{facts_of, readings};
+
+    #[test]
+    fn version_2() {
+        let facts = facts_of(&[
+            ("cgroup_path", "0::/system.slice/nginx.service\n"),
+            ("cgroup", "/sys/fs/cgroup/system.slice/cpu.max:max 100000\n/sys/fs/cgroup/system.slice/memory.max:1000\n\
+              /sys/fs/cgroup/system.slice/nginx.service/cpu.max:50000 100000\n/sys/fs/cgroup/system.slice/nginx.service/memory.max:max\n\
+              /sys/fs/cgroup/system.slice/nginx.service/cpuset.cpus.effective:0-1\n"),
+        ]);
+        let value = |key: &str| facts.value(&format!("cgroup.{key}"));
+        assert_eq!((value("version"), value("path")), (Some("2"), Some("/system.slice/nginx.service")));
+        assert_eq!((value("cpu_quota_cpus"), value("memory_limit_bytes")), (Some("0.500"), Some("1000")));
+        assert_eq!((value("cpus"), value("io_limits")), (Some("0-1"), Some("none")));
+        let readings = readings(
+            "/sys/fs/cgroup/cpu.stat:usage_usec 100\n/sys/fs/cgroup/a:b/cpu.stat:usage_usec 7\n/sys/fs/cgroup/a:b/cpu.stat:nr_throttled 3\n\
+             /sys/fs/cgroup/a:b/cpu.stat:throttled_usec 5\n/sys/fs/cgroup/a:b/memory.events:oom_kill 2\n\
+             /sys/fs/cgroup/a:b/cpu.pressure:some avg10=0 total=9\n/sys/fs/cgroup/cpu.pressure:some avg10=0 total=99\n",
+        );
+        assert_eq!((readings.counters["cgroup.cpu_ns"], readings.counters["cgroup.throttled_ns"]), (7000, 5000));
+        assert_eq!((readings.counters["cgroup.oom_kills"], readings.counters["cgroup.pressure.cpu.some_ns"]), (2, 9000));
+    }
+
+    #[test]
+    fn version_1() {
+        let facts = facts_of(&[
+            ("cgroup_path", "4:memory:/x\n1:cpu:/q\n0::/\n"),
+            ("cgroup", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us:-1\n/sys/fs/cgroup/cpu/cpu.cfs_period_us:100000\n\
+              /sys/fs/cgroup/cpu/q/cpu.cfs_quota_us:150000\n/sys/fs/cgroup/cpu/q/cpu.cfs_period_us:100000\n\
+              /sys/fs/cgroup/memory/x/memory.limit_in_bytes:9223372036854771712\n\
+              /sys/fs/cgroup/blkio/x/blkio.throttle.read_iops_device:254:0 100\n"),
+        ]);
+        let value = |key: &str| facts.value(&format!("cgroup.{key}"));
+        assert_eq!((value("version"), value("cpu_quota_cpus"), value("memory_limit_bytes")), (Some("1"), Some("1.500"), Some("none")));
+        assert_eq!(value("io_limits"), Some("blkio.throttle.read_iops_device 254:0 100"));
+        let readings = readings(
+            "/sys/fs/cgroup/cpu/cpu.stat:nr_throttled 1\n/sys/fs/cgroup/cpu/q/cpu.stat:nr_throttled 2\n\
+             /sys/fs/cgroup/cpu/q/cpu.stat:throttled_time 70\n/sys/fs/cgroup/cpuacct/q/cpuacct.usage:55\n\
+             /sys/fs/cgroup/memory/x/memory.failcnt:4\n/sys/fs/cgroup/memory/x/memory.usage_in_bytes:4096\n",
+        );
+        assert_eq!((readings.counters["cgroup.throttled_periods"], readings.counters["cgroup.throttled_ns"]), (3, 70));
+        assert_eq!((readings.counters["cgroup.cpu_ns"], readings.counters["cgroup.memory_limit_hits"]), (55, 4));
+        assert_eq!(readings.gauges["cgroup.memory_bytes"], 4096.0);
+    }
+
+    #[test]
+    fn no_cgroups_are_not_no_limits() {
+        let facts = facts_of(&[("cgroup_path", "head: cannot open '/proc/self/cgroup': No such file or directory\n"), ("cgroup", "")]);
+        assert!(facts.0["cgroup.cpu_quota_cpus"].value().is_none());
+    }
+}

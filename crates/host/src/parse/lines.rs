@@ -1,0 +1,106 @@
+//! A sample's lines, by the file that they come from.
+
+use super::Context;
+use std::collections::BTreeMap;
+
+/// The lines of each file, in order. `grep` has put the path before every line, so no content can pass for another
+/// file's.
+pub(super) struct Lines<'a> {
+    files: BTreeMap<&'a str, Vec<&'a str>>,
+}
+
+impl<'a> Lines<'a> {
+    /// Sorts the text of a sample. Paths are told without the roots: `proc/stat`, `sys/class/...`.
+    pub(super) fn of(text: &'a str, context: &Context) -> Self {
+        let mut files: BTreeMap<&'a str, Vec<&'a str>> = BTreeMap::new();
+        for line in text.lines() {
+            if let Some((path, rest)) = split_path(line, context) {
+                files.entry(path).or_default().push(rest);
+            }
+        }
+        Self { files }
+    }
+
+    /// The lines of the file of this name, such as `/stat` (below the process folder) or `members`.
+    pub(super) fn file(&self, name: &str) -> &[&'a str] {
+        self.files.get(name).map_or(&[], Vec::as_slice)
+    }
+
+    /// The first line of a file.
+    pub(super) fn first(&self, name: &str) -> Option<&'a str> {
+        self.file(name).first().copied()
+    }
+
+    /// All files whose name ends so, with the beginning of the name.
+    pub(super) fn ending(&self, end: &str) -> Vec<(&'a str, &[&'a str])> {
+        let found = self.files.iter().filter_map(|(path, lines)| Some((path.strip_suffix(end)?, lines.as_slice())));
+        found.collect()
+    }
+}
+
+/// Parts `PATH:LINE`. Process files have no colon in their paths; a cgroup's folder may, so there the path goes on to the
+/// name of a file that was asked for.
+fn split_path<'a>(line: &'a str, context: &Context) -> Option<(&'a str, &'a str)> {
+    if let Some(rest) = line.strip_prefix(context.proc_root.as_str()) {
+        return rest.split_once(':');
+    }
+    if !line.starts_with('/') {
+        return line.split_once(':');
+    }
+    let known = |path: &str| {
+        let name = path.rsplit('/').next().unwrap_or(path);
+        name.ends_with("_count")
+            || name.ends_with("_input")
+            || name == "scaling_cur_freq"
+            || ["cpu.", "cpuacct.", "memory.", "io."].iter().any(|start| name.starts_with(start))
+    };
+    let at = line.match_indices(':').map(|(at, _)| at).find(|&at| known(&line[..at]))?;
+    Some((&line[..at], &line[at + 1..]))
+}
+
+/// The n-th word that blanks part, as a number.
+pub(super) fn number(line: &str, n: usize) -> Option<u64> {
+    line.split_ascii_whitespace().nth(n)?.parse().ok()
+}
+
+/// The number behind a name, in lines of the form `NAME VALUE` or `NAME: VALUE kB`.
+pub(super) fn named(lines: &[&str], name: &str) -> Option<u64> {
+    lines.iter().find_map(|line| {
+        let rest = line.strip_prefix(name)?;
+        let rest = rest.strip_prefix(':').unwrap_or(rest);
+        if rest.starts_with([' ', '\t']) { number(rest, 0) } else { None }
+    })
+}
+
+/// The last part of a path.
+pub(super) fn base(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn paths_are_parted_from_lines() {
+        let context = Context {
+            system: super::super::System::Linux,
+            proc_root: "/fake/proc".into(),
+            sys_root: "/sys".into(),
+            tick_ns: 1,
+            page_bytes: 1,
+            disks: BTreeSet::new(),
+        };
+        let text = "/fake/proc/stat:cpu 1\n/fake/proc/net/dev: eth0: 5\n/sys/fs/cgroup/a:b.slice/cpu.stat:usage_usec 7\n\
+            members:1 2\n/proc/forged:x\nno colon\n/sys/x:y\n";
+        let lines = Lines::of(text, &context);
+        assert_eq!(lines.file("/stat"), ["cpu 1"]);
+        assert_eq!(lines.file("/net/dev"), [" eth0: 5"]);
+        assert_eq!(lines.ending("/cpu.stat"), [("/sys/fs/cgroup/a:b.slice", &["usage_usec 7"][..])]);
+        assert_eq!(lines.first("members"), Some("1 2"));
+        assert_eq!(named(&["pgfault 5", "pgfaultx 6"], "pgfaultx"), Some(6));
+        assert_eq!(named(&["MemFree:   12 kB"], "MemFree"), Some(12));
+        assert_eq!(named(&["a"], "a"), None);
+    }
+}

@@ -1,0 +1,67 @@
+//! A shell on this machine.
+
+use super::{Reader, Shell};
+use crate::error::HostError;
+use rustix::process::{Pid, Signal, kill_process_group};
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Starts a shell here.
+pub(super) struct Local {
+    /// Program and arguments.
+    pub(super) command: Vec<String>,
+}
+
+impl Reader for Local {
+    fn start(&self) -> Result<Shell, HostError> {
+        let failed = |why: String| HostError::Start { how: "on this machine".to_owned(), why };
+        let (program, arguments) = self.command.split_first().ok_or_else(|| failed("none is named".to_owned()))?;
+        let mut child = Command::new(program)
+            .args(arguments)
+            .current_dir("/")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            // Ctrl-C is for duel, which ends its shells in its own time.
+            .process_group(0)
+            .spawn()
+            .map_err(|error| failed(format!("{program}: {error}")))?;
+        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+        let keeper = Box::new(Keeper(child));
+        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+            return Err(failed("it has no standard streams".to_owned()));
+        };
+        Ok(Shell {
+            stdin: File::from(OwnedFd::from(stdin)),
+            stdout: File::from(OwnedFd::from(stdout)),
+            stderr: File::from(OwnedFd::from(stderr)),
+            keeper,
+        })
+    }
+}
+
+/// Reaps the shell. By then its input has ended, so it ends by itself, unless something in it hangs.
+struct Keeper(Child);
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        const PATIENCE: Duration = Duration::from_millis(500);
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            match self.0.try_wait() {
+                Ok(Some(_)) => return,
+                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
+                _ => break,
+            }
+        }
+        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            // The shell is not reaped yet, so its number cannot be anybody else's.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}

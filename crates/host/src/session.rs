@@ -1,0 +1,155 @@
+//! A conversation with a shell: the script goes in, facts come out, then one answer for each request.
+
+use crate::access::{HostAccess, Options, Server};
+use crate::error::HostError;
+use crate::frames::{Frame, Frames, bounded_line};
+use crate::kernel_log::KernelLog;
+use crate::reader::{Shell, reader};
+use crate::script;
+use std::fs::File;
+use std::io::{BufReader, Write};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Frames that may wait to be read. More are left in the pipe, where they hold up whoever prints them.
+const MOST_WAITING_FRAMES: usize = 16;
+
+/// A shell on a host that answers requests.
+pub(crate) struct Session {
+    how: String,
+    /// Dropped first: the end of its input ends the shell.
+    stdin: Option<File>,
+    frames: Receiver<Frame>,
+    stray: Arc<Mutex<Vec<String>>>,
+    /// The host's kernel log, as far as it has come.
+    pub(crate) kernel_log: Arc<Mutex<KernelLog>>,
+    next: u64,
+    _keeper: Box<dyn Send>,
+}
+
+impl Session {
+    /// Starts the shell, runs the script and waits for its facts. Facts that are late are missing from the frames, and
+    /// the session can no longer be used then: its error is told beside them.
+    pub(crate) fn open(
+        access: &HostAccess,
+        server: &Server,
+        options: &Options,
+    ) -> Result<(Self, Vec<Frame>, Option<HostError>), HostError> {
+        options.check()?;
+        let how = access.how();
+        let failed = |error: std::io::Error| HostError::Start { how: how.clone(), why: error.to_string() };
+        let marker = script::marker().map_err(failed)?;
+        let shell = reader(access, options)?.start()?;
+        let mut session = Self::start(how.clone(), shell, &marker).map_err(failed)?;
+        session.send(script::script(&marker, server, options).as_bytes())?;
+        let deadline = Instant::now() + options.facts_timeout;
+        let mut facts = Vec::new();
+        // `ready` is followed by the first part of the kernel's log; the script takes requests from then on.
+        let error = loop {
+            match session.frame(deadline, options.facts_timeout) {
+                Ok(frame) if frame.name == "ready" => break None,
+                Ok(frame) => facts.push(frame),
+                Err(error) => break Some(error),
+            }
+            // The script prints some 40 sections; a shell that prints others for ever is not ours.
+            if facts.len() > 256 {
+                break Some(HostError::Ended { how: session.how.clone(), said: ": it does not do as it is told".into() });
+            }
+        };
+        match error {
+            Some(error) if facts.is_empty() => Err(error),
+            error => Ok((session, facts, error)),
+        }
+    }
+
+    fn start(how: String, shell: Shell, marker: &str) -> std::io::Result<Self> {
+        let Shell { stdin, stdout, stderr, keeper } = shell;
+        let (sender, frames) = sync_channel(MOST_WAITING_FRAMES);
+        let stray = Arc::new(Mutex::new(Vec::new()));
+        let kernel_log = Arc::new(Mutex::new(KernelLog::default()));
+        let (into_stray, into_log, sorter) = (Arc::clone(&stray), Arc::clone(&kernel_log), Frames::new(marker));
+        // Neither is waited for: each ends with its stream, which ends with the shell.
+        thread::Builder::new().name("host-output".into()).spawn(move || read_frames(stdout, sorter, &sender, &into_stray))?;
+        thread::Builder::new().name("host-log".into()).spawn(move || read_log(stderr, &into_log))?;
+        Ok(Self { how, stdin: Some(stdin), frames, stray, kernel_log, next: 1, _keeper: keeper })
+    }
+
+    /// Asks for one thing, and waits for the answer.
+    pub(crate) fn ask(&mut self, what: &str, timeout: Duration) -> Result<Frame, HostError> {
+        let number = self.next;
+        self.next += 1;
+        let deadline = Instant::now() + timeout;
+        self.send(format!("{what} {number}\n").as_bytes())?;
+        let wanted = format!("{what} {number}");
+        loop {
+            let frame = self.frame(deadline, timeout)?;
+            if frame.name == wanted {
+                return Ok(frame);
+            }
+            if frame.name == "log 0" {
+                locked(&self.kernel_log).replace(&frame.text);
+            }
+        }
+    }
+
+    fn frame(&self, deadline: Instant, waited: Duration) -> Result<Frame, HostError> {
+        let left = deadline.saturating_duration_since(Instant::now());
+        match self.frames.recv_timeout(left) {
+            Ok(frame) => Ok(frame),
+            Err(RecvTimeoutError::Timeout) => {
+                Err(HostError::Silent { how: self.how.clone(), waited, said: self.said(", but said: ") })
+            }
+            Err(RecvTimeoutError::Disconnected) => Err(self.ended()),
+        }
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), HostError> {
+        // A shell that has gone is told as that, not as a broken pipe.
+        let sent = self.stdin.as_mut().is_some_and(|stdin| stdin.write_all(bytes).and_then(|()| stdin.flush()).is_ok());
+        if sent { Ok(()) } else { Err(self.ended()) }
+    }
+
+    fn ended(&self) -> HostError {
+        // Its last complaint may be under way on another stream.
+        thread::sleep(Duration::from_millis(50));
+        HostError::Ended { how: self.how.clone(), said: self.said(": ") }
+    }
+
+    /// What the shell said that was no answer.
+    fn said(&self, before: &str) -> String {
+        let mut said = locked(&self.kernel_log).complaints.clone();
+        said.extend(locked(&self.stray).iter().cloned());
+        said.truncate(3);
+        if said.is_empty() { String::new() } else { format!("{before}{}", said.join("; ")) }
+    }
+}
+
+fn read_frames(stdout: File, mut frames: Frames, sender: &SyncSender<Frame>, stray: &Mutex<Vec<String>>) {
+    let mut input = BufReader::with_capacity(64 << 10, stdout);
+    // An error of a pipe is as final as its end.
+    while let Ok(Some(line)) = bounded_line(&mut input) {
+        let known = frames.stray.len();
+        if let Some(frame) = frames.line(&line)
+            && sender.send(frame).is_err()
+        {
+            return;
+        }
+        if frames.stray.len() > known {
+            locked(stray).clone_from(&frames.stray);
+        }
+    }
+}
+
+fn read_log(stderr: File, log: &Mutex<KernelLog>) {
+    let mut input = BufReader::new(stderr);
+    while let Ok(Some(line)) = bounded_line(&mut input) {
+        locked(log).take(&line);
+    }
+}
+
+/// A panic elsewhere does not make the log worse.
+pub(crate) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,284 @@
+//! Watching a host while it is under load.
+
+use crate::access::{HostAccess, Options, Server};
+use crate::error::HostError;
+use crate::parse::{self, Context};
+use crate::session::{Session, locked};
+use duel_model::{HostFacts, HostRecord, HostSample, sanitize_line};
+use rustix::time::{ClockId, clock_gettime};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+/// Samples that are kept: some 20 minutes, one each second. Of a longer run every second one goes, and again.
+const MOST_KEPT: usize = 1200;
+/// The kernel's log is asked for with every so many samples where it cannot be followed.
+const LOG_EVERY: u64 = 10;
+
+/// A host that is being watched. Dropping it ends the shell there.
+///
+/// A host that stops answering does not end anything: [`HostWatch::sample`] says so from then on, and
+/// [`HostWatch::finish`] gives what there is.
+#[derive(Debug)]
+pub struct HostWatch {
+    facts: HostFacts,
+    asks: Option<Sender<Ask>>,
+    watcher: Option<JoinHandle<HostRecord>>,
+    how: String,
+}
+
+/// What the watching thread is asked for.
+enum Ask {
+    Sample(Sender<Result<HostSample, HostError>>),
+    Sockets(Sender<Result<String, HostError>>),
+    Finish,
+}
+
+impl HostWatch {
+    /// Starts a shell on the host, reads its facts and goes on taking samples, one each second.
+    ///
+    /// # Errors
+    ///
+    /// If the shell cannot be started, or says nothing that is asked for. Facts that cannot be read are no error.
+    pub fn open(access: HostAccess, server: Server) -> Result<Self, HostError> {
+        Self::open_with(&access, &server, &Options::default())
+    }
+
+    /// The same with other options.
+    ///
+    /// # Errors
+    ///
+    /// As [`HostWatch::open`], and if an option makes no sense.
+    pub fn open_with(access: &HostAccess, server: &Server, options: &Options) -> Result<Self, HostError> {
+        let (session, frames, late) = Session::open(access, server, options)?;
+        let found = parse::facts(&frames, server, &options.proc_root, &options.sys_root);
+        let mut doubts = found.doubts;
+        if let Some(late) = &late {
+            doubts.push(format!("not all facts of the host were read: {late}"));
+        }
+        let watcher = Watcher {
+            session: late.as_ref().map_or(Some(session), |_| None),
+            context: found.context,
+            options: options.clone(),
+            record: HostRecord { how: access.how(), facts: found.facts.clone(), doubts, ..HostRecord::default() },
+            lost: late,
+            every: 1,
+            taken: 0,
+        };
+        let (asks, asked) = channel();
+        let how = access.how();
+        let watcher = thread::Builder::new()
+            .name("host-watch".into())
+            .spawn(move || watcher.run(&asked))
+            .map_err(|error| HostError::Start { how: how.clone(), why: error.to_string() })?;
+        Ok(Self { facts: found.facts, asks: Some(asks), watcher: Some(watcher), how })
+    }
+
+    /// What the host is.
+    pub fn facts(&self) -> &HostFacts {
+        &self.facts
+    }
+
+    /// A sample of now, which the record keeps too. It takes some milliseconds and a round trip.
+    ///
+    /// # Errors
+    ///
+    /// If the host does not answer, or has stopped answering before.
+    pub fn sample(&self) -> Result<HostSample, HostError> {
+        self.ask(Ask::Sample)?
+    }
+
+    /// The state of the server's established connections now, as `ss -t -i` tells it; only for [`Server::Port`].
+    ///
+    /// # Errors
+    ///
+    /// If the host does not answer.
+    pub fn sockets(&self) -> Result<String, HostError> {
+        self.ask(Ask::Sockets)?
+    }
+
+    /// Ends watching, and gives everything.
+    pub fn finish(mut self) -> HostRecord {
+        self.end().unwrap_or_else(|| HostRecord {
+            how: self.how.clone(),
+            facts: std::mem::take(&mut self.facts),
+            lost: Some("the thread that watched the host is gone".to_owned()),
+            ..HostRecord::default()
+        })
+    }
+
+    fn ask<T>(&self, what: fn(Sender<Result<T, HostError>>) -> Ask) -> Result<Result<T, HostError>, HostError> {
+        let gone = || HostError::Ended { how: self.how.clone(), said: String::new() };
+        let (sender, answer) = channel();
+        self.asks.as_ref().ok_or_else(gone)?.send(what(sender)).map_err(|_| gone())?;
+        // The watching thread has a timeout of its own for everything that it does.
+        answer.recv().map_err(|_| gone())
+    }
+
+    fn end(&mut self) -> Option<HostRecord> {
+        let _ = self.asks.take()?.send(Ask::Finish);
+        self.watcher.take()?.join().ok()
+    }
+}
+
+impl Drop for HostWatch {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+/// The thread that talks to the host.
+struct Watcher {
+    /// `None` once the host does not answer any more.
+    session: Option<Session>,
+    context: Context,
+    options: Options,
+    record: HostRecord,
+    lost: Option<HostError>,
+    /// Every how many periods a sample is taken unasked.
+    every: u32,
+    taken: u64,
+}
+
+impl Watcher {
+    fn run(mut self, asked: &Receiver<Ask>) -> HostRecord {
+        let mut next = self.period().map(|period| Instant::now() + period);
+        loop {
+            let ask = match next {
+                Some(at) => asked.recv_timeout(at.saturating_duration_since(Instant::now())),
+                None => asked.recv().map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            match ask {
+                Ok(Ask::Sample(to)) => {
+                    // Whoever asked may have gone; then nobody is told.
+                    let _ = to.send(self.sample());
+                }
+                Ok(Ask::Sockets(to)) => {
+                    let _ = to.send(self.sockets());
+                }
+                Err(RecvTimeoutError::Timeout) => {
+                    let _ = self.sample();
+                    // From now on, not from when it was due: a slow host must not be asked without a pause.
+                    next = self.period().map(|period| Instant::now() + period);
+                }
+                Ok(Ask::Finish) | Err(RecvTimeoutError::Disconnected) => return self.finish(),
+            }
+        }
+    }
+
+    /// Time between samples that nobody asked for; `None` where there are none any more.
+    fn period(&self) -> Option<Duration> {
+        self.session.as_ref()?;
+        Some(self.options.period?.saturating_mul(self.every))
+    }
+
+    fn sample(&mut self) -> Result<HostSample, HostError> {
+        let asked_ns = monotonic_ns();
+        let text = self.ask("sample")?;
+        let arrived_ns = monotonic_ns();
+        let readings = parse::sample(&text, &self.context);
+        let sample = HostSample {
+            unix_ms: unix_ms(),
+            asked_ns,
+            arrived_ns,
+            uptime_ns: readings.uptime_ns,
+            counters: readings.counters,
+            gauges: readings.gauges,
+            counted_by: readings.counted_by,
+        };
+        if self.taken.is_multiple_of(LOG_EVERY) && self.taken > 0 {
+            self.read_log();
+        }
+        self.taken += 1;
+        self.keep(sample.clone());
+        Ok(sample)
+    }
+
+    fn keep(&mut self, sample: HostSample) {
+        if self.record.watched_from_uptime_ns.is_none() {
+            self.record.watched_from_uptime_ns = sample.uptime_ns;
+        }
+        let samples = &mut self.record.samples;
+        samples.push(sample);
+        if samples.len() >= MOST_KEPT {
+            let mut index = 0;
+            samples.retain(|_| {
+                index += 1;
+                index % 2 == 1
+            });
+            self.every = self.every.saturating_mul(2);
+        }
+    }
+
+    fn sockets(&mut self) -> Result<String, HostError> {
+        let text = self.ask("sockets")?;
+        Ok(duel_model::sanitize(&text))
+    }
+
+    /// Says what went wrong the first time, and the same ever after.
+    fn ask(&mut self, what: &str) -> Result<String, HostError> {
+        if let Some(session) = &mut self.session {
+            match session.ask(what, self.options.sample_timeout) {
+                Ok(frame) => return Ok(frame.text),
+                Err(error) => {
+                    self.take_log();
+                    // A shell that hangs is of no more use, and ending it ends what it hangs in.
+                    self.session = None;
+                    self.record.doubts.push(sanitize_line(&format!("the host was not read to the end: {error}")));
+                    self.lost = Some(error);
+                }
+            }
+        }
+        Err(self.lost.clone().unwrap_or_else(|| HostError::Ended { how: self.record.how.clone(), said: String::new() }))
+    }
+
+    fn read_log(&mut self) {
+        if let Ok(text) = self.ask("log")
+            && let Some(session) = &self.session
+        {
+            locked(&session.kernel_log).replace(&text);
+        }
+    }
+
+    fn take_log(&mut self) {
+        if let Some(session) = &self.session {
+            self.record.last_words = locked(&session.kernel_log).last_words();
+        }
+    }
+
+    fn finish(mut self) -> HostRecord {
+        if self.session.is_some() {
+            self.read_log();
+        }
+        self.take_log();
+        self.record.lost = self.lost.as_ref().map(|lost| sanitize_line(&lost.to_string()));
+        self.note_restarts();
+        self.record
+    }
+
+    /// A server that was started anew has counters of its own, and may have done its work with other settings.
+    fn note_restarts(&mut self) {
+        let who = |sample: &HostSample| sample.counted_by.get("process.").cloned();
+        let mut servers: Vec<String> = self.record.samples.iter().filter_map(who).collect();
+        servers.dedup();
+        if servers.len() > 1 {
+            let times = servers.len() - 1;
+            let text = format!("the server's main process changed {times} times while it was watched: facts are those of the first");
+            self.record.doubts.push(text);
+        }
+    }
+}
+
+/// The clock that ops are measured with, so that samples can be laid over slots.
+fn monotonic_ns() -> u64 {
+    let time = clock_gettime(ClockId::Monotonic);
+    // It is never negative.
+    time.tv_sec as u64 * duel_model::SECOND_NS + time.tv_nsec as u64
+}
+
+fn unix_ms() -> i64 {
+    match SystemTime::now().duration_since(UNIX_EPOCH) {
+        Ok(since) => i64::try_from(since.as_millis()).unwrap_or(i64::MAX),
+        Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
+    }
+}

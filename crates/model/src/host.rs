@@ -1,0 +1,295 @@
+//! What the machine of a target is and was doing: facts, samples of raw counters, and rates from pairs of samples.
+
+use crate::{Nanos, SECOND_NS};
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+
+/// A fact about a host, or why it is not known. Unknown is never an empty or a zero value.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Known {
+    /// What was read, safe to show.
+    Value(String),
+    /// Why it could not be read, in words that are safe to show.
+    Unavailable(String),
+}
+
+impl Known {
+    /// The value, if it is known.
+    pub fn value(&self) -> Option<&str> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Unavailable(_) => None,
+        }
+    }
+}
+
+/// What a host is: stable dotted keys such as `cpu.model`, `cpu.mitigations.spectre_v2` or
+/// `process.library.libcrypto.path`. A name that ends in `_bytes`, `_ns` or `_mhz` tells the unit.
+///
+/// A key that is missing was never asked for on such a system; [`Known::Unavailable`] was asked for in vain.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct HostFacts(pub BTreeMap<String, Known>);
+
+impl HostFacts {
+    /// The value of a fact; `None` where it is missing or unavailable.
+    pub fn value(&self, key: &str) -> Option<&str> {
+        self.0.get(key)?.value()
+    }
+
+    /// A fact that is a number.
+    pub fn number(&self, key: &str) -> Option<f64> {
+        self.value(key)?.parse().ok()
+    }
+
+    /// All facts whose key begins with `prefix`, in order.
+    pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Known)> {
+        self.0
+            .range(prefix.to_owned()..)
+            .take_while(move |(key, _)| key.starts_with(prefix))
+            .map(|(key, known)| (key.as_str(), known))
+    }
+}
+
+/// Raw readings of a host at an instant. Rates are functions of two of them: see [`HostSpan`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostSample {
+    /// The generator's wall clock when the sample had arrived, in ms since 1970.
+    pub unix_ms: i64,
+    /// The generator's monotonic clock when the sample was asked for.
+    pub asked_ns: Nanos,
+    /// The same clock when the sample had arrived. The host was read somewhere between the two.
+    pub arrived_ns: Nanos,
+    /// The host's own monotonic clock, as it began to read; `None` where it did not tell. On Linux it is counted in
+    /// hundredths of a second.
+    pub uptime_ns: Option<Nanos>,
+    /// What only ever grows, until whatever counts it starts anew.
+    pub counters: BTreeMap<String, u64>,
+    /// What goes up and down. All values are finite.
+    pub gauges: BTreeMap<String, f64>,
+    /// Who counted: for a prefix of keys an identity, such as process ids with their start times. Counters under the
+    /// prefix can be subtracted only where both samples have the same identity.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counted_by: BTreeMap<String, String>,
+}
+
+/// One line of the host's kernel log.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct KernelLine {
+    /// When, on the host's own clock since it started; `None` where the line does not tell.
+    pub uptime_ns: Option<Nanos>,
+    /// Severity from 0 (emergency) to 7 (debug); `None` where the line does not tell.
+    pub level: Option<u8>,
+    /// The line, safe to show.
+    pub text: String,
+}
+
+/// What a run keeps about the machine of a target.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct HostRecord {
+    /// How the host was read, such as `on this machine` or `over ssh to web1`.
+    pub how: String,
+    /// What it is.
+    pub facts: HostFacts,
+    /// What it was doing, in the order of time.
+    pub samples: Vec<HostSample>,
+    /// The last lines of its kernel log, the oldest first; those that came while it was watched are all after
+    /// [`HostRecord::watched_from_uptime_ns`].
+    pub last_words: Vec<KernelLine>,
+    /// The host's own clock at the first sample.
+    pub watched_from_uptime_ns: Option<Nanos>,
+    /// Why reading ended before it was told to; `None` where it did not.
+    pub lost: Option<String>,
+    /// What weakens the record, each in one sentence that is safe to show.
+    pub doubts: Vec<String>,
+}
+
+/// The stretch of time between two samples of one host.
+///
+/// Every figure is `None` where it is not known: never zero for want of a reading.
+#[derive(Debug, Clone, Copy)]
+pub struct HostSpan<'a> {
+    from: &'a HostSample,
+    to: &'a HostSample,
+}
+
+/// Resolution of the host's own clock that a disagreement of the clocks has to exceed: Linux tells its uptime in
+/// hundredths of a second, and either end may be off by one.
+const UPTIME_STEP_NS: u64 = 20_000_000;
+
+/// How far two honest clocks may run apart: 500 parts in a million is the most by which NTP slews a clock (RFC 5905),
+/// doubled for a clock on either side.
+const CLOCK_DRIFT: f64 = 1e-3;
+
+impl<'a> HostSpan<'a> {
+    /// From one sample to a later one of the same host.
+    pub fn between(from: &'a HostSample, to: &'a HostSample) -> Self {
+        Self { from, to }
+    }
+
+    /// How long it was, in ns; `None` where a clock jumped, the host slept or was started anew, or no time passed.
+    ///
+    /// The generator's clock is exact but does not know when in a round trip the host was read; the host's is of its own
+    /// time but coarse. The finer one is used, and they have to agree as far as both are able to.
+    pub fn elapsed_ns(&self) -> Option<u64> {
+        let trip_ns = |sample: &HostSample| sample.arrived_ns.checked_sub(sample.asked_ns);
+        let middle_ns = |sample: &HostSample, trip_ns: u64| sample.asked_ns + trip_ns / 2;
+        let (trip_from, trip_to) = (trip_ns(self.from)?, trip_ns(self.to)?);
+        let ours = middle_ns(self.to, trip_to).checked_sub(middle_ns(self.from, trip_from))?;
+        let blur = (trip_from / 2).saturating_add(trip_to / 2);
+        let elapsed = match (self.from.uptime_ns, self.to.uptime_ns) {
+            (Some(from), Some(to)) => {
+                let theirs = to.checked_sub(from)?;
+                let allowed = blur.saturating_add(UPTIME_STEP_NS).saturating_add((ours as f64 * CLOCK_DRIFT) as u64);
+                if ours.abs_diff(theirs) > allowed {
+                    return None;
+                }
+                if blur <= UPTIME_STEP_NS / 2 { ours } else { theirs }
+            }
+            _ => ours,
+        };
+        (elapsed > 0).then_some(elapsed)
+    }
+
+    /// By how much a counter grew; `None` where either sample lacks it, it went backwards, or somebody else counted.
+    pub fn growth(&self, key: &str) -> Option<u64> {
+        if !self.same_counter(key) {
+            return None;
+        }
+        self.to.counters.get(key)?.checked_sub(*self.from.counters.get(key)?)
+    }
+
+    /// How fast a counter grew.
+    pub fn per_second(&self, key: &str) -> Option<f64> {
+        Some(self.growth(key)? as f64 * SECOND_NS as f64 / self.elapsed_ns()? as f64)
+    }
+
+    /// Growth of a counter for each of `ops` operations that were done in the span (for times: the service demand);
+    /// `None` also without any op.
+    pub fn per_op(&self, key: &str, ops: u64) -> Option<f64> {
+        let growth = self.growth(key)?;
+        (ops > 0).then(|| growth as f64 / ops as f64)
+    }
+
+    /// Share of the time that a counter of ns took: 1 is one CPU (or one device) all the time.
+    pub fn share_of_time(&self, key: &str) -> Option<f64> {
+        Some(self.growth(key)? as f64 / self.elapsed_ns()? as f64)
+    }
+
+    /// Mean of a gauge's values at both ends.
+    pub fn gauge(&self, key: &str) -> Option<f64> {
+        Some((self.from.gauges.get(key)? + self.to.gauges.get(key)?) / 2.0)
+    }
+
+    /// All counters that can be subtracted, with their growth, in the order of their keys.
+    pub fn growths(&self) -> impl Iterator<Item = (&'a str, u64)> + '_ {
+        let to = self.to;
+        to.counters.keys().filter_map(|key| Some((key.as_str(), self.growth(key)?)))
+    }
+
+    fn same_counter(&self, key: &str) -> bool {
+        let counters = |sample: &'a HostSample| sample.counted_by.iter().filter(|(prefix, _)| key.starts_with(*prefix));
+        counters(self.from).eq(counters(self.to))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(at_ms: u64, uptime_ms: u64, counters: &[(&str, u64)]) -> HostSample {
+        HostSample {
+            asked_ns: at_ms * 1_000_000,
+            arrived_ns: at_ms * 1_000_000 + 2_000_000,
+            uptime_ns: Some(uptime_ms * 1_000_000),
+            counters: counters.iter().map(|&(key, value)| (key.to_owned(), value)).collect(),
+            ..HostSample::default()
+        }
+    }
+
+    #[test]
+    fn rates_and_demands() {
+        let from = sample(1000, 50_000, &[("cpu.busy_ns", 10), ("gone", 1)]);
+        let to = sample(3000, 52_000, &[("cpu.busy_ns", 1_000_000_010), ("new", 5)]);
+        let span = HostSpan::between(&from, &to);
+        assert_eq!(span.elapsed_ns(), Some(2_000_000_000));
+        assert_eq!(span.growth("cpu.busy_ns"), Some(1_000_000_000));
+        assert_eq!(span.per_second("cpu.busy_ns"), Some(5e8));
+        assert_eq!(span.share_of_time("cpu.busy_ns"), Some(0.5));
+        assert_eq!(span.per_op("cpu.busy_ns", 1000), Some(1e6));
+        assert_eq!(span.per_op("cpu.busy_ns", 0), None, "no op has no demand");
+        assert_eq!((span.growth("gone"), span.growth("new"), span.growth("never")), (None, None, None));
+        assert_eq!(span.growths().collect::<Vec<_>>(), [("cpu.busy_ns", 1_000_000_000)]);
+    }
+
+    #[test]
+    fn a_counter_that_went_backwards_is_not_known() {
+        let (from, to) = (sample(0, 0, &[("x", 10)]), sample(1000, 1000, &[("x", 9)]));
+        let span = HostSpan::between(&from, &to);
+        assert_eq!((span.growth("x"), span.per_second("x"), span.per_op("x", 5)), (None, None, None));
+    }
+
+    #[test]
+    fn a_clock_that_jumped_leaves_no_rate_but_a_demand() {
+        let from = sample(1000, 50_000, &[("x", 0)]);
+        for uptime_ms in [49_000, 0, 51_100, 50_900, 1 << 40] {
+            let to = sample(2000, uptime_ms, &[("x", 100)]);
+            let span = HostSpan::between(&from, &to);
+            assert_eq!(span.elapsed_ns(), None, "{uptime_ms}");
+            assert_eq!(span.per_second("x"), None);
+            assert_eq!(span.per_op("x", 10), Some(10.0), "ops need no clock");
+        }
+        let to = sample(2000, 51_010, &[("x", 100)]);
+        assert_eq!(HostSpan::between(&from, &to).elapsed_ns(), Some(1_000_000_000), "a step of the host's coarse clock");
+        assert_eq!(HostSpan::between(&to, &from).elapsed_ns(), None, "backwards");
+        assert_eq!(HostSpan::between(&from, &from).elapsed_ns(), None, "no time");
+    }
+
+    #[test]
+    fn a_distant_host_is_timed_by_its_own_clock() {
+        let from = HostSample { arrived_ns: 1_400_000_000, ..sample(1000, 50_000, &[]) };
+        let to = HostSample { arrived_ns: 2_100_000_000, ..sample(2000, 51_110, &[]) };
+        assert_eq!(HostSpan::between(&from, &to).elapsed_ns(), Some(1_110_000_000));
+        let blind = HostSample { uptime_ns: None, ..to };
+        assert_eq!(HostSpan::between(&from, &blind).elapsed_ns(), Some(850_000_000));
+    }
+
+    #[test]
+    fn counters_of_somebody_else_are_not_subtracted() {
+        let by = |pid: &str| BTreeMap::from([("process.".to_owned(), pid.to_owned())]);
+        let from = HostSample { counted_by: by("12:7"), ..sample(0, 0, &[("process.cpu_ns", 1), ("cpu.busy_ns", 1)]) };
+        let to = HostSample { counted_by: by("13:9"), ..sample(1000, 1000, &[("process.cpu_ns", 5), ("cpu.busy_ns", 5)]) };
+        let span = HostSpan::between(&from, &to);
+        assert_eq!((span.growth("process.cpu_ns"), span.growth("cpu.busy_ns")), (None, Some(4)));
+        let nobody = HostSample { counted_by: BTreeMap::new(), ..to };
+        assert_eq!(HostSpan::between(&from, &nobody).growth("process.cpu_ns"), None);
+    }
+
+    #[test]
+    fn what_was_kept_is_read_back() {
+        let record = HostRecord {
+            facts: HostFacts(BTreeMap::from([
+                ("cpu.model".to_owned(), Known::Value("Some CPU".to_owned())),
+                ("cpu.mhz".to_owned(), Known::Unavailable("no such file".to_owned())),
+            ])),
+            samples: vec![HostSample {
+                gauges: BTreeMap::from([("load.1m".to_owned(), 0.0), ("temperature".to_owned(), 41.5)]),
+                ..sample(1, 1, &[("x", u64::MAX)])
+            }],
+            ..HostRecord::default()
+        };
+        let kept = serde_json::to_string(&record).unwrap();
+        assert_eq!(serde_json::from_str::<HostRecord>(&kept).unwrap(), record, "{kept}");
+    }
+
+    #[test]
+    fn facts_are_found_by_prefix() {
+        let facts: HostFacts = ["a.x", "ab.y", "a.y", "b"].iter().fold(HostFacts::default(), |mut facts, key| {
+            facts.0.insert((*key).to_owned(), Known::Value("1".to_owned()));
+            facts
+        });
+        assert_eq!(facts.under("a.").map(|(key, _)| key).collect::<Vec<_>>(), ["a.x", "a.y"]);
+        assert_eq!((facts.number("b"), facts.number("c")), (Some(1.0), None));
+    }
+}
