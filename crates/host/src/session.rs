@@ -89,7 +89,7 @@ impl Session {
                 return Ok(frame);
             }
             if frame.name == "log 0" {
-                locked(&self.kernel_log).replace(&frame.text);
+                locked(&self.kernel_log).catch_up(&frame.text);
             }
         }
     }

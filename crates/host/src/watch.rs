@@ -186,7 +186,8 @@ impl Watcher {
             gauges: readings.gauges,
             counted_by: readings.counted_by,
         };
-        if self.taken.is_multiple_of(LOG_EVERY) && self.taken > 0 {
+        let followed = self.session.as_ref().is_some_and(|session| locked(&session.kernel_log).is_followed());
+        if !followed && self.taken % LOG_EVERY == LOG_EVERY - 1 {
             self.read_log();
         }
         self.taken += 1;
@@ -236,7 +237,7 @@ impl Watcher {
         if let Ok(text) = self.ask("log")
             && let Some(session) = &self.session
         {
-            locked(&session.kernel_log).replace(&text);
+            locked(&session.kernel_log).catch_up(&text);
         }
     }
 

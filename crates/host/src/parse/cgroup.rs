@@ -11,7 +11,7 @@ const NO_LIMIT_BYTES: u64 = 1 << 60;
 
 /// The path, and the strictest limits of the cgroup and all above it.
 pub(super) fn facts(sheet: &mut Sheet<'_>) {
-    let paths: Vec<&str> = sheet.lines("cgroup_path").filter(|line| line.contains(':')).take(24).collect();
+    let paths: Vec<&str> = sheet.lines("cgroup_path").filter(|line| is_path(line)).take(24).collect();
     // With only `0::PATH` all controllers are in the unified hierarchy; beside others it is commonly empty.
     match paths.as_slice() {
         [] => {}
@@ -34,6 +34,11 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
     }
     sheet.promised("cgroup_path", &["cgroup.version", "cgroup.path"]);
     sheet.promised("cgroup", &["cgroup.cpu_quota_cpus", "cgroup.memory_limit_bytes", "cgroup.io_limits", "cgroup.cpus"]);
+}
+
+/// `NUMBER:CONTROLLERS:PATH`.
+fn is_path(line: &str) -> bool {
+    line.split_once(':').is_some_and(|(number, rest)| number.parse::<u32>().is_ok() && rest.contains(":/"))
 }
 
 /// What limits anywhere above leave.
@@ -107,7 +112,9 @@ pub(super) fn sample(lines: &Lines<'_>, readings: &mut Readings) {
     readings.count("cgroup.throttled_periods", sum("nr_throttled", 1));
     // Version 2 counts microseconds, version 1 nanoseconds.
     readings.count("cgroup.throttled_ns", sum("throttled_usec", 1000).or_else(|| sum("throttled_time", 1)));
-    if let Some((_, own)) = deepest(&folders) {
+    // Version 1 has a file of this name too, without these.
+    let with_usage: Vec<_> = folders.iter().copied().filter(|(_, lines)| named(lines, "usage_usec").is_some()).collect();
+    if let Some((_, own)) = deepest(&with_usage) {
         for (name, key) in [("usage_usec", "cgroup.cpu_ns"), ("user_usec", "cgroup.user_ns"), ("system_usec", "cgroup.system_ns")] {
             readings.count(key, named(own, name).and_then(|us| us.checked_mul(1000)));
         }

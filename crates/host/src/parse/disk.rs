@@ -44,7 +44,7 @@ pub(super) fn facts(sheet: &mut Sheet<'_>, context: &mut Context) {
         let (Some(device), Some(place), Some(kind), Some(options)) = (words.next(), words.next(), words.next(), words.next()) else {
             continue;
         };
-        if !NO_DATA.contains(&kind) && count < 64 {
+        if place.starts_with('/') && !NO_DATA.contains(&kind) && count < 64 {
             count += 1;
             sheet.set(format!("mount.{place}"), format!("{kind} {options} {device}"));
         }

@@ -56,14 +56,13 @@ pub(super) fn facts(sheet: &mut Sheet<'_>, context: &mut Context) {
     if let Some(disks) = sheet.lines("disks").next() {
         context.disks = disks.split_ascii_whitespace().map(str::to_owned).collect();
     }
-    for (n, line) in sheet.lines("mounts").take(64).enumerate() {
+    for line in sheet.lines("mounts").take(64) {
         let words: Vec<&str> = line.split_ascii_whitespace().collect();
         if let [device, place, kind, options, ..] = words.as_slice()
+            && place.starts_with('/')
             && !matches!(*kind, "devfs" | "procfs" | "fdescfs" | "linprocfs" | "linsysfs")
         {
             sheet.set(format!("mount.{place}"), format!("{kind} {options} {device}"));
-        } else if n == 0 && words.len() < 4 {
-            sheet.promised("mounts", &["mount"]);
         }
     }
     listening(sheet);
@@ -92,7 +91,6 @@ fn listening(sheet: &mut Sheet<'_>) {
             sheet.set(format!("listen.{port}.waiting"), waiting.to_string());
         }
     }
-    sheet.promised("listening", &[]);
 }
 
 /// `ifconfig -a`: a line for each link, and lines with a tab below it.

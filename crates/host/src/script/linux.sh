@@ -14,7 +14,7 @@ facts() {
     section routes routes
     section listening listening
     section firewall firewall
-    # The search sets variables, so it must not run in a child; a section does not.
+    # It sets variables, so a section must not run its command in a child of this shell; a function it does not.
     section server find_server
     first=${MEMBERS%% *}
     if [ -n "$first" ]; then
@@ -193,7 +193,7 @@ port_pids() {
     ls -l "$PROC"/[0-9]*/fd 2>/dev/null | awk -v proc="$PROC/" -v inodes="$inodes" '
         BEGIN { n = split(inodes, list, "|"); for (i = 1; i <= n; i++) wanted["socket:[" list[i] "]"] = 1 }
         index($0, proc) == 1 { split(substr($0, length(proc) + 1), part, "/"); pid = part[1]; next }
-        $(NF - 1) == "->" && ($NF in wanted) && !(pid in seen) { seen[pid] = 1; print pid }' |
+        NF > 2 && $(NF - 1) == "->" && ($NF in wanted) && !(pid in seen) { seen[pid] = 1; print pid }' |
         while read -r pid; do
             if [ "$pid" = 1 ]; then
                 case $(head -n 1 "$PROC/1/comm") in systemd | init) continue ;; esac
@@ -206,31 +206,21 @@ port_state() {
     port_inodes | sed 's/^/socket /'
     if [ -r "$PROC/net/tcp" ]; then echo 'tables tcp'; fi
     echo "user $(id -u)"
-    case $(head -n 1 "$PROC/1/comm" 2>/dev/null) in
-        systemd | init) ls -l "$PROC/1/fd" >/dev/null 2>&1 && echo 'init readable' ;;
-    esac
 }
 
-# The processes given and all their descendants, the oldest first.
-members() {
-    [ -n "$1" ] || return 0
-    cat "$PROC"/[0-9]*/stat 2>/dev/null | awk -v roots="$1" '
-        BEGIN { n = split(roots, list, " "); for (i = 1; i <= n; i++) group[list[i]] = 1 }
+# Parent and id of every process. The name, in brackets, may hold anything, line ends too: so the id is taken from the
+# path, and of each file the first line alone counts.
+parents() {
+    grep -H -a -s '' "$PROC"/[0-9]*/stat 2>/dev/null | awk -v proc="$PROC/" '
         {
-            pid = $1
-            # The name, in brackets, may hold anything.
+            path = substr($0, 1, index($0, ":") - 1)
+            if (path == last) next
+            last = path
+            split(substr(path, length(proc) + 1), part, "/")
             if (!match($0, /.*\) /)) next
             split(substr($0, RLENGTH + 1), field, " ")
-            parent[pid] = field[2]; known[++count] = pid
-        }
-        END {
-            do {
-                grown = 0
-                for (i = 1; i <= count; i++)
-                    if (!(known[i] in group) && (parent[known[i]] in group)) { group[known[i]] = 1; grown = 1 }
-            } while (grown)
-            for (i = 1; i <= count; i++) if (known[i] in group) print known[i]
-        }' | sort -n | head -n 256 | tr '\n' ' ' | sed 's/ $//'
+            print field[2], part[1]
+        }' | sort -n -k 2
 }
 
 alive() { [ -e "$PROC/$1/stat" ]; }
@@ -242,7 +232,7 @@ process() {
     echo "descriptors $(ls "$PROC/$1/fd" 2>/dev/null | wc -l)"
     echo "net $(readlink "$PROC/$1/ns/net")"
     echo "our_net $(readlink "$PROC/self/ns/net")"
-    values "$PROC/$1/oom_score_adj" "$PROC/$1/timerslack_ns" "$PROC/$1/wchan" 2>/dev/null
+    values "$PROC/$1/oom_score_adj" "$PROC/$1/timerslack_ns" 2>/dev/null
     head_of "$PROC/$1/status" && head_of "$PROC/$1/stat"
 }
 
@@ -251,6 +241,9 @@ arguments() { tr '\0' '\n' <"$PROC/$1/cmdline" | head -c 16384; }
 # Only names that are known to change speed leave the host, and none that may hold a secret.
 environment() {
     [ -r "$PROC/$1/environ" ] || { echo "duel: no permission to read the environment of process $1"; return 1; }
+    # To show a title of its own, a process writes over what it was started with.
+    tr '\0' '\n' <"$PROC/$1/environ" 2>/dev/null | grep -q -a '^[A-Za-z_][A-Za-z0-9_]*=' ||
+        { echo "duel: process $1 has none, or has written over it"; return 1; }
     tr '\0' '\n' <"$PROC/$1/environ" | grep -a -E "^($ENVIRONMENT)=" |
         grep -a -v -i -E '^[^=]*(pass|secret|token|key|cred)[^=]*=' | head -c 16384
 }
@@ -281,7 +274,7 @@ strings_of() {
 libraries() {
     [ -r "$PROC/$1/maps" ] || return 0
     awk '$2 ~ /x/ && substr($6, 1, 1) == "/" && !($6 in seen) { seen[$6] = 1; print $1, $6, $7 }' "$PROC/$1/maps" \
-        2>/dev/null | grep -E "/($LIBRARIES)[^/]*\.so" | head -n 20 |
+        2>/dev/null | grep -E "/($LIBRARIES)" | head -n 20 |
         while read -r range path deleted; do
             file=$PROC/$1/root$path
             [ -z "$deleted" ] || file=$PROC/$1/map_files/$range
@@ -316,6 +309,8 @@ find_cgroups() {
                 if (path ~ /\.\./ || path == "/") path = ""
                 if (part[1] == 0) base = unified
                 else { split(part[2], controller, ","); base = folder[controller[1]] }
+                # An empty unified hierarchy beside the others tells of the whole host.
+                if (part[1] == 0 && path == "" && ("cpu" in folder)) next
                 if (base == "" || (part[1] != 0 && part[2] !~ /cpu|memory|blkio/)) next
                 for (depth = 0; depth < 16; depth++) {
                     print base path
@@ -362,7 +357,6 @@ find_sources() {
             cpu.pressure memory.pressure io.pressure; do
             [ -r "$folder/$file" ] && SOURCES="$SOURCES $folder/$file"
         done
-        # Of the root of a hierarchy all figures are those of the host, and the deepest folder comes last.
     done
 }
 
@@ -395,7 +389,6 @@ follow_kernel_log() {
 }
 
 kernel_log() {
-    if [ -n "$KERNEL_LOG" ]; then echo 'duel: followed'; return 0; fi
     brief dmesg 2>&1 | tail -n 60
 }
 
