@@ -108,7 +108,10 @@ mod tests {
         log.take("3,1235,6000000,-,caller=T1;Out of memory: Killed process 7 (\x1b[31mx)");
         let words = log.last_words();
         assert_eq!(words.len(), 2);
-        assert_eq!(words[0], KernelLine { uptime_ns: Some(5_000_001_000), level: Some(6), text: "eth0: link is down".into() });
+        assert_eq!(
+            words[0],
+            KernelLine { uptime_ns: Some(5_000_001_000), level: Some(6), text: "eth0: link is down".into() }
+        );
         assert_eq!(words[1].level, Some(3));
         assert!(!words[1].text.contains('\x1b'));
         assert_eq!(log.complaints, ["sh: 1: ss: not found"]);

@@ -55,6 +55,8 @@ pub(crate) fn script(marker: &str, server: &Server, options: &Options) -> String
     script.push_str(include_str!("script/common.sh"));
     script.push_str("case $(uname -s) in\nLinux)\n");
     script.push_str(include_str!("script/linux.sh"));
+    script.push_str(include_str!("script/linux_server.sh"));
+    script.push_str(include_str!("script/linux_sample.sh"));
     script.push_str(";;\nFreeBSD)\n");
     script.push_str(include_str!("script/freebsd.sh"));
     script.push_str(";;\n*)\n");

@@ -22,21 +22,31 @@ fn a_shell_that_is_not_there() {
 
 #[test]
 fn a_shell_that_ends_at_once_says_why() {
-    let error = open(&with_shell(&["/bin/sh", "-c", "printf 'sorry \\033[2J no shell for you\\n' >&2; exit 1"])).unwrap_err();
+    let error =
+        open(&with_shell(&["/bin/sh", "-c", "printf 'sorry \\033[2J no shell for you\\n' >&2; exit 1"])).unwrap_err();
     let text = error.to_string();
-    assert!(matches!(error, HostError::Ended { .. }) && text.contains("no shell for you") && !text.contains('\x1b'), "{text}");
+    assert!(
+        matches!(error, HostError::Ended { .. }) && text.contains("no shell for you") && !text.contains('\x1b'),
+        "{text}"
+    );
 }
 
 #[test]
 fn a_shell_that_hangs_is_given_up() {
-    let options = Options { facts_timeout: Duration::from_millis(300), ..with_shell(&["/bin/sh", "-c", "echo welcome; exec sleep 1000"]) };
+    let options = Options {
+        facts_timeout: Duration::from_millis(300),
+        ..with_shell(&["/bin/sh", "-c", "echo welcome; exec sleep 1000"])
+    };
     let error = open(&options).unwrap_err();
     assert!(matches!(error, HostError::Silent { .. }) && error.to_string().contains("welcome"), "{error}");
 }
 
 #[test]
 fn endless_output_is_bounded() {
-    let options = Options { facts_timeout: Duration::from_millis(500), ..with_shell(&["/bin/sh", "-c", "exec yes forged - frames 0"]) };
+    let options = Options {
+        facts_timeout: Duration::from_millis(500),
+        ..with_shell(&["/bin/sh", "-c", "exec yes forged - frames 0"])
+    };
     let error = open(&options).unwrap_err().to_string();
     assert!(error.contains("forged - frames") && error.len() < 2000, "{error}");
 }
@@ -89,7 +99,9 @@ fn a_host_without_proc_is_all_unknown_and_never_zero() {
     let watch = HostWatch::open_with(&HostAccess::Local, &Server::Port(80), &options).unwrap();
     let facts = watch.facts();
     assert!(facts.value("os.kernel").is_some(), "uname needs no files");
-    for key in ["cpu.model", "cpu.cpus", "memory.total_bytes", "tcp.tcp_rmem", "mount", "disk", "cgroup.version", "process"] {
+    for key in
+        ["cpu.model", "cpu.cpus", "memory.total_bytes", "tcp.tcp_rmem", "mount", "disk", "cgroup.version", "process"]
+    {
         assert!(facts.0.get(key).is_some_and(|known| known.value().is_none()), "{key}: {:?}", facts.0.get(key));
     }
     let why = format!("{:?}", facts.0["process"]);
@@ -124,6 +136,8 @@ fn half_of_the_counters_are_half_of_the_counters() {
     assert_eq!((span.elapsed_ns(), span.per_second("cpu.user_ns")), (None, None));
     assert!(span.per_op("cpu.user_ns", 10).unwrap() > 0.0);
     assert_eq!(span.growth("tcp.retransmitted_segments"), None);
+    let record = watch.finish();
+    assert!(record.doubts.iter().any(|doubt| doubt.contains("went apart 1 times")), "{:?}", record.doubts);
 }
 
 #[test]

@@ -12,17 +12,17 @@ use std::time::{Duration, Instant};
 use tempfile::TempDir;
 
 /// Options without samples that nobody asked for, so that a test knows which there are.
-pub fn quiet() -> Options {
+pub(crate) fn quiet() -> Options {
     Options { period: None, ..Options::default() }
 }
 
 /// Options with another local shell.
-pub fn with_shell(words: &[&str]) -> Options {
-    Options { local_shell: words.iter().map(|word| (*word).to_owned()).collect(), ..quiet() }
+pub(crate) fn with_shell(words: &[&str]) -> Options {
+    Options { shell: words.iter().map(|word| (*word).to_owned()).collect(), ..quiet() }
 }
 
 /// Where a program is, or says that the test is skipped for want of it.
-pub fn program(name: &str, test: &str) -> Option<PathBuf> {
+pub(crate) fn program(name: &str, test: &str) -> Option<PathBuf> {
     let places = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
     let found = places.iter().map(|place| Path::new(place).join(name)).find(|path| path.exists());
     if found.is_none() {
@@ -32,7 +32,7 @@ pub fn program(name: &str, test: &str) -> Option<PathBuf> {
 }
 
 /// Whether this is root; says that the test is skipped otherwise.
-pub fn is_root(test: &str) -> bool {
+pub(crate) fn is_root(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
         println!("skipped {test}: it takes root");
@@ -41,7 +41,7 @@ pub fn is_root(test: &str) -> bool {
 }
 
 /// Waits until something is so; panics after 20 s, which no machine should need.
-pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
     while !so() {
         assert!(Instant::now() < deadline, "waited in vain: {what}");
@@ -50,12 +50,12 @@ pub fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
 }
 
 /// A port that was free a moment ago.
-pub fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
 }
 
 /// A child that is killed and reaped when dropped.
-pub struct Killed(pub Child);
+pub(crate) struct Killed(pub(crate) Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
@@ -65,15 +65,15 @@ impl Drop for Killed {
 }
 
 /// A private nginx with two workers.
-pub struct Nginx {
-    pub port: u16,
+pub(crate) struct Nginx {
+    pub(crate) port: u16,
     folder: TempDir,
     child: Option<Child>,
     program: PathBuf,
 }
 
 impl Nginx {
-    pub fn start(program: PathBuf) -> Self {
+    pub(crate) fn start(program: PathBuf) -> Self {
         let mut nginx = Self { port: free_port(), folder: tempfile::tempdir().unwrap(), child: None, program };
         let folder = nginx.folder.path().display();
         let config = format!(
@@ -88,7 +88,7 @@ impl Nginx {
         nginx
     }
 
-    pub fn run(&mut self) {
+    pub(crate) fn run(&mut self) {
         let config = self.folder.path().join("nginx.conf");
         let child = Command::new(&self.program).arg("-c").arg(config).stderr(Stdio::null()).spawn().unwrap();
         self.child = Some(child);
@@ -96,16 +96,16 @@ impl Nginx {
         wait_until("nginx has two workers", || self.workers().len() == 2);
     }
 
-    pub fn master(&self) -> u32 {
+    pub(crate) fn master(&self) -> u32 {
         self.child.as_ref().unwrap().id()
     }
 
     /// Ids of its workers, found by their parent.
-    pub fn workers(&self) -> Vec<u32> {
+    pub(crate) fn workers(&self) -> Vec<u32> {
         children_of(self.master())
     }
 
-    pub fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         if let Some(mut child) = self.child.take() {
             // SIGTERM, so that the master ends its workers.
             if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
@@ -116,7 +116,7 @@ impl Nginx {
     }
 
     /// One request and its answer.
-    pub fn ask(&self) {
+    pub(crate) fn ask(&self) {
         let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
         stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
         let mut answer = String::new();
@@ -132,7 +132,7 @@ impl Drop for Nginx {
 }
 
 /// All processes and their parents.
-pub fn parents() -> Vec<(u32, u32)> {
+pub(crate) fn parents() -> Vec<(u32, u32)> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
@@ -146,16 +146,18 @@ pub fn parents() -> Vec<(u32, u32)> {
 }
 
 /// Ids of a process's children, in order.
-pub fn children_of(pid: u32) -> Vec<u32> {
-    let mut children: Vec<u32> = parents().into_iter().filter(|(_, parent)| *parent == pid).map(|(pid, _)| pid).collect();
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
+    let mut children: Vec<u32> =
+        parents().into_iter().filter(|(_, parent)| *parent == pid).map(|(pid, _)| pid).collect();
     children.sort_unstable();
     children
 }
 
 /// The sum of a CPU's modes that are neither idle nor waiting, in ns, read without duel.
-pub fn busy_ns() -> u64 {
+pub(crate) fn busy_ns() -> u64 {
     let stat = fs::read_to_string("/proc/stat").unwrap();
-    let ticks: Vec<u64> = stat.lines().next().unwrap().split_whitespace().skip(1).map(|word| word.parse().unwrap()).collect();
+    let ticks: Vec<u64> =
+        stat.lines().next().unwrap().split_whitespace().skip(1).map(|word| word.parse().unwrap()).collect();
     let ticks_per_s = Command::new("getconf").arg("CLK_TCK").output().unwrap().stdout;
     let tick_ns = 1_000_000_000 / String::from_utf8(ticks_per_s).unwrap().trim().parse::<u64>().unwrap();
     (ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7]) * tick_ns
