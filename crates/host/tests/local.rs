@@ -1,7 +1,7 @@
 //! The reader on this machine, held against other readings of the same.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(target_os = "linux")]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -281,6 +281,53 @@ fn a_server_in_a_network_of_its_own_is_told_apart() {
     let watch = open(&Server::Pid(sleeper.0.id()));
     assert_eq!(watch.facts().value("process.network"), Some("its own"));
     assert_eq!(watch.sample().unwrap().counters["tcp.accepted"], 0, "nobody ever connected there");
+}
+
+/// A cgroup of version 1, removed when dropped, after its processes have ended.
+struct Cgroup(std::path::PathBuf);
+
+impl Drop for Cgroup {
+    fn drop(&mut self) {
+        // The kernel lets go of the last process a moment after it was reaped.
+        common::wait_until("the cgroup is empty", || fs::remove_dir(&self.0).is_ok());
+    }
+}
+
+#[test]
+fn a_cpu_quota_and_its_throttling_are_seen() {
+    let test = "a_cpu_quota_and_its_throttling_are_seen";
+    if !is_root(test) {
+        return;
+    }
+    let folder = std::path::PathBuf::from(format!("/sys/fs/cgroup/cpu/duel-test-{}", std::process::id()));
+    if let Err(error) = fs::create_dir(&folder) {
+        println!("skipped {test}: no cgroup of version 1 can be made here: {error}");
+        return;
+    }
+    let cgroup = Cgroup(folder);
+    fs::write(cgroup.0.join("cpu.cfs_period_us"), "10000").unwrap();
+    fs::write(cgroup.0.join("cpu.cfs_quota_us"), "2500").unwrap();
+    let spinner = Killed(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
+    fs::write(cgroup.0.join("cgroup.procs"), spinner.0.id().to_string()).unwrap();
+    let watch = open(&Server::Pid(spinner.0.id()));
+    assert_eq!(watch.facts().value("cgroup.cpu_quota_cpus"), Some("0.250"));
+    let throttled = || {
+        let stat = fs::read_to_string(cgroup.0.join("cpu.stat")).unwrap();
+        stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok()).unwrap()
+    };
+    let before = throttled();
+    let from = watch.sample().unwrap();
+    let inner = throttled();
+    common::wait_until("it is throttled", || throttled() > inner + 5);
+    let inner = throttled() - inner;
+    let to = watch.sample().unwrap();
+    let outer = throttled() - before;
+    let span = HostSpan::between(&from, &to);
+    let growth = span.growth("cgroup.throttled_periods").unwrap();
+    assert!(inner <= growth && growth <= outer, "{inner} <= {growth} <= {outer}");
+    assert!(span.growth("cgroup.throttled_ns").unwrap() > 0);
+    let share = span.share_of_time("process.cpu_ns").unwrap();
+    assert!(share < 0.9, "a quarter of a CPU, whatever else the machine does: {share}");
 }
 
 #[test]

@@ -1,7 +1,7 @@
 //! The reader over ssh, against an sshd of the test's own in a network namespace of its own.
 
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 #![cfg(all(target_os = "linux", feature = "ssh"))]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

@@ -73,6 +73,7 @@ fn a_host_that_dies_under_load_leaves_what_there_is() {
     let record = watch.finish();
     assert_eq!(record.samples.len(), 1);
     assert!(record.lost.unwrap().contains("ended"));
+    common::wait_until("what it had started is gone too", || rustix::process::test_kill_process_group(pid).is_err());
     assert!(record.doubts.iter().any(|doubt| doubt.contains("not read to the end")), "{:?}", record.doubts);
 }
 
