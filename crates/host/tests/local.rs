@@ -153,7 +153,9 @@ fn a_server_that_was_started_anew_has_other_counters() {
     assert!(to.counters.contains_key("process.cpu_ns"), "it was found again");
     let span = HostSpan::between(&from, &to);
     assert_eq!((span.growth("process.cpu_ns"), span.growth("workers.run_ns")), (None, None));
-    assert!(span.growth("cpu.busy_ns").is_some(), "the host is the same");
+    for same in ["cpu.busy_ns", "tcp.accepted"] {
+        assert!(span.growth(same).is_some(), "the host and its network are the same: {same}");
+    }
     let record = watch.finish();
     assert!(record.doubts.iter().any(|doubt| doubt.contains("main process changed 1 times")), "{:?}", record.doubts);
 }
@@ -281,6 +283,30 @@ fn a_server_in_a_network_of_its_own_is_told_apart() {
     let watch = open(&Server::Pid(sleeper.0.id()));
     assert_eq!(watch.facts().value("process.network"), Some("its own"));
     assert_eq!(watch.sample().unwrap().counters["tcp.accepted"], 0, "nobody ever connected there");
+}
+
+#[test]
+fn firewall_rules_are_counted() {
+    let test = "firewall_rules_are_counted";
+    let Some(nft) = program("nft", test) else { return };
+    common::in_own_network(test, || {
+        let mut rules = "table ip t {\n set s { type ipv4_addr; elements = { 192.0.2.1, 192.0.2.2 } }\n map m { type inet_service : verdict; }\n\
+             chain c { type filter hook input priority 0; policy accept;\n comment \"no rule\"\n"
+            .to_owned();
+        for port in 1..=50 {
+            rules.push_str(&format!("tcp dport {port} counter drop\n"));
+        }
+        rules.push_str("tcp dport vmap { 22 : accept, 23 : drop }\nip saddr @s accept comment \"{ # handle 1\"\n}}\ntable ip6 u { chain d { tcp dport 1 drop; }; }\n");
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("rules");
+        fs::write(&file, rules).unwrap();
+        let loaded = Command::new(nft).arg("-f").arg(&file).output().unwrap();
+        if !loaded.status.success() {
+            println!("skipped {test}: {}", String::from_utf8_lossy(&loaded.stderr));
+            return;
+        }
+        assert_eq!(open(&Server::Unknown).facts().number("firewall.nft_rules"), Some(53.0));
+    });
 }
 
 /// A cgroup of version 1, removed when dropped, after its processes have ended.

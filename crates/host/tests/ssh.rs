@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Killed, Nginx, free_port, is_root, parents, program, quiet};
+use common::{Killed, Nginx, free_port, in_own_network, parents, program, quiet};
 use duel_host::{HostAccess, HostError, HostWatch, Options, Server};
 use duel_model::HostSpan;
 use std::fs;
@@ -15,34 +15,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 use tempfile::TempDir;
 
-/// Runs the test of this name again, alone, in a network and below a `/run` of its own. There it does `body`.
-fn in_own_network(test: &str, body: impl FnOnce()) {
-    const INSIDE: &str = "DUEL_TEST_INSIDE";
-    if std::env::var_os(INSIDE).is_some() {
-        return body();
+/// Runs a test where ports and `/run` are its own; sshd wants a folder there for its privilege separation.
+fn with_sshd(test: &str, body: impl FnOnce()) {
+    if ["sshd", "ssh-keygen", "ssh"].iter().all(|name| program(name, test).is_some()) {
+        in_own_network(test, body);
     }
-    if !is_root(test) || ["sshd", "ssh-keygen", "unshare", "ip"].iter().any(|name| program(name, test).is_none()) {
-        return;
-    }
-    // sshd wants a folder in /run for its privilege separation.
-    let script = "ip link set lo up && mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec \"$0\" \"$@\"";
-    let exe = std::env::current_exe().unwrap();
-    let output = Command::new("unshare")
-        .args(["--net", "--mount", "--propagation", "private", "sh", "-c", script])
-        .arg(exe)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .env_remove("XDG_RUNTIME_DIR")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if told.contains("unshare failed") || told.contains("Operation not permitted") {
-        println!("skipped {test}: no namespaces here: {told}");
-        return;
-    }
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("1 passed"), "{told}");
 }
 
 /// An sshd with a key of its own, and a client's configuration that knows it.
@@ -151,7 +128,7 @@ fn stable(watch: &HostWatch) -> Vec<(String, duel_model::Known)> {
 
 #[test]
 fn a_host_over_ssh_tells_what_it_tells_here() {
-    in_own_network("a_host_over_ssh_tells_what_it_tells_here", || {
+    with_sshd("a_host_over_ssh_tells_what_it_tells_here", || {
         let sshd = Sshd::start();
         let Some(nginx) = program("nginx", "a_host_over_ssh_tells_what_it_tells_here") else { return };
         let nginx = Nginx::start(nginx);
@@ -211,7 +188,7 @@ fn a_host_over_ssh_tells_what_it_tells_here() {
 
 #[test]
 fn a_host_that_refuses_is_said() {
-    in_own_network("a_host_that_refuses_is_said", || {
+    with_sshd("a_host_that_refuses_is_said", || {
         let sshd = Sshd::start();
         let error = |sshd: &Sshd| sshd.open(&Server::Unknown).unwrap_err().to_string();
 
@@ -251,7 +228,7 @@ fn a_host_that_refuses_is_said() {
 
 #[test]
 fn a_host_that_accepts_and_says_nothing_is_given_up() {
-    in_own_network("a_host_that_accepts_and_says_nothing_is_given_up", || {
+    with_sshd("a_host_that_accepts_and_says_nothing_is_given_up", || {
         let sshd = Sshd::start();
         let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let config = sshd.folder.path().join("config");
@@ -268,7 +245,7 @@ fn a_host_that_accepts_and_says_nothing_is_given_up() {
 
 #[test]
 fn a_connection_that_breaks_leaves_what_there_is() {
-    in_own_network("a_connection_that_breaks_leaves_what_there_is", || {
+    with_sshd("a_connection_that_breaks_leaves_what_there_is", || {
         let sshd = Sshd::start();
         let watch = sshd.open(&Server::Unknown).unwrap();
         watch.sample().unwrap();

@@ -155,8 +155,13 @@ const TCP: [(&str, &str, &str); 33] = [
 
 /// TCP's counters, those of the links, and what the receiving softirq had to drop or put off.
 pub(super) fn sample(lines: &Lines<'_>, _context: &Context, readings: &mut Readings) {
-    // The server's own network, if it has one: then the path holds its process id.
+    // The server's own network, if it has one: then the path holds a process id, and another server has other counters.
     let own = |name: &str| lines.ending(name).into_iter().next().map_or(&[][..], |(_, lines)| lines);
+    if lines.ending("/net/snmp").iter().any(|(process, _)| !process.is_empty()) {
+        for prefix in ["tcp.", "ip.", "link."] {
+            readings.counted_by(prefix, lines.first("roots").unwrap_or_default());
+        }
+    }
     let mut tables = columns(own("/net/snmp"));
     tables.extend(columns(own("/net/netstat")));
     for (table, column, key) in TCP {
@@ -274,8 +279,9 @@ mod tests {
 
     #[test]
     fn a_network_of_the_servers_own_is_read_by_its_process() {
-        let readings = readings("/proc/77/net/snmp:Tcp: RetransSegs\n/proc/77/net/snmp:Tcp: 9\n");
+        let readings = readings("roots:77\n/proc/77/net/snmp:Tcp: RetransSegs\n/proc/77/net/snmp:Tcp: 9\n");
         assert_eq!(readings.counters["tcp.retransmitted_segments"], 9);
+        assert_eq!(readings.counted_by["tcp."], "77", "whoever comes after it has a network and counters of its own");
     }
 
     #[test]

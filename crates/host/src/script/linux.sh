@@ -150,9 +150,9 @@ has_nf_tables() {
 firewall() {
     if has_nf_tables; then
         if has nft; then
-            if rules=$(brief nft -n -s list ruleset 2>&1); then
-                # A line that ends in a brace or a semicolon, or has only a comment, is no rule.
-                echo "nft $(printf '%s\n' "$rules" | grep -c -v -E '[{};]$|^[[:space:]]*(#|$)|^[[:space:]]*(elements|comment|counter packets .* bytes [0-9]+$)')"
+            # With -a everything has a handle, and whatever is no rule opens a bracket before it.
+            if rules=$(brief nft -a -n -s list ruleset 2>&1); then
+                echo "nft $(printf '%s\n' "$rules" | grep '# handle [0-9]*$' | grep -c -v '{ # handle [0-9]*$')"
             else
                 echo "duel: nft: $(printf '%s\n' "$rules" | head -n 1)"
             fi

@@ -46,11 +46,14 @@ cgroup_limits() {
 # What every sample reads, besides processes. Files that are not there now will not be there later.
 find_sources() {
     SOURCES=
-    net=$PROC/net
-    # The server may live in a network of its own; its counters are those of that network.
-    if [ -n "${main_pid-}" ] && [ -r "$PROC/$main_pid/net/snmp" ]; then net=$PROC/$main_pid/net; fi
+    # The server may live in a network of its own: then its counters are those of that network, wherever it goes.
+    OWN_NETWORK=
+    if [ -n "${main_pid-}" ] && theirs=$(readlink "$PROC/$main_pid/ns/net") && ours=$(readlink "$PROC/self/ns/net") &&
+        [ "$theirs" != "$ours" ]; then
+        OWN_NETWORK=yes
+    fi 2>/dev/null
     for file in "$PROC/uptime" "$PROC/stat" "$PROC/loadavg" "$PROC/vmstat" "$PROC/meminfo" "$PROC/diskstats" \
-        "$net/dev" "$net/snmp" "$net/netstat" "$net/sockstat" "$net/softnet_stat" \
+        "$PROC/net/softnet_stat" \
         "$PROC/pressure/cpu" "$PROC/pressure/memory" "$PROC/pressure/io" "$PROC/sys/net/netfilter/nf_conntrack_count" \
         "$SYS"/devices/system/cpu/cpu[0-9]/thermal_throttle/*_throttle_count \
         "$SYS"/devices/system/cpu/cpu[0-9]/cpufreq/scaling_cur_freq \
@@ -83,6 +86,9 @@ sample() {
             [ "$tasks" -gt 128 ] || set -- "$@" "$task/schedstat"
         done
     done
+    net=$PROC/net
+    if [ -n "$OWN_NETWORK" ]; then net=$PROC/${MEMBERS%% *}/net; fi
+    set -- "$@" "$net/dev" "$net/snmp" "$net/netstat" "$net/sockstat"
     echo "members:$MEMBERS"
     echo "roots:$ROOTS"
     echo "tasks:$tasks"

@@ -98,7 +98,8 @@ libraries() {
         2>/dev/null | grep -E "/($LIBRARIES)" | head -n 20 |
         while read -r range path deleted; do
             file=$PROC/$1/root$path
-            [ -z "$deleted" ] || file=$PROC/$1/map_files/$range
+            # There numbers have no leading zeros.
+            [ -z "$deleted" ] || file=$PROC/$1/map_files/$(echo "$range" | sed 's/^0*//; s/-0*/-/')
             section "library $path" library "$file" "$deleted"
         done
 }

@@ -40,6 +40,36 @@ pub(crate) fn is_root(test: &str) -> bool {
     root
 }
 
+/// Runs the test of this name again, alone, in a network and below a `/run` of its own. There it does `body`.
+pub(crate) fn in_own_network(test: &str, body: impl FnOnce()) {
+    const INSIDE: &str = "DUEL_TEST_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    if !is_root(test) || ["unshare", "ip", "mount"].iter().any(|name| program(name, test).is_none()) {
+        return;
+    }
+    let script = "ip link set lo up && mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec \"$0\" \"$@\"";
+    let exe = std::env::current_exe().unwrap();
+    let output = Command::new("unshare")
+        .args(["--net", "--mount", "--propagation", "private", "sh", "-c", script])
+        .arg(exe)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .env_remove("XDG_RUNTIME_DIR")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if told.contains("unshare failed") || told.contains("Operation not permitted") {
+        println!("skipped {test}: no namespaces here: {told}");
+        return;
+    }
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("1 passed"), "{told}");
+    told.lines().filter(|line| line.starts_with("skipped ")).for_each(|line| println!("{line}"));
+}
+
 /// Waits until something is so; panics after 20 s, which no machine should need.
 pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
