@@ -112,8 +112,9 @@ impl Server {
 pub struct Options {
     /// The user's ssh configuration, instead of `~/.ssh/config` and the system's.
     pub ssh_config: Option<PathBuf>,
-    /// Command and arguments of the local shell; it has to read a script from its standard input.
-    pub local_shell: Vec<String>,
+    /// Command and arguments of the shell, which has to read a script from its standard input. `sudo -n /bin/sh -s` is
+    /// another one, for hosts where only root may see the server's process.
+    pub shell: Vec<String>,
     /// Time between samples that nobody asked for; `None` takes none.
     pub period: Option<Duration>,
     /// How long connecting may take.
@@ -132,7 +133,7 @@ impl Default for Options {
     fn default() -> Self {
         Self {
             ssh_config: None,
-            local_shell: vec!["/bin/sh".to_owned(), "-s".to_owned()],
+            shell: vec!["/bin/sh".to_owned(), "-s".to_owned()],
             period: Some(Duration::from_secs(1)),
             connect_timeout: Duration::from_secs(10),
             facts_timeout: Duration::from_secs(30),
@@ -144,6 +145,18 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The shell's command as it is sent over ssh. The login shell there may be any, so no word may mean anything to one.
+    #[cfg(feature = "ssh")]
+    pub(crate) fn remote_command(&self) -> Result<String, HostError> {
+        let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
+        match self.shell.iter().find(|word| word.is_empty() || !word.chars().all(plain)) {
+            Some(word) => {
+                Err(HostError::Server { given: sanitize_line(word), what: "word that can be sent to any shell" })
+            }
+            None => Ok(format!("exec {}", self.shell.join(" "))),
+        }
+    }
+
     /// The roots are put into the script between single quotes, and lines are told apart by their paths.
     pub(crate) fn check(&self) -> Result<(), HostError> {
         let allowed = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
@@ -165,7 +178,9 @@ mod tests {
         for good in ["web1", "root@10.0.0.1", "ssh://me@web1.example:2222", "a-b", "::1", "user@corp@host"] {
             assert!(HostAccess::ssh(good).is_ok(), "{good}");
         }
-        for bad in ["", "-oProxyCommand=x", "me@-oX", "ssh://-oX", "ssh://me@-x", "a b", "a;b", "$(x)", "a`b`", "a\nb", "me@"] {
+        for bad in
+            ["", "-oProxyCommand=x", "me@-oX", "ssh://-oX", "ssh://me@-x", "a b", "a;b", "$(x)", "a`b`", "a\nb", "me@"]
+        {
             assert!(HostAccess::ssh(bad).is_err(), "{bad}");
         }
     }

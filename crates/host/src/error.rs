@@ -7,7 +7,9 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum HostError {
     /// Not a destination that ssh takes.
-    #[error("'{given}' is no ssh destination: {why}; give HOST, USER@HOST, a name from your ssh config, or ssh://USER@HOST:PORT")]
+    #[error(
+        "'{given}' is no ssh destination: {why}; give HOST, USER@HOST, a name from your ssh config, or ssh://USER@HOST:PORT"
+    )]
     Destination {
         /// What was given.
         given: String,

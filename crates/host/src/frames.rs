@@ -142,7 +142,8 @@ mod tests {
 
     #[test]
     fn endless_lines_are_cut() {
-        let mut input = io::BufReader::with_capacity(1000, io::Cursor::new([vec![b'x'; 1 << 20], b"\nnext".to_vec()].concat()));
+        let mut input =
+            io::BufReader::with_capacity(1000, io::Cursor::new([vec![b'x'; 1 << 20], b"\nnext".to_vec()].concat()));
         assert_eq!(bounded_line(&mut input).unwrap().unwrap().len(), LONGEST_LINE_BYTES);
         assert_eq!(bounded_line(&mut input).unwrap().unwrap(), "next");
         assert_eq!(bounded_line(&mut input).unwrap(), None);

@@ -30,15 +30,23 @@ impl KernelLog {
         }
     }
 
-    /// Takes what `dmesg` printed, instead of what it printed before; nothing where the log is followed.
-    pub(crate) fn replace(&mut self, text: &str) {
-        if self.followed || text.starts_with("duel: followed") {
-            return;
+    /// Takes what `dmesg` prints: instead of what it printed before, or, where records come by themselves, only what
+    /// has not come yet.
+    pub(crate) fn catch_up(&mut self, text: &str) {
+        let after = self.lines.back().and_then(|line| line.uptime_ns).filter(|_| self.followed);
+        if !self.followed {
+            self.lines.clear();
         }
-        self.lines.clear();
-        for line in text.lines().filter(|line| !line.trim().is_empty()) {
-            self.push(printed(line));
+        for line in text.lines().filter(|line| !line.trim().is_empty()).map(printed) {
+            if !self.followed || line.uptime_ns > after {
+                self.push(line);
+            }
         }
+    }
+
+    /// Whether records come by themselves.
+    pub(crate) fn is_followed(&self) -> bool {
+        self.followed
     }
 
     /// What there is, the oldest first.
@@ -70,17 +78,19 @@ fn record(line: &str) -> Option<KernelLine> {
     })
 }
 
-/// A line as `dmesg` prints it, with or without `[  12.345678] `.
+/// A line as `dmesg` prints it, with or without `[   12.345678] `: seconds and microseconds, as records have them.
 fn printed(line: &str) -> KernelLine {
-    let timed = line.strip_prefix('[').and_then(|rest| rest.split_once(']'));
-    let time = timed.and_then(|(time, text)| Some((time.trim().parse::<f64>().ok()?, text)));
-    match time {
-        Some((seconds, text)) if (0.0..1e10).contains(&seconds) => KernelLine {
-            uptime_ns: Some((seconds * 1e9) as u64),
-            level: None,
-            text: sanitize_line(text.trim_start()),
-        },
-        _ => KernelLine { uptime_ns: None, level: None, text: sanitize_line(line) },
+    let timed = line.strip_prefix('[').and_then(|rest| {
+        let (time, text) = rest.split_once(']')?;
+        let (seconds, micros) = time.trim().split_once('.').filter(|(_, micros)| micros.len() == 6)?;
+        let seconds_ns = seconds.parse::<u64>().ok()?.checked_mul(1_000_000_000)?;
+        Some((seconds_ns.checked_add(micros.parse::<u64>().ok()? * 1000)?, text))
+    });
+    match timed {
+        Some((uptime_ns, text)) => {
+            KernelLine { uptime_ns: Some(uptime_ns), level: None, text: sanitize_line(text.trim_start()) }
+        }
+        None => KernelLine { uptime_ns: None, level: None, text: sanitize_line(line) },
     }
 }
 
@@ -98,7 +108,10 @@ mod tests {
         log.take("3,1235,6000000,-,caller=T1;Out of memory: Killed process 7 (\x1b[31mx)");
         let words = log.last_words();
         assert_eq!(words.len(), 2);
-        assert_eq!(words[0], KernelLine { uptime_ns: Some(5_000_001_000), level: Some(6), text: "eth0: link is down".into() });
+        assert_eq!(
+            words[0],
+            KernelLine { uptime_ns: Some(5_000_001_000), level: Some(6), text: "eth0: link is down".into() }
+        );
         assert_eq!(words[1].level, Some(3));
         assert!(!words[1].text.contains('\x1b'));
         assert_eq!(log.complaints, ["sh: 1: ss: not found"]);
@@ -118,10 +131,21 @@ mod tests {
     #[test]
     fn what_dmesg_prints() {
         let mut log = KernelLog::default();
-        log.replace("[    1.500000] Booting\n[Sat Nov 21] no time\nplain\n\n");
+        log.catch_up("[    1.500000] Booting\n[Sat Nov 21] no time\nplain\n\n");
         let words = log.last_words();
         assert_eq!((words[0].uptime_ns, words[0].text.as_str()), (Some(1_500_000_000), "Booting"));
         assert_eq!((words[1].uptime_ns, words.len()), (None, 3));
+    }
+
+    #[test]
+    fn what_has_not_come_yet_is_added() {
+        let mut log = KernelLog::default();
+        log.catch_up("[    1.000000] first\n");
+        log.take("6,1,1000000,-;first");
+        log.take("6,2,2000000,-;second");
+        log.catch_up("[    1.000000] first\n[    2.000000] second\n[    3.000001] third\nno time");
+        let texts: Vec<String> = log.last_words().into_iter().map(|line| line.text).collect();
+        assert_eq!(texts, ["first", "second", "third"]);
     }
 
     proptest! {
@@ -130,8 +154,8 @@ mod tests {
             let mut log = KernelLog::default();
             log.take(&line);
             log.take(&shaped);
-            log.replace(&text);
-            log.replace(&line);
+            log.catch_up(&text);
+            log.catch_up(&line);
         }
     }
 }

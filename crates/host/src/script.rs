@@ -13,7 +13,7 @@ const ENVIRONMENT: &str = "OPENSSL_[A-Za-z0-9_]*|LD_LIBRARY_PATH|LD_PRELOAD|LD_B
     RUST_LOG|RUST_BACKTRACE|TZ|LANG|LC_ALL|NGINX|TCMALLOC_[A-Z_]*|KRB5_[A-Z_]*CCACHE_TYPE";
 
 /// Libraries, by the beginning of their file's name, whose version and build matter for a server's speed.
-const LIBRARIES: &str = "libcrypto|libssl|libz|libc[.-]|ld-musl|libjemalloc|libtcmalloc|libmimalloc|libbrotli|libzstd|\
+const LIBRARIES: &str = "libcrypto|libssl|libz\\.so|libz-ng|libc\\.so|libc-[0-9]|ld-musl|libjemalloc|libtcmalloc|libmimalloc|libbrotli|libzstd|\
     libpcre|libnghttp|libgnutls|libwolfssl|libnettle|libgcrypt|libhogweed|liburing";
 
 /// Text in a program or library that tells its version and how it was built.
@@ -55,6 +55,8 @@ pub(crate) fn script(marker: &str, server: &Server, options: &Options) -> String
     script.push_str(include_str!("script/common.sh"));
     script.push_str("case $(uname -s) in\nLinux)\n");
     script.push_str(include_str!("script/linux.sh"));
+    script.push_str(include_str!("script/linux_server.sh"));
+    script.push_str(include_str!("script/linux_sample.sh"));
     script.push_str(";;\nFreeBSD)\n");
     script.push_str(include_str!("script/freebsd.sh"));
     script.push_str(";;\n*)\n");

@@ -55,7 +55,10 @@ impl Session {
             }
             // The script prints some 40 sections; a shell that prints others for ever is not ours.
             if facts.len() > 256 {
-                break Some(HostError::Ended { how: session.how.clone(), said: ": it does not do as it is told".into() });
+                break Some(HostError::Ended {
+                    how: session.how.clone(),
+                    said: ": it does not do as it is told".into(),
+                });
             }
         };
         match error {
@@ -71,7 +74,9 @@ impl Session {
         let kernel_log = Arc::new(Mutex::new(KernelLog::default()));
         let (into_stray, into_log, sorter) = (Arc::clone(&stray), Arc::clone(&kernel_log), Frames::new(marker));
         // Neither is waited for: each ends with its stream, which ends with the shell.
-        thread::Builder::new().name("host-output".into()).spawn(move || read_frames(stdout, sorter, &sender, &into_stray))?;
+        thread::Builder::new()
+            .name("host-output".into())
+            .spawn(move || read_frames(stdout, sorter, &sender, &into_stray))?;
         thread::Builder::new().name("host-log".into()).spawn(move || read_log(stderr, &into_log))?;
         Ok(Self { how, stdin: Some(stdin), frames, stray, kernel_log, next: 1, _keeper: keeper })
     }
@@ -89,7 +94,7 @@ impl Session {
                 return Ok(frame);
             }
             if frame.name == "log 0" {
-                locked(&self.kernel_log).replace(&frame.text);
+                locked(&self.kernel_log).catch_up(&frame.text);
             }
         }
     }

@@ -4,7 +4,7 @@ use crate::access::{HostAccess, Options, Server};
 use crate::error::HostError;
 use crate::parse::{self, Context};
 use crate::session::{Session, locked};
-use duel_model::{HostFacts, HostRecord, HostSample, sanitize_line};
+use duel_model::{HostFacts, HostRecord, HostSample, HostSpan, sanitize_line};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -186,7 +186,8 @@ impl Watcher {
             gauges: readings.gauges,
             counted_by: readings.counted_by,
         };
-        if self.taken.is_multiple_of(LOG_EVERY) && self.taken > 0 {
+        let followed = self.session.as_ref().is_some_and(|session| locked(&session.kernel_log).is_followed());
+        if !followed && self.taken % LOG_EVERY == LOG_EVERY - 1 {
             self.read_log();
         }
         self.taken += 1;
@@ -236,7 +237,7 @@ impl Watcher {
         if let Ok(text) = self.ask("log")
             && let Some(session) = &self.session
         {
-            locked(&session.kernel_log).replace(&text);
+            locked(&session.kernel_log).catch_up(&text);
         }
     }
 
@@ -253,7 +254,23 @@ impl Watcher {
         self.take_log();
         self.record.lost = self.lost.as_ref().map(|lost| sanitize_line(&lost.to_string()));
         self.note_restarts();
+        self.note_jumps();
         self.record
+    }
+
+    /// Where the clocks disagree the host slept, was paused, or was started anew.
+    fn note_jumps(&mut self) {
+        let told = |sample: &HostSample| sample.uptime_ns.is_some();
+        let jumped = |pair: &&[HostSample]| {
+            told(&pair[0]) && told(&pair[1]) && HostSpan::between(&pair[0], &pair[1]).elapsed_ns().is_none()
+        };
+        let jumps = self.record.samples.windows(2).filter(jumped).count();
+        if jumps > 0 {
+            let text = format!(
+                "the host's clock and the generator's went apart {jumps} times: it was paused, slept or was started anew"
+            );
+            self.record.doubts.push(text);
+        }
     }
 
     /// A server that was started anew has counters of its own, and may have done its work with other settings.
@@ -263,7 +280,9 @@ impl Watcher {
         servers.dedup();
         if servers.len() > 1 {
             let times = servers.len() - 1;
-            let text = format!("the server's main process changed {times} times while it was watched: facts are those of the first");
+            let text = format!(
+                "the server's main process changed {times} times while it was watched: facts are those of the first"
+            );
             self.record.doubts.push(text);
         }
     }

@@ -306,7 +306,11 @@ mod tests {
             assert_eq!(span.per_op("x", 10), Some(10.0), "ops need no clock");
         }
         let to = sample(2000, 51_010, &[("x", 100)]);
-        assert_eq!(HostSpan::between(&from, &to).elapsed_ns(), Some(1_000_000_000), "a step of the host's coarse clock");
+        assert_eq!(
+            HostSpan::between(&from, &to).elapsed_ns(),
+            Some(1_000_000_000),
+            "a step of the host's coarse clock"
+        );
         assert_eq!(HostSpan::between(&to, &from).elapsed_ns(), None, "backwards");
         assert_eq!(HostSpan::between(&from, &from).elapsed_ns(), None, "no time");
     }
@@ -324,7 +328,8 @@ mod tests {
     fn counters_of_somebody_else_are_not_subtracted() {
         let by = |pid: &str| BTreeMap::from([("process.".to_owned(), pid.to_owned())]);
         let from = HostSample { counted_by: by("12:7"), ..sample(0, 0, &[("process.cpu_ns", 1), ("cpu.busy_ns", 1)]) };
-        let to = HostSample { counted_by: by("13:9"), ..sample(1000, 1000, &[("process.cpu_ns", 5), ("cpu.busy_ns", 5)]) };
+        let to =
+            HostSample { counted_by: by("13:9"), ..sample(1000, 1000, &[("process.cpu_ns", 5), ("cpu.busy_ns", 5)]) };
         let span = HostSpan::between(&from, &to);
         assert_eq!((span.growth("process.cpu_ns"), span.growth("cpu.busy_ns")), (None, Some(4)));
         let nobody = HostSample { counted_by: BTreeMap::new(), ..to };

@@ -1,9 +1,9 @@
 //! Control groups, versions 1 and 2: limits anywhere above the server hold for it.
 
+use super::Readings;
 use super::cpu::pressure;
 use super::lines::{Lines, base, named, number};
 use super::sheet::Sheet;
-use super::Readings;
 use std::collections::BTreeMap;
 
 /// Version 1 tells "no limit" as the largest multiple of a page; no machine has 2^60 bytes.
@@ -11,7 +11,7 @@ const NO_LIMIT_BYTES: u64 = 1 << 60;
 
 /// The path, and the strictest limits of the cgroup and all above it.
 pub(super) fn facts(sheet: &mut Sheet<'_>) {
-    let paths: Vec<&str> = sheet.lines("cgroup_path").filter(|line| line.contains(':')).take(24).collect();
+    let paths: Vec<&str> = sheet.lines("cgroup_path").filter(|line| is_path(line)).take(24).collect();
     // With only `0::PATH` all controllers are in the unified hierarchy; beside others it is commonly empty.
     match paths.as_slice() {
         [] => {}
@@ -33,7 +33,13 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
         sheet.set("cgroup.cpus", limits.cpuset.unwrap_or_default());
     }
     sheet.promised("cgroup_path", &["cgroup.version", "cgroup.path"]);
-    sheet.promised("cgroup", &["cgroup.cpu_quota_cpus", "cgroup.memory_limit_bytes", "cgroup.io_limits", "cgroup.cpus"]);
+    sheet
+        .promised("cgroup", &["cgroup.cpu_quota_cpus", "cgroup.memory_limit_bytes", "cgroup.io_limits", "cgroup.cpus"]);
+}
+
+/// `NUMBER:CONTROLLERS:PATH`.
+fn is_path(line: &str) -> bool {
+    line.split_once(':').is_some_and(|(number, rest)| number.parse::<u32>().is_ok() && rest.contains(":/"))
 }
 
 /// What limits anywhere above leave.
@@ -90,7 +96,9 @@ fn least<T: Copy>(one: Option<T>, other: Option<T>, min: fn(T, T) -> T) -> Optio
 
 /// Parts `PATH:VALUE` at the first colon behind a file's name; a folder's name may hold colons.
 fn split(line: &str) -> Option<(&str, &str)> {
-    let known = |path: &str| ["cpu.", "cpuset.", "memory.", "io.", "blkio.", "pids."].iter().any(|start| base(path).starts_with(start));
+    let known = |path: &str| {
+        ["cpu.", "cpuset.", "memory.", "io.", "blkio.", "pids."].iter().any(|start| base(path).starts_with(start))
+    };
     let at = line.match_indices(':').map(|(at, _)| at).find(|&at| known(&line[..at]))?;
     Some((&line[..at], &line[at + 1..]))
 }
@@ -107,8 +115,13 @@ pub(super) fn sample(lines: &Lines<'_>, readings: &mut Readings) {
     readings.count("cgroup.throttled_periods", sum("nr_throttled", 1));
     // Version 2 counts microseconds, version 1 nanoseconds.
     readings.count("cgroup.throttled_ns", sum("throttled_usec", 1000).or_else(|| sum("throttled_time", 1)));
-    if let Some((_, own)) = deepest(&folders) {
-        for (name, key) in [("usage_usec", "cgroup.cpu_ns"), ("user_usec", "cgroup.user_ns"), ("system_usec", "cgroup.system_ns")] {
+    // Version 1 has a file of this name too, without these.
+    let with_usage: Vec<_> =
+        folders.iter().copied().filter(|(_, lines)| named(lines, "usage_usec").is_some()).collect();
+    if let Some((_, own)) = deepest(&with_usage) {
+        for (name, key) in
+            [("usage_usec", "cgroup.cpu_ns"), ("user_usec", "cgroup.user_ns"), ("system_usec", "cgroup.system_ns")]
+        {
             readings.count(key, named(own, name).and_then(|us| us.checked_mul(1000)));
         }
     }
@@ -153,9 +166,12 @@ mod tests {
     fn version_2() {
         let facts = facts_of(&[
             ("cgroup_path", "0::/system.slice/nginx.service\n"),
-            ("cgroup", "/sys/fs/cgroup/system.slice/cpu.max:max 100000\n/sys/fs/cgroup/system.slice/memory.max:1000\n\
+            (
+                "cgroup",
+                "/sys/fs/cgroup/system.slice/cpu.max:max 100000\n/sys/fs/cgroup/system.slice/memory.max:1000\n\
               /sys/fs/cgroup/system.slice/nginx.service/cpu.max:50000 100000\n/sys/fs/cgroup/system.slice/nginx.service/memory.max:max\n\
-              /sys/fs/cgroup/system.slice/nginx.service/cpuset.cpus.effective:0-1\n"),
+              /sys/fs/cgroup/system.slice/nginx.service/cpuset.cpus.effective:0-1\n",
+            ),
         ]);
         let value = |key: &str| facts.value(&format!("cgroup.{key}"));
         assert_eq!((value("version"), value("path")), (Some("2"), Some("/system.slice/nginx.service")));
@@ -167,20 +183,29 @@ mod tests {
              /sys/fs/cgroup/a:b/cpu.pressure:some avg10=0 total=9\n/sys/fs/cgroup/cpu.pressure:some avg10=0 total=99\n",
         );
         assert_eq!((readings.counters["cgroup.cpu_ns"], readings.counters["cgroup.throttled_ns"]), (7000, 5000));
-        assert_eq!((readings.counters["cgroup.oom_kills"], readings.counters["cgroup.pressure.cpu.some_ns"]), (2, 9000));
+        assert_eq!(
+            (readings.counters["cgroup.oom_kills"], readings.counters["cgroup.pressure.cpu.some_ns"]),
+            (2, 9000)
+        );
     }
 
     #[test]
     fn version_1() {
         let facts = facts_of(&[
             ("cgroup_path", "4:memory:/x\n1:cpu:/q\n0::/\n"),
-            ("cgroup", "/sys/fs/cgroup/cpu/cpu.cfs_quota_us:-1\n/sys/fs/cgroup/cpu/cpu.cfs_period_us:100000\n\
+            (
+                "cgroup",
+                "/sys/fs/cgroup/cpu/cpu.cfs_quota_us:-1\n/sys/fs/cgroup/cpu/cpu.cfs_period_us:100000\n\
               /sys/fs/cgroup/cpu/q/cpu.cfs_quota_us:150000\n/sys/fs/cgroup/cpu/q/cpu.cfs_period_us:100000\n\
               /sys/fs/cgroup/memory/x/memory.limit_in_bytes:9223372036854771712\n\
-              /sys/fs/cgroup/blkio/x/blkio.throttle.read_iops_device:254:0 100\n"),
+              /sys/fs/cgroup/blkio/x/blkio.throttle.read_iops_device:254:0 100\n",
+            ),
         ]);
         let value = |key: &str| facts.value(&format!("cgroup.{key}"));
-        assert_eq!((value("version"), value("cpu_quota_cpus"), value("memory_limit_bytes")), (Some("1"), Some("1.500"), Some("none")));
+        assert_eq!(
+            (value("version"), value("cpu_quota_cpus"), value("memory_limit_bytes")),
+            (Some("1"), Some("1.500"), Some("none"))
+        );
         assert_eq!(value("io_limits"), Some("blkio.throttle.read_iops_device 254:0 100"));
         let readings = readings(
             "/sys/fs/cgroup/cpu/cpu.stat:nr_throttled 1\n/sys/fs/cgroup/cpu/q/cpu.stat:nr_throttled 2\n\
@@ -194,7 +219,10 @@ mod tests {
 
     #[test]
     fn no_cgroups_are_not_no_limits() {
-        let facts = facts_of(&[("cgroup_path", "head: cannot open '/proc/self/cgroup': No such file or directory\n"), ("cgroup", "")]);
+        let facts = facts_of(&[
+            ("cgroup_path", "head: cannot open '/proc/self/cgroup': No such file or directory\n"),
+            ("cgroup", ""),
+        ]);
         assert!(facts.0["cgroup.cpu_quota_cpus"].value().is_none());
     }
 }

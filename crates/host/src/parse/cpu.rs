@@ -143,7 +143,9 @@ fn temperatures(sheet: &mut Sheet<'_>) {
 /// Time per CPU and mode, switches, queue, pressure, frequency, heat.
 pub(super) fn sample(lines: &Lines<'_>, context: &Context, readings: &mut Readings) {
     let uptime = lines.first("/uptime").and_then(|line| line.split_ascii_whitespace().next()?.parse::<f64>().ok());
-    readings.uptime_ns = uptime.filter(|seconds| (0.0..1e10).contains(seconds)).map(|seconds| (seconds * 100.0).round() as u64 * 10_000_000);
+    readings.uptime_ns = uptime
+        .filter(|seconds| (0.0..1e10).contains(seconds))
+        .map(|seconds| (seconds * 100.0).round() as u64 * 10_000_000);
     for line in lines.file("/stat") {
         let mut words = line.split_ascii_whitespace();
         let Some(name) = words.next() else { continue };
@@ -159,8 +161,10 @@ pub(super) fn sample(lines: &Lines<'_>, context: &Context, readings: &mut Readin
                     Err(_) if cpu.is_empty() => "cpu.".to_owned(),
                     _ => continue,
                 };
-                let times: Vec<u64> =
-                    words.map_while(|word| word.parse::<u64>().ok()?.checked_mul(context.tick_ns)).take(MODES.len()).collect();
+                let times: Vec<u64> = words
+                    .map_while(|word| word.parse::<u64>().ok()?.checked_mul(context.tick_ns))
+                    .take(MODES.len())
+                    .collect();
                 modes(&prefix, &times, readings);
             }
         }
@@ -175,7 +179,9 @@ pub(super) fn sample(lines: &Lines<'_>, context: &Context, readings: &mut Readin
     }
     let (mut throttled, mut any) = (0_u64, false);
     for (path, values) in lines.ending("core_throttle_count") {
-        if path.ends_with("/thermal_throttle/") && let Some(count) = values.first().and_then(|line| number(line, 0)) {
+        if path.ends_with("/thermal_throttle/")
+            && let Some(count) = values.first().and_then(|line| number(line, 0))
+        {
             (throttled, any) = (throttled.saturating_add(count), true);
         }
     }
@@ -198,7 +204,11 @@ fn modes(prefix: &str, times: &[u64], readings: &mut Readings) {
         readings.count(format!("{prefix}{mode}_ns"), Some(*time));
     }
     let idle = |mode: &&str| matches!(*mode, "idle" | "iowait");
-    let busy = MODES.iter().zip(times).filter(|(mode, _)| !idle(mode)).try_fold(0_u64, |sum, (_, time)| sum.checked_add(*time));
+    let busy = MODES
+        .iter()
+        .zip(times)
+        .filter(|(mode, _)| !idle(mode))
+        .try_fold(0_u64, |sum, (_, time)| sum.checked_add(*time));
     readings.count(format!("{prefix}busy_ns"), busy);
 }
 

@@ -10,8 +10,28 @@ const SECTOR_BYTES: u64 = 512;
 
 /// File systems that hold no data of a server.
 const NO_DATA: [&str; 22] = [
-    "proc", "sysfs", "cgroup", "cgroup2", "devpts", "devtmpfs", "securityfs", "pstore", "bpf", "debugfs", "tracefs", "mqueue",
-    "hugetlbfs", "configfs", "fusectl", "autofs", "binfmt_misc", "rpc_pipefs", "nsfs", "efivarfs", "squashfs", "ramfs",
+    "proc",
+    "sysfs",
+    "cgroup",
+    "cgroup2",
+    "devpts",
+    "devtmpfs",
+    "securityfs",
+    "pstore",
+    "bpf",
+    "debugfs",
+    "tracefs",
+    "mqueue",
+    "hugetlbfs",
+    "configfs",
+    "fusectl",
+    "autofs",
+    "binfmt_misc",
+    "rpc_pipefs",
+    "nsfs",
+    "efivarfs",
+    "squashfs",
+    "ramfs",
 ];
 
 /// Disks with their queues, and mounts.
@@ -41,10 +61,12 @@ pub(super) fn facts(sheet: &mut Sheet<'_>, context: &mut Context) {
     let mut count = 0;
     for line in sheet.lines("mounts") {
         let mut words = line.split_ascii_whitespace();
-        let (Some(device), Some(place), Some(kind), Some(options)) = (words.next(), words.next(), words.next(), words.next()) else {
+        let (Some(device), Some(place), Some(kind), Some(options)) =
+            (words.next(), words.next(), words.next(), words.next())
+        else {
             continue;
         };
-        if !NO_DATA.contains(&kind) && count < 64 {
+        if place.starts_with('/') && !NO_DATA.contains(&kind) && count < 64 {
             count += 1;
             sheet.set(format!("mount.{place}"), format!("{kind} {options} {device}"));
         }
@@ -59,7 +81,10 @@ pub(super) fn sample(lines: &Lines<'_>, context: &Context, readings: &mut Readin
     for line in lines.file("/diskstats") {
         let mut words = line.split_ascii_whitespace().skip(2);
         let Some(name) = words.next() else { continue };
-        if !context.disks.is_empty() && !context.disks.contains(name) || name.starts_with("loop") || name.starts_with("ram") {
+        if !context.disks.is_empty() && !context.disks.contains(name)
+            || name.starts_with("loop")
+            || name.starts_with("ram")
+        {
             continue;
         }
         let values: Vec<Option<u64>> = words.map(|word| word.parse().ok()).collect();
@@ -96,7 +121,10 @@ mod tests {
             "/proc/diskstats: 8 0 sda 10 0 100 7 20 0 200 9 1 11 13 0 0 0 0 5 6\n/proc/diskstats: 8 16 sdb 10 0 100 7 20 0 200 9 1 11 13\n\
              /proc/diskstats: 7 0 loop0 10 0 100 7 20 0 200 9 1 11 13\n/proc/diskstats: 8 32 sdc 0 0 0 0 0 0 0 0 0 0 0\n",
         );
-        assert_eq!((readings.counters["disk.sda.read_bytes"], readings.counters["disk.sda.flush_ns"]), (51_200, 6_000_000));
+        assert_eq!(
+            (readings.counters["disk.sda.read_bytes"], readings.counters["disk.sda.flush_ns"]),
+            (51_200, 6_000_000)
+        );
         assert_eq!(readings.counters.get("disk.sdb.flushes"), None);
         assert!(!readings.counters.keys().any(|key| key.contains("loop") || key.contains("sdc")));
     }

@@ -15,7 +15,8 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
         if line.starts_with("duel: ")
             && let Some(why) = complaint(line)
         {
-            let name = ["ip6tables", "iptables", "nft", "ipfw", "pf", "ipl"].into_iter().find(|name| why.contains(name));
+            let name =
+                ["ip6tables", "iptables", "nft", "ipfw", "pf", "ipl"].into_iter().find(|name| why.contains(name));
             sheet.unavailable(format!("firewall.{}_rules", name.unwrap_or("some")), why);
         }
     }

@@ -17,7 +17,10 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
             let name = stem(file);
             sheet.set(format!("process.library.{name}.path"), file);
             if file != path {
-                sheet.set(format!("process.library.{name}.replaced"), "yes: the file on disk is another one since the server started");
+                sheet.set(
+                    format!("process.library.{name}.replaced"),
+                    "yes: the file on disk is another one since the server started",
+                );
             }
         }
     }
@@ -69,7 +72,8 @@ fn build(sheet: &mut Sheet<'_>, text: &str, prefix: &str) {
             sheet.set(format!("{prefix}gcc"), gcc);
         } else if let Some(go) = string.strip_prefix("Go cmd/compile ") {
             sheet.set(format!("{prefix}go"), go);
-        } else if let Some(version) = string.split_once("flate ").and_then(|(_, rest)| rest.strip_suffix(" Copyright")) {
+        } else if let Some(version) = string.split_once("flate ").and_then(|(_, rest)| rest.strip_suffix(" Copyright"))
+        {
             sheet.set(format!("{prefix}version"), format!("zlib {version}"));
         } else if string.starts_with(|c: char| c.is_ascii_digit()) || string == "BoringSSL" {
             // A number alone says the least, so anything else goes before it.
@@ -108,7 +112,12 @@ mod tests {
     #[test]
     fn stems() {
         assert_eq!(
-            [stem("/lib/libcrypto.so.3"), stem("/lib/libc-2.31.so"), stem("/lib/libpcre2-8.so.0"), stem("/lib/ld-linux-x86-64.so.2")],
+            [
+                stem("/lib/libcrypto.so.3"),
+                stem("/lib/libc-2.31.so"),
+                stem("/lib/libpcre2-8.so.0"),
+                stem("/lib/ld-linux-x86-64.so.2")
+            ],
             ["libcrypto", "libc", "libpcre2", "ld-linux-x86-64"]
         );
     }
@@ -117,15 +126,30 @@ mod tests {
     fn a_library_tells_how_it_was_built() {
         let facts = facts_of(&[
             ("server", "roots 10\nmembers 10"),
-            ("process", "pid 10\nexe /usr/sbin/nginx\nstring nginx/1.22.1\nstring configure arguments: --with-cc-opt='-O2'\n"),
-            ("maps", "7f00-7f10 /usr/lib/libcrypto.so.3\n7f20-7f30 /usr/lib/libz.so.1.2.13 (deleted)\n55-56 /usr/sbin/nginx\n"),
-            ("library /usr/lib/libcrypto.so.3", "deleted no\nbytes 4709400\nstring AES for Intel AES-NI, CRYPTOGAMS by\nstring OpenSSL 3.0.17 1 Jul 2025\nstring compiler: gcc -fPIC -O2\n"),
+            (
+                "process",
+                "pid 10\nexe /usr/sbin/nginx\nstring nginx/1.22.1\nstring configure arguments: --with-cc-opt='-O2'\n",
+            ),
+            (
+                "maps",
+                "7f00-7f10 /usr/lib/libcrypto.so.3\n7f20-7f30 /usr/lib/libz.so.1.2.13 (deleted)\n55-56 /usr/sbin/nginx\n",
+            ),
+            (
+                "library /usr/lib/libcrypto.so.3",
+                "deleted no\nbytes 4709400\nstring AES for Intel AES-NI, CRYPTOGAMS by\nstring OpenSSL 3.0.17 1 Jul 2025\nstring compiler: gcc -fPIC -O2\n",
+            ),
             ("library /usr/lib/libz.so.1.2.13", "deleted (deleted)\nstring deflate 1.2.13 Copyright\n"),
             ("library /usr/lib/libssl.so.3", "deleted no\nduel: the file cannot be read\n"),
         ]);
         let value = |key: &str| facts.value(&format!("process.library.{key}"));
-        assert_eq!((value("libcrypto.path"), value("libcrypto.version")), (Some("/usr/lib/libcrypto.so.3"), Some("OpenSSL 3.0.17 1 Jul 2025")));
-        assert_eq!((value("libcrypto.compiler"), value("libcrypto.assembly")), (Some("gcc -fPIC -O2"), Some("AES for Intel AES-NI")));
+        assert_eq!(
+            (value("libcrypto.path"), value("libcrypto.version")),
+            (Some("/usr/lib/libcrypto.so.3"), Some("OpenSSL 3.0.17 1 Jul 2025"))
+        );
+        assert_eq!(
+            (value("libcrypto.compiler"), value("libcrypto.assembly")),
+            (Some("gcc -fPIC -O2"), Some("AES for Intel AES-NI"))
+        );
         assert_eq!(value("libz.version"), Some("zlib 1.2.13"));
         assert!(value("libz.replaced").unwrap().starts_with("yes") && value("libcrypto.replaced").is_none());
         assert_eq!(value("libssl.version"), None);

@@ -37,7 +37,10 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
         };
         sheet.set(key, value.split_ascii_whitespace().collect::<Vec<_>>().join(" "));
     }
-    sheet.promised("sysctl", &["tcp.tcp_rmem", "tcp.tcp_wmem", "tcp.tcp_congestion_control", "net.core.somaxconn", "vm.swappiness"]);
+    sheet.promised(
+        "sysctl",
+        &["tcp.tcp_rmem", "tcp.tcp_wmem", "tcp.tcp_congestion_control", "net.core.somaxconn", "vm.swappiness"],
+    );
 }
 
 /// Of `always [madvise] never` the chosen one.
@@ -93,7 +96,9 @@ mod tests {
 
     #[test]
     fn faults_and_bytes() {
-        let readings = readings("/proc/vmstat:pgfault 5\n/proc/vmstat:pgmajfault 2\n/proc/vmstat:pswpin 3\n/proc/meminfo:Dirty:  7 kB\n");
+        let readings = readings(
+            "/proc/vmstat:pgfault 5\n/proc/vmstat:pgmajfault 2\n/proc/vmstat:pswpin 3\n/proc/meminfo:Dirty:  7 kB\n",
+        );
         assert_eq!((readings.counters["memory.faults"], readings.counters["memory.major_faults"]), (5, 2));
         assert_eq!(readings.counters["memory.swapped_in_bytes"], 12_288);
         assert_eq!(readings.counters.get("memory.oom_kills"), None);

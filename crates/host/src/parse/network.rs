@@ -10,8 +10,13 @@ const MOST_LINKS: usize = 64;
 
 /// Offloads that decide how many packets and how much work a byte takes.
 const OFFLOADS: [&str; 7] = [
-    "tcp-segmentation-offload", "generic-segmentation-offload", "generic-receive-offload", "large-receive-offload",
-    "tx-checksumming", "rx-checksumming", "tls-hw-tx-offload",
+    "tcp-segmentation-offload",
+    "generic-segmentation-offload",
+    "generic-receive-offload",
+    "large-receive-offload",
+    "tx-checksumming",
+    "rx-checksumming",
+    "tls-hw-tx-offload",
 ];
 
 /// Links with speed, state, offloads and queues; routes that are not like others; listen queues.
@@ -23,7 +28,9 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
         match name {
             "operstate" => sheet.set(format!("link.{link}.state"), value),
             // -1 is what virtual links and those that are down tell.
-            "speed" if value.trim() == "-1" => sheet.unavailable(format!("link.{link}.speed_mbps"), "the link has no speed"),
+            "speed" if value.trim() == "-1" => {
+                sheet.unavailable(format!("link.{link}.speed_mbps"), "the link has no speed");
+            }
             "speed" => sheet.set(format!("link.{link}.speed_mbps"), value),
             "mtu" => sheet.set(format!("link.{link}.mtu_bytes"), value),
             _ => sheet.set(format!("link.{link}.{name}"), value),
@@ -64,7 +71,9 @@ fn routes(sheet: &mut Sheet<'_>) {
             {
                 sheet.set(format!("link.{link}.qdisc"), kind);
             }
-        } else if ["initcwnd", "initrwnd", "quickack", "rto_min", " mtu ", "cwnd", "advmss", "congctl"].iter().any(|word| line.contains(word))
+        } else if ["initcwnd", "initrwnd", "quickack", "rto_min", " mtu ", "cwnd", "advmss", "congctl"]
+            .iter()
+            .any(|word| line.contains(word))
             && special.len() < 16
         {
             special.push(line.trim());
@@ -146,8 +155,13 @@ const TCP: [(&str, &str, &str); 33] = [
 
 /// TCP's counters, those of the links, and what the receiving softirq had to drop or put off.
 pub(super) fn sample(lines: &Lines<'_>, _context: &Context, readings: &mut Readings) {
-    // The server's own network, if it has one: then the path holds its process id.
+    // The server's own network, if it has one: then the path holds a process id, and another server has other counters.
     let own = |name: &str| lines.ending(name).into_iter().next().map_or(&[][..], |(_, lines)| lines);
+    if lines.ending("/net/snmp").iter().any(|(process, _)| !process.is_empty()) {
+        for prefix in ["tcp.", "ip.", "link."] {
+            readings.counted_by(prefix, lines.first("roots").unwrap_or_default());
+        }
+    }
     let mut tables = columns(own("/net/snmp"));
     tables.extend(columns(own("/net/netstat")));
     for (table, column, key) in TCP {
@@ -186,7 +200,9 @@ pub(super) fn sample(lines: &Lines<'_>, _context: &Context, readings: &mut Readi
 fn columns<'a>(lines: &[&'a str]) -> BTreeMap<(&'a str, &'a str), u64> {
     let mut table = BTreeMap::new();
     for pair in lines.chunks_exact(2) {
-        let (Some((name, heads)), Some((again, values))) = (pair[0].split_once(':'), pair[1].split_once(':')) else { continue };
+        let (Some((name, heads)), Some((again, values))) = (pair[0].split_once(':'), pair[1].split_once(':')) else {
+            continue;
+        };
         if name == again {
             for (head, value) in heads.split_ascii_whitespace().zip(values.split_ascii_whitespace()) {
                 // Some columns are signed, such as MaxConn -1; they are no counters.
@@ -225,7 +241,9 @@ fn links(lines: &[&str], readings: &mut Readings) {
 
 /// Whether the server lives in a network of its own; then links and TCP settings of the host are not its own.
 pub(super) fn own_network(sheet: &mut Sheet<'_>) {
-    let find = |name: &str| sheet.lines("process").find_map(|line| line.strip_prefix(name)).filter(|net| net.starts_with("net:["));
+    let find = |name: &str| {
+        sheet.lines("process").find_map(|line| line.strip_prefix(name)).filter(|net| net.starts_with("net:["))
+    };
     match (find("net "), find("our_net ")) {
         (Some(theirs), Some(ours)) if theirs == ours => sheet.set("process.network", "the host's"),
         (Some(_), Some(_)) => {
@@ -249,7 +267,10 @@ mod tests {
              /proc/net/dev:  eth0: 100 2 0 1 0 0 0 0 200 3 0 0 0 0 0 0\n/proc/net/dev:  idle: 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0 0\n\
              /proc/net/softnet_stat:0000000a 00000001 00000002 00\n/proc/net/softnet_stat:00000010 00000000 00000000 00\n",
         );
-        assert_eq!((readings.counters["tcp.retransmitted_segments"], readings.counters["tcp.listen_overflows"]), (7, 5));
+        assert_eq!(
+            (readings.counters["tcp.retransmitted_segments"], readings.counters["tcp.listen_overflows"]),
+            (7, 5)
+        );
         assert_eq!((readings.gauges["tcp.established"], readings.gauges["tcp.time_wait"]), (3.0, 2.0));
         assert_eq!((readings.counters["link.eth0.sent_bytes"], readings.counters["link.eth0.receive_drops"]), (200, 1));
         assert_eq!((readings.counters["net.softnet_processed"], readings.counters["net.softnet_dropped"]), (26, 1));
@@ -258,17 +279,30 @@ mod tests {
 
     #[test]
     fn a_network_of_the_servers_own_is_read_by_its_process() {
-        let readings = readings("/proc/77/net/snmp:Tcp: RetransSegs\n/proc/77/net/snmp:Tcp: 9\n");
+        let readings = readings("roots:77\n/proc/77/net/snmp:Tcp: RetransSegs\n/proc/77/net/snmp:Tcp: 9\n");
         assert_eq!(readings.counters["tcp.retransmitted_segments"], 9);
+        assert_eq!(readings.counted_by["tcp."], "77", "whoever comes after it has a network and counters of its own");
     }
 
     #[test]
     fn listen_queues_links_and_routes() {
         let facts = facts_of(&[
-            ("listening", "State  Recv-Q Send-Q Local Address:Port Peer Address:Port\nLISTEN 3 511 0.0.0.0:8080 0.0.0.0:*\nLISTEN 0 128 [::]:8080 [::]:*\n"),
-            ("links", "/sys/class/net/eth0/speed:1000\n/sys/class/net/eth0/mtu:1500\n/sys/class/net/lo/speed:-1\n/sys/class/net/eth0/rx_queues:4\n"),
-            ("routes", "default via 10.0.0.1 dev eth0\n10.0.0.0/8 dev eth0 initcwnd 1\nqdisc fq_codel 0: dev eth0 root refcnt 2\n"),
-            ("offloads", "eth0 Features for eth0:\neth0 tcp-segmentation-offload: off\neth0 tx-checksumming: on [fixed]\n"),
+            (
+                "listening",
+                "State  Recv-Q Send-Q Local Address:Port Peer Address:Port\nLISTEN 3 511 0.0.0.0:8080 0.0.0.0:*\nLISTEN 0 128 [::]:8080 [::]:*\n",
+            ),
+            (
+                "links",
+                "/sys/class/net/eth0/speed:1000\n/sys/class/net/eth0/mtu:1500\n/sys/class/net/lo/speed:-1\n/sys/class/net/eth0/rx_queues:4\n",
+            ),
+            (
+                "routes",
+                "default via 10.0.0.1 dev eth0\n10.0.0.0/8 dev eth0 initcwnd 1\nqdisc fq_codel 0: dev eth0 root refcnt 2\n",
+            ),
+            (
+                "offloads",
+                "eth0 Features for eth0:\neth0 tcp-segmentation-offload: off\neth0 tx-checksumming: on [fixed]\n",
+            ),
         ]);
         assert_eq!((facts.value("listen.8080.backlog"), facts.value("listen.8080.waiting")), (Some("128"), Some("3")));
         assert_eq!((facts.value("link.eth0.speed_mbps"), facts.value("link.lo.speed_mbps")), (Some("1000"), None));

@@ -1,13 +1,14 @@
 //! The operating system and its clocks.
 
+use super::Context;
 use super::lines::number;
 use super::sheet::Sheet;
-use super::Context;
 use crate::mask;
 
 /// Ticks, pages and the wall clock, that everything else is converted with.
 pub(super) fn clocks(sheet: &mut Sheet<'_>, context: &mut Context) {
-    let named = |name: &str| sheet.lines("clocks").find_map(|line| line.strip_prefix(name)).and_then(|rest| number(rest, 0));
+    let named =
+        |name: &str| sheet.lines("clocks").find_map(|line| line.strip_prefix(name)).and_then(|rest| number(rest, 0));
     let (ticks, page, unix_s) = (named("clk_tck "), named("page_bytes "), named("unix_s "));
     match ticks.filter(|ticks| (1..=1_000_000).contains(ticks)) {
         Some(ticks) => context.tick_ns = 1_000_000_000 / ticks,

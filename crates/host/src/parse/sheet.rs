@@ -38,7 +38,8 @@ impl<'a> Sheet<'a> {
 
     /// Names and texts of the sections whose name begins so.
     pub(super) fn sections(&self, prefix: &str) -> Vec<(&'a str, &'a str)> {
-        let found = self.frames.iter().filter_map(|(name, frame)| Some((name.strip_prefix(prefix)?, frame.text.as_str())));
+        let found =
+            self.frames.iter().filter_map(|(name, frame)| Some((name.strip_prefix(prefix)?, frame.text.as_str())));
         found.collect()
     }
 
@@ -92,7 +93,9 @@ impl<'a> Sheet<'a> {
 pub(super) fn complaint(text: &str) -> Option<String> {
     let line = text.lines().find(|line| {
         line.starts_with("duel: ")
-            || ["Permission denied", "not permitted", "not found", "No such file", "cannot open"].iter().any(|word| line.contains(word))
+            || ["Permission denied", "not permitted", "not found", "No such file", "cannot open"]
+                .iter()
+                .any(|word| line.contains(word))
     })?;
     Some(sanitize_line(line.strip_prefix("duel: ").unwrap_or(line)))
 }
@@ -149,7 +152,8 @@ fn key_of(key: &str) -> String {
 fn shown(value: &str) -> String {
     let mut chars = value.chars();
     // As `sanitize_line`, with more room.
-    let mut shown = duel_model::sanitize(&chars.by_ref().take(LONGEST_VALUE).collect::<String>()).replace(['\n', '\t'], " ");
+    let mut shown =
+        duel_model::sanitize(&chars.by_ref().take(LONGEST_VALUE).collect::<String>()).replace(['\n', '\t'], " ");
     if chars.next().is_some() {
         shown.push('…');
     }

@@ -2,7 +2,7 @@
 
 use super::{Reader, Shell};
 use crate::error::HostError;
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -43,23 +43,21 @@ impl Reader for Local {
     }
 }
 
-/// Reaps the shell. By then its input has ended, so it ends by itself, unless something in it hangs.
+/// Ends and reaps the shell and all that it started. Its input has ended by then, so it ends by itself, unless something
+/// in it hangs.
 struct Keeper(Child);
 
 impl Drop for Keeper {
     fn drop(&mut self) {
         const PATIENCE: Duration = Duration::from_millis(500);
         let deadline = Instant::now() + PATIENCE;
-        loop {
-            match self.0.try_wait() {
-                Ok(Some(_)) => return,
-                Ok(None) if Instant::now() < deadline => std::thread::sleep(Duration::from_millis(5)),
-                _ => break,
+        if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
+            // Left unreaped, so that its number stays its own, and its group's, until the group is killed.
+            let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+            while matches!(waitid(WaitId::Pid(pid), look), Ok(None)) && Instant::now() < deadline {
+                std::thread::sleep(Duration::from_millis(5));
             }
-        }
-        if let Some(group) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
-            // The shell is not reaped yet, so its number cannot be anybody else's.
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = kill_process_group(pid, Signal::KILL);
         }
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -26,12 +26,13 @@ pub(crate) struct Shell {
 /// The reader for this way of reaching a host.
 pub(crate) fn reader(access: &HostAccess, options: &Options) -> Result<Box<dyn Reader>, HostError> {
     match access {
-        HostAccess::Local => Ok(Box::new(local::Local { command: options.local_shell.clone() })),
+        HostAccess::Local => Ok(Box::new(local::Local { command: options.shell.clone() })),
         #[cfg(feature = "ssh")]
         HostAccess::Ssh(destination) => Ok(Box::new(ssh::Ssh {
             destination: destination.clone(),
             config: options.ssh_config.clone(),
             timeout: options.connect_timeout,
+            command: options.remote_command()?,
         })),
         #[cfg(not(feature = "ssh"))]
         HostAccess::Ssh(_) => Err(HostError::WithoutSsh),

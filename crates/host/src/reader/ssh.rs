@@ -22,6 +22,8 @@ pub(super) struct Ssh {
     /// Instead of the user's and the system's configuration.
     pub(super) config: Option<PathBuf>,
     pub(super) timeout: Duration,
+    /// What runs there, in words that mean the same to every login shell.
+    pub(super) command: String,
 }
 
 /// A connection that nobody uses ends after this time, so that none is left when duel is killed.
@@ -36,11 +38,14 @@ const CONFIG: &str = "ForwardAgent no\nForwardX11 no\nClearAllForwardings yes\nP
 
 impl Reader for Ssh {
     fn start(&self) -> Result<Shell, HostError> {
-        let failed =
-            |why: String| HostError::Start { how: format!("over ssh to {}", sanitize_line(self.destination.as_str())), why };
+        let failed = |why: String| HostError::Start {
+            how: format!("over ssh to {}", sanitize_line(self.destination.as_str())),
+            why,
+        };
         let told = |error: &dyn Error| failed(reason(error));
         // Asynchronous only while connecting: after that the streams are pipes that ssh serves.
-        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| told(&error))?;
+        let runtime =
+            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| told(&error))?;
         let folder = control_folder().map_err(|error| told(&error))?;
         let config = folder.path().join("config");
         write_config(&config, self.config.as_deref()).map_err(|error| told(&error))?;
@@ -63,8 +68,8 @@ impl Reader for Ssh {
             let (stdin_far, stdin) = io::pipe().map_err(|error| told(&error))?;
             let (stdout, stdout_far) = io::pipe().map_err(|error| told(&error))?;
             let (stderr, stderr_far) = io::pipe().map_err(|error| told(&error))?;
-            // The user's login shell, whatever it is, sees nothing but this.
-            let mut command = session.arc_raw_command("exec /bin/sh -s");
+            // The user's login shell, whatever it is, sees nothing but this; the script comes behind it.
+            let mut command = session.arc_raw_command(&self.command);
             command
                 .stdin(Stdio::from(OwnedFd::from(stdin_far)))
                 .stdout(Stdio::from(OwnedFd::from(stdout_far)))
@@ -88,7 +93,8 @@ impl Reader for Ssh {
 
 /// A folder for the control socket, whose path may have no more than 104 bytes on some systems.
 fn control_folder() -> io::Result<TempDir> {
-    let places = [std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), Some(std::env::temp_dir()), Some("/tmp".into())];
+    let places =
+        [std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), Some(std::env::temp_dir()), Some("/tmp".into())];
     let mut builder = tempfile::Builder::new();
     builder.prefix("duel-");
     let fits = |place: &PathBuf| place.is_absolute() && place.as_os_str().len() <= 48;
@@ -109,7 +115,8 @@ fn write_config(path: &Path, given: Option<&Path>) -> io::Result<()> {
         Some(given) => {
             let given = given.canonicalize()?;
             let given = given.to_str().filter(|given| !given.contains(['"', '\n', '*', '?', '[']));
-            let given = given.ok_or_else(|| io::Error::other("the ssh config file has a name that ssh cannot include"))?;
+            let given =
+                given.ok_or_else(|| io::Error::other("the ssh config file has a name that ssh cannot include"))?;
             text.push_str(&format!("Include \"{given}\"\n"));
         }
         None => text.push_str("Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\n"),
@@ -147,6 +154,32 @@ mod tests {
         assert!(told.starts_with("its host key has changed") && !told.contains(['\n', '\x1b']), "{told}");
         let told = reason(&io::Error::other("No ED25519 host key is known\r\nHost key verification failed."));
         assert!(told.contains("by hand") && !told.contains('\n'), "{told}");
+    }
+
+    #[test]
+    fn ssh_understands_the_config_and_obeys_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, users) = (folder.path().join("config"), folder.path().join("users"));
+        std::fs::write(&users, "Host web1\n  HostName 192.0.2.7\n  ForwardAgent yes\n  RemoteCommand rm -rf /\n")
+            .unwrap();
+        write_config(&path, Some(&users)).unwrap();
+        // Says how it understands its configuration, and connects to nothing.
+        let Ok(output) = std::process::Command::new("ssh").arg("-G").arg("-F").arg(&path).arg("web1").output() else {
+            println!("skipped ssh_understands_the_config_and_obeys_it: no ssh here");
+            return;
+        };
+        let told = String::from_utf8_lossy(&output.stdout).into_owned();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        for line in [
+            "hostname 192.0.2.7",
+            "forwardagent no",
+            "forwardx11 no",
+            "clearallforwardings yes",
+            "stricthostkeychecking true",
+        ] {
+            assert!(told.lines().any(|told| told == line), "{line}: {told}");
+        }
+        assert!(!told.contains("rm -rf"), "{told}");
     }
 
     #[test]

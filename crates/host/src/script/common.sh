@@ -73,18 +73,43 @@ find_roots() {
     esac 2>/dev/null | numbers | sort -un
 }
 
+# From "PARENT CHILD" pairs and the ids given: "TOPS/MEMBERS", where members are those given and all their descendants,
+# and tops the members whose parent is none. A master and its workers share a socket, and only the master stays.
+family() {
+    parents | awk -v given="$1" '
+        BEGIN { n = split(given, list, " "); for (i = 1; i <= n; i++) wanted[list[i]] = 1 }
+        { parent[$2] = $1; known[++count] = $2 }
+        END {
+            for (i = 1; i <= count; i++) if (known[i] in wanted) group[known[i]] = 1
+            do {
+                grown = 0
+                for (i = 1; i <= count; i++)
+                    if (!(known[i] in group) && (parent[known[i]] in group)) { group[known[i]] = 1; grown = 1 }
+            } while (grown)
+            for (i = 1; i <= count; i++)
+                if ((known[i] in group) && members++ < 256) {
+                    if (!(parent[known[i]] in group)) tops = tops " " known[i]
+                    all = all " " known[i]
+                }
+            print substr(tops, 2) "/" substr(all, 2)
+        }'
+}
+
+gather() {
+    FAMILY=$(family "$1")
+    ROOTS=${FAMILY%%/*}
+    MEMBERS=${FAMILY#*/}
+}
+
+find_again() {
+    gather "$(find_roots | tr '\n' ' ')"
+}
+
 find_server() {
-    ROOTS=$(find_roots | tr '\n' ' ')
-    MEMBERS=$(members "$ROOTS")
+    find_again
     echo "roots $ROOTS"
     echo "members $MEMBERS"
     if [ "$SERVER_KIND" = port ]; then port_state; fi
-}
-
-# The same in this shell and not in a child of it, so that the variables stay.
-find_again() {
-    ROOTS=$(find_roots | tr '\n' ' ')
-    MEMBERS=$(members "$ROOTS")
 }
 
 all_alive() {
@@ -103,12 +128,12 @@ keep_members_fresh() {
             alive "$pid" || { ROOTS=; break; }
         done
         if [ -n "$ROOTS" ]; then
-            MEMBERS=$(members "$ROOTS")
+            gather "$ROOTS"
         elif [ $((SAMPLES % 5)) -eq 0 ] || [ -n "$MEMBERS" ]; then
             find_again
         fi
     elif [ $((SAMPLES % 5)) -eq 0 ]; then
-        MEMBERS=$(members "$ROOTS")
+        gather "$ROOTS"
     fi
 }
 
@@ -122,7 +147,7 @@ serve() {
                 keep_members_fresh
                 printf '%s + sample %s\n' "$M" "$number"
                 sample </dev/null 2>/dev/null
-                printf '\n%s - sample %s\n' "$M" "$?"
+                printf '\n%s - sample %s %s\n' "$M" "$number" "$?"
                 ;;
             log) section "log $number" kernel_log ;;
             sockets) section "sockets $number" sockets ;;

@@ -64,7 +64,7 @@ freebsd_firewall() {
 
 # Of a line the process id is the fifth from the end: a command's name may hold blanks.
 port_pids() {
-    brief sockstat -4 -6 -l -q -p "$SERVER" | awk '{ print $(NF - 4) }'
+    brief sockstat -4 -6 -l -q -p "$SERVER" | awk 'NF > 5 { print $(NF - 4) }'
 }
 
 port_state() {
@@ -74,20 +74,7 @@ port_state() {
     echo "user $(id -u)"
 }
 
-members() {
-    [ -n "$1" ] || return 0
-    ps -a -x -o pid= -o ppid= | awk -v roots="$1" '
-        BEGIN { n = split(roots, list, " "); for (i = 1; i <= n; i++) group[list[i]] = 1 }
-        { parent[$1] = $2; known[++count] = $1 }
-        END {
-            do {
-                grown = 0
-                for (i = 1; i <= count; i++)
-                    if (!(known[i] in group) && (parent[known[i]] in group)) { group[known[i]] = 1; grown = 1 }
-            } while (grown)
-            for (i = 1; i <= count; i++) if (known[i] in group) print known[i]
-        }' | sort -n | head -n 256 | tr '\n' ' ' | sed 's/ $//'
-}
+parents() { ps -a -x -o ppid= -o pid= | sort -n -k 2; }
 
 alive() { ps -p "$1" -o pid= >/dev/null 2>&1; }
 
@@ -105,7 +92,7 @@ strings_of() {
 
 libraries() {
     brief procstat -v "$1" 2>/dev/null | awk '$4 ~ /x/ && $NF ~ /^\// && !($NF in seen) { seen[$NF] = 1; print $NF }' |
-        grep -E "/($LIBRARIES)[^/]*\.so" | head -n 20 |
+        grep -E "/($LIBRARIES)" | head -n 20 |
         while read -r path; do section "library $path" library "$path"; done
 }
 

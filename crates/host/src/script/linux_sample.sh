@@ -1,0 +1,116 @@
+# Linux: what is read for every sample, and the kernel's log.
+
+# Folders of the cgroup and all above it, for each hierarchy: a limit anywhere holds.
+find_cgroups() {
+    CGROUPS=$(
+        awk -v mounts="$PROC/mounts" '
+            BEGIN {
+                while ((getline line < mounts) > 0) {
+                    split(line, field, " ")
+                    if (field[3] == "cgroup2") unified = field[2]
+                    if (field[3] == "cgroup") {
+                        n = split(field[4], option, ",")
+                        for (i = 1; i <= n; i++) folder[option[i]] = field[2]
+                    }
+                }
+            }
+            {
+                split($0, part, ":")
+                path = substr($0, length(part[1]) + length(part[2]) + 3)
+                if (path ~ /\.\./ || path == "/") path = ""
+                if (part[1] == 0) base = unified
+                else { split(part[2], controller, ","); base = folder[controller[1]] }
+                # An empty unified hierarchy beside the others tells of the whole host.
+                if (part[1] == 0 && path == "" && ("cpu" in folder)) next
+                if (base == "" || (part[1] != 0 && part[2] !~ /cpu|memory|blkio/)) next
+                for (depth = 0; depth < 16; depth++) {
+                    print base path
+                    if (path == "") break
+                    sub(/\/[^\/]*$/, "", path)
+                }
+            }' "$PROC/$1/cgroup" 2>/dev/null | grep -v '[[:space:]]' | sort -u
+    )
+}
+
+cgroup_limits() {
+    for folder in $CGROUPS; do
+        values "$folder/cpu.max" "$folder/cpu.weight" "$folder/cpuset.cpus.effective" "$folder/memory.max" \
+            "$folder/memory.high" "$folder/memory.swap.max" "$folder/io.max" "$folder/pids.max" \
+            "$folder/cpu.cfs_quota_us" "$folder/cpu.cfs_period_us" "$folder/cpu.shares" \
+            "$folder/cpuset.effective_cpus" "$folder/memory.limit_in_bytes" "$folder/memory.soft_limit_in_bytes" \
+            "$folder/blkio.throttle.read_bps_device" "$folder/blkio.throttle.write_bps_device" \
+            "$folder/blkio.throttle.read_iops_device" "$folder/blkio.throttle.write_iops_device"
+    done | head -c 65536
+}
+
+# What every sample reads, besides processes. Files that are not there now will not be there later.
+find_sources() {
+    SOURCES=
+    # The server may live in a network of its own: then its counters are those of that network, wherever it goes.
+    OWN_NETWORK=
+    if [ -n "${main_pid-}" ] && theirs=$(readlink "$PROC/$main_pid/ns/net") && ours=$(readlink "$PROC/self/ns/net") &&
+        [ "$theirs" != "$ours" ]; then
+        OWN_NETWORK=yes
+    fi 2>/dev/null
+    for file in "$PROC/uptime" "$PROC/stat" "$PROC/loadavg" "$PROC/vmstat" "$PROC/meminfo" "$PROC/diskstats" \
+        "$PROC/net/softnet_stat" \
+        "$PROC/pressure/cpu" "$PROC/pressure/memory" "$PROC/pressure/io" "$PROC/sys/net/netfilter/nf_conntrack_count" \
+        "$SYS"/devices/system/cpu/cpu[0-9]/thermal_throttle/*_throttle_count \
+        "$SYS"/devices/system/cpu/cpu[0-9]/cpufreq/scaling_cur_freq \
+        "$SYS"/devices/system/cpu/cpu1[0-5]/thermal_throttle/*_throttle_count \
+        "$SYS"/devices/system/cpu/cpu1[0-5]/cpufreq/scaling_cur_freq; do
+        [ -r "$file" ] && SOURCES="$SOURCES $file"
+    done
+    # A sensor on a slow bus takes milliseconds to read; those inside a CPU do not.
+    for folder in "$SYS"/class/hwmon/hwmon*; do
+        [ -r "$folder/name" ] && read -r name <"$folder/name" || continue
+        case $name in coretemp | k10temp | zenpower | cpu_thermal) SOURCES="$SOURCES $(echo "$folder"/temp[1-9]_input)" ;; esac
+    done
+    for folder in $CGROUPS; do
+        for file in cpu.stat cpuacct.usage memory.current memory.usage_in_bytes memory.events memory.failcnt \
+            cpu.pressure memory.pressure io.pressure; do
+            [ -r "$folder/$file" ] && SOURCES="$SOURCES $folder/$file"
+        done
+    done
+}
+
+# One process reads everything: its prefix of every line is what nothing in a file can forge. Long lines that are not
+# used are left out. Threads are read for their time on the CPU and in the queue, if they are not too many.
+sample() {
+    set --
+    tasks=0
+    for pid in $MEMBERS; do
+        set -- "$@" "$PROC/$pid/stat" "$PROC/$pid/status" "$PROC/$pid/io"
+        for task in "$PROC/$pid/task"/[0-9]*; do
+            tasks=$((tasks + 1))
+            [ "$tasks" -gt 128 ] || set -- "$@" "$task/schedstat"
+        done
+    done
+    net=$PROC/net
+    if [ -n "$OWN_NETWORK" ]; then net=$PROC/${MEMBERS%% *}/net; fi
+    set -- "$@" "$net/dev" "$net/snmp" "$net/netstat" "$net/sockstat"
+    echo "members:$MEMBERS"
+    echo "roots:$ROOTS"
+    echo "tasks:$tasks"
+    # shellcheck disable=SC2086 # the list is split on purpose: none of its paths holds a blank
+    grep -H -a -s -v -E '^(intr|softirq|nr_zone_|numa_|Cpus_|Mems_|Sig|Shd|Cap|Speculation|x86_)' $SOURCES "$@"
+    return 0
+}
+
+follow_kernel_log() {
+    section 'log 0' kernel_log
+    if [ -r /dev/kmsg ] && [ "$PROC" = /proc ]; then
+        cat /dev/kmsg >&2 </dev/null &
+        KERNEL_LOG=$!
+    fi
+}
+
+kernel_log() {
+    brief dmesg 2>&1 | tail -n 60
+}
+
+sockets() {
+    has ss || { echo 'duel: no ss here'; return 1; }
+    [ "$SERVER_KIND" = port ] || { echo 'duel: sockets are found by port'; return 1; }
+    brief ss -t -i -n state established "sport = :$SERVER" | head -n 2000
+}

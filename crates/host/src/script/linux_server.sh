@@ -1,0 +1,112 @@
+# Linux: which processes are the server's, and what they run.
+
+# Inodes of the sockets that listen on the port: state 0A of the kernel's tables.
+port_inodes() {
+    hex=$(printf '%04X' "$SERVER")
+    awk -v port=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { print $10, $8 }' \
+        "$PROC/net/tcp" "$PROC/net/tcp6" 2>/dev/null | head -n 1000
+}
+
+# Everybody who holds one of the sockets. Process 1 may hold it for socket activation, and serves nobody then.
+port_pids() {
+    inodes=$(port_inodes | awk '{ printf "%s%s", sep, $1; sep = "|" }')
+    [ -n "$inodes" ] || return 0
+    ls -l "$PROC"/[0-9]*/fd 2>/dev/null | awk -v proc="$PROC/" -v inodes="$inodes" '
+        BEGIN { n = split(inodes, list, "|"); for (i = 1; i <= n; i++) wanted["socket:[" list[i] "]"] = 1 }
+        index($0, proc) == 1 { split(substr($0, length(proc) + 1), part, "/"); pid = part[1]; next }
+        NF > 2 && $(NF - 1) == "->" && ($NF in wanted) && !(pid in seen) { seen[pid] = 1; print pid }' |
+        while read -r pid; do
+            if [ "$pid" = 1 ]; then
+                case $(head -n 1 "$PROC/1/comm") in systemd | init) continue ;; esac
+            fi
+            echo "$pid"
+        done
+}
+
+port_state() {
+    port_inodes | sed 's/^/socket /'
+    if [ -r "$PROC/net/tcp" ]; then echo 'tables tcp'; fi
+    echo "user $(id -u)"
+}
+
+# Parent and id of every process. The name, in brackets, may hold anything, line ends too: so the id is taken from the
+# path, and of each file the first line alone counts.
+parents() {
+    grep -H -a -s '' "$PROC"/[0-9]*/stat 2>/dev/null | awk -v proc="$PROC/" '
+        {
+            path = substr($0, 1, index($0, ":") - 1)
+            if (path == last) next
+            last = path
+            split(substr(path, length(proc) + 1), part, "/")
+            if (!match($0, /.*\) /)) next
+            split(substr($0, RLENGTH + 1), field, " ")
+            print field[2], part[1]
+        }' | sort -n -k 2
+}
+
+alive() { [ -e "$PROC/$1/stat" ]; }
+
+process() {
+    echo "pid $1"
+    echo "exe $(readlink "$PROC/$1/exe")"
+    if [ -r "$PROC/$1/exe" ]; then strings_of "$PROC/$1/exe"; fi
+    echo "descriptors $(ls "$PROC/$1/fd" 2>/dev/null | wc -l)"
+    echo "net $(readlink "$PROC/$1/ns/net")"
+    echo "our_net $(readlink "$PROC/self/ns/net")"
+    values "$PROC/$1/oom_score_adj" "$PROC/$1/timerslack_ns" 2>/dev/null
+    head_of "$PROC/$1/status" && head_of "$PROC/$1/stat"
+}
+
+arguments() { tr '\0' '\n' <"$PROC/$1/cmdline" | head -c 16384; }
+
+# Only names that are known to change speed leave the host, and none that may hold a secret.
+environment() {
+    [ -r "$PROC/$1/environ" ] || { echo "duel: no permission to read the environment of process $1"; return 1; }
+    # To show a title of its own, a process writes over what it was started with.
+    tr '\0' '\n' <"$PROC/$1/environ" 2>/dev/null | grep -q -a '^[A-Za-z_][A-Za-z0-9_]*=' ||
+        { echo "duel: process $1 has none, or has written over it"; return 1; }
+    tr '\0' '\n' <"$PROC/$1/environ" | grep -a -E "^($ENVIRONMENT)=" |
+        grep -a -v -i -E '^[^=]*(pass|secret|token|key|cred)[^=]*=' | head -c 16384
+}
+
+workers() {
+    for pid in $MEMBERS; do
+        read -r line <"$PROC/$pid/stat" && echo "$line"
+    done 2>/dev/null
+}
+
+# Files mapped with permission to execute: libraries and the program itself.
+maps() {
+    [ -r "$PROC/$1/maps" ] && head -c 1 "$PROC/$1/maps" >/dev/null 2>&1 ||
+        { echo "duel: no permission to read what process $1 maps"; return 1; }
+    awk '$2 ~ /x/ && substr($6, 1, 1) == "/" {
+        path = $6; for (i = 7; i <= NF; i++) path = path " " $i
+        if (!(path in seen)) { seen[path] = 1; print $1, path }
+    }' "$PROC/$1/maps" | head -n 500
+}
+
+# Lines of text in a library that tell its version and how it was built. Of a huge file only the first 32 MiB.
+strings_of() {
+    head -c 33554432 "$1" | grep -a -o -E "$STRINGS" | sort | uniq -c | sort -rn | sed 's/^ *[0-9]* /string /' |
+        cut -c 1-600 | head -n 60
+}
+
+# A library is read as the process sees it: in its own root, or, where the file was replaced, from its memory map.
+libraries() {
+    [ -r "$PROC/$1/maps" ] || return 0
+    awk '$2 ~ /x/ && substr($6, 1, 1) == "/" && !($6 in seen) { seen[$6] = 1; print $1, $6, $7 }' "$PROC/$1/maps" \
+        2>/dev/null | grep -E "/($LIBRARIES)" | head -n 20 |
+        while read -r range path deleted; do
+            file=$PROC/$1/root$path
+            # There numbers have no leading zeros.
+            [ -z "$deleted" ] || file=$PROC/$1/map_files/$(echo "$range" | sed 's/^0*//; s/-0*/-/')
+            section "library $path" library "$file" "$deleted"
+        done
+}
+
+library() {
+    echo "deleted ${2:-no}"
+    [ -r "$1" ] || { echo 'duel: the file cannot be read'; return 1; }
+    echo "bytes $(wc -c <"$1")"
+    strings_of "$1"
+}

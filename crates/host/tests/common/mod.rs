@@ -1,0 +1,194 @@
+//! Servers and shells of the tests' own.
+
+#![allow(dead_code, reason = "not every test file uses all of it")]
+
+use duel_host::Options;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+use tempfile::TempDir;
+
+/// Options without samples that nobody asked for, so that a test knows which there are.
+pub(crate) fn quiet() -> Options {
+    Options { period: None, ..Options::default() }
+}
+
+/// Options with another local shell.
+pub(crate) fn with_shell(words: &[&str]) -> Options {
+    Options { shell: words.iter().map(|word| (*word).to_owned()).collect(), ..quiet() }
+}
+
+/// Where a program is, or says that the test is skipped for want of it.
+pub(crate) fn program(name: &str, test: &str) -> Option<PathBuf> {
+    let places = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    let found = places.iter().map(|place| Path::new(place).join(name)).find(|path| path.exists());
+    if found.is_none() {
+        println!("skipped {test}: no {name} here");
+    }
+    found
+}
+
+/// Whether this is root; says that the test is skipped otherwise.
+pub(crate) fn is_root(test: &str) -> bool {
+    let root = rustix::process::geteuid().is_root();
+    if !root {
+        println!("skipped {test}: it takes root");
+    }
+    root
+}
+
+/// Runs the test of this name again, alone, in a network and below a `/run` of its own. There it does `body`.
+pub(crate) fn in_own_network(test: &str, body: impl FnOnce()) {
+    const INSIDE: &str = "DUEL_TEST_INSIDE";
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    if !is_root(test) || ["unshare", "ip", "mount"].iter().any(|name| program(name, test).is_none()) {
+        return;
+    }
+    let script = "ip link set lo up && mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec \"$0\" \"$@\"";
+    let exe = std::env::current_exe().unwrap();
+    let output = Command::new("unshare")
+        .args(["--net", "--mount", "--propagation", "private", "sh", "-c", script])
+        .arg(exe)
+        .args(["--exact", test, "--nocapture"])
+        .env(INSIDE, "1")
+        .env_remove("XDG_RUNTIME_DIR")
+        .stdin(Stdio::null())
+        .output()
+        .unwrap();
+    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    if told.contains("unshare failed") || told.contains("Operation not permitted") {
+        println!("skipped {test}: no namespaces here: {told}");
+        return;
+    }
+    assert!(output.status.success(), "{told}");
+    assert!(told.contains("1 passed"), "{told}");
+    told.lines().filter(|line| line.starts_with("skipped ")).for_each(|line| println!("{line}"));
+}
+
+/// Waits until something is so; panics after 20 s, which no machine should need.
+pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while !so() {
+        assert!(Instant::now() < deadline, "waited in vain: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// A port that was free a moment ago.
+pub(crate) fn free_port() -> u16 {
+    TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
+}
+
+/// A child that is killed and reaped when dropped.
+pub(crate) struct Killed(pub(crate) Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A private nginx with two workers.
+pub(crate) struct Nginx {
+    pub(crate) port: u16,
+    folder: TempDir,
+    child: Option<Child>,
+    program: PathBuf,
+}
+
+impl Nginx {
+    pub(crate) fn start(program: PathBuf) -> Self {
+        let mut nginx = Self { port: free_port(), folder: tempfile::tempdir().unwrap(), child: None, program };
+        let folder = nginx.folder.path().display();
+        let config = format!(
+            "daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 2; events {{}}\n\
+             http {{ access_log off; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;\n\
+             uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;\n\
+             server {{ listen 127.0.0.1:{} reuseport; location / {{ return 200 hi; }} }} }}",
+            nginx.port
+        );
+        fs::write(nginx.folder.path().join("nginx.conf"), config).unwrap();
+        nginx.run();
+        nginx
+    }
+
+    pub(crate) fn run(&mut self) {
+        let config = self.folder.path().join("nginx.conf");
+        let child = Command::new(&self.program).arg("-c").arg(config).stderr(Stdio::null()).spawn().unwrap();
+        self.child = Some(child);
+        wait_until("nginx listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok());
+        wait_until("nginx has two workers", || self.workers().len() == 2);
+    }
+
+    pub(crate) fn master(&self) -> u32 {
+        self.child.as_ref().unwrap().id()
+    }
+
+    /// Ids of its workers, found by their parent.
+    pub(crate) fn workers(&self) -> Vec<u32> {
+        children_of(self.master())
+    }
+
+    pub(crate) fn stop(&mut self) {
+        if let Some(mut child) = self.child.take() {
+            // SIGTERM, so that the master ends its workers.
+            if let Some(pid) = rustix::process::Pid::from_raw(child.id() as i32) {
+                let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+            }
+            let _ = child.wait();
+        }
+    }
+
+    /// One request and its answer.
+    pub(crate) fn ask(&self) {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).unwrap();
+        stream.write_all(b"GET / HTTP/1.0\r\n\r\n").unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        assert!(answer.ends_with("hi"), "{answer}");
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        self.stop();
+    }
+}
+
+/// All processes and their parents.
+pub(crate) fn parents() -> Vec<(u32, u32)> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir("/proc").unwrap().flatten() {
+        let Some(pid) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else { continue };
+        let Ok(stat) = fs::read_to_string(format!("/proc/{pid}/stat")) else { continue };
+        let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
+        if let Some(parent) = rest.split(' ').nth(1).and_then(|parent| parent.parse().ok()) {
+            found.push((pid, parent));
+        }
+    }
+    found
+}
+
+/// Ids of a process's children, in order.
+pub(crate) fn children_of(pid: u32) -> Vec<u32> {
+    let mut children: Vec<u32> =
+        parents().into_iter().filter(|(_, parent)| *parent == pid).map(|(pid, _)| pid).collect();
+    children.sort_unstable();
+    children
+}
+
+/// The sum of a CPU's modes that are neither idle nor waiting, in ns, read without duel.
+pub(crate) fn busy_ns() -> u64 {
+    let stat = fs::read_to_string("/proc/stat").unwrap();
+    let ticks: Vec<u64> =
+        stat.lines().next().unwrap().split_whitespace().skip(1).map(|word| word.parse().unwrap()).collect();
+    let ticks_per_s = Command::new("getconf").arg("CLK_TCK").output().unwrap().stdout;
+    let tick_ns = 1_000_000_000 / String::from_utf8(ticks_per_s).unwrap().trim().parse::<u64>().unwrap();
+    (ticks[0] + ticks[1] + ticks[2] + ticks[5] + ticks[6] + ticks[7]) * tick_ns
+}

@@ -1,0 +1,271 @@
+//! The reader over ssh, against an sshd of the test's own in a network namespace of its own.
+
+#![cfg(all(target_os = "linux", feature = "ssh"))]
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Killed, Nginx, free_port, in_own_network, parents, program, quiet};
+use duel_host::{HostAccess, HostError, HostWatch, Options, Server};
+use duel_model::HostSpan;
+use std::fs;
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Duration;
+use tempfile::TempDir;
+
+/// Runs a test where ports and `/run` are its own; sshd wants a folder there for its privilege separation.
+fn with_sshd(test: &str, body: impl FnOnce()) {
+    if ["sshd", "ssh-keygen", "ssh"].iter().all(|name| program(name, test).is_some()) {
+        in_own_network(test, body);
+    }
+}
+
+/// An sshd with a key of its own, and a client's configuration that knows it.
+struct Sshd {
+    folder: TempDir,
+    port: u16,
+    _server: Killed,
+}
+
+impl Sshd {
+    fn start() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = |name: &str| folder.path().join(name).display().to_string();
+        for key in ["host", "user", "stranger"] {
+            keygen(&folder.path().join(key));
+        }
+        fs::copy(folder.path().join("user.pub"), folder.path().join("authorized")).unwrap();
+        let port = free_port();
+        let config = format!(
+            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPermitRootLogin yes\nUsePAM no\nStrictModes no\n\
+             PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAllowAgentForwarding yes\nX11Forwarding yes\n",
+            path("host"),
+            path("authorized")
+        );
+        fs::write(folder.path().join("sshd_config"), config).unwrap();
+        let sshd = program("sshd", "").unwrap();
+        let log = fs::File::create(folder.path().join("sshd.log")).unwrap();
+        let server = Command::new(sshd).args(["-D", "-e", "-f", &path("sshd_config")]).stderr(log).spawn().unwrap();
+        let sshd = Self { folder, port, _server: Killed(server) };
+        sshd.known("host");
+        sshd.config("user", "");
+        common::wait_until("sshd listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
+        sshd
+    }
+
+    /// Writes down a key as the host's.
+    fn known(&self, key: &str) {
+        let public = fs::read_to_string(self.folder.path().join(format!("{key}.pub"))).unwrap();
+        fs::write(self.folder.path().join("known"), format!("[127.0.0.1]:{} {public}", self.port)).unwrap();
+    }
+
+    /// Writes the client's configuration: the host's name is `far`.
+    fn config(&self, key: &str, more: &str) {
+        let folder = self.folder.path().display();
+        let text = format!(
+            "Host far\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {folder}/{key}\n  IdentitiesOnly yes\n\
+             UserKnownHostsFile {folder}/known\n  GlobalKnownHostsFile /dev/null\n{more}",
+            self.port
+        );
+        fs::write(self.folder.path().join("config"), text).unwrap();
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            ssh_config: Some(self.folder.path().join("config")),
+            connect_timeout: Duration::from_secs(20),
+            ..quiet()
+        }
+    }
+
+    fn open(&self, server: &Server) -> Result<HostWatch, HostError> {
+        HostWatch::open_with(&HostAccess::ssh("far").unwrap(), server, &self.options())
+    }
+
+    fn log(&self) -> String {
+        fs::read_to_string(self.folder.path().join("sshd.log")).unwrap()
+    }
+}
+
+fn keygen(path: &Path) {
+    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status().unwrap();
+    assert!(made.success());
+}
+
+/// Environments of the shells that sshd started for us.
+fn environments_of_remote_shells() -> Vec<String> {
+    let read = |pid: u32| fs::read(format!("/proc/{pid}/environ")).ok();
+    parents()
+        .into_iter()
+        .filter(|(pid, _)| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"/bin/sh\0-s\0"))
+        .filter_map(|(pid, _)| Some(String::from_utf8_lossy(&read(pid)?).into_owned()))
+        .filter(|environment| environment.contains("SSH_CONNECTION=127.0.0.1 "))
+        .collect()
+}
+
+/// Facts that are the same whenever they are read.
+fn stable(watch: &HostWatch) -> Vec<(String, duel_model::Known)> {
+    // sshd may put its sessions into a cgroup of their own, but not nginx.
+    let moving = [
+        "clock.unix_s",
+        "os.uptime_s",
+        "memory.available_bytes",
+        "cpu.slowest_mhz",
+        "cpu.fastest_mhz",
+        "fs.file-nr",
+        "process.resident_bytes",
+    ];
+    watch
+        .facts()
+        .0
+        .iter()
+        .filter(|(key, _)| !moving.contains(&key.as_str()))
+        .map(|(key, known)| (key.clone(), known.clone()))
+        .collect()
+}
+
+#[test]
+fn a_host_over_ssh_tells_what_it_tells_here() {
+    with_sshd("a_host_over_ssh_tells_what_it_tells_here", || {
+        let sshd = Sshd::start();
+        let Some(nginx) = program("nginx", "a_host_over_ssh_tells_what_it_tells_here") else { return };
+        let nginx = Nginx::start(nginx);
+        let server = Server::Port(nginx.port);
+        // The user's configuration would forward the agent, X11 and a port.
+        let agent = Killed(
+            Command::new("ssh-agent")
+                .args(["-D", "-a"])
+                .arg(sshd.folder.path().join("agent"))
+                .stdout(Stdio::null())
+                .spawn()
+                .unwrap(),
+        );
+        common::wait_until("the agent listens", || sshd.folder.path().join("agent").exists());
+        let socket = sshd.folder.path().join("agent").display().to_string();
+        let taken = free_port();
+        sshd.config(
+            "user",
+            &format!("  ForwardAgent {socket}\n  ForwardX11 yes\n  LocalForward 127.0.0.1:{taken} 127.0.0.1:1\n"),
+        );
+
+        let far = sshd.open(&server).unwrap_or_else(|error| panic!("{error}\n{}", sshd.log()));
+        let near = HostWatch::open_with(&HostAccess::Local, &server, &quiet()).unwrap();
+        assert_eq!(far.facts().number("process.pid"), Some(f64::from(nginx.master())));
+        assert_eq!(stable(&far), stable(&near));
+
+        let environments = environments_of_remote_shells();
+        assert!(!environments.is_empty(), "the far shell is one of sshd's");
+        for environment in environments {
+            assert!(!environment.contains("SSH_AUTH_SOCK") && !environment.contains("DISPLAY"), "{environment}");
+        }
+        assert!(TcpStream::connect((Ipv4Addr::LOCALHOST, taken)).is_err(), "no port is forwarded");
+        drop(agent);
+
+        let (from, to) = (far.sample().unwrap(), far.sample().unwrap());
+        let near_sample = near.sample().unwrap();
+        assert_eq!(
+            to.counters.keys().filter(|key| key.starts_with("cpu.")).count(),
+            near_sample.counters.keys().filter(|key| key.starts_with("cpu.")).count()
+        );
+        assert!(HostSpan::between(&from, &to).growth("process.cpu_ns").is_some());
+        let record = far.finish();
+        assert_eq!((record.how.as_str(), record.lost), ("over ssh to far", None));
+        assert!(!record.last_words.is_empty());
+        // The connection goes with the watch, and so does the folder of its socket.
+        common::wait_until("no ssh is left", || {
+            !parents().iter().any(|(pid, _)| {
+                fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| {
+                    line.starts_with(b"ssh")
+                        && String::from_utf8_lossy(&line).contains("far")
+                        && line.windows(2).any(|pair| pair == b"-M")
+                })
+            })
+        });
+    });
+}
+
+#[test]
+fn a_host_that_refuses_is_said() {
+    with_sshd("a_host_that_refuses_is_said", || {
+        let sshd = Sshd::start();
+        let error = |sshd: &Sshd| sshd.open(&Server::Unknown).unwrap_err().to_string();
+
+        sshd.known("stranger");
+        let text = error(&sshd);
+        assert!(text.contains("over ssh to far") && text.contains("host key has changed"), "{text}");
+
+        fs::write(sshd.folder.path().join("known"), "").unwrap();
+        let text = error(&sshd);
+        assert!(text.contains("Host key verification failed") && text.contains("by hand"), "{text}");
+        assert_eq!(fs::read_to_string(sshd.folder.path().join("known")).unwrap(), "", "no key is learnt in passing");
+
+        sshd.known("host");
+        sshd.config("stranger", "");
+        let text = error(&sshd);
+        assert!(text.contains("Permission denied"), "{text}");
+
+        sshd.config("user", "");
+        let elsewhere = fs::read_to_string(sshd.folder.path().join("config"))
+            .unwrap()
+            .replace(&sshd.port.to_string(), &free_port().to_string());
+        fs::write(sshd.folder.path().join("config"), elsewhere).unwrap();
+        let text = error(&sshd);
+        assert!(text.contains("Connection refused"), "{text}");
+
+        let options = Options { shell: vec!["sh".into(), "-c".into(), "a;b".into()], ..sshd.options() };
+        let text =
+            HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap_err().to_string();
+        assert!(text.contains("'a;b'"), "{text}");
+
+        let options = Options { ssh_config: Some("/no/such/config".into()), ..quiet() };
+        let text =
+            HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap_err().to_string();
+        assert!(text.contains("No such file"), "{text}");
+    });
+}
+
+#[test]
+fn a_host_that_accepts_and_says_nothing_is_given_up() {
+    with_sshd("a_host_that_accepts_and_says_nothing_is_given_up", || {
+        let sshd = Sshd::start();
+        let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let config = sshd.folder.path().join("config");
+        let text = fs::read_to_string(&config)
+            .unwrap()
+            .replace(&sshd.port.to_string(), &silent.local_addr().unwrap().port().to_string());
+        fs::write(&config, text).unwrap();
+        let options = Options { connect_timeout: Duration::from_secs(1), ..sshd.options() };
+        let error =
+            HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap_err().to_string();
+        assert!(error.contains("timed out") || error.contains("no connection within"), "{error}");
+    });
+}
+
+#[test]
+fn a_connection_that_breaks_leaves_what_there_is() {
+    with_sshd("a_connection_that_breaks_leaves_what_there_is", || {
+        let sshd = Sshd::start();
+        let watch = sshd.open(&Server::Unknown).unwrap();
+        watch.sample().unwrap();
+        // All processes of the connection, but not sshd itself.
+        let server = sshd._server.0.id();
+        let children = common::children_of(server);
+        assert!(!children.is_empty());
+        for child in children {
+            let pid = rustix::process::Pid::from_raw(child as i32).unwrap();
+            rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
+        }
+        let mut error = watch.sample();
+        // The shell there may live on for a moment without its connection.
+        common::wait_until("the end is noticed", || {
+            error = watch.sample();
+            error.is_err()
+        });
+        let error = error.unwrap_err().to_string();
+        assert!(error.contains("over ssh to far"), "{error}");
+        let record = watch.finish();
+        assert!(record.lost.is_some() && !record.samples.is_empty() && record.facts.value("os.kernel").is_some());
+    });
+}
