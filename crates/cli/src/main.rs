@@ -27,6 +27,8 @@ fn main() -> std::process::ExitCode {
         Command::Show(show) => commands::runs::show(&show, &output),
         Command::Diff(diff) => commands::runs::diff(&diff, &output),
         Command::Rerun(run, secrets) => commands::rerun::rerun(&run, &secrets, &output),
+        Command::Lens(lens) => commands::lens::lens(&lens),
+        Command::LensChild(child) => commands::lens::child(&child),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
     Outcome::of(done).exit_code()

@@ -5,6 +5,7 @@
 
 mod distribution;
 mod finding;
+mod lens;
 mod plan;
 mod run;
 mod slot;
@@ -14,6 +15,9 @@ mod verdict;
 
 pub use distribution::Distribution;
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
+pub use lens::{
+    Assembly, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp, LensReading, LensTreatment, MaskEffect,
+};
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Plan, Target, TlsPlan, TlsVersion,
     WorkloadPlan,
