@@ -41,7 +41,7 @@ fn treatments(
     own: &BTreeMap<OsString, OsString>,
     architecture: Option<Architecture>,
 ) -> impl Iterator<Item = LensTreatment> {
-    let masked = MASK_VARIABLES.iter().any(|variable| own.contains_key(std::ffi::OsStr::new(variable)));
+    let masked = mask::is_set(own);
     LensTreatment::ALL.into_iter().filter(move |treatment| match treatment {
         LensTreatment::AsIs => masked,
         LensTreatment::Whole => true,

@@ -2,7 +2,7 @@
 
 use crate::libcrypto::{Libcrypto, exit_now};
 use crate::line::{ChildFigure, Line};
-use crate::work::{Round, Work, wall_ns};
+use crate::work::{BLOCK_BYTES, Round, Work, wall_ns};
 use duel_model::{LensIdentity, LensOp, MILLISECOND_NS, Nanos};
 use std::ffi::OsString;
 use std::io::Write;
@@ -14,8 +14,8 @@ const FEWEST_ROUNDS: usize = 4;
 /// Most rounds of a figure: what the lines may grow to.
 const MOST_ROUNDS: usize = 40;
 /// A round lasts this part of the child's budget, divided by the number of figures: about three rounds' time goes into
-/// the warm-up, and about seven rounds remain.
-const ROUNDS_IN_BUDGET: u64 = 10;
+/// the warm-up, and some twenty rounds remain, of which the median is firm though others use the machine.
+const ROUNDS_IN_BUDGET: u64 = 25;
 /// Shortest round: 500 times what reading both clocks twice takes.
 const SHORTEST_ROUND_NS: Nanos = 500_000;
 /// The kernel ends a child that burns more CPU than this, should its parent be gone.
@@ -29,6 +29,8 @@ pub(crate) struct ChildOrder {
     /// How long to take.
     pub(crate) budget_ns: Nanos,
     pub(crate) ops: Vec<LensOp>,
+    /// Sizes of blocks, bytes.
+    pub(crate) blocks: Vec<u32>,
 }
 
 impl ChildOrder {
@@ -37,16 +39,27 @@ impl ChildOrder {
         // Both are ours and have a form in JSON.
         let ops: Vec<String> =
             self.ops.iter().filter_map(|op| Some(serde_json::to_value(op).ok()?.as_str()?.to_owned())).collect();
-        vec![self.library.clone().into(), (self.budget_ns / MILLISECOND_NS).to_string().into(), ops.join(",").into()]
+        let blocks: Vec<String> = self.blocks.iter().map(u32::to_string).collect();
+        vec![
+            self.library.clone().into(),
+            (self.budget_ns / MILLISECOND_NS).to_string().into(),
+            ops.join(",").into(),
+            blocks.join(",").into(),
+        ]
     }
 
     fn from_arguments(arguments: &[OsString]) -> Option<Self> {
-        let [library, budget_ms, ops] = arguments else { return None };
+        let [library, budget_ms, ops, blocks] = arguments else { return None };
         let ops = ops.to_str()?.split(',').map(|op| serde_json::from_value(op.into()).ok());
         Some(Self {
             library: library.into(),
             budget_ns: budget_ms.to_str()?.parse::<u64>().ok()?.checked_mul(MILLISECOND_NS)?,
             ops: ops.collect::<Option<_>>()?,
+            blocks: blocks
+                .to_str()?
+                .split(',')
+                .map(|bytes| bytes.parse().ok().filter(|bytes| BLOCK_BYTES.contains(bytes)))
+                .collect::<Option<_>>()?,
         })
     }
 }
@@ -55,7 +68,8 @@ impl ChildOrder {
 /// process with `_exit`: 0 when the library was measured, 1 when it could not be, 2 for arguments that make no sense.
 pub fn main(arguments: &[OsString]) -> ! {
     let Some(order) = ChildOrder::from_arguments(arguments) else {
-        let _ = writeln!(std::io::stderr(), "duel: lens-child is called by `duel lens`, as LIBRARY BUDGET_MS OPS");
+        let _ =
+            writeln!(std::io::stderr(), "duel: lens-child is called by `duel lens`, as LIBRARY BUDGET_MS OPS BLOCKS");
         exit_now(2)
     };
     confine();
@@ -90,7 +104,7 @@ fn measure(order: &ChildOrder) -> Result<(), String> {
     tell(&Line::Library(identity(&library)));
     let mut all: Vec<Work<'_>> = Vec::new();
     for &op in &order.ops {
-        match Work::all(&library, op) {
+        match Work::all(&library, op, &order.blocks) {
             Ok(work) => all.extend(work),
             Err(why) => tell(&Line::Absent { op, why }),
         }
@@ -170,6 +184,7 @@ mod tests {
             library: "/a b/libcrypto.so.3".into(),
             budget_ns: 500 * MILLISECOND_NS,
             ops: LensOp::ALL.to_vec(),
+            blocks: BLOCK_BYTES.to_vec(),
         };
         assert_eq!(ChildOrder::from_arguments(&order.to_arguments()), Some(order));
         for wrong in

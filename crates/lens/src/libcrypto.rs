@@ -39,7 +39,10 @@ impl Libcrypto {
     pub(crate) fn open(path: &Path) -> Result<Self, String> {
         // SAFETY: constructors of a foreign library are arbitrary code, which is why this process is expendable. The
         // library is never closed, so no pointer into it dangles.
-        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| error.to_string())?;
+        let library = unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) }.map_err(|error| {
+            // The loader's words are the source of libloading's.
+            std::error::Error::source(&error).map_or_else(|| error.to_string(), ToString::to_string)
+        })?;
         Ok(Self { library })
     }
 

@@ -54,6 +54,11 @@ impl Architecture {
     }
 }
 
+/// Whether an environment has a mask of any kind.
+pub(crate) fn is_set(environment: &BTreeMap<OsString, OsString>) -> bool {
+    MASK_VARIABLES.iter().any(|variable| environment.contains_key(std::ffi::OsStr::new(variable)))
+}
+
 /// The environment of a treatment, made from the server's own.
 pub(crate) fn environment(
     own: &BTreeMap<OsString, OsString>,

@@ -26,15 +26,16 @@ pub(crate) struct ChildReading {
     pub(crate) absent: Vec<(LensOp, String)>,
 }
 
-/// Runs a child in this environment for `budget_ns` and a grace.
+/// Runs a child in this environment, on blocks of these sizes, for `budget_ns` and a grace.
 pub(crate) fn run(
     order: &LensOrder,
     environment: &BTreeMap<OsString, OsString>,
     budget_ns: Nanos,
+    blocks: &[u32],
 ) -> Result<ChildReading, LensError> {
     let path = shown(order);
     let (stdin, library) = handed_over(order)?;
-    let told = ChildOrder { library, budget_ns, ops: order.ops.clone() };
+    let told = ChildOrder { library, budget_ns, ops: order.ops.clone(), blocks: blocks.to_vec() };
     let mut command = Command::new(&order.child.program);
     command
         .args(&order.child.arguments)

@@ -194,6 +194,7 @@ pub fn reading(order: &SpeedOrder, output: &str) -> Result<LensReading, String> 
         &Circumstances {
             cpu_has_aes: heard.has_aes,
             cpu_has_vectors: heard.has_vectors,
+            environment_masks: order.is_masked(),
             masks_known: heard.architecture.is_some(),
             identity: heard.identity.clone(),
         },

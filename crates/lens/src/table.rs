@@ -172,6 +172,7 @@ mod tests {
                 op: LensOp::Aes256Gcm,
                 block_bytes: Some(16384),
                 environment: None,
+                left: None,
                 aes_mask: Some(Gain { ratio: 20.0, low: 18.5, high: 21.0 }),
                 full_mask: None,
                 noise: Some(1.02),

@@ -36,8 +36,9 @@ pub(crate) struct Round {
 }
 
 impl<'l> Work<'l> {
-    /// Everything that is to be done for one operation: one piece of work for each block size.
-    pub(crate) fn all(library: &'l Libcrypto, op: LensOp) -> Result<Vec<Self>, String> {
+    /// Everything that is to be done for one operation: one piece of work for each of these sizes of
+    /// blocks, bytes.
+    pub(crate) fn all(library: &'l Libcrypto, op: LensOp, blocks: &[u32]) -> Result<Vec<Self>, String> {
         let key = |doer: Result<KeyWorker<'l>, String>| {
             Ok(vec![Work { op, block_bytes: None, doer: Doer::Key(doer?), times: 1 }])
         };
@@ -58,10 +59,7 @@ impl<'l> Work<'l> {
                 _ => Doer::Hash(Hasher::new(library, bytes)?),
             })
         };
-        BLOCK_BYTES
-            .into_iter()
-            .map(|bytes| Ok(Work { op, block_bytes: Some(bytes), doer: doer(bytes)?, times: 1 }))
-            .collect()
+        blocks.iter().map(|&bytes| Ok(Work { op, block_bytes: Some(bytes), doer: doer(bytes)?, times: 1 })).collect()
     }
 
     /// Warms up, and finds how many repetitions take about `round_ns`; at least one.

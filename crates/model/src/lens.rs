@@ -200,6 +200,8 @@ pub struct MaskEffect {
     pub block_bytes: Option<u32>,
     /// How many times faster without any mask than as it is.
     pub environment: Option<Gain>,
+    /// How many times faster as it is than with AES masked: what the environment leaves of the instructions.
+    pub left: Option<Gain>,
     /// How many times faster without any mask than with AES masked.
     pub aes_mask: Option<Gain>,
     /// How many times faster without any mask than with everything masked.
