@@ -75,9 +75,11 @@ fn effect_rows(reading: &LensReading) -> Vec<String> {
     heads.extend(["AES mask costs", "all masks cost"].map(str::to_owned));
     let rows = reading.effects.iter().map(|effect| {
         let mut row = vec![effect.op.name().to_owned()];
-        row.extend(LensTreatment::ALL.iter().map(|&treatment| {
-            figure(reading, effect.op, effect.block_bytes, treatment).map_or("-".into(), |figure| rate(figure))
-        }));
+        row.extend(
+            LensTreatment::ALL
+                .iter()
+                .map(|&treatment| figure(reading, effect.op, effect.block_bytes, treatment).map_or("-".into(), rate)),
+        );
         row.extend([gain(effect.aes_mask), gain(effect.full_mask)]);
         row
     });
