@@ -26,6 +26,8 @@ pub(crate) enum Command {
     Diff(DiffFlags),
     Rerun(RunName, SecretFlags),
     Facts(FactsFlags),
+    Lens(LensFlags),
+    LensChild(ChildFlags),
     Ruler(RulerFlags),
 }
 
@@ -117,6 +119,11 @@ enum Verb {
         #[command(flatten)]
         facts: FactsFlags,
     },
+    /// Measure a libcrypto alone: does it use the CPU's AES instructions?
+    Lens(LensFlags),
+    /// Load a libcrypto and measure it, for `duel lens`
+    #[command(hide = true)]
+    LensChild(ChildFlags),
     /// Serve the ruler: a test server whose truth is known
     #[command(hide = true)]
     Ruler(RulerFlags),
@@ -403,6 +410,21 @@ pub(crate) struct DiffFlags {
     pub(crate) after: String,
 }
 
+/// Options of the lens.
+#[derive(Args, Clone)]
+pub(crate) struct LensFlags {
+    /// A libcrypto, or the id of a process that maps one
+    #[arg(value_name = "PATH|PID")]
+    pub(crate) subject: OsString,
+}
+
+/// Arguments of the lens's child, parsed by itself.
+#[derive(Args, Clone)]
+pub(crate) struct ChildFlags {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
 /// Arguments of the ruler, parsed by itself.
 #[derive(Args, Clone)]
 pub(crate) struct RulerFlags {
@@ -439,6 +461,8 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
         Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
         Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
+        Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
+        Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
 }

@@ -30,6 +30,8 @@ fn main() -> std::process::ExitCode {
         Command::Diff(diff) => commands::runs::diff(&diff, &output),
         Command::Rerun(run, secrets) => commands::rerun::rerun(&run, &secrets, &output),
         Command::Facts(facts) => commands::facts::facts(&facts, &output),
+        Command::Lens(lens) => commands::lens::lens(&lens, &output),
+        Command::LensChild(child) => commands::lens::child(&child),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
     Outcome::of(done).exit_code()

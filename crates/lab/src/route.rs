@@ -116,7 +116,7 @@ mod tests {
 
     fn plan(address: String) -> Plan {
         Plan {
-            targets: vec![Target { name: "A".to_owned(), address }],
+            targets: vec![Target { name: "A".to_owned(), address, host: None }],
             workload: WorkloadPlan::Http(Box::default()),
             load: LoadPlan {
                 connections: 1,

@@ -6,6 +6,7 @@
 mod distribution;
 mod finding;
 mod host;
+mod lens;
 mod plan;
 mod profile;
 mod run;
@@ -17,6 +18,9 @@ mod verdict;
 pub use distribution::Distribution;
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
 pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
+pub use lens::{
+    Assembly, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp, LensReading, LensTreatment, MaskEffect,
+};
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ServerPlan, Target, TlsPlan, TlsVersion,
     WorkloadPlan,

@@ -3,6 +3,7 @@
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod facts;
+pub(crate) mod lens;
 pub(crate) mod rerun;
 pub(crate) mod ruler;
 pub(crate) mod run;

@@ -334,9 +334,11 @@ pub fn why() -> Explanation {
             question: "Does the gap depend on AES?".into(),
             variation,
             budget_ns: 8 * SECOND_NS,
+            reads_hosts: false,
         },
         pairs: vec![pair("B", Metric::Rate, Call::Equivalent, Some([0.998, 0.991, 1.006]))],
         targets: vec![observation("A", 11_000_000.0), observation("B", 11_022_000.0)],
+        demands: vec![],
         doubts: vec![doubt(DoubtId::GeneratorSaturated, None, "with ChaCha20 a worker used 97 % of its CPU")],
         unavailable: None,
     };
@@ -346,9 +348,11 @@ pub fn why() -> Explanation {
             question: "Is the gap paid per byte?".into(),
             variation: Variation { range_bytes: Some(1), ..Variation::default() },
             budget_ns: 8 * SECOND_NS,
+            reads_hosts: false,
         },
         pairs: vec![],
         targets: vec![],
+        demands: vec![],
         doubts: vec![],
         unavailable: Some("B answers a request for one byte with all of them".into()),
     };

@@ -1,0 +1,42 @@
+//! `duel lens`: one libcrypto measured alone, with and without the CPU's features.
+
+use crate::flags::{ChildFlags, LensFlags, OutputFlags};
+use crate::outcome::Outcome;
+use crate::terminal;
+use anyhow::Context;
+use duel_lens::{ChildCommand, LensOrder};
+use std::path::PathBuf;
+
+/// Measures a library, or that of a process, and prints the reading.
+pub(crate) fn lens(lens: &LensFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let child = ChildCommand { program: program()?, arguments: vec!["lens-child".into()] };
+    let order = match lens.subject.to_str().and_then(|subject| subject.parse().ok()) {
+        Some(pid) => duel_lens::of_process(pid, child)?,
+        None => {
+            let environment = duel_lens::own_environment();
+            // The loader searches for a name without a slash instead of opening it here.
+            let library = std::path::absolute(&lens.subject).context("cannot tell where the library is")?;
+            LensOrder { environment, ..LensOrder::new(library, child) }
+        }
+    };
+    let reading = duel_lens::measure(&order)?;
+    if output.json {
+        terminal::print(&duel_report::safe_json(&reading))?;
+    } else {
+        terminal::print(&duel_lens::table(&reading))?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// What `duel lens` starts: loads the library into this process, and does not return.
+pub(crate) fn child(child: &ChildFlags) -> anyhow::Result<Outcome> {
+    duel_lens::child::main(&child.arguments)
+}
+
+/// This program. On Linux by the link that also works where the child's user may not pass through our folders.
+fn program() -> anyhow::Result<PathBuf> {
+    if cfg!(target_os = "linux") {
+        return Ok("/proc/self/exe".into());
+    }
+    std::env::current_exe().context("cannot find the duel program to load the library with")
+}

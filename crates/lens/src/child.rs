@@ -1,0 +1,197 @@
+//! The child: loads one library, measures it, tells its parent and exits.
+
+use crate::libcrypto::{Libcrypto, exit_now};
+use crate::line::{ChildFigure, Line};
+use crate::work::{BLOCK_BYTES, Round, Work, wall_ns};
+use duel_model::{LensIdentity, LensOp, MILLISECOND_NS, Nanos};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::PathBuf;
+
+/// Fewest rounds of a figure. Two children make eight, below which the median has no interval at the confidence that is
+/// asked for (see `judge`).
+const FEWEST_ROUNDS: usize = 4;
+/// Most rounds of a figure: what the lines may grow to.
+const MOST_ROUNDS: usize = 40;
+/// A round lasts this part of the child's budget, divided by the number of figures: about three rounds' time goes into
+/// the warm-up, and some twenty rounds remain, of which the median is firm though others use the machine.
+const ROUNDS_IN_BUDGET: u64 = 25;
+/// Shortest round: 500 times what reading both clocks twice takes.
+const SHORTEST_ROUND_NS: Nanos = 500_000;
+/// The kernel ends a child that burns more CPU than this, should its parent be gone.
+const MOST_CPU_S: u64 = 60;
+
+/// What a child is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ChildOrder {
+    /// The library's file.
+    pub(crate) library: PathBuf,
+    /// How long to take.
+    pub(crate) budget_ns: Nanos,
+    pub(crate) ops: Vec<LensOp>,
+    /// Sizes of blocks, bytes.
+    pub(crate) blocks: Vec<u32>,
+}
+
+impl ChildOrder {
+    /// As the arguments that [`main`] understands.
+    pub(crate) fn to_arguments(&self) -> Vec<OsString> {
+        // Both are ours and have a form in JSON.
+        let ops: Vec<String> =
+            self.ops.iter().filter_map(|op| Some(serde_json::to_value(op).ok()?.as_str()?.to_owned())).collect();
+        let blocks: Vec<String> = self.blocks.iter().map(u32::to_string).collect();
+        vec![
+            self.library.clone().into(),
+            (self.budget_ns / MILLISECOND_NS).to_string().into(),
+            ops.join(",").into(),
+            blocks.join(",").into(),
+        ]
+    }
+
+    fn from_arguments(arguments: &[OsString]) -> Option<Self> {
+        let [library, budget_ms, ops, blocks] = arguments else { return None };
+        let ops = ops.to_str()?.split(',').map(|op| serde_json::from_value(op.into()).ok());
+        Some(Self {
+            library: library.into(),
+            budget_ns: budget_ms.to_str()?.parse::<u64>().ok()?.checked_mul(MILLISECOND_NS)?,
+            ops: ops.collect::<Option<_>>()?,
+            blocks: blocks
+                .to_str()?
+                .split(',')
+                .map(|bytes| bytes.parse().ok().filter(|bytes| BLOCK_BYTES.contains(bytes)))
+                .collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// Does what the arguments after the command's name say, tells it on standard output in lines of JSON, and ends the
+/// process with `_exit`: 0 when the library was measured, 1 when it could not be, 2 for arguments that make no sense.
+pub fn main(arguments: &[OsString]) -> ! {
+    let Some(order) = ChildOrder::from_arguments(arguments) else {
+        let _ =
+            writeln!(std::io::stderr(), "duel: lens-child is called by `duel lens`, as LIBRARY BUDGET_MS OPS BLOCKS");
+        exit_now(2)
+    };
+    confine();
+    match measure(&order) {
+        Ok(()) => {
+            tell(&Line::Done);
+            exit_now(0)
+        }
+        Err(why) => {
+            tell(&Line::Failed { why });
+            exit_now(1)
+        }
+    }
+}
+
+/// A library may crash, hang, or outlive the parent: none of it may leave anything behind.
+fn confine() {
+    use rustix::process::{Resource, Rlimit, setrlimit};
+    let limit = |most| Rlimit { current: Some(most), maximum: Some(most) };
+    // What cannot be limited stays bounded by the parent's patience.
+    let _ = setrlimit(Resource::Core, limit(0));
+    let _ = setrlimit(Resource::Cpu, limit(MOST_CPU_S));
+    #[cfg(target_os = "linux")]
+    {
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+    }
+}
+
+fn measure(order: &ChildOrder) -> Result<(), String> {
+    let deadline_ns = wall_ns() + order.budget_ns;
+    let library = Libcrypto::open(&order.library)?;
+    tell(&Line::Library(identity(&library)));
+    let mut all: Vec<Work<'_>> = Vec::new();
+    for &op in &order.ops {
+        match Work::all(&library, op, &order.blocks) {
+            Ok(work) => all.extend(work),
+            Err(why) => tell(&Line::Absent { op, why }),
+        }
+    }
+    if all.is_empty() {
+        return Err("it offers none of the EVP functions that are measured, so it is no libcrypto".into());
+    }
+    let round_ns = (order.budget_ns / ROUNDS_IN_BUDGET / all.len() as u64).max(SHORTEST_ROUND_NS);
+    let mut able = Vec::new();
+    for mut work in all {
+        match work.calibrate(round_ns) {
+            Ok(()) => able.push((work, Vec::new())),
+            // One line for each operation, though it may have failed for each size.
+            Err(why) => tell(&Line::Absent { op: work.op, why }),
+        }
+    }
+    if able.is_empty() {
+        return Err("none of its ciphers and keys works".into());
+    }
+    rounds(&mut able, deadline_ns)?;
+    for (work, rounds) in able {
+        tell(&Line::Figure(ChildFigure {
+            op: work.op,
+            block_bytes: work.block_bytes,
+            rounds_per_s: rounds.iter().map(|round| round.per_s).collect(),
+            cpu_ns: rounds.iter().map(|round| round.cpu_ns).sum(),
+            wall_ns: rounds.iter().map(|round| round.wall_ns).sum(),
+        }));
+    }
+    Ok(())
+}
+
+/// A round of each, again and again: a CPU that changes its speed meanwhile changes it for all of them.
+fn rounds(able: &mut [(Work<'_>, Vec<Round>)], deadline_ns: Nanos) -> Result<(), String> {
+    for turn in 0..MOST_ROUNDS {
+        if turn >= FEWEST_ROUNDS && wall_ns() >= deadline_ns {
+            break;
+        }
+        for (work, rounds) in &mut *able {
+            rounds.push(work.round().map_err(|why| format!("{} worked at first, then: {why}", work.op.name()))?);
+        }
+    }
+    Ok(())
+}
+
+/// `OpenSSL_version` came with 1.1.0, with other numbers than `SSLeay_version`; `OPENSSL_info` with 3.0.
+fn identity(library: &Libcrypto) -> LensIdentity {
+    const CPU_SETTINGS: i32 = 1008;
+    let text = |function, what| library.text(function, what).map(|text| text.chars().take(LONGEST_TEXT).collect());
+    LensIdentity {
+        version: text("OpenSSL_version", 0).or_else(|| text("SSLeay_version", 0)),
+        compiler: text("OpenSSL_version", 1).or_else(|| text("SSLeay_version", 2)),
+        cpu: text("OPENSSL_info", CPU_SETTINGS),
+    }
+}
+
+/// Characters of a text that are passed on; compilers' flags are the longest.
+const LONGEST_TEXT: usize = 4000;
+
+/// A parent that has gone away needs no answer.
+fn tell(line: &Line) {
+    if let Ok(json) = serde_json::to_string(line) {
+        let mut stdout = std::io::stdout().lock();
+        if writeln!(stdout, "{json}").and_then(|()| stdout.flush()).is_err() {
+            exit_now(1);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_order_survives_the_command_line() {
+        let order = ChildOrder {
+            library: "/a b/libcrypto.so.3".into(),
+            budget_ns: 500 * MILLISECOND_NS,
+            ops: LensOp::ALL.to_vec(),
+            blocks: BLOCK_BYTES.to_vec(),
+        };
+        assert_eq!(ChildOrder::from_arguments(&order.to_arguments()), Some(order));
+        for wrong in
+            [&["x"][..], &["x", "y", "sha256"], &["x", "5", "nothing"], &["x", "18446744073709551615", "sha256"]]
+        {
+            let wrong: Vec<OsString> = wrong.iter().map(OsString::from).collect();
+            assert_eq!(ChildOrder::from_arguments(&wrong), None);
+        }
+    }
+}

@@ -1,0 +1,475 @@
+//! From rounds to a judgement. Pure: the same rounds give the same reading.
+
+use duel_model::{Assembly, Gain, HardwareUse, LensFigure, LensIdentity, LensOp, LensTreatment, MaskEffect, Nanos};
+
+/// A rate is higher than another when the whole interval of their ratio lies above this. The interval has been widened by
+/// what the machine makes of itself; this is for what a mask may change beside its purpose, such as the alignment of code.
+const GAINS_FROM: f64 = 1.25;
+/// Two rates are equal when the whole interval lies within this: it excludes every difference that is looked for. Without
+/// AES instructions AES-CBC is slower by 5 times and AES-GCM by 20 times at 16 KiB, without vectors ChaCha20 by 7 times
+/// and SHA-256 by 4 (OpenSSL 3.0.22 on a CPU with AVX-512; older CPUs gain less, and more than this).
+const EQUAL_WITHIN: f64 = 1.5;
+
+/// Rounds of one operation in one child process, or with one command.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Sample {
+    pub(crate) op: LensOp,
+    pub(crate) block_bytes: Option<u32>,
+    pub(crate) treatment: LensTreatment,
+    /// Bytes or operations per second.
+    pub(crate) rounds_per_s: Vec<f64>,
+    pub(crate) cpu_ns: Nanos,
+    pub(crate) wall_ns: Nanos,
+}
+
+/// What has to be known beside the figures.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Circumstances {
+    /// Whether the CPU has instructions for AES; `None` where that is not known.
+    pub(crate) cpu_has_aes: Option<bool>,
+    /// Whether it has vectors that a mask can take away.
+    pub(crate) cpu_has_vectors: Option<bool>,
+    /// Whether the server's environment has a mask.
+    pub(crate) environment_masks: bool,
+    /// Whether masks for this kind of CPU are known at all.
+    pub(crate) masks_known: bool,
+    pub(crate) identity: LensIdentity,
+}
+
+/// What follows from the rounds.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Judgement {
+    pub(crate) hardware: HardwareUse,
+    pub(crate) assembly: Assembly,
+    pub(crate) effects: Vec<MaskEffect>,
+    pub(crate) figures: Vec<LensFigure>,
+    pub(crate) corroboration: Vec<String>,
+}
+
+impl Judgement {
+    /// Whether both questions have an answer.
+    pub(crate) fn is_decided(&self) -> bool {
+        !matches!(self.hardware, HardwareUse::Unknown(_)) && !matches!(self.assembly, Assembly::Unknown(_))
+    }
+}
+
+/// Judges all samples of one library.
+pub(crate) fn judge(samples: &[Sample], circumstances: &Circumstances) -> Judgement {
+    let figures = figures(samples);
+    let effects: Vec<MaskEffect> = LensOp::ALL.iter().filter_map(|&op| effect(samples, op)).collect();
+    Judgement {
+        hardware: hardware(&effects, &figures, circumstances),
+        assembly: assembly(&effects, circumstances),
+        corroboration: corroboration(&figures, &circumstances.identity),
+        effects,
+        figures,
+    }
+}
+
+/// How two rates stand to one another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Standing {
+    /// The first is higher.
+    Gains,
+    Equal,
+    /// Neither is sure, or the second is higher.
+    Unclear,
+}
+
+fn standing(gain: &Gain) -> Standing {
+    if gain.low > GAINS_FROM {
+        Standing::Gains
+    } else if gain.low >= 1.0 / EQUAL_WITHIN && gain.high <= EQUAL_WITHIN {
+        Standing::Equal
+    } else {
+        Standing::Unclear
+    }
+}
+
+/// AES-256-GCM tells most: it needs AES and the multiplication of its authentication. The others stand in where a
+/// library lacks it.
+const TELLING: [LensOp; 3] = [LensOp::Aes256Gcm, LensOp::Aes128Gcm, LensOp::Aes256Cbc];
+
+fn hardware(effects: &[MaskEffect], figures: &[LensFigure], circumstances: &Circumstances) -> HardwareUse {
+    let unknown = |why: &str| HardwareUse::Unknown(why.into());
+    if circumstances.cpu_has_aes == Some(false) {
+        return HardwareUse::NotOffered;
+    }
+    if !circumstances.masks_known {
+        return unknown("no mask is known for this kind of CPU");
+    }
+    let found =
+        TELLING.iter().find_map(|&op| effects.iter().find(|effect| effect.op == op && effect.aes_mask.is_some()));
+    let Some((effect, gain)) = found.and_then(|effect| Some((effect, effect.aes_mask?))) else {
+        return unknown("AES was not measured both with and without the mask");
+    };
+    match standing(&gain) {
+        Standing::Gains => as_it_is(effect, circumstances),
+        Standing::Equal => unused(effect.op, figures, circumstances),
+        Standing::Unclear => HardwareUse::Unknown(format!(
+            "without the mask {} is {:.2}x as fast as with it, but that may be {:.2}x or {:.2}x as well",
+            effect.op.name(),
+            gain.ratio,
+            gain.low,
+            gain.high
+        )),
+    }
+}
+
+/// The mask takes something away. Is it there in the server's environment?
+fn as_it_is(effect: &MaskEffect, circumstances: &Circumstances) -> HardwareUse {
+    if !circumstances.environment_masks {
+        return HardwareUse::Used;
+    }
+    let stands = |gain: Option<Gain>| gain.map(|gain| standing(&gain));
+    match (stands(effect.environment), stands(effect.left)) {
+        // A part may be masked, such as the widest vectors: the instructions are used.
+        (_, Some(Standing::Gains)) => HardwareUse::Used,
+        (Some(Standing::Gains), Some(_)) => HardwareUse::Masked,
+        _ => HardwareUse::Unknown(
+            "the library can use the instructions, but the figures in the server's environment vary too much".into(),
+        ),
+    }
+}
+
+/// The mask changes nothing. That accuses the library only if it listens to masks, and if AES is slow.
+fn unused(op: LensOp, figures: &[LensFigure], circumstances: &Circumstances) -> HardwareUse {
+    match reads_masks(&circumstances.identity) {
+        Some(true) => {}
+        Some(false) => {
+            return HardwareUse::Unknown("the mask changes nothing, but this library is not known to read one".into());
+        }
+        None => {
+            return HardwareUse::Unknown("the mask changes nothing, but the library does not say what it is".into());
+        }
+    }
+    if circumstances.cpu_has_aes.is_none() {
+        return HardwareUse::Unknown(
+            "the mask changes nothing, but whether the CPU has the instructions is unknown".into(),
+        );
+    }
+    // With its instructions AES-256-GCM keeps up with ChaCha20 on every CPU that has them; in software it takes ten
+    // cycles for a byte and more, several times as many as ChaCha20.
+    let whole = |op| {
+        let of_op = figures.iter().filter(|figure| figure.op == op && figure.treatment == LensTreatment::Whole);
+        of_op.max_by_key(|figure| figure.block_bytes).map(|figure| figure.median_per_s)
+    };
+    match (whole(op), whole(LensOp::Chacha20Poly1305)) {
+        (Some(aes), Some(chacha)) if aes >= chacha => HardwareUse::Unknown(format!(
+            "the mask changes nothing, but {} is faster than ChaCha20-Poly1305, as if the mask was not heard",
+            op.name()
+        )),
+        _ => HardwareUse::NotUsed,
+    }
+}
+
+/// Whether a library of this version looks at the masks: OpenSSL has since 1.0.1, and so do BoringSSL and AWS-LC; LibreSSL
+/// has dropped it.
+fn reads_masks(identity: &LensIdentity) -> Option<bool> {
+    let version = identity.version.as_deref()?;
+    Some(["OpenSSL ", "BoringSSL", "AWS-LC"].iter().any(|name| version.starts_with(name)))
+}
+
+/// Operations of which at least two have to be equal under the full mask before a library is said to have no assembly.
+/// OpenSSL has vectors for all of them in its assembly on x86 and Arm.
+const VECTORISED: [LensOp; 4] = [LensOp::Aes256Gcm, LensOp::Aes256Cbc, LensOp::Chacha20Poly1305, LensOp::Sha256];
+
+fn assembly(effects: &[MaskEffect], circumstances: &Circumstances) -> Assembly {
+    let unknown = |why: &str| Assembly::Unknown(why.into());
+    if !circumstances.masks_known {
+        return unknown("no mask is known for this kind of CPU");
+    }
+    let full: Vec<(LensOp, Standing)> =
+        effects.iter().filter_map(|effect| Some((effect.op, standing(effect.full_mask.as_ref()?)))).collect();
+    if full.iter().any(|(_, standing)| *standing == Standing::Gains) {
+        return Assembly::Present;
+    }
+    let vectorised: Vec<Standing> =
+        full.iter().filter(|(op, _)| VECTORISED.contains(op)).map(|(_, standing)| *standing).collect();
+    if vectorised.len() < 2 {
+        unknown("too little was measured with everything masked")
+    } else if vectorised.iter().any(|&standing| standing != Standing::Equal) {
+        unknown("the figures vary too much")
+    } else if reads_masks(&circumstances.identity) != Some(true) {
+        unknown("no mask changes anything, but this library is not known to read one")
+    } else if circumstances.cpu_has_vectors != Some(true) {
+        unknown("no mask changes anything, but the CPU may have nothing that a mask takes away")
+    } else {
+        Assembly::Absent
+    }
+}
+
+fn effect(samples: &[Sample], op: LensOp) -> Option<MaskEffect> {
+    let block_bytes = samples.iter().filter(|sample| sample.op == op).map(|sample| sample.block_bytes).max()?;
+    let of = |treatment| -> Vec<&Sample> {
+        samples
+            .iter()
+            .filter(|s| s.op == op && s.block_bytes == block_bytes && s.treatment == treatment)
+            .filter(|s| !s.rounds_per_s.is_empty())
+            .collect()
+    };
+    let noise = LensTreatment::ALL
+        .iter()
+        .filter_map(|&treatment| noise(&of(treatment)))
+        .fold(None, |most, noise| Some(most.map_or(noise, |most: f64| most.max(noise))));
+    let whole = of(LensTreatment::Whole);
+    let (as_is, aes_masked) = (of(LensTreatment::AsIs), of(LensTreatment::AesMasked));
+    let gain = |above: &[&Sample], below: &[&Sample]| gain(above, below, noise);
+    Some(MaskEffect {
+        op,
+        block_bytes,
+        environment: gain(&whole, &as_is),
+        left: gain(&as_is, &aes_masked),
+        aes_mask: gain(&whole, &aes_masked),
+        full_mask: gain(&whole, &of(LensTreatment::AllMasked)),
+        noise,
+    })
+}
+
+/// How many times the medians of the same treatment differ between processes. Where every process gave a single rate, the
+/// spread of the rates has that difference in it already.
+fn noise(samples: &[&Sample]) -> Option<f64> {
+    if samples.len() > 1 && samples.iter().all(|sample| sample.rounds_per_s.len() == 1) {
+        return Some(1.0);
+    }
+    let medians: Vec<f64> = samples.iter().filter_map(|sample| median(&sample.rounds_per_s)).collect();
+    let (low, high) = medians.iter().fold((f64::MAX, 0.0_f64), |(low, high), &m| (low.min(m), high.max(m)));
+    (medians.len() > 1 && low > 0.0).then(|| high / low)
+}
+
+/// The ratio of two medians. Its interval is that of each median by the signs of its rounds, at 97.5 % each, so that both
+/// hold at 95 %; and since rounds of one process have its luck in common, it is widened by what two processes of the same
+/// treatment differ by.
+fn gain(above: &[&Sample], below: &[&Sample], noise: Option<f64>) -> Option<Gain> {
+    let pooled = |samples: &[&Sample]| -> Vec<f64> {
+        let mut rounds: Vec<f64> =
+            samples.iter().flat_map(|s| &s.rounds_per_s).copied().filter(|r| r.is_finite() && *r > 0.0).collect();
+        rounds.sort_by(f64::total_cmp);
+        rounds
+    };
+    let (above, below) = (pooled(above), pooled(below));
+    let ratio = median(&above)? / median(&below)?;
+    let ((above_low, above_high), (below_low, below_high)) = (interval(&above)?, interval(&below)?);
+    let noise = noise?;
+    Some(Gain { ratio, low: above_low / below_high / noise, high: above_high / below_low * noise })
+}
+
+/// The interval of the median of sorted values by their ranks, at 97.5 % at least: from the `k`-th lowest to the `k`-th
+/// highest, with the largest `k` for which fewer than `k` of `n` values fall on one side of the median with a probability
+/// of 1.25 % at most. `None` for fewer than 7 values.
+fn interval(sorted: &[f64]) -> Option<(f64, f64)> {
+    const TAIL: f64 = 0.0125;
+    let n = sorted.len();
+    // Probability of exactly `i` of `n`, beginning with none.
+    let mut exactly = 0.5_f64.powi(i32::try_from(n).ok()?);
+    let mut below = 0.0;
+    let mut k = 0;
+    while k < n / 2 && below + exactly <= TAIL {
+        below += exactly;
+        exactly *= (n - k) as f64 / (k + 1) as f64;
+        k += 1;
+    }
+    (k > 0).then(|| (sorted[k - 1], sorted[n - k]))
+}
+
+/// Every figure, in the order in which they are shown.
+fn figures(samples: &[Sample]) -> Vec<LensFigure> {
+    let mut keys: Vec<_> = samples.iter().map(|s| (s.op, s.block_bytes, s.treatment)).collect();
+    keys.sort_unstable();
+    keys.dedup();
+    keys.into_iter()
+        .filter_map(|(op, block_bytes, treatment)| {
+            let all = || {
+                samples.iter().filter(move |s| s.op == op && s.block_bytes == block_bytes && s.treatment == treatment)
+            };
+            let mut rounds: Vec<f64> = all().flat_map(|s| &s.rounds_per_s).copied().collect();
+            rounds.sort_by(f64::total_cmp);
+            let median_per_s = median(&rounds)?;
+            let quartile = |share: f64| rounds[((rounds.len() - 1) as f64 * share).round() as usize];
+            Some(LensFigure {
+                op,
+                block_bytes,
+                treatment,
+                median_per_s,
+                spread: (quartile(0.75) - quartile(0.25)) / median_per_s,
+                rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
+                cpu_ns: all().map(|s| s.cpu_ns).sum(),
+                wall_ns: all().map(|s| s.wall_ns).sum(),
+            })
+        })
+        .collect()
+}
+
+/// `None` of nothing, or when it is no rate.
+fn median(values: &[f64]) -> Option<f64> {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let n = sorted.len();
+    if n == 0 {
+        return None;
+    }
+    let median = f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]);
+    (median.is_finite() && median > 0.0).then_some(median)
+}
+
+/// What the library says of its build, and how busy the machine was.
+fn corroboration(figures: &[LensFigure], identity: &LensIdentity) -> Vec<String> {
+    let mut told = Vec::new();
+    let compiler = identity.compiler.as_deref().unwrap_or_default();
+    // 1.1.1 and before name their assembly; 3.0 and later do not, so that its absence tells nothing.
+    let named: Vec<&str> = compiler.split_whitespace().filter(|flag| flag.ends_with("_ASM")).take(4).collect();
+    if compiler.contains("OPENSSL_NO_ASM") || compiler.contains("no-asm") {
+        told.push("its compiler flags say that it was built without assembly".into());
+    } else if !named.is_empty() {
+        told.push(format!("its compiler flags name assembly ({} ...)", named.join(" ")));
+    }
+    match (&identity.version, &identity.cpu) {
+        (_, Some(cpu)) => told.push(format!("it knows CPU features: {cpu}")),
+        (Some(version), None) if version.starts_with("OpenSSL 3.") => {
+            told.push("it says nothing of CPU features, as a build without assembly does".into());
+        }
+        _ => {}
+    }
+    let (cpu_ns, wall_ns) = figures
+        .iter()
+        .fold((0.0, 0.0), |(cpu, wall), figure| (cpu + figure.cpu_ns as f64, wall + figure.wall_ns as f64));
+    // Half: below, others had the CPU for longer than we did, and its caches with it.
+    if wall_ns > 0.0 && cpu_ns / wall_ns < 0.5 {
+        told.push(format!(
+            "the machine was busy: the measurement had the CPU for {:.0} % of its time",
+            100.0 * cpu_ns / wall_ns
+        ));
+    }
+    told
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Two processes of five rounds at these rates, in bytes per second, for each treatment in order.
+    fn world(rates: &[(LensOp, [f64; 4])]) -> Vec<Sample> {
+        let mut samples = Vec::new();
+        for (op, rates) in rates {
+            for (treatment, rate) in LensTreatment::ALL.into_iter().zip(rates) {
+                for luck in [1.0, 1.03] {
+                    samples.push(Sample {
+                        op: *op,
+                        block_bytes: Some(16384),
+                        treatment,
+                        rounds_per_s: [0.98, 0.99, 1.0, 1.01, 1.02].map(|r| r * luck * rate).to_vec(),
+                        cpu_ns: 10,
+                        wall_ns: 11,
+                    });
+                }
+            }
+        }
+        samples
+    }
+
+    fn openssl() -> Circumstances {
+        Circumstances {
+            cpu_has_aes: Some(true),
+            cpu_has_vectors: Some(true),
+            environment_masks: true,
+            masks_known: true,
+            identity: LensIdentity { version: Some("OpenSSL 3.0.22".into()), ..LensIdentity::default() },
+        }
+    }
+
+    /// ChaCha20 as assembly does it.
+    const CHACHA: (LensOp, [f64; 4]) = (LensOp::Chacha20Poly1305, [2e9, 2e9, 2e9, 5e8]);
+
+    #[test]
+    fn used_masked_and_not_used_are_told_apart() {
+        let judged = |aes, circumstances: &Circumstances| {
+            let judgement = judge(&world(&[(LensOp::Aes256Gcm, aes), CHACHA]), circumstances);
+            (judgement.hardware, judgement.assembly)
+        };
+        assert_eq!(judged([4e9, 4e9, 2e8, 2e8], &openssl()), (HardwareUse::Used, Assembly::Present));
+        assert_eq!(judged([2e8, 4e9, 2e8, 2e8], &openssl()), (HardwareUse::Masked, Assembly::Present));
+        assert_eq!(judged([2e8, 2e8, 2e8, 2e8], &openssl()), (HardwareUse::NotUsed, Assembly::Present));
+        // The environment takes the widest vectors only.
+        assert_eq!(judged([2e9, 4e9, 2e8, 2e8], &openssl()), (HardwareUse::Used, Assembly::Present));
+        let old_cpu = Circumstances { cpu_has_aes: Some(false), ..openssl() };
+        assert_eq!(judged([2e8, 2e8, 2e8, 2e8], &old_cpu).0, HardwareUse::NotOffered);
+    }
+
+    #[test]
+    fn a_build_without_assembly_is_equal_under_every_mask() {
+        let rates = [(LensOp::Aes256Gcm, [1e8; 4]), (LensOp::Chacha20Poly1305, [4e8; 4]), (LensOp::Sha256, [2e8; 4])];
+        let judgement = judge(&world(&rates), &openssl());
+        assert_eq!((judgement.hardware, judgement.assembly), (HardwareUse::NotUsed, Assembly::Absent));
+        // Without vectors there is nothing that the mask could have taken.
+        let plain_cpu = Circumstances { cpu_has_vectors: Some(false), ..openssl() };
+        assert!(matches!(judge(&world(&rates), &plain_cpu).assembly, Assembly::Unknown(_)));
+    }
+
+    #[test]
+    fn a_library_that_does_not_hear_the_mask_is_not_accused() {
+        let rates = [(LensOp::Aes256Gcm, [1e8; 4]), (LensOp::Chacha20Poly1305, [4e8; 4])];
+        let mut libressl = openssl();
+        libressl.identity.version = Some("LibreSSL 4.0.0".into());
+        let judgement = judge(&world(&rates), &libressl);
+        assert!(matches!(judgement.hardware, HardwareUse::Unknown(_)));
+        assert!(matches!(judgement.assembly, Assembly::Unknown(_)));
+        let fast = [(LensOp::Aes256Gcm, [4e9; 4]), (LensOp::Chacha20Poly1305, [2e9; 4])];
+        let HardwareUse::Unknown(why) = judge(&world(&fast), &openssl()).hardware else { panic!("it was accused") };
+        assert!(why.contains("not heard"), "{why}");
+    }
+
+    #[test]
+    fn noise_between_processes_makes_it_unknown() {
+        let mut samples = world(&[(LensOp::Aes256Gcm, [2e8; 4]), CHACHA]);
+        for (nth, sample) in samples.iter_mut().filter(|s| s.op == LensOp::Aes256Gcm).enumerate() {
+            if nth % 2 == 0 {
+                sample.rounds_per_s.iter_mut().for_each(|rate| *rate *= 1.7);
+            }
+        }
+        assert!(matches!(judge(&samples, &openssl()).hardware, HardwareUse::Unknown(_)));
+    }
+
+    #[test]
+    fn what_was_measured_in_one_process_only_is_not_judged() {
+        let mut samples = world(&[(LensOp::Aes256Gcm, [4e9, 4e9, 2e8, 2e8])]);
+        samples.retain(|sample| sample.treatment != LensTreatment::AesMasked);
+        assert!(matches!(judge(&samples, &openssl()).hardware, HardwareUse::Unknown(_)));
+        assert!(matches!(judge(&[], &openssl()).hardware, HardwareUse::Unknown(_)));
+    }
+
+    /// Ranks as in Conover, Practical Nonparametric Statistics, for at least 97.5 %.
+    #[test]
+    fn intervals_of_medians_by_ranks() {
+        let ranks = |n: u32| {
+            let values: Vec<f64> = (1..=n).map(f64::from).collect();
+            interval(&values)
+        };
+        assert_eq!(ranks(6), None);
+        assert_eq!(ranks(7), Some((1.0, 7.0)));
+        // P(X <= 1) of 10 is 1.07 %, P(X <= 2) is 5.5 %.
+        assert_eq!(ranks(10), Some((2.0, 9.0)));
+        // P(X <= 4) of 20 is 0.6 %, P(X <= 5) is 2.1 %.
+        assert_eq!(ranks(20), Some((5.0, 16.0)));
+    }
+
+    proptest! {
+        #[test]
+        fn no_rounds_make_it_stumble(rounds in proptest::collection::vec(
+            (0_usize..10, 0_usize..4, proptest::collection::vec(any::<f64>(), 0..12)), 0..30))
+        {
+            let samples: Vec<Sample> = rounds.into_iter().map(|(op, treatment, rounds_per_s)| Sample {
+                op: LensOp::ALL[op],
+                block_bytes: LensOp::ALL[op].is_bulk().then_some(16),
+                treatment: LensTreatment::ALL[treatment],
+                rounds_per_s, cpu_ns: 1, wall_ns: 1,
+            }).collect();
+            let judgement = judge(&samples, &openssl());
+            for effect in judgement.effects {
+                for gain in [effect.environment, effect.left, effect.aes_mask, effect.full_mask].into_iter().flatten() {
+                    prop_assert!(gain.low <= gain.ratio && gain.ratio <= gain.high, "{gain:?}");
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! The parent: children in mirrored order, then the judgement.
+
+use crate::judge::{Circumstances, Sample, judge};
+use crate::mask::{self, Architecture};
+use crate::order::{LensError, LensOrder};
+use crate::spawn::{self, ChildReading};
+use crate::work::BLOCK_BYTES;
+use crate::{by_hand, elf};
+use duel_model::{LensIdentity, LensMeans, LensReading, LensTreatment};
+use std::fs::File;
+use std::io::Read;
+
+/// A full TLS record, the last of [`BLOCK_BYTES`].
+const LARGEST: &[u32] = BLOCK_BYTES.split_at(BLOCK_BYTES.len() - 1).1;
+
+/// Every treatment once, and once more in the reverse order: what drifts evenly hits all alike, and each treatment has a
+/// second process to tell how much it differs from itself.
+fn treatments() -> impl ExactSizeIterator<Item = LensTreatment> {
+    let all = LensTreatment::ALL;
+    let mut order = all.to_vec();
+    order.extend(all.iter().rev());
+    order.into_iter()
+}
+
+/// A turn of all treatments takes this part of the budget.
+const TURNS_IN_BUDGET: u64 = 2;
+/// Most turns. On a machine that is busy with other work a turn may tell nothing, and the next one may: Each is judged by itself; the differences that are looked for are so much
+/// larger than the limits that looking four times does not make one up.
+const MOST_TURNS: usize = 4;
+
+/// Measures a libcrypto in child processes, and judges what they found. Takes half of the budget where one turn tells
+/// everything, and at most twice the budget.
+///
+/// # Errors
+///
+/// When the library cannot be read, loaded, or measured as the server runs it or without a mask. What fails under a mask
+/// only is told in [`LensReading::unavailable`].
+pub fn measure(order: &LensOrder) -> Result<LensReading, LensError> {
+    look_at(order)?;
+    let architecture = Architecture::here();
+    let offer = mask::offer();
+    let mut turn = 0;
+    loop {
+        turn += 1;
+        let heard = turn_of(order, architecture)?;
+        let judgement = judge(
+            &heard.samples,
+            &Circumstances {
+                cpu_has_aes: offer.map(|offer| offer.aes),
+                cpu_has_vectors: offer.map(|offer| offer.vectors),
+                environment_masks: mask::is_set(&order.environment),
+                masks_known: architecture.is_some(),
+                identity: heard.identity.clone(),
+            },
+        );
+        if judgement.is_decided() || turn == MOST_TURNS {
+            return Ok(LensReading {
+                library: spawn::shown(order),
+                means: LensMeans::Child,
+                identity: heard.identity,
+                hardware: judgement.hardware,
+                assembly: judgement.assembly,
+                effects: judgement.effects,
+                figures: judgement.figures,
+                unavailable: heard.unavailable,
+                corroboration: judgement.corroboration,
+                by_hand: by_hand::lines(&order.library, &order.environment, architecture),
+            });
+        }
+    }
+}
+
+/// What the children of one turn told.
+#[derive(Default)]
+struct Heard {
+    identity: LensIdentity,
+    samples: Vec<Sample>,
+    unavailable: Vec<String>,
+}
+
+fn turn_of(order: &LensOrder, architecture: Option<Architecture>) -> Result<Heard, LensError> {
+    let mut heard = Heard::default();
+    let mut failed = Vec::new();
+    let each_ns = order.budget_ns / TURNS_IN_BUDGET / treatments().len() as u64;
+    for treatment in treatments() {
+        let is_mask = matches!(treatment, LensTreatment::AesMasked | LensTreatment::AllMasked);
+        if failed.contains(&treatment) || (is_mask && architecture.is_none()) {
+            continue;
+        }
+        let environment = mask::environment(&order.environment, treatment, architecture);
+        // How the rate grows with the size is asked of the server's environment alone; masks are judged at the largest.
+        let blocks = if treatment == LensTreatment::AsIs { &BLOCK_BYTES[..] } else { LARGEST };
+        match spawn::run(order, &environment, each_ns, blocks) {
+            Ok(reading) => {
+                if treatment == LensTreatment::Whole {
+                    heard.identity = reading.identity.clone();
+                }
+                for (op, why) in &reading.absent {
+                    say_once(&mut heard.unavailable, format!("{}: {why}", op.name()));
+                }
+                heard.samples.extend(of_child(reading, treatment));
+            }
+            Err(error) if is_mask => {
+                say_once(&mut heard.unavailable, format!("{}: {error}", treatment.name()));
+                failed.push(treatment);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(heard)
+}
+
+fn of_child(reading: ChildReading, treatment: LensTreatment) -> impl Iterator<Item = Sample> {
+    reading.figures.into_iter().map(move |figure| Sample {
+        op: figure.op,
+        block_bytes: figure.block_bytes,
+        treatment,
+        rounds_per_s: figure.rounds_per_s,
+        cpu_ns: figure.cpu_ns,
+        wall_ns: figure.wall_ns,
+    })
+}
+
+fn say_once(said: &mut Vec<String>, sentence: String) {
+    if !said.contains(&sentence) {
+        said.push(sentence);
+    }
+}
+
+/// Looks at the file before any process is started: most mistakes can be told better than the loader would.
+fn look_at(order: &LensOrder) -> Result<(), LensError> {
+    let path = spawn::shown(order);
+    let place = order.open_at.as_ref().unwrap_or(&order.library);
+    let unreadable = |error| LensError::Unreadable { path: path.clone(), error };
+    // Before it is opened: opening a pipe would wait for its other end.
+    if !std::fs::metadata(place).map_err(unreadable)?.is_file() {
+        return Err(LensError::NotALibrary { path, what: "is not a file".into() });
+    }
+    let file = File::open(place).map_err(unreadable)?;
+    let mut head = Vec::new();
+    file.take(elf::HEAD_BYTES as u64).read_to_end(&mut head).map_err(unreadable)?;
+    let (class, machine) = elf::here();
+    match elf::fault(&head, class, machine) {
+        // macOS has another format, and its loader says what is wrong.
+        Some(what) if cfg!(not(target_vendor = "apple")) => Err(LensError::NotALibrary { path, what }),
+        _ => Ok(()),
+    }
+}
