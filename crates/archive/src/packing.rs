@@ -53,15 +53,16 @@ pub(crate) fn unpack<T: DeserializeOwned>(data: &[u8], json_bytes: i64) -> Resul
 mod tests {
     use super::*;
     use crate::sample;
+    use duel_model::Slot;
     use std::time::Instant;
 
     #[test]
     fn what_is_unpacked_is_what_was_packed() {
         let slot = sample::slot(3);
         let packed = pack(&slot).unwrap();
-        assert_eq!(unpack(&packed.data, packed.json_bytes).unwrap(), slot);
+        assert_eq!(unpack::<Slot>(&packed.data, packed.json_bytes).unwrap(), slot);
         let json = serde_json::to_vec(&slot).unwrap();
-        assert_eq!(unpack(&json, json.len() as i64).unwrap(), slot, "text that was not compressed is read as well");
+        assert_eq!(unpack::<Slot>(&json, json.len() as i64).unwrap(), slot, "text that was not compressed is read as well");
     }
 
     #[test]
@@ -76,12 +77,12 @@ mod tests {
             (&[][..], 0),
             (b"{}", 2),
         ] {
-            assert!(unpack(data, length).is_err());
+            assert!(unpack::<Slot>(data, length).is_err());
         }
         let mut flipped = packed.data.clone();
         let middle = flipped.len() / 2;
         flipped[middle] ^= 0x10;
-        assert!(unpack(&flipped, packed.json_bytes).is_err(), "zlib carries a checksum");
+        assert!(unpack::<Slot>(&flipped, packed.json_bytes).is_err(), "zlib carries a checksum");
     }
 
     /// `cargo test -p duel-archive --release -- --ignored --nocapture packing` prints the figures behind [`LEVEL`].
@@ -104,7 +105,7 @@ mod tests {
         let packed: Vec<Packed> = slots.iter().map(|slot| pack(slot).unwrap()).collect();
         let start = Instant::now();
         for packed in &packed {
-            unpack(&packed.data, packed.json_bytes).unwrap();
+            unpack::<Slot>(&packed.data, packed.json_bytes).unwrap();
         }
         println!("unpack: {} µs", start.elapsed().as_micros() / 100);
     }

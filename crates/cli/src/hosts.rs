@@ -61,7 +61,10 @@ pub(crate) fn servers(flags: &ServerFlags) -> Result<BTreeMap<&str, ServerPlan>,
 /// `NAME=VALUE` in two.
 pub(crate) fn pair<'a>(flag: &str, typed: &'a str, example: &str) -> Result<(&'a str, &'a str), Usage> {
     typed.split_once('=').filter(|(name, value)| !name.is_empty() && !value.is_empty()).ok_or_else(|| {
-        Usage(format!("{flag} takes the name of a target and a value, such as {flag} {example}; got '{}'", sanitize_line(typed)))
+        Usage(format!(
+            "{flag} takes the name of a target and a value, such as {flag} {example}; got '{}'",
+            sanitize_line(typed)
+        ))
     })
 }
 
@@ -98,7 +101,8 @@ mod tests {
 
     #[test]
     fn machines_go_to_their_targets() {
-        let mut targets = [target("A", "https://a.example/f"), target("B", "http://b.example:8080/"), target("C", "x:")];
+        let mut targets =
+            [target("A", "https://a.example/f"), target("B", "http://b.example:8080/"), target("C", "x:")];
         assign(&mut targets, &flags(&["A"], &["B=me@b"], &["B=7"])).unwrap();
         assert_eq!(
             targets.map(|target| target.host),

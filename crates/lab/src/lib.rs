@@ -20,9 +20,9 @@ pub use identity::new_run_id;
 pub use watch::{TargetView, View, Watcher};
 
 use bench::Bench;
-use hosts::Hosts;
 use duel_load::{LimitError, SessionError};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
+use hosts::Hosts;
 use route::Route;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

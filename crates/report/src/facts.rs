@@ -79,7 +79,7 @@ mod tests {
     fn differences_come_first_and_what_was_not_read_last() {
         let a = machine(&[("cpu.model", Ok("X")), ("os.kernel", Ok("6.1")), ("cpu.mhz", Err("not told"))]);
         let b = machine(&[("cpu.model", Ok("Y\x1b[31m")), ("os.kernel", Ok("6.1")), ("cpu.mhz", Err("not told"))]);
-        let style = Style::plain(80);
+        let style = Style::default();
         let text = facts(&[("a", &a), ("b", &b)], false, style);
         assert!(!text.contains('\x1b') && !text.contains("6.1"), "{text}");
         let place = |part: &str| text.find(part).unwrap_or_else(|| panic!("{part} in {text}"));

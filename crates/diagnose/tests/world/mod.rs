@@ -301,7 +301,14 @@ impl World {
         }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
-            return ProbeOutcome { probe, pairs: vec![], targets: vec![], demands: vec![], doubts: vec![], unavailable };
+            return ProbeOutcome {
+                probe,
+                pairs: vec![],
+                targets: vec![],
+                demands: vec![],
+                doubts: vec![],
+                unavailable,
+            };
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);

@@ -71,7 +71,9 @@ pub fn run(servers: &[Server], blocks: u32) -> Run {
     Run {
         id: "20261120-233200-7f3a".into(),
         started_unix_ms: 1_795_217_520_000,
-        plan: plan(servers.iter().map(|s| Target { name: s.name.clone(), address: s.address.clone(), host: None }).collect()),
+        plan: plan(
+            servers.iter().map(|s| Target { name: s.name.clone(), address: s.address.clone(), host: None }).collect(),
+        ),
         versions: Versions {
             duel: "0.1.0".into(),
             os: "Linux 6.18".into(),

@@ -10,7 +10,10 @@ use duel_stats::{SlotFigure, Stop, early_stop};
 /// A closed loop of 4 connections on targets named A, B, C, ...
 pub(crate) fn plan(targets: usize) -> Plan {
     Plan {
-        targets: ('A'..='Z').take(targets).map(|name| Target { name: name.into(), address: "null:".into(), host: None }).collect(),
+        targets: ('A'..='Z')
+            .take(targets)
+            .map(|name| Target { name: name.into(), address: "null:".into(), host: None })
+            .collect(),
         workload: WorkloadPlan::Null,
         load: LoadPlan {
             connections: 4,
