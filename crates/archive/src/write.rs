@@ -86,13 +86,14 @@ impl Archive {
             for (slot, packed) in &new {
                 store(&transaction, path, &run.id, slot, packed)?;
             }
-            for (target, packed) in &hosts {
-                store_host(&transaction, &run.id, *target, packed).map_err(failed)?;
-            }
             if let Some(end) = &end
                 && !end.update(&transaction, &run.id).map_err(failed)?
             {
                 return Err(ArchiveError::NotFound { wanted: run.id.clone(), path: path.clone() });
+            }
+            // Only of a run that is there.
+            for (target, packed) in &hosts {
+                store_host(&transaction, &run.id, *target, packed).map_err(failed)?;
             }
             transaction.commit().map_err(failed)
         })();
