@@ -49,8 +49,14 @@ impl Cause for SlowCipher {
         // With the CPU's instructions AES is never much the slower one. Where it is, the suite may be right, and what
         // carries it out is not.
         let suspicious = of_slow.contains("AES") && of_fast.contains("CHACHA20");
-        let confidence =
-            if flip.confirms() && !suspicious { Confidence::Confirmed } else { Confidence::Likely };
+        // That the other suite would be the faster one on the slow side too is shown only where it was used there: its
+        // CPU may lack what makes it fast on the other.
+        let taken_away = flip.kind == Kind::SuiteOf(gap.fast);
+        let confidence = if flip.confirms() && taken_away && !suspicious {
+            Confidence::Confirmed
+        } else {
+            Confidence::Likely
+        };
         let shown_slow = sanitize_line(of_slow);
         let shown_fast = sanitize_line(of_fast);
         let told = Told {

@@ -277,8 +277,7 @@ impl World {
         };
         let per_byte = server.per_byte + encrypting;
         // A head of the usual size is part of what a request costs anyhow.
-        let more_head = (server.head - 300.0).max(0.0);
-        fixed += more_head * per_byte;
+        let sent = bytes + (server.head - 300.0).max(0.0);
         let exchange = tls.as_ref().map_or(0.0, |agreed| agreed.exchange);
         let handshake = if new && server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
         let mut phases = Vec::new();
@@ -290,16 +289,16 @@ impl World {
             }
         }
         phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
-        let sending = server.cpu * bytes * per_byte;
-        phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| bytes / cap * 1e9))));
+        let sending = server.cpu * sent * per_byte;
+        phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
-        let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte);
+        let busy_ns = server.cpu * (handshake + fixed + sent * per_byte);
         let places = connections.min(server.places);
         let rate = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
-        let user_ns = server.cpu * (handshake + fixed / 2.0 + bytes * encrypting);
-        let system_ns = server.cpu * (fixed / 2.0 + bytes * server.per_byte);
+        let user_ns = server.cpu * (handshake + fixed / 2.0 + sent * encrypting);
+        let system_ns = server.cpu * (fixed / 2.0 + sent * server.per_byte);
         let service = alone_ns * stretch;
         Shown { alone_ns, rate, service, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
     }
