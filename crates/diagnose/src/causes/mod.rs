@@ -5,14 +5,19 @@
 
 mod aes_unused;
 mod compression;
+mod extra_hop;
 mod extra_round_trip;
+mod few_workers;
 mod large_key;
 mod larger_response;
+mod no_asm;
 mod no_keepalive;
 mod no_resumption;
+mod no_sendfile;
 pub(crate) mod none;
 mod slow_cipher;
 mod slow_group;
+mod sync_logging;
 pub(crate) mod unknown;
 mod worth;
 
@@ -63,8 +68,9 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 9] = [
+pub(crate) static CAUSES: [&dyn Cause; 14] = [
     &aes_unused::AesUnused,
+    &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
     &large_key::LargeKey,
     &slow_group::SlowGroup,
@@ -73,10 +79,15 @@ pub(crate) static CAUSES: [&dyn Cause; 9] = [
     &no_keepalive::NoKeepalive,
     &compression::Compression,
     &larger_response::LargerResponse,
+    &few_workers::FewWorkers,
+    &no_sendfile::NoSendfile,
+    &sync_logging::SyncLogging,
+    &extra_hop::ExtraHop,
 ];
 
-static CATALOGUE: [CauseEntry; 11] = [
+static CATALOGUE: [CauseEntry; 16] = [
     aes_unused::ENTRY,
+    no_asm::ENTRY,
     slow_cipher::ENTRY,
     large_key::ENTRY,
     slow_group::ENTRY,
@@ -85,6 +96,10 @@ static CATALOGUE: [CauseEntry; 11] = [
     no_keepalive::ENTRY,
     compression::ENTRY,
     larger_response::ENTRY,
+    few_workers::ENTRY,
+    no_sendfile::ENTRY,
+    sync_logging::ENTRY,
+    extra_hop::ENTRY,
     none::ENTRY,
     unknown::ENTRY,
 ];
