@@ -8,7 +8,7 @@
 use super::worth::{demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_tls};
 use crate::gap::{Flip, Gap, Look};
-use crate::probes::Kind;
+use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
 use duel_model::{Confidence, HostDemand, format_duration_ns, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -67,12 +67,17 @@ impl Cause for NoAsm {
         if share < Flip::NOTEWORTHY {
             return Err(Standing::RuledOut(gap.on_host(format!("{slow}'s libcrypto holds no assembly, but {spent}"), None)));
         }
-        // Without the CPU's instructions AES alone would be slow. Where it is known that ChaCha20 is not, it is not this.
-        if let Look::Shown(chacha) = gap.look(Kind::Chacha20)
-            && gap.fact(gap.slow, |seen| seen.cipher.as_deref()).is_some_and(|cipher| cipher.contains("AES"))
-            && chacha.high < 1.0 + gap.case.plan.compare.margin
-        {
-            return open(format!("{slow}'s libcrypto holds no assembly, but with ChaCha20 forced there is no gap"));
+        // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
+        let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
+        if encrypts && gap.fact(gap.slow, |seen| seen.cipher.as_deref()).is_some_and(|cipher| cipher.contains("AES")) {
+            match gap.look(Kind::Chacha20) {
+                Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+                Look::Shown(chacha) if chacha.high < 1.0 + gap.case.plan.compare.margin => {
+                    let text = format!("{slow}'s libcrypto holds no assembly, but {}: {}", Kind::Chacha20.phrase(), gap.tell(&chacha));
+                    return Err(Standing::Undecided(gap.evidence(&chacha, text)));
+                }
+                Look::Shown(_) | Look::Missing(_) => {}
+            }
         }
         let facts = format!(
             "{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})",
