@@ -187,7 +187,7 @@ fn what_looks_like_few_workers() {
 }
 
 fn calls(each: f64) -> Vec<(&'static str, f64)> {
-    vec![("workers.read_calls", each), ("workers.write_calls", each)]
+    vec![("workers.read_calls", each), ("workers.write_calls", each), ("workers.written_chars_bytes", 500e3)]
 }
 
 #[test]
@@ -203,6 +203,26 @@ fn no_sendfile() {
             }
         }
     }
+}
+
+#[test]
+fn small_records() {
+    for (per_byte, record) in [(3.0, 1024.0), (1.5, 4096.0)] {
+        for connections in [1, 16] {
+            // By calls that are not counted.
+            let fast = with(&[]);
+            let slow = Server { per_byte, record, ..fast.clone() };
+            let world = set_up(slow, fast, 500e3, true, connections);
+            assert_likely(&world, "http.no-sendfile");
+            both_ways(&slow_unread(&world), |explanation, slow| {
+                let finding = explanation.findings.iter().find(|finding| finding.cause == "http.no-sendfile").unwrap();
+                assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
+            });
+        }
+    }
+    // A larger head is no record.
+    let slow = Server { head: 20e3, per_byte: 3.0, ..with(&[]) };
+    assert_never(&set_up(slow, with(&[]), 500e3, true, 1), "http.no-sendfile");
 }
 
 #[test]

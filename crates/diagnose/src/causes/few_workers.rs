@@ -23,7 +23,7 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 
 /// From here on a worker counts as busy all the time. The spans in which a machine is read begin before the load and end
 /// after it, and a slot ends with ops that some connections still wait for.
-const BUSY: f64 = 0.85;
+const BUSY: f64 = 0.8;
 
 /// CPUs that are less busy than this, all together, do not hold back workers that mostly wait.
 const MOSTLY_IDLE: f64 = 0.5;

@@ -48,6 +48,8 @@ pub struct Server {
     pub head: f64,
     /// How many times the world's body it sends.
     pub larger: f64,
+    /// Bytes of a TLS record.
+    pub record: f64,
     pub via: Option<&'static str>,
     /// Threads of the server: at most so many CPUs are used.
     pub workers: f64,
@@ -90,6 +92,7 @@ impl Default for Server {
             chain: 2_000,
             head: 300.0,
             larger: 1.0,
+            record: 16_384.0,
             via: None,
             workers: 1e9,
             places: 1e9,
@@ -353,7 +356,7 @@ impl World {
             service_mean_ns: (!refused).then_some(shown.service / scatter),
             phase_mean_ns: shown.phases.iter().copied().collect(),
             body_bytes_per_op: Some(shown.bytes),
-            bytes_in_per_op: Some(shown.bytes + server.head),
+            bytes_in_per_op: Some(shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 }),
             reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(Negotiated {
