@@ -149,7 +149,9 @@ fn no_resumption() {
 
 #[test]
 fn a_server_that_resumes_nothing_is_not_accused_of_something_else() {
-    for slow in [Server { delay: 20e6, ..good() }, Server { fixed: 9e6, ..good() }, Server { round_trip: 9e6, ..good() }] {
+    for slow in
+        [Server { delay: 20e6, ..good() }, Server { fixed: 9e6, ..good() }, Server { round_trip: 9e6, ..good() }]
+    {
         let slow = Server { resumes: false, ..slow };
         let world = resuming(slow, good(), 1);
         assert_never(&world, "tls.no-resumption");
@@ -364,16 +366,4 @@ fn in_random_worlds_no_one_is_accused_wrongly() {
     println!("accused {accused:#?}, wrong {}: {wrong:#?}", wrong.len());
     assert!(accused.len() == 5 && accused.values().all(|&count| count >= 20), "{accused:?}");
     assert!(wrong.is_empty(), "{wrong:#?}");
-}
-
-#[test]
-#[ignore]
-fn debug_seed() {
-    for seed in std::env::var("SEEDS").unwrap().split(',') {
-        let seed: u64 = seed.parse().unwrap();
-        let world = random_world(seed, [0.0, 0.003, 0.01, 0.03][seed as usize % 4]);
-        println!("{seed} body {} c {} keep {} res {}", world.body, world.plan.load.connections, world.http_ref().keepalive, world.http_ref().tls.resumption);
-        for s in &world.servers { println!("  {s:?}"); }
-        for f in world.explain().findings { println!("{} {:?} {:?} {:?}", f.cause, f.target, f.explains, f.summary); for e in f.evidence { println!("    [{}] {}", e.probe, e.text); } }
-    }
 }

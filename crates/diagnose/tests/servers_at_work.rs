@@ -270,7 +270,10 @@ fn sync_logging() {
             let world = set_up(logging(wait_ns, 1.0, 4096.0), quiet, 2e3, true, connections);
             assert_likely(&world, "http.sync-logging");
             both_ways(&world, |explanation, _| {
-                assert!(explanation.findings[0].summary.contains("/var/log is mounted with `sync`"), "{explanation:#?}");
+                assert!(
+                    explanation.findings[0].summary.contains("/var/log is mounted with `sync`"),
+                    "{explanation:#?}"
+                );
             });
             assert_never_unread(&world, "http.sync-logging");
         }
@@ -284,7 +287,10 @@ fn what_looks_like_sync_logging() {
     // Waiting for something else, while the disk hardly writes.
     assert_never(&set_up(Server { delay: wait, ..quiet() }, quiet(), 2e3, true, 1), "http.sync-logging");
     // Writing at leisure.
-    assert_never(&set_up(Server { delay: wait, ..logging(0.0, 0.01, 200.0) }, quiet(), 2e3, true, 1), "http.sync-logging");
+    assert_never(
+        &set_up(Server { delay: wait, ..logging(0.0, 0.01, 200.0) }, quiet(), 2e3, true, 1),
+        "http.sync-logging",
+    );
     // Somebody else writes.
     assert_never(&set_up(logging(wait, 1.0, 0.0), quiet(), 2e3, true, 1), "http.sync-logging");
     // Both write alike, and one is slow for another reason.

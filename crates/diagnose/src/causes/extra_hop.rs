@@ -23,8 +23,20 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 
 /// Programs that only hand on what others answer.
 const PROXIES: [&str; 14] = [
-    "haproxy", "envoy", "traefik", "varnishd", "squid", "pound", "hitch", "stunnel", "stunnel4", "relayd", "linkerd2-proxy",
-    "trafficserver", "traffic_server", "kube-proxy",
+    "haproxy",
+    "envoy",
+    "traefik",
+    "varnishd",
+    "squid",
+    "pound",
+    "hitch",
+    "stunnel",
+    "stunnel4",
+    "relayd",
+    "linkerd2-proxy",
+    "trafficserver",
+    "traffic_server",
+    "kube-proxy",
 ];
 
 /// Web servers that are as often used in front of another one.
@@ -71,7 +83,8 @@ fn waits_longer(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<bool>, Sta
     };
     let (answering, connecting) = (share([Phase::Wait, Phase::Receive]), share([Phase::Dns, Phase::Connect]));
     if answering < Flip::NOTEWORTHY {
-        let text = format!("{:.0} % of the gap is in waiting for the answer and receiving it", 100.0 * answering.max(0.0));
+        let text =
+            format!("{:.0} % of the gap is in waiting for the answer and receiving it", 100.0 * answering.max(0.0));
         return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }
     Ok(Some(answering >= Flip::EXPLAINS && connecting <= 1.0 - Flip::EXPLAINS))

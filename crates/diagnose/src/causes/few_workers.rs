@@ -53,8 +53,9 @@ impl Cause for FewWorkers {
         };
         let demands = demands(gap)?;
         let open = |text: String| Standing::Undecided(gap.on_host(text, None));
-        let cpus = Cpus::of(gap, demands.slow)
-            .ok_or_else(|| open(format!("which CPUs the server of {slow} may use, and how busy they are, is not known")))?;
+        let cpus = Cpus::of(gap, demands.slow).ok_or_else(|| {
+            open(format!("which CPUs the server of {slow} may use, and how busy they are, is not known"))
+        })?;
         let throttled = demands.slow.share_of_time("cgroup.throttled_ns");
         if let Some(share) = throttled
             && share > THROTTLED
@@ -62,8 +63,8 @@ impl Cause for FewWorkers {
             let text = format!("{slow}'s server is held back by its cgroup's quota {:.0} % of the time", 100.0 * share);
             return Err(open(text));
         }
-        let workers = workers(demands.slow)
-            .ok_or_else(|| open(format!("what each worker of {slow} spends is not known")))?;
+        let workers =
+            workers(demands.slow).ok_or_else(|| open(format!("what each worker of {slow} spends is not known")))?;
         let busy = workers.iter().filter(|&&share| share >= BUSY).count();
         let by_busy: f64 = workers.iter().filter(|&&share| share >= BUSY).sum();
         // The busy ones do the work: all but a fifth of it.
@@ -120,10 +121,9 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     let open = |text: String| Standing::Undecided(gap.on_host(text, None));
     // Little's law on each side: how many requests are being served, not queued, at a time.
     let at_a_time = |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9);
-    let (Some(by_slow), Some(by_fast)) = (
-        at_a_time(reference.slow.rate_per_s, alone.slow_ns()),
-        at_a_time(reference.fast.rate_per_s, alone.fast_ns()),
-    ) else {
+    let (Some(by_slow), Some(by_fast)) =
+        (at_a_time(reference.slow.rate_per_s, alone.slow_ns()), at_a_time(reference.fast.rate_per_s, alone.fast_ns()))
+    else {
         return open("how many requests are served at a time is not known".to_owned());
     };
     let facts = format!(
@@ -140,7 +140,9 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     // Both figures of Little's law scatter by some percent, and a half of one is as close as a count can be.
     let close = |count: f64| count >= 1.0 && (count - by_slow).abs() <= (0.1 * count).max(0.5);
     let Some(count) = counts.into_iter().flatten().find(|&count| close(count)) else {
-        return open(format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that"));
+        return open(format!(
+            "{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that"
+        ));
     };
     // One at a time is what a lock looks like as well.
     if count < 2.0 {

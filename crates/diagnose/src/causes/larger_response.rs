@@ -48,7 +48,8 @@ impl Cause for LargerResponse {
             return by_heads(gap, &sizes, extra_bytes);
         }
 
-        let compressed = |side| gap.fact(side, |seen| seen.content_encoding.as_deref()).is_some_and(|by| by != "identity");
+        let compressed =
+            |side| gap.fact(side, |seen| seen.content_encoding.as_deref()).is_some_and(|by| by != "identity");
         let plain = compressed(gap.fast) && !compressed(gap.slow);
         let flip = shown_flip(gap, if plain { Kind::Identity } else { Kind::RangeSame })?;
         if !flip.moved() {
@@ -62,12 +63,13 @@ impl Cause for LargerResponse {
                 flip.percent()
             ),
             remedy: if plain {
-                format!("Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`).")
-            } else {
                 format!(
-                    "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of the \
-                     same content, minified and compressed alike?"
+                    "Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`)."
                 )
+            } else {
+                "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of the same \
+                 content, minified and compressed alike?"
+                    .to_owned()
             },
             facts: vec![gap.first_contact(sizes)],
             further: Vec::new(),

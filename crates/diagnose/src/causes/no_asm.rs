@@ -32,7 +32,9 @@ impl Cause for NoAsm {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
         let Some(library) = assembly(gap, gap.slow) else {
-            return open(format!("how {slow}'s TLS library was built is not known: from outside a slower CPU looks the same"));
+            return open(format!(
+                "how {slow}'s TLS library was built is not known: from outside a slower CPU looks the same"
+            ));
         };
         if !library.missing {
             let text = format!("{slow}'s libcrypto holds assembly ({})", library.told);
@@ -65,7 +67,9 @@ impl Cause for NoAsm {
         let all_ns = by_slow.user_ns + by_slow.system_ns;
         let share = share_of_resource(gap, reference, extra_ns, all_ns).unwrap_or(0.0);
         if share < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.on_host(format!("{slow}'s libcrypto holds no assembly, but {spent}"), None)));
+            return Err(Standing::RuledOut(
+                gap.on_host(format!("{slow}'s libcrypto holds no assembly, but {spent}"), None),
+            ));
         }
         // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
         let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
@@ -73,17 +77,18 @@ impl Cause for NoAsm {
             match gap.look(Kind::Chacha20) {
                 Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
                 Look::Shown(chacha) if chacha.high < 1.0 + gap.case.plan.compare.margin => {
-                    let text = format!("{slow}'s libcrypto holds no assembly, but {}: {}", Kind::Chacha20.phrase(), gap.tell(&chacha));
+                    let text = format!(
+                        "{slow}'s libcrypto holds no assembly, but {}: {}",
+                        Kind::Chacha20.phrase(),
+                        gap.tell(&chacha)
+                    );
                     return Err(Standing::Undecided(gap.evidence(&chacha, text)));
                 }
                 Look::Shown(_) | Look::Missing(_) => {}
             }
         }
-        let facts = format!(
-            "{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})",
-            library.version,
-            of_fast.told
-        );
+        let facts =
+            format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", library.version, of_fast.told);
         let told = Told {
             summary: format!(
                 "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time is worth {:.0} % of \

@@ -11,9 +11,9 @@
 //! excluded by the count. What the pieces are worth is the CPU time that the kernel spends beyond what the same work would
 //! take there, judged by the server's own code: a slower CPU slows both. Without the machine it stays unknown: possible.
 
+use super::aes_unused::per_byte_share;
 use super::worth::{demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http, of_both};
-use super::aes_unused::per_byte_share;
 use crate::gap::{Flip, Gap, Look, View};
 use crate::probes::Kind;
 use duel_model::{Confidence, HostDemand, TargetObservation, format_bytes, format_duration_ns};
@@ -57,12 +57,8 @@ impl Cause for NoSendfile {
             return Err(Standing::Wants(probes));
         }
         let pieces = match &by_calls {
-            Ok((_, Some(pieces))) => Ok(*pieces),
-            _ => Pieces::by_records(gap, reference),
-        };
-        let pieces = match pieces {
-            Ok(pieces) => pieces,
-            Err(settled) => return Err(settled),
+            Ok((_, Some(pieces))) => *pieces,
+            _ => Pieces::by_records(gap, reference)?,
         };
         let counts = pieces.told(gap, [body_slow, body_fast]);
         let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
@@ -164,7 +160,9 @@ impl Pieces {
         let first_byte = match gap.look(Kind::Range1) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            Look::Missing(why) => return Err(open(format!("in how many pieces responses are moved is not known: {why}"))),
+            Look::Missing(why) => {
+                return Err(open(format!("in how many pieces responses are moved is not known: {why}")));
+            }
         };
         let beside = |seen: &TargetObservation| Some(seen.bytes_in_per_op? - seen.body_bytes_per_op?);
         let records = |all: &TargetObservation, first: &TargetObservation| {
@@ -178,7 +176,11 @@ impl Pieces {
 
     fn told(&self, gap: &Gap<'_>, bodies: [f64; 2]) -> String {
         let of = |name: String, pieces: f64, body: f64| {
-            format!("{name} moves a response in about {pieces:.0} {} of {}", self.what, format_bytes(body / pieces.max(1.0)))
+            format!(
+                "{name} moves a response in about {pieces:.0} {} of {}",
+                self.what,
+                format_bytes(body / pieces.max(1.0))
+            )
         };
         let slow = of(gap.slow_name(), self.of_slow, bodies[0]);
         format!("{slow}; {}", of(gap.fast_name(), self.of_fast, bodies[1]))

@@ -287,7 +287,8 @@ impl World {
         if new {
             phases.push((Phase::Connect, server.round_trip));
             if let Some(agreed) = &tls {
-                let trips = 1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
+                let trips =
+                    1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
                 phases.push((Phase::Tls, f64::from(trips) * server.round_trip + server.cpu * handshake));
             }
         }
@@ -356,7 +357,9 @@ impl World {
             service_mean_ns: (!refused).then_some(shown.service / scatter),
             phase_mean_ns: shown.phases.iter().copied().collect(),
             body_bytes_per_op: Some(shown.bytes),
-            bytes_in_per_op: Some(shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 }),
+            bytes_in_per_op: Some(
+                shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 },
+            ),
             reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(Negotiated {
@@ -418,7 +421,14 @@ impl World {
         }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
-            return ProbeOutcome { probe, pairs: vec![], targets: vec![], demands: vec![], doubts: vec![], unavailable };
+            return ProbeOutcome {
+                probe,
+                pairs: vec![],
+                targets: vec![],
+                demands: vec![],
+                doubts: vec![],
+                unavailable,
+            };
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
@@ -485,6 +495,10 @@ impl World {
                     assert!(probe.budget_ns <= budget_left_ns, "{} overdraws", probe.id);
                     assert!(outcomes.len() < 20, "no end");
                     budget_left_ns -= probe.budget_ns;
+                    // Noise of its own for each probe: what is asked before, and by whom, does not change what it shows.
+                    let mut dice = Dice(
+                        self.seed ^ probe.id.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257) + u64::from(byte)),
+                    );
                     outcomes.push(self.answer(probe, &mut dice));
                 }
             }
