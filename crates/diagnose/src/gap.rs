@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::probes::{Kind, Mode, is_https};
 use crate::repeat;
 use duel_model::{
-    Call, DoubtId, Evidence, HostDemand, HostFacts, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation,
+    Call, DoubtId, Evidence, HostDemand, HostFacts, LensReading, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation,
     Variation, sanitize_line,
 };
 use duel_stats::Estimate;
@@ -66,6 +66,14 @@ pub(crate) enum DemandLook<'a> {
     /// Evidence that is missing, and why.
     Missing(String),
     Shown(Demands<'a>),
+}
+
+/// What is known of a server's libcrypto.
+pub(crate) enum LensLook<'a> {
+    NotAsked(Probe),
+    /// Evidence that is missing, and why.
+    Missing(String),
+    Shown(&'a LensReading),
 }
 
 /// What the machines of both sides did while their target was under load, and the other was not.
@@ -293,6 +301,22 @@ impl<'a> Gap<'a> {
         match demand(self.slow) {
             Some(slow) => DemandLook::Shown(Demands { slow, fast: demand(self.fast) }),
             None => DemandLook::Missing(format!("the machine of {} was not read", self.slow_name())),
+        }
+    }
+
+    /// What the libcrypto of a side's server does, measured alone.
+    pub(crate) fn lens(&self, index: usize) -> LensLook<'a> {
+        let kind = Kind::LensOf(index);
+        match self.case.outcome(&kind.id(self.mode)) {
+            None => match kind.possible(&self.case) {
+                Ok(()) => LensLook::NotAsked(kind.probe(&self.case, self.mode)),
+                Err(why) => LensLook::Missing(why),
+            },
+            Some(outcome) => match (&outcome.lens, &outcome.unavailable) {
+                (Some(reading), None) => LensLook::Shown(reading),
+                (_, Some(why)) => LensLook::Missing(sanitize_line(why)),
+                (None, None) => LensLook::Missing("it told nothing".to_owned()),
+            },
         }
     }
 

@@ -1,7 +1,7 @@
 //! The probes: what each one changes, when it can be made, and how to tell that the change took effect.
 
 use crate::case::Case;
-use duel_model::{MILLISECOND_NS, Nanos, Negotiated, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation};
+use duel_model::{HostAccess, MILLISECOND_NS, Nanos, Negotiated, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation};
 
 /// A probe without its circumstances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Chacha20,
     Range1,
     RangeHalf,
+    /// As many bytes of the response as the smallest one has.
+    RangeSame,
     AllClose,
     Kept,
     Resumed,
@@ -33,6 +35,8 @@ pub(crate) enum Kind {
     Connections(u32),
     /// The plan's load, with the targets' machines read before and after each slot.
     Hosts,
+    /// The libcrypto that this target's server maps, measured alone.
+    LensOf(usize),
 }
 
 /// How a gap is probed.
@@ -50,7 +54,7 @@ pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
-        const ORDER: [&str; 16] = [
+        const ORDER: [&str; 18] = [
             "alone",
             "closed",
             "hosts",
@@ -66,7 +70,9 @@ impl Kind {
             "quick-ack",
             "segments-of-",
             "range-1",
+            "range-same",
             "range-half",
+            "lens-of-",
         ];
         ORDER.iter().position(|known| id.starts_with(known)).unwrap_or(ORDER.len())
     }
@@ -78,9 +84,11 @@ impl Kind {
             Self::Closed => return "closed".to_owned(),
             Self::Hosts => return "hosts".to_owned(),
             Self::Connections(count) => return format!("connections-{count}"),
+            Self::LensOf(target) => return format!("lens-of-{target}"),
             Self::Chacha20 => "cipher-chacha20".to_owned(),
             Self::Range1 => "range-1".to_owned(),
             Self::RangeHalf => "range-half".to_owned(),
+            Self::RangeSame => "range-same".to_owned(),
             Self::AllClose => "all-close".to_owned(),
             Self::Kept => "kept".to_owned(),
             Self::Resumed => "resumed".to_owned(),
@@ -106,6 +114,7 @@ impl Kind {
             Self::Chacha20 => "with ChaCha20 forced",
             Self::Range1 => "for the first byte of the response only",
             Self::RangeHalf => "for the first half of the response only",
+            Self::RangeSame => "with as many bytes asked of all targets as the smallest response has",
             Self::AllClose => "with one connection per request on all targets",
             Self::Kept => "with connections kept alive",
             Self::Resumed => "with TLS sessions resumed",
@@ -119,6 +128,7 @@ impl Kind {
             Self::Connections(1) => "over a single connection",
             Self::Connections(_) => "with another number of connections",
             Self::Hosts => "with the machines read around each slot",
+            Self::LensOf(_) => "the server's libcrypto alone",
         }
     }
 
@@ -129,6 +139,7 @@ impl Kind {
             Self::Chacha20 => "Does the gap go away with another cipher?",
             Self::Range1 => "Is the gap paid per request or per byte?",
             Self::RangeHalf => "Does the gap grow evenly with the size of the response?",
+            Self::RangeSame => "Does the gap go away with responses of the same size?",
             Self::AllClose => "Does the gap go away when all connections are closed after each request?",
             Self::Kept => "Does the gap go away when connections are kept?",
             Self::Resumed => "Does the gap go away when handshakes are resumed?",
@@ -141,6 +152,7 @@ impl Kind {
             Self::SegmentsOf(_) => "Does the gap go away with segments of the same size?",
             Self::Connections(_) => "How does the gap change with the number of connections?",
             Self::Hosts => "What do the machines do for each request?",
+            Self::LensOf(_) => "Does the server's libcrypto use the CPU's AES instructions?",
         }
     }
 
@@ -153,6 +165,14 @@ impl Kind {
             let any = case.hosts.iter().any(Option::is_some);
             return if any { Ok(()) } else { Err("no machine is read".to_owned()) };
         }
+        if let Self::LensOf(target) = self {
+            let here = case.plan.targets.get(target).and_then(|target| target.host.as_ref());
+            return match here.map(|host| &host.access) {
+                Some(HostAccess::Local) => Ok(()),
+                Some(HostAccess::Ssh(_)) => Err("a libcrypto is measured on this machine only".to_owned()),
+                None => Err("the machine is not read".to_owned()),
+            };
+        }
         let Some(http) = case.http() else { return Err("the workload is not HTTP".to_owned()) };
         let refuse = |when: bool, why: &str| if when { Err(why.to_owned()) } else { Ok(()) };
         match self {
@@ -161,7 +181,7 @@ impl Kind {
                 case.plan.targets.iter().all(|target| !is_https(&target.address)),
                 "no target is addressed by https",
             ),
-            Self::Range1 | Self::RangeHalf => {
+            Self::Range1 | Self::RangeHalf | Self::RangeSame => {
                 refuse(http.method != "GET", "only a GET can ask for a part")?;
                 refuse(
                     http.range_bytes.is_some()
@@ -198,7 +218,7 @@ impl Kind {
                 refuse(segments_of(case, target).is_none(), "the size of segments is not known")
             }
             Self::Connections(count) => refuse(count == 0, "no load without a connection"),
-            Self::Hosts => Ok(()),
+            Self::Hosts | Self::LensOf(_) => Ok(()),
         }
     }
 
@@ -216,13 +236,14 @@ impl Kind {
             variation: Variation { connections, ..self.variation(case) },
             budget_ns: if self == Self::Hosts { budget_ns.max(HOSTS_BUDGET_NS) } else { budget_ns },
             reads_hosts: self == Self::Hosts,
+            lens_of: if let Self::LensOf(target) = self { Some(target) } else { None },
         }
     }
 
     fn variation(self, case: &Case<'_>) -> Variation {
         let nothing = Variation::default();
         match self {
-            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) => nothing,
+            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::LensOf(_) => nothing,
             Self::Unresumed => Variation { resumption: Some(false), ..nothing },
             Self::Tls12 => Variation { versions: Some(vec![TlsVersion::V1_2]), ..nothing },
             Self::QuickAck => Variation { quick_ack: Some(true), ..nothing },
@@ -241,6 +262,9 @@ impl Kind {
                 range_bytes: case.smallest_body_bytes().map(|bytes| (bytes / 2.0).max(1.0) as u64),
                 ..nothing
             },
+            Self::RangeSame => {
+                Variation { range_bytes: case.smallest_body_bytes().map(|bytes| bytes.max(1.0) as u64), ..nothing }
+            }
             Self::AllClose => Variation { keepalive: Some(false), ..nothing },
             Self::Kept => Variation { keepalive: Some(true), ..nothing },
             Self::Resumed => Variation { resumption: Some(true), ..nothing },
@@ -254,7 +278,7 @@ impl Kind {
         let negotiated = seen.negotiated.as_ref();
         match self {
             // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
-            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::QuickAck => Ok(()),
+            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::QuickAck | Self::LensOf(_) => Ok(()),
             Self::Unresumed => match seen.resumed_share {
                 Some(share) if share <= 0.1 => Ok(()),
                 Some(_) => Err("resumed sessions all the same".to_owned()),
@@ -291,7 +315,7 @@ impl Kind {
                 Some(_) => Err("negotiated another cipher".to_owned()),
                 None => Err("did not tell its cipher".to_owned()),
             },
-            Self::Range1 | Self::RangeHalf => match (variation.range_bytes, seen.body_bytes_per_op) {
+            Self::Range1 | Self::RangeHalf | Self::RangeSame => match (variation.range_bytes, seen.body_bytes_per_op) {
                 (Some(asked), Some(sent)) if sent <= asked as f64 + 0.5 => Ok(()),
                 (_, Some(sent)) => Err(format!("ignored the range and sent {}", duel_model::format_bytes(sent))),
                 (_, None) => Err("sent an unknown number of bytes".to_owned()),

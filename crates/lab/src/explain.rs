@@ -102,6 +102,9 @@ impl Lab {
         watcher: &mut dyn Watcher,
     ) -> (ProbeOutcome, Vec<Slot>) {
         let Site { plan, routes, .. } = site;
+        if let Some(target) = probe.lens_of {
+            return (self.look_through_lens(site, target, probe), Vec::new());
+        }
         let varied = vary(plan, &probe);
         let (mut slots, mut demands) = (Vec::new(), vec![None; plan.targets.len()]);
         let mut seen = Seen { slots: &mut slots, demands: &mut demands };
@@ -117,15 +120,34 @@ impl Lab {
         let outcome = if unavailable.is_some() {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
             let (pairs, targets, demands) = Default::default();
-            ProbeOutcome { probe, pairs, targets, demands, doubts: moved.collect(), unavailable }
+            ProbeOutcome { probe, pairs, targets, demands, lens: None, doubts: moved.collect(), unavailable }
         } else {
             let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
             if !probe.reads_hosts {
                 demands.clear();
             }
-            ProbeOutcome { probe, pairs: verdict.pairs, targets, demands, doubts, unavailable }
+            ProbeOutcome { probe, pairs: verdict.pairs, targets, demands, lens: None, doubts, unavailable }
         };
         (outcome, slots)
+    }
+
+    /// Measures the libcrypto of a target's server, in a process of its own on this machine.
+    fn look_through_lens(&self, site: &Site<'_>, target: usize, probe: Probe) -> ProbeOutcome {
+        let pid = || {
+            let facts = site.hosts.facts();
+            let pid = facts.get(target)?.as_ref()?.number("process.pid")?;
+            (pid >= 1.0 && pid <= f64::from(u32::MAX)).then_some(pid as u32)
+        };
+        let reading = match (&self.lens, pid()) {
+            (None, _) => Err("this program cannot start the process that it takes".to_owned()),
+            (_, None) => Err("the server's process is not known".to_owned()),
+            (Some(child), Some(pid)) => duel_lens::of_process(pid, child.clone())
+                .and_then(|order| duel_lens::measure(&order))
+                .map_err(|error| error.to_string()),
+        };
+        let (pairs, targets, demands, doubts) = Default::default();
+        let unavailable = reading.as_ref().err().map(|why| duel_model::sanitize_line(why));
+        ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), doubts, unavailable }
     }
 
     fn run_probe(

@@ -16,6 +16,7 @@ mod single;
 mod watch;
 
 pub use hosts::host_facts;
+pub use duel_lens::ChildCommand;
 pub use identity::new_run_id;
 pub use watch::{TargetView, View, Watcher};
 
@@ -39,6 +40,7 @@ struct Ways {
 pub struct Lab {
     stop: Arc<AtomicBool>,
     last_ways: Arc<Mutex<Option<Ways>>>,
+    lens: Option<ChildCommand>,
 }
 
 /// A run could not be made; every text is a sentence for the user.
@@ -69,7 +71,12 @@ pub enum LabError {
 impl Lab {
     /// A lab whose experiments end early, keeping what they have, once `stop` is set.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { stop, last_ways: Arc::default() }
+        Self { stop, last_ways: Arc::default(), lens: None }
+    }
+
+    /// The same, able to measure the libcrypto of a server on this machine in a process that `child` starts.
+    pub fn with_lens(self, child: ChildCommand) -> Self {
+        Self { lens: Some(child), ..self }
     }
 
     /// Executes a plan: one target is loaded as the plan's bound says, several are compared.

@@ -1,6 +1,6 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{Doubt, HostDemand, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion};
+use crate::{Doubt, HostDemand, LensReading, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -18,6 +18,9 @@ pub struct Probe {
     /// Read the targets' machines before and after each of its slots.
     #[serde(default)]
     pub reads_hosts: bool,
+    /// No load: the libcrypto that this target's server maps is measured alone, on its machine.
+    #[serde(default)]
+    pub lens_of: Option<usize>,
 }
 
 /// What a probe changes in the plan; `None` leaves as it is.
@@ -68,6 +71,9 @@ pub struct ProbeOutcome {
     /// What each target's machine did for its ops, in the plan's order; empty unless machines were read.
     #[serde(default)]
     pub demands: Vec<Option<HostDemand>>,
+    /// What the lens showed.
+    #[serde(default)]
+    pub lens: Option<LensReading>,
     /// Doubts about this probe's numbers.
     pub doubts: Vec<Doubt>,
     /// Why the probe could not be made, in one sentence.

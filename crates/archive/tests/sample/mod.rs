@@ -107,6 +107,7 @@ pub fn explanation() -> Explanation {
             },
             budget_ns: 8 * SECOND_NS,
             reads_hosts: false,
+            lens_of: None,
         },
         pairs: vec![pair],
         targets: vec![TargetObservation {
@@ -116,7 +117,7 @@ pub fn explanation() -> Explanation {
             phase_mean_ns: BTreeMap::from([(Phase::Tls, 1.0 / 7.0), (Phase::Wait, 81_234.5)]),
             ..TargetObservation::default()
         }],
-        demands: vec![],
+        demands: vec![], lens: None,
         doubts: vec![],
         unavailable: None,
     };

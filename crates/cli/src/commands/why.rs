@@ -25,7 +25,7 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
     let mut plan = run.plan.clone();
     restore_secrets(&mut plan, secrets)?;
     let stop = signals::stop_flag()?;
-    let lab = Lab::new(Arc::clone(&stop));
+    let lab = lens::equip(Lab::new(Arc::clone(&stop)));
     let mut watching = Watching::new(Keeper::Nowhere, output);
     let result = lab.explain(&mut run, &plan, budget_ns, &mut watching);
     watching.end();

@@ -9,9 +9,9 @@
 //! * the gap grows with the size of the response, for the cipher is paid per byte.
 
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
-use crate::gap::{Flip, FlipLook, Gap, Look, View, percent};
+use crate::gap::{Flip, FlipLook, Gap, LensLook, Look, View, percent};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Confidence, Evidence, format_duration_ns, sanitize_line};
+use duel_model::{Confidence, Evidence, HardwareUse, LensOp, LensReading, format_duration_ns, sanitize_line};
 use duel_stats::Estimate;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -134,10 +134,22 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
         return did_not_move(gap, flip);
     }
     let cipher = gap.fact(gap.slow, |seen| seen.cipher.as_deref()).map_or_else(String::new, sanitize_line);
+    let (why, confidence) = match gap.lens(gap.slow) {
+        // The machine is at hand: what a client can only infer is to be seen there.
+        LensLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
+        LensLook::Missing(_) => {
+            ("either its TLS library does not use them or the CPU lacks them".to_owned(), Confidence::Likely)
+        }
+        LensLook::Shown(reading) => {
+            let (why, confidence) = under_the_lens(reading, flip);
+            further.push(lens_evidence(reading));
+            (why, confidence)
+        }
+    };
     let told = Told {
         summary: format!(
-            "{slow} encrypts AES without the CPU's AES instructions: either its TLS library does not use them or the \
-             CPU lacks them. With ChaCha20 instead, {} of the gap is gone.",
+            "{slow} encrypts AES without the CPU's AES instructions: {why}. With ChaCha20 instead, {} of the gap is \
+             gone.",
             flip.percent()
         ),
         remedy: format!(
@@ -150,8 +162,46 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
         facts: vec![gap.first_contact(format!("both sides use {cipher}"))],
         further,
     };
-    // From outside only: an AES that is slow for another reason (a cost per block, say) looks the same.
-    fit(gap, &ENTRY, flip, Confidence::Likely, told)
+    fit(gap, &ENTRY, flip, confidence, told)
+}
+
+/// What the lens adds to the signature, and how firm both are together. From outside only it is likely: an AES that is
+/// slow for another reason (a cost per block, say) looks the same.
+fn under_the_lens(reading: &LensReading, flip: &Flip<'_>) -> (String, Confidence) {
+    let firm = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    match &reading.hardware {
+        HardwareUse::NotUsed => ("the libcrypto that it maps never uses them".to_owned(), firm),
+        HardwareUse::Masked => ("its environment masks them (OPENSSL_ia32cap or its like)".to_owned(), firm),
+        HardwareUse::NotOffered => ("the CPU, or the virtual machine's view of it, has none".to_owned(), firm),
+        // Servers such as nginx overwrite their environment, so that a mask in it can no longer be read: that the library
+        // is sound in a process of ours does not acquit the one in the server.
+        HardwareUse::Used => (
+            "its libcrypto can use them, and does in a new process, so the server must have been started with a mask that \
+             can no longer be read"
+                .to_owned(),
+            Confidence::Likely,
+        ),
+        HardwareUse::Unknown(why) => (
+            format!("either its TLS library does not use them or the CPU lacks them (the lens did not tell: {})", sanitize_line(why)),
+            Confidence::Likely,
+        ),
+    }
+}
+
+fn lens_evidence(reading: &LensReading) -> Evidence {
+    let masked = reading.effects.iter().find(|effect| effect.op == LensOp::Aes256Gcm).and_then(|effect| effect.aes_mask);
+    let figures = masked.map_or_else(String::new, |gain| {
+        format!(
+            ": AES-256-GCM is {:.2}x as fast without a mask on the CPU's AES instructions as with it (interval {:.2} to {:.2})",
+            gain.ratio, gain.low, gain.high
+        )
+    });
+    let version = reading.identity.version.as_deref().map_or_else(String::new, |version| format!(" ({})", sanitize_line(version)));
+    Evidence {
+        probe: "lens".to_owned(),
+        text: format!("{}{version}, measured alone{figures}", sanitize_line(&reading.library)),
+        repeat: reading.by_hand.get(1).map(|line| sanitize_line(line)),
+    }
 }
 
 /// The cost per byte: what is left of the time above that of a response of one byte.

@@ -5,10 +5,21 @@
 
 mod aes_unused;
 mod compression;
+mod extra_hop;
+mod extra_round_trip;
+mod few_workers;
 mod large_key;
+mod larger_response;
+mod no_asm;
 mod no_keepalive;
+mod no_resumption;
+mod no_sendfile;
 pub(crate) mod none;
+mod slow_cipher;
+mod slow_group;
+mod sync_logging;
 pub(crate) mod unknown;
+mod worth;
 
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
@@ -57,11 +68,41 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 4] =
-    [&aes_unused::AesUnused, &large_key::LargeKey, &no_keepalive::NoKeepalive, &compression::Compression];
+pub(crate) static CAUSES: [&dyn Cause; 14] = [
+    &aes_unused::AesUnused,
+    &no_asm::NoAsm,
+    &slow_cipher::SlowCipher,
+    &large_key::LargeKey,
+    &slow_group::SlowGroup,
+    &no_resumption::NoResumption,
+    &extra_round_trip::ExtraRoundTrip,
+    &no_keepalive::NoKeepalive,
+    &compression::Compression,
+    &larger_response::LargerResponse,
+    &few_workers::FewWorkers,
+    &no_sendfile::NoSendfile,
+    &sync_logging::SyncLogging,
+    &extra_hop::ExtraHop,
+];
 
-static CATALOGUE: [CauseEntry; 6] =
-    [aes_unused::ENTRY, large_key::ENTRY, no_keepalive::ENTRY, compression::ENTRY, none::ENTRY, unknown::ENTRY];
+static CATALOGUE: [CauseEntry; 16] = [
+    aes_unused::ENTRY,
+    no_asm::ENTRY,
+    slow_cipher::ENTRY,
+    large_key::ENTRY,
+    slow_group::ENTRY,
+    no_resumption::ENTRY,
+    extra_round_trip::ENTRY,
+    no_keepalive::ENTRY,
+    compression::ENTRY,
+    larger_response::ENTRY,
+    few_workers::ENTRY,
+    no_sendfile::ENTRY,
+    sync_logging::ENTRY,
+    extra_hop::ENTRY,
+    none::ENTRY,
+    unknown::ENTRY,
+];
 
 /// The causes that can be named, for documentation and help.
 pub fn catalogue() -> &'static [CauseEntry] {
