@@ -62,7 +62,11 @@ mod tests {
         let packed = pack(&slot).unwrap();
         assert_eq!(unpack::<Slot>(&packed.data, packed.json_bytes).unwrap(), slot);
         let json = serde_json::to_vec(&slot).unwrap();
-        assert_eq!(unpack::<Slot>(&json, json.len() as i64).unwrap(), slot, "text that was not compressed is read as well");
+        assert_eq!(
+            unpack::<Slot>(&json, json.len() as i64).unwrap(),
+            slot,
+            "text that was not compressed is read as well"
+        );
     }
 
     #[test]

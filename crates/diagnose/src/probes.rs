@@ -1,7 +1,9 @@
 //! The probes: what each one changes, when it can be made, and how to tell that the change took effect.
 
 use crate::case::Case;
-use duel_model::{HostAccess, MILLISECOND_NS, Nanos, Negotiated, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation};
+use duel_model::{
+    HostAccess, MILLISECOND_NS, Nanos, Negotiated, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation,
+};
 
 /// A probe without its circumstances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -278,7 +280,9 @@ impl Kind {
         let negotiated = seen.negotiated.as_ref();
         match self {
             // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
-            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::QuickAck | Self::LensOf(_) => Ok(()),
+            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::QuickAck | Self::LensOf(_) => {
+                Ok(())
+            }
             Self::Unresumed => match seen.resumed_share {
                 Some(share) if share <= 0.1 => Ok(()),
                 Some(_) => Err("resumed sessions all the same".to_owned()),

@@ -15,8 +15,8 @@ mod route;
 mod single;
 mod watch;
 
-pub use hosts::host_facts;
 pub use duel_lens::ChildCommand;
+pub use hosts::host_facts;
 pub use identity::new_run_id;
 pub use watch::{TargetView, View, Watcher};
 

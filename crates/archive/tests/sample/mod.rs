@@ -117,7 +117,8 @@ pub fn explanation() -> Explanation {
             phase_mean_ns: BTreeMap::from([(Phase::Tls, 1.0 / 7.0), (Phase::Wait, 81_234.5)]),
             ..TargetObservation::default()
         }],
-        demands: vec![], lens: None,
+        demands: vec![],
+        lens: None,
         doubts: vec![],
         unavailable: None,
     };

@@ -4,12 +4,13 @@ use crate::flags::{ChildFlags, LensFlags, OutputFlags};
 use crate::outcome::Outcome;
 use crate::terminal;
 use anyhow::Context;
+use duel_lab::Lab;
 use duel_lens::{ChildCommand, LensOrder};
 use std::path::PathBuf;
 
 /// Measures a library, or that of a process, and prints the reading.
 pub(crate) fn lens(lens: &LensFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
-    let child = ChildCommand { program: program()?, arguments: vec!["lens-child".into()] };
+    let child = child_command()?;
     let order = match lens.subject.to_str().and_then(|subject| subject.parse().ok()) {
         Some(pid) => duel_lens::of_process(pid, child)?,
         None => {
@@ -31,6 +32,18 @@ pub(crate) fn lens(lens: &LensFlags, output: &OutputFlags) -> anyhow::Result<Out
 /// What `duel lens` starts: loads the library into this process, and does not return.
 pub(crate) fn child(child: &ChildFlags) -> anyhow::Result<Outcome> {
     duel_lens::child::main(&child.arguments)
+}
+
+/// A lab that can look at the libcrypto of a server on this machine; where that is not possible, one that cannot.
+pub(super) fn equip(lab: Lab) -> Lab {
+    match child_command() {
+        Ok(child) => lab.with_lens(child),
+        Err(_) => lab,
+    }
+}
+
+fn child_command() -> anyhow::Result<ChildCommand> {
+    Ok(ChildCommand { program: program()?, arguments: vec!["lens-child".into()] })
 }
 
 /// This program. On Linux by the link that also works where the child's user may not pass through our folders.

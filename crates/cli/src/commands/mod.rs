@@ -22,7 +22,7 @@ use duel_report::Again;
 /// Runs a plan, explains it if a budget for that is given, keeps it and prints it.
 fn execute(plan: &Plan, why_budget_ns: Option<Nanos>, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let mut archive = keep::open(output)?;
-    let lab = Lab::new(signals::stop_flag()?);
+    let lab = lens::equip(Lab::new(signals::stop_flag()?));
     let mut watching = Watching::new(Keeper::new(archive.as_mut()), output);
     let result = lab.run(plan, &mut watching).and_then(|mut run| {
         if let Some(budget_ns) = why_budget_ns

@@ -1,7 +1,7 @@
 //! `duel why RUN`: go on from an archived run until the cause is found.
 
 use super::rerun::restore_secrets;
-use super::{demo, print_run};
+use super::{demo, lens, print_run};
 use crate::flags::{OutputFlags, SecretFlags, WhyFlags};
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage};

@@ -189,14 +189,19 @@ fn under_the_lens(reading: &LensReading, flip: &Flip<'_>) -> (String, Confidence
 }
 
 fn lens_evidence(reading: &LensReading) -> Evidence {
-    let masked = reading.effects.iter().find(|effect| effect.op == LensOp::Aes256Gcm).and_then(|effect| effect.aes_mask);
+    let masked =
+        reading.effects.iter().find(|effect| effect.op == LensOp::Aes256Gcm).and_then(|effect| effect.aes_mask);
     let figures = masked.map_or_else(String::new, |gain| {
         format!(
             ": AES-256-GCM is {:.2}x as fast without a mask on the CPU's AES instructions as with it (interval {:.2} to {:.2})",
             gain.ratio, gain.low, gain.high
         )
     });
-    let version = reading.identity.version.as_deref().map_or_else(String::new, |version| format!(" ({})", sanitize_line(version)));
+    let version = reading
+        .identity
+        .version
+        .as_deref()
+        .map_or_else(String::new, |version| format!(" ({})", sanitize_line(version)));
     Evidence {
         probe: "lens".to_owned(),
         text: format!("{}{version}, measured alone{figures}", sanitize_line(&reading.library)),

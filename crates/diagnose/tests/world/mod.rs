@@ -425,7 +425,8 @@ impl World {
                 probe,
                 pairs: vec![],
                 targets: vec![],
-                demands: vec![], lens: None,
+                demands: vec![],
+                lens: None,
                 doubts: vec![],
                 unavailable,
             };
@@ -437,7 +438,7 @@ impl World {
         } else {
             vec![]
         };
-        ProbeOutcome { targets, pairs, demands, doubts: vec![], unavailable: None, probe }
+        ProbeOutcome { targets, pairs, demands, lens: None, doubts: vec![], unavailable: None, probe }
     }
 
     pub fn verdict(&self, dice: &mut Dice) -> Verdict {

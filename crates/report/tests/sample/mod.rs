@@ -259,7 +259,8 @@ pub fn explained() -> Explanation {
         },
         pairs: vec![],
         targets: vec![],
-        demands: vec![], lens: None,
+        demands: vec![],
+        lens: None,
         doubts: vec![],
         unavailable: unavailable.map(str::to_owned),
     };
@@ -342,7 +343,8 @@ pub fn why() -> Explanation {
         },
         pairs: vec![pair("B", Metric::Rate, Call::Equivalent, Some([0.998, 0.991, 1.006]))],
         targets: vec![observation("A", 11_000_000.0), observation("B", 11_022_000.0)],
-        demands: vec![], lens: None,
+        demands: vec![],
+        lens: None,
         doubts: vec![doubt(DoubtId::GeneratorSaturated, None, "with ChaCha20 a worker used 97 % of its CPU")],
         unavailable: None,
     };
@@ -357,7 +359,8 @@ pub fn why() -> Explanation {
         },
         pairs: vec![],
         targets: vec![],
-        demands: vec![], lens: None,
+        demands: vec![],
+        lens: None,
         doubts: vec![],
         unavailable: Some("B answers a request for one byte with all of them".into()),
     };
