@@ -1,17 +1,23 @@
 //! Which probe next, and when it is enough.
 
 use crate::case::{Case, Step};
-use crate::causes::{CAUSES, Fit, Standing, none, unknown};
+use crate::causes::{self, CAUSES, Cause, Fit, Standing, none, unknown};
 use crate::gap::{Flip, Gap, Reference};
 use crate::probes::Kind;
-use duel_model::{Explanation, Finding, Probe};
+use duel_model::{Evidence, Explanation, Finding, Probe};
 
 /// The next step of a diagnosis: a probe to make, or the explanation.
 ///
 /// Ends after a bounded number of probes, for no probe is asked for twice and there are finitely many.
 pub fn next(case: &Case<'_>) -> Step {
-    let trials: Vec<Trial<'_>> =
-        case.main_pairs().filter_map(|(index, pair)| Gap::open(*case, index, pair)).map(Trial::new).collect();
+    next_naming(case, causes::is_proven)
+}
+
+/// The same, naming the causes that `may_be_named` holds for, by their ids; those that fit and are not among them are
+/// told as suspicions. For tests, which hold every cause against simulated worlds.
+pub fn next_naming(case: &Case<'_>, may_be_named: fn(&str) -> bool) -> Step {
+    let gaps = case.main_pairs().filter_map(|(index, pair)| Gap::open(*case, index, pair));
+    let trials: Vec<Trial<'_>> = gaps.map(|gap| Trial::new(gap, may_be_named)).collect();
     match best_probe(case, &trials) {
         Some(probe) => Step::Probe(probe),
         None => Step::Conclude(conclude(case, &trials)),
@@ -25,8 +31,15 @@ struct Trial<'a> {
 }
 
 impl<'a> Trial<'a> {
-    fn new(gap: Gap<'a>) -> Self {
-        let standings = CAUSES.iter().map(|cause| cause.examine(&gap)).collect();
+    fn new(gap: Gap<'a>, may_be_named: fn(&str) -> bool) -> Self {
+        let stand = |cause: &&dyn Cause| match cause.examine(&gap) {
+            Standing::Fits(fit) if !may_be_named(cause.entry().id) => {
+                let text = format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
+                Standing::Undecided(Evidence { probe: "comparison".to_owned(), text, repeat: None })
+            }
+            standing => standing,
+        };
+        let standings = CAUSES.iter().map(stand).collect();
         Self { gap, standings }
     }
 

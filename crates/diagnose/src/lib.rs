@@ -25,4 +25,4 @@ mod repeat;
 
 pub use case::{Case, Step};
 pub use causes::{CauseEntry, catalogue};
-pub use engine::next;
+pub use engine::{next, next_naming};

@@ -104,6 +104,16 @@ static CATALOGUE: [CauseEntry; 16] = [
     unknown::ENTRY,
 ];
 
+/// Causes that may be named as findings: real faults of theirs, on several real servers, were told from everything else
+/// by the fault bench (`faults/`). A cause that only simulated worlds have shown so far is told as a suspicion: a wrong
+/// accusation is worse than none.
+static PROVEN: [&str; 4] = ["tls.aes-unused", "tls.large-key", "http.no-keepalive", "http.compression"];
+
+/// Whether a cause may be named as a finding.
+pub(crate) fn is_proven(id: &str) -> bool {
+    PROVEN.contains(&id)
+}
+
 /// The causes that can be named, for documentation and help.
 pub fn catalogue() -> &'static [CauseEntry] {
     &CATALOGUE
