@@ -76,7 +76,7 @@ impl Cause for NoAsm {
         if encrypts && gap.fact(gap.slow, |seen| seen.cipher.as_deref()).is_some_and(|cipher| cipher.contains("AES")) {
             match gap.look(Kind::Chacha20) {
                 Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-                Look::Shown(chacha) if chacha.high < 1.0 + gap.case.plan.compare.margin => {
+                Look::Shown(chacha) if chacha.log.low() <= gap.case.margin_log() => {
                     let text = format!(
                         "{slow}'s libcrypto holds no assembly, but {}: {}",
                         Kind::Chacha20.phrase(),
