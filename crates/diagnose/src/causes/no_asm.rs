@@ -63,7 +63,9 @@ impl Cause for NoAsm {
         if by_fast.system_ns <= 0.0 || by_slow.system_ns > AS_FAST * by_fast.system_ns {
             return open(format!("{slow}'s libcrypto holds no assembly, but {spent}: its CPU may be slower as well"));
         }
-        let extra_ns = by_slow.user_ns - by_fast.user_ns;
+        // By as much as its kernel is slower the CPU may be, for its own code too.
+        let slower = (by_slow.system_ns / by_fast.system_ns).max(1.0);
+        let extra_ns = by_slow.user_ns - slower * by_fast.user_ns;
         let all_ns = by_slow.user_ns + by_slow.system_ns;
         let share = share_of_resource(gap, reference, extra_ns, all_ns).unwrap_or(0.0);
         if share < Flip::NOTEWORTHY {
