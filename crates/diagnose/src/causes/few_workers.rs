@@ -7,13 +7,14 @@
 //!   that they may use are idle. With too few CPUs none would be idle; a quota would throttle; workers that wait for a
 //!   lock or for each other would not be busy all the time. What one more worker on each idle CPU would do is counted;
 //! * workers that wait (for a backend, a disk, a timer): the CPUs are idle, and the server has about as many threads or
-//!   processes as it serves requests at a time, by Little's law: its rate times what a request takes alone.
+//!   processes as it serves requests at a time, by Little's law: its rate times what a request takes alone. Where the
+//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others.
 
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
-use crate::gap::{Demands, Flip, Gap, Look, View};
+use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, HostDemand, sanitize_line};
+use duel_model::{Confidence, HostDemand, Phase, sanitize_line};
 use std::collections::BTreeSet;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -138,22 +139,48 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     let threads = threads as f64;
     let counts = [Some(threads), Some(threads - 1.0), processes, processes.map(|count| count - 1.0)];
     // Both figures of Little's law scatter by some percent, and a half of one is as close as a count can be.
-    let close = |count: f64| count >= 1.0 && (count - by_slow).abs() <= (0.1 * count).max(0.5);
-    let Some(count) = counts.into_iter().flatten().find(|&count| close(count)) else {
-        return open(format!(
-            "{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that"
-        ));
-    };
+    let close = |count: f64| count >= 2.0 && (count - by_slow).abs() <= (0.1 * count).max(0.5);
     // One at a time is what a lock looks like as well.
-    if count < 2.0 {
+    if by_slow < 1.5 {
         return open(format!("{facts}: one worker or one lock would look like that"));
     }
+    let Some(count) = counts.into_iter().flatten().find(|&count| close(count)) else {
+        return limited(gap, reference, alone, facts, by_slow);
+    };
     let share = (by_fast / by_slow).ln() / reference.log.mid;
     let text = format!("{facts}; it has {count:.0} threads or processes for that");
     if share < Flip::NOTEWORTHY {
         return Standing::RuledOut(gap.on_host(text, None));
     }
     fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, alone, text))
+}
+
+/// A limit on what is served at a time that is not its number of workers: of connections, say, or of a pool.
+///
+/// A limit on rate serves as few at a time. One on bytes shows while responses are received, and is excluded by that; one
+/// on requests is not, so it is possible at most.
+fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String, by_slow: f64) -> Standing {
+    let slow = gap.slow_name();
+    let differences = phase_differences(reference);
+    let of = |wanted: fn(Phase) -> bool| -> f64 {
+        differences.iter().filter(|(phase, _)| wanted(*phase)).map(|(_, ns)| ns).sum()
+    };
+    let (whole_ns, receiving_ns) = (of(|_| true), of(|phase| phase == Phase::Receive));
+    let queued = whole_ns > 0.0 && receiving_ns <= (1.0 - Flip::EXPLAINS) * whole_ns;
+    // As many as there are connections is no limit of the server's.
+    let fewer = reference.connections().is_some_and(|connections| by_slow < Flip::EXPLAINS * f64::from(connections));
+    let text = format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
+    if !queued || !fewer {
+        return Standing::Undecided(gap.on_host(text, None));
+    }
+    let told = Told {
+        summary: format!(
+            "{slow} may be allowed to serve too few requests at a time: {facts}. Over a single connection there is hardly a \
+             gap. A lock or a limit on rate would look the same."
+        ),
+        ..told(gap, alone, facts)
+    };
+    fit_by_host(gap, &ENTRY, None, Confidence::Possible, told)
 }
 
 fn told(gap: &Gap<'_>, alone: &View<'_>, facts: String) -> Told {

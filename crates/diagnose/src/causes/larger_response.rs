@@ -120,11 +120,12 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64) -> Result<Standing, St
     Ok(fit_by_host(gap, &ENTRY, Some(share(byte_ns.mid)), Confidence::Likely, told))
 }
 
-/// What a byte costs the slow side, ns: the time above that of a response of one byte, over the bytes.
+/// What a byte costs the slow side, ns: the time above that of a response of one byte, over the bytes. Its interval is as
+/// wide as those of flips are read.
 fn byte_ns(reference: &View<'_>, first_byte: &View<'_>) -> Option<Estimate> {
     let bytes = |seen: &TargetObservation| seen.bytes_in_per_op;
     let fewer = bytes(reference.slow)? - bytes(first_byte.slow)?;
     let (whole_ns, first_ns) = (reference.slow_ns()?, first_byte.slow_ns()?);
-    let half = (whole_ns * reference.log.half()).hypot(first_ns * first_byte.log.half());
+    let half = Flip::MANY_LOOKS * (whole_ns * reference.log.half()).hypot(first_ns * first_byte.log.half());
     (fewer > 0.0).then(|| Estimate::around((whole_ns - first_ns) / fewer, half / fewer))
 }

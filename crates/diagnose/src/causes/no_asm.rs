@@ -63,7 +63,9 @@ impl Cause for NoAsm {
         if by_fast.system_ns <= 0.0 || by_slow.system_ns > AS_FAST * by_fast.system_ns {
             return open(format!("{slow}'s libcrypto holds no assembly, but {spent}: its CPU may be slower as well"));
         }
-        let extra_ns = by_slow.user_ns - by_fast.user_ns;
+        // By as much as its kernel is slower the CPU may be, for its own code too.
+        let slower = (by_slow.system_ns / by_fast.system_ns).max(1.0);
+        let extra_ns = by_slow.user_ns - slower * by_fast.user_ns;
         let all_ns = by_slow.user_ns + by_slow.system_ns;
         let share = share_of_resource(gap, reference, extra_ns, all_ns).unwrap_or(0.0);
         if share < Flip::NOTEWORTHY {
@@ -76,7 +78,7 @@ impl Cause for NoAsm {
         if encrypts && gap.fact(gap.slow, |seen| seen.cipher.as_deref()).is_some_and(|cipher| cipher.contains("AES")) {
             match gap.look(Kind::Chacha20) {
                 Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-                Look::Shown(chacha) if chacha.high < 1.0 + gap.case.plan.compare.margin => {
+                Look::Shown(chacha) if chacha.log.low() <= gap.case.margin_log() => {
                     let text = format!(
                         "{slow}'s libcrypto holds no assembly, but {}: {}",
                         Kind::Chacha20.phrase(),

@@ -56,17 +56,20 @@ impl Cause for SyncLogging {
         let share = match gap.mode {
             Mode::Alone => share_of_log(reference, waited_ns),
             Mode::Loaded => {
-                // Under load a write is hidden where something else is what limits the rate: the CPU, as far as known.
-                let cpu_ns = |demand: &HostDemand| demand.per_op("process.cpu_ns");
-                let more = cpu_ns(demands.slow).zip(demands.fast.and_then(cpu_ns)).map(|(slow, fast)| slow / fast);
-                if more.is_none_or(|more| more > 1.5) {
-                    return open(format!("{facts}, but under load its CPU may be what limits {slow}"));
-                }
                 // Each connection waits for the writes of all that are before it: as many as there are connections, of
                 // which those that go on side by side are over together, one in each 1/rate.
                 let between_ns = demands.slow.elapsed_ns as f64 / demands.slow.ops.max(1) as f64;
                 let queued = |connections: u32| f64::from(connections) * waited_ns.min(between_ns);
-                reference.connections().and_then(|connections| share_of_log(reference, queued(connections)))
+                let waiting =
+                    reference.connections().and_then(|connections| share_of_log(reference, queued(connections)));
+                // Where the CPU is what limits the rate, it is by what a request takes of it, and writes are hidden.
+                let cpu_ns = |demand: &HostDemand| demand.per_op("process.cpu_ns").filter(|ns| *ns > 0.0);
+                let by_cpu = cpu_ns(demands.slow).zip(demands.fast.and_then(cpu_ns));
+                let left = by_cpu.map(|(slow, fast)| 1.0 - (slow / fast).ln().max(0.0) / reference.log.mid);
+                match (waiting, left) {
+                    (Some(waiting), Some(left)) if left >= Flip::NOTEWORTHY => Some(waiting.min(left)),
+                    _ => return open(format!("{facts}, but under load its CPU may be what limits {slow}")),
+                }
             }
         };
         let Some(share) = share else { return open(format!("{facts}, and what that is worth is not known")) };
