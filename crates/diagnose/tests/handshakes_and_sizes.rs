@@ -244,6 +244,21 @@ fn a_larger_response_is_not_accused_of_a_dear_byte() {
     }
 }
 
+#[test]
+fn each_of_several_targets_has_its_own_cause() {
+    let group = Server { group: "secp384r1", exchange: 3e6, other_group: Some(("x25519", 100e3)), ..good() };
+    let larger = Server { larger: 20.0, ..good() };
+    let mut world = World { body: 200e3, ..world(&[good(), group, good(), larger]) };
+    world.http().keepalive = false;
+    world.plan.load.connections = 1;
+    world.budget_ns = 600 * SECOND_NS;
+    let explanation = world.explain();
+    let mut found = named(&explanation);
+    found.sort_unstable();
+    let expected = [("http.larger-response", Some("D")), ("none", Some("C")), ("tls.slow-group", Some("B"))];
+    assert_eq!(found, expected, "{explanation:#?}");
+}
+
 /// Several differences at once, guilty and innocent.
 fn random_world(seed: u64, noise: f64) -> World {
     let mut dice = Dice(seed);

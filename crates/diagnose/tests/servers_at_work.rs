@@ -375,6 +375,9 @@ fn from_outside_a_via_field_is_possible_at_most() {
     assert_never(&set_up(slow, both, 2e3, true, 1), "net.extra-hop");
 }
 
+/// Makes of the slow server, seeing the fast one and what else delays it, one without the cause.
+type Cure = fn(&mut Server, &Server, f64);
+
 /// Several differences at once, guilty and innocent, and the slow server cured of each cause that it has.
 fn random_world(seed: u64, noise: f64) -> (World, BTreeMap<&'static str, Server>) {
     let mut dice = Dice(seed);
@@ -400,7 +403,7 @@ fn random_world(seed: u64, noise: f64) -> (World, BTreeMap<&'static str, Server>
         slow.facts = Some([&[("process.cpus_allowed", "0-1")][..], &machine[2..]].concat());
     }
     let mut counts: Vec<(&str, f64)> = Vec::new();
-    let mut cures: Vec<(&'static str, fn(&mut Server, &Server, f64))> = Vec::new();
+    let mut cures: Vec<(&'static str, Cure)> = Vec::new();
     if dice.chance(0.3) {
         let slower = dice.between(1.2, 5.0);
         (slow.aes, slow.chacha) = (slow.aes * slower * 3.0, slow.chacha * slower);
@@ -425,7 +428,7 @@ fn random_world(seed: u64, noise: f64) -> (World, BTreeMap<&'static str, Server>
     }
     let carried = ("workers.written_chars_bytes", body);
     counts.extend([("workers.read_calls", pieces), ("workers.write_calls", pieces), carried]);
-    let fast_counts = vec![("workers.read_calls", 16.0), ("workers.write_calls", 16.0), carried];
+    let fast_counts = [("workers.read_calls", 16.0), ("workers.write_calls", 16.0), carried];
     let quiet = [("disk.sda.writes", 0.01), ("disk.sda.write_ns", 20.0), ("workers.disk_written_bytes", 200.0)];
     let mut fast = Server { counts: [&fast_counts[..], &quiet[..]].concat(), ..base };
     if dice.chance(0.3) {

@@ -5,11 +5,11 @@
 //! apart: the library tells that it holds no assembly, and what it costs grows in the server's own code alone, while what
 //! the kernel does for each request takes as long as on the other machine. A slower CPU slows both.
 
-use super::worth::{demands, reference, share_of_resource};
+use super::worth::{Cpu, demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_tls};
 use crate::gap::{Flip, Gap, Look};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Confidence, HostDemand, format_duration_ns, sanitize_line};
+use duel_model::{Confidence, format_duration_ns, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-asm",
@@ -50,7 +50,7 @@ impl Cause for NoAsm {
         let reference = reference(gap)?;
         let demands = demands(gap)?;
         let Some(on_fast) = demands.fast else { return open(format!("the machine of {fast} was not read")) };
-        let (Some(by_slow), Some(by_fast)) = (cpu(demands.slow), cpu(on_fast)) else {
+        let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
             return open("what the servers' processes spend is not known".to_owned());
         };
         let spent = format!(
@@ -66,7 +66,7 @@ impl Cause for NoAsm {
         // By as much as its kernel is slower the CPU may be, for its own code too.
         let slower = (by_slow.system_ns / by_fast.system_ns).max(1.0);
         let extra_ns = by_slow.user_ns - slower * by_fast.user_ns;
-        let all_ns = by_slow.user_ns + by_slow.system_ns;
+        let all_ns = by_slow.all_ns();
         let share = share_of_resource(gap, reference, extra_ns, all_ns).unwrap_or(0.0);
         if share < Flip::NOTEWORTHY {
             return Err(Standing::RuledOut(
@@ -129,15 +129,4 @@ fn assembly(gap: &Gap<'_>, side: usize) -> Option<Library> {
     let missing = assembly.starts_with("none") || flags.contains("OPENSSL_NO_ASM");
     let told: String = sanitize_line(assembly).chars().take(60).collect();
     (version.starts_with("OpenSSL") || !missing).then(|| Library { missing, version: sanitize_line(version), told })
-}
-
-/// CPU time of the server's processes per op.
-struct Cpu {
-    user_ns: f64,
-    system_ns: f64,
-}
-
-fn cpu(demand: &HostDemand) -> Option<Cpu> {
-    let [user_ns, system_ns] = ["process.user_ns", "process.system_ns"].map(|key| demand.per_op(key));
-    Some(Cpu { user_ns: user_ns?, system_ns: system_ns? })
 }

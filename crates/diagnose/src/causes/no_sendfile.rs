@@ -12,7 +12,7 @@
 //! take there, judged by the server's own code: a slower CPU slows both. Without the machine it stays unknown: possible.
 
 use super::aes_unused::per_byte_share;
-use super::worth::{demands, reference, share_of_resource};
+use super::worth::{Cpu, demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http, of_both};
 use crate::gap::{Flip, Gap, Look, View};
 use crate::probes::Kind;
@@ -69,7 +69,7 @@ impl Cause for NoSendfile {
         }
         let Ok((demands, _)) = by_calls else { return Ok(from_outside(gap, reference, counts)) };
         let Some(on_fast) = demands.fast else { return Ok(from_outside(gap, reference, counts)) };
-        let (Some(by_slow), Some(by_fast)) = (cpu(demands.slow), cpu(on_fast)) else {
+        let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
             return open(format!("{counts}; what the servers' processes spend is not known"));
         };
         // By how much the slow side's CPU may be slower: as its own code is. With many pieces that does more as well, so
@@ -185,20 +185,4 @@ impl Pieces {
         let slow = of(gap.slow_name(), self.of_slow, bodies[0]);
         format!("{slow}; {}", of(gap.fast_name(), self.of_fast, bodies[1]))
     }
-}
-
-struct Cpu {
-    user_ns: f64,
-    system_ns: f64,
-}
-
-impl Cpu {
-    fn all_ns(&self) -> f64 {
-        self.user_ns + self.system_ns
-    }
-}
-
-/// CPU time of the server's processes per op.
-fn cpu(demand: &HostDemand) -> Option<Cpu> {
-    Some(Cpu { user_ns: demand.per_op("process.user_ns")?, system_ns: demand.per_op("process.system_ns")? })
 }

@@ -3,7 +3,7 @@
 use super::Standing;
 use crate::gap::{DemandLook, Demands, Gap, View};
 use crate::probes::Mode;
-use duel_model::HttpPlan;
+use duel_model::{HostDemand, HttpPlan};
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
 pub(super) fn share_of_log(view: &View<'_>, saved_ns: f64) -> Option<f64> {
@@ -63,5 +63,24 @@ pub(super) fn needs_handshakes(gap: &Gap<'_>, http: &HttpPlan) -> Result<(), Sta
             let text = format!("whether {slow} keeps connections is not known");
             Err(Standing::Undecided(gap.first_contact(text)))
         }
+    }
+}
+
+/// CPU time of a server's processes for each op.
+pub(super) struct Cpu {
+    /// In their own code and their libraries'.
+    pub(super) user_ns: f64,
+    /// In the kernel.
+    pub(super) system_ns: f64,
+}
+
+impl Cpu {
+    /// `None` where either is not known.
+    pub(super) fn of(demand: &HostDemand) -> Option<Self> {
+        Some(Self { user_ns: demand.per_op("process.user_ns")?, system_ns: demand.per_op("process.system_ns")? })
+    }
+
+    pub(super) fn all_ns(&self) -> f64 {
+        self.user_ns + self.system_ns
     }
 }
