@@ -61,6 +61,7 @@ pub(crate) enum Look<'a> {
 }
 
 /// What is known of what the machines do.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub(crate) enum DemandLook<'a> {
     NotAsked(Probe),
     /// Evidence that is missing, and why.
@@ -69,6 +70,7 @@ pub(crate) enum DemandLook<'a> {
 }
 
 /// What is known of a server's libcrypto.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub(crate) enum LensLook<'a> {
     NotAsked(Probe),
     /// Evidence that is missing, and why.

@@ -8,8 +8,9 @@ use crate::watch::Watcher;
 use crate::{Lab, LabError, contact, judge};
 use duel_diagnose::{Case, Step};
 use duel_model::{
-    Doubt, DoubtId, Explanation, HostDemand, HostRecord, HostSample, HostSpan, LoopKind, MILLISECOND_NS, Metric, Nanos,
-    PairVerdict, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Target, TargetObservation, Variation, WorkloadPlan,
+    Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, LoopKind, MILLISECOND_NS,
+    Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Target, TargetObservation, Variation,
+    WorkloadPlan,
 };
 use std::sync::Arc;
 
@@ -200,7 +201,9 @@ impl Lab {
         if !probe.reads_hosts || !hosts.any() {
             return blocks(&mut bench, plan, &schedule, watcher, &mut Unread, &mut keep);
         }
-        let mut readings = Readings { hosts, demands, before: None };
+        let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
+        let local = plan.targets.iter().map(is_local).collect();
+        let mut readings = Readings { hosts, demands, local, before: None };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -224,6 +227,8 @@ struct Seen<'a> {
 struct Readings<'a> {
     hosts: &'a Hosts,
     demands: &'a mut Vec<Option<HostDemand>>,
+    /// Targets whose machine is this one.
+    local: Vec<bool>,
     before: Option<HostSample>,
 }
 
@@ -236,6 +241,11 @@ impl Around for Readings<'_> {
         let Some((before, after)) = self.before.take().zip(self.hosts.sample(slot.target)) else { return };
         let demand = self.demands[slot.target].get_or_insert_default();
         demand.add(&HostSpan::between(&before, &after), slot.tally.ok);
+        if self.local[slot.target]
+            && let Some(ours_ns) = slot.audit.workers.iter().map(|worker| worker.cpu_ns).sum::<Option<Nanos>>()
+        {
+            demand.generator_cpu_ns += ours_ns;
+        }
     }
 }
 

@@ -118,6 +118,10 @@ pub struct HostDemand {
     pub gauges: BTreeMap<String, f64>,
     /// Spans that it was summed over.
     pub spans: u32,
+    /// CPU time that the load generator itself took on the machine, ns: 0 where it runs on another one. To whoever looks
+    /// at the machine's CPUs it is somebody else's work.
+    #[serde(default)]
+    pub generator_cpu_ns: Nanos,
 }
 
 impl HostDemand {
@@ -150,6 +154,12 @@ impl HostDemand {
         self.ops += ops;
         self.elapsed_ns += elapsed_ns;
         self.spans += 1;
+    }
+
+    /// CPU time per op that neither the server nor the load generator took, ns.
+    pub fn others_cpu_per_op(&self) -> Option<f64> {
+        let ours = self.generator_cpu_ns as f64 / self.ops.max(1) as f64;
+        Some((self.per_op("cpu.busy_ns")? - self.per_op("process.cpu_ns")? - ours).max(0.0))
     }
 
     /// Growth of a counter per op (for times: the service demand, ns); `None` where it is not known.

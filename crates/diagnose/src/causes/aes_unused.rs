@@ -137,7 +137,8 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
     let (why, confidence) = match gap.lens(gap.slow) {
         // The machine is at hand: what a client can only infer is to be seen there.
         LensLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
-        LensLook::Missing(_) => {
+        LensLook::Missing(why) => {
+            further.push(gap.first_contact(format!("its libcrypto was not measured alone: {why}")));
             ("either its TLS library does not use them or the CPU lacks them".to_owned(), Confidence::Likely)
         }
         LensLook::Shown(reading) => {

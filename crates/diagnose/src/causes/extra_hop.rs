@@ -193,7 +193,7 @@ struct Work {
 impl Work {
     fn of(demand: &HostDemand) -> Option<Self> {
         let server_ns = demand.per_op("process.cpu_ns")?;
-        let others_ns = (demand.per_op("cpu.busy_ns")? - server_ns).max(0.0);
+        let others_ns = demand.others_cpu_per_op()?;
         Some(Self { server_ns, others_ns, segments: demand.per_op("tcp.received_segments")? })
     }
 
