@@ -4,10 +4,24 @@
 //! a [`Gap`] only; evidence from the hosts will be found there as well.
 
 mod aes_unused;
+mod backlog_overflow;
+mod bulk;
 mod compression;
+mod counted;
+mod delayed_ack;
+mod filter_chain;
+mod initcwnd;
 mod large_key;
+mod loss;
+pub(crate) mod names;
 mod no_keepalive;
 pub(crate) mod none;
+mod path_delay;
+mod rate_cap;
+mod small_mtu;
+mod small_window;
+mod stall;
+mod trip;
 pub(crate) mod unknown;
 
 use crate::gap::{Flip, FlipLook, Gap};
@@ -57,11 +71,41 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 4] =
-    [&aes_unused::AesUnused, &large_key::LargeKey, &no_keepalive::NoKeepalive, &compression::Compression];
+pub(crate) static CAUSES: [&dyn Cause; 13] = [
+    &aes_unused::AesUnused,
+    &large_key::LargeKey,
+    &no_keepalive::NoKeepalive,
+    &compression::Compression,
+    &path_delay::PathDelay,
+    &delayed_ack::DelayedAck,
+    &small_mtu::SmallMtu,
+    &loss::Loss,
+    &backlog_overflow::BacklogOverflow,
+    &rate_cap::RateCap,
+    &small_window::SmallWindow,
+    &initcwnd::Initcwnd,
+    &filter_chain::FilterChain,
+];
 
-static CATALOGUE: [CauseEntry; 6] =
-    [aes_unused::ENTRY, large_key::ENTRY, no_keepalive::ENTRY, compression::ENTRY, none::ENTRY, unknown::ENTRY];
+static CATALOGUE: [CauseEntry; 17] = [
+    aes_unused::ENTRY,
+    large_key::ENTRY,
+    no_keepalive::ENTRY,
+    compression::ENTRY,
+    path_delay::ENTRY,
+    delayed_ack::ENTRY,
+    small_mtu::ENTRY,
+    loss::ENTRY,
+    backlog_overflow::ENTRY,
+    rate_cap::ENTRY,
+    small_window::ENTRY,
+    initcwnd::ENTRY,
+    filter_chain::ENTRY,
+    names::DNS_SLOW,
+    names::ADDRESS_FALLBACK,
+    none::ENTRY,
+    unknown::ENTRY,
+];
 
 /// The causes that can be named, for documentation and help.
 pub fn catalogue() -> &'static [CauseEntry] {
