@@ -13,6 +13,8 @@ pub(crate) enum Kind {
     Chacha20,
     Range1,
     RangeHalf,
+    /// As many bytes of the response as the smallest one has.
+    RangeSame,
     AllClose,
     Kept,
     Resumed,
@@ -50,9 +52,9 @@ pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
-        const ORDER: [&str; 16] = [
+        const ORDER: [&str; 17] = [
             "alone", "closed", "hosts", "cipher-", "all-close", "identity", "resumed", "unresumed", "kept", "suite-of-",
-            "group-of-", "tls-1.2", "quick-ack", "segments-of-", "range-1", "range-half",
+            "group-of-", "tls-1.2", "quick-ack", "segments-of-", "range-1", "range-same", "range-half",
         ];
         ORDER.iter().position(|known| id.starts_with(known)).unwrap_or(ORDER.len())
     }
@@ -67,6 +69,7 @@ impl Kind {
             Self::Chacha20 => "cipher-chacha20".to_owned(),
             Self::Range1 => "range-1".to_owned(),
             Self::RangeHalf => "range-half".to_owned(),
+            Self::RangeSame => "range-same".to_owned(),
             Self::AllClose => "all-close".to_owned(),
             Self::Kept => "kept".to_owned(),
             Self::Resumed => "resumed".to_owned(),
@@ -92,6 +95,7 @@ impl Kind {
             Self::Chacha20 => "with ChaCha20 forced",
             Self::Range1 => "for the first byte of the response only",
             Self::RangeHalf => "for the first half of the response only",
+            Self::RangeSame => "with as many bytes asked of all targets as the smallest response has",
             Self::AllClose => "with one connection per request on all targets",
             Self::Kept => "with connections kept alive",
             Self::Resumed => "with TLS sessions resumed",
@@ -115,6 +119,7 @@ impl Kind {
             Self::Chacha20 => "Does the gap go away with another cipher?",
             Self::Range1 => "Is the gap paid per request or per byte?",
             Self::RangeHalf => "Does the gap grow evenly with the size of the response?",
+            Self::RangeSame => "Does the gap go away with responses of the same size?",
             Self::AllClose => "Does the gap go away when all connections are closed after each request?",
             Self::Kept => "Does the gap go away when connections are kept?",
             Self::Resumed => "Does the gap go away when handshakes are resumed?",
@@ -147,7 +152,7 @@ impl Kind {
                 case.plan.targets.iter().all(|target| !is_https(&target.address)),
                 "no target is addressed by https",
             ),
-            Self::Range1 | Self::RangeHalf => {
+            Self::Range1 | Self::RangeHalf | Self::RangeSame => {
                 refuse(http.method != "GET", "only a GET can ask for a part")?;
                 refuse(
                     http.range_bytes.is_some()
@@ -225,6 +230,9 @@ impl Kind {
                 range_bytes: case.smallest_body_bytes().map(|bytes| (bytes / 2.0).max(1.0) as u64),
                 ..nothing
             },
+            Self::RangeSame => {
+                Variation { range_bytes: case.smallest_body_bytes().map(|bytes| bytes.max(1.0) as u64), ..nothing }
+            }
             Self::AllClose => Variation { keepalive: Some(false), ..nothing },
             Self::Kept => Variation { keepalive: Some(true), ..nothing },
             Self::Resumed => Variation { resumption: Some(true), ..nothing },
@@ -275,7 +283,7 @@ impl Kind {
                 Some(_) => Err("negotiated another cipher".to_owned()),
                 None => Err("did not tell its cipher".to_owned()),
             },
-            Self::Range1 | Self::RangeHalf => match (variation.range_bytes, seen.body_bytes_per_op) {
+            Self::Range1 | Self::RangeHalf | Self::RangeSame => match (variation.range_bytes, seen.body_bytes_per_op) {
                 (Some(asked), Some(sent)) if sent <= asked as f64 + 0.5 => Ok(()),
                 (_, Some(sent)) => Err(format!("ignored the range and sent {}", duel_model::format_bytes(sent))),
                 (_, None) => Err("sent an unknown number of bytes".to_owned()),

@@ -4,8 +4,9 @@
 //! connecting is dropped, the client takes the connection for established and sends its first data again after 200 ms
 //! and more. Neither happens over a single connection, which tells it from lost packets; the machine counts overflows.
 
-use super::counted::{Counted, needs_reference, share_by_time};
+use super::counted::Counted;
 use super::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{Kind, Mode, is_https};
@@ -32,7 +33,7 @@ impl Cause for BacklogOverflow {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         if gap.mode == Mode::Alone {
             let text = "the gap shows over one connection, for which no queue is too short".to_owned();
@@ -83,7 +84,7 @@ impl Cause for BacklogOverflow {
 /// Share of the gap that stalls make. They are spent side by side on all connections; time per op is not.
 fn by_stalls(reference: &View<'_>, stalled_ns: f64) -> Option<f64> {
     let service_ns = reference.slow.service_mean_ns.filter(|&ns| ns > 0.0)?;
-    share_by_time(reference, stalled_ns * (reference.slow_ns()? / service_ns).min(1.0))
+    share_of_log(reference, stalled_ns * (reference.slow_ns()? / service_ns).min(1.0))
 }
 
 /// The judgement without the machine's counters: first packets that were sent again, and none over one connection.

@@ -1,32 +1,7 @@
-//! What counted quantities are worth, held against the gap; for causes that no flip takes away.
+//! Events that a machine counted, held against those on the other side.
 
-use super::Standing;
-use crate::gap::{DemandLook, Demands, Gap, View};
+use crate::gap::Demands;
 use duel_model::HostDemand;
-
-/// Share of the log of the gap that is gone when the slow side saves this much time per op.
-pub(super) fn share_by_time(reference: &View<'_>, saved_ns: f64) -> Option<f64> {
-    let (slow_ns, fast_ns) = (reference.slow_ns()?, reference.fast_ns()?);
-    // Who saves more than the whole difference does not become faster than the fast side by it: that is another cause.
-    let left = ((slow_ns - saved_ns.max(0.0)) / fast_ns).max(1.0);
-    let share = 1.0 - left.ln() / reference.log.mid;
-    share.is_finite().then_some(share)
-}
-
-/// The reference, without which nothing can be held against the gap.
-pub(super) fn needs_reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standing> {
-    let missing = || Standing::Undecided(gap.first_contact("there is no reference to hold it against".to_owned()));
-    gap.known_reference().ok_or_else(missing)
-}
-
-/// What the machines did. It is wanted where it was not read yet, and where it cannot be read the cause is left open.
-pub(super) fn shown_demands<'a>(gap: &Gap<'a>) -> Result<Demands<'a>, Standing> {
-    match gap.demands() {
-        DemandLook::Shown(demands) => Ok(demands),
-        DemandLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        DemandLook::Missing(why) => Err(Standing::Undecided(gap.on_host(why, None))),
-    }
-}
 
 /// A counter's growth on either side: in all and per op.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,8 @@
 //! acknowledgement, by 40 ms on Linux and up to 200 ms elsewhere (RFC 9293 allows 500 ms). Seen as ops that wait that
 //! long for the rest of a response; shown by acknowledging at once, which takes nothing else away.
 
-use super::counted::{needs_reference, share_by_time};
 use super::stall::Stalls;
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, shown_flip};
 use crate::gap::{Flip, Gap};
 use crate::probes::{Kind, Mode};
@@ -31,7 +31,7 @@ impl Cause for DelayedAck {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         needs_http(gap)?;
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         if gap.mode == Mode::Loaded {
             // One connection holds its writes back like any other.
             let text = "over one connection most of the gap does not show".to_owned();
@@ -46,7 +46,7 @@ impl Cause for DelayedAck {
             format_duration_ns(of_slow.ns_per_op),
             format_duration_ns(of_fast.ns_per_op)
         );
-        let worth = share_by_time(reference, of_slow.ns_per_op - of_fast.ns_per_op);
+        let worth = share_of_log(reference, of_slow.ns_per_op - of_fast.ns_per_op);
         if worth.is_some_and(|share| share < Flip::NOTEWORTHY) {
             return Err(Standing::RuledOut(gap.evidence(reference, stalled)));
         }

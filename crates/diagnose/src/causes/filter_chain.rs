@@ -4,8 +4,8 @@
 //! passed shows in connecting, which is slow already, and in everything else that takes packets. From outside alone a
 //! chain looks like a slightly longer way, so without the number nothing is said.
 
-use super::counted::{needs_reference, share_by_time};
 use super::trip::trips;
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, View, percent};
 use duel_model::{Confidence, format_duration_ns};
@@ -33,7 +33,7 @@ impl Cause for FilterChain {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let Some(of_slow) = rules(gap, gap.slow) else {
             let text = format!("how many filter rules {slow} has is not known");
@@ -58,7 +58,7 @@ impl Cause for FilterChain {
         let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
         let packets = packets(gap, reference)?;
         // A SYN and its answer take the extra time: half of it for each packet, whichever of the two passes the chain.
-        let worth = |extra_ns: f64| share_by_time(reference, extra_ns / 2.0 * packets);
+        let worth = |extra_ns: f64| share_of_log(reference, extra_ns / 2.0 * packets);
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
             return Err(open(", and the time per request is not known"));
         };

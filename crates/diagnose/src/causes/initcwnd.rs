@@ -4,8 +4,8 @@
 //! with a long chain. Connecting is as fast, segments are as large, and connections that are kept have grown and do not
 //! pay. The machine's routes tell the size of the first flight where it was set.
 
-use super::counted::{needs_reference, share_by_time};
 use super::trip::trips;
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
 use crate::gap::{Flip, FlipLook, Gap, percent, phase_differences};
 use crate::probes::{Kind, Mode};
@@ -36,7 +36,7 @@ impl Cause for Initcwnd {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         if let Some(reused) = reference.slow.reused_share.filter(|&share| share >= 0.9) {
             let text = format!("{:.0} % of the requests to {slow} go over a connection that has grown", 100.0 * reused);
@@ -97,7 +97,7 @@ impl Cause for Initcwnd {
             return Err(open(", but segments are not known to be equally large"));
         }
         let extra_ns = in_all * connects * trip_ns;
-        let Some(share) = share_by_time(reference, extra_ns).filter(|&share| share >= Flip::NOTEWORTHY) else {
+        let Some(share) = share_of_log(reference, extra_ns).filter(|&share| share >= Flip::NOTEWORTHY) else {
             return Err(open(": that is not worth the gap"));
         };
         let route = of_routes.map(|segments| segments.map_or_else(|| "the usual 10".to_owned(), |n| format!("{n:.0}")));

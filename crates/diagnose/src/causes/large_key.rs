@@ -17,7 +17,7 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 };
 
 /// A chain above this does not fit into the usual initial window of ten segments: it costs a further round trip.
-const FIRST_FLIGHT_BYTES: u64 = 14_000;
+pub(super) const FIRST_FLIGHT_BYTES: u64 = 14_000;
 
 pub(super) struct LargeKey;
 
@@ -183,7 +183,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
 }
 
 /// How much longer the slow side's handshakes take per op, in ns and as a share of the whole difference.
-fn tls_difference(reference: &View<'_>) -> Option<(f64, f64)> {
+pub(super) fn tls_difference(reference: &View<'_>) -> Option<(f64, f64)> {
     let differences = phase_differences(reference);
     let (_, tls_ns) = differences.into_iter().find(|(phase, _)| *phase == Phase::Tls)?;
     let whole_ns = reference.difference_ns()?.mid;

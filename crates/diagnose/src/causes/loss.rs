@@ -8,8 +8,9 @@
 //! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long but sends nothing
 //! again, and connects in time. A cap that drops what exceeds it loses packets too: it spares small responses.
 
-use super::counted::{Counted, needs_reference, share_by_time};
+use super::counted::Counted;
 use super::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::Kind;
@@ -41,7 +42,7 @@ impl Cause for Loss {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let demands = match gap.demands() {
             DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             DemandLook::Shown(demands) => Some(demands),
@@ -95,7 +96,7 @@ impl SentAgain {
             _ => return None,
         };
         let most_ns = self.counted.per_op * MOST_PER_LOSS_NS;
-        share_by_time(reference, (whole_ns - spared_ns).min(most_ns))
+        share_of_log(reference, (whole_ns - spared_ns).min(most_ns))
     }
 }
 
@@ -143,7 +144,7 @@ fn by_connecting(
         Some(service_ns) if service_ns > 0.0 => reference.slow_ns().map(|slow_ns| ns * (slow_ns / service_ns).min(1.0)),
         _ => None,
     };
-    let Some(share) = per_op_ns(stalled_ns).and_then(|ns| share_by_time(reference, ns)) else {
+    let Some(share) = per_op_ns(stalled_ns).and_then(|ns| share_of_log(reference, ns)) else {
         return Err(open(format!("{told}, but the time per request is not known")));
     };
     if share < Flip::NOTEWORTHY {

@@ -9,20 +9,26 @@ mod bulk;
 mod compression;
 mod counted;
 mod delayed_ack;
+mod extra_round_trip;
 mod filter_chain;
 mod initcwnd;
 mod large_key;
+mod larger_response;
 mod loss;
 pub(crate) mod names;
 mod no_keepalive;
+mod no_resumption;
 pub(crate) mod none;
 mod path_delay;
 mod rate_cap;
+mod slow_cipher;
+mod slow_group;
 mod small_mtu;
 mod small_window;
 mod stall;
 mod trip;
 pub(crate) mod unknown;
+mod worth;
 
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
@@ -71,11 +77,16 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 13] = [
+pub(crate) static CAUSES: [&dyn Cause; 18] = [
     &aes_unused::AesUnused,
+    &slow_cipher::SlowCipher,
     &large_key::LargeKey,
+    &slow_group::SlowGroup,
+    &no_resumption::NoResumption,
+    &extra_round_trip::ExtraRoundTrip,
     &no_keepalive::NoKeepalive,
     &compression::Compression,
+    &larger_response::LargerResponse,
     &path_delay::PathDelay,
     &delayed_ack::DelayedAck,
     &small_mtu::SmallMtu,
@@ -87,11 +98,16 @@ pub(crate) static CAUSES: [&dyn Cause; 13] = [
     &filter_chain::FilterChain,
 ];
 
-static CATALOGUE: [CauseEntry; 17] = [
+static CATALOGUE: [CauseEntry; 22] = [
     aes_unused::ENTRY,
+    slow_cipher::ENTRY,
     large_key::ENTRY,
+    slow_group::ENTRY,
+    no_resumption::ENTRY,
+    extra_round_trip::ENTRY,
     no_keepalive::ENTRY,
     compression::ENTRY,
+    larger_response::ENTRY,
     path_delay::ENTRY,
     delayed_ack::ENTRY,
     small_mtu::ENTRY,

@@ -8,9 +8,9 @@
 //! these are work: under load they count at least as much as over one connection. A way is only waited for, so load
 //! hides it.
 
-use super::counted::{needs_reference, share_by_time};
 use super::filter_chain::{RULE_NS, rules};
 use super::trip::trips;
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap, View, phase_differences};
 use crate::probes::Mode;
@@ -39,7 +39,7 @@ impl Cause for PathDelay {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let trips = trips(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let extra = trips.extra();
@@ -51,7 +51,7 @@ impl Cause for PathDelay {
             let text = format!("{told}, and over one connection most of the gap does not show");
             return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
         }
-        let worth = |extra_ns: f64| share_by_time(reference, waited_ns(gap, reference, extra_ns));
+        let worth = |extra_ns: f64| share_of_log(reference, waited_ns(gap, reference, extra_ns));
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
             return Err(open(", and the time per request is not known"));
         };

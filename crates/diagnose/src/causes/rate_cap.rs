@@ -6,9 +6,10 @@
 //! window looks like a cap of each connection unless the round trip is too short for it.
 
 use super::bulk::{Bulk, Growth, bulk, longer_receiving_ns};
-use super::counted::{Counted, needs_reference, share_by_time, shown_demands};
+use super::counted::Counted;
 use super::small_window::{largest_window_bytes, window_bytes};
 use super::trip::trips;
+use super::worth::{demands, reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
 use crate::gap::{Demands, FlipLook, Gap, View, percent};
 use crate::probes::{Kind, Mode};
@@ -40,9 +41,9 @@ impl Cause for RateCap {
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         needs_http(gap)?;
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let receive_ns = longer_receiving_ns(gap, reference)?;
-        let Some(share) = share_by_time(reference, receive_ns) else {
+        let Some(share) = share_of_log(reference, receive_ns) else {
             let text = "the time per request is not known".to_owned();
             return Err(Standing::Undecided(gap.evidence(reference, text)));
         };
@@ -53,7 +54,7 @@ impl Cause for RateCap {
             FlipLook::Missing(_) => None,
         };
         let bulk = bulk(gap)?;
-        let demands = shown_demands(gap)?;
+        let demands = demands(gap)?;
         let mut facts = idle(gap, &demands, reference)?;
         let flow = gap.evidence(&bulk.many, format!("bytes of {} flow at {}", gap.slow_name(), bulk.tell()));
         let kind = kind(gap, &bulk, &flow)?;

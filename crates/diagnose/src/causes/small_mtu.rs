@@ -6,7 +6,7 @@
 //! Where the fast side's machine has a card that cuts segments for it and the slow side's has none, equal segments do
 //! not cost the same. Then packets per request and CPU time are counted on the machines.
 
-use super::counted::{needs_reference, share_by_time};
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
 use crate::probes::Kind;
@@ -31,7 +31,7 @@ impl Cause for SmallMtu {
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let bytes = |side| gap.fact(side, |seen| seen.segment_bytes);
         let [of_slow, of_fast] = of_both(gap, "the sizes of segments are not known", bytes)?;
         let segments = format!("segments of {slow} hold up to {of_slow} bytes, those of {fast} {of_fast}");
@@ -119,7 +119,7 @@ fn by_packets(
         format_duration_ns(slow_cpu_ns),
         format_duration_ns(fast_cpu_ns)
     );
-    let worth = share_by_time(reference, slow_cpu_ns - fast_cpu_ns);
+    let worth = share_of_log(reference, slow_cpu_ns - fast_cpu_ns);
     if worth.is_none_or(|share| share < Flip::NOTEWORTHY) {
         return Err(settled(format!("{packets}; {cpu_told}: that is not what the gap consists of")));
     }

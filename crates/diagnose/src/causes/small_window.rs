@@ -5,8 +5,9 @@
 //! smaller than the fast side's: otherwise a cap of each connection would show the same.
 
 use super::bulk::{Growth, bulk, longer_receiving_ns};
-use super::counted::{Counted, needs_reference, share_by_time};
+use super::counted::Counted;
 use super::trip::{Trip, trips};
+use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, percent};
 use crate::probes::Mode;
@@ -36,7 +37,7 @@ impl Cause for SmallWindow {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = needs_reference(gap)?;
+        let reference = reference(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let receive_ns = longer_receiving_ns(gap, reference)?;
         let trips = trips(gap)?;
@@ -92,7 +93,7 @@ impl Cause for SmallWindow {
         if lost.is_some_and(Counted::is_marked) {
             return Err(open(format!("{shown}; {buffers}; but segments are lost, which keeps windows small as well")));
         }
-        let share = share_by_time(reference, receive_ns).filter(|&share| share >= Flip::NOTEWORTHY);
+        let share = share_of_log(reference, receive_ns).filter(|&share| share >= Flip::NOTEWORTHY);
         let Some(share) = share else {
             return Err(open(format!("{shown}, which is not worth the gap")));
         };

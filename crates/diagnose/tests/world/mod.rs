@@ -2,9 +2,9 @@
 
 use duel_diagnose::{Case, Step, next};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HttpPlan, LoadPlan, LoopKind, Metric, Nanos,
-    Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target, TargetObservation, Variation,
-    Verdict, WorkloadPlan,
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, Known, LoadPlan,
+    LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
+    TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
 };
 
 /// What a server costs. Times in ns of a CPU of factor 1.
@@ -36,6 +36,27 @@ pub struct Server {
     pub has_range: bool,
     pub resumes: bool,
     pub failing: f64,
+    /// Takes AES suites even if it chooses another one.
+    pub has_aes: bool,
+    /// A group that it takes besides the one that it chooses, and what an exchange over it costs.
+    pub other_group: Option<(&'static str, f64)>,
+    /// Takes TLS 1.2, whose full handshake needs a round trip more.
+    pub has_12: bool,
+    /// Bytes of the certificate chain: beyond 14 kB a full handshake needs a round trip more.
+    pub chain: u64,
+    /// Bytes of the head of a response.
+    pub head: f64,
+    /// How many times the world's body it sends.
+    pub larger: f64,
+    pub via: Option<&'static str>,
+    /// Threads of the server: at most so many CPUs are used.
+    pub workers: f64,
+    /// Requests that are served at a time.
+    pub places: f64,
+    /// What its machine tells; `None`: not read.
+    pub facts: Option<Vec<(&'static str, &'static str)>>,
+    /// Counters per op, besides those that follow from its costs.
+    pub counts: Vec<(&'static str, f64)>,
 }
 
 impl Default for Server {
@@ -63,6 +84,17 @@ impl Default for Server {
             has_range: true,
             resumes: true,
             failing: 0.0,
+            has_aes: true,
+            other_group: None,
+            has_12: true,
+            chain: 2_000,
+            head: 300.0,
+            larger: 1.0,
+            via: None,
+            workers: 1e9,
+            places: 1e9,
+            facts: None,
+            counts: Vec::new(),
         }
     }
 }
@@ -164,7 +196,44 @@ pub struct Shown {
     bytes: f64,
     new: bool,
     resumed: bool,
-    cipher: Option<&'static str>,
+    tls: Option<Agreed>,
+    refused: bool,
+    /// CPU time in the server's own code and in the kernel.
+    user_ns: f64,
+    system_ns: f64,
+}
+
+/// What a TLS handshake came to.
+struct Agreed {
+    version: &'static str,
+    cipher: String,
+    group: String,
+    exchange: f64,
+}
+
+impl Server {
+    /// What it agrees to; `None` where the client offers nothing that it takes.
+    fn agree(&self, variation: &Variation) -> Option<Agreed> {
+        let version = match variation.versions.as_deref() {
+            Some([TlsVersion::V1_2]) if !self.has_12 => return None,
+            Some([TlsVersion::V1_2]) => "1.2",
+            _ => self.version,
+        };
+        let takes = |suite: &&String| {
+            **suite == self.cipher || if suite.contains("CHACHA20") { self.has_chacha } else { self.has_aes }
+        };
+        let cipher = match &variation.ciphers {
+            Some(suites) => suites.iter().find(takes)?.clone(),
+            None => self.cipher.to_owned(),
+        };
+        let own = || Some((self.group, self.exchange));
+        let (group, exchange) = match variation.groups.as_deref() {
+            Some([group]) if group == self.group => own()?,
+            Some([group]) => self.other_group.filter(|(name, _)| name == group)?,
+            _ => own()?,
+        };
+        Some(Agreed { version, cipher, group: group.to_owned(), exchange })
+    }
 }
 
 impl World {
@@ -189,29 +258,35 @@ impl World {
         let gzip = server.gzip.filter(|_| accepts);
         let new = !(variation.keepalive.unwrap_or(http.keepalive) && server.keeps);
         let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && new && server.tls;
-        let forced = variation.ciphers.is_some();
-        let cipher = server.tls.then_some(if forced { "TLS_CHACHA20_POLY1305_SHA256" } else { server.cipher });
+        let tls = if server.tls { server.agree(variation) } else { None };
+        let refused = server.tls && tls.is_none();
+        let whole = self.body * server.larger;
         let mut bytes = match variation.range_bytes {
-            Some(range) if server.has_range && gzip.is_none() => range as f64,
-            _ => self.body,
+            Some(range) if server.has_range && gzip.is_none() => whole.min(range as f64),
+            _ => whole,
         };
         let mut fixed = server.fixed;
         if let Some((ns, left)) = gzip {
             bytes *= left;
             fixed += ns;
         }
-        let per_byte = server.per_byte
-            + match cipher {
-                Some(cipher) if cipher.contains("AES") => server.aes,
-                Some(_) => server.chacha,
-                None => 0.0,
-            };
-        let handshake = if new && server.tls { server.exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
+        let encrypting = match &tls {
+            Some(agreed) if agreed.cipher.contains("AES") => server.aes,
+            Some(_) => server.chacha,
+            None => 0.0,
+        };
+        let per_byte = server.per_byte + encrypting;
+        // A head of the usual size is part of what a request costs anyhow.
+        let more_head = (server.head - 300.0).max(0.0);
+        fixed += more_head * per_byte;
+        let exchange = tls.as_ref().map_or(0.0, |agreed| agreed.exchange);
+        let handshake = if new && server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
         let mut phases = Vec::new();
         if new {
             phases.push((Phase::Connect, server.round_trip));
-            if server.tls {
-                phases.push((Phase::Tls, server.round_trip + server.cpu * handshake));
+            if let Some(agreed) = &tls {
+                let trips = 1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
+                phases.push((Phase::Tls, f64::from(trips) * server.round_trip + server.cpu * handshake));
             }
         }
         phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
@@ -219,10 +294,47 @@ impl World {
         phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| bytes / cap * 1e9))));
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
         let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte);
-        let rate = (connections * 1e9 / alone_ns).min(server.cores * 1e9 / busy_ns);
+        let places = connections.min(server.places);
+        let rate = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
-        Shown { alone_ns, rate, service: alone_ns * stretch, phases, bytes, new, resumed, cipher }
+        let user_ns = server.cpu * (handshake + fixed / 2.0 + bytes * encrypting);
+        let system_ns = server.cpu * (fixed / 2.0 + bytes * server.per_byte);
+        let service = alone_ns * stretch;
+        Shown { alone_ns, rate, service, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
+    }
+
+    /// What a server's machine does for 1,000 ops.
+    fn demand(&self, server: &Server, variation: &Variation) -> Option<HostDemand> {
+        server.facts.as_ref()?;
+        let shown = self.show(server, variation);
+        let busy_ns = shown.user_ns + shown.system_ns;
+        let mut counts: Vec<(String, f64)> = vec![
+            ("process.user_ns".to_owned(), shown.user_ns),
+            ("process.system_ns".to_owned(), shown.system_ns),
+            ("process.cpu_ns".to_owned(), busy_ns),
+            ("cpu.busy_ns".to_owned(), busy_ns),
+        ];
+        let cores = server.cores.clamp(1.0, 64.0).round();
+        for core in 0..cores as u32 {
+            counts.push((format!("cpu.{core}.busy_ns"), busy_ns / cores));
+        }
+        let threads = server.workers.clamp(1.0, cores).round();
+        for thread in 0..threads as u32 {
+            counts.push((format!("thread.{}.run_ns", 100 + thread), busy_ns / threads));
+        }
+        for (key, per_op) in &server.counts {
+            counts.retain(|(known, _)| known != key);
+            counts.push(((*key).to_owned(), *per_op));
+        }
+        let ops = 1_000;
+        Some(HostDemand {
+            ops,
+            elapsed_ns: (ops as f64 * 1e9 / shown.rate) as Nanos,
+            growth: counts.into_iter().map(|(key, per_op)| (key, (per_op * ops as f64) as u64)).collect(),
+            gauges: std::collections::BTreeMap::from([("process.threads".to_owned(), threads)]),
+            spans: 6,
+        })
     }
 
     fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
@@ -230,7 +342,8 @@ impl World {
         let shown = self.show(server, variation);
         let scatter = (self.noise * dice.normal()).exp();
         let ok = 1_000;
-        let refused = variation.ciphers.is_some() && server.tls && !server.has_chacha;
+        let refused = shown.refused;
+        let agreed = shown.tls.as_ref();
         let encoded = server.gzip.is_some()
             && variation.accept_encoding.as_ref().unwrap_or(&self.http_ref().accept_encoding).is_some();
         TargetObservation {
@@ -239,15 +352,17 @@ impl World {
             failed: if refused { ok } else { (ok as f64 * server.failing) as u64 },
             rate_per_s: (!refused).then_some(shown.rate * scatter),
             service_mean_ns: (!refused).then_some(shown.service / scatter),
-            phase_mean_ns: shown.phases.into_iter().collect(),
+            phase_mean_ns: shown.phases.iter().copied().collect(),
             body_bytes_per_op: Some(shown.bytes),
-            bytes_in_per_op: Some(shown.bytes + 300.0),
+            bytes_in_per_op: Some(shown.bytes + server.head),
             reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(Negotiated {
-                tls: server.tls.then(|| server.version.to_owned()),
-                cipher: shown.cipher.map(str::to_owned),
-                group: server.tls.then(|| server.group.to_owned()),
+                tls: agreed.map(|agreed| agreed.version.to_owned()),
+                cipher: agreed.map(|agreed| agreed.cipher.clone()),
+                group: agreed.map(|agreed| agreed.group.clone()),
+                chain_bytes: server.tls.then_some(server.chain),
+                via: server.via.map(str::to_owned),
                 certificate_key: server
                     .tls
                     .then(|| CertificateKey { algorithm: server.key.0.to_owned(), bits: Some(server.key.1) }),
@@ -305,7 +420,12 @@ impl World {
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
-        ProbeOutcome { targets, pairs, demands: vec![], doubts: vec![], unavailable: None, probe }
+        let demands = if probe.reads_hosts {
+            self.servers.iter().map(|server| self.demand(server, &probe.variation)).collect()
+        } else {
+            vec![]
+        };
+        ProbeOutcome { targets, pairs, demands, doubts: vec![], unavailable: None, probe }
     }
 
     pub fn verdict(&self, dice: &mut Dice) -> Verdict {
@@ -329,6 +449,7 @@ impl World {
         let comparison: Vec<_> =
             (0..self.servers.len()).map(|index| self.observe(index, &Variation::default(), &mut dice)).collect();
         let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
+        let hosts: Vec<Option<HostFacts>> = self.servers.iter().map(host_facts).collect();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut budget_left_ns = self.budget_ns;
         loop {
@@ -337,7 +458,7 @@ impl World {
                 verdict: &verdict,
                 first_contact: &first_contact,
                 comparison: &comparison,
-                hosts: &[],
+                hosts: &hosts,
                 outcomes: &outcomes,
                 budget_left_ns,
             };
@@ -387,4 +508,9 @@ pub fn named(explanation: &Explanation) -> Vec<(&str, Option<&str>)> {
 
 pub fn open_loop(rate_per_s: f64) -> LoopKind {
     LoopKind::Open { rate_per_s, arrival: Arrival::Poisson }
+}
+
+fn host_facts(server: &Server) -> Option<HostFacts> {
+    let known = |(key, value): &(&str, &str)| ((*key).to_owned(), Known::Value((*value).to_owned()));
+    Some(HostFacts(server.facts.as_ref()?.iter().map(known).collect()))
 }

@@ -1,0 +1,128 @@
+//! `http.larger-response`: the slow side sends more bytes for the same request.
+//!
+//! Seen in the bytes per op. Where the bodies differ there is a flip: as many bytes asked of all targets as the smallest
+//! response has (or no compression, where the fast side's body is smaller because it is compressed). A dear byte, a
+//! limited rate or a slower cipher keeps its gap under that, since both sides still send as much. Where it is the heads
+//! that differ nothing takes them away, and what the bytes are worth is counted: their number times what a byte costs the
+//! slow side, by the size sweep.
+
+use super::worth::{reference, share_of_log};
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown_flip};
+use crate::gap::{Flip, Gap, Look, View};
+use crate::probes::Kind;
+use duel_model::{Confidence, TargetObservation, format_bytes};
+use duel_stats::Estimate;
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "http.larger-response",
+    description: "the server sends more bytes (body or header fields) for the same request",
+};
+
+pub(super) struct LargerResponse;
+
+impl Cause for LargerResponse {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        needs_http(gap)?;
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let seen = |side: usize| gap.case.comparison.get(side);
+        let all = |side| seen(side)?.bytes_in_per_op;
+        let body = |side| seen(side)?.body_bytes_per_op;
+        let [all_slow, all_fast] = of_both(gap, "how many bytes come with a response is not known", all)?;
+        let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
+        let sizes = format!(
+            "{slow} sends {} for each request, {fast} {} (bodies of {} and {})",
+            format_bytes(all_slow),
+            format_bytes(all_fast),
+            format_bytes(body_slow),
+            format_bytes(body_fast)
+        );
+        let extra_bytes = all_slow - all_fast;
+        if !(all_fast > 0.0 && (all_slow / all_fast).ln() > gap.case.margin_log()) {
+            return Err(Standing::RuledOut(gap.first_contact(format!("{sizes}: not more"))));
+        }
+        if body_slow - body_fast < 0.5 * extra_bytes {
+            return by_heads(gap, &sizes, extra_bytes);
+        }
+
+        let compressed = |side| gap.fact(side, |seen| seen.content_encoding.as_deref()).is_some_and(|by| by != "identity");
+        let plain = compressed(gap.fast) && !compressed(gap.slow);
+        let flip = shown_flip(gap, if plain { Kind::Identity } else { Kind::RangeSame })?;
+        if !flip.moved() {
+            return Err(did_not_move(gap, &flip));
+        }
+        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        let told = Told {
+            summary: format!(
+                "{slow}'s responses are larger: {sizes}. {}, {} of the gap is gone.",
+                if plain { "Without compression on both" } else { "With as many bytes asked of both" },
+                flip.percent()
+            ),
+            remedy: if plain {
+                format!("Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`).")
+            } else {
+                format!(
+                    "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of the \
+                     same content, minified and compressed alike?"
+                )
+            },
+            facts: vec![gap.first_contact(sizes)],
+            further: Vec::new(),
+        };
+        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    }
+}
+
+/// The extra bytes are outside of the bodies: in heads, or in what TLS adds.
+fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    let first_byte = match gap.look(Kind::Range1) {
+        Look::Shown(view) => view,
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => {
+            let text = format!("{sizes}, but what a byte costs is not known: {why}");
+            return Err(Standing::Undecided(gap.first_contact(text)));
+        }
+    };
+    let Some(byte_ns) = byte_ns(reference, &first_byte) else {
+        let text = format!("{sizes}, but what a byte costs is not known");
+        return Err(Standing::Undecided(gap.evidence(&first_byte, text)));
+    };
+    let share = |ns: f64| share_of_log(reference, extra_bytes * ns).unwrap_or(0.0);
+    let counted = format!(
+        "the further {} cost {} at what a byte costs {} by the size sweep",
+        format_bytes(extra_bytes),
+        duel_model::format_duration_ns(extra_bytes * byte_ns.mid.max(0.0)),
+        gap.slow_name()
+    );
+    let line = |text: String| gap.evidence(&first_byte, text);
+    if share(byte_ns.high()) < Flip::NOTEWORTHY {
+        return Err(Standing::RuledOut(line(format!("{sizes}, but {counted}"))));
+    }
+    if share(byte_ns.low()) < Flip::NOTEWORTHY {
+        return Err(Standing::Undecided(line(format!("{sizes}, and {counted}: that leaves open whether it matters"))));
+    }
+    let slow = gap.slow_name();
+    let told = Told {
+        summary: format!("{slow}'s responses carry more bytes beside their bodies: {sizes}; {counted}."),
+        remedy: format!(
+            "Look at {slow}'s header fields (`curl -sI URL`): cookies, policies and debugging fields that nobody reads cost \
+             with each response. Over TLS look at the size of its records too."
+        ),
+        facts: vec![gap.first_contact(sizes.to_owned())],
+        further: vec![line(counted)],
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share(byte_ns.mid)), Confidence::Likely, told))
+}
+
+/// What a byte costs the slow side, ns: the time above that of a response of one byte, over the bytes.
+fn byte_ns(reference: &View<'_>, first_byte: &View<'_>) -> Option<Estimate> {
+    let bytes = |seen: &TargetObservation| seen.bytes_in_per_op;
+    let fewer = bytes(reference.slow)? - bytes(first_byte.slow)?;
+    let (whole_ns, first_ns) = (reference.slow_ns()?, first_byte.slow_ns()?);
+    let half = (whole_ns * reference.log.half()).hypot(first_ns * first_byte.log.half());
+    (fewer > 0.0).then(|| Estimate::around((whole_ns - first_ns) / fewer, half / fewer))
+}
