@@ -4,9 +4,9 @@
 //! connecting is dropped, the client takes the connection for established and sends its first data again after 200 ms
 //! and more. Neither happens over a single connection, which tells it from lost packets; the machine counts overflows.
 
-use super::counted::Counted;
+use super::counted::{Counted, share_of_phases};
 use super::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
-use super::worth::{reference, share_of_log};
+use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{Kind, Mode, is_https};
@@ -55,7 +55,7 @@ impl Cause for BacklogOverflow {
                 format_duration_ns(of_fast.ns_per_op)
             ),
         );
-        let Some(share) = by_stalls(reference, stalls.ns_per_op - of_fast.ns_per_op) else {
+        let Some(share) = share_of_phases(reference, stalls.ns_per_op - of_fast.ns_per_op) else {
             return Err(Standing::Undecided(told));
         };
         if share < Flip::NOTEWORTHY {
@@ -69,9 +69,13 @@ impl Cause for BacklogOverflow {
         let Some(overflows) = Counted::of(&demands, "tcp.listen_overflows") else {
             return from_outside(gap, reference, share, told);
         };
-        let other = overflows.fast_per_op.map_or_else(String::new, |per_op| format!(", {fast}'s for {:.2} %", 100.0 * per_op));
+        let other =
+            overflows.fast_per_op.map_or_else(String::new, |per_op| format!(", {fast}'s for {:.2} %", 100.0 * per_op));
         let counted = gap.on_host(
-            format!("the listen queue of {slow}'s machine overflowed for {:.2} % of the requests{other}", 100.0 * overflows.per_op),
+            format!(
+                "the listen queue of {slow}'s machine overflowed for {:.2} % of the requests{other}",
+                100.0 * overflows.per_op
+            ),
             Some("nstat -az TcpExtListenOverflows TcpExtListenDrops".to_owned()),
         );
         if !overflows.is_marked() {
@@ -79,12 +83,6 @@ impl Cause for BacklogOverflow {
         }
         Ok(accuse(gap, share, Confidence::Likely, vec![told, counted]))
     }
-}
-
-/// Share of the gap that stalls make. They are spent side by side on all connections; time per op is not.
-fn by_stalls(reference: &View<'_>, stalled_ns: f64) -> Option<f64> {
-    let service_ns = reference.slow.service_mean_ns.filter(|&ns| ns > 0.0)?;
-    share_of_log(reference, stalled_ns * (reference.slow_ns()? / service_ns).min(1.0))
 }
 
 /// The judgement without the machine's counters: first packets that were sent again, and none over one connection.

@@ -91,10 +91,5 @@ pub(super) fn longer_receiving_ns(gap: &Gap<'_>, reference: &View<'_>) -> Result
         let text = format!("receiving makes {:.0} % of the difference only", 100.0 * (receive_ns / whole_ns).max(0.0));
         return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }
-    // Phases are times of connections, which work side by side under load; what an op costs is less by their number.
-    let overlap = match (reference.slow_ns(), reference.slow.service_mean_ns) {
-        (Some(slow_ns), Some(service_ns)) if service_ns > 0.0 => (slow_ns / service_ns).min(1.0),
-        _ => 1.0,
-    };
-    Ok(receive_ns * overlap)
+    Ok(receive_ns)
 }

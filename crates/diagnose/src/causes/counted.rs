@@ -1,7 +1,23 @@
-//! Events that a machine counted, held against those on the other side.
+//! What was counted, in phases and by machines, held against the gap and the other side.
 
-use crate::gap::Demands;
+use super::worth::share_of_log;
+use crate::gap::{Demands, View, phase_differences};
 use duel_model::HostDemand;
+
+/// Share of the log of the gap that goes away when the slow side spends so much less time in its phases per op.
+///
+/// The time is taken as a part of what all phases take longer, and that part of the gap is taken away. Phases and the
+/// pair's ratio come from the same ops but not with the same noise: of a gap of 100x, one percent of noise is as much
+/// as the fast side's whole op, and would pass for a rest that nothing explains. Where connections work side by side,
+/// their times overlap, and the part does not.
+pub(super) fn share_of_phases(view: &View<'_>, saved_ns: f64) -> Option<f64> {
+    let longer_ns: f64 = phase_differences(view).iter().map(|(_, ns)| ns).sum();
+    if longer_ns <= 0.0 {
+        return None;
+    }
+    let part = (saved_ns / longer_ns).clamp(0.0, 1.0);
+    share_of_log(view, part * (view.slow_ns()? - view.fast_ns()?))
+}
 
 /// A counter's growth on either side: in all and per op.
 #[derive(Debug, Clone, Copy)]

@@ -4,8 +4,9 @@
 //! acknowledgement, by 40 ms on Linux and up to 200 ms elsewhere (RFC 9293 allows 500 ms). Seen as ops that wait that
 //! long for the rest of a response; shown by acknowledging at once, which takes nothing else away.
 
+use super::counted::share_of_phases;
 use super::stall::Stalls;
-use super::worth::{reference, share_of_log};
+use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, shown_flip};
 use crate::gap::{Flip, Gap};
 use crate::probes::{Kind, Mode};
@@ -19,6 +20,8 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 /// The shortest delay of an acknowledgement on common systems is Linux's 40 ms (`TCP_DELACK_MIN`); it begins when the
 /// first part arrives, a little before we read it.
 const LEAST_NS: Nanos = 35 * MILLISECOND_NS;
+/// The longest that common systems delay it, with a little to spare: twice 200 ms, for a response of two such writes.
+const MOST_NS: f64 = 400e6;
 const PHASES: [(Phase, Nanos); 2] = [(Phase::Wait, LEAST_NS), (Phase::Receive, LEAST_NS)];
 
 pub(super) struct DelayedAck;
@@ -46,7 +49,9 @@ impl Cause for DelayedAck {
             format_duration_ns(of_slow.ns_per_op),
             format_duration_ns(of_fast.ns_per_op)
         );
-        let worth = share_of_log(reference, of_slow.ns_per_op - of_fast.ns_per_op);
+        // What takes longer than an acknowledgement is delayed waits for something else.
+        let most_ns = of_slow.count * MOST_NS / reference.slow.ok.max(1) as f64;
+        let worth = share_of_phases(reference, (of_slow.ns_per_op - of_fast.ns_per_op).min(most_ns));
         if worth.is_some_and(|share| share < Flip::NOTEWORTHY) {
             return Err(Standing::RuledOut(gap.evidence(reference, stalled)));
         }
@@ -54,7 +59,8 @@ impl Cause for DelayedAck {
         if !flip.moved() {
             if flip.is_negligible() {
                 // Our own acknowledgements are not it. A backend's may be, behind a proxy, which looks the same from here.
-                let text = format!("{stalled}; {}: it is not our acknowledgements that are waited for", gap.tell_flip(&flip));
+                let text =
+                    format!("{stalled}; {}: it is not our acknowledgements that are waited for", gap.tell_flip(&flip));
                 return Err(Standing::RuledOut(gap.evidence(&flip.view, text)));
             }
             return Err(did_not_move(gap, &flip));

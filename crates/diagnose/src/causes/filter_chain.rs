@@ -5,15 +5,13 @@
 //! chain looks like a slightly longer way, so without the number nothing is said.
 
 use super::trip::trips;
-use super::worth::{reference, share_of_log};
+use super::worth::{reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, View, percent};
 use duel_model::{Confidence, format_duration_ns};
 
-pub(super) static ENTRY: CauseEntry = CauseEntry {
-    id: "net.filter-chain",
-    description: "each packet passes a long chain of firewall rules",
-};
+pub(super) static ENTRY: CauseEntry =
+    CauseEntry { id: "net.filter-chain", description: "each packet passes a long chain of firewall rules" };
 
 /// What looking at one rule takes at most: some memory reads and comparisons, tens of ns where they miss the caches.
 pub(super) const RULE_NS: f64 = 100.0;
@@ -56,14 +54,15 @@ impl Cause for FilterChain {
             format_duration_ns(trips.fast.typical.mid)
         );
         let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
-        let packets = packets(gap, reference)?;
+        let Work { packets, cpu_ns } = work(gap, reference)?;
         // A SYN and its answer take the extra time: half of it for each packet, whichever of the two passes the chain.
-        let worth = |extra_ns: f64| share_of_log(reference, extra_ns / 2.0 * packets);
+        let worth = |extra_ns: f64| share_of_resource(gap, reference, extra_ns / 2.0 * packets, cpu_ns);
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
             return Err(open(", and the time per request is not known"));
         };
         if most < Flip::NOTEWORTHY {
-            let text = format!("{counts}; {connecting}: with {packets:.0} packets per request that makes little of the gap");
+            let text =
+                format!("{counts}; {connecting}: with {packets:.0} packets per request that makes little of the gap");
             return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
         }
         if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
@@ -100,20 +99,27 @@ pub(super) fn rules(gap: &Gap<'_>, side: usize) -> Option<f64> {
     counts.fold(None, |sum, count| Some(sum.unwrap_or(0.0) + count))
 }
 
-/// Packets of the slow side per op, in both directions.
-fn packets(gap: &Gap<'_>, reference: &View<'_>) -> Result<f64, Standing> {
+/// What an op makes of work on the slow side's machine.
+struct Work {
+    /// Packets in both directions.
+    packets: f64,
+    /// CPU time of the whole machine, ns: filtering is nobody's in particular. Zero where it is not known.
+    cpu_ns: f64,
+}
+
+fn work(gap: &Gap<'_>, reference: &View<'_>) -> Result<Work, Standing> {
     match gap.demands() {
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         DemandLook::Shown(demands) => {
-            let [received, sent] =
-                ["tcp.received_segments", "tcp.sent_segments"].map(|key| demands.slow.per_op(key));
+            let [received, sent] = ["tcp.received_segments", "tcp.sent_segments"].map(|key| demands.slow.per_op(key));
             if let (Some(received), Some(sent)) = (received, sent) {
-                return Ok(received + sent);
+                let cpu_ns = demands.slow.per_op("cpu.busy_ns").unwrap_or(0.0);
+                return Ok(Work { packets: received + sent, cpu_ns });
             }
         }
         DemandLook::Missing(_) => {}
     }
     // A request and its answer; a new connection takes three packets to open and about as many to close.
     let connects = 1.0 - reference.slow.reused_share.unwrap_or(1.0);
-    Ok(2.0 + 6.0 * connects)
+    Ok(Work { packets: 2.0 + 6.0 * connects, cpu_ns: 0.0 })
 }

@@ -4,8 +4,9 @@
 //! with a long chain. Connecting is as fast, segments are as large, and connections that are kept have grown and do not
 //! pay. The machine's routes tell the size of the first flight where it was set.
 
+use super::counted::share_of_phases;
 use super::trip::trips;
-use super::worth::{reference, share_of_log};
+use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
 use crate::gap::{Flip, FlipLook, Gap, percent, phase_differences};
 use crate::probes::{Kind, Mode};
@@ -97,7 +98,7 @@ impl Cause for Initcwnd {
             return Err(open(", but segments are not known to be equally large"));
         }
         let extra_ns = in_all * connects * trip_ns;
-        let Some(share) = share_of_log(reference, extra_ns).filter(|&share| share >= Flip::NOTEWORTHY) else {
+        let Some(share) = share_of_phases(reference, extra_ns).filter(|&share| share >= Flip::NOTEWORTHY) else {
             return Err(open(": that is not worth the gap"));
         };
         let route = of_routes.map(|segments| segments.map_or_else(|| "the usual 10".to_owned(), |n| format!("{n:.0}")));

@@ -8,7 +8,7 @@
 //! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long but sends nothing
 //! again, and connects in time. A cap that drops what exceeds it loses packets too: it spares small responses.
 
-use super::counted::Counted;
+use super::counted::{Counted, share_of_phases};
 use super::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
 use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
@@ -140,11 +140,7 @@ fn by_connecting(
         format_duration_ns(stalls.ns_per_op),
         format_duration_ns(of_fast.ns_per_op)
     );
-    let per_op_ns = |ns: f64| match reference.slow.service_mean_ns {
-        Some(service_ns) if service_ns > 0.0 => reference.slow_ns().map(|slow_ns| ns * (slow_ns / service_ns).min(1.0)),
-        _ => None,
-    };
-    let Some(share) = per_op_ns(stalled_ns).and_then(|ns| share_of_log(reference, ns)) else {
+    let Some(share) = share_of_phases(reference, stalled_ns) else {
         return Err(open(format!("{told}, but the time per request is not known")));
     };
     if share < Flip::NOTEWORTHY {

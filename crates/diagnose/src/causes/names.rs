@@ -44,7 +44,11 @@ fn slow_lookup(case: &Case<'_>, index: usize, lookup_ns: Nanos, quickest_ns: Nan
         return None;
     }
     let (name, took) = (name(case, index), format_duration_ns(lookup_ns as f64));
-    let against = if apart { format!(", the quickest of the other ones {}", format_duration_ns(quickest_ns as f64)) } else { String::new() };
+    let against = if apart {
+        format!(", the quickest of the other ones {}", format_duration_ns(quickest_ns as f64))
+    } else {
+        String::new()
+    };
     let measured = format!("looking up the name of {name} took {took}{against}");
     let confidence = if lookup_ns >= WAITED_NS { Confidence::Likely } else { Confidence::Possible };
     Some(Finding {
@@ -56,11 +60,16 @@ fn slow_lookup(case: &Case<'_>, index: usize, lookup_ns: Nanos, quickest_ns: Nan
             "Looking up the name of {name} took {took}, before any load: new clients wait for that, and the speed measured \
              here does not contain it."
         ),
-        evidence: vec![Evidence { probe: "first-contact".to_owned(), text: measured, repeat: Some(lookup_command(case, index)) }],
-        remedy: "Look the name up a few times: `dig NAME` tells the time and the server that answered. A first name server \
+        evidence: vec![Evidence {
+            probe: "first-contact".to_owned(),
+            text: measured,
+            repeat: Some(lookup_command(case, index)),
+        }],
+        remedy:
+            "Look the name up a few times: `dig NAME` tells the time and the server that answered. A first name server \
                  in `/etc/resolv.conf` that is dead costs seconds each time; a zone with a short TTL or distant name \
                  servers costs it whenever caches forget."
-            .to_owned(),
+                .to_owned(),
     })
 }
 
@@ -76,11 +85,13 @@ fn dead_addresses(case: &Case<'_>, index: usize) -> Option<Finding> {
     let name = name(case, index);
     let lost = negotiated.dead_addresses_ns.map(|ns| format_duration_ns(ns as f64));
     let cost = lost.as_ref().map_or_else(String::new, |lost| format!(", which cost {lost}"));
-    let (peer, count) = (negotiated.peer.as_deref().map_or_else(|| "another one".to_owned(), sanitize_line), dead.len());
+    let (peer, count) =
+        (negotiated.peer.as_deref().map_or_else(|| "another one".to_owned(), sanitize_line), dead.len());
     let everybody = case.plan.targets.len() > 1
         && (0..case.plan.targets.len())
             .all(|index| contacts(case, index).any(|negotiated| !negotiated.dead_addresses.is_empty()));
-    let ours = if everybody { " It is so for all targets, so the way out of this machine may be what is dead." } else { "" };
+    let ours =
+        if everybody { " It is so for all targets, so the way out of this machine may be what is dead." } else { "" };
     Some(Finding {
         cause: ADDRESS_FALLBACK.id.to_owned(),
         target: Some(case.plan.targets.get(index)?.name.clone()),
@@ -124,6 +135,8 @@ fn lookup_command(case: &Case<'_>, index: usize) -> String {
     let address = case.plan.targets.get(index).map_or("", |target| target.address.as_str());
     let authority = address.split_once("://").map_or(address, |(_, rest)| rest).split(['/', '?', '#']).next();
     let host = authority.unwrap_or_default().split(':').next().unwrap_or_default();
-    let plain = !host.is_empty() && !host.starts_with('-') && host.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
+    let plain = !host.is_empty()
+        && !host.starts_with('-')
+        && host.chars().all(|c| c.is_ascii_alphanumeric() || "._-".contains(c));
     format!("time getent ahosts {}", if plain { host } else { "NAME" })
 }

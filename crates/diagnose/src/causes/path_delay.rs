@@ -8,9 +8,10 @@
 //! these are work: under load they count at least as much as over one connection. A way is only waited for, so load
 //! hides it.
 
+use super::counted::share_of_phases;
 use super::filter_chain::{RULE_NS, rules};
 use super::trip::trips;
-use super::worth::{reference, share_of_log};
+use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap, View, phase_differences};
 use crate::probes::Mode;
@@ -51,7 +52,7 @@ impl Cause for PathDelay {
             let text = format!("{told}, and over one connection most of the gap does not show");
             return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
         }
-        let worth = |extra_ns: f64| share_of_log(reference, waited_ns(gap, reference, extra_ns));
+        let worth = |extra_ns: f64| share_of_phases(reference, waited_ns(gap, reference, extra_ns));
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
             return Err(open(", and the time per request is not known"));
         };
@@ -65,9 +66,8 @@ impl Cause for PathDelay {
         if trips.slow.floor_ns - trips.fast.floor_ns < 0.5 * extra.mid {
             return Err(open(", but the shortest times are close: something queues, rather than being far away"));
         }
-        let waits_longer = phase_differences(reference)
-            .into_iter()
-            .any(|(phase, ns)| phase == Phase::Wait && ns >= 0.5 * extra.mid);
+        let waits_longer =
+            phase_differences(reference).into_iter().any(|(phase, ns)| phase == Phase::Wait && ns >= 0.5 * extra.mid);
         if !waits_longer {
             return Err(open(", but answers to requests do not take that much longer"));
         }

@@ -6,10 +6,10 @@
 //! window looks like a cap of each connection unless the round trip is too short for it.
 
 use super::bulk::{Bulk, Growth, bulk, longer_receiving_ns};
-use super::counted::Counted;
+use super::counted::{Counted, share_of_phases};
 use super::small_window::{largest_window_bytes, window_bytes};
 use super::trip::trips;
-use super::worth::{demands, reference, share_of_log};
+use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
 use crate::gap::{Demands, FlipLook, Gap, View, percent};
 use crate::probes::{Kind, Mode};
@@ -43,7 +43,7 @@ impl Cause for RateCap {
         needs_http(gap)?;
         let reference = reference(gap)?;
         let receive_ns = longer_receiving_ns(gap, reference)?;
-        let Some(share) = share_of_log(reference, receive_ns) else {
+        let Some(share) = share_of_phases(reference, receive_ns) else {
             let text = "the time per request is not known".to_owned();
             return Err(Standing::Undecided(gap.evidence(reference, text)));
         };
@@ -99,12 +99,12 @@ fn idle(gap: &Gap<'_>, demands: &Demands<'_>, reference: &View<'_>) -> Result<Ve
     let slow = gap.slow_name();
     let demand = demands.slow;
     let on_host = |text: String| gap.on_host(text, None);
-    let (Some(process), Some(machine)) =
-        (demand.share_of_time("process.cpu_ns"), demand.share_of_time("cpu.busy_ns"))
+    let (Some(process), Some(machine)) = (demand.share_of_time("process.cpu_ns"), demand.share_of_time("cpu.busy_ns"))
     else {
         return Err(Standing::Undecided(on_host(format!("how busy {slow}'s processes are is not known"))));
     };
-    let busy = format!("{slow}'s processes use {:.0} % of a CPU, its machine {:.0} %", 100.0 * process, 100.0 * machine);
+    let busy =
+        format!("{slow}'s processes use {:.0} % of a CPU, its machine {:.0} %", 100.0 * process, 100.0 * machine);
     let cpus = gap.host_number(gap.slow, "cpu.cpus");
     if process > IDLE_PROCESS {
         return Err(Standing::Undecided(on_host(format!("{busy}: that may hold the bytes up"))));

@@ -49,7 +49,9 @@ impl Cause for SmallMtu {
         let flip = match gap.flip(Kind::SegmentsOf(gap.slow)) {
             FlipLook::Shown(flip) => flip,
             FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            FlipLook::Missing(why) => return Err(Standing::Undecided(gap.first_contact(format!("{segments}, but {why}")))),
+            FlipLook::Missing(why) => {
+                return Err(Standing::Undecided(gap.first_contact(format!("{segments}, but {why}"))));
+            }
         };
         if !flip.moved() {
             // The fast side may have a card that makes small segments cheap, where the slow one has none.
@@ -144,7 +146,9 @@ fn by_packets(
 fn bytes_per_packet(demand: &HostDemand) -> Option<f64> {
     let sum = |key: &str, loopback: bool| {
         let of_links = demand.growth.iter().filter(|(name, _)| {
-            name.strip_prefix("link.").and_then(|rest| rest.strip_suffix(key)).is_some_and(|link| (link == "lo.") == loopback)
+            name.strip_prefix("link.")
+                .and_then(|rest| rest.strip_suffix(key))
+                .is_some_and(|link| (link == "lo.") == loopback)
         });
         of_links.map(|(_, growth)| *growth as f64).sum::<f64>()
     };

@@ -5,9 +5,9 @@
 //! smaller than the fast side's: otherwise a cap of each connection would show the same.
 
 use super::bulk::{Growth, bulk, longer_receiving_ns};
-use super::counted::Counted;
+use super::counted::{Counted, share_of_phases};
 use super::trip::{Trip, trips};
-use super::worth::{reference, share_of_log};
+use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, percent};
 use crate::probes::Mode;
@@ -71,7 +71,9 @@ impl Cause for SmallWindow {
         let shown = format!("{} per round trip", format_bytes(under_way));
         let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| largest_window_bytes(gap, side));
         let Some(largest) = of_slow else {
-            return Err(open(format!("{shown}: a window or a cap of each connection; the machine's buffers are not known")));
+            return Err(open(format!(
+                "{shown}: a window or a cap of each connection; the machine's buffers are not known"
+            )));
         };
         let of_fast_told = of_fast.map_or_else(|| "not known".to_owned(), format_bytes);
         let buffers = format!(
@@ -93,7 +95,7 @@ impl Cause for SmallWindow {
         if lost.is_some_and(Counted::is_marked) {
             return Err(open(format!("{shown}; {buffers}; but segments are lost, which keeps windows small as well")));
         }
-        let share = share_of_log(reference, receive_ns).filter(|&share| share >= Flip::NOTEWORTHY);
+        let share = share_of_phases(reference, receive_ns).filter(|&share| share >= Flip::NOTEWORTHY);
         let Some(share) = share else {
             return Err(open(format!("{shown}, which is not worth the gap")));
         };

@@ -62,6 +62,8 @@ pub(super) fn trips<'a>(gap: &Gap<'a>) -> Result<Trips<'a>, Standing> {
         Some(Trips { slow, fast, seen: view })
     };
     views.into_iter().flatten().find_map(both).ok_or_else(|| {
-        Standing::Undecided(gap.first_contact("too few connections were made to tell how long a round trip is".to_owned()))
+        Standing::Undecided(
+            gap.first_contact("too few connections were made to tell how long a round trip is".to_owned()),
+        )
     })
 }

@@ -1,5 +1,7 @@
 //! A small simulated world whose truth is known: servers with costs, and a laboratory that answers probes about them.
 
+pub mod network;
+
 use duel_diagnose::{Case, Step, next};
 use duel_model::{
     Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, Known, LoadPlan,
@@ -57,6 +59,7 @@ pub struct Server {
     pub facts: Option<Vec<(&'static str, &'static str)>>,
     /// Counters per op, besides those that follow from its costs.
     pub counts: Vec<(&'static str, f64)>,
+    pub net: network::Net,
 }
 
 impl Default for Server {
@@ -95,6 +98,7 @@ impl Default for Server {
             places: 1e9,
             facts: None,
             counts: Vec::new(),
+            net: network::Net::default(),
         }
     }
 }
@@ -285,21 +289,26 @@ impl World {
         if new {
             phases.push((Phase::Connect, server.round_trip));
             if let Some(agreed) = &tls {
-                let trips = 1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
+                let trips =
+                    1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
                 phases.push((Phase::Tls, f64::from(trips) * server.round_trip + server.cpu * handshake));
             }
         }
         phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
         let sending = server.cpu * bytes * per_byte;
         phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| bytes / cap * 1e9))));
+        server.net.delay(server, &mut phases, bytes, new, variation);
+        server.net.stall(&mut phases, connections, variation);
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
-        let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte);
+        let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte) + server.net.work_ns(new, bytes, variation);
         let places = connections.min(server.places);
-        let rate = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
+        let total_cap = server.net.total_cap.map_or(f64::INFINITY, |cap| cap / bytes);
+        let rate = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns).min(total_cap);
         let stretch = connections * 1e9 / rate / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
         let user_ns = server.cpu * (handshake + fixed / 2.0 + bytes * encrypting);
-        let system_ns = server.cpu * (fixed / 2.0 + bytes * server.per_byte);
+        let system_ns =
+            server.cpu * (fixed / 2.0 + bytes * server.per_byte) + server.net.work_ns(new, bytes, variation);
         let service = alone_ns * stretch;
         Shown { alone_ns, rate, service, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
     }
@@ -344,6 +353,8 @@ impl World {
         let ok = 1_000;
         let refused = shown.refused;
         let agreed = shown.tls.as_ref();
+        let connections = f64::from(variation.connections.unwrap_or(self.plan.load.connections));
+        let (phase_profile, service_profile) = server.net.profiles(server, &shown.phases, connections, variation);
         let encoded = server.gzip.is_some()
             && variation.accept_encoding.as_ref().unwrap_or(&self.http_ref().accept_encoding).is_some();
         TargetObservation {
@@ -353,6 +364,8 @@ impl World {
             rate_per_s: (!refused).then_some(shown.rate * scatter),
             service_mean_ns: (!refused).then_some(shown.service / scatter),
             phase_mean_ns: shown.phases.iter().copied().collect(),
+            phase_profile,
+            service_profile,
             body_bytes_per_op: Some(shown.bytes),
             bytes_in_per_op: Some(shown.bytes + server.head),
             reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
@@ -370,6 +383,10 @@ impl World {
                 keeps_alive: Some(!shown.new),
                 body_bytes: Some(shown.bytes as u64),
                 peer: self.peers[index].clone(),
+                segment_bytes: server.net.seen_segment(variation),
+                lookup_ns: server.net.lookup_ns,
+                dead_addresses: server.net.dead.clone(),
+                dead_addresses_ns: (!server.net.dead.is_empty()).then_some(3 * SECOND_NS),
                 ..Negotiated::default()
             }),
             ..TargetObservation::default()
@@ -416,7 +433,14 @@ impl World {
         }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
-            return ProbeOutcome { probe, pairs: vec![], targets: vec![], demands: vec![], doubts: vec![], unavailable };
+            return ProbeOutcome {
+                probe,
+                pairs: vec![],
+                targets: vec![],
+                demands: vec![],
+                doubts: vec![],
+                unavailable,
+            };
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
