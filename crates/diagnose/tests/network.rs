@@ -4,9 +4,10 @@
 
 mod world;
 
-use duel_model::{Confidence, Explanation, Phase, SECOND_NS};
+use duel_model::{Confidence, Explanation, Phase, SECOND_NS, Variation};
+use std::collections::BTreeMap;
 use world::network::{Net, Stall};
-use world::{Server, World, named, world};
+use world::{Dice, Server, World, named, world};
 
 /// A server without TLS whose network is looked at.
 fn near() -> Server {
@@ -372,4 +373,184 @@ fn names_and_dead_addresses_are_told_beside_the_verdict() {
             assert_eq!(named(explanation), [("none", None)], "{explanation:#?}");
         });
     }
+}
+
+/// Two servers with several differences at once, guilty and innocent, and how each cause of the slow one is cured.
+fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)>>) {
+    let mut dice = Dice(seed);
+    let keepalive = dice.chance(0.5);
+    let segment = if dice.chance(0.8) { 1448 } else { 8948 };
+    let base = Server {
+        tls: dice.chance(0.3),
+        round_trip: dice.between(30e3, 40e6),
+        fixed: dice.between(10e3, 3e6),
+        cores: dice.between(1.0, 32.0).round(),
+        cap: dice.chance(0.1).then(|| dice.between(2e6, 200e6)),
+        net: Net {
+            profiles: dice.chance(0.95),
+            segment: Some(segment),
+            per_packet: dice.between(50.0, 3e3),
+            filter: if dice.chance(0.1) { dice.between(10e3, 300e3) } else { 0.0 },
+            window: Some(dice.between(64e3, 4e6)),
+            first_flight: Some(10.0),
+            ..Net::default()
+        },
+        ..Server::default()
+    };
+    let body = dice.between(100.0, 2e6);
+    let reads = dice.chance(0.7);
+    let per_op = |packets: f64| if keepalive { 1.0 + packets } else { 4.0 + packets };
+    let packets = (body / f64::from(segment)).ceil();
+    let mut tallies = vec![counts(&[("tcp.sent_segments", per_op(packets)), ("tcp.received_segments", per_op(packets / 4.0))]); 2];
+    let mut facts: Vec<Vec<(&'static str, &'static str)>> = vec![vec![LARGE, ("firewall.nft_rules", "10"), ("route.special", "none")]; 2];
+    let mut servers = vec![base.clone(), base];
+    // What each cure is, as a function of the server: the others stay.
+    type Cure = fn(&mut Server);
+    let mut cures: Vec<Vec<(&'static str, Cure)>> = vec![Vec::new(); 2];
+    for side in [0, 1] {
+        let server = &mut servers[side];
+        if dice.chance(0.15) {
+            server.cpu *= dice.between(1.05, 8.0);
+        }
+        if dice.chance(0.2) {
+            server.delay += dice.between(50e3, 50e6);
+        }
+        if dice.chance(0.15) {
+            server.per_byte *= dice.between(1.1, 30.0);
+        }
+        if dice.chance(0.1) {
+            // Stalls of another kind.
+            let ns = dice.between(20e6, 800e6);
+            server.net.stalls.push(Stall::of(Phase::Wait, dice.between(0.005, 0.5), ns));
+        }
+        if side == 0 {
+            continue;
+        }
+        if dice.chance(0.2) {
+            server.round_trip += dice.between(100e3, 50e6);
+            cures[side].push(("net.path-delay", |_| {}));
+        }
+        if dice.chance(0.15) {
+            let stall = Stall { ends_by_quick_ack: true, ..Stall::of(Phase::Receive, dice.between(0.02, 1.0), 41e6) };
+            server.net.stalls.push(stall);
+            cures[side].push(("net.delayed-ack", |server| server.net.stalls.retain(|stall| !stall.ends_by_quick_ack)));
+        }
+        if dice.chance(0.15) {
+            server.net.segment = Some(524);
+            cures[side].push(("net.small-mtu", |_| {}));
+        }
+        if dice.chance(0.15) {
+            let share = dice.between(0.001, 0.2);
+            server.net.stalls.push(Stall::of(Phase::Receive, share, 207e6));
+            if !keepalive {
+                server.net.stalls.push(Stall::of(Phase::Connect, share / 2.0, 1_007e6));
+            }
+            tallies[side].retain(|(key, _)| *key != "tcp.retransmitted_segments");
+            tallies[side].push(("tcp.retransmitted_segments", 1.5 * share));
+            cures[side].push(("net.loss", |server| {
+                server.net.stalls.retain(|stall| stall.ns != 207e6 && stall.ns != 1_007e6);
+            }));
+        }
+        if !keepalive && dice.chance(0.15) {
+            let share = dice.between(0.005, 0.3);
+            server.net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(Phase::Connect, share, 1_013e6) });
+            tallies[side].retain(|(key, _)| *key != "tcp.listen_overflows");
+            tallies[side].push(("tcp.listen_overflows", share));
+            cures[side].push(("net.backlog-overflow", |server| server.net.stalls.retain(|stall| stall.ns != 1_013e6)));
+        }
+        if dice.chance(0.15) {
+            let cap = dice.between(1e6, 100e6);
+            if dice.chance(0.5) { server.net.total_cap = Some(cap) } else { server.cap = Some(cap) }
+            cures[side].push(("net.rate-cap", |server| (server.cap, server.net.total_cap) = (None, None)));
+        }
+        if dice.chance(0.15) {
+            server.net.window = Some(64e3);
+            facts[side].retain(|fact| *fact != LARGE);
+            facts[side].push(SMALL);
+            cures[side].push(("net.small-window", |_| {}));
+        }
+        if dice.chance(0.15) {
+            server.net.first_flight = Some(dice.between(1.0, 4.0).floor());
+            if dice.chance(0.5) {
+                facts[side].retain(|(key, _)| *key != "route.special");
+                facts[side].push(("route.special", "default via 10.0.0.1 dev eth0 initcwnd 1"));
+            }
+            cures[side].push(("net.initcwnd", |server| server.net.first_flight = Some(10.0)));
+        }
+        if dice.chance(0.15) {
+            server.net.filter += dice.between(10e3, 500e3);
+            facts[side].retain(|(key, _)| *key != "firewall.nft_rules");
+            facts[side].push(("firewall.nft_rules", "10000"));
+            cures[side].push(("net.filter-chain", |_| {}));
+        }
+    }
+    let fast = servers[0].clone();
+    let cured = cures.iter().zip(&servers).map(|(cures, sick)| {
+        let cure = |&(cause, cure): &(&'static str, Cure)| {
+            let mut server = sick.clone();
+            cure(&mut server);
+            match cause {
+                "net.path-delay" => server.round_trip = fast.round_trip,
+                "net.small-mtu" => server.net.segment = fast.net.segment,
+                "net.small-window" => server.net.window = fast.net.window,
+                "net.filter-chain" => server.net.filter = fast.net.filter,
+                "net.rate-cap" => server.cap = fast.cap,
+                _ => {}
+            }
+            (cause, server)
+        };
+        cures.iter().map(cure).collect::<Vec<_>>()
+    });
+    let cured: Vec<Vec<_>> = cured.collect();
+    if reads {
+        for side in [0, 1] {
+            servers[side] = read(servers[side].clone(), &facts[side], &tallies[side]);
+        }
+    }
+    let [first, second]: [Server; 2] = servers.try_into().unwrap();
+    let connections = [1, 4, 16, 64][(dice.unit() * 4.0) as usize];
+    let mut world = pair(first, second, body, connections, keepalive);
+    (world.seed, world.noise, world.budget_ns) = (seed, noise, 300 * SECOND_NS);
+    (world, cured)
+}
+
+/// The largest share of the gap that goes away with this cure, over one connection or under the plan's load.
+fn true_share(world: &World, sick: &Server, cured: &Server, other: &Server) -> f64 {
+    let share = |connections: Option<u32>| {
+        let ns = |server: &Server| {
+            1.0 / world.show(server, &Variation { connections, ..Variation::default() }).rate
+        };
+        let gap = (ns(sick) / ns(other)).ln();
+        if gap <= 0.0 { 0.0 } else { 1.0 - (ns(cured) / ns(other)).ln().max(0.0) / gap }
+    };
+    share(Some(1)).max(share(None))
+}
+
+#[test]
+fn in_random_networks_no_one_is_accused_wrongly() {
+    let worlds = std::env::var("WORLDS").ok().and_then(|worlds| worlds.parse().ok()).unwrap_or(3_000);
+    let (mut accused, mut wrong) = (BTreeMap::<String, u32>::new(), Vec::new());
+    for seed in 0..worlds {
+        let (world, cured) = random_world(seed, [0.0, 0.003, 0.01, 0.03][seed as usize % 4]);
+        if std::env::var("SEED").is_ok_and(|only| only != seed.to_string()) { continue; }
+        if std::env::var("SEED").is_ok() { println!("{:#?} {:#?} {:#?}", world.servers, world.plan.load, world.explain().findings); }
+        for finding in world.explain().findings {
+            if !finding.cause.starts_with("net.") {
+                continue;
+            }
+            let index = world.plan.targets.iter().position(|target| Some(&target.name) == finding.target.as_ref()).unwrap();
+            let cure = cured[index].iter().find(|(cause, _)| *cause == finding.cause);
+            let share = cure.map_or(0.0, |(_, cured)| {
+                true_share(&world, &world.servers[index], cured, &world.servers[1 - index])
+            });
+            *accused.entry(finding.cause.clone()).or_default() += 1;
+            if share < 0.15 {
+                let figures = format!("{share:.2} instead of {:?}", finding.explains);
+                wrong.push(format!("{seed}: {} {figures}: {}", finding.cause, finding.summary));
+            }
+        }
+    }
+    println!("{accused:?}, {} wrong", wrong.len());
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(accused.len() == 9 && accused.values().all(|&count| count >= 5), "{accused:?}");
 }

@@ -12,10 +12,14 @@ const STREAMS: u32 = 4;
 pub(super) struct Bulk<'a> {
     /// Bytes per second over one connection.
     pub(super) alone_bytes_per_s: f64,
+    /// The same of the fast side.
+    pub(super) fast_alone_bytes_per_s: f64,
     /// Over several.
     pub(super) many_bytes_per_s: f64,
     pub(super) connections: u32,
     pub(super) growth: Growth,
+    /// Where a single connection was seen.
+    pub(super) alone: View<'a>,
     /// Where several connections were seen.
     pub(super) many: View<'a>,
 }
@@ -32,6 +36,16 @@ pub(super) enum Growth {
 }
 
 impl Bulk<'_> {
+    /// A flow that is held back evenly takes as long for each response of a size; one that stalls now and then has a
+    /// mean far above what is usual. `None` where the times of receiving are not known.
+    pub(super) fn is_even(&self) -> Option<bool> {
+        /// Bursts that a cap lets pass make some responses quick, which brings the mean below the median rather.
+        const EVEN: f64 = 1.3;
+        let profile = self.alone.slow.phase_profile.get(&Phase::Receive)?;
+        let mean_ns = self.alone.slow.phase_mean_ns.get(&Phase::Receive)?;
+        Some(*mean_ns <= EVEN * profile.quantile_ns(0.5)? as f64)
+    }
+
     /// `12.1 MB/s over one connection, 48.0 MB/s over 4`.
     pub(super) fn tell(&self) -> String {
         format!(
@@ -58,8 +72,8 @@ pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         None => (shown(Kind::Alone)?, shown(Kind::Connections(STREAMS))?),
     };
     let flow = |seen: &TargetObservation| Some(seen.rate_per_s? * seen.body_bytes_per_op?);
-    let (Some(alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
-        (flow(alone.slow), flow(many.slow), many.connections())
+    let (Some(alone_bytes_per_s), Some(fast_alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
+        (flow(alone.slow), flow(alone.fast), flow(many.slow), many.connections())
     else {
         return Err(missing("how many bytes flow is not known".to_owned()));
     };
@@ -70,7 +84,7 @@ pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         grown if grown <= 0.25 => Growth::Stays,
         _ => Growth::Between,
     };
-    Ok(Bulk { alone_bytes_per_s, many_bytes_per_s, connections, growth, many })
+    Ok(Bulk { alone_bytes_per_s, fast_alone_bytes_per_s, many_bytes_per_s, connections, growth, alone, many })
 }
 
 /// How much longer an op of the slow side takes to receive, ns; the standing where that is not what the gap consists of,

@@ -54,9 +54,13 @@ impl Cause for FilterChain {
             format_duration_ns(trips.fast.typical.mid)
         );
         let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
-        let Work { packets, cpu_ns } = work(gap, reference)?;
+        let Work { packets, cpu_ns, more_ns } = work(gap, reference)?;
         // A SYN and its answer take the extra time: half of it for each packet, whichever of the two passes the chain.
-        let worth = |extra_ns: f64| share_of_resource(gap, reference, extra_ns / 2.0 * packets, cpu_ns);
+        // It is work, so no more of it than the machine works more.
+        let worth = |extra_ns: f64| {
+            let filtering_ns = (extra_ns / 2.0 * packets).min(more_ns);
+            share_of_resource(gap, reference, filtering_ns, cpu_ns)
+        };
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
             return Err(open(", and the time per request is not known"));
         };
@@ -105,6 +109,8 @@ struct Work {
     packets: f64,
     /// CPU time of the whole machine, ns: filtering is nobody's in particular. Zero where it is not known.
     cpu_ns: f64,
+    /// How much more of it than on the fast side's machine, where both are known.
+    more_ns: f64,
 }
 
 fn work(gap: &Gap<'_>, reference: &View<'_>) -> Result<Work, Standing> {
@@ -113,13 +119,15 @@ fn work(gap: &Gap<'_>, reference: &View<'_>) -> Result<Work, Standing> {
         DemandLook::Shown(demands) => {
             let [received, sent] = ["tcp.received_segments", "tcp.sent_segments"].map(|key| demands.slow.per_op(key));
             if let (Some(received), Some(sent)) = (received, sent) {
-                let cpu_ns = demands.slow.per_op("cpu.busy_ns").unwrap_or(0.0);
-                return Ok(Work { packets: received + sent, cpu_ns });
+                let cpu_ns = demands.slow.per_op("cpu.busy_ns");
+                let fast_ns = demands.fast.and_then(|fast| fast.per_op("cpu.busy_ns"));
+                let more_ns = cpu_ns.map_or(f64::INFINITY, |cpu_ns| (cpu_ns - fast_ns.unwrap_or(0.0)).max(0.0));
+                return Ok(Work { packets: received + sent, cpu_ns: cpu_ns.unwrap_or(0.0), more_ns });
             }
         }
         DemandLook::Missing(_) => {}
     }
     // A request and its answer; a new connection takes three packets to open and about as many to close.
     let connects = 1.0 - reference.slow.reused_share.unwrap_or(1.0);
-    Ok(Work { packets: 2.0 + 6.0 * connects, cpu_ns: 0.0 })
+    Ok(Work { packets: 2.0 + 6.0 * connects, cpu_ns: 0.0, more_ns: f64::INFINITY })
 }

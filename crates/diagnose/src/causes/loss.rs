@@ -29,8 +29,10 @@ const ALL: [(Phase, Nanos); 4] = [
 
 /// A clean path sends no SYN twice; so three that were are no chance, if the other side had hardly any.
 const LEAST_SYNS: f64 = 3.0;
-/// What one lost packet costs at most, but for one that is lost again and again: a second time-out after a first one.
-const MOST_PER_LOSS_NS: f64 = 600e6;
+/// What one lost packet costs at most, but for one that is lost again and again: a time-out of 200 ms on top of a round
+/// trip, or of 1 s while a connection is made.
+const MOST_PER_LOSS_NS: f64 = 300e6;
+const MOST_PER_LOST_SYN_NS: f64 = 1_100e6;
 /// Responses of more segments than this are long enough for a cap to notice, and for their first byte to differ.
 const LONG_RESPONSE_BYTES: f64 = 15_000.0;
 
@@ -95,7 +97,8 @@ impl SentAgain {
             (Some(_), Some(_)) => 0.0,
             _ => return None,
         };
-        let most_ns = self.counted.per_op * MOST_PER_LOSS_NS;
+        let kept = reference.slow.reused_share.is_some_and(|share| share >= 0.9);
+        let most_ns = self.counted.per_op * if kept { MOST_PER_LOSS_NS } else { MOST_PER_LOST_SYN_NS };
         share_of_log(reference, (whole_ns - spared_ns).min(most_ns))
     }
 }

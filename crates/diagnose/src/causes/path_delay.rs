@@ -120,7 +120,7 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
         Phase::Wait => 1.0,
         Phase::Receive => flights,
     };
-    phase_differences(reference).into_iter().map(|(phase, ns)| ns.clamp(0.0, trips(phase) * extra_ns)).sum()
+    phase_differences(reference).into_iter().map(|(phase, ns)| ns.clamp(0.0, trips(phase) * extra_ns.max(0.0))).sum()
 }
 
 /// Whether the gap is smaller under the plan's load, beyond both intervals: what is waited for, others can use.

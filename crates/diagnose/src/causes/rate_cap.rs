@@ -28,6 +28,10 @@ const IDLE_MACHINE: f64 = 0.9;
 const FROM_DISK: f64 = 0.1;
 /// No socket sends with a smaller buffer than one page on Linux (`tcp_wmem`): a window below that is none.
 const LEAST_WINDOW_BYTES: f64 = 4096.0;
+/// Under way at the fast side, over the same buffers of ours: beyond what two scattering rates make of equal windows.
+const CLEARLY_MORE: f64 = 1.5;
+/// Flights of 1, 2, 4, 8 and 16 segments instead of ten and twenty; see `net.initcwnd`.
+const SLOW_START_TRIPS: f64 = 5.0;
 /// A cap is one value for all: a buffer this many times as large as what is under way does not hold it up. Half of a
 /// buffer is the kernel's own book-keeping.
 const AMPLE_BUFFER: f64 = 4.0;
@@ -51,13 +55,26 @@ impl Cause for RateCap {
             FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             FlipLook::Shown(flip) if !flip.moved() => return Err(did_not_move(gap, &flip)),
             FlipLook::Shown(flip) => Some(flip),
-            FlipLook::Missing(_) => None,
+            // Under load a flip that takes most of the work away is not judged; over one connection it has to be.
+            FlipLook::Missing(_) if gap.mode == Mode::Loaded => None,
+            FlipLook::Missing(why) => return Err(Standing::Undecided(gap.evidence(reference, why))),
         };
         let bulk = bulk(gap)?;
+        match bulk.is_even() {
+            Some(true) => {}
+            Some(false) => {
+                let text = "receiving stalls now and then rather than being slow throughout".to_owned();
+                return Err(Standing::RuledOut(gap.evidence(&bulk.alone, text)));
+            }
+            None => {
+                let text = "how the times of receiving are spread is not known".to_owned();
+                return Err(Standing::Undecided(gap.evidence(&bulk.alone, text)));
+            }
+        }
         let demands = demands(gap)?;
         let mut facts = idle(gap, &demands, reference)?;
         let flow = gap.evidence(&bulk.many, format!("bytes of {} flow at {}", gap.slow_name(), bulk.tell()));
-        let kind = kind(gap, &bulk, &flow)?;
+        let kind = kind(gap, &bulk, receive_ns, &flow)?;
         facts.push(flow);
         let told = told(gap, kind, &bulk, facts, share);
         Ok(match small {
@@ -75,7 +92,7 @@ enum Held {
     Total,
 }
 
-fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, flow: &Evidence) -> Result<Held, Standing> {
+fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Result<Held, Standing> {
     let open = |why: String| Standing::Undecided(Evidence { text: format!("{}{why}", flow.text), ..flow.clone() });
     match (bulk.growth, gap.mode) {
         (Growth::Stays, _) | (Growth::Between, Mode::Loaded) => Ok(Held::Total),
@@ -84,7 +101,15 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, flow: &Evidence) -> Result<Held, Standin
             // A window does the same: so many bytes for each round trip.
             let trips = trips(gap)?;
             let under_way = window_bytes(bulk.alone_bytes_per_s, trips.slow);
-            let ample = largest_window_bytes(gap, gap.slow).is_some_and(|largest| largest >= AMPLE_BUFFER * under_way);
+            // New connections begin slowly: some round trips more say nothing of a cap.
+            let reused = bulk.alone.slow.reused_share.unwrap_or(0.0);
+            if reused < 0.9 && receive_ns < SLOW_START_TRIPS * trips.slow.typical.mid {
+                return Err(open(": a few round trips more may be those in which a new connection grows".to_owned()));
+            }
+            // The server's buffers are large enough, and so are ours, for the fast side has had more under way.
+            let fast_under_way = window_bytes(bulk.fast_alone_bytes_per_s, trips.fast);
+            let ample = largest_window_bytes(gap, gap.slow).is_some_and(|largest| largest >= AMPLE_BUFFER * under_way)
+                && fast_under_way >= CLEARLY_MORE * under_way;
             if under_way < LEAST_WINDOW_BYTES || ample {
                 return Ok(Held::EachConnection);
             }

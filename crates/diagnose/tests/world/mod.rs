@@ -302,10 +302,14 @@ impl World {
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
         let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte) + server.net.work_ns(new, bytes, variation);
         let places = connections.min(server.places);
-        let total_cap = server.net.total_cap.map_or(f64::INFINITY, |cap| cap / bytes);
-        let rate = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns).min(total_cap);
-        let stretch = connections * 1e9 / rate / alone_ns;
+        let uncapped = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
+        let rate = server.net.total_cap.map_or(uncapped, |cap| uncapped.min(cap / bytes));
+        let stretch = connections * 1e9 / uncapped / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
+        // What waits for a cap waits while it receives.
+        let held_ns = connections * 1e9 / rate - connections * 1e9 / uncapped;
+        phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
+        let stretch = connections * 1e9 / rate / alone_ns;
         let user_ns = server.cpu * (handshake + fixed / 2.0 + bytes * encrypting);
         let system_ns =
             server.cpu * (fixed / 2.0 + bytes * server.per_byte) + server.net.work_ns(new, bytes, variation);
