@@ -19,6 +19,17 @@ pub(super) fn share_of_phases(view: &View<'_>, saved_ns: f64) -> Option<f64> {
     share_of_log(view, part * (view.slow_ns()? - view.fast_ns()?))
 }
 
+/// CPU time per op that the slow side's processes need beyond those of the fast side, ns; all of it where the fast side's
+/// machine is not read. `None` where it is not known.
+pub(super) fn further_cpu_ns(demands: &Demands<'_>) -> Option<f64> {
+    let key = "process.cpu_ns";
+    let fast_ns = demands.fast.and_then(|fast| fast.per_op(key)).unwrap_or(0.0);
+    Some((demands.slow.per_op(key)? - fast_ns).max(0.0))
+}
+
+/// Time that passes while a process works is not waited for. Up to this part of it, waiting is what it consists of.
+pub(super) const MOSTLY_WAITING: f64 = 0.3;
+
 /// A counter's growth on either side: in all and per op.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Counted {

@@ -40,7 +40,7 @@ impl Cause for DelayedAck {
             let text = "over one connection most of the gap does not show".to_owned();
             return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
         }
-        let Some([of_slow, of_fast]) = Stalls::of_both(reference, &PHASES) else {
+        let Some([of_slow, of_fast]) = Stalls::of_both_alike(reference, &PHASES) else {
             let text = "how the times of waiting and receiving are spread is not known".to_owned();
             return Err(Standing::Undecided(gap.evidence(reference, text)));
         };

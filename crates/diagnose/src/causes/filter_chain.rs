@@ -55,10 +55,11 @@ impl Cause for FilterChain {
         );
         let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
         let Work { packets, cpu_ns, more_ns } = work(gap, reference)?;
-        // A SYN and its answer take the extra time: half of it for each packet, whichever of the two passes the chain.
+        // A SYN and its answer take the extra time. Where both pass the chain, so do what else is received and sent;
+        // where only the SYN does, it is what is received. Of a long response more is sent, but in large pieces.
         // It is work, so no more of it than the machine works more.
         let worth = |extra_ns: f64| {
-            let filtering_ns = (extra_ns / 2.0 * packets).min(more_ns);
+            let filtering_ns = (extra_ns * packets).min(more_ns);
             share_of_resource(gap, reference, filtering_ns, cpu_ns)
         };
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
@@ -66,7 +67,7 @@ impl Cause for FilterChain {
         };
         if most < Flip::NOTEWORTHY {
             let text =
-                format!("{counts}; {connecting}: with {packets:.0} packets per request that makes little of the gap");
+                format!("{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap");
             return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
         }
         if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
@@ -78,7 +79,7 @@ impl Cause for FilterChain {
         let told = Told {
             summary: format!(
                 "Each packet of {slow} passes a long chain of filter rules ({of_slow:.0} are set): connecting takes {} \
-                 longer than to {fast}, and with about {packets:.0} packets per request that makes {} of the gap.",
+                 longer than to {fast}, and with about {packets:.0} packets per request to it that makes {} of the gap.",
                 format_duration_ns(extra.mid),
                 percent(share)
             ),
@@ -105,7 +106,7 @@ pub(super) fn rules(gap: &Gap<'_>, side: usize) -> Option<f64> {
 
 /// What an op makes of work on the slow side's machine.
 struct Work {
-    /// Packets in both directions.
+    /// Packets that the machine receives.
     packets: f64,
     /// CPU time of the whole machine, ns: filtering is nobody's in particular. Zero where it is not known.
     cpu_ns: f64,
@@ -117,17 +118,16 @@ fn work(gap: &Gap<'_>, reference: &View<'_>) -> Result<Work, Standing> {
     match gap.demands() {
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         DemandLook::Shown(demands) => {
-            let [received, sent] = ["tcp.received_segments", "tcp.sent_segments"].map(|key| demands.slow.per_op(key));
-            if let (Some(received), Some(sent)) = (received, sent) {
+            if let Some(packets) = demands.slow.per_op("tcp.received_segments") {
                 let cpu_ns = demands.slow.per_op("cpu.busy_ns");
                 let fast_ns = demands.fast.and_then(|fast| fast.per_op("cpu.busy_ns"));
                 let more_ns = cpu_ns.map_or(f64::INFINITY, |cpu_ns| (cpu_ns - fast_ns.unwrap_or(0.0)).max(0.0));
-                return Ok(Work { packets: received + sent, cpu_ns: cpu_ns.unwrap_or(0.0), more_ns });
+                return Ok(Work { packets, cpu_ns: cpu_ns.unwrap_or(0.0), more_ns });
             }
         }
         DemandLook::Missing(_) => {}
     }
-    // A request and its answer; a new connection takes three packets to open and about as many to close.
+    // A request; a new connection takes two packets to open and about as many to close.
     let connects = 1.0 - reference.slow.reused_share.unwrap_or(1.0);
-    Ok(Work { packets: 2.0 + 6.0 * connects, cpu_ns: 0.0, more_ns: f64::INFINITY })
+    Ok(Work { packets: 1.0 + 4.0 * connects, cpu_ns: 0.0, more_ns: f64::INFINITY })
 }

@@ -8,12 +8,12 @@
 //! these are work: under load they count at least as much as over one connection. A way is only waited for, so load
 //! hides it.
 
-use super::counted::share_of_phases;
+use super::counted::{MOSTLY_WAITING, further_cpu_ns, share_of_phases};
 use super::filter_chain::{RULE_NS, rules};
 use super::trip::trips;
 use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::gap::{Flip, Gap, View, phase_differences};
+use crate::gap::{DemandLook, Flip, Gap, View, phase_differences};
 use crate::probes::Mode;
 use duel_model::{Confidence, Phase, format_duration_ns};
 
@@ -111,8 +111,17 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
     let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
     let two = gap.fact(gap.slow, |seen| seen.tls.as_deref()) == Some("1.2");
     let bytes = reference.slow.bytes_in_per_op.unwrap_or(0.0);
-    // Slow start doubles its flights; a long response then goes by windows.
-    let flights = (bytes / FIRST_FLIGHT_BYTES + 1.0).log2().floor() + bytes / SMALLEST_WINDOW_BYTES;
+    // On a new connection slow start doubles its flights. A long response then goes by windows, if it waits at all.
+    let differences = phase_differences(reference);
+    let receive_ns = differences.iter().find(|(phase, _)| *phase == Phase::Receive).map_or(0.0, |(_, ns)| *ns);
+    let waits = match gap.demands() {
+        DemandLook::Shown(demands) => {
+            further_cpu_ns(&demands).is_some_and(|cpu_ns| cpu_ns <= MOSTLY_WAITING * receive_ns)
+        }
+        DemandLook::NotAsked(_) | DemandLook::Missing(_) => false,
+    };
+    let windows = if waits { bytes / SMALLEST_WINDOW_BYTES } else { 0.0 };
+    let flights = connects * (bytes / FIRST_FLIGHT_BYTES + 1.0).log2().floor() + windows;
     let trips = |phase| match phase {
         Phase::Dns | Phase::Send => 0.0,
         Phase::Connect => connects,
@@ -120,7 +129,7 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
         Phase::Wait => 1.0,
         Phase::Receive => flights,
     };
-    phase_differences(reference).into_iter().map(|(phase, ns)| ns.clamp(0.0, trips(phase) * extra_ns.max(0.0))).sum()
+    differences.into_iter().map(|(phase, ns)| ns.clamp(0.0, trips(phase) * extra_ns.max(0.0))).sum()
 }
 
 /// Whether the gap is smaller under the plan's load, beyond both intervals: what is waited for, others can use.

@@ -6,14 +6,14 @@
 //! window looks like a cap of each connection unless the round trip is too short for it.
 
 use super::bulk::{Bulk, Growth, bulk, longer_receiving_ns};
-use super::counted::{Counted, share_of_phases};
+use super::counted::{Counted, MOSTLY_WAITING, further_cpu_ns, share_of_phases};
 use super::small_window::{largest_window_bytes, window_bytes};
 use super::trip::trips;
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
 use crate::gap::{Demands, FlipLook, Gap, View, percent};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, Evidence, format_bytes};
+use duel_model::{Confidence, Evidence, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.rate-cap",
@@ -72,7 +72,7 @@ impl Cause for RateCap {
             }
         }
         let demands = demands(gap)?;
-        let mut facts = idle(gap, &demands, reference)?;
+        let mut facts = idle(gap, &demands, reference, receive_ns)?;
         let flow = gap.evidence(&bulk.many, format!("bytes of {} flow at {}", gap.slow_name(), bulk.tell()));
         let kind = kind(gap, &bulk, receive_ns, &flow)?;
         facts.push(flow);
@@ -120,7 +120,7 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Res
 }
 
 /// That the slow side's machine waits: neither its CPU nor its disks hold up the bytes, and none are lost.
-fn idle(gap: &Gap<'_>, demands: &Demands<'_>, reference: &View<'_>) -> Result<Vec<Evidence>, Standing> {
+fn idle(gap: &Gap<'_>, demands: &Demands<'_>, reference: &View<'_>, receive_ns: f64) -> Result<Vec<Evidence>, Standing> {
     let slow = gap.slow_name();
     let demand = demands.slow;
     let on_host = |text: String| gap.on_host(text, None);
@@ -136,6 +136,11 @@ fn idle(gap: &Gap<'_>, demands: &Demands<'_>, reference: &View<'_>) -> Result<Ve
     }
     if cpus.is_none_or(|cpus| machine > IDLE_MACHINE * cpus) {
         return Err(Standing::Undecided(on_host(format!("{busy}: nothing tells that CPUs were free"))));
+    }
+    // A single connection lets CPUs rest in between, however dear its bytes are.
+    if let Some(cpu_ns) = further_cpu_ns(demands).filter(|&cpu_ns| cpu_ns > MOSTLY_WAITING * receive_ns) {
+        let cpu = format_duration_ns(cpu_ns);
+        return Err(Standing::Undecided(on_host(format!("{busy}; a request needs {cpu} more of it, which takes time"))));
     }
     if demand.share_of_time("cgroup.throttled_ns").is_some_and(|share| share > 0.1) {
         return Err(Standing::Undecided(on_host(format!("{slow} is throttled by its CPU quota"))));

@@ -18,8 +18,13 @@ pub(super) struct Stalls {
 }
 
 impl Stalls {
-    /// Of one side: times from `least_ns` on in any of `phases`; `None` where the times of phases were not kept.
+    /// Of one side: times from `least_ns` on in any of `phases`, and twice as long as the shortest there; `None` where the
+    /// times of phases were not kept.
     pub(super) fn of(seen: &TargetObservation, phases: &[(Phase, Nanos)]) -> Option<Self> {
+        Self::count(seen, phases, false)
+    }
+
+    fn count(seen: &TargetObservation, phases: &[(Phase, Nanos)], alike: bool) -> Option<Self> {
         if seen.phase_profile.is_empty() || seen.ok == 0 {
             return None;
         }
@@ -27,6 +32,8 @@ impl Stalls {
         for &(phase, least_ns) in phases {
             // A phase that nobody went through stalled nobody.
             let Some(profile) = seen.phase_profile.get(&phase) else { continue };
+            // A stall is longer than the same usually takes: where even the shortest take that long, they do not stall.
+            let least_ns = if alike { least_ns } else { least_ns.max(2 * profile.quantile_ns(0.05)?) };
             let (values, share) = (profile.count as f64, profile.share_from(least_ns)?);
             if share > 0.0 {
                 let short_ns = values * short_mean_ns(profile, least_ns) / seen.ok as f64;
@@ -35,6 +42,11 @@ impl Stalls {
             }
         }
         Some(stalls)
+    }
+
+    /// The same of the slow side and of the fast one, where all ops may wait alike.
+    pub(super) fn of_both_alike(view: &View<'_>, phases: &[(Phase, Nanos)]) -> Option<[Self; 2]> {
+        Some([Self::count(view.slow, phases, true)?, Self::count(view.fast, phases, true)?])
     }
 
     /// Of the slow side and of the fast one.
