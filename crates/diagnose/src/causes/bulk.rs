@@ -1,6 +1,7 @@
 //! How fast long responses of the slow side flow: over one connection, and over several at once.
 
 use super::Standing;
+use super::trip::Trip;
 use crate::gap::{Gap, Look, View, phase_differences};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
 use duel_model::{Phase, TargetObservation, format_bytes};
@@ -10,10 +11,8 @@ const STREAMS: u32 = 4;
 
 /// How the slow side's bytes flow.
 pub(super) struct Bulk<'a> {
-    /// Bytes per second over one connection.
+    /// Bytes per second over one connection, waiting for responses included.
     pub(super) alone_bytes_per_s: f64,
-    /// The same of the fast side.
-    pub(super) fast_alone_bytes_per_s: f64,
     /// Over several.
     pub(super) many_bytes_per_s: f64,
     pub(super) connections: u32,
@@ -46,6 +45,13 @@ impl Bulk<'_> {
         Some(*mean_ns <= EVEN * profile.quantile_ns(0.5)? as f64)
     }
 
+    /// Bytes that a side has under way for each round trip while a response is received over one connection; `None`
+    /// where that is not known, and infinite where receiving takes no time.
+    pub(super) fn under_way_bytes(&self, seen: &TargetObservation, trip: Trip) -> Option<f64> {
+        let receive_ns = seen.phase_mean_ns.get(&Phase::Receive)?;
+        Some(seen.body_bytes_per_op? / receive_ns * trip.typical.mid).filter(|bytes| !bytes.is_nan())
+    }
+
     /// `12.1 MB/s over one connection, 48.0 MB/s over 4`.
     pub(super) fn tell(&self) -> String {
         format!(
@@ -72,8 +78,8 @@ pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         None => (shown(Kind::Alone)?, shown(Kind::Connections(STREAMS))?),
     };
     let flow = |seen: &TargetObservation| Some(seen.rate_per_s? * seen.body_bytes_per_op?);
-    let (Some(alone_bytes_per_s), Some(fast_alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
-        (flow(alone.slow), flow(alone.fast), flow(many.slow), many.connections())
+    let (Some(alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
+        (flow(alone.slow), flow(many.slow), many.connections())
     else {
         return Err(missing("how many bytes flow is not known".to_owned()));
     };
@@ -84,7 +90,7 @@ pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         grown if grown <= 0.25 => Growth::Stays,
         _ => Growth::Between,
     };
-    Ok(Bulk { alone_bytes_per_s, fast_alone_bytes_per_s, many_bytes_per_s, connections, growth, alone, many })
+    Ok(Bulk { alone_bytes_per_s, many_bytes_per_s, connections, growth, alone, many })
 }
 
 /// How much longer an op of the slow side takes to receive, ns; the standing where that is not what the gap consists of,

@@ -8,6 +8,7 @@ use super::trip::trips;
 use super::worth::{reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, View, percent};
+use crate::probes::Mode;
 use duel_model::{Confidence, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry =
@@ -19,6 +20,9 @@ pub(super) const RULE_NS: f64 = 100.0;
 const LEAST_RULES: f64 = 500.0;
 /// Rules that the fast side has as well do not make it fast.
 const CLEARLY_MORE: f64 = 3.0;
+
+/// Packets are often handled by a single CPU; less than this of one leaves it idle for a good part of the time.
+const BUSY: f64 = 0.7;
 
 /// Filters whose rules are counted.
 const FILTERS: [&str; 6] = ["nft", "iptables", "ip6tables", "pf", "ipfw", "ipl"];
@@ -48,6 +52,14 @@ impl Cause for FilterChain {
         }
         let trips = trips(gap)?;
         let extra = trips.extra();
+        if gap.mode == Mode::Loaded
+            && let DemandLook::Shown(demands) = gap.demands()
+            && demands.slow.share_of_time("cpu.busy_ns").is_none_or(|share| share < BUSY)
+        {
+            // Under load work counts where it is what others wait for.
+            let text = format!("{counts}, but nothing tells that CPUs of {slow}'s machine are busy");
+            return Err(Standing::Undecided(gap.on_host(text, Some(COUNT.to_owned()))));
+        }
         let connecting = format!(
             "connecting to {slow} takes {} (median), to {fast} {}",
             format_duration_ns(trips.slow.typical.mid),

@@ -7,7 +7,7 @@
 
 use super::bulk::{Bulk, Growth, bulk, longer_receiving_ns};
 use super::counted::{Counted, MOSTLY_WAITING, further_cpu_ns, share_of_phases};
-use super::small_window::{largest_window_bytes, window_bytes};
+use super::small_window::largest_window_bytes;
 use super::trip::trips;
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
@@ -100,14 +100,16 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Res
         (Growth::Scales, _) => {
             // A window does the same: so many bytes for each round trip.
             let trips = trips(gap)?;
-            let under_way = window_bytes(bulk.alone_bytes_per_s, trips.slow);
+            let Some(under_way) = bulk.under_way_bytes(bulk.alone.slow, trips.slow) else {
+                return Err(open(": how long receiving takes is not known".to_owned()));
+            };
             // New connections begin slowly: some round trips more say nothing of a cap.
             let reused = bulk.alone.slow.reused_share.unwrap_or(0.0);
             if reused < 0.9 && receive_ns < SLOW_START_TRIPS * trips.slow.typical.mid {
                 return Err(open(": a few round trips more may be those in which a new connection grows".to_owned()));
             }
             // The server's buffers are large enough, and so are ours, for the fast side has had more under way.
-            let fast_under_way = window_bytes(bulk.fast_alone_bytes_per_s, trips.fast);
+            let fast_under_way = bulk.under_way_bytes(bulk.alone.fast, trips.fast).unwrap_or(0.0);
             let ample = largest_window_bytes(gap, gap.slow).is_some_and(|largest| largest >= AMPLE_BUFFER * under_way)
                 && fast_under_way >= CLEARLY_MORE * under_way;
             if under_way < LEAST_WINDOW_BYTES || ample {

@@ -6,7 +6,7 @@
 
 use super::bulk::{Growth, bulk, longer_receiving_ns};
 use super::counted::{Counted, share_of_phases};
-use super::trip::{Trip, trips};
+use super::trip::trips;
 use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, percent};
@@ -67,7 +67,9 @@ impl Cause for SmallWindow {
         if bulk.growth == Growth::Between {
             return Err(open("which is neither as fast as one connection nor as many".to_owned()));
         }
-        let under_way = window_bytes(bulk.alone_bytes_per_s, trips.slow);
+        let Some(under_way) = bulk.under_way_bytes(bulk.alone.slow, trips.slow) else {
+            return Err(open("and how long receiving takes is not known".to_owned()));
+        };
         let shown = format!("{} per round trip", format_bytes(under_way));
         let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| largest_window_bytes(gap, side));
         let Some(largest) = of_slow else {
@@ -121,11 +123,6 @@ impl Cause for SmallWindow {
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
     }
-}
-
-/// Bytes that are under way, by what flows over one connection and how long a round trip is.
-pub(super) fn window_bytes(bytes_per_s: f64, trip: Trip) -> f64 {
-    bytes_per_s * trip.typical.mid / 1e9
 }
 
 /// The largest send buffer that the kernel gives a connection by itself: the last of three numbers.

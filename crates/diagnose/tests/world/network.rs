@@ -75,7 +75,7 @@ impl Net {
                 Phase::Receive => {
                     *ns += (bytes / segment).ceil() * self.per_packet;
                     if let Some(window) = self.window {
-                        *ns = ns.max(bytes / window * server.round_trip);
+                        *ns = ns.max(((bytes - 1.0) / window).floor() * server.round_trip);
                     }
                     if let Some(first) = self.first_flight.filter(|_| new) {
                         // Flights of first, 2 first, 4 first, ... segments.
