@@ -25,7 +25,7 @@ const USUAL_SEGMENTS: f64 = 10.0;
 const LEAST_TRIPS: f64 = 0.6;
 /// From one segment on, flights double: 1, 2, 4, 8 make 15 segments. A longer response pays no more, for a first flight
 /// of ten grows as well; one more for a handshake that goes before.
-const MOST_TRIPS: f64 = 5.0;
+pub(super) const MOST_TRIPS: f64 = 5.0;
 /// How near to a whole number of round trips the delay has to be, as a part of one.
 const WHOLE: f64 = 0.3;
 

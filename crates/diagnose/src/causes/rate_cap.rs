@@ -7,7 +7,8 @@
 
 use super::bulk::{Bulk, Growth, bulk, longer_receiving_ns};
 use super::counted::{Counted, MOSTLY_WAITING, further_cpu_ns, share_of_phases};
-use super::small_window::largest_window_bytes;
+use super::initcwnd::MOST_TRIPS;
+use super::small_window::{SAME_TRIP, largest_window_bytes};
 use super::trip::trips;
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
@@ -30,8 +31,6 @@ const FROM_DISK: f64 = 0.1;
 const LEAST_WINDOW_BYTES: f64 = 4096.0;
 /// Under way at the fast side, over the same buffers of ours: beyond what two scattering rates make of equal windows.
 const CLEARLY_MORE: f64 = 1.5;
-/// Flights of 1, 2, 4, 8 and 16 segments instead of ten and twenty; see `net.initcwnd`.
-const SLOW_START_TRIPS: f64 = 5.0;
 /// A cap is one value for all: a buffer this many times as large as what is under way does not hold it up. Half of a
 /// buffer is the kernel's own book-keeping.
 const AMPLE_BUFFER: f64 = 4.0;
@@ -105,13 +104,16 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Res
             };
             // New connections begin slowly: some round trips more say nothing of a cap.
             let reused = bulk.alone.slow.reused_share.unwrap_or(0.0);
-            if reused < 0.9 && receive_ns < SLOW_START_TRIPS * trips.slow.typical.mid {
+            if reused < 0.9 && receive_ns < MOST_TRIPS * trips.slow.typical.mid {
                 return Err(open(": a few round trips more may be those in which a new connection grows".to_owned()));
             }
+            // On a longer way the same windows carry less.
+            let longer = trips.slow.typical.mid > SAME_TRIP * trips.fast.typical.mid;
             // The server's buffers are large enough, and so are ours, for the fast side has had more under way.
             let fast_under_way = bulk.under_way_bytes(bulk.alone.fast, trips.fast).unwrap_or(0.0);
             let ample = largest_window_bytes(gap, gap.slow).is_some_and(|largest| largest >= AMPLE_BUFFER * under_way)
-                && fast_under_way >= CLEARLY_MORE * under_way;
+                && fast_under_way >= CLEARLY_MORE * under_way
+                && !longer;
             if under_way < LEAST_WINDOW_BYTES || ample {
                 return Ok(Held::EachConnection);
             }

@@ -6,6 +6,7 @@
 
 use super::bulk::{Growth, bulk, longer_receiving_ns};
 use super::counted::{Counted, share_of_phases};
+use super::initcwnd::MOST_TRIPS;
 use super::trip::trips;
 use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
@@ -22,7 +23,7 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 /// connection gets.
 const NOTICEABLE_TRIP_NS: f64 = 1e6;
 /// Round trips are equally long if they differ by less than a quarter; else windows are not what differs alone.
-const SAME_TRIP: f64 = 1.25;
+pub(super) const SAME_TRIP: f64 = 1.25;
 /// The kernel keeps its books in the same buffers: what is under way is between an eighth of the limit (small packets
 /// with large overhead) and all of it.
 const LEAST_OF_BUFFER: f64 = 0.125;
@@ -71,6 +72,10 @@ impl Cause for SmallWindow {
             return Err(open("and how long receiving takes is not known".to_owned()));
         };
         let shown = format!("{} per round trip", format_bytes(under_way));
+        let reused = bulk.alone.slow.reused_share.unwrap_or(0.0);
+        if reused < 0.9 && receive_ns < MOST_TRIPS * slow_trip {
+            return Err(open(format!("{shown}: those may be the round trips in which a new connection grows")));
+        }
         let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| largest_window_bytes(gap, side));
         let Some(largest) = of_slow else {
             return Err(open(format!(
