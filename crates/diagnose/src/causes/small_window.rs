@@ -24,6 +24,8 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 const NOTICEABLE_TRIP_NS: f64 = 1e6;
 /// Round trips are equally long if they differ by less than a quarter; else windows are not what differs alone.
 pub(super) const SAME_TRIP: f64 = 1.25;
+/// A response of one window waits for none; with less than half of another one, what it seems to wait is something else.
+const LONG_RESPONSE: f64 = 1.5;
 /// The kernel keeps its books in the same buffers: what is under way is between an eighth of the limit (small packets
 /// with large overhead) and all of it.
 const LEAST_OF_BUFFER: f64 = 0.125;
@@ -72,6 +74,14 @@ impl Cause for SmallWindow {
             return Err(open("and how long receiving takes is not known".to_owned()));
         };
         let shown = format!("{} per round trip", format_bytes(under_way));
+        let body_bytes = bulk.alone.slow.body_bytes_per_op.unwrap_or(0.0);
+        if body_bytes < LONG_RESPONSE * under_way {
+            let text = format!("{shown}, of responses of {}: too short to wait for a window", format_bytes(body_bytes));
+            return Err(Standing::RuledOut(gap.evidence(&bulk.alone, text)));
+        }
+        if bulk.is_even() != Some(true) {
+            return Err(open(format!("{shown}, but receiving is not known to be slow throughout")));
+        }
         let reused = bulk.alone.slow.reused_share.unwrap_or(0.0);
         if reused < 0.9 && receive_ns < MOST_TRIPS * slow_trip {
             return Err(open(format!("{shown}: those may be the round trips in which a new connection grows")));
