@@ -87,7 +87,12 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
         }
     }
     let value = |(probe, weight): &(Probe, f64)| weight / probe.budget_ns.max(1) as f64;
-    wanted.sort_by(|a, b| value(b).total_cmp(&value(a)).then_with(|| Kind::order(&a.0.id).cmp(&Kind::order(&b.0.id))).then_with(|| a.0.id.cmp(&b.0.id)));
+    wanted.sort_by(|a, b| {
+        value(b)
+            .total_cmp(&value(a))
+            .then_with(|| Kind::order(&a.0.id).cmp(&Kind::order(&b.0.id)))
+            .then_with(|| a.0.id.cmp(&b.0.id))
+    });
     wanted.into_iter().map(|(probe, _)| probe).next()
 }
 

@@ -4,7 +4,8 @@ use crate::case::Case;
 use crate::probes::{Kind, Mode, is_https};
 use crate::repeat;
 use duel_model::{
-    Call, DoubtId, Evidence, HostDemand, HostFacts, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation, Variation, sanitize_line,
+    Call, DoubtId, Evidence, HostDemand, HostFacts, Metric, Negotiated, PairVerdict, Phase, Probe, TargetObservation,
+    Variation, sanitize_line,
 };
 use duel_stats::Estimate;
 

@@ -53,8 +53,23 @@ impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
         const ORDER: [&str; 17] = [
-            "alone", "closed", "hosts", "cipher-", "all-close", "identity", "resumed", "unresumed", "kept", "suite-of-",
-            "group-of-", "tls-1.2", "quick-ack", "segments-of-", "range-1", "range-same", "range-half",
+            "alone",
+            "closed",
+            "hosts",
+            "cipher-",
+            "all-close",
+            "identity",
+            "resumed",
+            "unresumed",
+            "kept",
+            "suite-of-",
+            "group-of-",
+            "tls-1.2",
+            "quick-ack",
+            "segments-of-",
+            "range-1",
+            "range-same",
+            "range-half",
         ];
         ORDER.iter().position(|known| id.starts_with(known)).unwrap_or(ORDER.len())
     }
@@ -217,12 +232,14 @@ impl Kind {
             Self::Unresumed => Variation { resumption: Some(false), ..nothing },
             Self::Tls12 => Variation { versions: Some(vec![TlsVersion::V1_2]), ..nothing },
             Self::QuickAck => Variation { quick_ack: Some(true), ..nothing },
-            Self::SuiteOf(target) => {
-                Variation { ciphers: chosen(case, target, |seen| seen.cipher.clone()).map(|suite| vec![suite]), ..nothing }
-            }
-            Self::GroupOf(target) => {
-                Variation { groups: chosen(case, target, |seen| seen.group.clone()).map(|group| vec![group]), ..nothing }
-            }
+            Self::SuiteOf(target) => Variation {
+                ciphers: chosen(case, target, |seen| seen.cipher.clone()).map(|suite| vec![suite]),
+                ..nothing
+            },
+            Self::GroupOf(target) => Variation {
+                groups: chosen(case, target, |seen| seen.group.clone()).map(|group| vec![group]),
+                ..nothing
+            },
             Self::SegmentsOf(target) => Variation { segment_bytes: segments_of(case, target), ..nothing },
             Self::Chacha20 => Variation { ciphers: Some(CHACHA20.map(str::to_owned).to_vec()), ..nothing },
             Self::Range1 => Variation { range_bytes: Some(1), ..nothing },
@@ -324,7 +341,9 @@ fn chosen<T>(case: &Case<'_>, target: usize, of: impl Fn(&Negotiated) -> Option<
 
 /// The size of a target's segments in bytes, in the range that can be announced.
 fn segments_of(case: &Case<'_>, target: usize) -> Option<u16> {
-    chosen(case, target, |seen| seen.segment_bytes).and_then(|bytes| u16::try_from(bytes).ok()).filter(|&bytes| bytes >= 88)
+    chosen(case, target, |seen| seen.segment_bytes)
+        .and_then(|bytes| u16::try_from(bytes).ok())
+        .filter(|&bytes| bytes >= 88)
 }
 
 /// Six pairs of slots of 0.4 s for two targets take 9.6 s with what is drained; see `SHORTEST_READ_SLOT_NS` in `lab`.

@@ -650,7 +650,7 @@ fn random_world_of_strong_gaps(seed: u64, noise: f64) -> World {
     world
 }
 
-/// `WORLDS=300000` looks closer: 2 of 85,407 accusations are wrong there, both by chance: an interval missed the truth.
+/// `WORLDS=100000` looks closer: 1 of 31,137 accusations is wrong there, by chance: an interval missed the truth.
 #[test]
 fn in_random_worlds_no_one_is_accused_wrongly() {
     assert_no_one_is_accused_wrongly(random_world, |_| true, 1_000);
@@ -683,7 +683,7 @@ fn assert_no_one_is_accused_wrongly(
                     let share = true_share(&world, &finding);
                     // Without noise a finding is worth its name; with noise it is at least not false.
                     if share < if world.noise == 0.0 { 0.15 } else { 0.05 } {
-                        wrong.push((seed, share, finding.cause.clone(), finding.explains));
+                        wrong.push((seed, world.noise, share, finding.cause.clone(), finding.explains));
                     }
                 }
             }
@@ -691,7 +691,10 @@ fn assert_no_one_is_accused_wrongly(
     }
     println!("{accused} accused, {unknown} unknown, wrong: {wrong:#?}");
     assert!(accused > least, "{accused}");
-    assert!(wrong.is_empty(), "{wrong:#?}");
+    // Without noise never; with it an interval may miss the truth. Those that accuse are wide enough to do so in one of 400
+    // at most (one side of 99.5 %), and few of those that miss accuse: about one in 30,000 accusations was wrong so far.
+    assert!(wrong.iter().all(|(_, noise, ..)| *noise > 0.0), "{wrong:#?}");
+    assert!(wrong.len() <= 1 + accused / 10_000, "{wrong:#?}");
 }
 
 proptest::proptest! {

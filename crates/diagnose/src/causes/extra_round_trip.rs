@@ -52,7 +52,8 @@ impl Cause for ExtraRoundTrip {
         needs_handshakes(gap, http)?;
         let reference = reference(gap)?;
         if reference.slow.resumed_share.is_some_and(|share| share >= 0.75) {
-            let text = format!("{facts}, but most handshakes with {slow} are resumed, which takes one round trip in any case");
+            let text =
+                format!("{facts}, but most handshakes with {slow} are resumed, which takes one round trip in any case");
             return Err(Standing::RuledOut(gap.evidence(reference, text)));
         }
         if gap.mode == Mode::Loaded {
@@ -75,7 +76,10 @@ impl Cause for ExtraRoundTrip {
             return Err(Standing::RuledOut(gap.evidence(reference, format!("{facts}, but {counted}"))));
         }
         let told = |by: String| Told {
-            summary: format!("{slow}'s handshakes take a further round trip of {}: {facts}. {by}", format_duration_ns(trip_ns)),
+            summary: format!(
+                "{slow}'s handshakes take a further round trip of {}: {facts}. {by}",
+                format_duration_ns(trip_ns)
+            ),
             remedy: remedy(&slow, older),
             facts: vec![gap.first_contact(facts.clone()), gap.evidence(reference, counted.clone())],
             further: Vec::new(),

@@ -48,7 +48,8 @@ impl Cause for LargerResponse {
             return by_heads(gap, &sizes, extra_bytes);
         }
 
-        let compressed = |side| gap.fact(side, |seen| seen.content_encoding.as_deref()).is_some_and(|by| by != "identity");
+        let compressed =
+            |side| gap.fact(side, |seen| seen.content_encoding.as_deref()).is_some_and(|by| by != "identity");
         let plain = compressed(gap.fast) && !compressed(gap.slow);
         let flip = shown_flip(gap, if plain { Kind::Identity } else { Kind::RangeSame })?;
         if !flip.moved() {
@@ -62,12 +63,13 @@ impl Cause for LargerResponse {
                 flip.percent()
             ),
             remedy: if plain {
-                format!("Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`).")
-            } else {
                 format!(
-                    "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of the \
-                     same content, minified and compressed alike?"
+                    "Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`)."
                 )
+            } else {
+                "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of the same \
+                 content, minified and compressed alike?"
+                    .to_owned()
             },
             facts: vec![gap.first_contact(sizes)],
             further: Vec::new(),
@@ -118,11 +120,12 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64) -> Result<Standing, St
     Ok(fit_by_host(gap, &ENTRY, Some(share(byte_ns.mid)), Confidence::Likely, told))
 }
 
-/// What a byte costs the slow side, ns: the time above that of a response of one byte, over the bytes.
+/// What a byte costs the slow side, ns: the time above that of a response of one byte, over the bytes. Its interval is as
+/// wide as those of flips are read.
 fn byte_ns(reference: &View<'_>, first_byte: &View<'_>) -> Option<Estimate> {
     let bytes = |seen: &TargetObservation| seen.bytes_in_per_op;
     let fewer = bytes(reference.slow)? - bytes(first_byte.slow)?;
     let (whole_ns, first_ns) = (reference.slow_ns()?, first_byte.slow_ns()?);
-    let half = (whole_ns * reference.log.half()).hypot(first_ns * first_byte.log.half());
+    let half = Flip::MANY_LOOKS * (whole_ns * reference.log.half()).hypot(first_ns * first_byte.log.half());
     (fewer > 0.0).then(|| Estimate::around((whole_ns - first_ns) / fewer, half / fewer))
 }

@@ -9,15 +9,19 @@ mod bulk;
 mod compression;
 mod counted;
 mod delayed_ack;
+mod extra_hop;
 mod extra_round_trip;
+mod few_workers;
 mod filter_chain;
 mod initcwnd;
 mod large_key;
 mod larger_response;
 mod loss;
 pub(crate) mod names;
+mod no_asm;
 mod no_keepalive;
 mod no_resumption;
+mod no_sendfile;
 pub(crate) mod none;
 mod path_delay;
 mod rate_cap;
@@ -26,6 +30,7 @@ mod slow_group;
 mod small_mtu;
 mod small_window;
 mod stall;
+mod sync_logging;
 mod trip;
 pub(crate) mod unknown;
 mod worth;
@@ -77,8 +82,9 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 18] = [
+pub(crate) static CAUSES: [&dyn Cause; 23] = [
     &aes_unused::AesUnused,
+    &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
     &large_key::LargeKey,
     &slow_group::SlowGroup,
@@ -87,6 +93,10 @@ pub(crate) static CAUSES: [&dyn Cause; 18] = [
     &no_keepalive::NoKeepalive,
     &compression::Compression,
     &larger_response::LargerResponse,
+    &few_workers::FewWorkers,
+    &no_sendfile::NoSendfile,
+    &sync_logging::SyncLogging,
+    &extra_hop::ExtraHop,
     &path_delay::PathDelay,
     &delayed_ack::DelayedAck,
     &small_mtu::SmallMtu,
@@ -98,8 +108,9 @@ pub(crate) static CAUSES: [&dyn Cause; 18] = [
     &filter_chain::FilterChain,
 ];
 
-static CATALOGUE: [CauseEntry; 22] = [
+static CATALOGUE: [CauseEntry; 27] = [
     aes_unused::ENTRY,
+    no_asm::ENTRY,
     slow_cipher::ENTRY,
     large_key::ENTRY,
     slow_group::ENTRY,
@@ -108,6 +119,10 @@ static CATALOGUE: [CauseEntry; 22] = [
     no_keepalive::ENTRY,
     compression::ENTRY,
     larger_response::ENTRY,
+    few_workers::ENTRY,
+    no_sendfile::ENTRY,
+    sync_logging::ENTRY,
+    extra_hop::ENTRY,
     path_delay::ENTRY,
     delayed_ack::ENTRY,
     small_mtu::ENTRY,

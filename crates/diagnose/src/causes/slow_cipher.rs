@@ -38,7 +38,8 @@ impl Cause for SlowCipher {
         let same_version = version(gap.slow).is_some() && version(gap.slow) == version(gap.fast);
         let kept = [gap.slow, gap.fast].iter().all(|side| gap.reused_share(*side).is_some_and(|share| share >= 0.9));
         if !same_version && !kept {
-            let text = format!("{suites}, but the TLS versions are not the same either, and each request may pay for it");
+            let text =
+                format!("{suites}, but the TLS versions are not the same either, and each request may pay for it");
             return Err(Standing::Undecided(gap.first_contact(text)));
         }
 
@@ -49,8 +50,11 @@ impl Cause for SlowCipher {
         // With the CPU's instructions AES is never much the slower one. Where it is, the suite may be right, and what
         // carries it out is not.
         let suspicious = of_slow.contains("AES") && of_fast.contains("CHACHA20");
+        // That the other suite would be the faster one on the slow side too is shown only where it was used there: its
+        // CPU may lack what makes it fast on the other.
+        let taken_away = flip.kind == Kind::SuiteOf(gap.fast);
         let confidence =
-            if flip.confirms() && !suspicious { Confidence::Confirmed } else { Confidence::Likely };
+            if flip.confirms() && taken_away && !suspicious { Confidence::Confirmed } else { Confidence::Likely };
         let shown_slow = sanitize_line(of_slow);
         let shown_fast = sanitize_line(of_fast);
         let told = Told {

@@ -11,10 +11,8 @@ use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
 use duel_model::{Confidence, sanitize_line};
 
-pub(super) static ENTRY: CauseEntry = CauseEntry {
-    id: "tls.slow-group",
-    description: "the key exchange group is dear, and each handshake pays for it",
-};
+pub(super) static ENTRY: CauseEntry =
+    CauseEntry { id: "tls.slow-group", description: "the key exchange group is dear, and each handshake pays for it" };
 
 pub(super) struct SlowGroup;
 
@@ -40,7 +38,8 @@ impl Cause for SlowGroup {
         let version = gap.fact(gap.slow, |seen| seen.tls.as_deref());
         let resumed = gap.known_reference().and_then(|view| view.slow.resumed_share);
         if version == Some("1.2") && resumed.is_some_and(|share| share >= 0.75) {
-            let text = format!("{groups}, but most handshakes with {slow} are resumed, and those of TLS 1.2 exchange none");
+            let text =
+                format!("{groups}, but most handshakes with {slow} are resumed, and those of TLS 1.2 exchange none");
             return Err(Standing::RuledOut(gap.first_contact(text)));
         }
 

@@ -36,6 +36,10 @@ pub(super) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
 
 /// What the machines do for each request. Where the slow side's is not read, the cause is left open.
 pub(super) fn demands<'a>(gap: &Gap<'a>) -> Result<Demands<'a>, Standing> {
+    if !gap.has_host(gap.slow) {
+        let text = format!("the machine of {} is not read", gap.slow_name());
+        return Err(Standing::Undecided(gap.first_contact(text)));
+    }
     match gap.demands() {
         DemandLook::Shown(demands) => Ok(demands),
         DemandLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),

@@ -50,6 +50,8 @@ pub struct Server {
     pub head: f64,
     /// How many times the world's body it sends.
     pub larger: f64,
+    /// Bytes of a TLS record.
+    pub record: f64,
     pub via: Option<&'static str>,
     /// Threads of the server: at most so many CPUs are used.
     pub workers: f64,
@@ -93,6 +95,7 @@ impl Default for Server {
             chain: 2_000,
             head: 300.0,
             larger: 1.0,
+            record: 16_384.0,
             via: None,
             workers: 1e9,
             places: 1e9,
@@ -281,8 +284,7 @@ impl World {
         };
         let per_byte = server.per_byte + encrypting;
         // A head of the usual size is part of what a request costs anyhow.
-        let more_head = (server.head - 300.0).max(0.0);
-        fixed += more_head * per_byte;
+        let sent = bytes + (server.head - 300.0).max(0.0);
         let exchange = tls.as_ref().map_or(0.0, |agreed| agreed.exchange);
         let handshake = if new && server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
         let mut phases = Vec::new();
@@ -295,12 +297,12 @@ impl World {
             }
         }
         phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
-        let sending = server.cpu * bytes * per_byte;
-        phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| bytes / cap * 1e9))));
+        let sending = server.cpu * sent * per_byte;
+        phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
         server.net.delay(server, &mut phases, bytes, new, variation);
         server.net.stall(&mut phases, connections, variation);
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
-        let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte) + server.net.work_ns(new, bytes, variation);
+        let busy_ns = server.cpu * (handshake + fixed + sent * per_byte) + server.net.work_ns(new, bytes, variation);
         let places = connections.min(server.places);
         let uncapped = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
         let rate = server.net.total_cap.map_or(uncapped, |cap| uncapped.min(cap / bytes));
@@ -310,9 +312,9 @@ impl World {
         let held_ns = connections * 1e9 / rate - connections * 1e9 / uncapped;
         phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
-        let user_ns = server.cpu * (handshake + fixed / 2.0 + bytes * encrypting);
+        let user_ns = server.cpu * (handshake + fixed / 2.0 + sent * encrypting);
         let system_ns =
-            server.cpu * (fixed / 2.0 + bytes * server.per_byte) + server.net.work_ns(new, bytes, variation);
+            server.cpu * (fixed / 2.0 + sent * server.per_byte) + server.net.work_ns(new, bytes, variation);
         let service = alone_ns * stretch;
         Shown { alone_ns, rate, service, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
     }
@@ -371,7 +373,9 @@ impl World {
             phase_profile,
             service_profile,
             body_bytes_per_op: Some(shown.bytes),
-            bytes_in_per_op: Some(shown.bytes + server.head),
+            bytes_in_per_op: Some(
+                shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 },
+            ),
             reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(Negotiated {
@@ -511,6 +515,10 @@ impl World {
                     assert!(probe.budget_ns <= budget_left_ns, "{} overdraws", probe.id);
                     assert!(outcomes.len() < 20, "no end");
                     budget_left_ns -= probe.budget_ns;
+                    // Noise of its own for each probe: what is asked before, and by whom, does not change what it shows.
+                    let mut dice = Dice(
+                        self.seed ^ probe.id.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257) + u64::from(byte)),
+                    );
                     outcomes.push(self.answer(probe, &mut dice));
                 }
             }

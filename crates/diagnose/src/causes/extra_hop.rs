@@ -1,0 +1,203 @@
+//! `net.extra-hop`: something stands between the client and the slow server, and hands each request on.
+//!
+//! A hop is as near as the server, so connecting takes no longer, and what it costs sits in the wait for the answer. That
+//! alone is what any slower server looks like. What tells a hop from it:
+//!
+//! * from outside a `Via` field that the fast side's answers do not have. What the hop costs stays unknown: possible;
+//! * on the machine the program that listens: a proxy, or a front server that has the work done by other processes, over
+//!   further TCP segments for each request. What a request takes of that machine's CPU beyond the fast side's is what
+//!   the hop is worth at least: likely.
+//!
+//! A hop on another machine that leaves no trace cannot be told.
+
+use super::worth::{demands, reference, share_of_resource};
+use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
+use crate::gap::{Demands, Flip, Gap, View, phase_differences};
+use crate::probes::Mode;
+use duel_model::{Confidence, HostDemand, Phase, format_duration_ns, sanitize_line};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "net.extra-hop",
+    description: "a proxy or balancer stands in front of the server and hands each request on",
+};
+
+/// Programs that only hand on what others answer.
+const PROXIES: [&str; 14] = [
+    "haproxy",
+    "envoy",
+    "traefik",
+    "varnishd",
+    "squid",
+    "pound",
+    "hitch",
+    "stunnel",
+    "stunnel4",
+    "relayd",
+    "linkerd2-proxy",
+    "trafficserver",
+    "traffic_server",
+    "kube-proxy",
+];
+
+/// Web servers that are as often used in front of another one.
+const FRONTS: [&str; 8] = ["nginx", "apache2", "httpd", "caddy", "lighttpd", "h2o", "openresty", "angie"];
+
+/// A request that is handed on and its answer are two segments at least, one each way; each is sent and received on the
+/// machine.
+const LEAST_SEGMENTS: f64 = 2.0;
+
+pub(super) struct ExtraHop;
+
+impl Cause for ExtraHop {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        needs_http(gap)?;
+        let reference = reference(gap)?;
+        let waits = waits_longer(gap, reference)?;
+        if gap.has_host(gap.slow) {
+            let demands = demands(gap)?;
+            if let Some(standing) = by_machine(gap, reference, &demands) {
+                return Ok(standing);
+            }
+        }
+        Ok(by_field(gap, reference, waits))
+    }
+}
+
+/// Over one connection: whether the gap sits in waiting for answers and receiving them, all but a little, while
+/// connecting takes as long. Ruled out where hardly any of it does. `None` under load, where phases hold queueing.
+fn waits_longer(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<bool>, Standing> {
+    if gap.mode == Mode::Loaded {
+        return Ok(None);
+    }
+    let differences = phase_differences(reference);
+    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+    if whole_ns <= 0.0 {
+        return Ok(None);
+    }
+    let share = |phases: [Phase; 2]| {
+        differences.iter().filter(|(phase, _)| phases.contains(phase)).map(|(_, ns)| ns).sum::<f64>() / whole_ns
+    };
+    let (answering, connecting) = (share([Phase::Wait, Phase::Receive]), share([Phase::Dns, Phase::Connect]));
+    if answering < Flip::NOTEWORTHY {
+        let text =
+            format!("{:.0} % of the gap is in waiting for the answer and receiving it", 100.0 * answering.max(0.0));
+        return Err(Standing::RuledOut(gap.evidence(reference, text)));
+    }
+    Ok(Some(answering >= Flip::EXPLAINS && connecting <= 1.0 - Flip::EXPLAINS))
+}
+
+/// From outside: a `Via` field that only the slow side has.
+fn by_field(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>) -> Standing {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let via = |side| gap.fact(side, |seen| seen.via.as_deref());
+    let Some(of_slow) = via(gap.slow).filter(|_| via(gap.fast).is_none()) else {
+        let text = format!("nothing that can be seen tells whether something stands in front of {slow} alone");
+        return Standing::Undecided(gap.first_contact(text));
+    };
+    let field = format!("{slow}'s answers came by way of `{}`, {fast}'s have no Via field", sanitize_line(of_slow));
+    if waits != Some(true) {
+        let text = format!("{field}, but the gap is not in waiting for answers alone");
+        return Standing::Undecided(gap.evidence(reference, text));
+    }
+    let told = Told {
+        summary: format!(
+            "A proxy may be what makes {slow} slower: {field}, and connecting takes as long, but answers take longer. How \
+             much of that is the proxy's cannot be told from outside."
+        ),
+        remedy: remedy(&slow),
+        facts: vec![gap.first_contact(field)],
+        further: Vec::new(),
+    };
+    fit_by_host(gap, &ENTRY, None, Confidence::Possible, told)
+}
+
+/// On the machine; `None` where it does not tell.
+fn by_machine(gap: &Gap<'_>, reference: &View<'_>, demands: &Demands<'_>) -> Option<Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let program = |side| gap.host_fact(side, "process.exe").map(program);
+    let (of_slow, of_fast) = (program(gap.slow)?, program(gap.fast)?);
+    let (on_slow, on_fast) = (Work::of(demands.slow)?, Work::of(demands.fast?)?);
+    let proxy = PROXIES.contains(&of_slow) && !PROXIES.contains(&of_fast);
+    let further_segments = on_slow.segments - on_fast.segments;
+    let front = FRONTS.contains(&of_slow)
+        && further_segments >= LEAST_SEGMENTS
+        && on_slow.others_ns - on_fast.others_ns >= Flip::NOTEWORTHY * on_fast.server_ns;
+    if !proxy && !front {
+        let text = format!(
+            "{} listens on {slow}'s machine, {} on {fast}'s; {further_segments:.1} further TCP segments for each request",
+            sanitize_line(of_slow),
+            sanitize_line(of_fast)
+        );
+        // Another machine may stand in front of this one.
+        return (gap.fact(gap.slow, |seen| seen.via.as_deref()).is_none())
+            .then(|| Standing::Undecided(gap.on_host(format!("{text}: no sign of a hop there"), None)));
+    }
+    // What both processes spend, less what one does without the hop; no more than the one that hands on spends, or,
+    // where that is the front, than the other.
+    let extra_ns = (on_slow.all_ns() - on_fast.all_ns()).min(on_slow.server_ns.max(on_slow.others_ns));
+    let share = share_of_resource(gap, reference, extra_ns, on_slow.all_ns()).unwrap_or(0.0);
+    let facts = format!(
+        "{} listens on {slow}'s machine, {} on {fast}'s; a request takes {} of CPU there, {} of it outside of {}, against {} \
+         and {}; {further_segments:.1} further TCP segments go over it",
+        sanitize_line(of_slow),
+        sanitize_line(of_fast),
+        format_duration_ns(on_slow.all_ns()),
+        format_duration_ns(on_slow.others_ns),
+        sanitize_line(of_slow),
+        format_duration_ns(on_fast.all_ns()),
+        format_duration_ns(on_fast.others_ns)
+    );
+    if share < Flip::NOTEWORTHY {
+        let text = format!("{facts}: that is not worth the gap");
+        return Some(Standing::Undecided(gap.on_host(text, None)));
+    }
+    let told = Told {
+        summary: format!(
+            "Requests to {slow} pass through a further process: {facts}. The further CPU time alone is worth {:.0} % of the gap.",
+            100.0 * share
+        ),
+        remedy: remedy(&slow),
+        facts: vec![gap.on_host(facts, Some("ss -tlnp".to_owned()))],
+        further: Vec::new(),
+    };
+    Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+}
+
+fn remedy(slow: &str) -> String {
+    format!(
+        "Ask {slow}'s server directly, past what stands in front of it (`--connect-to HOST:PORT:ADDRESS:PORT`), and compare \
+         again. If the hop has to stay: kept connections between it and the server (nginx `keepalive` in `upstream` with \
+         `proxy_http_version 1.1`; HAProxy `http-reuse`), and no second encryption behind it."
+    )
+}
+
+/// `haproxy` of `/usr/sbin/haproxy (deleted)`.
+fn program(exe: &str) -> &str {
+    let path = exe.strip_suffix(" (deleted)").unwrap_or(exe);
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// What a machine does for each op.
+struct Work {
+    /// CPU time of the processes that listen, and of all others.
+    server_ns: f64,
+    others_ns: f64,
+    /// TCP segments received: those that processes of one machine send each other too.
+    segments: f64,
+}
+
+impl Work {
+    fn of(demand: &HostDemand) -> Option<Self> {
+        let server_ns = demand.per_op("process.cpu_ns")?;
+        let others_ns = (demand.per_op("cpu.busy_ns")? - server_ns).max(0.0);
+        Some(Self { server_ns, others_ns, segments: demand.per_op("tcp.received_segments")? })
+    }
+
+    fn all_ns(&self) -> f64 {
+        self.server_ns + self.others_ns
+    }
+}

@@ -1,0 +1,286 @@
+//! `http.few-workers`: the slow side serves fewer requests at a time than its machine could.
+//!
+//! From outside the gap shows with many connections and not with one, which is what fewer CPUs, locks and limits on rate
+//! look like too. On the machine:
+//!
+//! * workers that compute: each one that does the work has a CPU to itself all the time, no more of them work, and CPUs
+//!   that they may use are idle. With too few CPUs none would be idle; a quota would throttle; workers that wait for a
+//!   lock or for each other would not be busy all the time. What one more worker on each idle CPU would do is counted;
+//! * workers that wait (for a backend, a disk, a timer): the CPUs are idle, and the server has about as many threads or
+//!   processes as it serves requests at a time, by Little's law: its rate times what a request takes alone. Where the
+//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others.
+
+use super::worth::{demands, reference};
+use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
+use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
+use crate::probes::{Kind, Mode};
+use duel_model::{Confidence, HostDemand, Phase, sanitize_line};
+use std::collections::BTreeSet;
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "http.few-workers",
+    description: "the server has too few workers for its CPUs, or serves too few requests at a time",
+};
+
+/// From here on a worker counts as busy all the time. The spans in which a machine is read begin before the load and end
+/// after it, and a slot ends with ops that some connections still wait for.
+const BUSY: f64 = 0.8;
+
+/// CPUs that are less busy than this, all together, do not hold back workers that mostly wait.
+const MOSTLY_IDLE: f64 = 0.5;
+
+/// Share of the time in which a cgroup may hold back the server before the quota, not the workers, is the story.
+const THROTTLED: f64 = 0.05;
+
+pub(super) struct FewWorkers;
+
+impl Cause for FewWorkers {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        needs_http(gap)?;
+        let slow = gap.slow_name();
+        let reference = reference(gap)?;
+        if gap.mode == Mode::Alone {
+            let text = format!("{}: over one connection one worker is enough", gap.tell(reference));
+            return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        }
+        let alone = match gap.look(Kind::Alone) {
+            Look::Shown(view) => view,
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Missing(why) => return Err(Standing::Undecided(gap.first_contact(why))),
+        };
+        let demands = demands(gap)?;
+        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+        let cpus = Cpus::of(gap, demands.slow).ok_or_else(|| {
+            open(format!("which CPUs the server of {slow} may use, and how busy they are, is not known"))
+        })?;
+        let throttled = demands.slow.share_of_time("cgroup.throttled_ns");
+        if let Some(share) = throttled
+            && share > THROTTLED
+        {
+            let text = format!("{slow}'s server is held back by its cgroup's quota {:.0} % of the time", 100.0 * share);
+            return Err(open(text));
+        }
+        let workers =
+            workers(demands.slow).ok_or_else(|| open(format!("what each worker of {slow} spends is not known")))?;
+        let busy = workers.iter().filter(|&&share| share >= BUSY).count();
+        let by_busy: f64 = workers.iter().filter(|&&share| share >= BUSY).sum();
+        // The busy ones do the work: all but a fifth of it.
+        if busy > 0 && by_busy >= Flip::EXPLAINS * workers.iter().sum::<f64>() {
+            return Ok(computing(gap, reference, &alone, &demands, &cpus, busy));
+        }
+        if cpus.busy > MOSTLY_IDLE * cpus.count {
+            let text = format!(
+                "{slow}'s server may use {:.0} CPUs, which are {:.0} % busy, and none of its workers is all the time",
+                cpus.count,
+                100.0 * cpus.busy / cpus.count
+            );
+            return Err(Standing::RuledOut(gap.on_host(text, None)));
+        }
+        Ok(waiting(gap, reference, &alone, &cpus, workers.len()))
+    }
+}
+
+/// Workers that are busy all the time.
+fn computing(
+    gap: &Gap<'_>,
+    reference: &View<'_>,
+    alone: &View<'_>,
+    demands: &Demands<'_>,
+    cpus: &Cpus,
+    busy: usize,
+) -> Standing {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let idle = cpus.count - cpus.busy;
+    let plural = if busy == 1 { "worker computes" } else { "workers compute" };
+    let facts = format!(
+        "{busy} {plural} for {slow} all the time, while {idle:.1} of the {:.0} CPUs that it may use are idle",
+        cpus.count
+    );
+    // With one more worker on each idle CPU the rate grows in that proportion, and no further than the gap.
+    let share = ((busy as f64 + idle.max(0.0)) / busy as f64).ln() / reference.log.mid;
+    if share < Flip::NOTEWORTHY {
+        return Standing::RuledOut(gap.on_host(format!("{facts}: more workers would find no CPU"), None));
+    }
+    // The fast side gets more done by the same number of workers: then their number is not what separates the two.
+    let of_fast = demands.fast.and_then(self::workers).map(|workers| working(&workers));
+    if let Some(of_fast) = of_fast
+        && of_fast <= busy
+    {
+        return Standing::Undecided(gap.on_host(format!("{facts}, but no more work for {fast}"), None));
+    }
+    let beside = of_fast.map_or_else(String::new, |count| format!("; {count} work for {fast}"));
+    fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, alone, format!("{facts}{beside}")))
+}
+
+/// Workers that wait for something else than a CPU.
+fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, threads: usize) -> Standing {
+    let slow = gap.slow_name();
+    let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+    // Little's law on each side: how many requests are being served, not queued, at a time.
+    let at_a_time = |rate: Option<f64>, alone_ns: Option<f64>| Some(rate? * alone_ns? / 1e9);
+    let (Some(by_slow), Some(by_fast)) =
+        (at_a_time(reference.slow.rate_per_s, alone.slow_ns()), at_a_time(reference.fast.rate_per_s, alone.fast_ns()))
+    else {
+        return open("how many requests are served at a time is not known".to_owned());
+    };
+    let facts = format!(
+        "{slow} serves about {by_slow:.1} requests at a time, {} {by_fast:.1}, and the {:.0} CPUs that {slow} may use are \
+         {:.0} % busy",
+        gap.fast_name(),
+        cpus.count,
+        100.0 * cpus.busy / cpus.count
+    );
+    let processes = gap.host_number(gap.slow, "process.count");
+    // Threads that serve, threads beside one that accepts, and processes beside their parent.
+    let threads = threads as f64;
+    let counts = [Some(threads), Some(threads - 1.0), processes, processes.map(|count| count - 1.0)];
+    // Both figures of Little's law scatter by some percent, and a half of one is as close as a count can be.
+    let close = |count: f64| count >= 2.0 && (count - by_slow).abs() <= (0.1 * count).max(0.5);
+    // One at a time is what a lock looks like as well.
+    if by_slow < 1.5 {
+        return open(format!("{facts}: one worker or one lock would look like that"));
+    }
+    let Some(count) = counts.into_iter().flatten().find(|&count| close(count)) else {
+        return limited(gap, reference, alone, facts, by_slow);
+    };
+    let share = (by_fast / by_slow).ln() / reference.log.mid;
+    let text = format!("{facts}; it has {count:.0} threads or processes for that");
+    if share < Flip::NOTEWORTHY {
+        return Standing::RuledOut(gap.on_host(text, None));
+    }
+    fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, alone, text))
+}
+
+/// A limit on what is served at a time that is not its number of workers: of connections, say, or of a pool.
+///
+/// A limit on rate serves as few at a time. One on bytes shows while responses are received, and is excluded by that; one
+/// on requests is not, so it is possible at most.
+fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String, by_slow: f64) -> Standing {
+    let slow = gap.slow_name();
+    let differences = phase_differences(reference);
+    let of = |wanted: fn(Phase) -> bool| -> f64 {
+        differences.iter().filter(|(phase, _)| wanted(*phase)).map(|(_, ns)| ns).sum()
+    };
+    let (whole_ns, receiving_ns) = (of(|_| true), of(|phase| phase == Phase::Receive));
+    let queued = whole_ns > 0.0 && receiving_ns <= (1.0 - Flip::EXPLAINS) * whole_ns;
+    // As many as there are connections is no limit of the server's.
+    let fewer = reference.connections().is_some_and(|connections| by_slow < Flip::EXPLAINS * f64::from(connections));
+    let text = format!("{facts}: a limit on what it serves at a time, a lock or a limit on rate would look like that");
+    if !queued || !fewer {
+        return Standing::Undecided(gap.on_host(text, None));
+    }
+    let told = Told {
+        summary: format!(
+            "{slow} may be allowed to serve too few requests at a time: {facts}. Over a single connection there is hardly a \
+             gap. A lock or a limit on rate would look the same."
+        ),
+        ..told(gap, alone, facts)
+    };
+    fit_by_host(gap, &ENTRY, None, Confidence::Possible, told)
+}
+
+fn told(gap: &Gap<'_>, alone: &View<'_>, facts: String) -> Told {
+    let slow = gap.slow_name();
+    Told {
+        summary: format!("{slow} has too few workers: {facts}. Over a single connection there is hardly a gap."),
+        remedy: format!(
+            "Give {slow} as many workers as it has CPUs, or more where they wait: nginx `worker_processes auto`; Apache \
+             `ServerLimit`, `ThreadsPerChild` and `MaxRequestWorkers`; HAProxy `nbthread` and `maxconn`; application servers \
+             their number of workers and of connections to what is behind them. `top -H -p PID` tells which threads are busy."
+        ),
+        facts: vec![gap.on_host(facts, Some("top -H -b -n 1 | head -n 20".to_owned()))],
+        further: vec![gap.evidence(alone, format!("{}: {}", Kind::Alone.phrase(), gap.tell(alone)))],
+    }
+}
+
+/// Share of the time that each worker spent on a CPU: threads, where they are told, else processes.
+fn workers(demand: &HostDemand) -> Option<Vec<f64>> {
+    let shares = |prefix: &str, suffix: &str| -> Vec<f64> {
+        let keys = demand.growth.keys().filter(|key| key.starts_with(prefix) && key.ends_with(suffix));
+        keys.filter_map(|key| demand.share_of_time(key)).collect()
+    };
+    let threads = shares("thread.", ".run_ns");
+    let workers = if threads.is_empty() { shares("worker.", ".cpu_ns") } else { threads };
+    (!workers.is_empty()).then_some(workers)
+}
+
+/// How many of the workers do all but a fifth of the work.
+fn working(workers: &[f64]) -> usize {
+    let mut shares = workers.to_vec();
+    shares.sort_by(|a, b| b.total_cmp(a));
+    let all: f64 = shares.iter().sum();
+    let mut done = 0.0;
+    let mut count = 0;
+    for share in shares {
+        if done >= Flip::EXPLAINS * all {
+            break;
+        }
+        done += share;
+        count += 1;
+    }
+    count
+}
+
+/// The CPUs that a server may use.
+struct Cpus {
+    count: f64,
+    /// How many of them were busy, by whomever.
+    busy: f64,
+}
+
+impl Cpus {
+    /// `None` where one of them is not told.
+    fn of(gap: &Gap<'_>, demand: &HostDemand) -> Option<Self> {
+        let list = |key| gap.host_fact(gap.slow, key).and_then(cpu_list);
+        let mut allowed = list("process.cpus_allowed")?;
+        // The list of a process may name CPUs that its cgroup withholds.
+        if let Some(of_group) = list("cgroup.cpus").filter(|cpus| !cpus.is_empty()) {
+            allowed.retain(|cpu| of_group.contains(cpu));
+        }
+        // It also names CPUs that could be plugged in and are not; those have never counted anything.
+        let shares: Vec<f64> =
+            allowed.iter().filter_map(|cpu| demand.share_of_time(&format!("cpu.{cpu}.busy_ns"))).collect();
+        (!shares.is_empty()).then(|| Self { count: shares.len() as f64, busy: shares.iter().sum() })
+    }
+}
+
+/// The CPUs of a list such as `0-3,8` (cpuset(7)); `None` for anything else.
+fn cpu_list(text: &str) -> Option<BTreeSet<u32>> {
+    const MOST: u32 = 8192;
+    let mut cpus = BTreeSet::new();
+    for part in sanitize_line(text).split(',').map(str::trim).filter(|part| !part.is_empty()) {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
+        if last >= MOST || first > last {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{cpu_list, working};
+
+    #[test]
+    fn lists_of_cpus() {
+        let list = |text| cpu_list(text).map(|cpus| cpus.into_iter().collect::<Vec<_>>());
+        assert_eq!(list("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(list(""), Some(vec![]));
+        for hostile in ["0-4294967295", "3-1", "a", "-1", "1-"] {
+            assert_eq!(list(hostile), None, "{hostile}");
+        }
+    }
+
+    #[test]
+    fn who_works() {
+        assert_eq!(working(&[0.95, 0.01]), 1);
+        assert_eq!(working(&[0.4, 0.5, 0.0]), 2);
+        assert_eq!(working(&[]), 0);
+    }
+}

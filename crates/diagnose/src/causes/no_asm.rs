@@ -1,0 +1,143 @@
+//! `tls.no-asm`: the slow side's libcrypto was built without assembly.
+//!
+//! From outside, AES, ChaCha20 and full handshakes are all slow, and so they are on a slower or older CPU; plain HTTP
+//! would tell, and is not to be had at the same address. So nobody is accused from outside. On the machine the two come
+//! apart: the library tells that it holds no assembly, and what it costs grows in the server's own code alone, while what
+//! the kernel does for each request takes as long as on the other machine. A slower CPU slows both.
+
+use super::worth::{demands, reference, share_of_resource};
+use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_tls};
+use crate::gap::{Flip, Gap, Look};
+use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
+use duel_model::{Confidence, HostDemand, format_duration_ns, sanitize_line};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "tls.no-asm",
+    description: "the server's TLS library was built without assembly, so that all cryptography is slow",
+};
+
+/// How much more time in the kernel a request may take on the slow side for its CPU to pass for as fast. Times of a
+/// server's processes are counted in hundredths of a second, and caches that are shared with slower code cost some.
+const AS_FAST: f64 = 1.5;
+
+pub(super) struct NoAsm;
+
+impl Cause for NoAsm {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        needs_tls(gap)?;
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
+        let Some(library) = assembly(gap, gap.slow) else {
+            return open(format!(
+                "how {slow}'s TLS library was built is not known: from outside a slower CPU looks the same"
+            ));
+        };
+        if !library.missing {
+            let text = format!("{slow}'s libcrypto holds assembly ({})", library.told);
+            return Err(Standing::RuledOut(gap.on_host(text, None)));
+        }
+        let of_fast = assembly(gap, gap.fast);
+        if of_fast.as_ref().is_some_and(|library| library.missing) {
+            return Err(Standing::RuledOut(gap.on_host("neither libcrypto holds assembly".to_owned(), None)));
+        }
+        let Some(of_fast) = of_fast else {
+            return open(format!("{slow}'s libcrypto holds no assembly; how {fast}'s was built is not known"));
+        };
+        let reference = reference(gap)?;
+        let demands = demands(gap)?;
+        let Some(on_fast) = demands.fast else { return open(format!("the machine of {fast} was not read")) };
+        let (Some(by_slow), Some(by_fast)) = (cpu(demands.slow), cpu(on_fast)) else {
+            return open("what the servers' processes spend is not known".to_owned());
+        };
+        let spent = format!(
+            "a request takes {} of CPU in {slow}'s own code and {} in the kernel, in {fast}'s {} and {}",
+            format_duration_ns(by_slow.user_ns),
+            format_duration_ns(by_slow.system_ns),
+            format_duration_ns(by_fast.user_ns),
+            format_duration_ns(by_fast.system_ns)
+        );
+        if by_fast.system_ns <= 0.0 || by_slow.system_ns > AS_FAST * by_fast.system_ns {
+            return open(format!("{slow}'s libcrypto holds no assembly, but {spent}: its CPU may be slower as well"));
+        }
+        // By as much as its kernel is slower the CPU may be, for its own code too.
+        let slower = (by_slow.system_ns / by_fast.system_ns).max(1.0);
+        let extra_ns = by_slow.user_ns - slower * by_fast.user_ns;
+        let all_ns = by_slow.user_ns + by_slow.system_ns;
+        let share = share_of_resource(gap, reference, extra_ns, all_ns).unwrap_or(0.0);
+        if share < Flip::NOTEWORTHY {
+            return Err(Standing::RuledOut(
+                gap.on_host(format!("{slow}'s libcrypto holds no assembly, but {spent}"), None),
+            ));
+        }
+        // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
+        let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
+        if encrypts && gap.fact(gap.slow, |seen| seen.cipher.as_deref()).is_some_and(|cipher| cipher.contains("AES")) {
+            match gap.look(Kind::Chacha20) {
+                Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+                Look::Shown(chacha) if chacha.log.low() <= gap.case.margin_log() => {
+                    let text = format!(
+                        "{slow}'s libcrypto holds no assembly, but {}: {}",
+                        Kind::Chacha20.phrase(),
+                        gap.tell(&chacha)
+                    );
+                    return Err(Standing::Undecided(gap.evidence(&chacha, text)));
+                }
+                Look::Shown(_) | Look::Missing(_) => {}
+            }
+        }
+        let facts =
+            format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", library.version, of_fast.told);
+        let told = Told {
+            summary: format!(
+                "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time is worth {:.0} % of \
+                 the gap.",
+                100.0 * share
+            ),
+            remedy: format!(
+                "Give {slow} a libcrypto that was built with assembly (the distribution's package; for one's own build leave \
+                 out `no-asm`). `grep libcrypto /proc/PID/maps` tells which one the server maps, `LD_LIBRARY_PATH` in its \
+                 environment may be why; `openssl speed -elapsed -evp aes-256-gcm` with that library tells what it costs."
+            ),
+            facts: vec![gap.on_host(
+                facts,
+                Some("strings -n 8 /usr/lib/x86_64-linux-gnu/libcrypto.so.3 | grep -c CRYPTOGAMS".to_owned()),
+            )],
+            further: vec![gap.on_host(spent, None)],
+        };
+        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    }
+}
+
+/// What is known of the libcrypto that a side's server maps.
+struct Library {
+    missing: bool,
+    version: String,
+    /// Its assembly, cut to a length that is good to read.
+    told: String,
+}
+
+/// `None` where the machine is not read, the server maps no libcrypto, or it is one whose assembly leaves no trace that
+/// would be known: only OpenSSL's modules carry their authors' line.
+fn assembly(gap: &Gap<'_>, side: usize) -> Option<Library> {
+    let version = gap.host_fact(side, "process.library.libcrypto.version")?;
+    let assembly = gap.host_fact(side, "process.library.libcrypto.assembly")?;
+    let flags = gap.host_fact(side, "process.library.libcrypto.compiler").unwrap_or_default();
+    let missing = assembly.starts_with("none") || flags.contains("OPENSSL_NO_ASM");
+    let told: String = sanitize_line(assembly).chars().take(60).collect();
+    (version.starts_with("OpenSSL") || !missing).then(|| Library { missing, version: sanitize_line(version), told })
+}
+
+/// CPU time of the server's processes per op.
+struct Cpu {
+    user_ns: f64,
+    system_ns: f64,
+}
+
+fn cpu(demand: &HostDemand) -> Option<Cpu> {
+    let [user_ns, system_ns] = ["process.user_ns", "process.system_ns"].map(|key| demand.per_op(key));
+    Some(Cpu { user_ns: user_ns?, system_ns: system_ns? })
+}
