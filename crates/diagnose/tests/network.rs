@@ -424,8 +424,10 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
     let reads = dice.chance(0.7);
     let per_op = |packets: f64| if keepalive { 1.0 + packets } else { 4.0 + packets };
     let packets = (body / f64::from(segment)).ceil();
-    let mut tallies = vec![counts(&[("tcp.sent_segments", per_op(packets)), ("tcp.received_segments", per_op(0.0))]); 2];
-    let mut facts: Vec<Vec<(&'static str, &'static str)>> = vec![vec![LARGE, ("firewall.nft_rules", "10"), ("route.special", "none")]; 2];
+    let mut tallies =
+        vec![counts(&[("tcp.sent_segments", per_op(packets)), ("tcp.received_segments", per_op(0.0))]); 2];
+    let mut facts: Vec<Vec<(&'static str, &'static str)>> =
+        vec![vec![LARGE, ("firewall.nft_rules", "10"), ("route.special", "none")]; 2];
     let mut servers = vec![base.clone(), base];
     // What each cure is, as a function of the server: the others stay.
     type Cure = fn(&mut Server);
@@ -483,7 +485,11 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
         }
         if dice.chance(0.15) {
             let cap = dice.between(1e6, 100e6);
-            if dice.chance(0.5) { server.net.total_cap = Some(cap) } else { server.cap = Some(cap) }
+            if dice.chance(0.5) {
+                server.net.total_cap = Some(cap)
+            } else {
+                server.cap = Some(cap)
+            }
             cures[side].push(("net.rate-cap", |server| (server.cap, server.net.total_cap) = (None, None)));
         }
         if dice.chance(0.15) {
@@ -540,9 +546,7 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
 /// The largest share of the gap that goes away with this cure, over one connection or under the plan's load.
 fn true_share(world: &World, sick: &Server, cured: &Server, other: &Server) -> f64 {
     let share = |connections: Option<u32>| {
-        let ns = |server: &Server| {
-            1.0 / world.show(server, &Variation { connections, ..Variation::default() }).rate
-        };
+        let ns = |server: &Server| 1.0 / world.show(server, &Variation { connections, ..Variation::default() }).rate;
         let gap = (ns(sick) / ns(other)).ln();
         if gap <= 0.0 { 0.0 } else { 1.0 - (ns(cured) / ns(other)).ln().max(0.0) / gap }
     };
@@ -559,11 +563,11 @@ fn in_random_networks_no_one_is_accused_wrongly() {
             if !finding.cause.starts_with("net.") {
                 continue;
             }
-            let index = world.plan.targets.iter().position(|target| Some(&target.name) == finding.target.as_ref()).unwrap();
+            let index =
+                world.plan.targets.iter().position(|target| Some(&target.name) == finding.target.as_ref()).unwrap();
             let cure = cured[index].iter().find(|(cause, _)| *cause == finding.cause);
-            let share = cure.map_or(0.0, |(_, cured)| {
-                true_share(&world, &world.servers[index], cured, &world.servers[1 - index])
-            });
+            let share = cure
+                .map_or(0.0, |(_, cured)| true_share(&world, &world.servers[index], cured, &world.servers[1 - index]));
             *accused.entry(finding.cause.clone()).or_default() += 1;
             if share < 0.15 {
                 let figures = format!("{share:.2} instead of {:?}", finding.explains);

@@ -78,8 +78,9 @@ impl Cause for FilterChain {
             return Err(open(", and the time per request is not known"));
         };
         if most < Flip::NOTEWORTHY {
-            let text =
-                format!("{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap");
+            let text = format!(
+                "{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap"
+            );
             return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
         }
         if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {

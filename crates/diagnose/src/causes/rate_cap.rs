@@ -124,7 +124,12 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Res
 }
 
 /// That the slow side's machine waits: neither its CPU nor its disks hold up the bytes, and none are lost.
-fn idle(gap: &Gap<'_>, demands: &Demands<'_>, reference: &View<'_>, receive_ns: f64) -> Result<Vec<Evidence>, Standing> {
+fn idle(
+    gap: &Gap<'_>,
+    demands: &Demands<'_>,
+    reference: &View<'_>,
+    receive_ns: f64,
+) -> Result<Vec<Evidence>, Standing> {
     let slow = gap.slow_name();
     let demand = demands.slow;
     let on_host = |text: String| gap.on_host(text, None);
@@ -144,7 +149,9 @@ fn idle(gap: &Gap<'_>, demands: &Demands<'_>, reference: &View<'_>, receive_ns: 
     // A single connection lets CPUs rest in between, however dear its bytes are.
     if let Some(cpu_ns) = further_cpu_ns(demands).filter(|&cpu_ns| cpu_ns > MOSTLY_WAITING * receive_ns) {
         let cpu = format_duration_ns(cpu_ns);
-        return Err(Standing::Undecided(on_host(format!("{busy}; a request needs {cpu} more of it, which takes time"))));
+        return Err(Standing::Undecided(on_host(format!(
+            "{busy}; a request needs {cpu} more of it, which takes time"
+        ))));
     }
     if demand.share_of_time("cgroup.throttled_ns").is_some_and(|share| share > 0.1) {
         return Err(Standing::Undecided(on_host(format!("{slow} is throttled by its CPU quota"))));

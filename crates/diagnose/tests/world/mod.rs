@@ -313,8 +313,7 @@ impl World {
         phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
         let user_ns = server.cpu * (handshake + fixed / 2.0 + sent * encrypting);
-        let system_ns =
-            server.cpu * (fixed / 2.0 + sent * server.per_byte) + server.net.work_ns(new, bytes, variation);
+        let system_ns = server.cpu * (fixed / 2.0 + sent * server.per_byte) + server.net.work_ns(new, bytes, variation);
         let service = alone_ns * stretch;
         Shown { alone_ns, rate, service, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
     }
@@ -397,7 +396,6 @@ impl World {
                 dead_addresses_ns: (!server.net.dead.is_empty()).then_some(3 * SECOND_NS),
                 ..Negotiated::default()
             }),
-            ..TargetObservation::default()
         }
     }
 
