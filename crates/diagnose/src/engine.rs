@@ -1,7 +1,7 @@
 //! Which probe next, and when it is enough.
 
 use crate::case::{Case, Step};
-use crate::causes::{self, CAUSES, Cause, Fit, Standing, none, unknown};
+use crate::causes::{self, CAUSES, Cause, Fit, Standing, names, none, unknown};
 use crate::gap::{Flip, Gap, Reference};
 use crate::probes::Kind;
 use duel_model::{Evidence, Explanation, Finding, Probe};
@@ -135,6 +135,8 @@ fn conclude(case: &Case<'_>, trials: &[Trial<'_>]) -> Explanation {
     let mut findings = named;
     findings.extend(unnamed);
     findings.extend(equal.map(|(_, pair)| none::finding(case, pair)));
+    // What clients go through before they are connected is in no gap, and is told beside all of them.
+    findings.extend(names::findings(case));
 
     let excluded = |index: usize| {
         !trials.is_empty() && trials.iter().all(|trial| matches!(trial.standings[index], Standing::RuledOut(_)))

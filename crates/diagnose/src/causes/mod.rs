@@ -4,20 +4,34 @@
 //! a [`Gap`] only; evidence from the hosts will be found there as well.
 
 mod aes_unused;
+mod backlog_overflow;
+mod bulk;
 mod compression;
+mod counted;
+mod delayed_ack;
 mod extra_hop;
 mod extra_round_trip;
 mod few_workers;
+mod filter_chain;
+mod initcwnd;
 mod large_key;
 mod larger_response;
+mod loss;
+pub(crate) mod names;
 mod no_asm;
 mod no_keepalive;
 mod no_resumption;
 mod no_sendfile;
 pub(crate) mod none;
+mod path_delay;
+mod rate_cap;
 mod slow_cipher;
 mod slow_group;
+mod small_mtu;
+mod small_window;
+mod stall;
 mod sync_logging;
+mod trip;
 pub(crate) mod unknown;
 mod worth;
 
@@ -68,7 +82,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 14] = [
+pub(crate) static CAUSES: [&dyn Cause; 23] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -83,9 +97,18 @@ pub(crate) static CAUSES: [&dyn Cause; 14] = [
     &no_sendfile::NoSendfile,
     &sync_logging::SyncLogging,
     &extra_hop::ExtraHop,
+    &path_delay::PathDelay,
+    &delayed_ack::DelayedAck,
+    &small_mtu::SmallMtu,
+    &loss::Loss,
+    &backlog_overflow::BacklogOverflow,
+    &rate_cap::RateCap,
+    &small_window::SmallWindow,
+    &initcwnd::Initcwnd,
+    &filter_chain::FilterChain,
 ];
 
-static CATALOGUE: [CauseEntry; 16] = [
+static CATALOGUE: [CauseEntry; 27] = [
     aes_unused::ENTRY,
     no_asm::ENTRY,
     slow_cipher::ENTRY,
@@ -100,6 +123,17 @@ static CATALOGUE: [CauseEntry; 16] = [
     no_sendfile::ENTRY,
     sync_logging::ENTRY,
     extra_hop::ENTRY,
+    path_delay::ENTRY,
+    delayed_ack::ENTRY,
+    small_mtu::ENTRY,
+    loss::ENTRY,
+    backlog_overflow::ENTRY,
+    rate_cap::ENTRY,
+    small_window::ENTRY,
+    initcwnd::ENTRY,
+    filter_chain::ENTRY,
+    names::DNS_SLOW,
+    names::ADDRESS_FALLBACK,
     none::ENTRY,
     unknown::ENTRY,
 ];

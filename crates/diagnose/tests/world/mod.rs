@@ -1,5 +1,7 @@
 //! A small simulated world whose truth is known: servers with costs, and a laboratory that answers probes about them.
 
+pub mod network;
+
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
     Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, Known, LoadPlan,
@@ -59,6 +61,7 @@ pub struct Server {
     pub facts: Option<Vec<(&'static str, &'static str)>>,
     /// Counters per op, besides those that follow from its costs.
     pub counts: Vec<(&'static str, f64)>,
+    pub net: network::Net,
 }
 
 impl Default for Server {
@@ -98,6 +101,7 @@ impl Default for Server {
             places: 1e9,
             facts: None,
             counts: Vec::new(),
+            net: network::Net::default(),
         }
     }
 }
@@ -295,14 +299,21 @@ impl World {
         phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
         let sending = server.cpu * sent * per_byte;
         phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
+        server.net.delay(server, &mut phases, bytes, new, variation);
+        server.net.stall(&mut phases, connections, variation);
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
-        let busy_ns = server.cpu * (handshake + fixed + sent * per_byte);
+        let busy_ns = server.cpu * (handshake + fixed + sent * per_byte) + server.net.work_ns(new, bytes, variation);
         let places = connections.min(server.places);
-        let rate = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
-        let stretch = connections * 1e9 / rate / alone_ns;
+        let uncapped = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
+        let rate = server.net.total_cap.map_or(uncapped, |cap| uncapped.min(cap / bytes));
+        let stretch = connections * 1e9 / uncapped / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
+        // What waits for a cap waits while it receives.
+        let held_ns = connections * 1e9 / rate - connections * 1e9 / uncapped;
+        phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
+        let stretch = connections * 1e9 / rate / alone_ns;
         let user_ns = server.cpu * (handshake + fixed / 2.0 + sent * encrypting);
-        let system_ns = server.cpu * (fixed / 2.0 + sent * server.per_byte);
+        let system_ns = server.cpu * (fixed / 2.0 + sent * server.per_byte) + server.net.work_ns(new, bytes, variation);
         let service = alone_ns * stretch;
         Shown { alone_ns, rate, service, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
     }
@@ -347,6 +358,8 @@ impl World {
         let ok = 1_000;
         let refused = shown.refused;
         let agreed = shown.tls.as_ref();
+        let connections = f64::from(variation.connections.unwrap_or(self.plan.load.connections));
+        let (phase_profile, service_profile) = server.net.profiles(server, &shown.phases, connections, variation);
         let encoded = server.gzip.is_some()
             && variation.accept_encoding.as_ref().unwrap_or(&self.http_ref().accept_encoding).is_some();
         TargetObservation {
@@ -356,6 +369,8 @@ impl World {
             rate_per_s: (!refused).then_some(shown.rate * scatter),
             service_mean_ns: (!refused).then_some(shown.service / scatter),
             phase_mean_ns: shown.phases.iter().copied().collect(),
+            phase_profile,
+            service_profile,
             body_bytes_per_op: Some(shown.bytes),
             bytes_in_per_op: Some(
                 shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 },
@@ -375,9 +390,12 @@ impl World {
                 keeps_alive: Some(!shown.new),
                 body_bytes: Some(shown.bytes as u64),
                 peer: self.peers[index].clone(),
+                segment_bytes: server.net.seen_segment(variation),
+                lookup_ns: server.net.lookup_ns,
+                dead_addresses: server.net.dead.clone(),
+                dead_addresses_ns: (!server.net.dead.is_empty()).then_some(3 * SECOND_NS),
                 ..Negotiated::default()
             }),
-            ..TargetObservation::default()
         }
     }
 

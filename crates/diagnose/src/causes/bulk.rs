@@ -1,0 +1,115 @@
+//! How fast long responses of the slow side flow: over one connection, and over several at once.
+
+use super::Standing;
+use super::trip::Trip;
+use crate::gap::{Gap, Look, View, phase_differences};
+use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
+use duel_model::{Phase, TargetObservation, format_bytes};
+
+/// Connections that show whether streams add up, where the plan has one only.
+const STREAMS: u32 = 4;
+
+/// How the slow side's bytes flow.
+pub(super) struct Bulk<'a> {
+    /// Bytes per second over one connection, waiting for responses included.
+    pub(super) alone_bytes_per_s: f64,
+    /// Over several.
+    pub(super) many_bytes_per_s: f64,
+    pub(super) connections: u32,
+    pub(super) growth: Growth,
+    /// Where a single connection was seen.
+    pub(super) alone: View<'a>,
+    /// Where several connections were seen.
+    pub(super) many: View<'a>,
+}
+
+/// How throughput grows with the number of connections.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Growth {
+    /// Each connection flows as fast among others as alone, about.
+    Scales,
+    /// All of them together hardly flow faster than one.
+    Stays,
+    /// Neither.
+    Between,
+}
+
+impl Bulk<'_> {
+    /// A flow that is held back evenly takes as long for each response of a size; one that stalls now and then has a
+    /// mean far above what is usual. `None` where the times of receiving are not known.
+    pub(super) fn is_even(&self) -> Option<bool> {
+        /// Bursts that a cap lets pass make some responses quick, which brings the mean below the median rather.
+        const EVEN: f64 = 1.3;
+        let profile = self.alone.slow.phase_profile.get(&Phase::Receive)?;
+        let mean_ns = self.alone.slow.phase_mean_ns.get(&Phase::Receive)?;
+        Some(*mean_ns <= EVEN * profile.quantile_ns(0.5)? as f64)
+    }
+
+    /// Bytes that a side has under way for each round trip while a response is received over one connection; `None`
+    /// where that is not known, and infinite where receiving takes no time.
+    pub(super) fn under_way_bytes(&self, seen: &TargetObservation, trip: Trip) -> Option<f64> {
+        let receive_ns = seen.phase_mean_ns.get(&Phase::Receive)?;
+        Some(seen.body_bytes_per_op? / receive_ns * trip.typical.mid).filter(|bytes| !bytes.is_nan())
+    }
+
+    /// `12.1 MB/s over one connection, 48.0 MB/s over 4`.
+    pub(super) fn tell(&self) -> String {
+        format!(
+            "{}/s over one connection, {}/s over {}",
+            format_bytes(self.alone_bytes_per_s),
+            format_bytes(self.many_bytes_per_s),
+            self.connections
+        )
+    }
+}
+
+/// How the slow side's bytes flow over one connection and over several: the plan's, or a few where the plan has one.
+pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
+    let missing = |why: String| Standing::Undecided(gap.evidence(&gap.comparison, why));
+    let shown = |kind: Kind| match gap.look(kind) {
+        Look::Shown(view) => Ok(view),
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => Err(missing(why)),
+    };
+    let (alone, many) = match gap.comparison.connections() {
+        Some(1) => (gap.comparison.clone(), shown(Kind::Connections(STREAMS))?),
+        Some(_) => (shown(Kind::Alone)?, gap.comparison.clone()),
+        // An open loop leaves connections idle: what flows there is what is asked for.
+        None => (shown(Kind::Alone)?, shown(Kind::Connections(STREAMS))?),
+    };
+    let flow = |seen: &TargetObservation| Some(seen.rate_per_s? * seen.body_bytes_per_op?);
+    let (Some(alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
+        (flow(alone.slow), flow(many.slow), many.connections())
+    else {
+        return Err(missing("how many bytes flow is not known".to_owned()));
+    };
+    // The middle between "as one" and "as many as there are" is its root; a quarter to either side is left to neither.
+    let grown = (many_bytes_per_s / alone_bytes_per_s).ln() / f64::from(connections).ln();
+    let growth = match grown {
+        grown if grown >= 0.75 => Growth::Scales,
+        grown if grown <= 0.25 => Growth::Stays,
+        _ => Growth::Between,
+    };
+    Ok(Bulk { alone_bytes_per_s, many_bytes_per_s, connections, growth, alone, many })
+}
+
+/// How much longer an op of the slow side takes to receive, ns; the standing where that is not what the gap consists of,
+/// or where responses are too short to flow at all.
+pub(super) fn longer_receiving_ns(gap: &Gap<'_>, reference: &View<'_>) -> Result<f64, Standing> {
+    if gap.case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES) {
+        let text = "the responses are too small, or of unknown size, to tell how fast bytes flow".to_owned();
+        return Err(Standing::RuledOut(gap.evidence(reference, text)));
+    }
+    let differences = phase_differences(reference);
+    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+    let receive_ns = differences.iter().find(|(phase, _)| *phase == Phase::Receive).map(|(_, ns)| *ns);
+    let Some(receive_ns) = receive_ns.filter(|_| whole_ns > 0.0) else {
+        let text = "how long receiving takes is not known".to_owned();
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
+    };
+    if receive_ns < 0.5 * whole_ns {
+        let text = format!("receiving makes {:.0} % of the difference only", 100.0 * (receive_ns / whole_ns).max(0.0));
+        return Err(Standing::RuledOut(gap.evidence(reference, text)));
+    }
+    Ok(receive_ns)
+}

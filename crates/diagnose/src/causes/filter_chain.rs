@@ -1,0 +1,146 @@
+//! `net.filter-chain`: each packet to the slow side passes a long chain of filter rules.
+//!
+//! Rules of a chain are looked at one by one, for each packet. Their number is read on the machine; that they are
+//! passed shows in connecting, which is slow already, and in everything else that takes packets. From outside alone a
+//! chain looks like a slightly longer way, so without the number nothing is said.
+
+use super::trip::trips;
+use super::worth::{reference, share_of_resource};
+use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::gap::{DemandLook, Flip, Gap, View, percent};
+use crate::probes::Mode;
+use duel_model::{Confidence, format_duration_ns};
+
+pub(super) static ENTRY: CauseEntry =
+    CauseEntry { id: "net.filter-chain", description: "each packet passes a long chain of firewall rules" };
+
+/// What looking at one rule takes at most: some memory reads and comparisons, tens of ns where they miss the caches.
+pub(super) const RULE_NS: f64 = 100.0;
+/// Fewer rules than this take microseconds at most, which is what handling a packet takes anyhow.
+const LEAST_RULES: f64 = 500.0;
+/// Rules that the fast side has as well do not make it fast.
+const CLEARLY_MORE: f64 = 3.0;
+
+/// Packets are often handled by a single CPU; less than this of one leaves it idle for a good part of the time.
+const BUSY: f64 = 0.7;
+
+/// Filters whose rules are counted.
+const FILTERS: [&str; 6] = ["nft", "iptables", "ip6tables", "pf", "ipfw", "ipl"];
+
+pub(super) struct FilterChain;
+
+impl Cause for FilterChain {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let reference = reference(gap)?;
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let Some(of_slow) = rules(gap, gap.slow) else {
+            let text = format!("how many filter rules {slow} has is not known");
+            return Err(Standing::Undecided(gap.on_host(text, None)));
+        };
+        let of_fast = rules(gap, gap.fast);
+        let counts = match of_fast {
+            Some(of_fast) => format!("{slow} has {of_slow:.0} filter rules, {fast} {of_fast:.0}"),
+            None => format!("{slow} has {of_slow:.0} filter rules, {fast}'s are not known"),
+        };
+        let fact = || gap.on_host(counts.clone(), Some(COUNT.to_owned()));
+        if of_slow < LEAST_RULES || of_fast.is_some_and(|of_fast| of_slow < CLEARLY_MORE * of_fast) {
+            return Err(Standing::RuledOut(fact()));
+        }
+        let trips = trips(gap)?;
+        let extra = trips.extra();
+        if gap.mode == Mode::Loaded
+            && let DemandLook::Shown(demands) = gap.demands()
+            && demands.slow.share_of_time("cpu.busy_ns").is_none_or(|share| share < BUSY)
+        {
+            // Under load work counts where it is what others wait for.
+            let text = format!("{counts}, but nothing tells that CPUs of {slow}'s machine are busy");
+            return Err(Standing::Undecided(gap.on_host(text, Some(COUNT.to_owned()))));
+        }
+        let connecting = format!(
+            "connecting to {slow} takes {} (median), to {fast} {}",
+            format_duration_ns(trips.slow.typical.mid),
+            format_duration_ns(trips.fast.typical.mid)
+        );
+        let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
+        let Work { packets, cpu_ns, more_ns } = work(gap, reference)?;
+        // A SYN and its answer take the extra time. Where both pass the chain, so do what else is received and sent;
+        // where only the SYN does, it is what is received. Of a long response more is sent, but in large pieces.
+        // It is work, so no more of it than the machine works more.
+        let worth = |extra_ns: f64| {
+            let filtering_ns = (extra_ns * packets).min(more_ns);
+            share_of_resource(gap, reference, filtering_ns, cpu_ns)
+        };
+        let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
+            return Err(open(", and the time per request is not known"));
+        };
+        if most < Flip::NOTEWORTHY {
+            let text = format!(
+                "{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap"
+            );
+            return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
+        }
+        if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
+            return Err(open(": whether packets take longer is within chance"));
+        }
+        if extra.mid > 2.0 * RULE_NS * of_slow {
+            return Err(open(", which is more than so many rules can take"));
+        }
+        let told = Told {
+            summary: format!(
+                "Each packet of {slow} passes a long chain of filter rules ({of_slow:.0} are set): connecting takes {} \
+                 longer than to {fast}, and with about {packets:.0} packets per request to it that makes {} of the gap.",
+                format_duration_ns(extra.mid),
+                percent(share)
+            ),
+            remedy: format!(
+                "On {slow}'s machine, `nft list ruleset` or `iptables-save` shows the rules. Let packets of established \
+                 connections pass first (`ct state established,related accept`), and put many addresses or ports into one \
+                 set (`nft` sets, `ipset`) instead of one rule each; then compare again."
+            ),
+            facts: vec![fact(), gap.evidence(&trips.seen, connecting.clone())],
+            further: Vec::new(),
+        };
+        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    }
+}
+
+/// How the rules are counted by hand.
+const COUNT: &str = "nft list ruleset | wc -l; iptables-save | grep -c '^-A'";
+
+/// All filter rules of a side's machine that could be counted; `None` where none could.
+pub(super) fn rules(gap: &Gap<'_>, side: usize) -> Option<f64> {
+    let counts = FILTERS.iter().filter_map(|filter| gap.host_number(side, &format!("firewall.{filter}_rules")));
+    counts.fold(None, |sum, count| Some(sum.unwrap_or(0.0) + count))
+}
+
+/// What an op makes of work on the slow side's machine.
+struct Work {
+    /// Packets that the machine receives.
+    packets: f64,
+    /// CPU time of the whole machine, ns: filtering is nobody's in particular. Zero where it is not known.
+    cpu_ns: f64,
+    /// How much more of it than on the fast side's machine, where both are known.
+    more_ns: f64,
+}
+
+fn work(gap: &Gap<'_>, reference: &View<'_>) -> Result<Work, Standing> {
+    match gap.demands() {
+        DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        DemandLook::Shown(demands) => {
+            if let Some(packets) = demands.slow.per_op("tcp.received_segments") {
+                let cpu_ns = demands.slow.per_op("cpu.busy_ns");
+                let fast_ns = demands.fast.and_then(|fast| fast.per_op("cpu.busy_ns"));
+                let more_ns = cpu_ns.map_or(f64::INFINITY, |cpu_ns| (cpu_ns - fast_ns.unwrap_or(0.0)).max(0.0));
+                return Ok(Work { packets, cpu_ns: cpu_ns.unwrap_or(0.0), more_ns });
+            }
+        }
+        DemandLook::Missing(_) => {}
+    }
+    // A request; a new connection takes two packets to open and about as many to close.
+    let connects = 1.0 - reference.slow.reused_share.unwrap_or(1.0);
+    Ok(Work { packets: 1.0 + 4.0 * connects, cpu_ns: 0.0, more_ns: f64::INFINITY })
+}

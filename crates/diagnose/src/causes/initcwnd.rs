@@ -1,0 +1,151 @@
+//! `net.initcwnd`: the slow side begins each new connection with fewer segments, on a distant path.
+//!
+//! A response that does not fit into the first flight costs whole round trips, which sit in receiving, or in a handshake
+//! with a long chain. Connecting is as fast, segments are as large, and connections that are kept have grown and do not
+//! pay. The machine's routes tell the size of the first flight where it was set.
+
+use super::counted::share_of_phases;
+use super::trip::trips;
+use super::worth::reference;
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
+use crate::gap::{Flip, FlipLook, Gap, percent, phase_differences};
+use crate::probes::{Kind, Mode};
+use duel_model::{Confidence, Phase, format_bytes, format_duration_ns, sanitize_line};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "net.initcwnd",
+    description: "the server begins connections with too few segments for a distant path",
+};
+
+/// Below, a round trip cannot be told from work.
+const NOTICEABLE_TRIP_NS: f64 = 1e6;
+/// Segments of a first flight since RFC 6928.
+const USUAL_SEGMENTS: f64 = 10.0;
+/// A round trip more is seen as a little less, for part of the time is spent anyway.
+const LEAST_TRIPS: f64 = 0.6;
+/// From one segment on, flights double: 1, 2, 4, 8 make 15 segments. A longer response pays no more, for a first flight
+/// of ten grows as well; one more for a handshake that goes before.
+pub(super) const MOST_TRIPS: f64 = 5.0;
+/// How near to a whole number of round trips the delay has to be, as a part of one.
+const WHOLE: f64 = 0.3;
+
+pub(super) struct Initcwnd;
+
+impl Cause for Initcwnd {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let reference = reference(gap)?;
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        if let Some(reused) = reference.slow.reused_share.filter(|&share| share >= 0.9) {
+            let text = format!("{:.0} % of the requests to {slow} go over a connection that has grown", 100.0 * reused);
+            return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        }
+        let of_routes = [gap.slow, gap.fast].map(|side| first_flight(gap, side));
+        if of_routes[0].is_some_and(|segments| segments >= USUAL_SEGMENTS) {
+            let text = format!("{slow}'s routes set no smaller first flight than usual");
+            return Err(Standing::RuledOut(gap.on_host(text, None)));
+        }
+        let trips = trips(gap)?;
+        let trip_ns = trips.slow.typical.mid;
+        let way = format!(
+            "a round trip to {slow} takes {}, to {fast} {}",
+            format_duration_ns(trip_ns),
+            format_duration_ns(trips.fast.typical.mid)
+        );
+        if trip_ns < NOTICEABLE_TRIP_NS {
+            let text = format!("{way}: too short for its number to matter");
+            return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
+        }
+        if gap.mode == Mode::Loaded {
+            let text = "over one connection most of the gap does not show".to_owned();
+            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
+        }
+        let extra = trips.extra();
+        if extra.mid.abs() > 0.25 * trip_ns {
+            let text = format!("{way}: the way itself differs");
+            return Err(Standing::Undecided(gap.evidence(&trips.seen, text)));
+        }
+        let bytes = reference.slow.bytes_in_per_op.unwrap_or(0.0);
+        let segment = |side| gap.fact(side, |seen| seen.segment_bytes).map(f64::from);
+        if segment(gap.slow).is_some_and(|segment| bytes <= segment) {
+            let text = format!("a response of {} takes a single segment", format_bytes(bytes));
+            return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        }
+        let differences = phase_differences(reference);
+        let of = |wanted| differences.iter().find(|(phase, _)| *phase == wanted).map_or(0.0, |(_, ns)| *ns);
+        let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
+        // The answer's first flight arrives at the end of waiting; what did not fit into it is received later.
+        let flights = [of(Phase::Tls), of(Phase::Receive)].map(|ns| ns / connects.max(0.1) / trip_ns);
+        let told = format!(
+            "{way}; receiving takes {:.1} round trips more, the handshake {:.1}",
+            flights[1].max(0.0),
+            flights[0].max(0.0)
+        );
+        let known_small = of_routes[0].is_some();
+        if flights[1] < LEAST_TRIPS && !(known_small && flights[0] >= LEAST_TRIPS) {
+            return Err(Standing::RuledOut(gap.evidence(reference, told)));
+        }
+        let open = |why: &str| Standing::Undecided(gap.evidence(reference, format!("{told}{why}")));
+        let whole = |trips: f64| (trips - trips.round()).abs() <= WHOLE;
+        let in_all = flights.iter().map(|trips| trips.max(0.0)).sum::<f64>();
+        if in_all > MOST_TRIPS || !whole(flights[1]) {
+            return Err(open(": that is no small number of whole round trips"));
+        }
+        if segment(gap.slow).zip(segment(gap.fast)).is_none_or(|(slow, fast)| slow < 0.8 * fast) {
+            return Err(open(", but segments are not known to be equally large"));
+        }
+        let extra_ns = in_all * connects * trip_ns;
+        let Some(share) = share_of_phases(reference, extra_ns).filter(|&share| share >= Flip::NOTEWORTHY) else {
+            return Err(open(": that is not worth the gap"));
+        };
+        let route = of_routes.map(|segments| segments.map_or_else(|| "the usual 10".to_owned(), |n| format!("{n:.0}")));
+        let mut facts = vec![gap.evidence(reference, told.clone())];
+        if known_small {
+            let special = gap.host_fact(gap.slow, "route.special").map(sanitize_line).unwrap_or_default();
+            facts.push(gap.on_host(format!("routes of {slow}'s machine: {special}"), Some("ip route show".to_owned())));
+        }
+        let told_all = |facts| Told {
+            summary: format!(
+                "{slow} begins each new connection with too few segments{}: on a path of {} a response of {} takes {:.0} \
+                 round trips more, which makes {} of the gap.",
+                if known_small { format!(" ({} instead of {})", route[0], route[1]) } else { String::new() },
+                format_duration_ns(trip_ns),
+                format_bytes(bytes),
+                in_all.round(),
+                percent(share)
+            ),
+            remedy: format!(
+                "On {slow}'s machine, `ip route show` tells `initcwnd` where it is set; `ip route change ... initcwnd 10` \
+                 sets the usual value. Balancers and content delivery networks have a setting of that name. Kept \
+                 connections grow once and stay."
+            ),
+            facts,
+            further: Vec::new(),
+        };
+        if known_small && of_routes[1].is_none_or(|fast| fast > of_routes[0].unwrap_or(0.0)) {
+            return Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told_all(facts)));
+        }
+        // Without the route: connections that are kept do not pay for growing. That leaves out connecting as well, which
+        // is as fast on both sides.
+        match gap.flip(Kind::Kept) {
+            FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+            FlipLook::Missing(why) => Err(open(&format!(", but {why}"))),
+            FlipLook::Shown(flip) if !flip.moved() => Err(did_not_move(gap, &flip)),
+            FlipLook::Shown(flip) => Ok(fit(gap, &ENTRY, &flip, Confidence::Likely, told_all(facts))),
+        }
+    }
+}
+
+/// The smallest first flight that a side's routes set, in segments: 10 where none sets any; `None` where routes are not
+/// known. Which of the routes leads to us is not told, so one that is small is taken as a hint that timing has to bear out.
+fn first_flight(gap: &Gap<'_>, side: usize) -> Option<f64> {
+    let routes = gap.host_fact(side, "route.special")?;
+    let set = routes.split("initcwnd ").skip(1).filter_map(|rest| {
+        let number = rest.split(|c: char| !c.is_ascii_digit()).next()?;
+        number.parse::<f64>().ok().filter(|&segments| segments > 0.0)
+    });
+    Some(set.fold(USUAL_SEGMENTS, f64::min))
+}

@@ -1,0 +1,160 @@
+//! `net.small-mtu`: the slow side sends many small packets.
+//!
+//! From outside: its segments are smaller, and announcing such small segments to all makes the fast side as slow. That is
+//! a flip that puts the cause in rather than taking it away; what it shows is the same.
+//!
+//! Where the fast side's machine has a card that cuts segments for it and the slow side's has none, equal segments do
+//! not cost the same. Then packets per request and CPU time are counted on the machines.
+
+use super::worth::{reference, share_of_log};
+use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
+use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
+use crate::probes::Kind;
+use duel_model::{Confidence, HostDemand, format_bytes, format_duration_ns};
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "net.small-mtu",
+    description: "responses go in many small packets: a small MTU, or nothing that puts packets together",
+};
+
+/// A gap of a quarter in time per byte takes at least a quarter more packets, if packets were all that counts.
+const CLEARLY_SMALLER: f64 = 0.8;
+/// Packets of half the size on one machine are no chance, and no tunnel's header either.
+const FEWER_BYTES: f64 = 0.5;
+
+pub(super) struct SmallMtu;
+
+impl Cause for SmallMtu {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let reference = reference(gap)?;
+        let bytes = |side| gap.fact(side, |seen| seen.segment_bytes);
+        let [of_slow, of_fast] = of_both(gap, "the sizes of segments are not known", bytes)?;
+        let segments = format!("segments of {slow} hold up to {of_slow} bytes, those of {fast} {of_fast}");
+        let fact = || gap.first_contact(segments.clone());
+        let Some(response_bytes) = reference.slow.bytes_in_per_op else {
+            return Err(Standing::Undecided(gap.evidence(reference, "the size of responses is not known".to_owned())));
+        };
+        if response_bytes <= f64::from(of_slow) {
+            let text = format!("{segments}: a response of {} takes a single one", format_bytes(response_bytes));
+            return Err(Standing::RuledOut(gap.first_contact(text)));
+        }
+        if f64::from(of_slow) > CLEARLY_SMALLER * f64::from(of_fast) {
+            return by_packets(gap, reference, None, vec![fact()]);
+        }
+        let flip = match gap.flip(Kind::SegmentsOf(gap.slow)) {
+            FlipLook::Shown(flip) => flip,
+            FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            FlipLook::Missing(why) => {
+                return Err(Standing::Undecided(gap.first_contact(format!("{segments}, but {why}"))));
+            }
+        };
+        if !flip.moved() {
+            // The fast side may have a card that makes small segments cheap, where the slow one has none.
+            let facts = vec![fact(), gap.evidence(&flip.view, gap.tell_flip(&flip))];
+            return by_packets(gap, reference, Some(&flip), facts);
+        }
+        let told = Told {
+            summary: format!(
+                "{slow} sends its responses in smaller packets: {segments}. With segments as small on all targets, {} of \
+                 the gap is gone, for {fast} becomes as slow.",
+                flip.percent()
+            ),
+            remedy: format!(
+                "On {slow}'s machine, `ip link` shows the MTU of its interfaces and `ip route get ADDRESS` what is known of \
+                 the path; tunnels and `advmss` in routes or MSS clamping in the firewall also make segments small. \
+                 `tracepath HOST` finds where the path gets narrow."
+            ),
+            facts: vec![fact()],
+            further: Vec::new(),
+        };
+        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    }
+}
+
+/// The judgement by what the machines counted: smaller packets on the slow side's, and CPU time that is worth the gap.
+fn by_packets(
+    gap: &Gap<'_>,
+    reference: &View<'_>,
+    flip: Option<&Flip<'_>>,
+    facts: Vec<duel_model::Evidence>,
+) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let said = facts.last().map_or_else(String::new, |fact| fact.text.clone());
+    let settled = |why: String| match flip {
+        Some(flip) if !flip.is_negligible() => did_not_move(gap, flip),
+        // The same small segments on all targets left the gap, and nothing tells how dear a packet is to the slow side.
+        Some(flip) => Standing::Undecided(gap.evidence(&flip.view, format!("{said}; {why}"))),
+        None => Standing::RuledOut(gap.first_contact(said.clone())),
+    };
+    let demands = match gap.demands() {
+        DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        DemandLook::Missing(why) => return Err(settled(why)),
+        DemandLook::Shown(demands) => demands,
+    };
+    let Demands { slow: of_slow, fast: Some(of_fast) } = demands else {
+        return Err(settled(format!("the machine of {fast} was not read")));
+    };
+    let (Some(slow_bytes), Some(fast_bytes)) = (bytes_per_packet(of_slow), bytes_per_packet(of_fast)) else {
+        return Err(settled("how many packets the machines send is not known".to_owned()));
+    };
+    let packets = format!(
+        "packets that {slow}'s machine hands to its interfaces hold {} on average, those of {fast}'s {}",
+        format_bytes(slow_bytes),
+        format_bytes(fast_bytes)
+    );
+    if slow_bytes > FEWER_BYTES * fast_bytes {
+        let text = format!("{said}; {packets}");
+        return Err(Standing::RuledOut(gap.on_host(text, None)));
+    }
+    let cpu = |demand: &HostDemand| demand.per_op("cpu.busy_ns");
+    let (Some(slow_cpu_ns), Some(fast_cpu_ns)) = (cpu(of_slow), cpu(of_fast)) else {
+        return Err(settled(format!("{packets}; CPU time is not known")));
+    };
+    let cpu_told = format!(
+        "a request takes {} of CPU time on {slow}'s machine, {} on {fast}'s",
+        format_duration_ns(slow_cpu_ns),
+        format_duration_ns(fast_cpu_ns)
+    );
+    let worth = share_of_log(reference, slow_cpu_ns - fast_cpu_ns);
+    if worth.is_none_or(|share| share < Flip::NOTEWORTHY) {
+        return Err(settled(format!("{packets}; {cpu_told}: that is not what the gap consists of")));
+    }
+    let told = Told {
+        summary: format!(
+            "{slow}'s machine sends many small packets: {packets}. {cpu_told}, which is worth up to {} of the gap.",
+            worth.map_or_else(String::new, percent)
+        ),
+        remedy: format!(
+            "On {slow}'s machine, `ethtool -k INTERFACE` shows whether tcp-segmentation-offload and \
+             generic-segmentation-offload are on (`ethtool -K INTERFACE tso on gso on`), `ip link` the MTU and \
+             `gso_max_size`."
+        ),
+        facts,
+        further: vec![gap.on_host(packets, Some("ip -s link".to_owned())), gap.on_host(cpu_told, None)],
+    };
+    // Counted, but CPU time is spent on other things too: nothing splits it.
+    Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
+}
+
+/// Mean size of the packets that a machine sent; over all its interfaces but the loopback one, where there are others.
+fn bytes_per_packet(demand: &HostDemand) -> Option<f64> {
+    let sum = |key: &str, loopback: bool| {
+        let of_links = demand.growth.iter().filter(|(name, _)| {
+            name.strip_prefix("link.")
+                .and_then(|rest| rest.strip_suffix(key))
+                .is_some_and(|link| (link == "lo.") == loopback)
+        });
+        of_links.map(|(_, growth)| *growth as f64).sum::<f64>()
+    };
+    let of = |loopback| {
+        let (bytes, packets) = (sum("sent_bytes", loopback), sum("sent_packets", loopback));
+        (packets > 0.0 && packets >= demand.ops as f64).then(|| bytes / packets)
+    };
+    of(false).or_else(|| of(true))
+}
