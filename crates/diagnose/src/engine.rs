@@ -28,6 +28,7 @@ pub fn next_naming(case: &Case<'_>, may_be_named: fn(&str) -> bool) -> Step {
 struct Trial<'a> {
     gap: Gap<'a>,
     standings: Vec<Standing>,
+    may_be_named: fn(&str) -> bool,
 }
 
 impl<'a> Trial<'a> {
@@ -41,7 +42,7 @@ impl<'a> Trial<'a> {
             standing => standing,
         };
         let standings = CAUSES.iter().map(stand).collect();
-        Self { gap, standings }
+        Self { gap, standings, may_be_named }
     }
 
     fn fits(&self) -> impl Iterator<Item = &Fit> {
@@ -91,9 +92,11 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             Reference::Missing(_) => {}
             Reference::Known(_) if trial.is_explained() => {}
             Reference::Known(_) => {
-                for standing in &trial.standings {
+                for (cause, standing) in CAUSES.iter().zip(&trial.standings) {
+                    // What can only be suspected in the end accuses and acquits nobody either.
+                    let weight = if (trial.may_be_named)(cause.entry().id) { 1.0 } else { PLACING };
                     if let Standing::Wants(probes) = standing {
-                        probes.iter().for_each(|probe| want(probe, 1.0));
+                        probes.iter().for_each(|probe| want(probe, weight));
                     }
                 }
                 unknown::wants(&trial.gap).iter().for_each(|probe| want(probe, PLACING));

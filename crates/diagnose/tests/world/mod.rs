@@ -348,6 +348,7 @@ impl World {
             growth: counts.into_iter().map(|(key, per_op)| (key, (per_op * ops as f64) as u64)).collect(),
             gauges: std::collections::BTreeMap::from([("process.threads".to_owned(), threads)]),
             spans: 6,
+            ..HostDemand::default()
         })
     }
 

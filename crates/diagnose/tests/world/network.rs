@@ -1,4 +1,5 @@
 //! The network in front of a simulated server: packets, windows, stalls, and what their times look like.
+#![allow(dead_code, reason = "every test takes what it needs")]
 
 use super::Server;
 use duel_model::{Nanos, Phase, Profile, Variation};
