@@ -1,0 +1,29 @@
+//! `net.extra-hop`: something stands between client and server, and does nothing else.
+
+use super::*;
+
+pub(super) const INJECTION: Injection = Injection::new("net.extra-hop", verify);
+
+pub(super) fn cases() -> Vec<Case> {
+    vec![
+        INJECTION.case(&Setup::of(Server::Nginx), "haproxy", |twin| twin.front = Some(Front::Haproxy)),
+        INJECTION.case(&Setup::of(Server::Nginx).https().bytes(20_000), "haproxy", |twin| {
+            twin.front = Some(Front::Haproxy);
+        }),
+        INJECTION.case(&Setup::of(Server::Apache), "nginx", |twin| twin.front = Some(Front::Nginx)),
+        INJECTION.case(&Setup::of(Server::Ruler), "haproxy", |twin| twin.front = Some(Front::Haproxy)),
+        INJECTION.case(&Setup::of(Server::Nginx).bytes(5000), "stream-relay", |twin| {
+            twin.front = Some(Front::Stream { rate_per_connection: None, rate_total: None, delay_us: 0 });
+        }),
+    ]
+}
+
+pub(super) fn haproxy(twin: &mut Twin) {
+    twin.front = Some(Front::Haproxy);
+}
+
+/// Two processes work for each request.
+pub(super) fn verify(arena: &Arena) -> anyhow::Result<Bite> {
+    let bite = Bite::ratio("server CPU per request, us", cpu_per_request(arena, &ToolLoad::over(8))?, 1.3);
+    Ok(bite.and(Bite::ratio("ms per request", ms_per_request(arena, &ToolLoad::over(8))?, 1.2)))
+}

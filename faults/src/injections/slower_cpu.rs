@@ -1,0 +1,31 @@
+//! `cpu.slower`: all that the CPU does takes longer.
+//!
+//! A virtual machine cannot clock its CPU down. What comes near: a quota of 1 ms in each 2 ms, so fine that no request
+//! of some length sees a stall. It *is* a quota, and who names that has found what was injected.
+
+use super::*;
+use crate::world::Quota;
+
+pub(super) const INJECTION: Injection = Injection::new("cpu.slower", verify).or(&["cpu.quota"]);
+
+pub(super) fn cases() -> Vec<Case> {
+    let half = |twin: &mut Twin| twin.process.limits.quota = Some(Quota { quota_us: 1_000, period_us: 2_000 });
+    vec![
+        INJECTION.case(&Setup::of(Server::Nginx).https().bytes(500_000).connections(2), "1of2ms", half),
+        INJECTION.case(
+            &Setup::of(Server::Nginx).https().connecting().with("rsa4096", |twin| twin.tls_mut().key = Key::Rsa4096),
+            "1of2ms",
+            half,
+        ),
+        INJECTION.case(&Setup::of(Server::Apache).bytes(200_000), "1of2ms", half),
+        INJECTION.case(&Setup::of(Server::Ruler).https().bytes(200_000), "2of3ms", |twin| {
+            twin.process.limits.quota = Some(Quota { quota_us: 2_000, period_us: 3_000 });
+        }),
+    ]
+}
+
+fn verify(arena: &Arena) -> anyhow::Result<Bite> {
+    let connecting = arena.healthy.twin().path_bytes() < 10_000;
+    let load = ToolLoad { connect_anew: connecting, ..ToolLoad::over(4) };
+    Ok(Bite::ratio("ms per request", ms_per_request(arena, &load)?, 1.25))
+}
