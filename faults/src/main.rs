@@ -8,6 +8,7 @@ mod names;
 mod openssl;
 mod own;
 mod relay;
+mod score;
 mod select;
 mod servers;
 mod twin;
@@ -36,6 +37,8 @@ enum Verb {
         /// Causes, cases, or beginnings of a case; all without
         ids: Vec<String>,
     },
+    /// Let duel look for the causes, and count how often it is right
+    Score(score::ScoreFlags),
     /// Remove what processes have left that were killed
     Clean,
     /// Relay packets between two namespaces
@@ -76,6 +79,7 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
     match verb {
         Verb::List { ids } => check::list(&ids)?,
         Verb::Check { ids } => return check::check(&ids),
+        Verb::Score(flags) => score::score(&flags)?,
         Verb::Clean => world::clean()?,
         Verb::RelayPackets(flags) => relay::packets::main(&flags)?,
         Verb::RelayStream(flags) => relay::stream::main(&flags)?,

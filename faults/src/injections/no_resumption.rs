@@ -19,13 +19,23 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// How many of the five connections that `openssl s_client -reconnect` makes after the first are resumed.
+/// OpenSSL's client keeps what it got on one connection, and offers it on the next, in both versions of TLS.
 fn verify(arena: &Arena) -> anyhow::Result<Bite> {
     let resumed = |up: &Up| -> anyhow::Result<f64> {
-        let to = format!("{}:443", up.place().server_address());
-        let said = arena.client.run("openssl", &["s_client", "-connect", &to, "-tls1_2", "-reconnect"])?;
-        Ok(said.lines().filter(|line| line.starts_with("Reused")).count() as f64)
+        let mut count = 0.0;
+        for version in ["-tls1_2", "-tls1_3"] {
+            // TLS 1.3 sends tickets after the handshake, so the client has to listen for a moment.
+            let script = "f=$(mktemp) && c=\"openssl s_client $2 -connect $1\" && (sleep 0.5 | $c -sess_out $f) \
+                          >/dev/null 2>&1; $c -sess_in $f </dev/null 2>/dev/null; rm -f $f";
+            let to = format!("{}:443", up.place().server_address());
+            let said = arena.client.run("sh", &["-c", script, "sh", &to, version])?;
+            count += f64::from(said.lines().any(|line| line.starts_with("Reused,")));
+        }
+        Ok(count)
     };
     let (healthy, faulty) = (resumed(&arena.healthy)?, resumed(&arena.faulty)?);
-    Ok(Bite { bites: healthy >= 4.0 && faulty == 0.0, figures: format!("resumed of 5: {faulty} against {healthy}") })
+    Ok(Bite {
+        bites: healthy == 2.0 && faulty == 0.0,
+        figures: format!("versions of TLS that resume: {faulty} against {healthy}"),
+    })
 }
