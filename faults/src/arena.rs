@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::names::Entry;
 use crate::servers::{Place, Up};
 use crate::twin::{Address, Twin};
-use crate::world::{Folder, Launch, Namespace, Running, World};
+use crate::world::{Folder, Launch, Namespace, Running, Stop, World};
 use anyhow::Context;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -23,6 +23,7 @@ pub(crate) struct Client {
     /// Holds `resolv.conf`, where names are needed.
     folder: Folder,
     resolves: bool,
+    stop: Stop,
 }
 
 impl Arena {
@@ -84,7 +85,7 @@ impl Client {
         } else {
             None
         };
-        Ok(Client { namespace, _names: names, folder, resolves })
+        Ok(Client { namespace, _names: names, folder, resolves, stop: world.stop() })
     }
 
     /// A program in the client's namespace, with its resolver. Unlike `ip netns exec` this leaves `/sys` as it is, so
@@ -100,8 +101,9 @@ impl Client {
         Launch::new("nsenter").args(words).on(CLIENT_CPU)
     }
 
-    /// Runs a program to its end and returns what it printed.
+    /// Runs a program to its end and returns what it printed; no further one once somebody has asked to stop.
     pub(crate) fn run(&self, program: &str, args: &[&str]) -> anyhow::Result<String> {
+        self.stop.go_on()?;
         let output = self
             .launch(program)
             .args(args)

@@ -4,11 +4,8 @@ use crate::arena::Arena;
 use crate::case::{Bite, Case};
 use crate::select::select;
 use crate::servers::Place;
-use crate::world::{Interrupted, World};
-use signal_hook::consts::{SIGINT, SIGTERM};
+use crate::world::{Interrupted, Stop, World};
 use std::process::ExitCode;
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
 
 /// Prints a line for each case.
 pub(crate) fn list(ids: &[String]) -> anyhow::Result<()> {
@@ -26,7 +23,7 @@ pub(crate) fn list(ids: &[String]) -> anyhow::Result<()> {
 
 /// Injects and verifies; prints a line for each case.
 pub(crate) fn check(ids: &[String]) -> anyhow::Result<ExitCode> {
-    let world = World::new(stop_flag()?)?;
+    let world = World::new(Stop::on_signals()?)?;
     let (mut bite, mut fail) = (0, 0);
     for case in select(ids)? {
         let verdict = match &case.unavailable {
@@ -72,14 +69,4 @@ pub(crate) fn verify_in(arena: &Arena, case: &Case) -> anyhow::Result<Bite> {
         all.figures = "equals; both serve".to_owned();
     }
     Ok(all)
-}
-
-/// A flag that the first SIGINT or SIGTERM sets; the second one ends the process, and `faults clean` removes what is left.
-pub(crate) fn stop_flag() -> anyhow::Result<Arc<AtomicBool>> {
-    let stop = Arc::new(AtomicBool::new(false));
-    for signal in [SIGINT, SIGTERM] {
-        signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
-        signal_hook::flag::register(signal, Arc::clone(&stop))?;
-    }
-    Ok(stop)
 }

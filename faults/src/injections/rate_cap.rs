@@ -14,7 +14,10 @@ pub(super) fn cases() -> Vec<Case> {
         })
     };
     vec![
-        INJECTION.case(&bulk(Server::Nginx), "limit-rate-5MBps", |twin| twin.http.limit_rate = Some(5_000_000)),
+        // nginx lets the bytes of one second pass at once, so only what is longer than that is held back.
+        INJECTION.case(&bulk(Server::Nginx).bytes(1_000_000), "limit-rate-800kBps", |twin| {
+            twin.http.limit_rate = Some(800_000);
+        }),
         INJECTION.case(&bulk(Server::Nginx).https(), "tbf-200Mbps", |twin| {
             twin.network.shaper_bit_per_s = Some(200_000_000);
         }),

@@ -8,10 +8,10 @@ mod wilson;
 
 use crate::arena::Arena;
 use crate::case::Case;
-use crate::check::{stop_flag, verify_in};
+use crate::check::verify_in;
 use crate::select::select;
 use crate::servers::Place;
-use crate::world::{Interrupted, World};
+use crate::world::{Interrupted, Stop, World};
 use clap::Args;
 use duel::Duel;
 use judge::Outcome;
@@ -65,7 +65,7 @@ pub(crate) fn score(flags: &ScoreFlags) -> anyhow::Result<()> {
 }
 
 fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Result<()> {
-    let world = World::new(stop_flag()?)?;
+    let world = World::new(Stop::on_signals()?)?;
     let duel = Duel::find(flags)?;
     let possible: Vec<&Case> = cases.iter().filter(|case| case.unavailable.is_none()).collect();
     let total = possible.len() * flags.rounds as usize;

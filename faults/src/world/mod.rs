@@ -22,6 +22,7 @@ pub(crate) use made::{Made, PREFIX};
 pub(crate) use namespace::{Namespace, veth};
 pub(crate) use tools::{is_installed, run, run_with_input, succeed};
 
+use signal_hook::consts::{SIGINT, SIGTERM};
 use std::cell::Cell;
 use std::path::{Path, PathBuf};
 use std::rc::Rc;
@@ -32,12 +33,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 pub(crate) struct World {
     journal: Rc<Journal>,
     made_so_far: Cell<u32>,
-    stop: Arc<AtomicBool>,
+    stop: Stop,
 }
 
 impl World {
-    /// Needs root, since namespaces, control groups and mounts do. `stop` is set by the first SIGINT or SIGTERM.
-    pub(crate) fn new(stop: Arc<AtomicBool>) -> anyhow::Result<World> {
+    /// Needs root, since namespaces, control groups and mounts do.
+    pub(crate) fn new(stop: Stop) -> anyhow::Result<World> {
         anyhow::ensure!(
             rustix::process::geteuid().is_root(),
             "network namespaces and control groups need root: run it as root"
@@ -68,7 +69,34 @@ impl World {
 
     /// An error once somebody has asked to stop: unwinds through all guards.
     pub(crate) fn go_on(&self) -> anyhow::Result<()> {
-        anyhow::ensure!(!self.stop.load(Ordering::Relaxed), Interrupted);
+        self.stop.go_on()
+    }
+
+    /// For those who wait on their own.
+    pub(crate) fn stop(&self) -> Stop {
+        self.stop.clone()
+    }
+}
+
+/// Whether somebody has asked to stop.
+#[derive(Clone, Debug)]
+pub(crate) struct Stop(Arc<AtomicBool>);
+
+impl Stop {
+    /// The first SIGINT or SIGTERM is heard; the second one ends the process, and `faults clean` removes what is left.
+    pub(crate) fn on_signals() -> anyhow::Result<Stop> {
+        let stop = Arc::new(AtomicBool::new(false));
+        for signal in [SIGINT, SIGTERM] {
+            // The order matters: the conditional one is asked before the flag is set.
+            signal_hook::flag::register_conditional_shutdown(signal, 130, Arc::clone(&stop))?;
+            signal_hook::flag::register(signal, Arc::clone(&stop))?;
+        }
+        Ok(Stop(stop))
+    }
+
+    /// An error once it has been asked.
+    pub(crate) fn go_on(&self) -> anyhow::Result<()> {
+        anyhow::ensure!(!self.0.load(Ordering::Relaxed), Interrupted);
         Ok(())
     }
 }
