@@ -12,8 +12,9 @@ pub(super) fn cases() -> Vec<Case> {
         }),
         INJECTION.case(&Setup::of(Server::Apache), "nginx", |twin| twin.front = Some(Front::Nginx)),
         INJECTION.case(&Setup::of(Server::Ruler), "haproxy", |twin| twin.front = Some(Front::Haproxy)),
-        INJECTION.case(&Setup::of(Server::Nginx).bytes(5000), "stream-relay", |twin| {
-            twin.front = Some(Front::Stream { rate_per_connection: None, rate_total: None, delay_us: 0 });
+        // A balancer that knows no HTTP and is not in the same rack: connecting to it is quick, what is behind it is not.
+        INJECTION.case(&Setup::of(Server::Nginx).bytes(5000), "stream-relay-300us", |twin| {
+            twin.front = Some(Front::Stream { rate_per_connection: None, rate_total: None, delay_us: 300 });
         }),
     ]
 }

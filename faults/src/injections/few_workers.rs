@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<Case> {
     };
     vec![
         INJECTION.case(&both_cpus(Server::Nginx, Key::Rsa4096), "1of2", |twin| twin.http.workers = 1),
-        INJECTION.case(&both_cpus(Server::Nginx, Key::Rsa2048), "1of2", |twin| twin.http.workers = 1),
+        INJECTION.case(&both_cpus(Server::Nginx, Key::Rsa3072), "1of2", |twin| twin.http.workers = 1),
         INJECTION.case(&waiting(Server::Own, "/sleep/5000", 64), "4of64", |twin| twin.http.at_a_time = Some(4)),
         INJECTION.case(&waiting(Server::Own, "/sleep/20000", 32), "8of32", |twin| twin.http.at_a_time = Some(8)),
         INJECTION.case(&waiting(Server::HaproxyRuler, "/delay/5000", 64), "4of64", |twin| {

@@ -20,7 +20,7 @@ pub(super) fn cases() -> Vec<Case> {
     };
     vec![
         INJECTION.case(&both_cpus(Server::Nginx, Key::Rsa4096), "1of2", one),
-        INJECTION.case(&both_cpus(Server::Apache, Key::Rsa2048), "1of2", one),
+        INJECTION.case(&both_cpus(Server::Apache, Key::Rsa3072), "1of2", one),
         INJECTION.case(&both_cpus(Server::Ruler, Key::Rsa4096), "1of2", one),
     ]
 }

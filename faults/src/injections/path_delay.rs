@@ -14,7 +14,13 @@ pub(super) fn cases() -> Vec<Case> {
         INJECTION.case(&relayed(Server::Nginx, 0), "plus5ms", |twin| longer(twin, 5_000)),
         INJECTION.case(&relayed(Server::Nginx, 10_000).https().bytes(50_000), "plus20ms", |twin| longer(twin, 30_000)),
         INJECTION.case(&relayed(Server::Apache, 0).https().connecting(), "plus2ms", |twin| longer(twin, 2_000)),
-        INJECTION.case(&relayed(Server::HaproxyNginx, 1_000).connecting(), "plus10ms", |twin| longer(twin, 11_000)),
+        INJECTION.case(&relayed(Server::HaproxyNginx, 1_000).connecting(), "plus10ms-jitter3ms", |twin| {
+            longer(twin, 10_000);
+            if let Path::Relay { to_server, to_client } = &mut twin.network.path {
+                to_server.jitter_us = 3_000;
+                to_client.jitter_us = 3_000;
+            }
+        }),
         INJECTION.case(&relayed(Server::Ruler, 0).connections(1), "plus1ms", |twin| longer(twin, 1_000)),
     ]
 }

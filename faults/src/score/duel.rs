@@ -3,7 +3,6 @@
 use super::ScoreFlags;
 use crate::arena::{Arena, wait_for};
 use crate::case::Case;
-use crate::twin::Address;
 use crate::world::World;
 use anyhow::{Context, ensure};
 use serde_json::Value;
@@ -100,9 +99,6 @@ impl Duel {
         }
         if self.local {
             words.extend(["--local", "A", "--local", "B"].map(str::to_owned));
-        }
-        if case.healthy.tls.is_some() && matches!(case.healthy.address, Address::Literal) {
-            words.extend(["--server-name", "localhost"].map(str::to_owned));
         }
         words
     }

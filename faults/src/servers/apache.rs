@@ -47,7 +47,7 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     // Without sendfile Apache maps files, which costs as little; copying needs both off.
     let _ = writeln!(text, "EnableMMAP {}", on(site.http.sendfile));
     if let Some(bytes) = site.http.copy_bytes {
-        let _ = writeln!(text, "FileReadBufferSize {bytes}\nFlushMaxThreshold {bytes}");
+        let _ = writeln!(text, "ReadBufferSize {bytes}\nFlushMaxThreshold {bytes}");
     }
     if let Some(level) = site.http.gzip_level {
         let _ = writeln!(text, "SetOutputFilter DEFLATE\nDeflateCompressionLevel {level}");

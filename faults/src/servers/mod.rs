@@ -131,6 +131,13 @@ impl Up {
     }
 }
 
+impl Drop for Up {
+    fn drop(&mut self) {
+        // Killing a master leaves its workers, which hold log files open.
+        self.namespace.end_processes();
+    }
+}
+
 fn is_child_of(pid: u32, parent: Option<u32>) -> bool {
     let Some(parent) = parent else { return false };
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,7 +1,7 @@
 //! What can be left behind, and how each kind of it is unmade.
 
 use super::tools::succeed;
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, ensure};
 use rustix::process::{Pid, Signal, kill_process};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -126,12 +126,32 @@ fn unmake_mount(path: &Path) -> anyhow::Result<()> {
 }
 
 fn unmake_loop(file: &Path) -> anyhow::Result<()> {
-    let listed = super::run("losetup", &["-j", &file.to_string_lossy()])?;
-    for line in listed.lines() {
-        let Some((device, _)) = line.split_once(':') else { bail!("losetup said {line:?}") };
-        succeed("losetup", &["-d", device])?;
+    let until = Instant::now() + PATIENCE;
+    loop {
+        let devices = loop_devices(file);
+        if devices.is_empty() {
+            return Ok(());
+        }
+        ensure!(Instant::now() < until, "{} stays attached", file.display());
+        for device in devices {
+            // The kernel lets go of it once nobody uses it, which may be later: a killed server's view of mounts goes
+            // away some time after the server.
+            let _ = succeed("losetup", &["-d", &device]);
+        }
+        std::thread::sleep(Duration::from_millis(20));
     }
-    Ok(())
+}
+
+/// The loop devices of a file, also of one that has been deleted in the meantime.
+fn loop_devices(file: &Path) -> Vec<String> {
+    let mut devices = Vec::new();
+    for device in std::fs::read_dir("/sys/block").into_iter().flatten().flatten() {
+        let backing = std::fs::read_to_string(device.path().join("loop/backing_file")).unwrap_or_default();
+        if Path::new(backing.trim_end().trim_end_matches(" (deleted)")) == file {
+            devices.push(format!("/dev/{}", device.file_name().to_string_lossy()));
+        }
+    }
+    devices
 }
 
 /// A process that has been killed is gone by then, unless it hangs within the kernel.

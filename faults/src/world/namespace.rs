@@ -50,6 +50,12 @@ impl Namespace {
         self.run("sysctl", &["-q", "-w", &format!("{name}={value}")]).map(drop)
     }
 
+    /// Ends all its processes, before what they hold on to is taken away.
+    pub(crate) fn end_processes(&self) {
+        // What does not end shows when the namespace itself is unmade.
+        let _ = Made::Namespace(self.name.clone()).end_processes();
+    }
+
     /// Its processes.
     pub(crate) fn pids(&self) -> anyhow::Result<Vec<u32>> {
         let listed = run("ip", &["netns", "pids", &self.name])?;
