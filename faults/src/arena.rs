@@ -126,7 +126,8 @@ impl Client {
         const FORMAT: &str = "%{time_namelookup} %{time_connect} %{time_appconnect} %{time_total} \
                               %{size_download} %{size_header} %{num_connects}\\n";
         let url = format!("{}?n=[1-{}]", up.url(), requests.count);
-        let mut args = vec!["-s", "-k", "--http1.1", "--no-sessionid", "--max-time", "120", "-o", "/dev/null", "-w", FORMAT];
+        let mut args =
+            vec!["-s", "-k", "--http1.1", "--no-sessionid", "--max-time", "120", "-o", "/dev/null", "-w", FORMAT];
         if requests.connect_anew {
             args.extend(["-H", "Connection: close"]);
         }

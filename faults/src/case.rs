@@ -47,7 +47,10 @@ impl Bite {
 
     /// Bites if the faulty twin's figure exceeds that of the healthy one by so much.
     pub(crate) fn more(what: &str, (healthy, faulty): (f64, f64), at_least: f64) -> Bite {
-        Bite { bites: faulty - healthy >= at_least, figures: format!("{what}: {} against {}", figure(faulty), figure(healthy)) }
+        Bite {
+            bites: faulty - healthy >= at_least,
+            figures: format!("{what}: {} against {}", figure(faulty), figure(healthy)),
+        }
     }
 
     /// Both have to hold.

@@ -65,7 +65,7 @@ fn main() -> ExitCode {
     match run(Cli::parse().verb) {
         Ok(code) => code,
         Err(error) if error.is::<world::Interrupted>() => {
-            eprintln!("faults: interrupted; everything is removed");
+            eprintln!("faults: interrupted");
             ExitCode::from(130)
         }
         Err(error) => {

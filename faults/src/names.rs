@@ -130,7 +130,10 @@ mod tests {
     }
 
     fn entries() -> Vec<Entry> {
-        vec![parse_entry("a.twin.test,10.77.1.2,-,0").unwrap(), parse_entry("b.twin.test,10.77.2.2,fd77:2::2,200").unwrap()]
+        vec![
+            parse_entry("a.twin.test,10.77.1.2,-,0").unwrap(),
+            parse_entry("b.twin.test,10.77.2.2,fd77:2::2,200").unwrap(),
+        ]
     }
 
     #[test]

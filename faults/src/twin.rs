@@ -155,7 +155,9 @@ impl Default for Http {
 pub(crate) enum Log {
     Off,
     /// Unbuffered, on a file system of its own, mounted `sync` or not.
-    OnDisk { synchronous: bool },
+    OnDisk {
+        synchronous: bool,
+    },
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -226,7 +228,10 @@ pub(crate) enum Front {
 pub(crate) enum Address {
     Literal,
     /// By name; the client's resolver answers after `delay_ms`, with an IPv6 address first where `ipv6` is set.
-    Name { delay_ms: u64, ipv6: bool },
+    Name {
+        delay_ms: u64,
+        ipv6: bool,
+    },
 }
 
 impl Twin {
@@ -269,7 +274,9 @@ impl Twin {
     /// The path that is asked for.
     pub(crate) fn path(&self) -> String {
         match &self.content {
-            Content::Text { bytes } if matches!(self.server, Server::Ruler | Server::HaproxyRuler) => format!("/size/{bytes}"),
+            Content::Text { bytes } if matches!(self.server, Server::Ruler | Server::HaproxyRuler) => {
+                format!("/size/{bytes}")
+            }
             Content::Text { .. } => "/f.html".to_owned(),
             Content::Path(path) => path.clone(),
         }

@@ -69,9 +69,10 @@ impl Check {
     fn start(case: &str) -> Option<Check> {
         let probe = format!("duel-faults-{}-test", std::process::id());
         // Several tests may ask at once; that the name is there already is as good an answer.
-        let made = Command::new("ip").args(["netns", "add", &probe]).output().is_ok_and(|made| {
-            made.status.success() || String::from_utf8_lossy(&made.stderr).contains("exists")
-        });
+        let made = Command::new("ip")
+            .args(["netns", "add", &probe])
+            .output()
+            .is_ok_and(|made| made.status.success() || String::from_utf8_lossy(&made.stderr).contains("exists"));
         let _ = Command::new("ip").args(["netns", "del", &probe]).output();
         if !made || ["nginx", "setpriv"].iter().any(|program| !is_installed(program)) {
             eprintln!("passed over: it needs root, network namespaces, nginx and setpriv");

@@ -45,9 +45,8 @@ pub(crate) fn main(flags: &OwnFlags) -> anyhow::Result<()> {
         let lock = if flags.shared_lock { Arc::clone(&lock) } else { Arc::default() };
         let places = places.clone();
         // A connection without a thread is closed; the others go on.
-        let _ = std::thread::Builder::new()
-            .stack_size(256 << 10)
-            .spawn(move || serve(stream, places.as_deref(), &lock));
+        let _ =
+            std::thread::Builder::new().stack_size(256 << 10).spawn(move || serve(stream, places.as_deref(), &lock));
     }
     Ok(())
 }

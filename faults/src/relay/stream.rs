@@ -111,9 +111,8 @@ impl Line {
 
     /// When bytes that come now have passed: the slowest limit decides, then the way takes its time.
     fn passes_at(&self, bytes: u64, now_ns: u64) -> u64 {
-        let taken = self.limits.iter().map(|bucket| {
-            bucket.lock().unwrap_or_else(PoisonError::into_inner).take(bytes, now_ns)
-        });
+        let taken =
+            self.limits.iter().map(|bucket| bucket.lock().unwrap_or_else(PoisonError::into_inner).take(bytes, now_ns));
         taken.max().unwrap_or(now_ns).saturating_add(self.delay_ns)
     }
 }

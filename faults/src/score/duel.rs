@@ -89,7 +89,12 @@ impl Duel {
         let text = |word: &str| word.to_owned();
         words.extend([text("--why"), text("--json"), text("--insecure")]);
         words.extend([text("-c"), case.load.connections.to_string(), text("-t"), text("1")]);
-        words.extend([text("-d"), format!("{}s", self.seconds), text("--why-budget"), format!("{}s", self.why_seconds)]);
+        words.extend([
+            text("-d"),
+            format!("{}s", self.seconds),
+            text("--why-budget"),
+            format!("{}s", self.why_seconds),
+        ]);
         words.extend([text("--archive"), self.raw.join("runs.sqlite").display().to_string()]);
         if case.load.connect_anew {
             words.push(text("--no-keepalive"));
@@ -141,7 +146,6 @@ fn is_measuring(line: &str) -> bool {
 fn file_name(path: &Path) -> String {
     path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
 }
-
 
 #[cfg(test)]
 mod tests {

@@ -21,14 +21,8 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) const ALL: [Outcome; 6] = [
-        Outcome::First,
-        Outcome::AmongThree,
-        Outcome::Unknown,
-        Outcome::Wrong,
-        Outcome::NotVerified,
-        Outcome::Failed,
-    ];
+    pub(crate) const ALL: [Outcome; 6] =
+        [Outcome::First, Outcome::AmongThree, Outcome::Unknown, Outcome::Wrong, Outcome::NotVerified, Outcome::Failed];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -73,10 +67,7 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
         .map(Vec::as_slice)
         .unwrap_or_default()
         .iter()
-        .map(|finding| Finding {
-            cause: finding["cause"].as_str().unwrap_or("?"),
-            target: finding["target"].as_str(),
-        })
+        .map(|finding| Finding { cause: finding["cause"].as_str().unwrap_or("?"), target: finding["target"].as_str() })
         .collect();
     let call = document["pairs"][0]["call"].as_str().unwrap_or("?").to_owned();
     let outcome = match case.truth.len() {

@@ -115,7 +115,8 @@ impl Kept {
         let mut results = Vec::new();
         if resume {
             let text = std::fs::read_to_string(&path).with_context(doing)?;
-            results = text.lines().filter_map(Result::parse).filter(|result| result.outcome != Outcome::Failed).collect();
+            results =
+                text.lines().filter_map(Result::parse).filter(|result| result.outcome != Outcome::Failed).collect();
         }
         let mut kept = Kept {
             file: OpenOptions::new().create(true).write(true).truncate(true).open(&path).with_context(doing)?,

@@ -56,7 +56,8 @@ pub(crate) struct ScoreFlags {
 /// Puts all cases before duel, one after the other, and writes the table.
 pub(crate) fn score(flags: &ScoreFlags) -> anyhow::Result<()> {
     let cases = select(&flags.only)?;
-    let mut kept = Kept::open(flags.resume.clone().unwrap_or_else(|| flags.raw.join("results.jsonl")), flags.resume.is_some())?;
+    let mut kept =
+        Kept::open(flags.resume.clone().unwrap_or_else(|| flags.raw.join("results.jsonl")), flags.resume.is_some())?;
     let measured = if flags.table_only { Ok(()) } else { measure(flags, &cases, &mut kept) };
     // Also after an interruption: what was measured is shown.
     table::write(&flags.out, &cases, kept.results(), flags.outside)?;

@@ -51,8 +51,10 @@ fn page(cases: &[Case], results: &[Result], header: &Header) -> String {
 }
 
 fn totals(results: &[Result]) -> String {
-    let faults: Vec<&Result> = results.iter().filter(|result| result.cause != "none" && result.outcome.counts()).collect();
-    let equals: Vec<&Result> = results.iter().filter(|result| result.cause == "none" && result.outcome.counts()).collect();
+    let faults: Vec<&Result> =
+        results.iter().filter(|result| result.cause != "none" && result.outcome.counts()).collect();
+    let equals: Vec<&Result> =
+        results.iter().filter(|result| result.cause == "none" && result.outcome.counts()).collect();
     let mut text = "## Totals\n\n| | of | share | 95 % interval (Wilson) |\n|---|---|---|---|\n".to_owned();
     let mut row = |name: &str, of: &[&Result], wanted: &[Outcome]| {
         let hits = of.iter().filter(|result| wanted.contains(&result.outcome)).count();
@@ -80,9 +82,10 @@ fn share(hits: usize, of: usize) -> String {
 }
 
 fn by_cause(results: &[Result]) -> String {
-    let mut text = "## By cause\n\n| cause | first | among three | unknown | wrong | not counted | first of all (95 %) |\n\
+    let mut text =
+        "## By cause\n\n| cause | first | among three | unknown | wrong | not counted | first of all (95 %) |\n\
                     |---|---|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for (cause, of_cause) in groups(results, |result| result.cause.clone()) {
         let counts = Counts::of(&of_cause);
         let _ = writeln!(
@@ -100,11 +103,12 @@ fn by_cause(results: &[Result]) -> String {
 }
 
 fn by_case(results: &[Result]) -> String {
-    let mut text = "## By cause and set-up\n\nSet-up: server, scheme, body, connections, and whether they are kept, made \
+    let mut text =
+        "## By cause and set-up\n\nSet-up: server, scheme, body, connections, and whether they are kept, made \
                     anew or resumed. Seconds: from the end of the comparison to the answer, median.\n\n\
                     | cause | set-up | strength | first | among three | unknown | wrong | seconds | verified effect | \
                     what was said otherwise |\n|---|---|---|---|---|---|---|---|---|---|\n"
-        .to_owned();
+            .to_owned();
     for (_, of_case) in groups(results, |result| result.case.clone()) {
         let Some(example) = of_case.first() else { continue };
         let counts = Counts::of(&of_case);
@@ -222,7 +226,9 @@ fn machine() -> String {
 
 fn said(program: &str, args: &[&str]) -> String {
     let output = Command::new(program).args(args).output();
-    output.map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned()).unwrap_or_else(|_| "unknown".to_owned())
+    output
+        .map(|output| String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        .unwrap_or_else(|_| "unknown".to_owned())
 }
 
 #[cfg(test)]

@@ -21,7 +21,9 @@ mod tests {
     /// Figures of R's `binom::binom.wilson`.
     #[test]
     fn as_published() {
-        for (hits, trials, low, high) in [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)] {
+        for (hits, trials, low, high) in
+            [(0, 10, 0.0, 0.2775), (5, 10, 0.2366, 0.7634), (10, 10, 0.7225, 1.0), (81, 263, 0.2553, 0.3662)]
+        {
             let (l, h) = interval(hits, trials).unwrap();
             assert!((l - low).abs() < 1e-4 && (h - high).abs() < 1e-4, "{hits}/{trials}: {l} {h}");
         }

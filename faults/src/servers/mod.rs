@@ -4,8 +4,8 @@ mod apache;
 mod certificates;
 mod content;
 mod haproxy;
-mod nginx;
 mod network;
+mod nginx;
 mod processes;
 
 use crate::twin::{Address, Twin};
@@ -103,7 +103,8 @@ impl Up {
             let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
             // After the name in brackets the 12th and 13th fields are user and system time.
             let Some((_, rest)) = stat.rsplit_once(") ") else { continue };
-            sum += rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * TICK_NS;
+            sum +=
+                rest.split(' ').skip(11).take(2).filter_map(|ticks| ticks.parse::<u64>().ok()).sum::<u64>() * TICK_NS;
         }
         Ok(sum)
     }

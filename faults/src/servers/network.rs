@@ -97,7 +97,12 @@ fn wait_until_ready(relay: &mut Running, log: &std::path::Path) -> anyhow::Resul
     Ok(())
 }
 
-fn address(namespace: &Namespace, interface: &str, (own, peer): (Ipv4Addr, Ipv4Addr), own6: Ipv6Addr) -> anyhow::Result<()> {
+fn address(
+    namespace: &Namespace,
+    interface: &str,
+    (own, peer): (Ipv4Addr, Ipv4Addr),
+    own6: Ipv6Addr,
+) -> anyhow::Result<()> {
     namespace.ip(&["addr", "add", &own.to_string(), "peer", &peer.to_string(), "dev", interface])?;
     namespace.ip(&["-6", "addr", "add", &format!("{own6}/64"), "dev", interface, "nodad"])?;
     // Packets wait in our queues, whose length we know, and not in the interface's.

@@ -53,7 +53,9 @@ pub(super) fn start_companion(up: &mut Up) -> anyhow::Result<()> {
     let Some(companion) = up.twin.process.companion else { return Ok(()) };
     let launch = match companion {
         Companion::Spinners(count) => {
-            let script = format!("i=1; while [ $i -lt {count} ]; do (while :; do :; done) & i=$((i+1)); done; while :; do :; done");
+            let script = format!(
+                "i=1; while [ $i -lt {count} ]; do (while :; do :; done) & i=$((i+1)); done; while :; do :; done"
+            );
             Launch::new("sh").args(["-c", &script]).on(up.twin.process.cpus).member_of(up.cgroup.as_ref())
         }
         Companion::Tracer => {

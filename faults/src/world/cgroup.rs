@@ -68,8 +68,8 @@ impl Cgroup {
 
     fn version_1(&mut self, world: &World, name: &str, limits: &Limits, mounts: &str) -> anyhow::Result<()> {
         let mut folder = |controller: &str| -> anyhow::Result<PathBuf> {
-            let root = v1_mount(mounts, controller)
-                .ok_or_else(|| anyhow!("the controller {controller} is not mounted"))?;
+            let root =
+                v1_mount(mounts, controller).ok_or_else(|| anyhow!("the controller {controller} is not mounted"))?;
             let path = root.join(name);
             self._guards.push(world.promise(Made::Cgroup(path.clone()))?);
             std::fs::create_dir(&path)?;
