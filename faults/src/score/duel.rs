@@ -4,7 +4,7 @@ use super::ScoreFlags;
 use crate::arena::{Arena, wait_for};
 use crate::case::Case;
 use crate::world::World;
-use anyhow::{Context, ensure};
+use anyhow::Context;
 use serde_json::Value;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -24,7 +24,8 @@ pub(super) struct Duel {
 
 /// What it said.
 pub(super) struct Said {
-    pub(super) document: Value,
+    /// Its document, or its last words where it ended with an error.
+    pub(super) answer: Result<Value, String>,
     /// From the end of the comparison to the end of duel, to a second; `None` where the comparison's end was not seen.
     pub(super) seconds_to_finding: Option<f64>,
     /// The document, in the raw folder.
@@ -74,10 +75,14 @@ impl Duel {
         let ended = Instant::now();
         let seen = watcher.join().map_err(|_| anyhow::anyhow!("the reader of duel's progress panicked"))?;
         std::fs::write(progress, &seen.text)?;
-        ensure!(status.success(), "duel ended with {status}: {}", seen.last_line());
-        let text = std::fs::read_to_string(&document)?;
+        let answer = if status.success() {
+            let text = std::fs::read_to_string(&document)?;
+            serde_json::from_str(&text).map_err(|error| format!("its document is no JSON: {error}"))
+        } else {
+            Err(format!("it ended with {status}: {}", seen.last_line()))
+        };
         Ok(Said {
-            document: serde_json::from_str(&text).context("duel's document is no JSON")?,
+            answer,
             seconds_to_finding: seen.measured.map(|at| ended.saturating_duration_since(at).as_secs_f64()),
             file: file_name(&document),
         })

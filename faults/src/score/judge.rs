@@ -14,14 +14,16 @@ pub(crate) enum Outcome {
     Unknown,
     /// Something else was blamed, or the wrong target, or a difference was denied.
     Wrong,
+    /// duel ended with an error instead of an answer.
+    NoAnswer,
     /// The fault did not bite, so there was nothing to find.
     NotVerified,
-    /// duel or the bench ended with an error.
+    /// The bench failed.
     Failed,
 }
 
 impl Outcome {
-    pub(crate) const ALL: [Outcome; 6] =
+    pub(crate) const ALL: [Outcome; 7] =
         [Outcome::First, Outcome::AmongThree, Outcome::Unknown, Outcome::Wrong, Outcome::NotVerified, Outcome::Failed];
 
     pub(crate) fn name(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Outcome {
             Outcome::AmongThree => "among three",
             Outcome::Unknown => "unknown",
             Outcome::Wrong => "wrong",
+            Outcome::NoAnswer => "no answer",
             Outcome::NotVerified => "not verified",
             Outcome::Failed => "failed",
         }
@@ -39,7 +42,7 @@ impl Outcome {
         Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
     }
 
-    /// Whether duel was asked and answered.
+    /// Whether duel was asked. An error of its own counts: leaving it out would flatter it.
     pub(crate) fn counts(self) -> bool {
         !matches!(self, Outcome::NotVerified | Outcome::Failed)
     }

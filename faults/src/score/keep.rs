@@ -106,7 +106,7 @@ pub(super) struct Kept {
 
 impl Kept {
     /// Opens the file; what is in it counts if `resume`, and is overwritten otherwise. A line that was cut off is
-    /// measured again, and so is what failed.
+    /// measured again, and so is what failed or did not bite: the machine may have been busy.
     pub(super) fn open(path: PathBuf, resume: bool) -> anyhow::Result<Kept> {
         let doing = || format!("could not open the results {}", path.display());
         if let Some(folder) = path.parent() {
@@ -115,8 +115,7 @@ impl Kept {
         let mut results = Vec::new();
         if resume {
             let text = std::fs::read_to_string(&path).with_context(doing)?;
-            results =
-                text.lines().filter_map(Result::parse).filter(|result| result.outcome != Outcome::Failed).collect();
+            results = text.lines().filter_map(Result::parse).filter(|result| result.outcome.counts()).collect();
         }
         let mut kept = Kept {
             file: OpenOptions::new().create(true).write(true).truncate(true).open(&path).with_context(doing)?,

@@ -110,12 +110,20 @@ fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Result, faulty_
     }
     world.go_on()?;
     let said = duel.look(world, &arena, case, result.round)?;
-    let judged = judge::judge(&said.document, case, faulty_place.target_name());
-    result.outcome = judged.outcome;
-    result.said = judged.said;
-    result.call = judged.call;
-    result.seconds = said.seconds_to_finding;
     result.file = said.file;
+    match said.answer {
+        Ok(document) => {
+            let judged = judge::judge(&document, case, faulty_place.target_name());
+            result.outcome = judged.outcome;
+            result.said = judged.said;
+            result.call = judged.call;
+            result.seconds = said.seconds_to_finding;
+        }
+        Err(words) => {
+            result.outcome = Outcome::NoAnswer;
+            result.remark = words;
+        }
+    }
     Ok(())
 }
 

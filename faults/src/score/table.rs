@@ -64,10 +64,11 @@ fn totals(results: &[Result]) -> String {
     row("right cause among three", &faults, &[Outcome::First, Outcome::AmongThree]);
     row("unknown", &faults, &[Outcome::Unknown]);
     row("wrong", &faults, &[Outcome::Wrong]);
+    row("no answer", &faults, &[Outcome::NoAnswer]);
     row("equals: nothing blamed", &equals, &[Outcome::First]);
     row("equals: something blamed", &equals, &[Outcome::Wrong]);
     let lost = results.iter().filter(|result| !result.outcome.counts()).count();
-    let _ = writeln!(text, "\nNot counted, because the fault did not bite or something failed: {lost}.\n");
+    let _ = writeln!(text, "\nNot counted, because the fault did not bite or the bench failed: {lost}.\n");
     text
 }
 
@@ -83,18 +84,19 @@ fn share(hits: usize, of: usize) -> String {
 
 fn by_cause(results: &[Result]) -> String {
     let mut text =
-        "## By cause\n\n| cause | first | among three | unknown | wrong | not counted | first of all (95 %) |\n\
-                    |---|---|---|---|---|---|---|\n"
+        "## By cause\n\n| cause | first | among three | unknown | wrong | no answer | not counted | first of all (95 %) |\n\
+                    |---|---|---|---|---|---|---|---|\n"
             .to_owned();
     for (cause, of_cause) in groups(results, |result| result.cause.clone()) {
         let counts = Counts::of(&of_cause);
         let _ = writeln!(
             text,
-            "| `{cause}` | {} | {} | {} | {} | {} | {} |",
+            "| `{cause}` | {} | {} | {} | {} | {} | {} | {} |",
             counts.first,
             counts.among_three,
             counts.unknown,
             counts.wrong,
+            counts.no_answer,
             counts.lost,
             share(counts.first, counts.answered()).replace(" | ", ", "),
         );
@@ -136,7 +138,7 @@ fn otherwise(result: &Result) -> Option<String> {
     match result.outcome {
         Outcome::First => None,
         Outcome::NotVerified => Some("did not bite".to_owned()),
-        Outcome::Failed => Some(format!("failed: {}", result.remark)),
+        Outcome::NoAnswer | Outcome::Failed => Some(format!("{}: {}", result.outcome.name(), result.remark)),
         Outcome::AmongThree | Outcome::Unknown | Outcome::Wrong => {
             Some(format!("{} ({} is faulty, main metric {})", result.said_text(), result.faulty, result.call))
         }
@@ -168,6 +170,7 @@ struct Counts {
     among_three: usize,
     unknown: usize,
     wrong: usize,
+    no_answer: usize,
     lost: usize,
 }
 
@@ -179,12 +182,13 @@ impl Counts {
             among_three: count(Outcome::AmongThree),
             unknown: count(Outcome::Unknown),
             wrong: count(Outcome::Wrong),
+            no_answer: count(Outcome::NoAnswer),
             lost: count(Outcome::NotVerified) + count(Outcome::Failed),
         }
     }
 
     fn answered(&self) -> usize {
-        self.first + self.among_three + self.unknown + self.wrong
+        self.first + self.among_three + self.unknown + self.wrong + self.no_answer
     }
 }
 
@@ -257,7 +261,7 @@ mod tests {
         assert!(page.contains("right cause first | 1/3 | 33 % | 6 % to 79 %"), "{page}");
         assert!(page.contains("| wrong | 1/3 |"));
         assert!(page.contains("equals: nothing blamed | 1/1 |"));
-        assert!(page.contains("| `tls.large-key` | 1 | 0 | 1 | 1 | 1 |"));
+        assert!(page.contains("| `tls.large-key` | 1 | 0 | 1 | 1 | 0 | 1 |"));
         assert!(page.contains("cpu.slower on B, a/b (B is faulty"));
         for case in cases.iter().filter(|case| case.unavailable.is_some()) {
             assert!(page.contains(&format!("* `{}`, {}", case.cause(), case.setup)));
