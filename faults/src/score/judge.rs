@@ -23,8 +23,15 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) const ALL: [Outcome; 7] =
-        [Outcome::First, Outcome::AmongThree, Outcome::Unknown, Outcome::Wrong, Outcome::NotVerified, Outcome::Failed];
+    pub(crate) const ALL: [Outcome; 7] = [
+        Outcome::First,
+        Outcome::AmongThree,
+        Outcome::Unknown,
+        Outcome::Wrong,
+        Outcome::NoAnswer,
+        Outcome::NotVerified,
+        Outcome::Failed,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
