@@ -16,7 +16,8 @@ pub(super) fn cases() -> Vec<Case> {
         INJECTION.case(&hosts(Server::Nginx).bytes(20_000), "1-spinner", |twin| neighbours(twin, 1)),
         INJECTION.case(&hosts(Server::Nginx).https().connecting(), "2-spinners", |twin| neighbours(twin, 2)),
         INJECTION.case(&hosts(Server::Apache), "1-spinner", |twin| neighbours(twin, 1)),
-        INJECTION.case(&hosts(Server::Ruler).https().bytes(100_000), "3-spinners", |twin| neighbours(twin, 3)),
+        // A thread for each of its connections, and each is worth as much as a spinner.
+        INJECTION.case(&hosts(Server::Ruler).https().bytes(100_000), "16-spinners", |twin| neighbours(twin, 16)),
     ]
 }
 
