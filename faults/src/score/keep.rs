@@ -10,7 +10,7 @@ use std::path::PathBuf;
 
 /// One case in one round.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Result {
+pub(crate) struct Scored {
     pub(crate) case: String,
     pub(crate) cause: String,
     pub(crate) setup: String,
@@ -30,9 +30,9 @@ pub(crate) struct Result {
     pub(crate) remark: String,
 }
 
-impl Result {
-    pub(super) fn new(case: &Case, round: u32, faulty: &str) -> Result {
-        Result {
+impl Scored {
+    pub(super) fn new(case: &Case, round: u32, faulty: &str) -> Scored {
+        Scored {
             case: case.id.clone(),
             cause: case.cause(),
             setup: case.setup.clone(),
@@ -76,10 +76,10 @@ impl Result {
         })
     }
 
-    fn parse(line: &str) -> Option<Result> {
+    fn parse(line: &str) -> Option<Scored> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |name: &str| value[name].as_str().map(str::to_owned);
-        Some(Result {
+        Some(Scored {
             case: text("case")?,
             cause: text("cause")?,
             setup: text("setup")?,
@@ -101,43 +101,52 @@ impl Result {
 /// The results so far.
 pub(super) struct Kept {
     file: File,
-    results: Vec<Result>,
+    results: Vec<Scored>,
 }
 
 impl Kept {
-    /// Opens the file; what is in it counts if `resume`, and is overwritten otherwise. A line that was cut off is
-    /// measured again, and so is what failed or did not bite: the machine may have been busy.
+    /// Opens the file. With `resume`, what is in it counts, but for lines that were cut off. Without, an older file is put
+    /// aside as `.old`.
     pub(super) fn open(path: PathBuf, resume: bool) -> anyhow::Result<Kept> {
         let doing = || format!("could not open the results {}", path.display());
         if let Some(folder) = path.parent() {
             std::fs::create_dir_all(folder).with_context(doing)?;
         }
-        let mut results = Vec::new();
+        let mut text = String::new();
         if resume {
-            let text = std::fs::read_to_string(&path).with_context(doing)?;
-            results = text.lines().filter_map(Result::parse).filter(|result| result.outcome.counts()).collect();
+            text = std::fs::read_to_string(&path).with_context(doing)?;
+        } else if path.exists() {
+            std::fs::rename(&path, path.with_extension("jsonl.old")).with_context(doing)?;
         }
-        let mut kept = Kept {
-            file: OpenOptions::new().create(true).write(true).truncate(true).open(&path).with_context(doing)?,
-            results: Vec::new(),
-        };
-        for result in results {
-            kept.add(result)?;
+        let mut file = OpenOptions::new().create(true).append(true).open(&path).with_context(doing)?;
+        if !text.is_empty() && !text.ends_with('\n') {
+            file.write_all(b"\n").with_context(doing)?;
         }
+        let mut kept = Kept { file, results: Vec::new() };
+        text.lines().filter_map(Scored::parse).for_each(|result| kept.take(result));
         Ok(kept)
     }
 
+    /// Whether duel has been asked. What failed or did not bite is tried again: the machine may have been busy.
+
     pub(super) fn has(&self, case: &str, round: u32) -> bool {
-        self.results.iter().any(|result| result.case == case && result.round == round)
+        self.results.iter().any(|result| result.case == case && result.round == round && result.outcome.counts())
     }
 
-    pub(super) fn add(&mut self, result: Result) -> anyhow::Result<()> {
+    /// Writes it down, too.
+    pub(super) fn add(&mut self, result: Scored) -> anyhow::Result<()> {
         writeln!(self.file, "{}", result.json()).context("could not write the results")?;
-        self.results.push(result);
+        self.take(result);
         Ok(())
     }
 
-    pub(super) fn results(&self) -> &[Result] {
+    /// The latest of a case and round counts.
+    fn take(&mut self, result: Scored) {
+        self.results.retain(|old| (&old.case, old.round) != (&result.case, result.round));
+        self.results.push(result);
+    }
+
+    pub(super) fn results(&self) -> &[Scored] {
         &self.results
     }
 }
@@ -150,19 +159,23 @@ mod tests {
     fn a_score_goes_on_where_it_was() {
         let path = std::env::temp_dir().join(format!("duel-faults-{}-results-test", std::process::id()));
         let cases = crate::injections::cases();
-        let mut good = Result::new(&cases[0], 1, "A");
+        let mut good = Scored::new(&cases[0], 1, "A");
         good.outcome = Outcome::First;
         good.seconds = Some(2.5);
-        let failed = Result::new(&cases[1], 1, "B");
+        let failed = Scored::new(&cases[1], 1, "B");
         let mut kept = Kept::open(path.clone(), false).unwrap();
         kept.add(good.clone()).unwrap();
-        kept.add(failed).unwrap();
+        kept.add(failed.clone()).unwrap();
         drop(kept);
         // A line cut off by a crash.
         OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"case\":").unwrap();
-        let kept = Kept::open(path.clone(), true).unwrap();
-        assert_eq!(kept.results(), [good]);
+        let mut kept = Kept::open(path.clone(), true).unwrap();
+        assert_eq!(kept.results(), [good.clone(), failed]);
         assert!(kept.has(&cases[0].id, 1) && !kept.has(&cases[0].id, 2) && !kept.has(&cases[1].id, 1));
+        let again = Scored { outcome: Outcome::Unknown, ..Scored::new(&cases[1], 1, "B") };
+        kept.add(again.clone()).unwrap();
+        drop(kept);
+        assert_eq!(Kept::open(path.clone(), true).unwrap().results(), [good, again]);
         std::fs::remove_file(path).unwrap();
     }
 }

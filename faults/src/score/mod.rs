@@ -15,7 +15,7 @@ use crate::world::{Interrupted, Stop, World};
 use clap::Args;
 use duel::Duel;
 use judge::Outcome;
-use keep::{Kept, Result};
+use keep::{Kept, Scored};
 use std::path::PathBuf;
 
 /// What is scored, and where the results go.
@@ -86,9 +86,9 @@ fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Resul
 }
 
 /// One case in one round. What goes wrong is a result, too; only an interruption ends all.
-fn one(world: &World, duel: &Duel, case: &Case, round: u32) -> anyhow::Result<Result> {
+fn one(world: &World, duel: &Duel, case: &Case, round: u32) -> anyhow::Result<Scored> {
     let faulty_place = faulty_place(&case.id, round);
-    let mut result = Result::new(case, round, faulty_place.target_name());
+    let mut result = Scored::new(case, round, faulty_place.target_name());
     match try_one(world, duel, case, &mut result, faulty_place) {
         Ok(()) => {}
         Err(error) if error.is::<Interrupted>() => return Err(error),
@@ -100,7 +100,7 @@ fn one(world: &World, duel: &Duel, case: &Case, round: u32) -> anyhow::Result<Re
     Ok(result)
 }
 
-fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Result, faulty_place: Place) -> anyhow::Result<()> {
+fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_place: Place) -> anyhow::Result<()> {
     let arena = Arena::start(world, case, faulty_place)?;
     let bite = verify_in(&arena, case)?;
     result.verified = bite.figures;
