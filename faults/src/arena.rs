@@ -7,7 +7,7 @@ use crate::twin::{Address, Twin};
 use crate::world::{Folder, Launch, Namespace, Running, Stop, World};
 use anyhow::Context;
 use std::process::Stdio;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// A healthy server, its faulty twin, and the client's namespace.
 pub(crate) struct Arena {
@@ -169,20 +169,15 @@ impl Client {
             args.extend(["-H", header]);
         }
         args.push(&url);
-        let (cpu_before, began) = (up.cpu_ns()?, Instant::now());
+        let cpu_before = up.cpu_ns()?;
         let printed = self.run(program, &args)?;
         let cpu_ns = up.cpu_ns()?.saturating_sub(cpu_before);
-        let elapsed_s = began.elapsed().as_secs_f64();
         let per_s: f64 = printed
             .lines()
             .find_map(|line| line.trim().strip_prefix(figure)?.split_whitespace().next()?.parse().ok())
             .with_context(|| format!("{program} printed {printed:?}"))?;
         anyhow::ensure!(per_s > 0.0, "{program} got no answers: {printed}");
-        Ok(Served {
-            per_s,
-            server_cpu_us: cpu_ns as f64 / 1e3 / (per_s * f64::from(load.seconds)),
-            server_cpus_busy: cpu_ns as f64 / 1e9 / elapsed_s,
-        })
+        Ok(Served { per_s, server_cpu_us: cpu_ns as f64 / 1e3 / (per_s * f64::from(load.seconds)) })
     }
 }
 
@@ -247,7 +242,6 @@ pub(crate) struct Served {
     pub(crate) per_s: f64,
     /// CPU time of all server processes per request.
     pub(crate) server_cpu_us: f64,
-    pub(crate) server_cpus_busy: f64,
 }
 
 pub(crate) fn median(mut values: Vec<f64>) -> anyhow::Result<f64> {

@@ -7,7 +7,7 @@ pub(super) const INJECTION: Injection = Injection::new("http.larger-response", v
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        INJECTION.case(&Setup::of(Server::Nginx), "head-plus-8k", |twin| twin.http.padding_bytes = 8000),
+        INJECTION.case(&Setup::of(Server::Nginx), "head-plus-20k", |twin| twin.http.padding_bytes = 20_000),
         INJECTION.case(&Setup::of(Server::Apache).https(), "head-plus-15k", |twin| twin.http.padding_bytes = 15_000),
         INJECTION.case(&Setup::of(Server::Nginx).https().bytes(100_000), "body-2x", larger),
         INJECTION.case(&Setup::of(Server::HaproxyNginx).bytes(100_000), "body-2x", larger),
