@@ -25,7 +25,7 @@ pub(super) fn cases() -> Vec<Case> {
         quota::INJECTION
             .case(&Setup::of(Server::Nginx).bytes(20_000), "40of100ms", |twin| quota::limited(twin, 40_000, 100_000))
             .and(&extra_hop::INJECTION, "haproxy", extra_hop::haproxy),
-        larger_response::INJECTION
+        larger_response::BESIDE_A_CAP
             .case(&relayed(Setup::of(Server::Nginx).bytes(300_000)).connections(4), "body-2x", larger_response::larger)
             .and(&rate_cap::INJECTION, "line-20MBps", |twin| rate_cap::line(twin, 20_000_000)),
     ]
