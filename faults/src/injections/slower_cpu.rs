@@ -18,9 +18,7 @@ pub(super) fn cases() -> Vec<Case> {
             half,
         ),
         INJECTION.case(&Setup::of(Server::Apache).bytes(200_000), "1of2ms", half),
-        INJECTION.case(&Setup::of(Server::Ruler).https().bytes(200_000), "2of3ms", |twin| {
-            twin.process.limits.quota = Some(Quota { quota_us: 2_000, period_us: 3_000 });
-        }),
+        INJECTION.case(&Setup::of(Server::Ruler).https().bytes(200_000), "1of2ms", half),
     ]
 }
 
