@@ -128,7 +128,6 @@ impl Kept {
     }
 
     /// Whether duel has been asked. What failed or did not bite is tried again: the machine may have been busy.
-
     pub(super) fn has(&self, case: &str, round: u32) -> bool {
         self.results.iter().any(|result| result.case == case && result.round == round && result.outcome.counts())
     }
