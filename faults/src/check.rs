@@ -1,0 +1,72 @@
+//! `faults list` and `faults check`.
+
+use crate::arena::Arena;
+use crate::case::{Bite, Case};
+use crate::select::select;
+use crate::servers::Place;
+use crate::world::{Interrupted, Stop, World};
+use std::process::ExitCode;
+
+/// Prints a line for each case.
+pub(crate) fn list(ids: &[String]) -> anyhow::Result<()> {
+    let cases = select(ids)?;
+    for case in &cases {
+        match &case.unavailable {
+            None => println!("{}", case.id),
+            Some(why) => println!("{}\n    not available here: {why}", case.id),
+        }
+    }
+    let there = cases.iter().filter(|case| case.unavailable.is_none()).count();
+    println!("{} cases, {} of them available here", cases.len(), there);
+    Ok(())
+}
+
+/// Injects and verifies; prints a line for each case.
+pub(crate) fn check(ids: &[String]) -> anyhow::Result<ExitCode> {
+    let world = World::new(Stop::on_signals()?)?;
+    let (mut bite, mut fail) = (0, 0);
+    for case in select(ids)? {
+        let verdict = match &case.unavailable {
+            Some(why) => format!("not available here: {why}"),
+            None => match verify(&world, &case) {
+                Ok(seen) if seen.bites => {
+                    bite += 1;
+                    format!("bites: {}", seen.figures)
+                }
+                Ok(seen) => {
+                    fail += 1;
+                    format!("DOES NOT BITE: {}", seen.figures)
+                }
+                Err(error) if error.is::<Interrupted>() => return Err(error),
+                Err(error) => {
+                    fail += 1;
+                    format!("FAILED: {error:#}")
+                }
+            },
+        };
+        println!("{}\n    {verdict}", case.id);
+    }
+    println!("{bite} verified, {fail} not");
+    Ok(if fail == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn verify(world: &World, case: &Case) -> anyhow::Result<Bite> {
+    let arena = Arena::start(world, case, Place::B)?;
+    verify_in(&arena, case)
+}
+
+/// All faults of a case have to bite. Equals have none; that they serve at all is looked at.
+pub(crate) fn verify_in(arena: &Arena, case: &Case) -> anyhow::Result<Bite> {
+    let serving = |up| arena.client.curl(up, &crate::arena::Requests::kept_alive(2));
+    serving(&arena.healthy)?;
+    serving(&arena.faulty)?;
+    let mut all = Bite { bites: true, figures: String::new() };
+    for verify in &case.verify {
+        let one = verify(arena)?;
+        all = if all.figures.is_empty() { one } else { all.and(one) };
+    }
+    if case.verify.is_empty() {
+        all.figures = "equals; both serve".to_owned();
+    }
+    Ok(all)
+}

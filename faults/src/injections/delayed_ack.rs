@@ -1,0 +1,31 @@
+//! `net.delayed-ack`: a small second write waits for the acknowledgement of the first, which the client delays.
+
+use super::*;
+
+pub(super) const INJECTION: Injection = Injection::new("net.delayed-ack", verify);
+
+pub(super) fn cases() -> Vec<Case> {
+    let two_writes = |bytes: u32| Setup::of(Server::Own).path(&format!("/two-writes/{bytes}"));
+    let behind_nginx = two_writes(300).with("nginx-unbuffered", |twin| twin.front = Some(Front::Nginx));
+    vec![
+        INJECTION.case(&two_writes(200), "nagle", nagle),
+        INJECTION.case(&two_writes(1200).connections(4), "nagle", nagle),
+        INJECTION.case(&two_writes(500).connections(1), "nagle", nagle),
+        INJECTION.unavailable(
+            &behind_nginx,
+            "tcp_nodelay-off",
+            "nginx 1.22 sends what an unbuffered backend has sent so far with its own head, in one write: Nagle's \
+             algorithm finds nothing to hold back",
+        ),
+    ]
+}
+
+fn nagle(twin: &mut Twin) {
+    twin.http.nodelay = false;
+}
+
+/// Linux delays an acknowledgement by 40 ms. It does not on the first segments of a connection, so more are looked at.
+fn verify(arena: &Arena) -> anyhow::Result<Bite> {
+    let look = |up: &Up| Ok(arena.client.curl(up, &Requests::kept_alive(60))?.total_s * 1e3);
+    Ok(Bite::more("ms per request", arena.by_turns(look)?, 30.0))
+}

@@ -1,0 +1,19 @@
+//! `none`: the same server twice. Whatever duel blames here, it is wrong.
+
+use super::*;
+
+pub(super) fn cases() -> Vec<Case> {
+    [
+        Setup::of(Server::Nginx),
+        Setup::of(Server::Nginx).https().bytes(100_000),
+        Setup::of(Server::Nginx).https().connecting(),
+        Setup::of(Server::Apache).bytes(20_000),
+        Setup::of(Server::Apache).https().connecting(),
+        Setup::of(Server::HaproxyNginx).https(),
+        Setup::of(Server::Ruler).https().bytes(100_000),
+        Setup::of(Server::Nginx).bytes(100_000).with("rtt20ms", |twin| twin.network.path = Path::round_trip_us(20_000)),
+    ]
+    .iter()
+    .map(Case::equals)
+    .collect()
+}

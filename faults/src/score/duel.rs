@@ -1,0 +1,168 @@
+//! The program that is scored, run as a user would.
+
+use super::ScoreFlags;
+use crate::arena::{Arena, wait_for};
+use crate::case::Case;
+use crate::world::World;
+use anyhow::Context;
+use serde_json::Value;
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Where it is and how it is called.
+pub(super) struct Duel {
+    program: PathBuf,
+    raw: PathBuf,
+    seconds: u32,
+    why_seconds: u32,
+    /// Whether it can look at the host of a target, and is to.
+    local: bool,
+}
+
+/// What it said.
+pub(super) struct Said {
+    /// Its document, or its last words where it ended with an error.
+    pub(super) answer: Result<Value, String>,
+    /// From the end of the comparison to the end of duel, to a second; `None` where the comparison's end was not seen.
+    pub(super) seconds_to_finding: Option<f64>,
+    /// The document, in the raw folder.
+    pub(super) file: String,
+}
+
+impl Duel {
+    /// The program asked for, or the one beside this one.
+    pub(super) fn find(flags: &ScoreFlags) -> anyhow::Result<Duel> {
+        let program = match &flags.duel {
+            Some(path) => path.clone(),
+            None => std::env::current_exe()?.with_file_name("duel"),
+        };
+        let program = program
+            .canonicalize()
+            .with_context(|| format!("duel is not at {}; build it, or name it by --duel", program.display()))?;
+        let help = Command::new(&program).arg("--help").stdin(Stdio::null()).output()?;
+        let knows_local = String::from_utf8_lossy(&help.stdout).contains("--local");
+        std::fs::create_dir_all(&flags.raw)?;
+        Ok(Duel {
+            program,
+            raw: flags.raw.canonicalize()?,
+            seconds: flags.seconds,
+            why_seconds: flags.why_seconds,
+            local: knows_local && !flags.outside,
+        })
+    }
+
+    /// Lets it compare the twins and look for the cause.
+    pub(super) fn look(&self, world: &World, arena: &Arena, case: &Case, round: u32) -> anyhow::Result<Said> {
+        let name = format!("{}.{round}", case.id.replace('/', "_"));
+        let (document, progress) = (self.raw.join(format!("{name}.json")), self.raw.join(format!("{name}.progress")));
+        let mut child = arena
+            .client
+            .launch(&self.program.to_string_lossy())
+            .args(self.words(arena, case))
+            .command()
+            .stdin(Stdio::null())
+            .stdout(File::create(&document)?)
+            .stderr(Stdio::piped())
+            .spawn()
+            .context("could not start duel")?;
+        let stderr = child.stderr.take().context("duel has no standard error")?;
+        // On a thread: lines are stamped when they come, while this one waits for the end.
+        let watcher = std::thread::spawn(move || Progress::read(stderr));
+        let status = wait_for(world, &mut child)?;
+        let ended = Instant::now();
+        let seen = watcher.join().map_err(|_| anyhow::anyhow!("the reader of duel's progress panicked"))?;
+        std::fs::write(progress, &seen.text)?;
+        let answer = if status.success() {
+            let text = std::fs::read_to_string(&document)?;
+            serde_json::from_str(&text).map_err(|error| format!("its document is no JSON: {error}"))
+        } else {
+            Err(format!("it ended with {status}: {}", seen.last_line()))
+        };
+        Ok(Said {
+            answer,
+            seconds_to_finding: seen.measured.map(|at| ended.saturating_duration_since(at).as_secs_f64()),
+            file: file_name(&document),
+        })
+    }
+
+    fn words(&self, arena: &Arena, case: &Case) -> Vec<String> {
+        let mut words: Vec<String> =
+            arena.in_order().iter().map(|up| format!("{}={}", up.place().target_name(), up.url())).collect();
+        let text = |word: &str| word.to_owned();
+        words.extend([text("--why"), text("--json"), text("--insecure")]);
+        words.extend([text("-c"), case.load.connections.to_string(), text("-t"), text("1")]);
+        words.extend([
+            text("-d"),
+            format!("{}s", self.seconds),
+            text("--why-budget"),
+            format!("{}s", self.why_seconds),
+        ]);
+        words.extend([text("--archive"), self.raw.join("runs.sqlite").display().to_string()]);
+        if case.load.connect_anew {
+            words.push(text("--no-keepalive"));
+        }
+        if case.load.resumption {
+            words.push(text("--resumption"));
+        }
+        if self.local {
+            words.extend(["--local", "A", "--local", "B"].map(str::to_owned));
+        }
+        words
+    }
+}
+
+/// duel's progress, and when it was last seen measuring.
+struct Progress {
+    text: String,
+    measured: Option<Instant>,
+}
+
+impl Progress {
+    /// Reads to the end; keeps as much as anybody would look at.
+    fn read(stderr: impl std::io::Read) -> Progress {
+        const KEPT_BYTES: usize = 1 << 20;
+        let mut progress = Progress { text: String::new(), measured: None };
+        for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
+            let line = String::from_utf8_lossy(&line);
+            if is_measuring(&line) {
+                progress.measured = Some(Instant::now());
+            }
+            if progress.text.len() < KEPT_BYTES {
+                progress.text += &line;
+                progress.text.push('\n');
+            }
+        }
+        progress
+    }
+
+    fn last_line(&self) -> &str {
+        self.text.lines().next_back().unwrap_or("it said nothing")
+    }
+}
+
+/// A line such as `0:05 of 0:30, measuring; A ...`.
+fn is_measuring(line: &str) -> bool {
+    line.split(';').next().is_some_and(|head| head.ends_with(", measuring"))
+}
+
+fn file_name(path: &Path) -> String {
+    path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_end_of_the_comparison_is_the_last_line_that_measures() {
+        assert!(is_measuring("0:05 of 0:30, measuring; A* 5/s, p99 1 ms, 0 failed; B -, p99 -, 0 failed"));
+        assert!(!is_measuring("0:01 of 0:30, warming up; A* 5/s"));
+        assert!(!is_measuring("0:35, measuring with ChaCha20; A* 5/s"));
+        let seen = Progress::read("0:05, measuring; A\n0:06, is it AES?; A\nduel: gave up\n".as_bytes());
+        assert!(seen.measured.is_some());
+        assert_eq!(seen.last_line(), "duel: gave up");
+    }
+}

@@ -1,0 +1,212 @@
+//! duel's document held against the truth.
+
+use crate::case::Case;
+use serde_json::Value;
+
+/// How duel did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Outcome {
+    /// The right cause, on the right target, before all others. Of equals: nothing was blamed.
+    First,
+    /// Among the first three. Of two faults: both.
+    AmongThree,
+    /// It said that it does not know.
+    Unknown,
+    /// Something else was blamed, or the wrong target, or a difference was denied.
+    Wrong,
+    /// duel ended with an error instead of an answer.
+    NoAnswer,
+    /// The fault did not bite, so there was nothing to find.
+    NotVerified,
+    /// The bench failed.
+    Failed,
+}
+
+impl Outcome {
+    pub(crate) const ALL: [Outcome; 7] = [
+        Outcome::First,
+        Outcome::AmongThree,
+        Outcome::Unknown,
+        Outcome::Wrong,
+        Outcome::NoAnswer,
+        Outcome::NotVerified,
+        Outcome::Failed,
+    ];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Outcome::First => "first",
+            Outcome::AmongThree => "among three",
+            Outcome::Unknown => "unknown",
+            Outcome::Wrong => "wrong",
+            Outcome::NoAnswer => "no answer",
+            Outcome::NotVerified => "not verified",
+            Outcome::Failed => "failed",
+        }
+    }
+
+    pub(crate) fn parse(name: &str) -> Option<Outcome> {
+        Outcome::ALL.into_iter().find(|outcome| outcome.name() == name)
+    }
+
+    /// Whether duel was asked. An error of its own counts: leaving it out would flatter it.
+    pub(crate) fn counts(self) -> bool {
+        !matches!(self, Outcome::NotVerified | Outcome::Failed)
+    }
+}
+
+/// The outcome, and what it rests on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Judged {
+    pub(crate) outcome: Outcome,
+    /// The findings in duel's order: `cause on target`.
+    pub(crate) said: Vec<String>,
+    /// The call on the main metric.
+    pub(crate) call: String,
+}
+
+struct Finding<'a> {
+    cause: &'a str,
+    target: Option<&'a str>,
+}
+
+/// Judges one document.
+pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
+    let findings: Vec<Finding<'_>> = document["findings"]
+        .as_array()
+        .map(Vec::as_slice)
+        .unwrap_or_default()
+        .iter()
+        .map(|finding| Finding { cause: finding["cause"].as_str().unwrap_or("?"), target: finding["target"].as_str() })
+        .collect();
+    let call = document["pairs"][0]["call"].as_str().unwrap_or("?").to_owned();
+    let outcome = match case.truth.len() {
+        0 => of_equals(&findings, &call),
+        1 => of_one(&findings, case, faulty),
+        _ => of_two(&findings, case, faulty),
+    };
+    let said = findings
+        .iter()
+        .map(|finding| match finding.target {
+            Some(target) => format!("{} on {target}", finding.cause),
+            None => finding.cause.to_owned(),
+        })
+        .collect();
+    Judged { outcome, said, call }
+}
+
+const UNKNOWN: &str = "unknown";
+const NONE: &str = "none";
+
+/// Equals: a cause other than `none` is an accusation, and so is a difference that nothing takes back.
+fn of_equals(findings: &[Finding<'_>], call: &str) -> Outcome {
+    match findings.first().map(|finding| finding.cause) {
+        Some(NONE) => Outcome::First,
+        Some(UNKNOWN) | None if matches!(call, "faster" | "slower") => Outcome::Wrong,
+        Some(UNKNOWN) | None => Outcome::First,
+        Some(_) => Outcome::Wrong,
+    }
+}
+
+fn of_one(findings: &[Finding<'_>], case: &Case, faulty: &str) -> Outcome {
+    let place = findings.iter().take(3).position(|finding| is_right(finding, case, faulty));
+    match (place, findings.first().map(|finding| finding.cause)) {
+        (Some(0), _) => Outcome::First,
+        (Some(_), _) => Outcome::AmongThree,
+        (None, Some(UNKNOWN) | None) => Outcome::Unknown,
+        (None, Some(_)) => Outcome::Wrong,
+    }
+}
+
+/// Two faults: `First` if one of them comes first and the other is among three as well, `AmongThree` if one of them is
+/// among three.
+fn of_two(findings: &[Finding<'_>], case: &Case, faulty: &str) -> Outcome {
+    let top = || findings.iter().take(3).filter(|finding| finding.target == Some(faulty));
+    let found = case.truth.iter().filter(|truth| top().any(|finding| finding.cause == **truth)).count();
+    let first = findings.first().is_some_and(|finding| is_right(finding, case, faulty));
+    match findings.first().map(|finding| finding.cause) {
+        _ if first && found == case.truth.len() => Outcome::First,
+        _ if found > 0 => Outcome::AmongThree,
+        Some(UNKNOWN) | None => Outcome::Unknown,
+        Some(_) => Outcome::Wrong,
+    }
+}
+
+fn is_right(finding: &Finding<'_>, case: &Case, faulty: &str) -> bool {
+    case.accepts(finding.cause) && finding.target == Some(faulty)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::select::select;
+    use serde_json::json;
+
+    fn case(id: &str) -> Case {
+        select(&[id.to_owned()]).unwrap().remove(0)
+    }
+
+    fn outcome(case: &Case, call: &str, findings: &[(&str, Option<&str>)]) -> Outcome {
+        let findings: Vec<Value> =
+            findings.iter().map(|(cause, target)| json!({"cause": cause, "target": target})).collect();
+        judge(&json!({"pairs": [{"call": call}], "findings": findings}), case, "B").outcome
+    }
+
+    #[test]
+    fn one_fault() {
+        let key = case("tls.large-key");
+        let said = |findings: &[(&str, Option<&str>)]| outcome(&key, "slower", findings);
+        assert_eq!(said(&[("tls.large-key", Some("B"))]), Outcome::First);
+        assert_eq!(said(&[("cpu.slower", Some("B")), ("tls.large-key", Some("B"))]), Outcome::AmongThree);
+        assert_eq!(said(&[("tls.large-key", Some("A"))]), Outcome::Wrong, "the wrong server is accused");
+        assert_eq!(said(&[("unknown", None)]), Outcome::Unknown);
+        assert_eq!(said(&[]), Outcome::Unknown);
+        assert_eq!(said(&[("none", None)]), Outcome::Wrong, "a real difference is denied");
+        let fourth = [("a", None), ("b", None), ("c", None), ("tls.large-key", Some("B"))];
+        assert_eq!(said(&fourth), Outcome::Wrong);
+    }
+
+    #[test]
+    fn another_name_for_the_same_is_as_right() {
+        let slower = case("cpu.slower");
+        assert_eq!(outcome(&slower, "slower", &[("cpu.quota", Some("B"))]), Outcome::First);
+    }
+
+    #[test]
+    fn equals() {
+        let equals = case("none");
+        assert_eq!(outcome(&equals, "equivalent", &[("none", None)]), Outcome::First);
+        assert_eq!(outcome(&equals, "unknown", &[]), Outcome::First);
+        assert_eq!(outcome(&equals, "unknown", &[("unknown", None)]), Outcome::First);
+        assert_eq!(outcome(&equals, "slower", &[("unknown", Some("B"))]), Outcome::Wrong);
+        assert_eq!(outcome(&equals, "unknown", &[("cpu.slower", Some("B"))]), Outcome::Wrong);
+    }
+
+    #[test]
+    fn two_faults_want_both_names() {
+        let double = case("double");
+        let (one, other) = (double.truth[0], double.truth[1]);
+        let said = |findings: &[(&str, Option<&str>)]| outcome(&double, "slower", findings);
+        assert_eq!(said(&[(other, Some("B")), (one, Some("B"))]), Outcome::First);
+        assert_eq!(said(&[(one, Some("B")), ("x", None), (other, Some("B"))]), Outcome::First);
+        assert_eq!(said(&[(one, Some("B"))]), Outcome::AmongThree);
+        assert_eq!(said(&[("x", None), (one, Some("B")), (other, Some("B"))]), Outcome::AmongThree);
+        assert_eq!(said(&[("unknown", None)]), Outcome::Unknown);
+        assert_eq!(said(&[("x", Some("B"))]), Outcome::Wrong);
+    }
+
+    #[test]
+    fn documents_that_are_none_of_ours_are_unknown() {
+        for strange in [json!(null), json!([]), json!({"findings": 5}), json!({"findings": [{}, 7]})] {
+            let judged = judge(&strange, &case("tls.large-key"), "B");
+            assert!(matches!(judged.outcome, Outcome::Unknown | Outcome::Wrong));
+        }
+    }
+
+    #[test]
+    fn names_of_outcomes_read_back() {
+        for outcome in Outcome::ALL {
+            assert_eq!(Outcome::parse(outcome.name()), Some(outcome));
+        }
+    }
+}

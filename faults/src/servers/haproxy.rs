@@ -1,0 +1,76 @@
+//! HAProxy with a configuration of its own.
+
+use super::certificates::Identity;
+use super::nginx::padding;
+use crate::twin::{Http, Tls, Versions};
+use std::fmt::Write;
+
+/// What the configuration needs to know.
+pub(crate) struct Site<'a> {
+    pub(crate) listen: &'a [String],
+    pub(crate) tls: Option<(&'a Tls, &'a Identity)>,
+    pub(crate) http: &'a Http,
+    /// Address and port of the server behind it, and whether that one speaks TLS.
+    pub(crate) backend: &'a str,
+    pub(crate) backend_tls: bool,
+    /// Requests that the server behind it gets at a time.
+    pub(crate) backend_requests: Option<u32>,
+}
+
+/// The whole configuration.
+pub(crate) fn config(site: &Site<'_>) -> String {
+    let mut global = "global\n  maxconn 4000\n  nbthread 1\n".to_owned();
+    let mut bind = String::new();
+    if let Some((tls, identity)) = site.tls {
+        bind = format!(" ssl crt {}{}", identity.both.display(), tls_words(tls));
+        if let Some(bytes) = tls.record_bytes {
+            let _ = writeln!(global, "  tune.ssl.maxrecord {bytes}");
+        }
+        if !tls.resumption {
+            global += "  tune.ssl.cachesize 0\n";
+        }
+    }
+    let mut frontend = String::new();
+    for listen in site.listen {
+        let _ = writeln!(frontend, "  bind {listen}{bind} backlog {}", site.http.backlog);
+    }
+    if !site.http.keepalive {
+        frontend += "  option httpclose\n";
+    }
+    if site.http.gzip_level.is_some() {
+        frontend += "  compression algo gzip\n  compression type text/html\n";
+    }
+    for (name, value) in padding(site.http.padding_bytes) {
+        let _ = writeln!(frontend, "  http-response set-header {name} {value}");
+    }
+    let backend_tls = if site.backend_tls { " ssl verify none" } else { "" };
+    let requests = site.backend_requests.map_or(String::new(), |n| format!(" maxconn {n}"));
+    format!(
+        "{global}defaults\n  mode http\n  http-reuse always\n  timeout connect 10s\n  timeout client 60s\n  \
+         timeout server 60s\n  timeout queue 60s\n  timeout http-keep-alive 600s\n\
+         frontend front\n{frontend}  default_backend behind\n\
+         backend behind\n  server one {}{backend_tls}{requests}\n",
+        site.backend
+    )
+}
+
+fn tls_words(tls: &Tls) -> String {
+    let mut words = String::new();
+    match tls.versions {
+        Versions::Both => words += " ssl-min-ver TLSv1.2",
+        Versions::Tls12 => words += " ssl-min-ver TLSv1.2 ssl-max-ver TLSv1.2",
+    }
+    if let Some(suites) = tls.suites12 {
+        let _ = write!(words, " ciphers {suites}");
+    }
+    if let Some(suites) = tls.suites13 {
+        let _ = write!(words, " ciphersuites {suites}");
+    }
+    if let Some(groups) = tls.groups {
+        let _ = write!(words, " curves {groups}");
+    }
+    if !tls.resumption {
+        words += " no-tls-tickets";
+    }
+    words
+}

@@ -1,0 +1,138 @@
+//! The path between the client's namespace and a server's.
+
+use crate::relay::packets::link_word;
+use crate::twin::{Network, Path};
+use crate::world::{Folder, Launch, Namespace, Running, veth};
+use anyhow::Context;
+use std::net::{Ipv4Addr, Ipv6Addr};
+use std::time::{Duration, Instant};
+
+/// Which of the two places a server has: it decides addresses and names, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    A,
+    B,
+}
+
+impl Place {
+    /// As duel is told.
+    pub(crate) fn target_name(self) -> &'static str {
+        match self {
+            Place::A => "A",
+            Place::B => "B",
+        }
+    }
+
+    pub(crate) fn name(self) -> String {
+        format!("{}.twin.test", self.target_name().to_ascii_lowercase())
+    }
+
+    pub(crate) fn server_address(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, self.number(), 2)
+    }
+
+    pub(crate) fn server_address6(self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd77, u16::from(self.number()), 0, 0, 0, 0, 0, 2)
+    }
+
+    fn client_address(self) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, self.number(), 1)
+    }
+
+    fn client_address6(self) -> Ipv6Addr {
+        Ipv6Addr::new(0xfd77, u16::from(self.number()), 0, 0, 0, 0, 0, 1)
+    }
+
+    fn number(self) -> u8 {
+        match self {
+            Place::A => 1,
+            Place::B => 2,
+        }
+    }
+}
+
+/// The server's interface.
+const INTERFACE: &str = "eth0";
+
+/// Lays the path, and starts the relay where there is one.
+pub(crate) fn connect(
+    client: &Namespace,
+    server: &Namespace,
+    place: Place,
+    network: &Network,
+    folder: &Folder,
+) -> anyhow::Result<Option<Running>> {
+    let outer = format!("to-{}", place.target_name());
+    let relay = match &network.path {
+        Path::Veth => {
+            veth((client, &outer), (server, INTERFACE))?;
+            None
+        }
+        Path::Relay { to_server, to_client } => {
+            let log = folder.path().join("relay.log");
+            let program = std::env::current_exe()?;
+            let mut relay = Launch::new(program)
+                .args(["relay-packets", "--client-side", &outer, "--server-side", INTERFACE])
+                .args(["--server-namespace", server.name()])
+                .args(["--to-server", &link_word(to_server), "--to-client", &link_word(to_client)])
+                .within(client)
+                .start(&log)?;
+            wait_until_ready(&mut relay, &log)?;
+            Some(relay)
+        }
+    };
+    address(client, &outer, (place.client_address(), place.server_address()), place.client_address6())?;
+    address(server, INTERFACE, (place.server_address(), place.client_address()), place.server_address6())?;
+    condition(server, place, network)?;
+    Ok(relay)
+}
+
+fn wait_until_ready(relay: &mut Running, log: &std::path::Path) -> anyhow::Result<()> {
+    let until = Instant::now() + Duration::from_secs(10);
+    while !std::fs::read_to_string(log)?.starts_with("ready") {
+        relay.check()?;
+        anyhow::ensure!(Instant::now() < until, "the packet relay does not get ready");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    Ok(())
+}
+
+fn address(
+    namespace: &Namespace,
+    interface: &str,
+    (own, peer): (Ipv4Addr, Ipv4Addr),
+    own6: Ipv6Addr,
+) -> anyhow::Result<()> {
+    namespace.ip(&["addr", "add", &own.to_string(), "peer", &peer.to_string(), "dev", interface])?;
+    namespace.ip(&["-6", "addr", "add", &format!("{own6}/64"), "dev", interface, "nodad"])?;
+    // Packets wait in our queues, whose length we know, and not in the interface's.
+    namespace.ip(&["link", "set", interface, "txqueuelen", "5000", "up"])
+}
+
+/// What is special on the server's side.
+fn condition(server: &Namespace, place: Place, network: &Network) -> anyhow::Result<()> {
+    for (name, value) in &network.sysctls {
+        server.sysctl(name, value)?;
+    }
+    if let Some(mtu) = network.mtu {
+        server.ip(&["link", "set", INTERFACE, "mtu", &mtu.to_string()])?;
+    }
+    if network.no_offload {
+        server.ip(&["link", "set", INTERFACE, "gso_max_segs", "1"])?;
+    }
+    if let Some(segments) = network.initcwnd {
+        let (own, peer) = (place.server_address().to_string(), place.client_address().to_string());
+        let route = ["route", "replace", &peer, "dev", INTERFACE, "src", &own, "initcwnd", &segments.to_string()];
+        server.ip(&route)?;
+    }
+    if let Some(rules) = &network.firewall {
+        server.firewall(rules).context("could not load firewall rules")?;
+    }
+    if let Some(rate) = network.shaper_bit_per_s {
+        let rate = format!("{rate}bit");
+        let filter = ["tbf", "rate", &rate, "burst", "32k", "latency", "50ms"];
+        let args: Vec<&str> = ["qdisc", "add", "dev", INTERFACE, "root"].into_iter().chain(filter).collect();
+        server.run("tc", &args)?;
+    }
+    Ok(())
+}

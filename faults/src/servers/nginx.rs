@@ -1,0 +1,111 @@
+//! nginx with a configuration of its own.
+
+use super::certificates::Identity;
+use crate::twin::{Http, Tls, Versions};
+use std::fmt::Write;
+use std::path::Path;
+
+/// What one `server` block needs to know.
+pub(crate) struct Site<'a> {
+    /// `0.0.0.0:80` and the like.
+    pub(crate) listen: &'a [String],
+    pub(crate) tls: Option<(&'a Tls, &'a Identity)>,
+    pub(crate) http: &'a Http,
+    /// Where the log goes, if there is one.
+    pub(crate) log: Option<&'a Path>,
+    pub(crate) serve: Serve<'a>,
+}
+
+/// What the site does with requests.
+pub(crate) enum Serve<'a> {
+    Files(&'a Path),
+    /// Passes them on to this `http://` or `https://` address.
+    PassTo(&'a str),
+}
+
+/// The whole configuration.
+pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
+    let dir = folder.display();
+    let Http { workers, keepalive, backlog, sendfile, nodelay, .. } = *site.http;
+    let on = |yes| if yes { "on" } else { "off" };
+    let mut server = String::new();
+    for listen in site.listen {
+        let ssl = if site.tls.is_some() { " ssl" } else { "" };
+        let _ = writeln!(server, "    listen {listen}{ssl} backlog={backlog};");
+    }
+    if let Some((tls, identity)) = site.tls {
+        server += &tls_directives(tls, identity);
+    }
+    if let Some(level) = site.http.gzip_level {
+        let _ = writeln!(server, "    gzip on; gzip_comp_level {level}; gzip_min_length 100; gzip_types *;");
+    }
+    if let Some(bytes) = site.http.copy_bytes {
+        let _ = writeln!(server, "    output_buffers 1 {bytes};");
+    }
+    if let Some(rate) = site.http.limit_rate {
+        let _ = writeln!(server, "    limit_rate {rate};");
+    }
+    for (name, value) in padding(site.http.padding_bytes) {
+        let _ = writeln!(server, "    add_header {name} {value};");
+    }
+    let _ = match site.serve {
+        Serve::Files(root) => writeln!(server, "    root {};", root.display()),
+        Serve::PassTo(address) => writeln!(
+            server,
+            "    location / {{ proxy_pass {address}; proxy_http_version 1.1; proxy_set_header Connection \"\"; \
+             proxy_buffering {}; }}",
+            on(nodelay)
+        ),
+    };
+    let log = site.log.map_or("off".to_owned(), |path| path.display().to_string());
+    let timeout = if keepalive { 600 } else { 0 };
+    format!(
+        "daemon off; user root; worker_processes {workers}; pid {dir}/pid; error_log {dir}/error.log warn;\n\
+         worker_rlimit_nofile 16384;\n\
+         events {{ worker_connections 4096; }}\n\
+         http {{\n  default_type text/html; access_log {log};\n\
+         client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy; fastcgi_temp_path {dir}/fastcgi;\n\
+         uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
+         sendfile {}; tcp_nodelay {}; keepalive_timeout {timeout}; keepalive_requests 100000000;\n\
+         server {{\n{server}  }}\n}}\n",
+        on(sendfile),
+        on(nodelay),
+    )
+}
+
+/// Header fields that nobody needs, of so many bytes in all.
+pub(crate) fn padding(bytes: u32) -> impl Iterator<Item = (String, String)> {
+    /// A line of 500 bytes: `X-Padding-NN: `, the value, and the line's end.
+    const VALUE: usize = 500 - 16;
+    (0..bytes.div_ceil(500)).map(|n| (format!("X-Padding-{n:02}"), "p".repeat(VALUE)))
+}
+
+fn tls_directives(tls: &Tls, identity: &Identity) -> String {
+    let mut text = format!(
+        "    ssl_certificate {}; ssl_certificate_key {};\n    ssl_protocols {};\n",
+        identity.chain.display(),
+        identity.key.display(),
+        match tls.versions {
+            Versions::Both => "TLSv1.2 TLSv1.3",
+            Versions::Tls12 => "TLSv1.2",
+        }
+    );
+    if let Some(suites) = tls.suites12 {
+        let _ = writeln!(text, "    ssl_ciphers {suites}; ssl_prefer_server_ciphers on;");
+    }
+    if let Some(suites) = tls.suites13 {
+        let _ = writeln!(text, "    ssl_conf_command Ciphersuites {suites}; ssl_prefer_server_ciphers on;");
+    }
+    if let Some(groups) = tls.groups {
+        let _ = writeln!(text, "    ssl_ecdh_curve {groups};");
+    }
+    if let Some(bytes) = tls.record_bytes {
+        let _ = writeln!(text, "    ssl_buffer_size {bytes};");
+    }
+    text += if tls.resumption {
+        "    ssl_session_tickets on; ssl_session_cache shared:tls:10m;\n"
+    } else {
+        "    ssl_session_tickets off; ssl_session_cache off;\n"
+    };
+    text
+}

@@ -1,0 +1,273 @@
+//! Which processes make a twin, on which ports of its namespace.
+
+use super::certificates::Identity;
+use super::{Up, apache, haproxy, nginx};
+use crate::twin::{Address, Ciphers, Companion, Content, Front, Key, Log, Server, Tls, Twin, Versions};
+use crate::world::Launch;
+use anyhow::{Context, bail, ensure};
+
+/// Where the server listens when something stands before it.
+const BEHIND_PORT: u16 = 8080;
+/// Where the backend of [`Server::HaproxyNginx`] and [`Server::HaproxyRuler`] listens.
+const BACKEND_PORT: u16 = 8081;
+
+/// The ports that are open once the twin is ready.
+pub(super) fn ports(twin: &Twin, public: u16) -> Vec<u16> {
+    let mut ports = vec![public];
+    if twin.front.is_some() {
+        ports.push(BEHIND_PORT);
+    }
+    if matches!(twin.server, Server::HaproxyNginx | Server::HaproxyRuler) {
+        ports.push(BACKEND_PORT);
+    }
+    ports
+}
+
+/// Starts everything but the companion, from the back to the front.
+pub(super) fn start(up: &mut Up) -> anyhow::Result<()> {
+    let twin = up.twin.clone();
+    let folder = up.folder.path().to_owned();
+    let identity = match &twin.tls {
+        Some(tls) => Some(Identity::make(&folder, tls)?),
+        None => None,
+    };
+    let tls = twin.tls.as_ref().zip(identity.as_ref());
+    let public = public_listens(&twin, up.port());
+    let behind = [format!("127.0.0.1:{BEHIND_PORT}")];
+    let listens: &[String] = if twin.front.is_some() { &behind } else { &public };
+    match twin.server {
+        Server::Nginx => start_nginx(up, "server", listens, tls, &twin)?,
+        Server::Apache => start_apache(up, listens, tls, &twin)?,
+        Server::Ruler => start_ruler(up, &listens[0], &twin)?,
+        Server::Own => start_own(up, &listens[0], &twin)?,
+        Server::HaproxyNginx | Server::HaproxyRuler => start_haproxy_pair(up, listens, tls, &twin)?,
+    }
+    match twin.front {
+        Some(front) => start_front(up, front, &public, tls, &twin),
+        None => Ok(()),
+    }
+}
+
+/// Starts who else is at the machine. The server is up by then, since a tracer needs its processes.
+pub(super) fn start_companion(up: &mut Up) -> anyhow::Result<()> {
+    let Some(companion) = up.twin.process.companion else { return Ok(()) };
+    let launch = match companion {
+        Companion::Spinners(count) => {
+            let script = format!(
+                "i=1; while [ $i -lt {count} ]; do (while :; do :; done) & i=$((i+1)); done; while :; do :; done"
+            );
+            Launch::new("sh").args(["-c", &script]).on(up.twin.process.cpus).member_of(up.cgroup.as_ref())
+        }
+        Companion::Tracer => {
+            let mut tracer = Launch::new("strace").args(["-f", "-q", "-o", "/dev/null"]);
+            for pid in up.pids()? {
+                tracer = tracer.args(["-p", &pid.to_string()]);
+            }
+            tracer.on(up.twin.process.cpus)
+        }
+    };
+    let log = up.folder.path().join("companion.log");
+    let mut running = launch.within(&up.namespace).start(&log)?;
+    // Attaching takes a moment.
+    std::thread::sleep(std::time::Duration::from_millis(500));
+    running.check()?;
+    up.companion = Some(running);
+    Ok(())
+}
+
+fn public_listens(twin: &Twin, port: u16) -> Vec<String> {
+    let mut listens = vec![format!("0.0.0.0:{port}")];
+    if let Address::Name { ipv6: true, .. } = twin.address {
+        listens.push(format!("[::]:{port}"));
+    }
+    listens
+}
+
+/// A launch as the twin's server: its CPUs, its group, its environment.
+fn as_server(up: &Up, launch: Launch) -> Launch {
+    let process = &up.twin.process;
+    launch.on(process.cpus).env(&process.env).member_of(up.cgroup.as_ref()).within(&up.namespace)
+}
+
+fn run(up: &mut Up, name: &str, launch: Launch) -> anyhow::Result<()> {
+    let log = up.folder.path().join(format!("{name}.log"));
+    let running = as_server(up, launch).start(&log)?;
+    up.processes.push(running);
+    Ok(())
+}
+
+fn log_path(up: &Up) -> Option<std::path::PathBuf> {
+    match up.twin.http.log {
+        Log::Off => None,
+        Log::OnDisk { .. } => up.disk.as_ref().map(|disk| disk.path().join("access.log")),
+    }
+}
+
+fn launch_nginx(up: &mut Up, name: &str, site: &nginx::Site<'_>) -> anyhow::Result<()> {
+    let folder = up.folder.path().join(name);
+    std::fs::create_dir(&folder)?;
+    let config = folder.join("nginx.conf");
+    std::fs::write(&config, nginx::config(&folder, site))?;
+    let launch = Launch::new("nginx").args([
+        "-p".as_ref(),
+        folder.as_os_str(),
+        "-e".as_ref(),
+        folder.join("error.log").as_os_str(),
+        "-c".as_ref(),
+        config.as_os_str(),
+    ]);
+    run(up, name, launch)
+}
+
+fn start_nginx(
+    up: &mut Up,
+    name: &str,
+    listen: &[String],
+    tls: Option<(&Tls, &Identity)>,
+    twin: &Twin,
+) -> anyhow::Result<()> {
+    let root = up.folder.path().to_owned();
+    let log = log_path(up);
+    let serve = match &twin.content {
+        Content::Text { .. } => nginx::Serve::Files(&root),
+        Content::Path(_) => bail!("nginx serves files"),
+    };
+    ensure!(twin.http.at_a_time.is_none(), "nginx does not count requests");
+    launch_nginx(up, name, &nginx::Site { listen, tls, http: &twin.http, log: log.as_deref(), serve })
+}
+
+fn start_apache(up: &mut Up, listen: &[String], tls: Option<(&Tls, &Identity)>, twin: &Twin) -> anyhow::Result<()> {
+    let root = up.folder.path().to_owned();
+    let folder = root.join("server");
+    std::fs::create_dir(&folder)?;
+    let log = log_path(up);
+    let site = apache::Site { listen, tls, http: &twin.http, log: log.as_deref(), root: &root };
+    let config = folder.join("apache.conf");
+    std::fs::write(&config, apache::config(&folder, &site))?;
+    let launch = Launch::new("apache2").args(["-DFOREGROUND".as_ref(), "-f".as_ref(), config.as_os_str()]);
+    run(up, "server", launch)
+}
+
+fn start_ruler(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
+    let mut launch = Launch::new(std::env::current_exe()?).args(["ruler", "--", "--listen", listen]);
+    if let Some(tls) = &twin.tls {
+        launch = launch.args(["--tls", ruler_key(tls.key)?]);
+        if !tls.resumption {
+            launch = launch.args(["--no-resumption"]);
+        }
+        match tls.versions {
+            Versions::Both => {}
+            Versions::Tls12 => launch = launch.args(["--tls12"]),
+        }
+        match tls.suites13 {
+            None => {}
+            Some(Ciphers::CHACHA20) => launch = launch.args(["--cipher", "chacha20"]),
+            Some(other) => bail!("the ruler is not asked for {other}"),
+        }
+    }
+    if !twin.http.keepalive {
+        launch = launch.args(["--no-keepalive"]);
+    }
+    run(up, "server", launch)
+}
+
+fn ruler_key(key: Key) -> anyhow::Result<&'static str> {
+    Ok(match key {
+        Key::P256 => "p256",
+        Key::Rsa2048 => "rsa2048",
+        Key::Rsa4096 => "rsa4096",
+        Key::Rsa3072 => bail!("the ruler has no key of 3072 bits"),
+    })
+}
+
+fn start_own(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
+    ensure!(twin.tls.is_none(), "the bench's own server speaks no TLS");
+    let mut launch = Launch::new(std::env::current_exe()?).args(["own", "--listen", listen]);
+    if !twin.http.nodelay {
+        launch = launch.args(["--nagle"]);
+    }
+    if let Some(count) = twin.http.at_a_time {
+        launch = launch.args(["--at-a-time", &count.to_string()]);
+    }
+    if twin.http.shared_lock {
+        launch = launch.args(["--shared-lock"]);
+    }
+    run(up, "server", launch)
+}
+
+fn start_haproxy_pair(
+    up: &mut Up,
+    listen: &[String],
+    tls: Option<(&Tls, &Identity)>,
+    twin: &Twin,
+) -> anyhow::Result<()> {
+    let backend = format!("127.0.0.1:{BACKEND_PORT}");
+    if twin.server == Server::HaproxyNginx {
+        // The fault is HAProxy's alone.
+        let plain = Twin::healthy(Server::Nginx);
+        let mut backend_twin = twin.clone();
+        backend_twin.http = crate::twin::Http { sendfile: twin.http.sendfile, ..plain.http };
+        start_nginx(up, "backend", std::slice::from_ref(&backend), None, &backend_twin)?;
+    } else {
+        let launch = Launch::new(std::env::current_exe()?).args(["ruler", "--", "--listen", &backend]);
+        run(up, "backend", launch)?;
+    }
+    let site = haproxy::Site {
+        listen,
+        tls,
+        http: &twin.http,
+        backend: &backend,
+        backend_tls: false,
+        backend_requests: twin.http.at_a_time,
+    };
+    launch_haproxy(up, "server", &site)
+}
+
+fn launch_haproxy(up: &mut Up, name: &str, site: &haproxy::Site<'_>) -> anyhow::Result<()> {
+    let config = up.folder.path().join(format!("{name}.cfg"));
+    std::fs::write(&config, haproxy::config(site))?;
+    run(up, name, Launch::new("haproxy").args(["-db".as_ref(), "-f".as_ref(), config.as_os_str()]))
+}
+
+/// A front speaks what the server would speak, and speaks it with the server, too.
+fn start_front(
+    up: &mut Up,
+    front: Front,
+    listen: &[String],
+    tls: Option<(&Tls, &Identity)>,
+    twin: &Twin,
+) -> anyhow::Result<()> {
+    let behind = format!("127.0.0.1:{BEHIND_PORT}");
+    match front {
+        Front::Haproxy => {
+            let http = crate::twin::Http::default();
+            let site = haproxy::Site {
+                listen,
+                tls,
+                http: &http,
+                backend: &behind,
+                backend_tls: tls.is_some(),
+                backend_requests: None,
+            };
+            launch_haproxy(up, "front", &site)
+        }
+        Front::Nginx => {
+            let http = crate::twin::Http { nodelay: twin.http.nodelay, ..crate::twin::Http::default() };
+            let address = format!("{}://{behind}", twin.scheme());
+            let site = nginx::Site { listen, tls, http: &http, log: None, serve: nginx::Serve::PassTo(&address) };
+            launch_nginx(up, "front", &site)
+        }
+        Front::Stream { rate_per_connection, rate_total, delay_us } => {
+            let mut launch = Launch::new(std::env::current_exe().context("where is this program?")?)
+                .args(["relay-stream", "--listen", &listen[0], "--to", &behind])
+                .args(["--delay-us", &delay_us.to_string()]);
+            if let Some(rate) = rate_per_connection {
+                launch = launch.args(["--rate-per-connection", &rate.to_string()]);
+            }
+            if let Some(rate) = rate_total {
+                launch = launch.args(["--rate-total", &rate.to_string()]);
+            }
+            run(up, "front", launch)
+        }
+    }
+}

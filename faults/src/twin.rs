@@ -1,0 +1,284 @@
+//! What a server is to be, with everything around it, before it exists. A fault is a change of this, and of nothing else.
+
+use crate::relay::LinkPlan;
+use crate::world::Limits;
+
+/// A server to be. Its twin is a clone, to which the fault is done.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Twin {
+    pub(crate) server: Server,
+    pub(crate) tls: Option<Tls>,
+    pub(crate) content: Content,
+    pub(crate) http: Http,
+    pub(crate) process: Process,
+    pub(crate) network: Network,
+    /// What stands between the client and the server, in the server's namespace.
+    pub(crate) front: Option<Front>,
+    pub(crate) address: Address,
+}
+
+/// Which program serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Server {
+    Nginx,
+    Apache,
+    /// HAProxy, which does TLS, before an nginx on the loopback interface of its namespace.
+    HaproxyNginx,
+    /// HAProxy before the ruler, for answers that take a time of their own.
+    HaproxyRuler,
+    /// The project's own server with known truth.
+    Ruler,
+    /// The bench's own server: see [`crate::own`].
+    Own,
+}
+
+impl Server {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Server::Nginx => "nginx",
+            Server::Apache => "apache",
+            Server::HaproxyNginx => "haproxy+nginx",
+            Server::HaproxyRuler => "haproxy+ruler",
+            Server::Ruler => "ruler",
+            Server::Own => "own",
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Tls {
+    pub(crate) key: Key,
+    pub(crate) versions: Versions,
+    /// Suites of TLS 1.3 in OpenSSL's names; `None` leaves the library's.
+    pub(crate) suites13: Option<&'static str>,
+    /// Suites of TLS 1.2 in OpenSSL's names.
+    pub(crate) suites12: Option<&'static str>,
+    /// Key exchange groups in OpenSSL's names.
+    pub(crate) groups: Option<&'static str>,
+    /// Whether sessions can be resumed.
+    pub(crate) resumption: bool,
+    /// How long the certificate chain is made by adding certificates that nobody needs.
+    pub(crate) chain_bytes: usize,
+    /// Largest TLS record; `None` leaves the server's.
+    pub(crate) record_bytes: Option<u32>,
+}
+
+impl Default for Tls {
+    fn default() -> Tls {
+        Tls {
+            key: Key::P256,
+            versions: Versions::Both,
+            suites13: None,
+            suites12: None,
+            groups: None,
+            resumption: true,
+            chain_bytes: 0,
+            record_bytes: None,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Key {
+    P256,
+    Rsa2048,
+    Rsa3072,
+    Rsa4096,
+}
+
+/// Names of cipher suites.
+pub(crate) struct Ciphers;
+
+impl Ciphers {
+    pub(crate) const CHACHA20: &'static str = "TLS_CHACHA20_POLY1305_SHA256";
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Versions {
+    Both,
+    Tls12,
+}
+
+/// What is served.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Content {
+    /// A file of words that compress about as well as prose.
+    Text { bytes: u64 },
+    /// A path of the ruler or of the bench's own server.
+    Path(String),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Http {
+    /// Processes that serve (nginx, Apache).
+    pub(crate) workers: u32,
+    /// Requests served at a time, the others wait (HAProxy's backend, the bench's own server).
+    pub(crate) at_a_time: Option<u32>,
+    pub(crate) keepalive: bool,
+    pub(crate) backlog: u32,
+    pub(crate) gzip_level: Option<u8>,
+    pub(crate) sendfile: bool,
+    /// Size of the buffers through which a file is copied where `sendfile` is off.
+    pub(crate) copy_bytes: Option<u32>,
+    /// Bytes per second and connection.
+    pub(crate) limit_rate: Option<u64>,
+    /// Bytes of header fields that nobody needs.
+    pub(crate) padding_bytes: u32,
+    pub(crate) log: Log,
+    /// `TCP_NODELAY`, where the server lets one choose.
+    pub(crate) nodelay: bool,
+    /// One lock for all connections (the bench's own server).
+    pub(crate) shared_lock: bool,
+}
+
+impl Default for Http {
+    fn default() -> Http {
+        Http {
+            workers: 1,
+            at_a_time: None,
+            keepalive: true,
+            backlog: 4096,
+            gzip_level: None,
+            sendfile: true,
+            copy_bytes: None,
+            limit_rate: None,
+            padding_bytes: 0,
+            log: Log::Off,
+            nodelay: true,
+            shared_lock: false,
+        }
+    }
+}
+
+/// The access log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Log {
+    Off,
+    /// Unbuffered, on a file system of its own, mounted `sync` or not.
+    OnDisk {
+        synchronous: bool,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Process {
+    pub(crate) env: Vec<(String, String)>,
+    /// CPUs by affinity, which no control group can hide.
+    pub(crate) cpus: &'static str,
+    pub(crate) limits: Limits,
+    pub(crate) companion: Option<Companion>,
+}
+
+/// Who else is at the machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Companion {
+    /// So many processes that never rest, in the server's control group.
+    Spinners(u32),
+    /// `strace -f` on all of the server's processes.
+    Tracer,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) struct Network {
+    pub(crate) path: Path,
+    /// Of the server's interface.
+    pub(crate) mtu: Option<u32>,
+    /// One packet per segment: the server's interface takes no larger ones.
+    pub(crate) no_offload: bool,
+    /// Of the server's route to the client, in segments.
+    pub(crate) initcwnd: Option<u32>,
+    pub(crate) sysctls: Vec<(&'static str, String)>,
+    /// nftables rules in the server's namespace.
+    pub(crate) firewall: Option<String>,
+    /// A token bucket filter on the server's interface, in bits per second.
+    pub(crate) shaper_bit_per_s: Option<u64>,
+}
+
+/// How packets go between client and server.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(crate) enum Path {
+    /// A veth pair: tens of microseconds.
+    #[default]
+    Veth,
+    /// Two TUN interfaces with our packet relay between them.
+    Relay { to_server: LinkPlan, to_client: LinkPlan },
+}
+
+impl Path {
+    /// A relay that only delays, by half of the round trip each way.
+    pub(crate) fn round_trip_us(rtt_us: u64) -> Path {
+        let link = LinkPlan { delay_us: rtt_us / 2, ..LinkPlan::default() };
+        Path::Relay { to_server: link, to_client: link }
+    }
+}
+
+/// A proxy between client and server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Front {
+    /// HAProxy, speaking what the server speaks without it.
+    Haproxy,
+    /// A second nginx.
+    Nginx,
+    /// Our stream relay: passes bytes on, knows nothing of HTTP.
+    Stream { rate_per_connection: Option<u64>, rate_total: Option<u64>, delay_us: u64 },
+}
+
+/// How the client finds the server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Address {
+    Literal,
+    /// By name; the client's resolver answers after `delay_ms`, with an IPv6 address first where `ipv6` is set.
+    Name {
+        delay_ms: u64,
+        ipv6: bool,
+    },
+}
+
+impl Twin {
+    /// One worker on CPU 0, all as it should be.
+    pub(crate) fn healthy(server: Server) -> Twin {
+        Twin {
+            server,
+            tls: None,
+            content: Content::Text { bytes: 612 },
+            http: Http::default(),
+            process: Process { env: Vec::new(), cpus: "0", limits: Limits::default(), companion: None },
+            network: Network::default(),
+            front: None,
+            address: Address::Literal,
+        }
+    }
+
+    /// TLS's parameters, where the twin speaks it.
+    ///
+    /// # Panics
+    ///
+    /// Where it does not: a fault of TLS was put on a set-up without.
+    #[expect(clippy::expect_used, reason = "a mistake in the catalogue of cases, which a test goes through")]
+    pub(crate) fn tls_mut(&mut self) -> &mut Tls {
+        self.tls.as_mut().expect("a fault of TLS needs a set-up with TLS")
+    }
+
+    pub(crate) fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
+    }
+
+    /// Bytes of a body, where the twin serves a file; else 0.
+    pub(crate) fn path_bytes(&self) -> u64 {
+        match self.content {
+            Content::Text { bytes } => bytes,
+            Content::Path(_) => 0,
+        }
+    }
+
+    /// The path that is asked for.
+    pub(crate) fn path(&self) -> String {
+        match &self.content {
+            Content::Text { bytes } if matches!(self.server, Server::Ruler | Server::HaproxyRuler) => {
+                format!("/size/{bytes}")
+            }
+            Content::Text { .. } => "/f.html".to_owned(),
+            Content::Path(path) => path.clone(),
+        }
+    }
+}
