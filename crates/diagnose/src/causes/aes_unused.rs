@@ -177,7 +177,7 @@ fn under_the_lens(reading: &LensReading, flip: &Flip<'_>) -> (String, Confidence
         // Servers such as nginx overwrite their environment, so that a mask in it can no longer be read: that the library
         // is sound in a process of ours does not acquit the one in the server.
         HardwareUse::Used => (
-            "its libcrypto can use them, and does in a new process, so the server must have been started with a mask that \
+            "its libcrypto can use them, and does in a new process, so the server was probably started with a mask that \
              can no longer be read"
                 .to_owned(),
             Confidence::Likely,
