@@ -5,9 +5,19 @@
 
 mod aes_unused;
 mod compression;
+mod contention;
+mod fewer_cores;
 mod large_key;
+mod machines;
+mod memory_limit;
 mod no_keepalive;
+mod noisy_neighbour;
 pub(crate) mod none;
+mod quota;
+mod scaling;
+mod slow_clock;
+mod slower;
+mod traced;
 pub(crate) mod unknown;
 
 use crate::gap::{Flip, FlipLook, Gap};
@@ -57,11 +67,37 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 4] =
-    [&aes_unused::AesUnused, &large_key::LargeKey, &no_keepalive::NoKeepalive, &compression::Compression];
+pub(crate) static CAUSES: [&dyn Cause; 12] = [
+    &aes_unused::AesUnused,
+    &large_key::LargeKey,
+    &no_keepalive::NoKeepalive,
+    &compression::Compression,
+    &quota::Quota,
+    &traced::Traced,
+    &noisy_neighbour::NoisyNeighbour,
+    &fewer_cores::FewerCores,
+    &slower::Slower,
+    &memory_limit::MemoryLimit,
+    &contention::Contention,
+    &slow_clock::SlowClock,
+];
 
-static CATALOGUE: [CauseEntry; 6] =
-    [aes_unused::ENTRY, large_key::ENTRY, no_keepalive::ENTRY, compression::ENTRY, none::ENTRY, unknown::ENTRY];
+static CATALOGUE: [CauseEntry; 14] = [
+    aes_unused::ENTRY,
+    large_key::ENTRY,
+    no_keepalive::ENTRY,
+    compression::ENTRY,
+    quota::ENTRY,
+    traced::ENTRY,
+    noisy_neighbour::ENTRY,
+    fewer_cores::ENTRY,
+    slower::ENTRY,
+    memory_limit::ENTRY,
+    contention::ENTRY,
+    slow_clock::ENTRY,
+    none::ENTRY,
+    unknown::ENTRY,
+];
 
 /// The causes that can be named, for documentation and help.
 pub fn catalogue() -> &'static [CauseEntry] {
