@@ -2,7 +2,7 @@
 
 use duel_diagnose::{Case, Step, next};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HttpPlan, LoadPlan, LoopKind, Metric, Nanos,
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, Known, LoadPlan, LoopKind, Metric, Nanos,
     Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target, TargetObservation, Variation,
     Verdict, WorkloadPlan,
 };
@@ -36,6 +36,28 @@ pub struct Server {
     pub has_range: bool,
     pub resumes: bool,
     pub failing: f64,
+    /// CPUs' worth of time that a quota allows.
+    pub quota: Option<f64>,
+    /// CPUs' worth of time that others take, with or without load.
+    pub others: f64,
+    /// CPU time per op in the kernel, and in other processes meanwhile.
+    pub kernel: f64,
+    pub outside: f64,
+    /// Time per op at a disk that serves one request at a time.
+    pub disk: f64,
+    /// What two connections at a time cost each other, as in the universal scalability law.
+    pub kappa: f64,
+    /// What is read of its machine, if that is read.
+    pub machine: Option<Machine>,
+}
+
+/// What is read of a server's machine beside what follows from its costs.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Machine {
+    pub facts: Vec<(&'static str, String)>,
+    /// Growth per op, added to what follows from the costs; infinite: not counted.
+    pub per_op: Vec<(&'static str, f64)>,
+    pub gauges: Vec<(&'static str, f64)>,
 }
 
 impl Default for Server {
@@ -63,6 +85,13 @@ impl Default for Server {
             has_range: true,
             resumes: true,
             failing: 0.0,
+            quota: None,
+            others: 0.0,
+            kernel: 0.0,
+            outside: 0.0,
+            disk: 0.0,
+            kappa: 0.0,
+            machine: None,
         }
     }
 }
@@ -160,6 +189,9 @@ pub struct Shown {
     pub alone_ns: f64,
     pub rate: f64,
     pub service: f64,
+    /// CPU time of the server per op, and the CPUs that it would use without a quota.
+    pub busy_ns: f64,
+    pub wants_cpus: f64,
     phases: Vec<(Phase, f64)>,
     bytes: f64,
     new: bool,
@@ -214,15 +246,23 @@ impl World {
                 phases.push((Phase::Tls, server.round_trip + server.cpu * handshake));
             }
         }
-        phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
+        let elsewhere = server.outside + server.disk;
+        fixed += server.kernel;
+        phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed + elsewhere));
         let sending = server.cpu * bytes * per_byte;
         phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| bytes / cap * 1e9))));
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
         let busy_ns = server.cpu * (handshake + fixed + bytes * per_byte);
-        let rate = (connections * 1e9 / alone_ns).min(server.cores * 1e9 / busy_ns);
+        let cores = server.cores - server.others;
+        let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
+        // A server and who runs on its behalf take turns on its CPUs.
+        let free = (connections * 1e9 / alone_ns).min(cores * 1e9 / (busy_ns + server.outside)).min(by_disk)
+            / (1.0 + server.kappa * connections * (connections - 1.0));
+        let wants_cpus = free * busy_ns / 1e9;
+        let rate = free.min(server.quota.map_or(f64::INFINITY, |quota| quota * 1e9 / busy_ns));
         let stretch = connections * 1e9 / rate / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
-        Shown { alone_ns, rate, service: alone_ns * stretch, phases, bytes, new, resumed, cipher }
+        Shown { alone_ns, rate, service: alone_ns * stretch, busy_ns, wants_cpus, phases, bytes, new, resumed, cipher }
     }
 
     fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
@@ -305,7 +345,97 @@ impl World {
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
-        ProbeOutcome { targets, pairs, demands: vec![], doubts: vec![], unavailable: None, probe }
+        let demands = if probe.reads_hosts {
+            self.servers.iter().map(|server| self.demand(server, &probe.variation)).collect()
+        } else {
+            vec![]
+        };
+        ProbeOutcome { targets, pairs, demands, doubts: vec![], unavailable: None, probe }
+    }
+
+    /// What is known of each machine.
+    fn hosts(&self) -> Vec<Option<HostFacts>> {
+        let facts = |server: &Server| {
+            let machine = server.machine.as_ref()?;
+            let quota = server.quota.map_or_else(|| "none".to_owned(), |cpus| format!("{cpus:.3}"));
+            let last = server.cores.ceil() as u32 - 1;
+            let mut facts = HostFacts::default();
+            let usual = [
+                ("process.tracer", "none".to_owned()),
+                ("process.count", "1".to_owned()),
+                ("process.pid", "4711".to_owned()),
+                ("process.cpus_allowed", format!("0-{last}")),
+                ("cpu.online", "0-127".to_owned()),
+                ("cpu.model", "Some CPU".to_owned()),
+                ("clock.source", "tsc".to_owned()),
+                ("cgroup.cpu_quota_cpus", quota),
+                ("cgroup.memory_limit_bytes", "none".to_owned()),
+            ];
+            for (key, value) in usual.into_iter().chain(machine.facts.iter().cloned()) {
+                facts.0.insert(key.to_owned(), Known::Value(value));
+            }
+            Some(facts)
+        };
+        self.servers.iter().map(facts).collect()
+    }
+
+    /// What a server's machine did in ten seconds of load and half a second of reading.
+    fn demand(&self, server: &Server, variation: &Variation) -> Option<HostDemand> {
+        let machine = server.machine.as_ref()?;
+        let shown = self.show(server, variation);
+        let (load_s, all_s) = (10.0, 10.5);
+        let ops = shown.rate * load_s;
+        let kernel_ns = server.cpu * server.kernel;
+        let system_ns = 0.4 * (shown.busy_ns - kernel_ns) + kernel_ns;
+        let user_ns = shown.busy_ns - system_ns;
+        let run = shown.rate * shown.busy_ns / 1e9;
+        let cpus = server.cores.ceil();
+        let mut growth = std::collections::BTreeMap::new();
+        let mut count = |key: &str, value: f64| {
+            *growth.entry(key.to_owned()).or_insert(0.0) += value;
+        };
+        for cpu in 0..cpus as u32 {
+            count(&format!("cpu.{cpu}.user_ns"), (ops * (user_ns + server.outside) + server.others * 1e9 * all_s) / cpus);
+            count(&format!("cpu.{cpu}.system_ns"), ops * system_ns / cpus);
+            count(&format!("cpu.{cpu}.nice_ns"), 0.0);
+            count(&format!("cpu.{cpu}.steal_ns"), 0.0);
+            let busy_ns = ops * (shown.busy_ns + server.outside) + server.others * 1e9 * all_s;
+            count(&format!("cpu.{cpu}.busy_ns"), busy_ns / cpus);
+            count("cpu.busy_ns", busy_ns / cpus);
+        }
+        count("cpu.switches", 4.0 * ops);
+        count("process.user_ns", ops * user_ns);
+        count("process.system_ns", ops * system_ns);
+        count("process.cpu_ns", ops * shown.busy_ns);
+        count("process.major_faults", 0.0);
+        count("cgroup.cpu_ns", ops * shown.busy_ns);
+        // It stands still for as much of the time as it runs less than it would.
+        let still = if shown.wants_cpus > 0.0 { 1.0 - run / shown.wants_cpus } else { 0.0 };
+        let held_back_ns = still.max(0.0) * shown.wants_cpus.max(1.0) * 1e9 * load_s;
+        count("cgroup.throttled_ns", held_back_ns);
+        // Eight threads wait while the group is held back; else one for each that somebody else keeps from a CPU.
+        let waits = if shown.rate * shown.busy_ns / 1e9 > 0.9 * (server.cores - server.others) { server.others } else { 0.0 };
+        count("workers.wait_ns", 8.0 * held_back_ns + waits * 1e9 * load_s);
+        count("workers.voluntary_switches", 2.0 * ops);
+        count("workers.read_calls", 2.0 * ops);
+        count("workers.write_calls", ops);
+        count("memory.refaults_file", 0.0);
+        count("memory.swapped_in_bytes", 0.0);
+        count("cgroup.memory_limit_hits", 0.0);
+        count("disk.sda.busy_ns", server.disk * ops);
+        for (key, per_op) in &machine.per_op {
+            count(key, per_op * ops);
+        }
+        growth.retain(|_, value| value.is_finite());
+        let running = 1.0 + server.others;
+        let gauges = [("cpu.running", running)].into_iter().chain(machine.gauges.iter().copied());
+        Some(HostDemand {
+            ops: ops.round() as u64,
+            elapsed_ns: (all_s * 1e9) as Nanos,
+            growth: growth.into_iter().map(|(key, value)| (key, value.round() as u64)).collect(),
+            gauges: gauges.map(|(key, value)| (key.to_owned(), value)).collect(),
+            spans: 6,
+        })
     }
 
     pub fn verdict(&self, dice: &mut Dice) -> Verdict {
@@ -329,6 +459,7 @@ impl World {
         let comparison: Vec<_> =
             (0..self.servers.len()).map(|index| self.observe(index, &Variation::default(), &mut dice)).collect();
         let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
+        let hosts = self.hosts();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut budget_left_ns = self.budget_ns;
         loop {
@@ -337,7 +468,7 @@ impl World {
                 verdict: &verdict,
                 first_contact: &first_contact,
                 comparison: &comparison,
-                hosts: &[],
+                hosts: &hosts,
                 outcomes: &outcomes,
                 budget_left_ns,
             };
