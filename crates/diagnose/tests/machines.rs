@@ -37,7 +37,7 @@ fn set_ups() -> Vec<(f64, bool, u32)> {
 }
 
 fn a_world(slow: &Server, fast: &Server, (body, keepalive, connections): (f64, bool, u32)) -> World {
-    let mut world = World { body, budget_ns: 120 * SECOND_NS, ..world(&[fast.clone(), slow.clone()]) };
+    let mut world = World { body, budget_ns: 3_600 * SECOND_NS, ..world(&[fast.clone(), slow.clone()]) };
     world.http().keepalive = keepalive;
     world.plan.load.connections = connections;
     world
@@ -357,4 +357,18 @@ fn in_random_worlds_with_machines_no_one_is_accused_wrongly() {
     println!("{accused:?}, wrong {} {wrong:#?}", wrong.len());
     assert!(accused.values().sum::<i32>() > 1_000, "{accused:?}");
     assert!(wrong.is_empty(), "{} of {accused:?}: {wrong:#?}", wrong.len());
+}
+
+#[test]
+#[ignore]
+fn debug_one() {
+    for seed in std::env::var("SEEDS").unwrap().split(',').map(|s| s.parse::<u64>().unwrap()) {
+        let world = random_world(seed, [0.0, 0.003, 0.01, 0.03][seed as usize % 4]);
+        println!("=== {seed} conns {} body {} keep {:?}", world.plan.load.connections, world.body, world.http_ref().keepalive);
+        for s in &world.servers { println!("{s:?}"); }
+        for finding in world.explain().findings {
+            println!("-- {} {:?} {:?}: {}", finding.cause, finding.target, finding.explains, finding.summary);
+            for e in finding.evidence { println!("     [{}] {}", e.probe, e.text); }
+        }
+    }
 }

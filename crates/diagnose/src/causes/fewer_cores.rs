@@ -7,9 +7,8 @@
 //! whose time counts for the CPUs in use here.
 
 use super::machines::{Machines, allowed_cpus, needs_concurrency, pid};
-use super::quota::HeldBack;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, of_both};
-use crate::gap::{Flip, Gap, percent};
+use crate::gap::{Gap, percent};
 use duel_model::Confidence;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -63,7 +62,7 @@ impl Cause for FewerCores {
         // What a neighbour takes is not for want of CPUs.
         let worth = (used_by_fast / by_all.max(used).min(has)).ln();
         let share = machines.noteworthy(worth, &counted)?;
-        if HeldBack::of(slow_side).is_some_and(|held| held.worth_log() >= Flip::NOTEWORTHY * machines.view.log.mid) {
+        if slow_side.is_held_back(&machines.view) {
             return Err(open(format!("{}; but a quota holds {slow} back as well", fact.text)));
         }
         let told = Told {

@@ -4,6 +4,7 @@
 //! what an op would save without it, as a log, and that is held against the gap in those very slots.
 
 use super::Standing;
+use super::quota::HeldBack;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View};
 use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, HostDemand};
@@ -116,6 +117,11 @@ impl Side<'_> {
     /// Time of one op, all connections together, ns.
     pub(super) fn wall_ns(&self) -> f64 {
         1e9 / self.rate_per_s
+    }
+
+    /// Whether a quota costs this side what is worth a name in this gap: then its CPUs are idle for that.
+    pub(super) fn is_held_back(&self, view: &View<'_>) -> bool {
+        HeldBack::of(self).is_some_and(|held_back| held_back.worth_log() >= Flip::NOTEWORTHY * view.log.mid)
     }
 
     /// Keys of all counters.

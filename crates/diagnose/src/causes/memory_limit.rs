@@ -5,7 +5,7 @@
 //! each of which leaves something out, so the largest is a lower bound: time in which everybody waited for memory, time in
 //! which a disk was busy, and CPU time in the kernel.
 
-use super::machines::{Machines, Side, worth_log};
+use super::machines::{Machines, Side, allowed_cpus, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap, percent};
 use duel_model::{Confidence, format_bytes};
@@ -62,7 +62,8 @@ impl Cause for MemoryLimit {
         let stalled = lost(difference(&|side| {
             side.per_op("cgroup.pressure.memory.full_ns").or_else(|| side.per_op("pressure.memory.full_ns"))
         }));
-        let disk = lost(difference(&busiest_disk_ns)).min(1.0);
+        // A disk that works while the CPUs are busy anyway keeps nobody waiting.
+        let disk = lost(difference(&busiest_disk_ns)).min(idle_share(gap, &machines.slow));
         let kernel_ns = difference(&|side| side.per_op("process.system_ns"));
         let kernel = lost(kernel_ns.map(|ns| ns.min(extra_pages * MOST_CPU_PER_PAGE_NS)));
         let (loss, how) = [
@@ -81,6 +82,9 @@ impl Cause for MemoryLimit {
         let Some(short) = short else {
             return Err(open(format!("{}; but no limit was seen that memory ran into", counted.text)));
         };
+        if machines.slow.is_held_back(&machines.view) {
+            return Err(open(format!("{}; but a quota holds {slow} back as well", counted.text)));
+        }
         let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
         let told = Told {
             summary: format!(
@@ -140,6 +144,16 @@ impl Again {
 fn busiest_disk_ns(side: &Side<'_>) -> Option<f64> {
     let disks = side.counters().filter(|key| key.starts_with("disk.") && key.ends_with(".busy_ns"));
     disks.filter_map(|key| side.per_op(key)).reduce(f64::max)
+}
+
+/// Share of the time in which the CPUs that the slow side's server may use are not in use; all of it, where that is not
+/// known.
+fn idle_share(gap: &Gap<'_>, side: &Side<'_>) -> f64 {
+    let busy = || {
+        let cpus = allowed_cpus(gap, gap.slow)?;
+        Some(side.modes_on(&cpus, &["user", "nice", "system"])? / cpus.len() as f64)
+    };
+    (1.0 - busy().unwrap_or(0.0)).clamp(0.0, 1.0)
 }
 
 /// What memory ran into, as far as it was seen.

@@ -9,9 +9,8 @@
 //! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
 
 use super::machines::{Machines, Side, allowed_cpus, worth_log};
-use super::quota::HeldBack;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::gap::{Flip, Gap, percent};
+use crate::gap::{Gap, percent};
 use duel_model::{Confidence, format_duration_ns};
 use std::collections::BTreeSet;
 
@@ -58,8 +57,7 @@ impl Cause for NoisyNeighbour {
         let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
         let share = machines.noteworthy(worth, &counted)?;
 
-        let held_back = HeldBack::of(&machines.slow).map_or(0.0, |held_back| held_back.worth_log());
-        if held_back >= Flip::NOTEWORTHY * machines.view.log.mid {
+        if machines.slow.is_held_back(&machines.view) {
             return Err(open(format!("{slow}'s threads waited while a quota held them back, too: the two cannot be told apart")));
         }
         let mostly_stolen = of_slow.stolen >= of_slow.taken;
@@ -124,10 +122,11 @@ impl Loss {
         let others = (all - side.cpus_all_the_time("process.cpu_ns")?).max(0.0);
         let steal = side.modes_on(cpus, &["steal"])?;
         let wait = side.cpus("workers.wait_ns");
-        // A quota keeps threads in the queue as well, each of them for as long as the CPU is held back.
+        // A quota keeps threads in the queue as well: all that there are, at most, for as long as a CPU is held back.
         let held_back = side.cpus("cgroup.throttled_ns").unwrap_or(0.0);
+        let by_quota = if held_back > 0.0 { held_back * side.gauge("process.threads")?.max(1.0) } else { 0.0 };
         let taken = match wait {
-            Some(wait) => (wait - held_back).max(0.0).min(others),
+            Some(wait) => (wait - by_quota).max(0.0).min(others),
             // Not known for servers of very many threads; then only what was stolen speaks.
             None if steal > others => 0.0,
             None => return None,

@@ -428,7 +428,7 @@ impl World {
         }
         growth.retain(|_, value| value.is_finite());
         let running = 1.0 + server.others;
-        let gauges = [("cpu.running", running)].into_iter().chain(machine.gauges.iter().copied());
+        let gauges = [("cpu.running", running), ("process.threads", 8.0)].into_iter().chain(machine.gauges.iter().copied());
         Some(HostDemand {
             ops: ops.round() as u64,
             elapsed_ns: (all_s * 1e9) as Nanos,
