@@ -37,7 +37,10 @@ impl Cause for Contention {
         needs_concurrency(gap)?;
         let open = |view: &View<'_>, text: String| Standing::Undecided(gap.evidence(view, text));
         let Some(many) = gap.known_reference().filter(|view| view.connections() != Some(1)) else {
-            return Err(open(&gap.comparison, "the gap could not be held against other numbers of connections".to_owned()));
+            return Err(open(
+                &gap.comparison,
+                "the gap could not be held against other numbers of connections".to_owned(),
+            ));
         };
         let connections = gap.case.plan.load.connections;
         if connections < FEWEST_CONNECTIONS {
@@ -46,7 +49,8 @@ impl Cause for Contention {
         if let Some(share) = connecting_share(many)
             && share >= Flip::NOTEWORTHY
         {
-            let text = format!("{} of the extra time is spent on connecting: that is not the work itself", percent(share));
+            let text =
+                format!("{} of the extra time is spent on connecting: that is not the work itself", percent(share));
             return Err(open(many, text));
         }
 
@@ -80,7 +84,9 @@ impl Cause for Contention {
         // Close to the peak, wherever that is: it is known already that there is one.
         if points.iter().all(|view| view.connections() != Some(2)) {
             match gap.look(Kind::Connections(2)) {
-                Look::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => return Err(Standing::Wants(vec![probe])),
+                Look::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => {
+                    return Err(Standing::Wants(vec![probe]));
+                }
                 Look::Shown(view) => points.push(view),
                 Look::NotAsked(_) | Look::Missing(_) => {}
             }
@@ -153,10 +159,8 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
     let connections = many.connections().unwrap_or(gap.case.plan.load.connections);
     let told_rates = rates(&points[..points.len() - 1], many, |view| view.slow.rate_per_s);
     let told_of_fast = rates(&points[..points.len() - 1], many, |view| view.fast.rate_per_s);
-    let seen = format!(
-        "under {}: {told_rates} on {slow}, {told_of_fast} on {fast}",
-        names(&points[..points.len() - 1], many)
-    );
+    let seen =
+        format!("under {}: {told_rates} on {slow}, {told_of_fast} on {fast}", names(&points[..points.len() - 1], many));
     // What is lost on the way down. What it cost before its peak cannot be told from waiting in one queue.
     let worth = fall.slow_log.min(fall.gap_grows_log);
     let mut further = vec![gap.evidence(&fall.from, seen)];
@@ -165,7 +169,9 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
             return Err(open(format!("{slow}'s throughput falls, but by the scalability law that may be chance")));
         }
         let of_fast = law(|view| view.fast.rate_per_s);
-        let kappa = |law: &Law| format!("{:.2e} (95 % interval {:.1e} to {:.1e})", law.kappa.mid, law.kappa.low(), law.kappa.high());
+        let kappa = |law: &Law| {
+            format!("{:.2e} (95 % interval {:.1e} to {:.1e})", law.kappa.mid, law.kappa.low(), law.kappa.high())
+        };
         let mut text = format!("the scalability law gives \u{3ba} = {} for {slow}", kappa(&of_slow));
         if let Some(of_fast) = of_fast {
             text.push_str(&format!(", {} for {fast}", kappa(&of_fast)));
@@ -174,7 +180,10 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
     }
     let share = worth / many.log.mid;
     if share < Flip::NOTEWORTHY {
-        return Err(open(format!("{slow}'s throughput falls by {}: less than the gap", percent(1.0 - (-fall.slow_log).exp()))));
+        return Err(open(format!(
+            "{slow}'s throughput falls by {}: less than the gap",
+            percent(1.0 - (-fall.slow_log).exp())
+        )));
     }
     let (confidence, of_host) = by_host(gap)?;
     further.extend(of_host);
@@ -211,7 +220,8 @@ fn by_host(gap: &Gap<'_>) -> Result<(Confidence, Option<Evidence>), Standing> {
     if let Some((of_slow, of_fast)) = both("memory.refaults_file").or_else(|| both("process.major_faults"))
         && of_slow - of_fast >= 1.0
     {
-        let text = format!("{slow}'s machine reads {of_slow:.1} pages again for each request: memory may be what is short");
+        let text =
+            format!("{slow}'s machine reads {of_slow:.1} pages again for each request: memory may be what is short");
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
     // Twice as many are more than a longer queue makes of them: who waits longer does not sleep more often.

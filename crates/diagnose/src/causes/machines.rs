@@ -10,6 +10,10 @@ use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, HostDemand};
 use std::collections::BTreeSet;
 
+/// From this share of its time on what serves requests is what they wait for: in a closed loop the bottleneck is never idle
+/// for long. Interrupts take a part of a busy CPU that is not counted for the server.
+pub(super) const FULL: f64 = 0.8;
+
 /// What was read of both machines.
 pub(super) struct Machines<'a> {
     pub(super) slow: Side<'a>,
@@ -55,13 +59,28 @@ impl<'a> Machines<'a> {
 
     /// The fast side's machine, where a judgement cannot do without.
     pub(super) fn both(&self, gap: &Gap<'_>) -> Result<(&Side<'a>, &Side<'a>), Standing> {
-        let unread = || Standing::Undecided(gap.on_host(format!("the machine of {} is not read", gap.fast_name()), None));
+        let unread =
+            || Standing::Undecided(gap.on_host(format!("the machine of {} is not read", gap.fast_name()), None));
         Ok((&self.slow, self.fast.as_ref().ok_or_else(unread)?))
     }
 
     /// How firmly a loss that was counted stands: where the other machine is not read, it may lose as much.
     pub(super) fn at_most(&self) -> Confidence {
         if self.fast.is_some() { Confidence::Likely } else { Confidence::Possible }
+    }
+
+    /// What `lost` CPUs' worth of time is worth to a side's requests, which run on `run` CPUs, as a log.
+    ///
+    /// Where run and loss together fill the CPUs that its threads can use, everybody waits for that: see [`worth_log`].
+    /// Where they do not, something else is the bottleneck, and a request is longer by its own part alone: `lost` of as
+    /// many requests as there are connections.
+    pub(super) fn loss_log(&self, gap: &Gap<'_>, index: usize, run: f64, lost: f64) -> f64 {
+        let together = self.view.connections().map_or(1.0, |count| f64::from(count).max(1.0));
+        let side = if index == gap.slow { Some(&self.slow) } else { self.fast.as_ref() };
+        let threads = side.and_then(Side::busy_threads).unwrap_or(f64::INFINITY);
+        let cpus = allowed_cpus(gap, index).map_or(1.0, |cpus| cpus.len() as f64);
+        let usable = cpus.min(threads).min(together);
+        if run + lost >= FULL * usable { worth_log(run, lost) } else { worth_log(0.0, lost / together) }
     }
 
     /// The share of the log of the gap that a loss is worth, if that is worth a name; `text` tells the loss.
@@ -122,6 +141,17 @@ impl Side<'_> {
     /// Whether a quota costs this side what is worth a name in this gap: then its CPUs are idle for that.
     pub(super) fn is_held_back(&self, view: &View<'_>) -> bool {
         HeldBack::of(self).is_some_and(|held_back| held_back.worth_log() >= Flip::NOTEWORTHY * view.log.mid)
+    }
+
+    /// How many threads share the work: of n equally busy ones n, whatever others do little. (Kish 1965 counts
+    /// observations of unequal weight like that.) `None` where threads are not counted one by one.
+    fn busy_threads(&self) -> Option<f64> {
+        let runs = self.demand.growth.iter().filter(|(key, _)| key.starts_with("thread.") && key.ends_with(".run_ns"));
+        let (sum, squares) = runs.fold((0.0, 0.0), |(sum, squares), (_, ns)| {
+            let ns = *ns as f64;
+            (sum + ns, squares + ns * ns)
+        });
+        (squares > 0.0).then(|| sum * sum / squares)
     }
 
     /// Keys of all counters.

@@ -5,7 +5,7 @@
 //! each of which leaves something out, so the largest is a lower bound: time in which everybody waited for memory, time in
 //! which a disk was busy, and CPU time in the kernel.
 
-use super::machines::{Machines, Side, allowed_cpus, worth_log};
+use super::machines::{FULL, Machines, Side, allowed_cpus, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap, percent};
 use duel_model::{Confidence, format_bytes};
@@ -73,11 +73,17 @@ impl Cause for MemoryLimit {
         ]
         .into_iter()
         .fold((0.0, ""), |most, next| if next.0 > most.0 { next } else { most });
-        let worth = worth_log(0.0, loss);
+        let run = machines.slow.cpus("process.cpu_ns").unwrap_or(0.0);
+        // A disk that is busy all the time is what everybody waits for, whatever CPUs there are.
+        let by_cpus = machines.loss_log(gap, gap.slow, run, loss);
+        let worth = if loss >= FULL { by_cpus.max(worth_log(0.0, loss)) } else { by_cpus };
         let share = worth / machines.view.log.mid;
         let short = shortage(gap, &machines.slow);
         if share < Flip::NOTEWORTHY {
-            return Err(open(format!("{}; what that costs was not shown to be a noteworthy part of the gap", counted.text)));
+            return Err(open(format!(
+                "{}; what that costs was not shown to be a noteworthy part of the gap",
+                counted.text
+            )));
         }
         let Some(short) = short else {
             return Err(open(format!("{}; but no limit was seen that memory ran into", counted.text)));
@@ -162,14 +168,18 @@ fn shortage(gap: &Gap<'_>, side: &Side<'_>) -> Option<String> {
     let grew = |key: &str| side.per_op(key).is_some_and(|per_op| per_op > 0.0);
     let hit = grew("cgroup.memory_limit_hits") || grew("cgroup.memory_high_events");
     match limit {
-        Some(bytes) if hit => return Some(format!("its control group may use {} and ran into that", format_bytes(bytes))),
+        Some(bytes) if hit => {
+            return Some(format!("its control group may use {} and ran into that", format_bytes(bytes)));
+        }
         _ if hit => return Some("its control group ran into its limit".to_owned()),
         _ => {}
     }
     let reclaims = grew("memory.reclaimed_directly_pages") || grew("memory.swapped_in_bytes");
     let total = gap.host_number(gap.slow, "memory.total_bytes");
     reclaims.then(|| match total {
-        Some(bytes) => format!("the machine has {}, and pages were taken away or swapped to get some", format_bytes(bytes)),
+        Some(bytes) => {
+            format!("the machine has {}, and pages were taken away or swapped to get some", format_bytes(bytes))
+        }
         None => "pages were taken away or swapped to get some".to_owned(),
     })
 }

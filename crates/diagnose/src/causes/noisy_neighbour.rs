@@ -8,7 +8,7 @@
 //! What looks alike: a quota, which holds threads back while others run (left open where a quota bites); a proxy's
 //! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
 
-use super::machines::{Machines, Side, allowed_cpus, worth_log};
+use super::machines::{Machines, Side, allowed_cpus};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Gap, percent};
 use duel_model::{Confidence, format_duration_ns};
@@ -22,6 +22,10 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 /// Tasks that are ready to run while there is no load: the one that reads the machine is always one of them. Half of
 /// the readings have to find another one.
 const SOMEBODY_RUNS: f64 = 1.5;
+
+/// A loss beyond the gap means that the slow side would be the faster one without it. It may be, but that waiting at the
+/// same time as others ran was waiting *for* them is inferred, and then rather not so.
+const MOST_OF_THE_GAP: f64 = 1.5;
 
 pub(super) struct NoisyNeighbour;
 
@@ -39,7 +43,8 @@ impl Cause for NoisyNeighbour {
             return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
         };
         let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
-        let worth = of_slow.worth_log() - of_fast.as_ref().map_or(0.0, Loss::worth_log);
+        let worth_log = |side: usize, loss: &Loss| machines.loss_log(gap, side, loss.run, loss.taken + loss.stolen);
+        let worth = worth_log(gap.slow, &of_slow) - of_fast.as_ref().map_or(0.0, |loss| worth_log(gap.fast, loss));
 
         let tell = |name: &str, loss: &Loss| {
             format!(
@@ -56,9 +61,17 @@ impl Cause for NoisyNeighbour {
         }
         let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
         let share = machines.noteworthy(worth, &counted)?;
+        if share > MOST_OF_THE_GAP {
+            return Err(open(format!(
+                "{}: more than the whole gap, so that not all of it can have mattered",
+                counted.text
+            )));
+        }
 
         if machines.slow.is_held_back(&machines.view) {
-            return Err(open(format!("{slow}'s threads waited while a quota held them back, too: the two cannot be told apart")));
+            return Err(open(format!(
+                "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
+            )));
         }
         let mostly_stolen = of_slow.stolen >= of_slow.taken;
         let running = machines.slow.gauge("cpu.running");
@@ -70,7 +83,8 @@ impl Cause for NoisyNeighbour {
         }
         let mut further = vec![counted];
         if let Some(running) = running {
-            let text = format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
+            let text =
+                format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
             further.push(gap.on_host(text, None));
         }
         let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
@@ -139,9 +153,5 @@ impl Loss {
 
     fn in_use(&self) -> f64 {
         (self.run + self.taken + self.stolen).max(1.0)
-    }
-
-    fn worth_log(&self) -> f64 {
-        worth_log(self.run, self.taken + self.stolen)
     }
 }

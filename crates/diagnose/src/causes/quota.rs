@@ -39,7 +39,8 @@ impl Cause for Quota {
         let of_fast = machines.fast.as_ref().and_then(HeldBack::of);
         let worth = held_back.worth_log() - of_fast.as_ref().map_or(0.0, HeldBack::worth_log);
 
-        let mut text = format!("{slow} was held back by its control group for {} of the time under load", held_back.told());
+        let mut text =
+            format!("{slow} was held back by its control group for {} of the time under load", held_back.told());
         if let Some(of_fast) = &of_fast {
             text.push_str(&format!(", {fast} for {}", of_fast.told()));
         }

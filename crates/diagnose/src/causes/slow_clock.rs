@@ -5,7 +5,7 @@
 //! time is not. What looks alike: more system calls (counted), a tracer (a fact), a slower CPU (user time is higher
 //! too).
 
-use super::machines::{Machines, Side, worth_log};
+use super::machines::{Machines, Side};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, of_both};
 use crate::gap::{Gap, percent};
 use duel_model::{Confidence, format_duration_ns, sanitize_line};
@@ -55,7 +55,7 @@ impl Cause for SlowClock {
         let counted = gap.on_host(text, None);
         let extra_ns = system - fast_system;
         let wall_ns = slow_side.wall_ns();
-        let worth = worth_log((user + system - extra_ns) / wall_ns, extra_ns / wall_ns);
+        let worth = machines.loss_log(gap, gap.slow, (user + system - extra_ns) / wall_ns, extra_ns / wall_ns);
         let share = machines.noteworthy(worth, &counted)?;
         // A slow clock costs the server's own code nothing: reading it has become a system call.
         if user - fast_user > extra_ns / 2.0 {

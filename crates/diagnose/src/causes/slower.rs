@@ -6,16 +6,14 @@
 //! time. The same factor without a fact behind it is left open: chance, other software, or a neighbour on the other
 //! thread of the same core could have made it.
 
-use super::machines::{Machines, Side, worth_log};
+use super::machines::{Machines, Side};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{FlipLook, Gap, percent};
 use crate::probes::{Kind, Mode};
 use duel_model::{Confidence, TargetObservation, format_duration_ns, sanitize_line};
 
-pub(super) static ENTRY: CauseEntry = CauseEntry {
-    id: "cpu.slower",
-    description: "the CPU is slower, or clocked down by heat or by a limit",
-};
+pub(super) static ENTRY: CauseEntry =
+    CauseEntry { id: "cpu.slower", description: "the CPU is slower, or clocked down by heat or by a limit" };
 
 /// Linux tells CPU times in these steps (USER_HZ, proc_pid_stat(5)), and divides them between user and system by where
 /// its ticks fell: a count of independent events.
@@ -49,7 +47,8 @@ impl Cause for Slower {
         );
         let counted = gap.on_host(text, None);
         let extra_ns = factors.slow_ns - factors.fast_ns;
-        let worth = worth_log(factors.fast_ns / slow_side.wall_ns(), extra_ns / slow_side.wall_ns());
+        let worth =
+            machines.loss_log(gap, gap.slow, factors.fast_ns / slow_side.wall_ns(), extra_ns / slow_side.wall_ns());
         let share = machines.noteworthy(worth, &counted)?;
 
         let (user_log, system_log) = (factors.user_log, factors.system_log);
@@ -66,7 +65,10 @@ impl Cause for Slower {
         }
         let reasons = reasons(gap, slow_side, fast_side);
         if reasons.is_empty() {
-            return Err(open(format!("{}; but the machines tell no reason why {slow}'s CPU should be slower", counted.text)));
+            return Err(open(format!(
+                "{}; but the machines tell no reason why {slow}'s CPU should be slower",
+                counted.text
+            )));
         }
         // Another cipher does not make a CPU faster.
         if gap.mode == Mode::Alone && gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast) {
@@ -111,7 +113,12 @@ struct Factors {
 impl Factors {
     fn of(slow: &Side<'_>, fast: &Side<'_>) -> Option<Self> {
         let time = |side: &Side<'_>, key: &str| side.per_op(key).filter(|ns| *ns > 0.0);
-        let times = [(slow, "process.user_ns"), (slow, "process.system_ns"), (fast, "process.user_ns"), (fast, "process.system_ns")];
+        let times = [
+            (slow, "process.user_ns"),
+            (slow, "process.system_ns"),
+            (fast, "process.user_ns"),
+            (fast, "process.system_ns"),
+        ];
         let [slow_user, slow_system, fast_user, fast_system] = times.map(|(side, key)| time(side, key));
         let variance: f64 = times.iter().map(|(side, key)| Some(TICK_NS / side.total(key)?)).sum::<Option<f64>>()?;
         Some(Self {
@@ -147,7 +154,9 @@ fn more_work(gap: &Gap<'_>, machines: &Machines<'_>) -> Option<String> {
     if let (Some(slow_calls), Some(fast_calls)) = (calls(&machines.slow), machines.fast.as_ref().and_then(calls))
         && slow_calls > 1.25 * fast_calls + 0.5
     {
-        return Some(format!("{slow} reads and writes {slow_calls:.1} times per request, {fast} {fast_calls:.1} times"));
+        return Some(format!(
+            "{slow} reads and writes {slow_calls:.1} times per request, {fast} {fast_calls:.1} times"
+        ));
     }
     None
 }
@@ -156,7 +165,12 @@ fn more_work(gap: &Gap<'_>, machines: &Machines<'_>) -> Option<String> {
 fn reasons(gap: &Gap<'_>, slow_side: &Side<'_>, fast_side: &Side<'_>) -> Vec<String> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let mut reasons = Vec::new();
-    for (key, what) in [("cpu.model", "CPU"), ("cpu.governor", "frequency governor"), ("cpu.no_turbo", "no_turbo"), ("cpu.boost", "boost")] {
+    for (key, what) in [
+        ("cpu.model", "CPU"),
+        ("cpu.governor", "frequency governor"),
+        ("cpu.no_turbo", "no_turbo"),
+        ("cpu.boost", "boost"),
+    ] {
         if let (Some(of_slow), Some(of_fast)) = (gap.host_fact(gap.slow, key), gap.host_fact(gap.fast, key))
             && of_slow != of_fast
         {

@@ -33,7 +33,9 @@ impl Cause for Traced {
             None => return Err(open(format!("whether {slow} is traced is not known"))),
             // Told of the first process; each of several can be traced for itself.
             Some("none") if gap.host_number(gap.slow, "process.count").is_none_or(|count| count > 1.0) => {
-                return Err(open(format!("nobody traces the first of {slow}'s processes; the others were not looked at")));
+                return Err(open(format!(
+                    "nobody traces the first of {slow}'s processes; the others were not looked at"
+                )));
             }
             Some("none") => return Err(Standing::RuledOut(gap.on_host(format!("nobody traces {slow}"), None))),
             Some(_) => {}
@@ -94,7 +96,8 @@ impl Cause for Traced {
 /// switches on its machine: to the tracer and back.
 fn stops(slow: &Side<'_>, fast: &Side<'_>) -> Option<(f64, f64, &'static str)> {
     let of = |key: &str, switches: f64| Some((slow.per_op(key)? / switches, fast.per_op(key)? / switches));
-    let own = of("workers.voluntary_switches", 1.0).map(|(slow, fast)| (slow, fast, "times that the server's processes stopped"));
+    let own = of("workers.voluntary_switches", 1.0)
+        .map(|(slow, fast)| (slow, fast, "times that the server's processes stopped"));
     own.or_else(|| of("cpu.switches", 2.0).map(|(slow, fast)| (slow, fast, "pairs of switches on the machine")))
 }
 

@@ -2,9 +2,9 @@
 
 use duel_diagnose::{Case, Step, next};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, Known, LoadPlan, LoopKind, Metric, Nanos,
-    Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target, TargetObservation, Variation,
-    Verdict, WorkloadPlan,
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, Known, LoadPlan,
+    LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
+    TargetObservation, Variation, Verdict, WorkloadPlan,
 };
 
 /// What a server costs. Times in ns of a CPU of factor 1.
@@ -341,7 +341,14 @@ impl World {
         }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
-            return ProbeOutcome { probe, pairs: vec![], targets: vec![], demands: vec![], doubts: vec![], unavailable };
+            return ProbeOutcome {
+                probe,
+                pairs: vec![],
+                targets: vec![],
+                demands: vec![],
+                doubts: vec![],
+                unavailable,
+            };
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
@@ -395,7 +402,10 @@ impl World {
             *growth.entry(key.to_owned()).or_insert(0.0) += value;
         };
         for cpu in 0..cpus as u32 {
-            count(&format!("cpu.{cpu}.user_ns"), (ops * (user_ns + server.outside) + server.others * 1e9 * all_s) / cpus);
+            count(
+                &format!("cpu.{cpu}.user_ns"),
+                (ops * (user_ns + server.outside) + server.others * 1e9 * all_s) / cpus,
+            );
             count(&format!("cpu.{cpu}.system_ns"), ops * system_ns / cpus);
             count(&format!("cpu.{cpu}.nice_ns"), 0.0);
             count(&format!("cpu.{cpu}.steal_ns"), 0.0);
@@ -413,9 +423,14 @@ impl World {
         let still = if shown.wants_cpus > 0.0 { 1.0 - run / shown.wants_cpus } else { 0.0 };
         let held_back_ns = still.max(0.0) * shown.wants_cpus.max(1.0) * 1e9 * load_s;
         count("cgroup.throttled_ns", held_back_ns);
-        // Eight threads wait while the group is held back; else one for each that somebody else keeps from a CPU.
-        let waits = if shown.rate * shown.busy_ns / 1e9 > 0.9 * (server.cores - server.others) { server.others } else { 0.0 };
+        // Eight threads wait while the group is held back; and one for each CPU that somebody else keeps from it, the more
+        // often the closer it comes to what is left.
+        let left = (server.cores - server.others).max(1e-9);
+        let waits = server.others * (40.0 * (run / left) - 39.0).clamp(0.0, 1.0);
         count("workers.wait_ns", 8.0 * held_back_ns + waits * 1e9 * load_s);
+        for thread in 0..cpus as u32 {
+            count(&format!("thread.{}.run_ns", 4711 + thread), ops * shown.busy_ns / cpus);
+        }
         count("workers.voluntary_switches", 2.0 * ops);
         count("workers.read_calls", 2.0 * ops);
         count("workers.write_calls", ops);
@@ -428,7 +443,8 @@ impl World {
         }
         growth.retain(|_, value| value.is_finite());
         let running = 1.0 + server.others;
-        let gauges = [("cpu.running", running), ("process.threads", 8.0)].into_iter().chain(machine.gauges.iter().copied());
+        let gauges =
+            [("cpu.running", running), ("process.threads", 8.0)].into_iter().chain(machine.gauges.iter().copied());
         Some(HostDemand {
             ops: ops.round() as u64,
             elapsed_ns: (all_s * 1e9) as Nanos,
