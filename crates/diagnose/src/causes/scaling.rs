@@ -69,13 +69,8 @@ fn inverse(m: &[[f64; 3]; 3]) -> Option<[[f64; 3]; 3]> {
     if !determinant.is_finite() || determinant <= 1e-13 * most {
         return None;
     }
-    let mut inverse = [[0.0; 3]; 3];
-    for i in 0..3 {
-        for j in 0..3 {
-            inverse[j][i] = minor(i, j) / determinant;
-        }
-    }
-    Some(inverse)
+    // Cofactors are transposed; those of a symmetric matrix are so by themselves.
+    Some([0, 1, 2].map(|i| [0, 1, 2].map(|j| minor(i, j) / determinant)))
 }
 
 #[cfg(test)]
