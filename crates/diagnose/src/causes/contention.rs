@@ -59,7 +59,7 @@ impl Cause for Contention {
             points.push(alone);
         }
         let mut why_not = None;
-        for count in few(connections) {
+        for count in fewer_connections(connections) {
             match gap.look(Kind::Connections(count)) {
                 Look::Shown(view) => points.push(view),
                 // One that shows the fall is enough.
@@ -99,7 +99,7 @@ impl Cause for Contention {
 }
 
 /// Numbers of connections below the plan's: by powers of two, close to its square root and to its three quarters' power.
-fn few(connections: u32) -> Vec<u32> {
+pub(super) fn fewer_connections(connections: u32) -> Vec<u32> {
     let near = |power: f64| 2f64.powf((f64::from(connections).log2() * power).round()) as u32;
     let mut few = vec![near(0.5), near(0.75)];
     few.dedup();

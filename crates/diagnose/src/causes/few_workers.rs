@@ -10,7 +10,7 @@
 //!   processes as it serves requests at a time, by Little's law: its rate times what a request takes alone. Where the
 //!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others.
 
-use super::contention::Contention;
+use super::contention::{Contention, fewer_connections};
 use super::machines::{FULL, Machines};
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
@@ -85,6 +85,7 @@ impl Cause for FewWorkers {
             return Err(Standing::RuledOut(gap.on_host(text, None)));
         }
         nothing_else_queues(gap)?;
+        bends_sharply(gap, reference, &alone)?;
         Ok(waiting(gap, reference, &alone, &cpus, workers.len()))
     }
 }
@@ -141,6 +142,29 @@ fn nothing_else_queues(gap: &Gap<'_>) -> Result<(), Standing> {
             Err(Standing::Undecided(gap.on_host(text, None)))
         }
     }
+}
+
+/// Leaves it open where throughput bends before all workers are busy.
+///
+/// With no more connections than workers nobody waits for one, so n connections get n times as much done as one does, up to
+/// the number of workers. What those who are served together cost each other makes that less from the start.
+fn bends_sharply(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>) -> Result<(), Standing> {
+    // As close as the numbers of workers have to agree: see `waiting`.
+    const CLOSE: f64 = 0.9;
+    let at_a_time = |view: &View<'_>| Some(view.slow.rate_per_s? * alone.slow_ns()? / 1e9);
+    let Some(most) = at_a_time(reference) else { return Ok(()) };
+    for count in fewer_connections(gap.case.plan.load.connections) {
+        let Look::Shown(view) = gap.look(Kind::Connections(count)) else { continue };
+        let possible = f64::from(count).min(most);
+        if let Some(served) = at_a_time(&view).filter(|&served| served < CLOSE * possible) {
+            let text = format!(
+                "over {count} connections {} serves {served:.1} requests at a time, although it can serve {possible:.1}",
+                gap.slow_name()
+            );
+            return Err(Standing::Undecided(gap.evidence(&view, text)));
+        }
+    }
+    Ok(())
 }
 
 /// Workers that wait for something else than a CPU.
