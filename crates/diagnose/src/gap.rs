@@ -87,6 +87,7 @@ pub(crate) struct Demands<'a> {
 }
 
 /// What is known of a flip: a probe held against the reference.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub(crate) enum FlipLook<'a> {
     NotAsked(Probe),
     Missing(String),

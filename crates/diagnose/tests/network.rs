@@ -486,9 +486,9 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
         if dice.chance(0.15) {
             let cap = dice.between(1e6, 100e6);
             if dice.chance(0.5) {
-                server.net.total_cap = Some(cap)
+                server.net.total_cap = Some(cap);
             } else {
-                server.cap = Some(cap)
+                server.cap = Some(cap);
             }
             cures[side].push(("net.rate-cap", |server| (server.cap, server.net.total_cap) = (None, None)));
         }
