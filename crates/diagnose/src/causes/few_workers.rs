@@ -8,7 +8,8 @@
 //!   lock or for each other would not be busy all the time. What one more worker on each idle CPU would do is counted;
 //! * workers that wait (for a backend, a disk, a timer): the CPUs are idle, and the server has about as many threads or
 //!   processes as it serves requests at a time, by Little's law: its rate times what a request takes alone. Where the
-//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others.
+//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others. A disk that is
+//!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
 use super::contention::{Contention, fewer_connections};
 use super::machines::{FULL, Machines};
