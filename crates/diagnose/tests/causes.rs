@@ -2,6 +2,7 @@
 // Clippy's leave for tests does not reach helpers outside of `#[test]` functions.
 #![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
+#[allow(dead_code, reason = "each test of the world uses its own part")]
 mod world;
 
 use duel_diagnose::{Case, Step, catalogue, next};

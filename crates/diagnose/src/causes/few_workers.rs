@@ -8,8 +8,11 @@
 //!   lock or for each other would not be busy all the time. What one more worker on each idle CPU would do is counted;
 //! * workers that wait (for a backend, a disk, a timer): the CPUs are idle, and the server has about as many threads or
 //!   processes as it serves requests at a time, by Little's law: its rate times what a request takes alone. Where the
-//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others.
+//!   numbers do not agree, a limit elsewhere (of connections, of a pool) is possible, and so are others. A disk that is
+//!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
+use super::contention::{Contention, fewer_connections};
+use super::machines::{FULL, Machines};
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
@@ -70,6 +73,8 @@ impl Cause for FewWorkers {
         let by_busy: f64 = workers.iter().filter(|&&share| share >= BUSY).sum();
         // The busy ones do the work: all but a fifth of it.
         if busy > 0 && by_busy >= Flip::EXPLAINS * workers.iter().sum::<f64>() {
+            // They are that under load; between two samples there is silence, too, in which no CPU is idle for want of work.
+            let cpus = Cpus { busy: cpus.busy * busy as f64 / by_busy, ..cpus };
             return Ok(computing(gap, reference, &alone, &demands, &cpus, busy));
         }
         if cpus.busy > MOSTLY_IDLE * cpus.count {
@@ -80,6 +85,8 @@ impl Cause for FewWorkers {
             );
             return Err(Standing::RuledOut(gap.on_host(text, None)));
         }
+        nothing_else_queues(gap)?;
+        bends_sharply(gap, reference, &alone)?;
         Ok(waiting(gap, reference, &alone, &cpus, workers.len()))
     }
 }
@@ -114,6 +121,51 @@ fn computing(
     }
     let beside = of_fast.map_or_else(String::new, |count| format!("; {count} work for {fast}"));
     fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, alone, format!("{facts}{beside}")))
+}
+
+/// Leaves it open where something else than the number of workers is seen to let few requests through at a time.
+///
+/// A disk that is busy is a queue of its own, however many workers wait in it. And few workers let throughput level off:
+/// where it falls, requests hinder each other.
+fn nothing_else_queues(gap: &Gap<'_>) -> Result<(), Standing> {
+    let slow = gap.slow_name();
+    let machines = Machines::read(gap)?;
+    if let Some(share) = machines.slow.busiest_disk().filter(|&share| share >= FULL) {
+        let text =
+            format!("a disk of {slow}'s machine is busy for {:.0} % of the time: requests wait there", 100.0 * share);
+        return Err(Standing::Undecided(gap.on_host(text, None)));
+    }
+    match Contention.weigh(gap) {
+        Err(Standing::RuledOut(_)) => Ok(()),
+        Err(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
+        _ => {
+            let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");
+            Err(Standing::Undecided(gap.on_host(text, None)))
+        }
+    }
+}
+
+/// Leaves it open where throughput bends before all workers are busy.
+///
+/// With no more connections than workers nobody waits for one, so n connections get n times as much done as one does, up to
+/// the number of workers. What those who are served together cost each other makes that less from the start.
+fn bends_sharply(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>) -> Result<(), Standing> {
+    // As close as the numbers of workers have to agree: see `waiting`.
+    const CLOSE: f64 = 0.9;
+    let at_a_time = |view: &View<'_>| Some(view.slow.rate_per_s? * alone.slow_ns()? / 1e9);
+    let Some(most) = at_a_time(reference) else { return Ok(()) };
+    for count in fewer_connections(gap.case.plan.load.connections) {
+        let Look::Shown(view) = gap.look(Kind::Connections(count)) else { continue };
+        let possible = f64::from(count).min(most);
+        if let Some(served) = at_a_time(&view).filter(|&served| served < CLOSE * possible) {
+            let text = format!(
+                "over {count} connections {} serves {served:.1} requests at a time, although it can serve {possible:.1}",
+                gap.slow_name()
+            );
+            return Err(Standing::Undecided(gap.evidence(&view, text)));
+        }
+    }
+    Ok(())
 }
 
 /// Workers that wait for something else than a CPU.

@@ -7,30 +7,40 @@ mod aes_unused;
 mod backlog_overflow;
 mod bulk;
 mod compression;
+mod contention;
 mod counted;
 mod delayed_ack;
 mod extra_hop;
 mod extra_round_trip;
 mod few_workers;
+mod fewer_cores;
 mod filter_chain;
 mod initcwnd;
 mod large_key;
 mod larger_response;
 mod loss;
+mod machines;
+mod memory_limit;
 pub(crate) mod names;
 mod no_asm;
 mod no_keepalive;
 mod no_resumption;
 mod no_sendfile;
+mod noisy_neighbour;
 pub(crate) mod none;
 mod path_delay;
+mod quota;
 mod rate_cap;
+mod scaling;
 mod slow_cipher;
+mod slow_clock;
 mod slow_group;
+mod slower;
 mod small_mtu;
 mod small_window;
 mod stall;
 mod sync_logging;
+mod traced;
 mod trip;
 pub(crate) mod unknown;
 mod worth;
@@ -82,7 +92,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 23] = [
+pub(crate) static CAUSES: [&dyn Cause; 31] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -106,9 +116,17 @@ pub(crate) static CAUSES: [&dyn Cause; 23] = [
     &small_window::SmallWindow,
     &initcwnd::Initcwnd,
     &filter_chain::FilterChain,
+    &quota::Quota,
+    &traced::Traced,
+    &noisy_neighbour::NoisyNeighbour,
+    &fewer_cores::FewerCores,
+    &slower::Slower,
+    &memory_limit::MemoryLimit,
+    &contention::Contention,
+    &slow_clock::SlowClock,
 ];
 
-static CATALOGUE: [CauseEntry; 27] = [
+static CATALOGUE: [CauseEntry; 35] = [
     aes_unused::ENTRY,
     no_asm::ENTRY,
     slow_cipher::ENTRY,
@@ -132,6 +150,14 @@ static CATALOGUE: [CauseEntry; 27] = [
     small_window::ENTRY,
     initcwnd::ENTRY,
     filter_chain::ENTRY,
+    quota::ENTRY,
+    traced::ENTRY,
+    noisy_neighbour::ENTRY,
+    fewer_cores::ENTRY,
+    slower::ENTRY,
+    memory_limit::ENTRY,
+    contention::ENTRY,
+    slow_clock::ENTRY,
     names::DNS_SLOW,
     names::ADDRESS_FALLBACK,
     none::ENTRY,

@@ -1,10 +1,11 @@
 //! A small simulated world whose truth is known: servers with costs, and a laboratory that answers probes about them.
 
+pub mod machine;
 pub mod network;
 
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, Known, LoadPlan,
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, LoadPlan,
     LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
     TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
 };
@@ -57,9 +58,25 @@ pub struct Server {
     pub workers: f64,
     /// Requests that are served at a time.
     pub places: f64,
+    /// CPUs' worth of time that a quota allows.
+    pub quota: Option<f64>,
+    /// CPUs' worth of time that others take, with or without load.
+    pub others: f64,
+    /// CPU time per op in the kernel, and in other processes meanwhile.
+    pub kernel: f64,
+    pub outside: f64,
+    /// CPU time per op of the load generator, where it runs on the server's own machine.
+    pub generator: f64,
+    /// Time per op at a disk that serves one request at a time.
+    pub disk: f64,
+    /// What two connections at a time cost each other, as in the universal scalability law.
+    pub kappa: f64,
     /// What its machine tells; `None`: not read.
     pub facts: Option<Vec<(&'static str, &'static str)>>,
-    /// Counters per op, besides those that follow from its costs.
+    /// Whether all of its machine is read: also the facts and counters of its CPUs, control group, memory and disk that
+    /// follow from what is said here.
+    pub all_read: bool,
+    /// Counters per op; those that follow from its costs do not count beside them.
     pub counts: Vec<(&'static str, f64)>,
     pub net: network::Net,
 }
@@ -99,7 +116,15 @@ impl Default for Server {
             via: None,
             workers: 1e9,
             places: 1e9,
+            quota: None,
+            others: 0.0,
+            kernel: 0.0,
+            outside: 0.0,
+            generator: 0.0,
+            disk: 0.0,
+            kappa: 0.0,
             facts: None,
+            all_read: false,
             counts: Vec::new(),
             net: network::Net::default(),
         }
@@ -199,6 +224,8 @@ pub struct Shown {
     pub alone_ns: f64,
     pub rate: f64,
     pub service: f64,
+    /// CPUs that the server would use without a quota.
+    wants_cpus: f64,
     phases: Vec<(Phase, f64)>,
     bytes: f64,
     new: bool,
@@ -296,15 +323,27 @@ impl World {
                 phases.push((Phase::Tls, f64::from(trips) * server.round_trip + server.cpu * handshake));
             }
         }
-        phases.push((Phase::Wait, server.round_trip + server.delay + server.cpu * fixed));
+        let elsewhere = server.outside + server.disk;
+        let wait = server.delay + server.cpu * (fixed + server.kernel) + elsewhere;
+        phases.push((Phase::Wait, server.round_trip + wait));
         let sending = server.cpu * sent * per_byte;
         phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
         server.net.delay(server, &mut phases, bytes, new, variation);
         server.net.stall(&mut phases, connections, variation);
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
-        let busy_ns = server.cpu * (handshake + fixed + sent * per_byte) + server.net.work_ns(new, bytes, variation);
+        let user_ns = server.cpu * (handshake + fixed / 2.0 + sent * encrypting);
+        let system_ns = server.cpu * (fixed / 2.0 + server.kernel + sent * server.per_byte)
+            + server.net.work_ns(new, bytes, variation);
+        let busy_ns = user_ns + system_ns;
         let places = connections.min(server.places);
-        let uncapped = (places * 1e9 / alone_ns).min(server.cores.min(server.workers) * 1e9 / busy_ns);
+        // A server, who runs on its behalf, and who asks it take turns on its CPUs.
+        let cpus = server.cores - server.others;
+        let by_cpus = (cpus * 1e9 / (busy_ns + server.outside + server.generator)).min(server.workers * 1e9 / busy_ns);
+        let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
+        let free = (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
+            / (1.0 + server.kappa * connections * (connections - 1.0));
+        let wants_cpus = free * busy_ns / 1e9;
+        let uncapped = free.min(server.quota.map_or(f64::INFINITY, |quota| quota * 1e9 / busy_ns));
         let rate = server.net.total_cap.map_or(uncapped, |cap| uncapped.min(cap / bytes));
         let stretch = connections * 1e9 / uncapped / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
@@ -312,44 +351,8 @@ impl World {
         let held_ns = connections * 1e9 / rate - connections * 1e9 / uncapped;
         phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
-        let user_ns = server.cpu * (handshake + fixed / 2.0 + sent * encrypting);
-        let system_ns = server.cpu * (fixed / 2.0 + sent * server.per_byte) + server.net.work_ns(new, bytes, variation);
         let service = alone_ns * stretch;
-        Shown { alone_ns, rate, service, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
-    }
-
-    /// What a server's machine does for 1,000 ops.
-    fn demand(&self, server: &Server, variation: &Variation) -> Option<HostDemand> {
-        server.facts.as_ref()?;
-        let shown = self.show(server, variation);
-        let busy_ns = shown.user_ns + shown.system_ns;
-        let mut counts: Vec<(String, f64)> = vec![
-            ("process.user_ns".to_owned(), shown.user_ns),
-            ("process.system_ns".to_owned(), shown.system_ns),
-            ("process.cpu_ns".to_owned(), busy_ns),
-            ("cpu.busy_ns".to_owned(), busy_ns),
-        ];
-        let cores = server.cores.clamp(1.0, 64.0).round();
-        for core in 0..cores as u32 {
-            counts.push((format!("cpu.{core}.busy_ns"), busy_ns / cores));
-        }
-        let threads = server.workers.clamp(1.0, cores).round();
-        for thread in 0..threads as u32 {
-            counts.push((format!("thread.{}.run_ns", 100 + thread), busy_ns / threads));
-        }
-        for (key, per_op) in &server.counts {
-            counts.retain(|(known, _)| known != key);
-            counts.push(((*key).to_owned(), *per_op));
-        }
-        let ops = 1_000;
-        Some(HostDemand {
-            ops,
-            elapsed_ns: (ops as f64 * 1e9 / shown.rate) as Nanos,
-            growth: counts.into_iter().map(|(key, per_op)| (key, (per_op * ops as f64) as u64)).collect(),
-            gauges: std::collections::BTreeMap::from([("process.threads".to_owned(), threads)]),
-            spans: 6,
-            ..HostDemand::default()
-        })
+        Shown { alone_ns, rate, service, wants_cpus, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
     }
 
     fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
@@ -460,6 +463,12 @@ impl World {
         ProbeOutcome { targets, pairs, demands, lens: None, doubts: vec![], unavailable: None, probe }
     }
 
+    /// What a server's machine does in some slots.
+    fn demand(&self, server: &Server, variation: &Variation) -> Option<HostDemand> {
+        server.facts.as_ref()?;
+        Some(machine::demand(server, &self.show(server, variation)))
+    }
+
     pub fn verdict(&self, dice: &mut Dice) -> Verdict {
         let none = Variation::default();
         let open = matches!(self.plan.load.kind, LoopKind::Open { .. });
@@ -481,7 +490,7 @@ impl World {
         let comparison: Vec<_> =
             (0..self.servers.len()).map(|index| self.observe(index, &Variation::default(), &mut dice)).collect();
         let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
-        let hosts: Vec<Option<HostFacts>> = self.servers.iter().map(host_facts).collect();
+        let hosts: Vec<Option<HostFacts>> = self.servers.iter().map(machine::facts).collect();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut budget_left_ns = self.budget_ns;
         loop {
@@ -544,9 +553,4 @@ pub fn named(explanation: &Explanation) -> Vec<(&str, Option<&str>)> {
 
 pub fn open_loop(rate_per_s: f64) -> LoopKind {
     LoopKind::Open { rate_per_s, arrival: Arrival::Poisson }
-}
-
-fn host_facts(server: &Server) -> Option<HostFacts> {
-    let known = |(key, value): &(&str, &str)| ((*key).to_owned(), Known::Value((*value).to_owned()));
-    Some(HostFacts(server.facts.as_ref()?.iter().map(known).collect()))
 }

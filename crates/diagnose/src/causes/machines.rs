@@ -1,0 +1,287 @@
+//! What the machines of both sides did for each op, held against how fast ops ended in the same slots.
+//!
+//! Counters of time become *CPUs*: 1 is one CPU (or one queue) all the time under load. A loss that was counted is worth
+//! what an op would save without it, as a log, and that is held against the gap in those very slots.
+
+use super::Standing;
+use super::quota::HeldBack;
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View};
+use crate::probes::Kind;
+use duel_model::{Confidence, Evidence, HostDemand};
+use std::collections::BTreeSet;
+
+/// From this share of its time on what serves requests is what they wait for: in a closed loop the bottleneck is never idle
+/// for long. Interrupts take a part of a busy CPU that is not counted for the server.
+pub(super) const FULL: f64 = 0.8;
+
+/// What was read of both machines.
+pub(super) struct Machines<'a> {
+    pub(super) slow: Side<'a>,
+    /// `None` where only the slow side's machine is read.
+    pub(super) fast: Option<Side<'a>>,
+    /// The gap in the slots around which the machines were read.
+    pub(super) view: View<'a>,
+}
+
+/// One side's machine while that side was under load.
+pub(super) struct Side<'a> {
+    demand: &'a HostDemand,
+    rate_per_s: f64,
+}
+
+impl<'a> Machines<'a> {
+    /// What was read; the probe that reads is wanted where it was not made, and what it cannot tell is left open.
+    pub(super) fn read(gap: &Gap<'a>) -> Result<Self, Standing> {
+        let open = |why: String| Standing::Undecided(gap.on_host(why, None));
+        if !gap.has_host(gap.slow) {
+            return Err(open(format!("the machine of {} is not read", gap.slow_name())));
+        }
+        let Demands { slow, fast } = match gap.demands() {
+            DemandLook::Shown(demands) => demands,
+            DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            DemandLook::Missing(why) => return Err(open(why)),
+        };
+        let view = match gap.look(Kind::Hosts) {
+            Look::Shown(view) => view,
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Missing(why) => return Err(open(why)),
+        };
+        if view.log.low() <= 0.0 {
+            return Err(open(format!("while the machines were read: {}", gap.tell(&view))));
+        }
+        let rate = |rate: Option<f64>| rate.filter(|rate| rate.is_finite() && *rate > 0.0);
+        let Some(slow) = rate(view.slow.rate_per_s).map(|rate_per_s| Side { demand: slow, rate_per_s }) else {
+            return Err(open("the rate while the machines were read is not known".to_owned()));
+        };
+        let fast = fast.zip(rate(view.fast.rate_per_s)).map(|(demand, rate_per_s)| Side { demand, rate_per_s });
+        Ok(Self { slow, fast, view })
+    }
+
+    /// The fast side's machine, where a judgement cannot do without.
+    pub(super) fn both(&self, gap: &Gap<'_>) -> Result<(&Side<'a>, &Side<'a>), Standing> {
+        let unread =
+            || Standing::Undecided(gap.on_host(format!("the machine of {} is not read", gap.fast_name()), None));
+        Ok((&self.slow, self.fast.as_ref().ok_or_else(unread)?))
+    }
+
+    /// How firmly a loss that was counted stands: where the other machine is not read, it may lose as much.
+    pub(super) fn at_most(&self) -> Confidence {
+        if self.fast.is_some() { Confidence::Likely } else { Confidence::Possible }
+    }
+
+    /// What `lost` CPUs' worth of time is worth to a side's requests, which run on `run` CPUs, as a log.
+    ///
+    /// Where run and loss together fill the CPUs that its threads can use, everybody waits for that: see [`worth_log`].
+    /// Where they do not, something else is the bottleneck, and a request is longer by its own part alone: `lost` of as
+    /// many requests as there are connections.
+    pub(super) fn loss_log(&self, gap: &Gap<'_>, index: usize, run: f64, lost: f64) -> f64 {
+        let together = self.view.connections().map_or(1.0, |count| f64::from(count).max(1.0));
+        let side = if index == gap.slow { Some(&self.slow) } else { self.fast.as_ref() };
+        let threads = side.and_then(Side::busy_threads).unwrap_or(f64::INFINITY);
+        let cpus = allowed_cpus(gap, index).map_or(1.0, |cpus| cpus.len() as f64);
+        let usable = cpus.min(threads).min(together);
+        if run + lost >= FULL * usable { worth_log(run, lost) } else { worth_log(0.0, lost / together) }
+    }
+
+    /// The share of the log of the gap that a loss is worth, if that is worth a name; `text` tells the loss.
+    ///
+    /// The interval is that of the gap: what is counted over some seconds is exact beside it.
+    pub(super) fn noteworthy(&self, worth_log: f64, text: &Evidence) -> Result<f64, Standing> {
+        let (share, most) = (worth_log / self.view.log.mid, worth_log / self.view.log.low());
+        if share >= Flip::NOTEWORTHY {
+            Ok(share)
+        } else if most < Flip::NOTEWORTHY {
+            Err(Standing::RuledOut(text.clone()))
+        } else {
+            let left_open = format!("{}: that leaves open whether it matters", text.text);
+            Err(Standing::Undecided(Evidence { text: left_open, ..text.clone() }))
+        }
+    }
+}
+
+impl Side<'_> {
+    /// Growth of a counter per op.
+    pub(super) fn per_op(&self, key: &str) -> Option<f64> {
+        self.demand.per_op(key)
+    }
+
+    /// Growth of a counter over all slots.
+    pub(super) fn total(&self, key: &str) -> Option<f64> {
+        self.demand.growth.get(key).map(|growth| *growth as f64)
+    }
+
+    /// CPUs that a counter of ns stands for, while ops were under way.
+    ///
+    /// By ops and their rate. The time between two samples is longer: it holds the reading, and silence around the load.
+    pub(super) fn cpus(&self, key: &str) -> Option<f64> {
+        Some(self.per_op(key)? * self.rate_per_s / 1e9)
+    }
+
+    /// The same for what goes on without load too, by the whole time between samples.
+    pub(super) fn cpus_all_the_time(&self, key: &str) -> Option<f64> {
+        self.demand.share_of_time(key)
+    }
+
+    /// CPUs that all the time went on in these modes on these CPUs.
+    pub(super) fn modes_on(&self, cpus: &BTreeSet<u32>, modes: &[&str]) -> Option<f64> {
+        let each = cpus.iter().flat_map(|cpu| modes.iter().map(move |mode| format!("cpu.{cpu}.{mode}_ns")));
+        each.map(|key| self.cpus_all_the_time(&key)).sum()
+    }
+
+    /// CPUs that all the time went on other processes than the server's among these CPUs.
+    ///
+    /// Interrupts are left out: most of them are packets of the server's own. The load generator's time is left out as
+    /// well, as if all of it were on these CPUs: it may run on the same machine, nobody counts on which CPUs, and its
+    /// work is that of the comparison.
+    pub(super) fn others_on(&self, cpus: &BTreeSet<u32>) -> Option<f64> {
+        let all = self.modes_on(cpus, &["user", "nice", "system"])?;
+        Some((all - self.cpus_all_the_time("process.cpu_ns")? - self.generator_cpus()).max(0.0))
+    }
+
+    /// CPUs that all the time went on the load generator, wherever on the machine.
+    pub(super) fn generator_cpus(&self) -> f64 {
+        self.demand.generator_cpu_ns as f64 / self.demand.elapsed_ns.max(1) as f64
+    }
+
+    /// CPU time of the load generator per op, ns.
+    pub(super) fn generator_ns(&self) -> f64 {
+        self.demand.generator_cpu_ns as f64 / self.demand.ops.max(1) as f64
+    }
+
+    /// Mean of a gauge over both ends of all slots: read while there is no load.
+    pub(super) fn gauge(&self, key: &str) -> Option<f64> {
+        self.demand.gauges.get(key).copied()
+    }
+
+    /// Share of the time under load in which the disk was busy that was so the longest.
+    pub(super) fn busiest_disk(&self) -> Option<f64> {
+        Some(self.busiest_disk_ns()? / self.wall_ns())
+    }
+
+    /// Busy time of that disk per op, ns. Disks upon disks count the same request twice.
+    pub(super) fn busiest_disk_ns(&self) -> Option<f64> {
+        let disks = self.demand.growth.keys().filter(|key| key.starts_with("disk.") && key.ends_with(".busy_ns"));
+        disks.filter_map(|key| self.per_op(key)).reduce(f64::max)
+    }
+
+    /// Time of one op, all connections together, ns.
+    pub(super) fn wall_ns(&self) -> f64 {
+        1e9 / self.rate_per_s
+    }
+
+    /// Whether a quota costs this side what is worth a name in this gap: then its CPUs are idle for that.
+    pub(super) fn is_held_back(&self, view: &View<'_>) -> bool {
+        HeldBack::of(self).is_some_and(|held_back| held_back.worth_log() >= Flip::NOTEWORTHY * view.log.mid)
+    }
+
+    /// How many threads share the work: of n equally busy ones n, whatever others do little. (Kish 1965 counts
+    /// observations of unequal weight like that.) `None` where threads are not counted one by one.
+    fn busy_threads(&self) -> Option<f64> {
+        let runs = self.demand.growth.iter().filter(|(key, _)| key.starts_with("thread.") && key.ends_with(".run_ns"));
+        let (sum, squares) = runs.fold((0.0, 0.0), |(sum, squares), (_, ns)| {
+            let ns = *ns as f64;
+            (sum + ns, squares + ns * ns)
+        });
+        (squares > 0.0).then(|| sum * sum / squares)
+    }
+}
+
+/// Log of how many times longer ops take because `lost` CPUs' worth of time is taken from a server that runs on `run`.
+///
+/// With u = run + lost CPUs in use (one at least: on less than one CPU the rest of the time is spent elsewhere), a share
+/// of lost/u of the time stands still, and the rest would do the same work: -ln(1 - lost/u). Where the CPU is what ops
+/// wait for that is ln((run + lost)/run).
+pub(super) fn worth_log(run: f64, lost: f64) -> f64 {
+    // A server that is held back all the time would end no op.
+    const LONGEST: f64 = 0.999;
+    let in_use = (run + lost).max(1.0);
+    -(-(lost / in_use).clamp(0.0, LONGEST)).ln_1p()
+}
+
+/// Rules out what makes ops wait for each other, where (nearly) all of the gap shows over one connection.
+pub(super) fn needs_concurrency(gap: &Gap<'_>) -> Result<(), Standing> {
+    if gap.comparison.connections() == Some(1) {
+        let text = "with one connection no request waits for another one".to_owned();
+        return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
+    }
+    match gap.look(Kind::Alone) {
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Shown(alone) if alone.log.mid > (1.0 - Flip::NOTEWORTHY) * gap.comparison.log.mid => {
+            let text = format!("{}: {}, without others to wait for", Kind::Alone.phrase(), gap.tell(&alone));
+            Err(Standing::RuledOut(gap.evidence(&alone, text)))
+        }
+        Look::Shown(_) | Look::Missing(_) => Ok(()),
+    }
+}
+
+/// The CPUs that a side's server may run on; `None` where that is not known.
+///
+/// In containers the process's own list may hold CPUs that the machine does not have.
+pub(super) fn allowed_cpus(gap: &Gap<'_>, side: usize) -> Option<BTreeSet<u32>> {
+    let list = |key: &str| gap.host_fact(side, key).and_then(cpu_list);
+    let mut allowed = list("process.cpus_allowed")?;
+    for key in ["cgroup.cpus", "cpu.online"] {
+        if let Some(others) = list(key) {
+            allowed.retain(|cpu| others.contains(cpu));
+        }
+    }
+    (!allowed.is_empty()).then_some(allowed)
+}
+
+/// CPUs as the kernel lists them: `0-3,8` (Documentation/admin-guide/cputopology.rst).
+fn cpu_list(list: &str) -> Option<BTreeSet<u32>> {
+    // No kernel is built for more (NR_CPUS), and a list that says otherwise comes from nobody honest.
+    const MOST_CPUS: u32 = 8192;
+    let mut cpus = BTreeSet::new();
+    for range in list.trim().split(',') {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        let (first, last) = (first.trim().parse::<u32>().ok()?, last.trim().parse::<u32>().ok()?);
+        if first > last || last >= MOST_CPUS {
+            return None;
+        }
+        cpus.extend(first..=last);
+    }
+    Some(cpus)
+}
+
+/// The server's process as a word for a command: its number, or what to put there.
+pub(super) fn pid(gap: &Gap<'_>, side: usize) -> String {
+    let known = gap.host_fact(side, "process.pid").and_then(|pid| pid.parse::<u32>().ok());
+    known.map_or_else(|| "PID".to_owned(), |pid| pid.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_loss_is_worth() {
+        // A CPU of which a third is left: ops take three times as long.
+        assert!((worth_log(1.0 / 3.0, 2.0 / 3.0) - 3f64.ln()).abs() < 1e-12);
+        // Two CPUs, of which one is taken away.
+        assert!((worth_log(1.0, 1.0) - 2f64.ln()).abs() < 1e-12);
+        // Half of the time it waits for something else; a quarter is taken away.
+        assert!((worth_log(0.25, 0.25) - (4.0f64 / 3.0).ln()).abs() < 1e-12);
+        assert_eq!((worth_log(0.5, 0.0), worth_log(0.5, -1.0)), (0.0, 0.0));
+        assert!(worth_log(0.0, 1e9).is_finite());
+    }
+
+    #[test]
+    fn lists_of_cpus() {
+        let of = |list: &str| cpu_list(list).map(|cpus| cpus.into_iter().collect::<Vec<_>>());
+        assert_eq!(of("0-2,5"), Some(vec![0, 1, 2, 5]));
+        assert_eq!(of("7\n"), Some(vec![7]));
+        for broken in ["", "-", "3-1", "a", "0-4000000000", "1,", "0-8192"] {
+            assert_eq!(of(broken), None, "{broken}");
+        }
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn any_list_is_read_or_refused(list in "[0-9,\\- ]{0,24}") {
+            if let Some(cpus) = cpu_list(&list) {
+                proptest::prop_assert!(!cpus.is_empty() && cpus.len() <= 8192);
+            }
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! `cpu.noisy-neighbour`: somebody else's work takes the CPU from the slow side.
+//!
+//! Counted: for how long the server's threads waited in the run queue, and for how long others ran on the CPUs that it
+//! may use. Neither is enough alone. Threads wait for their own kind too, and somebody who runs at a low priority takes
+//! what is idle. What others took is no more than either. On a virtual machine the neighbour is not to be seen; what the
+//! hypervisor took is counted as stolen.
+//!
+//! What looks alike: a quota, which holds threads back while others run (left open where a quota bites); a proxy's
+//! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
+
+use super::machines::{Machines, Side, allowed_cpus};
+use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::gap::{Gap, percent};
+use duel_model::{Confidence, format_duration_ns};
+use std::collections::BTreeSet;
+
+pub(super) static ENTRY: CauseEntry = CauseEntry {
+    id: "cpu.noisy-neighbour",
+    description: "somebody else's work on the same CPUs keeps the server waiting for them",
+};
+
+/// Tasks that are ready to run while there is no load: the one that reads the machine is always one of them. Half of
+/// the readings have to find another one.
+const SOMEBODY_RUNS: f64 = 1.5;
+
+/// A loss beyond the gap means that the slow side would be the faster one without it. It may be, but that waiting at the
+/// same time as others ran was waiting *for* them is inferred, and then rather not so.
+const MOST_OF_THE_GAP: f64 = 1.5;
+
+pub(super) struct NoisyNeighbour;
+
+impl Cause for NoisyNeighbour {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let machines = Machines::read(gap)?;
+        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+        let loss = |index: usize, side: &Side<'_>| Loss::of(side, &allowed_cpus(gap, index)?);
+        let Some(of_slow) = loss(gap.slow, &machines.slow) else {
+            return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
+        };
+        let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
+        let worth_log = |side: usize, loss: &Loss| machines.loss_log(gap, side, loss.run, loss.taken + loss.stolen);
+        let worth = worth_log(gap.slow, &of_slow) - of_fast.as_ref().map_or(0.0, |loss| worth_log(gap.fast, loss));
+
+        let tell = |name: &str, loss: &Loss| {
+            format!(
+                "for each request to {name} its threads waited {} for a CPU, others ran {} on its CPUs, and {} were \
+                 stolen by the hypervisor",
+                format_duration_ns(loss.wait_ns),
+                format_duration_ns(loss.others_ns),
+                format_duration_ns(loss.stolen_ns)
+            )
+        };
+        let mut text = tell(&slow, &of_slow);
+        if let Some(of_fast) = &of_fast {
+            text.push_str(&format!("; {}", tell(&fast, of_fast)));
+        }
+        let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
+        let share = machines.noteworthy(worth, &counted)?;
+        if share > MOST_OF_THE_GAP {
+            return Err(open(format!(
+                "{}: more than the whole gap, so that not all of it can have mattered",
+                counted.text
+            )));
+        }
+
+        if machines.slow.is_held_back(&machines.view) {
+            return Err(open(format!(
+                "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
+            )));
+        }
+        let mostly_stolen = of_slow.stolen >= of_slow.taken;
+        let running = machines.slow.gauge("cpu.running");
+        if !mostly_stolen && running.is_none_or(|running| running < SOMEBODY_RUNS) {
+            return Err(open(format!(
+                "{}; but without load nobody was seen to run there, so they may work for the same requests",
+                counted.text
+            )));
+        }
+        let mut further = vec![counted];
+        if let Some(running) = running {
+            let text =
+                format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
+            further.push(gap.on_host(text, None));
+        }
+        let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
+        let whose = if mostly_stolen { "The hypervisor gives" } else { "Somebody else's work takes" };
+        let taken = percent((of_slow.taken + of_slow.stolen) / of_slow.in_use());
+        let told = Told {
+            summary: format!(
+                "{whose} {} of the CPU time that {slow} could use under load{}. That is worth about {} of the gap.",
+                taken,
+                if mostly_stolen { " to other machines" } else { "" },
+                percent(share)
+            ),
+            remedy: if mostly_stolen {
+                format!(
+                    "`vmstat 1` on {slow}'s host shows what is stolen (st). Ask its provider for CPUs of its own, or move \
+                     it to another machine."
+                )
+            } else {
+                format!(
+                    "On {slow}'s host `ps -eo pid,psr,pcpu,ni,args --sort=-pcpu | head` tells who runs on which CPU. Move \
+                     or end that work, give it a lower weight (`CPUWeight=`, `nice`), or give the server CPUs of its own \
+                     (`AllowedCPUs=`)."
+                )
+            },
+            facts: vec![],
+            further,
+        };
+        Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+    }
+}
+
+/// What others than the load generator took from a server, in CPUs and per op.
+struct Loss {
+    run: f64,
+    /// By others, while its threads waited.
+    taken: f64,
+    /// By the hypervisor, from the server's part.
+    stolen: f64,
+    wait_ns: f64,
+    others_ns: f64,
+    stolen_ns: f64,
+}
+
+impl Loss {
+    fn of(side: &Side<'_>, cpus: &BTreeSet<u32>) -> Option<Self> {
+        let run = side.cpus("process.cpu_ns")?;
+        let others = side.others_on(cpus)?;
+        let steal = side.modes_on(cpus, &["steal"])?;
+        let wait = side.cpus("workers.wait_ns");
+        // A quota keeps threads in the queue as well: all that there are, at most, for as long as a CPU is held back.
+        let held_back = side.cpus("cgroup.throttled_ns").unwrap_or(0.0);
+        let by_quota = if held_back > 0.0 { held_back * side.gauge("process.threads")?.max(1.0) } else { 0.0 };
+        // Threads wait for the load generator as well, if it runs there: in proportion to what either runs.
+        let for_others = if others > 0.0 { others / (others + side.generator_cpus()) } else { 0.0 };
+        let taken = match wait {
+            Some(wait) => ((wait - by_quota).max(0.0) * for_others).min(others),
+            // Not known for servers of very many threads; then only what was stolen speaks.
+            None if steal > others => 0.0,
+            None => return None,
+        };
+        let stolen = if run + others > 0.0 { steal * run / (run + others) } else { 0.0 };
+        let wall_ns = side.wall_ns();
+        let [wait_ns, others_ns, stolen_ns] = [wait.unwrap_or(0.0), others, steal].map(|cpus| cpus * wall_ns);
+        Some(Self { run, taken, stolen, wait_ns, others_ns, stolen_ns })
+    }
+
+    fn in_use(&self) -> f64 {
+        (self.run + self.taken + self.stolen).max(1.0)
+    }
+}

@@ -1,0 +1,120 @@
+//! What is read of a simulated server's machine: facts, and counters around some slots of load.
+
+use super::{Server, Shown};
+use duel_model::{HostDemand, HostFacts, Known, Nanos};
+use std::collections::BTreeMap;
+
+/// Load, and the time between the samples: some of that is silence and reading.
+const LOAD_S: f64 = 10.0;
+const BETWEEN_SAMPLES_S: f64 = 10.5;
+
+/// CPUs that count for themselves.
+fn cpus(server: &Server) -> u32 {
+    server.cores.ceil().clamp(1.0, 64.0) as u32
+}
+
+/// What is known of a server's machine.
+pub fn facts(server: &Server) -> Option<HostFacts> {
+    let given = server.facts.as_ref()?.iter().map(|&(key, value)| (key, value.to_owned()));
+    let mut usual = Vec::new();
+    if server.all_read {
+        let quota = server.quota.map_or_else(|| "none".to_owned(), |cpus| format!("{cpus:.3}"));
+        usual.extend([
+            ("process.tracer", "none".to_owned()),
+            ("process.count", "1".to_owned()),
+            ("process.pid", "4711".to_owned()),
+            ("process.cpus_allowed", format!("0-{}", cpus(server) - 1)),
+            ("cpu.online", "0-127".to_owned()),
+            ("cpu.model", "Some CPU".to_owned()),
+            ("clock.source", "tsc".to_owned()),
+            ("cgroup.cpu_quota_cpus", quota),
+            ("cgroup.memory_limit_bytes", "none".to_owned()),
+        ]);
+    }
+    let known = |(key, value): (&str, String)| (key.to_owned(), Known::Value(value));
+    Some(HostFacts(usual.into_iter().chain(given).map(known).collect()))
+}
+
+/// What a server's machine did.
+pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
+    let ops = shown.rate * LOAD_S;
+    let cpus = cpus(server);
+    let threads = server.workers.clamp(1.0, f64::from(cpus)).round();
+    let mut growth = BTreeMap::new();
+    count_cpu_time(server, shown, ops, &mut growth);
+    let busy_ns = shown.user_ns + shown.system_ns;
+    for thread in 0..threads as u32 {
+        growth.insert(format!("thread.{}.run_ns", 100 + thread), ops * busy_ns / threads);
+    }
+    let mut gauges = BTreeMap::from([("process.threads".to_owned(), threads)]);
+    if server.all_read {
+        count_the_rest(server, shown, ops, &mut growth);
+        count_waiting(server, shown, threads, &mut growth);
+        gauges.insert("cpu.running".to_owned(), 1.0 + server.others);
+    }
+    for (key, per_op) in &server.counts {
+        growth.insert((*key).to_owned(), per_op * ops);
+    }
+    HostDemand {
+        ops: ops.round() as u64,
+        elapsed_ns: (BETWEEN_SAMPLES_S * 1e9) as Nanos,
+        growth: growth.into_iter().map(|(key, value)| (key, value.round() as u64)).collect(),
+        gauges,
+        spans: 6,
+        generator_cpu_ns: (ops * server.generator) as Nanos,
+    }
+}
+
+/// Who ran, and in which mode: evenly on all CPUs.
+fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMap<String, f64>) {
+    let cpus = cpus(server);
+    let mut count = |key: String, value: f64| growth.insert(key, value);
+    let others_ns = ops * (server.outside + server.generator) + server.others * 1e9 * BETWEEN_SAMPLES_S;
+    let (user_ns, system_ns) = (ops * shown.user_ns, ops * shown.system_ns);
+    let busy_ns = user_ns + system_ns + others_ns;
+    for cpu in 0..cpus {
+        let cpus = f64::from(cpus);
+        count(format!("cpu.{cpu}.busy_ns"), busy_ns / cpus);
+        if server.all_read {
+            count(format!("cpu.{cpu}.user_ns"), (user_ns + others_ns) / cpus);
+            count(format!("cpu.{cpu}.system_ns"), system_ns / cpus);
+            count(format!("cpu.{cpu}.nice_ns"), 0.0);
+            count(format!("cpu.{cpu}.steal_ns"), 0.0);
+        }
+    }
+    count("cpu.busy_ns".to_owned(), busy_ns);
+    count("process.user_ns".to_owned(), user_ns);
+    count("process.system_ns".to_owned(), system_ns);
+    count("process.cpu_ns".to_owned(), user_ns + system_ns);
+}
+
+/// How long threads wanted to run and did not.
+fn count_waiting(server: &Server, shown: &Shown, threads: f64, growth: &mut BTreeMap<String, f64>) {
+    let run = shown.rate * (shown.user_ns + shown.system_ns) / 1e9;
+    // It stands still for as much of the time as it runs less than it would.
+    let still = if shown.wants_cpus > 0.0 { 1.0 - run / shown.wants_cpus } else { 0.0 };
+    let held_back_ns = still.max(0.0) * shown.wants_cpus.max(1.0) * 1e9 * LOAD_S;
+    growth.insert("cgroup.throttled_ns".to_owned(), held_back_ns);
+    // All threads wait while the group is held back; and one for each CPU that somebody else keeps from it, the more often
+    // the closer it comes to what is left.
+    let by_generator = shown.rate * server.generator / 1e9;
+    let left = (server.cores - server.others - by_generator).max(1e-9);
+    let waits = (server.others + by_generator) * (40.0 * (run / left) - 39.0).clamp(0.0, 1.0);
+    growth.insert("workers.wait_ns".to_owned(), threads * held_back_ns + waits * 1e9 * LOAD_S);
+}
+
+fn count_the_rest(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMap<String, f64>) {
+    let per_op = [
+        ("cpu.switches", 4.0),
+        ("process.major_faults", 0.0),
+        ("cgroup.cpu_ns", shown.user_ns + shown.system_ns),
+        ("workers.voluntary_switches", 2.0),
+        ("workers.read_calls", 2.0),
+        ("workers.write_calls", 1.0),
+        ("memory.refaults_file", 0.0),
+        ("memory.swapped_in_bytes", 0.0),
+        ("cgroup.memory_limit_hits", 0.0),
+        ("disk.sda.busy_ns", server.disk),
+    ];
+    growth.extend(per_op.map(|(key, per_op)| (key.to_owned(), per_op * ops)));
+}
