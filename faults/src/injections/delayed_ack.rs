@@ -11,12 +11,7 @@ pub(super) fn cases() -> Vec<Case> {
         INJECTION.case(&two_writes(200), "nagle", nagle),
         INJECTION.case(&two_writes(1200).connections(4), "nagle", nagle),
         INJECTION.case(&two_writes(500).connections(1), "nagle", nagle),
-        INJECTION.unavailable(
-            &behind_nginx,
-            "tcp_nodelay-off",
-            "nginx 1.22 sends what an unbuffered backend has sent so far with its own head, in one write: Nagle's \
-             algorithm finds nothing to hold back",
-        ),
+        INJECTION.case(&behind_nginx, "nagle", nagle),
     ]
 }
 

@@ -11,8 +11,8 @@ pub(super) fn cases() -> Vec<Case> {
         // With this key the server works harder than any client.
         INJECTION.case(
             &Setup::of(Server::Nginx).https().connecting().with("rsa2048", |twin| twin.tls_mut().key = Key::Rsa2048),
-            "50of100ms",
-            |twin| limited(twin, 50_000, 100_000),
+            "30of100ms",
+            |twin| limited(twin, 30_000, 100_000),
         ),
         INJECTION.case(&Setup::of(Server::Apache).bytes(20_000), "10of50ms", |twin| limited(twin, 10_000, 50_000)),
         INJECTION.case(&Setup::of(Server::HaproxyNginx), "40of100ms", |twin| limited(twin, 40_000, 100_000)),

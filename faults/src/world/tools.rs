@@ -6,17 +6,14 @@ use std::process::{Command, Output, Stdio};
 
 /// Runs a program and returns what it wrote to standard output.
 pub(crate) fn run(program: &str, args: &[&str]) -> anyhow::Result<String> {
-    let output = Command::new(program)
-        .args(args)
-        .stdin(Stdio::null())
-        .output()
-        .with_context(|| format!("could not run {program}"))?;
+    let output =
+        mortal(program).args(args).stdin(Stdio::null()).output().with_context(|| format!("could not run {program}"))?;
     text(program, args, output)
 }
 
 /// As [`run`], with text on its standard input.
 pub(crate) fn run_with_input(program: &str, args: &[&str], input: &str) -> anyhow::Result<String> {
-    let mut child = Command::new(program)
+    let mut child = mortal(program)
         .args(args)
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -33,6 +30,14 @@ pub(crate) fn run_with_input(program: &str, args: &[&str], input: &str) -> anyho
 /// As [`run`], where only success matters.
 pub(crate) fn succeed(program: &str, args: &[&str]) -> anyhow::Result<()> {
     run(program, args).map(drop)
+}
+
+/// A command that the kernel kills together with this process: a `mount` that ends its work after `faults clean` has looked
+/// would leave something behind.
+fn mortal(program: &str) -> Command {
+    let mut command = Command::new("setpriv");
+    command.args(["--pdeathsig", "KILL", "--", program]);
+    command
 }
 
 /// Whether a program can be found.
