@@ -4,6 +4,7 @@
 use rustix::process::{Pid, Signal, kill_process};
 use std::path::Path;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 const FAULTS: &str = env!("CARGO_BIN_EXE_faults");
@@ -14,8 +15,12 @@ const CASES: [(&str, &str); 2] = [
     ("http.sync-logging/nginx-http-612B-c16-kept-logged/sync-mount", "made mount "),
 ];
 
+/// `faults clean` cleans for all, so one test would take the other's leftovers away.
+static CLEANING: Mutex<()> = Mutex::new(());
+
 #[test]
 fn clean_removes_what_a_killed_process_has_left() {
+    let _alone = CLEANING.lock().unwrap_or_else(PoisonError::into_inner);
     for (case, line) in CASES {
         let Some(mut check) = Check::start(case) else { return };
         if !check.wait_for(line) {
@@ -27,11 +32,6 @@ fn clean_removes_what_a_killed_process_has_left() {
         assert!(!left_of(check.pid).is_empty(), "{case}: there should be something to remove");
         let output = clean();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
-        // The `clean` of another test may have been quicker to lock the journal, and is still at it.
-        let until = Instant::now() + Duration::from_secs(20);
-        while !left_of(check.pid).is_empty() && Instant::now() < until {
-            std::thread::sleep(Duration::from_millis(20));
-        }
         assert_eq!(left_of(check.pid), Vec::<String>::new(), "{case}: {}", String::from_utf8_lossy(&output.stdout));
     }
 }
@@ -52,6 +52,7 @@ fn an_interrupted_process_removes_everything_itself() {
 
 #[test]
 fn clean_leaves_alone_what_a_living_process_has_made() {
+    let _alone = CLEANING.lock().unwrap_or_else(PoisonError::into_inner);
     let (case, line) = CASES[0];
     let Some(mut check) = Check::start(case) else { return };
     if !check.wait_for(line) {

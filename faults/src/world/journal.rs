@@ -6,6 +6,7 @@ use rustix::fs::{FlockOperation, flock};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Where journals are kept: gone after a reboot, as is what they tell of (except folders below /tmp).
 pub(crate) fn folder() -> PathBuf {
@@ -79,7 +80,7 @@ pub(crate) fn orphans(folder: &Path) -> anyhow::Result<Vec<Orphan>> {
             continue;
         }
         let Ok(file) = File::open(&path) else { continue };
-        if flock(&file, FlockOperation::NonBlockingLockExclusive).is_err() {
+        if !lock_of_the_dead(&path, &file) {
             continue;
         }
         let text = std::fs::read_to_string(&path)?;
@@ -88,6 +89,23 @@ pub(crate) fn orphans(folder: &Path) -> anyhow::Result<Vec<Orphan>> {
         orphans.push(Orphan { path, _file: file, left });
     }
     Ok(orphans)
+}
+
+/// Locks the journal if its owner is dead. A child that the owner was just starting holds the lock until it has become
+/// another program, so the lock of an owner whose pid is gone is waited for.
+fn lock_of_the_dead(path: &Path, file: &File) -> bool {
+    const A_PROGRAM_STARTS: Duration = Duration::from_secs(2);
+    let pid = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let until = Instant::now() + A_PROGRAM_STARTS;
+    loop {
+        if flock(file, FlockOperation::NonBlockingLockExclusive).is_ok() {
+            return true;
+        }
+        if Path::new("/proc").join(&pid).exists() || Instant::now() > until {
+            return false;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
 }
 
 /// What was made and not unmade, in the order in which it was made. A line that was cut off counts for nothing: what it
