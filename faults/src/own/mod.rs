@@ -5,6 +5,7 @@
 //! | path | what it does | fault |
 //! |---|---|---|
 //! | `/two-writes/N` | head and N bytes of body in two writes | `--nagle`: the second waits for the client's delayed ACK |
+//! | `/pause/N` | the same with a millisecond between, so that a proxy passes the writes on one by one | `tcp_nodelay` of the proxy |
 //! | `/sleep/US` | waits as for a slow backend | `--at-a-time K`: the others queue |
 //! | `/critical/US` | short work that needs a lock, in which it blocks for US | `--shared-lock`: one lock for all connections |
 
@@ -80,7 +81,7 @@ fn serve(mut stream: TcpStream, places: Option<&Places>, lock: &TicketLock) -> s
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
-    TwoWrites { bytes: usize },
+    TwoWrites { bytes: usize, pause: Duration },
     Sleep { us: u64 },
     Critical { us: u64 },
     NotFound,
@@ -93,7 +94,12 @@ impl Answer {
         let mut parts = path.strip_prefix('/').unwrap_or_default().split('/');
         let (name, number) = (parts.next(), parts.next().and_then(|number| number.parse().ok()));
         match (name, number) {
-            (Some("two-writes"), Some(bytes @ 1..=0xf_ffff)) => Answer::TwoWrites { bytes: bytes as usize },
+            (Some("two-writes"), Some(bytes @ 1..=0xf_ffff)) => {
+                Answer::TwoWrites { bytes: bytes as usize, pause: Duration::ZERO }
+            }
+            (Some("pause"), Some(bytes @ 1..=0xf_ffff)) => {
+                Answer::TwoWrites { bytes: bytes as usize, pause: Duration::from_millis(1) }
+            }
             (Some("sleep"), Some(us)) => Answer::Sleep { us },
             (Some("critical"), Some(us)) => Answer::Critical { us },
             _ => Answer::NotFound,
@@ -102,8 +108,11 @@ impl Answer {
 
     fn give(self, stream: &mut TcpStream, lock: &TicketLock) -> std::io::Result<()> {
         match self {
-            Answer::TwoWrites { bytes } => {
+            Answer::TwoWrites { bytes, pause } => {
                 stream.write_all(head("200 OK", bytes).as_bytes())?;
+                if !pause.is_zero() {
+                    std::thread::sleep(pause);
+                }
                 stream.write_all(&vec![b'x'; bytes])
             }
             Answer::Sleep { us } => {
@@ -177,7 +186,7 @@ mod tests {
 
     #[test]
     fn paths() {
-        assert_eq!(Answer::parse("/two-writes/300?n=1"), Answer::TwoWrites { bytes: 300 });
+        assert_eq!(Answer::parse("/two-writes/300?n=1"), Answer::TwoWrites { bytes: 300, pause: Duration::ZERO });
         assert_eq!(Answer::parse("/sleep/5000"), Answer::Sleep { us: 5000 });
         assert_eq!(Answer::parse("/critical/50"), Answer::Critical { us: 50 });
         for wrong in ["", "/", "/sleep", "/sleep/x", "/two-writes/0", "/two-writes/99999999", "*"] {

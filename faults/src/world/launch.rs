@@ -83,6 +83,8 @@ impl Launch {
         let output = File::create(log).with_context(|| format!("could not write {}", log.display()))?;
         let child = self
             .command()
+            // HAProxy will not start in a folder that somebody has removed meanwhile.
+            .current_dir("/")
             .stdin(Stdio::piped())
             .stdout(output.try_clone()?)
             .stderr(output)
