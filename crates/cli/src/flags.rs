@@ -140,11 +140,21 @@ pub(crate) struct CompareFlags {
     /// Go on until the cause of a difference is found
     #[arg(long)]
     pub(crate) why: bool,
+    #[command(flatten)]
+    pub(crate) diagnosis: DiagnosisFlags,
+    #[command(flatten)]
+    pub(crate) hosts: HostFlags,
+}
+
+/// How a cause is looked for.
+#[derive(Args, Clone)]
+pub(crate) struct DiagnosisFlags {
     /// Most load time for finding the cause
     #[arg(long, value_name = "TIME", default_value = "60s")]
     pub(crate) why_budget: String,
-    #[command(flatten)]
-    pub(crate) hosts: HostFlags,
+    /// Name also the causes that the fault bench has not proven yet; without, they are told as suspicions
+    #[arg(long, hide = true)]
+    pub(crate) name_suspects: bool,
 }
 
 /// How a comparison is judged.
@@ -336,9 +346,8 @@ pub(crate) struct DemoFlags {
 pub(crate) struct WhyFlags {
     #[command(flatten)]
     pub(crate) run: RunName,
-    /// Most load time for finding the cause
-    #[arg(long, value_name = "TIME", default_value = "60s")]
-    pub(crate) why_budget: String,
+    #[command(flatten)]
+    pub(crate) diagnosis: DiagnosisFlags,
 }
 
 /// Options of listing runs.

@@ -1,8 +1,9 @@
 //! What the flags mean: one conversion from what was typed to a plan, with all checks in it.
 
-use crate::flags::{ALPN, ArrivalFlag, JudgingFlags, LoadFlags, TLS_VERSIONS};
+use crate::flags::{ALPN, ArrivalFlag, DiagnosisFlags, JudgingFlags, LoadFlags, TLS_VERSIONS};
 use crate::outcome::Usage;
 use crate::usage;
+use duel_lab::DiagnosisPlan;
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, Target, TlsPlan,
     TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
@@ -60,6 +61,12 @@ pub(crate) fn positive(flag: &str, typed: &str) -> Result<Nanos, Usage> {
         0 => Err(Usage(format!("{flag} has to be longer than 0"))),
         nanos => Ok(nanos),
     }
+}
+
+/// How a cause is looked for.
+pub(crate) fn diagnosis(flags: &DiagnosisFlags) -> Result<DiagnosisPlan, Usage> {
+    let budget_ns = positive("--why-budget", &flags.why_budget)?;
+    Ok(DiagnosisPlan { budget_ns, names_suspects: flags.name_suspects })
 }
 
 /// The header fields given, those of files included.

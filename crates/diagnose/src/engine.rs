@@ -14,7 +14,7 @@ pub fn next(case: &Case<'_>) -> Step {
 }
 
 /// The same, naming the causes that `may_be_named` holds for, by their ids; those that fit and are not among them are
-/// told as suspicions. For tests, which hold every cause against simulated worlds.
+/// told as suspicions. For the fault bench and for tests, which hold every cause against real and simulated faults.
 pub fn next_naming(case: &Case<'_>, may_be_named: fn(&str) -> bool) -> Step {
     let gaps = case.main_pairs().filter_map(|(index, pair)| Gap::open(*case, index, pair));
     let trials: Vec<Trial<'_>> = gaps.map(|gap| Trial::new(gap, may_be_named)).collect();

@@ -24,15 +24,24 @@ const PAIRS_WANTED: u64 = 8;
 /// Ops that a connection should carry in a slot of a probe.
 const OPS_PER_SLOT: f64 = 4.0;
 
+/// How the cause of a difference is looked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct DiagnosisPlan {
+    /// Most time of load, ns.
+    pub budget_ns: Nanos,
+    /// Whether causes are named that the fault bench has not proven yet, instead of told as suspicions.
+    pub names_suspects: bool,
+}
+
 impl Lab {
-    /// Finds out why the targets of a run differ, within `budget_ns` of load.
+    /// Finds out why the targets of a run differ.
     ///
     /// `plan` is the run's plan with its secrets. Slots of probes and the explanation are added to the run.
     pub fn explain(
         &self,
         run: &mut Run,
         plan: &Plan,
-        budget_ns: Nanos,
+        diagnosis: DiagnosisPlan,
         watcher: &mut dyn Watcher,
     ) -> Result<(), LabError> {
         let verdict = judge(run);
@@ -53,9 +62,14 @@ impl Lab {
                 comparison: &comparison,
                 hosts: &host_facts,
                 outcomes: &outcomes,
-                budget_left_ns: if self.is_stopped() { 0 } else { budget_ns.saturating_sub(spent_ns) },
+                budget_left_ns: if self.is_stopped() { 0 } else { diagnosis.budget_ns.saturating_sub(spent_ns) },
             };
-            match duel_diagnose::next(&case) {
+            let step = if diagnosis.names_suspects {
+                duel_diagnose::next_naming(&case, |_| true)
+            } else {
+                duel_diagnose::next(&case)
+            };
+            match step {
                 Step::Conclude(explanation) => break explanation,
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);

@@ -16,6 +16,7 @@ mod single;
 mod watch;
 
 pub use duel_lens::ChildCommand;
+pub use explain::DiagnosisPlan;
 pub use hosts::host_facts;
 pub use identity::new_run_id;
 pub use watch::{TargetView, View, Watcher};

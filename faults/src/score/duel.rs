@@ -20,6 +20,8 @@ pub(super) struct Duel {
     why_seconds: u32,
     /// Whether it can look at the host of a target, and is to.
     local: bool,
+    /// Whether it is to name causes that are not proven yet.
+    suspects: bool,
 }
 
 /// What it said.
@@ -51,6 +53,7 @@ impl Duel {
             seconds: flags.seconds,
             why_seconds: flags.why_seconds,
             local: knows_local && !flags.outside,
+            suspects: flags.suspects,
         })
     }
 
@@ -106,6 +109,9 @@ impl Duel {
         }
         if case.load.resumption {
             words.push(text("--resumption"));
+        }
+        if self.suspects {
+            words.push(text("--name-suspects"));
         }
         if self.local {
             words.extend(["--local", "A", "--local", "B"].map(str::to_owned));

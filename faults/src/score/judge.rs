@@ -59,7 +59,7 @@ impl Outcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Judged {
     pub(crate) outcome: Outcome,
-    /// The findings in duel's order: `cause on target`.
+    /// The findings in duel's order: `cause on target`, and what was suspected only.
     pub(crate) said: Vec<String>,
     /// The call on the main metric.
     pub(crate) call: String,
@@ -85,14 +85,28 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
         1 => of_one(&findings, case, faulty),
         _ => of_two(&findings, case, faulty),
     };
-    let said = findings
+    let mut said: Vec<String> = findings
         .iter()
         .map(|finding| match finding.target {
             Some(target) => format!("{} on {target}", finding.cause),
             None => finding.cause.to_owned(),
         })
         .collect();
+    said.extend(suspected(document));
     Judged { outcome, said, call }
+}
+
+/// Causes that fitted and may not be named yet; they stand in the evidence of `unknown`, and count for nothing.
+fn suspected(document: &Value) -> Vec<String> {
+    let findings = document["findings"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let texts =
+        findings.iter().flat_map(|finding| finding["evidence"].as_array().map(Vec::as_slice).unwrap_or_default());
+    texts
+        .filter_map(|evidence| {
+            let (cause, rest) = evidence["text"].as_str()?.strip_prefix("open: ")?.split_once(": ")?;
+            rest.starts_with("suspected").then(|| format!("suspected {cause}"))
+        })
+        .collect()
 }
 
 const UNKNOWN: &str = "unknown";

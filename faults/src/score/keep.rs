@@ -28,6 +28,9 @@ pub(crate) struct Scored {
     /// duel's document.
     pub(crate) file: String,
     pub(crate) remark: String,
+    /// The commit that was scored, and when.
+    pub(crate) commit: String,
+    pub(crate) date: String,
 }
 
 impl Scored {
@@ -47,6 +50,8 @@ impl Scored {
             seconds: None,
             file: String::new(),
             remark: String::new(),
+            commit: String::new(),
+            date: String::new(),
         }
     }
 
@@ -72,7 +77,7 @@ impl Scored {
             "case": self.case, "cause": self.cause, "setup": self.setup, "strength": self.strength,
             "needs_host": self.needs_host, "round": self.round, "faulty": self.faulty, "verified": self.verified,
             "outcome": self.outcome.name(), "said": self.said, "call": self.call, "seconds": self.seconds,
-            "file": self.file, "remark": self.remark,
+            "file": self.file, "remark": self.remark, "commit": self.commit, "date": self.date,
         })
     }
 
@@ -94,6 +99,8 @@ impl Scored {
             seconds: value["seconds"].as_f64(),
             file: text("file")?,
             remark: text("remark")?,
+            commit: text("commit").unwrap_or_default(),
+            date: text("date").unwrap_or_default(),
         })
     }
 }

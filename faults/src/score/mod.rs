@@ -3,6 +3,7 @@
 mod duel;
 mod judge;
 mod keep;
+mod stamp;
 mod table;
 mod wilson;
 
@@ -42,6 +43,9 @@ pub(crate) struct ScoreFlags {
     /// Do not let duel look at the servers' hosts
     #[arg(long)]
     outside: bool,
+    /// Let duel name causes that are not proven yet: shows which ones can be
+    #[arg(long)]
+    suspects: bool,
     /// Load time of the comparison, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u32,
@@ -69,6 +73,7 @@ fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Resul
     let world = World::new(Stop::on_signals()?)?;
     let duel = Duel::find(flags)?;
     let possible: Vec<&Case> = cases.iter().filter(|case| case.unavailable.is_none()).collect();
+    let commit = stamp::commit();
     let total = possible.len() * flags.rounds as usize;
     let mut number = 0;
     for round in 1..=flags.rounds {
@@ -77,7 +82,7 @@ fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Resul
             if kept.has(&case.id, round) {
                 continue;
             }
-            let result = one(&world, &duel, case, round)?;
+            let result = Scored { commit: commit.clone(), date: stamp::date(), ..one(&world, &duel, case, round)? };
             println!("{number}/{total} {} {}", case.id, result.line());
             kept.add(result)?;
         }

@@ -9,6 +9,6 @@ use crate::{hosts, meaning};
 pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let mut plan = meaning::comparison(&compare.targets, &compare.judging, load)?;
     hosts::assign(&mut plan.targets, &compare.hosts)?;
-    let budget_ns = meaning::positive("--why-budget", &compare.why_budget)?;
-    execute(&plan, compare.why.then_some(budget_ns), output)
+    let diagnosis = meaning::diagnosis(&compare.diagnosis)?;
+    execute(&plan, compare.why.then_some(diagnosis), output)
 }

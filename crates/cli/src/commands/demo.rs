@@ -5,6 +5,7 @@ use crate::flags::{DemoFlags, OutputFlags};
 use crate::meaning;
 use crate::outcome::{Outcome, Usage};
 use anyhow::Context;
+use duel_lab::DiagnosisPlan;
 use duel_model::{
     Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Plan, Run, SECOND_NS, Target, TlsPlan, WorkloadPlan,
 };
@@ -60,7 +61,7 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
             ..ComparePlan::default()
         },
     };
-    execute(&plan, Some(WHY_NS), output)
+    execute(&plan, Some(DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false }), output)
 }
 
 /// Whether a plan is a demonstration's: its servers ended with it. Who gives targets of their own these very names and

@@ -15,20 +15,20 @@ use crate::keep::{self, Keeper};
 use crate::outcome::Outcome;
 use crate::watching::Watching;
 use crate::{signals, terminal};
-use duel_lab::Lab;
-use duel_model::{Interruption, Nanos, Plan, Run, RunStatus, SlotRole, sanitize_line};
+use duel_lab::{DiagnosisPlan, Lab};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
 use duel_report::Again;
 
-/// Runs a plan, explains it if a budget for that is given, keeps it and prints it.
-fn execute(plan: &Plan, why_budget_ns: Option<Nanos>, output: &OutputFlags) -> anyhow::Result<Outcome> {
+/// Runs a plan, explains it if that is asked for, keeps it and prints it.
+fn execute(plan: &Plan, why: Option<DiagnosisPlan>, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let mut archive = keep::open(output)?;
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
     let mut watching = Watching::new(Keeper::new(archive.as_mut()), output);
     let result = lab.run(plan, &mut watching).and_then(|mut run| {
-        if let Some(budget_ns) = why_budget_ns
+        if let Some(diagnosis) = why
             && run.status == RunStatus::Complete
         {
-            lab.explain(&mut run, plan, budget_ns, &mut watching)?;
+            lab.explain(&mut run, plan, diagnosis, &mut watching)?;
         }
         Ok(run)
     });

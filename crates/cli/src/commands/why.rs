@@ -21,13 +21,13 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
         return Err(Usage(format!("run {} has a single target; there is no difference to explain", run.id)).into());
     }
     demo::refuse_if_made(&run)?;
-    let budget_ns = meaning::positive("--why-budget", &why.why_budget)?;
+    let diagnosis = meaning::diagnosis(&why.diagnosis)?;
     let mut plan = run.plan.clone();
     restore_secrets(&mut plan, secrets)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
     let mut watching = Watching::new(Keeper::Nowhere, output);
-    let result = lab.explain(&mut run, &plan, budget_ns, &mut watching);
+    let result = lab.explain(&mut run, &plan, diagnosis, &mut watching);
     watching.end();
     result?;
     print_run(&run, true, output)?;
