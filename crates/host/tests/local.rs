@@ -276,12 +276,18 @@ fn a_server_in_a_network_of_its_own_is_told_apart() {
     if !is_root(test) {
         return;
     }
-    let sleeper = Killed(Command::new(unshare).args(["-n", "sleep", "1000"]).spawn().unwrap());
+    let script = "echo 4096 16384 77777 >/proc/sys/net/ipv4/tcp_wmem; exec sleep 1000";
+    let sleeper = Killed(Command::new(unshare).args(["-n", "sh", "-c", script]).spawn().unwrap());
     common::wait_until("it has its network", || {
         fs::read_to_string(format!("/proc/{}/comm", sleeper.0.id())).unwrap().trim() == "sleep"
     });
     let watch = open(&Server::Pid(sleeper.0.id()));
-    assert_eq!(watch.facts().value("process.network"), Some("its own"));
+    let facts = watch.facts();
+    assert_eq!(facts.value("process.network"), Some("its own"));
+    if program("nsenter", test).is_some() {
+        assert_eq!(facts.value("tcp.tcp_wmem"), Some("4096 16384 77777"), "{facts:?}");
+        assert!(!format!("{facts:?}").contains("link.eth"), "links are those of its network, if any");
+    }
     assert_eq!(watch.sample().unwrap().counters["tcp.accepted"], 0, "nobody ever connected there");
 }
 

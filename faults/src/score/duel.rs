@@ -114,7 +114,12 @@ impl Duel {
             words.push(text("--name-suspects"));
         }
         if self.local {
-            words.extend(["--local", "A", "--local", "B"].map(str::to_owned));
+            for up in arena.in_order() {
+                let name = up.place().target_name();
+                // The port is looked up in duel's own network, and each server has one of its own.
+                words.extend([text("--local"), name.to_owned()]);
+                words.extend(up.pid().into_iter().flat_map(|pid| [text("--pid"), format!("{name}={pid}")]));
+            }
         }
         words
     }

@@ -86,6 +86,11 @@ impl Up {
         format!("{}://{host}{}", self.twin.scheme(), self.twin.path())
     }
 
+    /// The process that answers the client: the foremost one.
+    pub(crate) fn pid(&self) -> Option<u32> {
+        self.processes.last().map(Running::pid)
+    }
+
     /// Its server processes: all of its namespace but the companion, children before parents or after.
     pub(crate) fn pids(&self) -> anyhow::Result<Vec<u32>> {
         let companion = self.companion.as_ref().map(Running::pid);

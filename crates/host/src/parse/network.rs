@@ -239,17 +239,14 @@ fn links(lines: &[&str], readings: &mut Readings) {
     }
 }
 
-/// Whether the server lives in a network of its own; then links and TCP settings of the host are not its own.
+/// Whether the server lives in a network of its own; then all that is told of the network is of that one.
 pub(super) fn own_network(sheet: &mut Sheet<'_>) {
     let find = |name: &str| {
         sheet.lines("process").find_map(|line| line.strip_prefix(name)).filter(|net| net.starts_with("net:["))
     };
     match (find("net "), find("our_net ")) {
         (Some(theirs), Some(ours)) if theirs == ours => sheet.set("process.network", "the host's"),
-        (Some(_), Some(_)) => {
-            sheet.set("process.network", "its own");
-            sheet.doubt("the server has a network of its own: links, TCP settings and listen queues are those of the host, counters its own".to_owned());
-        }
+        (Some(_), Some(_)) => sheet.set("process.network", "its own"),
         _ => sheet.unavailable("process.network", "no permission to look"),
     }
 }

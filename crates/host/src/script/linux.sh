@@ -6,16 +6,17 @@ facts() {
     section cpu cpu_values
     section temperatures temperatures
     section memory values "$PROC/meminfo" "$SYS/kernel/mm/transparent_hugepage/enabled" "$PROC/swaps"
-    section sysctl sysctls
     section mounts head_of "$PROC/mounts"
     section disks disks
+    # It sets variables, so a section must not run its command in a child of this shell; a function it does not.
+    section server find_server
+    find_network "${ROOTS%% *}"
+    section sysctl sysctls
     section links links
     section offloads offloads
     section routes routes
     section listening listening
     section firewall firewall
-    # It sets variables, so a section must not run its command in a child of this shell; a function it does not.
-    section server find_server
     first=${MEMBERS%% *}
     if [ -n "$first" ]; then
         main_pid=${ROOTS%% *}
@@ -87,12 +88,40 @@ temperatures() {
     done
 }
 
+# A server in a container has a network of its own. What is told of the network is then told of that one, or not at all.
+find_network() {
+    OWN_NETWORK=
+    NETWORK=
+    NET=$PROC/net
+    LINKS=$SYS/class/net
+    [ -n "$1" ] && theirs=$(readlink "$PROC/$1/ns/net") && ours=$(readlink "$PROC/self/ns/net") &&
+        [ "$theirs" != "$ours" ] || return 0
+    OWN_NETWORK=yes
+    NETWORK="nsenter --net=$PROC/$1/ns/net --"
+    NET=$PROC/$1/net
+    # Which links /sys shows is a matter of where it was mounted.
+    LINKS=$PROC/$1/root$SYS/class/net
+} 2>/dev/null
+
+# A command that looks at the server's network.
+there() {
+    # shellcheck disable=SC2086 # the prefix is several words, or none
+    brief $NETWORK "$@"
+}
+
+can_look() {
+    [ -z "$NETWORK" ] || $NETWORK true 2>/dev/null ||
+        { echo 'duel: the server has a network of its own, and to enter it takes nsenter and root'; return 1; }
+}
+
 sysctls() {
     net=$PROC/sys/net
-    values "$net"/ipv4/tcp_* "$net/ipv4/ip_local_port_range" "$net/core/somaxconn" "$net/core/netdev_max_backlog" \
-        "$net/core/netdev_budget" "$net/core/rmem_default" "$net/core/rmem_max" "$net/core/wmem_default" \
-        "$net/core/wmem_max" "$net/core/default_qdisc" "$net/core/busy_poll" "$net/core/busy_read" \
-        "$net/netfilter/nf_conntrack_max" "$net/netfilter/nf_conntrack_count" \
+    can_look && there grep -H -a '' "$net"/ipv4/tcp_* "$net/ipv4/ip_local_port_range" "$net/core/somaxconn" \
+        "$net/core/rmem_default" "$net/core/rmem_max" "$net/core/wmem_default" "$net/core/wmem_max" \
+        "$net/netfilter/nf_conntrack_max" "$net/netfilter/nf_conntrack_count" 2>&1 | grep -v -a 'No such file'
+    # Those below are the whole machine's.
+    values "$net/core/netdev_max_backlog" "$net/core/netdev_budget" "$net/core/default_qdisc" \
+        "$net/core/busy_poll" "$net/core/busy_read" \
         "$PROC"/sys/vm/swappiness "$PROC"/sys/vm/dirty_* "$PROC"/sys/vm/overcommit_memory "$PROC"/sys/vm/nr_hugepages \
         "$PROC"/sys/vm/zone_reclaim_mode "$PROC"/sys/kernel/numa_balancing "$PROC"/sys/kernel/sched_autogroup_enabled \
         "$PROC"/sys/kernel/randomize_va_space "$PROC"/sys/kernel/bpf_stats_enabled "$PROC"/sys/kernel/nmi_watchdog \
@@ -109,7 +138,11 @@ disks() {
 }
 
 links() {
-    for link in "$SYS"/class/net/*; do
+    for link in "$LINKS"/*; do
+        if [ -n "$OWN_NETWORK" ] && ! grep -q -s "^ *${link##*/}:" "$NET/dev"; then
+            echo 'duel: the server has a network of its own, whose links this machine does not show'
+            return 1
+        fi
         # The speed of a link that is down, or has none, cannot be read; that says enough.
         values "$link/operstate" "$link/speed" "$link/duplex" "$link/mtu" "$link/tx_queue_len" 2>/dev/null |
             grep -v 'Invalid argument'
@@ -121,24 +154,27 @@ links() {
 # Physical links only: those of containers have none of their own.
 offloads() {
     has ethtool || { echo 'duel: no ethtool here'; return 1; }
+    can_look || return 1
     count=0
-    for link in "$SYS"/class/net/*; do
+    for link in "$LINKS"/*; do
         [ -e "$link/device" ] || continue
         count=$((count + 1))
         [ "$count" -le 8 ] || break
-        brief ethtool -k "${link##*/}" 2>/dev/null | sed "s|^|${link##*/} |"
+        there ethtool -k "${link##*/}" 2>/dev/null | sed "s|^|${link##*/} |"
     done
 }
 
 routes() {
     has ip || { echo 'duel: no ip here'; return 1; }
-    brief ip -o route show | head -n 200
-    if has tc; then brief tc qdisc show | head -n 100; fi
+    can_look || return 1
+    there ip -o route show | head -n 200
+    if has tc; then there tc qdisc show | head -n 100; fi
 }
 
 listening() {
     has ss || { echo 'duel: no ss here'; return 1; }
-    brief ss -l -t -n | head -n 500
+    can_look || return 1
+    there ss -l -t -n | head -n 500
 }
 
 # Looking must not load the module that it looks for.
@@ -148,10 +184,11 @@ has_nf_tables() {
 }
 
 firewall() {
+    can_look || return 1
     if has_nf_tables; then
         if has nft; then
             # With -a everything has a handle, and whatever is no rule opens a bracket before it.
-            if rules=$(brief nft -a -n -s list ruleset 2>&1); then
+            if rules=$(there nft -a -n -s list ruleset 2>&1); then
                 echo "nft $(printf '%s\n' "$rules" | grep '# handle [0-9]*$' | grep -c -v '{ # handle [0-9]*$')"
             else
                 echo "duel: nft: $(printf '%s\n' "$rules" | head -n 1)"
@@ -163,15 +200,15 @@ firewall() {
         echo 'nft 0'
     fi
     for family in ip ip6; do
-        if [ -s "$PROC/net/${family}_tables_names" ]; then
+        if [ -s "$NET/${family}_tables_names" ]; then
             if has "${family}tables-legacy-save"; then
-                echo "${family}tables $(brief "${family}tables-legacy-save" 2>/dev/null | grep -c '^-A')"
+                echo "${family}tables $(there "${family}tables-legacy-save" 2>/dev/null | grep -c '^-A')"
             elif has "${family}tables-save"; then
-                echo "${family}tables $(brief "${family}tables-save" 2>/dev/null | grep -c '^-A')"
+                echo "${family}tables $(there "${family}tables-save" 2>/dev/null | grep -c '^-A')"
             else
                 echo "duel: no ${family}tables-save here"
             fi
-        elif [ -e "$PROC/net/${family}_tables_names" ] && [ ! -r "$PROC/net/${family}_tables_names" ]; then
+        elif [ -e "$NET/${family}_tables_names" ] && [ ! -r "$NET/${family}_tables_names" ]; then
             echo "duel: ${family}tables: not permitted"
         else
             echo "${family}tables 0"

@@ -46,15 +46,12 @@ cgroup_limits() {
 # What every sample reads, besides processes. Files that are not there now will not be there later.
 find_sources() {
     SOURCES=
-    # The server may live in a network of its own: then its counters are those of that network, wherever it goes.
-    OWN_NETWORK=
-    if [ -n "${main_pid-}" ] && theirs=$(readlink "$PROC/$main_pid/ns/net") && ours=$(readlink "$PROC/self/ns/net") &&
-        [ "$theirs" != "$ours" ]; then
-        OWN_NETWORK=yes
-    fi 2>/dev/null
+    # Of a network of its own this cannot be read from without.
+    conntrack=$PROC/sys/net/netfilter/nf_conntrack_count
+    [ -z "$OWN_NETWORK" ] || conntrack=
     for file in "$PROC/uptime" "$PROC/stat" "$PROC/loadavg" "$PROC/vmstat" "$PROC/meminfo" "$PROC/diskstats" \
         "$PROC/net/softnet_stat" \
-        "$PROC/pressure/cpu" "$PROC/pressure/memory" "$PROC/pressure/io" "$PROC/sys/net/netfilter/nf_conntrack_count" \
+        "$PROC/pressure/cpu" "$PROC/pressure/memory" "$PROC/pressure/io" $conntrack \
         "$SYS"/devices/system/cpu/cpu[0-9]/thermal_throttle/*_throttle_count \
         "$SYS"/devices/system/cpu/cpu[0-9]/cpufreq/scaling_cur_freq \
         "$SYS"/devices/system/cpu/cpu1[0-5]/thermal_throttle/*_throttle_count \
@@ -112,5 +109,6 @@ kernel_log() {
 sockets() {
     has ss || { echo 'duel: no ss here'; return 1; }
     [ "$SERVER_KIND" = port ] || { echo 'duel: sockets are found by port'; return 1; }
-    brief ss -t -i -n state established "sport = :$SERVER" | head -n 2000
+    can_look || return 1
+    there ss -t -i -n state established "sport = :$SERVER" | head -n 2000
 }
