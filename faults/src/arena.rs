@@ -182,7 +182,7 @@ impl Client {
 }
 
 /// Tools and duel run here, servers on CPU 0.
-const CLIENT_CPU: &str = "1";
+pub(crate) const CLIENT_CPU: &str = "1";
 
 /// What curl is to do.
 #[derive(Clone, Debug)]

@@ -190,6 +190,8 @@ pub(crate) struct Network {
     pub(crate) sysctls: Vec<(&'static str, String)>,
     /// nftables rules in the server's namespace.
     pub(crate) firewall: Option<String>,
+    /// Packets of a thousand that get lost on the way to the client.
+    pub(crate) lost_to_client_per_mille: Option<u32>,
     /// A token bucket filter on the server's interface, in bits per second.
     pub(crate) shaper_bit_per_s: Option<u64>,
 }

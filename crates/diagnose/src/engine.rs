@@ -136,10 +136,10 @@ fn conclude(case: &Case<'_>, trials: &[Trial<'_>]) -> Explanation {
     let differing: Vec<_> = trials.iter().map(|trial| trial.gap.slow.max(trial.gap.fast)).collect();
     let equal = case.main_pairs().filter(|(index, _)| !differing.contains(index));
     let mut findings = named;
+    // What clients go through before they are connected is in no gap: it has no share, and it is something found.
+    findings.extend(names::findings(case));
     findings.extend(unnamed);
     findings.extend(equal.map(|(_, pair)| none::finding(case, pair)));
-    // What clients go through before they are connected is in no gap, and is told beside all of them.
-    findings.extend(names::findings(case));
 
     let excluded = |index: usize| {
         !trials.is_empty() && trials.iter().all(|trial| matches!(trial.standings[index], Standing::RuledOut(_)))

@@ -211,9 +211,18 @@ impl<'a> Gap<'a> {
             }
         }
         let names = [self.slow, self.fast].map(|index| Some(&self.case.plan.targets[index].name));
+        // A generator that cannot keep up with the fast side makes the gap look smaller: what it is then said to be, it is
+        // at least. What a flip leaves of a gap would look smaller as well, so no flip may rest on it.
+        let at_least = matches!(kind, Kind::Alone | Kind::Closed | Kind::Hosts);
         let spoilt = outcome.doubts.iter().find(|doubt| {
-            matches!(doubt.id, DoubtId::GeneratorSaturated | DoubtId::TargetDied)
-                && (doubt.target.is_none() || names.contains(&doubt.target.as_ref()))
+            let fast_only = doubt.target.as_ref() == names[1];
+            match doubt.id {
+                DoubtId::GeneratorSaturated if at_least && fast_only => false,
+                DoubtId::GeneratorSaturated | DoubtId::TargetDied => {
+                    doubt.target.is_none() || names.contains(&doubt.target.as_ref())
+                }
+                _ => false,
+            }
         });
         if let Some(doubt) = spoilt {
             return missing(&doubt.text);

@@ -2,7 +2,7 @@
 
 use crate::case::Case;
 use duel_model::{
-    HostAccess, MILLISECOND_NS, Nanos, Negotiated, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation,
+    HostAccess, MILLISECOND_NS, Nanos, Negotiated, Phase, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation,
 };
 
 /// A probe without its circumstances.
@@ -18,6 +18,8 @@ pub(crate) enum Kind {
     /// As many bytes of the response as the smallest one has.
     RangeSame,
     AllClose,
+    /// Connections made anew for as little as the plan allows: how long a round trip is.
+    Trip,
     Kept,
     Resumed,
     Identity,
@@ -56,12 +58,13 @@ pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
-        const ORDER: [&str; 18] = [
+        const ORDER: [&str; 19] = [
             "alone",
             "closed",
             "hosts",
             "cipher-",
             "all-close",
+            "trip",
             "identity",
             "resumed",
             "unresumed",
@@ -84,6 +87,7 @@ impl Kind {
             // These are what they are in either mode.
             Self::Alone => return "alone".to_owned(),
             Self::Closed => return "closed".to_owned(),
+            Self::Trip => return "trip".to_owned(),
             Self::Hosts => return "hosts".to_owned(),
             Self::Connections(count) => return format!("connections-{count}"),
             Self::LensOf(target) => return format!("lens-of-{target}"),
@@ -118,6 +122,7 @@ impl Kind {
             Self::RangeHalf => "for the first half of the response only",
             Self::RangeSame => "with as many bytes asked of all targets as the smallest response has",
             Self::AllClose => "with one connection per request on all targets",
+            Self::Trip => "with new connections for as little as can be asked",
             Self::Kept => "with connections kept alive",
             Self::Resumed => "with TLS sessions resumed",
             Self::Identity => "without compression",
@@ -143,6 +148,7 @@ impl Kind {
             Self::RangeHalf => "Does the gap grow evenly with the size of the response?",
             Self::RangeSame => "Does the gap go away with responses of the same size?",
             Self::AllClose => "Does the gap go away when all connections are closed after each request?",
+            Self::Trip => "How long is a round trip?",
             Self::Kept => "Does the gap go away when connections are kept?",
             Self::Resumed => "Does the gap go away when handshakes are resumed?",
             Self::Identity => "Does the gap go away without compression?",
@@ -195,7 +201,7 @@ impl Kind {
                     "the responses are too small to ask for a part",
                 )
             }
-            Self::AllClose => refuse(!http.keepalive, "the plan closes connections already"),
+            Self::AllClose | Self::Trip => refuse(!http.keepalive, "the plan closes connections already"),
             Self::Kept => refuse(http.keepalive, "the plan keeps connections already"),
             Self::Resumed => refuse(http.tls.resumption, "the plan resumes sessions already"),
             Self::Identity => refuse(
@@ -226,20 +232,29 @@ impl Kind {
 
     pub(crate) fn probe(self, case: &Case<'_>, mode: Mode) -> Probe {
         let connections = match self {
-            Self::Alone => Some(1),
+            Self::Alone | Self::Trip => Some(1),
             Self::Closed | Self::Hosts => None,
             Self::Connections(count) => Some(count),
             _ => (mode == Mode::Alone).then_some(1),
         };
-        let budget_ns = budget_ns(case, connections == Some(1));
+        let budget_ns = budget_ns(case, connections == Some(1), self.needs_whole_response());
         Probe {
             id: self.id(mode),
             question: self.question().to_owned(),
             variation: Variation { connections, ..self.variation(case) },
-            budget_ns: if self == Self::Hosts { budget_ns.max(HOSTS_BUDGET_NS) } else { budget_ns },
+            budget_ns: match self {
+                Self::Hosts => budget_ns.max(HOSTS_BUDGET_NS),
+                Self::Trip => TRIP_BUDGET_NS,
+                _ => budget_ns,
+            },
             reads_hosts: self == Self::Hosts,
             lens_of: if let Self::LensOf(target) = self { Some(target) } else { None },
         }
+    }
+
+    /// Whether ops take as long as they do in the comparison, as far as the response's size makes them long.
+    fn needs_whole_response(self) -> bool {
+        !matches!(self, Self::Range1 | Self::Trip)
     }
 
     fn variation(self, case: &Case<'_>) -> Variation {
@@ -268,6 +283,10 @@ impl Kind {
                 Variation { range_bytes: case.smallest_body_bytes().map(|bytes| bytes.max(1.0) as u64), ..nothing }
             }
             Self::AllClose => Variation { keepalive: Some(false), ..nothing },
+            Self::Trip => {
+                let short = Self::Range1.possible(case).is_ok();
+                Variation { keepalive: Some(false), range_bytes: short.then_some(1), ..nothing }
+            }
             Self::Kept => Variation { keepalive: Some(true), ..nothing },
             Self::Resumed => Variation { resumption: Some(true), ..nothing },
             Self::Identity => Variation { accept_encoding: Some(None), ..nothing },
@@ -325,7 +344,7 @@ impl Kind {
                 (_, None) => Err("sent an unknown number of bytes".to_owned()),
             },
             // A few ops per slot may go over the connection of the slot before; a tenth leaves the flip whole.
-            Self::AllClose => match seen.reused_share {
+            Self::AllClose | Self::Trip => match seen.reused_share {
                 Some(share) if share <= 0.1 => Ok(()),
                 Some(_) => Err("still used connections again".to_owned()),
                 None => Err("left open whether connections were closed".to_owned()),
@@ -365,6 +384,10 @@ fn segments_of(case: &Case<'_>, target: usize) -> Option<u16> {
         .filter(|&bytes| bytes >= 88)
 }
 
+/// Some slots of 0.15 s for each target: dozens of connections, where a round trip is as long as between continents too.
+/// How large the response is does not matter, for its first byte is enough.
+const TRIP_BUDGET_NS: Nanos = 3 * SECOND_NS;
+
 /// Six pairs of slots of 0.4 s for two targets take 9.6 s with what is drained; see `SHORTEST_READ_SLOT_NS` in `lab`.
 const HOSTS_BUDGET_NS: Nanos = 10 * SECOND_NS;
 
@@ -381,28 +404,40 @@ pub(crate) fn is_https(address: &str) -> bool {
 
 /// Six pairs of slots are the fewest that give an interval, and one slot of each target goes before them as a trial, with
 /// as much again for what is drained; a slot must hold some ops, and not be shorter than 150 ms.
-fn budget_ns(case: &Case<'_>, one_connection: bool) -> Nanos {
+///
+/// Where ops take so long that several to a slot would use up the time for all other questions, a slot holds one and a
+/// bit: such ops hardly scatter by what a slot cuts off, and where they do the interval says so.
+fn budget_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Nanos {
     const DEFAULT_NS: Nanos = 6 * SECOND_NS;
+    const PATIENCE_NS: f64 = 12e9;
     const SLOTS_PER_TARGET: f64 = 9.0;
     const OPS_PER_SLOT: f64 = 4.0;
+    const LEAST_OPS_PER_SLOT: f64 = 1.2;
     let shortest_slot_ns = (150 * MILLISECOND_NS) as f64;
-    let service_ns = slowest_service_ns(case, one_connection).unwrap_or(0.0);
-    let slot_ns = shortest_slot_ns.max(OPS_PER_SLOT * service_ns);
-    DEFAULT_NS.max((SLOTS_PER_TARGET * case.plan.targets.len() as f64 * slot_ns) as Nanos)
+    let service_ns = slowest_service_ns(case, one_connection, whole_response).unwrap_or(0.0);
+    let slots = SLOTS_PER_TARGET * case.plan.targets.len() as f64;
+    let patient_ns = (PATIENCE_NS / slots).max(LEAST_OPS_PER_SLOT * service_ns);
+    let slot_ns = shortest_slot_ns.max((OPS_PER_SLOT * service_ns).min(patient_ns));
+    DEFAULT_NS.max((slots * slot_ns) as Nanos)
 }
 
-fn slowest_service_ns(case: &Case<'_>, one_connection: bool) -> Option<f64> {
+/// Time of an op on the slowest target; where the probe asks for a part of the response only, without its receiving.
+fn slowest_service_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Option<f64> {
+    let receive_ns = |target: &TargetObservation| match whole_response {
+        true => 0.0,
+        false => target.phase_mean_ns.get(&Phase::Receive).copied().unwrap_or(0.0),
+    };
     let slowest = |seen: &[TargetObservation], of: &dyn Fn(&TargetObservation) -> Option<f64>| {
         seen.iter().filter_map(of).filter(|ns| ns.is_finite()).reduce(f64::max)
     };
     if one_connection {
         let alone = case.outcome("alone").map_or(&[][..], |outcome| &outcome.targets);
-        if let Some(seen) = slowest(alone, &|target| target.service_mean_ns) {
+        if let Some(seen) = slowest(alone, &|target| Some((target.service_mean_ns? - receive_ns(target)).max(0.0))) {
             return Some(seen);
         }
     }
     slowest(case.comparison, &|target| {
-        let service_ns = target.service_mean_ns?;
+        let service_ns = (target.service_mean_ns? - receive_ns(target)).max(0.0);
         match target.rate_per_s {
             // Alone, an op takes between 1/rate (the others were only waiting for each other) and what it took among
             // the others; the geometric mean is never far off in orders of magnitude.

@@ -4,7 +4,7 @@ use crate::LabError;
 use crate::contact::{Contact, Factory};
 use crate::watch::{TargetView, View, Watcher};
 use duel_load::{Live, Session, SlotOrder, monotonic_ns};
-use duel_model::{LoadPlan, LoopKind, Nanos, Plan, Slot, SlotRole, WorkloadPlan};
+use duel_model::{LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -194,8 +194,13 @@ impl Bench {
 
     /// How long a slot that is one of many waits for what is in flight: a few times what an op takes, so that slots
     /// end with their ops, and no longer than an op may take.
-    pub(crate) fn grace_ns(&self, typical_op_ns: Nanos) -> Nanos {
-        (8 * typical_op_ns).max(2 * duel_model::SECOND_NS).min(self.load.op_timeout_ns)
+    ///
+    /// Where a few ops take far longer than the others (a lost SYN is sent again after 1 s, 3 s, 7 s), waiting for them
+    /// in every slot would leave time for no more than a pair of slots: then `affordable_ns`, what there is for a slot,
+    /// is the bound, but for twice the time of a typical op. What is given up is counted as in flight.
+    pub(crate) fn grace_ns(&self, typical_op_ns: Nanos, affordable_ns: Nanos) -> Nanos {
+        let patient_ns = (8 * typical_op_ns).max(2 * SECOND_NS);
+        patient_ns.min(affordable_ns.max(2 * typical_op_ns).max(SECOND_NS)).min(self.load.op_timeout_ns)
     }
 
     /// Longest time that an op may take.

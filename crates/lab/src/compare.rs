@@ -46,10 +46,11 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         let slot_ns = slot_length_ns(typical_op_ns + bench.think_ns(), left_ns, bench.targets());
         whole_periods_ns(slot_ns, plan.load.kind)
     });
+    let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
     let schedule = BlockSchedule {
         role: SlotRole::Measured,
         slot_ns,
-        grace_ns: bench.grace_ns(typical_op_ns),
+        grace_ns: bench.grace_ns(typical_op_ns, left_ns / (PAIRS_WANTED * bench.targets() as u64)),
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
         renews: true,

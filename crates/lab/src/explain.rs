@@ -202,7 +202,7 @@ impl Lab {
         let schedule = BlockSchedule {
             role,
             slot_ns: ((OPS_PER_SLOT * slowest_op_ns) as Nanos).min(affordable_ns).max(shortest_ns),
-            grace_ns: bench.grace_ns(slowest_op_ns as Nanos),
+            grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,
             first_block: 1,
             renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS,
@@ -217,7 +217,7 @@ impl Lab {
         }
         let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
         let local = plan.targets.iter().map(is_local).collect();
-        let mut readings = Readings { hosts, demands, local, before: None };
+        let mut readings = Readings { hosts, demands, local, allowed: duel_load::allowed_cpus(), before: None };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -243,6 +243,8 @@ struct Readings<'a> {
     demands: &'a mut Vec<Option<HostDemand>>,
     /// Targets whose machine is this one.
     local: Vec<bool>,
+    /// The CPUs that we may run on.
+    allowed: Vec<u32>,
     before: Option<HostSample>,
 }
 
@@ -259,6 +261,7 @@ impl Around for Readings<'_> {
             && let Some(ours_ns) = slot.audit.workers.iter().map(|worker| worker.cpu_ns).sum::<Option<Nanos>>()
         {
             demand.generator_cpu_ns += ours_ns;
+            demand.generator_allowed.clone_from(&self.allowed);
         }
     }
 }

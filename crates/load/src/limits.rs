@@ -44,6 +44,16 @@ pub fn local_ports() -> Option<u32> {
     Some(last.checked_sub(first)? + 1)
 }
 
+/// CPUs that this process may run on, by their numbers; empty where the system does not tell.
+pub fn allowed_cpus() -> Vec<u32> {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    if let Ok(set) = rustix::thread::sched_getaffinity(None) {
+        let numbers = 0..rustix::thread::CpuSet::MAX_CPU;
+        return numbers.filter(|&cpu| set.is_set(cpu)).filter_map(|cpu| u32::try_from(cpu).ok()).collect();
+    }
+    Vec::new()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

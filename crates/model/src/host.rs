@@ -122,6 +122,9 @@ pub struct HostDemand {
     /// at the machine's CPUs it is somebody else's work.
     #[serde(default)]
     pub generator_cpu_ns: Nanos,
+    /// CPUs of the machine that the load generator may run on; empty where that is not known or all of them.
+    #[serde(default)]
+    pub generator_allowed: Vec<u32>,
 }
 
 impl HostDemand {

@@ -7,11 +7,11 @@ pub(super) const INJECTION: Injection = Injection::new("net.loss", verify);
 pub(super) fn cases() -> Vec<Case> {
     let set_up = |server| Setup::of(server).bytes(20_000);
     vec![
-        INJECTION.case(&set_up(Server::Nginx), "1percent-out", |twin| lose(twin, 10, "output")),
-        INJECTION.case(&set_up(Server::Nginx).https().bytes(100_000), "3percent-out", |twin| lose(twin, 30, "output")),
-        INJECTION.case(&set_up(Server::Apache).connecting(), "2percent-in", |twin| lose(twin, 20, "input")),
-        INJECTION.case(&set_up(Server::HaproxyNginx).bytes(612), "2percent-out", |twin| lose(twin, 20, "output")),
-        INJECTION.case(&set_up(Server::Ruler).https().connecting(), "1percent-in", |twin| lose(twin, 10, "input")),
+        INJECTION.case(&set_up(Server::Nginx), "1percent-out", |twin| lose_to_client(twin, 10)),
+        INJECTION.case(&set_up(Server::Nginx).https().bytes(100_000), "3percent-out", |twin| lose_to_client(twin, 30)),
+        INJECTION.case(&set_up(Server::Apache).connecting(), "2percent-in", |twin| lose_to_server(twin, 20)),
+        INJECTION.case(&set_up(Server::HaproxyNginx).bytes(612), "2percent-out", |twin| lose_to_client(twin, 20)),
+        INJECTION.case(&set_up(Server::Ruler).https().connecting(), "1percent-in", |twin| lose_to_server(twin, 10)),
         INJECTION.case(
             &set_up(Server::Nginx).bytes(100_000).with("rtt10ms", |twin| twin.network.path = Path::round_trip_us(10_000)),
             "1percent-on-the-way",
@@ -25,12 +25,16 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-/// Rules that drop so many packets in a thousand. The loopback interface is spared: behind a proxy nothing gets lost.
-pub(super) fn lose(twin: &mut Twin, per_mille: u32, hook: &str) {
-    let interface = if hook == "output" { "oifname" } else { "iifname" };
+fn lose_to_client(twin: &mut Twin, per_mille: u32) {
+    twin.network.lost_to_client_per_mille = Some(per_mille);
+}
+
+/// Rules that drop so many packets in a thousand before the server hears of them. The loopback interface is spared:
+/// behind a proxy nothing gets lost.
+fn lose_to_server(twin: &mut Twin, per_mille: u32) {
     twin.network.firewall = Some(format!(
-        "table inet faults {{\n chain lossy {{\n  type filter hook {hook} priority 0; policy accept;\n  \
-         {interface} \"eth0\" meta l4proto tcp numgen random mod 1000 < {per_mille} counter drop\n }}\n}}\n"
+        "table inet faults {{\n chain lossy {{\n  type filter hook input priority 0; policy accept;\n  \
+         iifname \"eth0\" meta l4proto tcp numgen random mod 1000 < {per_mille} counter drop\n }}\n}}\n"
     ));
 }
 

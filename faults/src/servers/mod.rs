@@ -34,7 +34,7 @@ impl Up {
         let folder = world.folder()?;
         content::place(&folder, twin)?;
         let namespace = Namespace::new(world)?;
-        let relay = network::connect(client, &namespace, place, &twin.network, &folder)?;
+        let relay = network::connect(client, &namespace, place, twin, &folder)?;
         let cgroup = match &twin.process.limits {
             limits if limits.is_none() => None,
             limits => Some(Cgroup::new(world, limits)?),

@@ -1,7 +1,8 @@
 //! The path between the client's namespace and a server's.
 
+use crate::arena::CLIENT_CPU;
 use crate::relay::packets::link_word;
-use crate::twin::{Network, Path};
+use crate::twin::{Network, Path, Twin};
 use crate::world::{Folder, Launch, Namespace, Running, veth};
 use anyhow::Context;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -59,9 +60,10 @@ pub(crate) fn connect(
     client: &Namespace,
     server: &Namespace,
     place: Place,
-    network: &Network,
+    twin: &Twin,
     folder: &Folder,
 ) -> anyhow::Result<Option<Running>> {
+    let network = &twin.network;
     let outer = format!("to-{}", place.target_name());
     let relay = match &network.path {
         Path::Veth => {
@@ -83,8 +85,28 @@ pub(crate) fn connect(
     };
     address(client, &outer, (place.client_address(), place.server_address()), place.client_address6())?;
     address(server, INTERFACE, (place.server_address(), place.client_address()), place.server_address6())?;
+    receive_on(server, INTERFACE, twin.process.cpus)?;
+    receive_on(client, &outer, CLIENT_CPU)?;
     condition(server, place, network)?;
+    if let Some(per_mille) = network.lost_to_client_per_mille {
+        // Not on its way out of the server: a sender is told of that, and what it then does is no retransmission.
+        client.firewall(&format!(
+            "table inet faults-{outer} {{\n chain lossy {{\n  type filter hook input priority 0; policy accept;\n  \
+             iifname \"{outer}\" meta l4proto tcp numgen random mod 1000 < {per_mille} counter drop\n }}\n}}\n"
+        ))?;
+    }
     Ok(relay)
+}
+
+/// Has packets received where their receiver runs, as behind a network card. On a virtual link the sender's CPU would do
+/// the receiver's work: its TCP, its firewall.
+fn receive_on(namespace: &Namespace, interface: &str, cpus: &str) -> anyhow::Result<()> {
+    let mask: u32 = match cpus.split_once('-') {
+        None => 1 << cpus.parse::<u32>()?,
+        Some((first, last)) => (first.parse::<u32>()?..=last.parse::<u32>()?).map(|cpu| 1 << cpu).sum(),
+    };
+    let script = format!("echo {mask:x} >/sys/class/net/{interface}/queues/rx-0/rps_cpus");
+    namespace.run("sh", &["-c", &script]).map(drop).context("could not choose the CPU that packets are received on")
 }
 
 fn wait_until_ready(relay: &mut Running, log: &std::path::Path) -> anyhow::Result<()> {

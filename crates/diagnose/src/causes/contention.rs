@@ -161,8 +161,10 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
     let told_of_fast = rates(&points[..points.len() - 1], many, |view| view.fast.rate_per_s);
     let seen =
         format!("under {}: {told_rates} on {slow}, {told_of_fast} on {fast}", names(&points[..points.len() - 1], many));
-    // What is lost on the way down. What it cost before its peak cannot be told from waiting in one queue.
-    let worth = fall.slow_log.min(fall.gap_grows_log);
+    // What is lost on the way down. What it cost before its peak cannot be told from waiting in one queue by the rates,
+    // and by the CPU time that a request takes more of among others.
+    let hindered = hindered_log(gap, many);
+    let worth = fall.slow_log.min(fall.gap_grows_log).max(hindered.unwrap_or(0.0));
     let mut further = vec![gap.evidence(&fall.from, seen)];
     if let Some(of_slow) = law(|view| view.slow.rate_per_s) {
         if of_slow.kappa.low() <= 0.0 {
@@ -204,6 +206,17 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
         further,
     };
     Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+}
+
+/// What requests cost each other in CPU time, as a log: beyond the fast side's, and beyond what shows over one connection.
+///
+/// A request that waits in a queue sleeps; who spins for a lock, or finds its data in another CPU's cache, does not.
+fn hindered_log(gap: &Gap<'_>, many: &View<'_>) -> Option<f64> {
+    let Look::Shown(alone) = gap.look(Kind::Alone) else { return None };
+    let machines = Machines::read(gap).ok()?;
+    let of_slow = machines.slow.per_op("process.cpu_ns")?;
+    let of_fast = machines.fast.as_ref()?.per_op("process.cpu_ns").filter(|ns| *ns > 0.0)?;
+    Some((of_slow / of_fast).ln() - alone.log.high().max(0.0)).filter(|log| log.is_finite() && *log <= many.log.high())
 }
 
 /// What the machines' counters say: pages that are read again leave it open, switches or CPU time make it likely.

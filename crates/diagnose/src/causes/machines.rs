@@ -131,16 +131,22 @@ impl Side<'_> {
     /// CPUs that all the time went on other processes than the server's among these CPUs.
     ///
     /// Interrupts are left out: most of them are packets of the server's own. The load generator's time is left out as
-    /// well, as if all of it were on these CPUs: it may run on the same machine, nobody counts on which CPUs, and its
-    /// work is that of the comparison.
+    /// well, for its work is that of the comparison: as if all of it were on these CPUs, unless it may run on none of them.
     pub(super) fn others_on(&self, cpus: &BTreeSet<u32>) -> Option<f64> {
         let all = self.modes_on(cpus, &["user", "nice", "system"])?;
-        Some((all - self.cpus_all_the_time("process.cpu_ns")? - self.generator_cpus()).max(0.0))
+        Some((all - self.cpus_all_the_time("process.cpu_ns")? - self.generator_on(cpus)).max(0.0))
     }
 
     /// CPUs that all the time went on the load generator, wherever on the machine.
     pub(super) fn generator_cpus(&self) -> f64 {
         self.demand.generator_cpu_ns as f64 / self.demand.elapsed_ns.max(1) as f64
+    }
+
+    /// The most of it that can have gone on these CPUs: nobody counts on which of those that it may use.
+    pub(super) fn generator_on(&self, cpus: &BTreeSet<u32>) -> f64 {
+        let allowed = &self.demand.generator_allowed;
+        let elsewhere = !allowed.is_empty() && allowed.iter().all(|cpu| !cpus.contains(cpu));
+        if elsewhere { 0.0 } else { self.generator_cpus() }
     }
 
     /// CPU time of the load generator per op, ns.

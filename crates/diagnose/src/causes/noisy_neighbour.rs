@@ -138,7 +138,7 @@ impl Loss {
         let held_back = side.cpus("cgroup.throttled_ns").unwrap_or(0.0);
         let by_quota = if held_back > 0.0 { held_back * side.gauge("process.threads")?.max(1.0) } else { 0.0 };
         // Threads wait for the load generator as well, if it runs there: in proportion to what either runs.
-        let for_others = if others > 0.0 { others / (others + side.generator_cpus()) } else { 0.0 };
+        let for_others = if others > 0.0 { others / (others + side.generator_on(cpus)) } else { 0.0 };
         let taken = match wait {
             Some(wait) => ((wait - by_quota).max(0.0) * for_others).min(others),
             // Not known for servers of very many threads; then only what was stolen speaks.

@@ -49,21 +49,22 @@ impl Trips<'_> {
 }
 
 /// The round trips of both sides: rather over one connection, where nobody waits for a CPU. Where connecting was not
-/// seen often enough, whatever rests on it is left open.
+/// seen often enough, it is probed.
 pub(super) fn trips<'a>(gap: &Gap<'a>) -> Result<Trips<'a>, Standing> {
     let alone = gap.known_reference().filter(|_| gap.mode == Mode::Alone).cloned();
     let shown = |kind| match gap.look(kind) {
         Look::Shown(view) => Some(view),
         Look::NotAsked(_) | Look::Missing(_) => None,
     };
-    let views = [alone, shown(Kind::Alone), shown(Kind::AllClose), Some(gap.comparison.clone())];
+    let views = [alone, shown(Kind::Alone), shown(Kind::Trip), shown(Kind::AllClose), Some(gap.comparison.clone())];
     let both = |view: View<'a>| {
         let (slow, fast) = (Trip::of(view.slow)?, Trip::of(view.fast)?);
         Some(Trips { slow, fast, seen: view })
     };
-    views.into_iter().flatten().find_map(both).ok_or_else(|| {
-        Standing::Undecided(
+    views.into_iter().flatten().find_map(both).ok_or_else(|| match gap.look(Kind::Trip) {
+        Look::NotAsked(probe) => Standing::Wants(vec![probe]),
+        Look::Shown(_) | Look::Missing(_) => Standing::Undecided(
             gap.first_contact("too few connections were made to tell how long a round trip is".to_owned()),
-        )
+        ),
     })
 }
