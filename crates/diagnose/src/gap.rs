@@ -242,6 +242,21 @@ impl<'a> Gap<'a> {
                 Some(connections),
             )
         });
+        // What is asked of it is how long connecting takes, which a few slots tell on a long path: no ratio is needed.
+        let view = view.or_else(|| {
+            (kind == Kind::Trip).then(|| View {
+                id: &outcome.probe.id,
+                variation: outcome.probe.variation.clone(),
+                log: Estimate::around(0.0, f64::INFINITY),
+                ratio: 1.0,
+                low: 0.0,
+                high: f64::INFINITY,
+                confidence: pair.map_or(0.0, |pair| pair.confidence),
+                slow,
+                fast,
+                connections: Some(connections),
+            })
+        });
         view.map_or_else(|| missing("it had too few slots for an interval"), Look::Shown)
     }
 

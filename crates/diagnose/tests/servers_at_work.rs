@@ -317,6 +317,8 @@ fn listening(exe: &'static str, server_ns: f64, others_ns: f64, segments: f64) -
             ("process.cpu_ns", server_ns),
             ("cpu.busy_ns", server_ns + others_ns),
             ("tcp.received_segments", segments),
+            // Two segments for the client's request and its acknowledgement; the others carry it and its answer of 2 kB.
+            ("ip.received_bytes", 300.0 + 1000.0 * (segments - 2.0)),
         ],
         ..with(&[("process.exe", exe)])
     }
@@ -336,6 +338,18 @@ fn extra_hop() {
             let front = near(listening("/usr/sbin/nginx", hop_ns, 45e3, 5.0));
             assert_likely(&set_up(front, fast, 2e3, true, connections), "net.extra-hop");
         }
+    }
+}
+
+/// Small packets bring as many segments as a hop does: acknowledgements, which carry nothing.
+#[test]
+fn acknowledgements_are_no_further_hop() {
+    let fast = listening("/usr/sbin/nginx", 40e3, 5e3, 2.0);
+    let mut slow = listening("/usr/sbin/nginx", 60e3, 45e3, 60.0);
+    slow.counts.retain(|(key, _)| *key != "ip.received_bytes");
+    slow.counts.push(("ip.received_bytes", 60.0 * 52.0));
+    for body in [20e3, 500e3] {
+        assert_never(&set_up(slow.clone(), fast.clone(), body, true, 1), "net.extra-hop");
     }
 }
 

@@ -232,6 +232,9 @@ fn warm_up(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watc
     let mut slowest_op_ns = 0;
     for target in 0..bench.targets() {
         let (mut rates, mut spent_ns, mut tally) = (Vec::new(), 0, Tally::default());
+        // A few ops may take far longer than the others, and all of the time would go by waiting for them. Only where no
+        // op ends within that, an op is given all the time that it may take.
+        let mut grace_ns = share_ns.max(SECOND_NS).min(bench.op_timeout_ns());
         loop {
             let spec = SlotSpec {
                 target,
@@ -240,7 +243,7 @@ fn warm_up(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watc
                 repeat: 0,
                 duration_ns: Some(piece_ns),
                 ops: None,
-                grace_ns: bench.op_timeout_ns(),
+                grace_ns,
                 back_to_back: false,
             };
             let slot = bench.slot(spec, watcher)?;
@@ -252,7 +255,11 @@ fn warm_up(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watc
             }
             run.slots.push(slot);
             if tally.ok == 0 && tally.started > 0 {
-                return Err(all_failed(plan, target, &tally));
+                if tally.in_flight == 0 || grace_ns == bench.op_timeout_ns() {
+                    return Err(all_failed(plan, target, &tally));
+                }
+                grace_ns = bench.op_timeout_ns();
+                continue;
             }
             if duel_stats::warmup_ended(&rates).is_some() {
                 break;

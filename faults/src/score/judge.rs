@@ -10,7 +10,7 @@ pub(crate) enum Outcome {
     First,
     /// Among the first three. Of two faults: both.
     AmongThree,
-    /// It said that it does not know.
+    /// It said that it does not know, or that no difference was established and neither that there is none.
     Unknown,
     /// Something else was blamed, or the wrong target, or a difference was denied.
     Wrong,
@@ -82,7 +82,7 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
     let call = document["pairs"][0]["call"].as_str().unwrap_or("?").to_owned();
     let outcome = match case.truth.len() {
         0 => of_equals(&findings, &call),
-        1 => of_one(&findings, case, faulty),
+        1 => of_one(&findings, &call, case, faulty),
         _ => of_two(&findings, case, faulty),
     };
     let mut said: Vec<String> = findings
@@ -122,12 +122,14 @@ fn of_equals(findings: &[Finding<'_>], call: &str) -> Outcome {
     }
 }
 
-fn of_one(findings: &[Finding<'_>], case: &Case, faulty: &str) -> Outcome {
+fn of_one(findings: &[Finding<'_>], call: &str, case: &Case, faulty: &str) -> Outcome {
     let place = findings.iter().take(3).position(|finding| is_right(finding, case, faulty));
     match (place, findings.first().map(|finding| finding.cause)) {
         (Some(0), _) => Outcome::First,
         (Some(_), _) => Outcome::AmongThree,
         (None, Some(UNKNOWN) | None) => Outcome::Unknown,
+        // "Not established, and neither is that there is none" denies nothing.
+        (None, Some(NONE)) if call == "unknown" => Outcome::Unknown,
         (None, Some(_)) => Outcome::Wrong,
     }
 }
@@ -176,6 +178,8 @@ mod tests {
         assert_eq!(said(&[("unknown", None)]), Outcome::Unknown);
         assert_eq!(said(&[]), Outcome::Unknown);
         assert_eq!(said(&[("none", None)]), Outcome::Wrong, "a real difference is denied");
+        assert_eq!(outcome(&key, "unknown", &[("none", None)]), Outcome::Unknown);
+        assert_eq!(outcome(&key, "equivalent", &[("none", None)]), Outcome::Wrong);
         let fourth = [("a", None), ("b", None), ("c", None), ("tls.large-key", Some("B"))];
         assert_eq!(said(&fourth), Outcome::Wrong);
     }

@@ -69,6 +69,9 @@ impl Cause for Contention {
             }
         }
         let Some(fall) = falls(gap, &points, many) else {
+            if let Some(standing) = by_cpu_time(gap, many)? {
+                return Ok(standing);
+            }
             if let Some(why) = why_not {
                 return Err(open(many, why));
             }
@@ -197,26 +200,70 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
             fall.from.connections().unwrap_or(1),
             percent(share)
         ),
-        remedy: format!(
-            "Let fewer requests work at a time on {slow} (fewer workers or threads, a smaller pool, a limit in the \
-             balancer): throughput should rise. `perf record -g -p PID` and `perf lock` on its host, or a thread dump, \
-             tell what they wait for: one lock, one row, one file, one cache line."
-        ),
+        remedy: remedy(&slow),
         facts: vec![],
         further,
     };
     Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
 }
 
+/// Where throughput levels off without falling, what requests cost each other shows in CPU time alone: who spins for a
+/// lock wears out a CPU that would have been idle. `None` where it does not show.
+fn by_cpu_time(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing> {
+    let machines = match Machines::read(gap) {
+        Ok(machines) => machines,
+        Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
+        Err(_) => return Ok(None),
+    };
+    // Twice as much is more than two threads of one core, or caches that are shared, cost each other.
+    let Some(worth) = hindered_log(gap, many).filter(|worth| *worth >= 2f64.ln()) else { return Ok(None) };
+    let share = worth / many.log.mid;
+    let both = machines.fast.as_ref().and_then(|fast| {
+        Some([machines.slow.per_op("process.cpu_ns")?, fast.per_op("process.cpu_ns")?].map(format_duration_ns))
+    });
+    let Some([of_slow, of_fast]) = both.filter(|_| share >= Flip::NOTEWORTHY) else { return Ok(None) };
+    // Memory that does not suffice for so many costs CPU time, too.
+    let (_, of_host) = by_host(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let connections = many.connections().unwrap_or(gap.case.plan.load.connections);
+    let seen = format!(
+        "over {connections} connections a request takes {of_slow} of CPU time on {slow}, {of_fast} on {fast}; over one the \
+         two are as fast"
+    );
+    let told = Told {
+        summary: format!(
+            "Requests that are served at the same time cost each other CPU time on {slow}, as they do when they spin for a \
+             lock: {seen}. That is worth about {} of the gap.",
+            percent(share)
+        ),
+        remedy: remedy(&slow),
+        facts: vec![gap.on_host(seen, None)],
+        further: of_host.into_iter().collect(),
+    };
+    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)))
+}
+
+fn remedy(slow: &str) -> String {
+    format!(
+        "Let fewer requests work at a time on {slow} (fewer workers or threads, a smaller pool, a limit in the balancer): \
+         throughput should rise, or take less CPU. `perf record -g -p PID` and `perf lock` on its host, or a thread dump, \
+         tell what they wait for: one lock, one row, one file, one cache line."
+    )
+}
+
 /// What requests cost each other in CPU time, as a log: beyond the fast side's, and beyond what shows over one connection.
 ///
-/// A request that waits in a queue sleeps; who spins for a lock, or finds its data in another CPU's cache, does not.
+/// A request that waits in a queue sleeps; who spins for a lock, or finds its data in another CPU's cache, does not. CPU
+/// time that a request takes for its own sake makes it longer over one connection too, so the most that it can be longer
+/// there does not count.
 fn hindered_log(gap: &Gap<'_>, many: &View<'_>) -> Option<f64> {
     let Look::Shown(alone) = gap.look(Kind::Alone) else { return None };
     let machines = Machines::read(gap).ok()?;
     let of_slow = machines.slow.per_op("process.cpu_ns")?;
     let of_fast = machines.fast.as_ref()?.per_op("process.cpu_ns").filter(|ns| *ns > 0.0)?;
-    Some((of_slow / of_fast).ln() - alone.log.high().max(0.0)).filter(|log| log.is_finite() && *log <= many.log.high())
+    let for_others_ns = of_slow - of_fast - alone.difference_ns()?.high().max(0.0);
+    let hindered = -(-(for_others_ns / of_slow).clamp(0.0, 0.999)).ln_1p();
+    Some(hindered).filter(|log| *log <= many.log.high())
 }
 
 /// What the machines' counters say: pages that are read again leave it open, switches or CPU time make it likely.

@@ -123,8 +123,12 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, demands: &Demands<'_>) -> Opt
     let (on_slow, on_fast) = (Work::of(demands.slow)?, Work::of(demands.fast?)?);
     let proxy = PROXIES.contains(&of_slow) && !PROXIES.contains(&of_fast);
     let further_segments = on_slow.segments - on_fast.segments;
+    // An answer that is handed on is received on the machine; so are acknowledgements, of which many small packets of one's
+    // own bring as many segments, but hardly any bytes.
+    let answer_bytes = reference.slow.bytes_in_per_op.unwrap_or(f64::INFINITY);
+    let hands_on = further_segments >= LEAST_SEGMENTS && on_slow.bytes - on_fast.bytes >= 0.5 * answer_bytes;
     let front = FRONTS.contains(&of_slow)
-        && further_segments >= LEAST_SEGMENTS
+        && hands_on
         && on_slow.others_ns - on_fast.others_ns >= Flip::NOTEWORTHY * on_fast.server_ns;
     if !proxy && !front {
         let text = format!(
@@ -188,13 +192,16 @@ struct Work {
     others_ns: f64,
     /// TCP segments received: those that processes of one machine send each other too.
     segments: f64,
+    /// Bytes in these, headers of IP included.
+    bytes: f64,
 }
 
 impl Work {
     fn of(demand: &HostDemand) -> Option<Self> {
         let server_ns = demand.per_op("process.cpu_ns")?;
         let others_ns = demand.others_cpu_per_op()?;
-        Some(Self { server_ns, others_ns, segments: demand.per_op("tcp.received_segments")? })
+        let (segments, bytes) = (demand.per_op("tcp.received_segments")?, demand.per_op("ip.received_bytes")?);
+        Some(Self { server_ns, others_ns, segments, bytes })
     }
 
     fn all_ns(&self) -> f64 {

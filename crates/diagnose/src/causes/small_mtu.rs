@@ -112,6 +112,19 @@ fn by_packets(
         let text = format!("{said}; {packets}");
         return Err(Standing::RuledOut(gap.on_host(text, None)));
     }
+    let open = |why: &str| Standing::Undecided(gap.on_host(format!("{packets}; but {why}"), None));
+    // A handshake takes many small packets, whatever their size may be.
+    let reused = [gap.slow, gap.fast].map(|side| gap.reused_share(side).unwrap_or(0.0));
+    if (reused[0] - reused[1]).abs() > 0.1 {
+        return Err(open("one side connects more often, which takes small packets too"));
+    }
+    // Who hands over small pieces sends small packets through any network.
+    let pieces = |demand: &HostDemand| demand.per_op("workers.write_calls");
+    if let (Some(by_slow), Some(by_fast), Some(packets)) = (pieces(of_slow), pieces(of_fast), packets_per_op(of_slow))
+        && by_slow - by_fast >= 0.5 * packets
+    {
+        return Err(open("the server hands its responses over in as small pieces"));
+    }
     let cpu = |demand: &HostDemand| demand.per_op("cpu.busy_ns");
     let (Some(slow_cpu_ns), Some(fast_cpu_ns)) = (cpu(of_slow), cpu(of_fast)) else {
         return Err(settled(format!("{packets}; CPU time is not known")));
@@ -142,8 +155,18 @@ fn by_packets(
     Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
 }
 
-/// Mean size of the packets that a machine sent; over all its interfaces but the loopback one, where there are others.
+/// Mean size of the packets that a machine sent.
 fn bytes_per_packet(demand: &HostDemand) -> Option<f64> {
+    sent(demand).map(|(bytes, packets)| bytes / packets)
+}
+
+fn packets_per_op(demand: &HostDemand) -> Option<f64> {
+    sent(demand).map(|(_, packets)| packets / demand.ops.max(1) as f64)
+}
+
+/// Bytes and packets that a machine sent; over all its interfaces but the loopback one, where there are others. `None`
+/// where that is less than a packet for each op.
+fn sent(demand: &HostDemand) -> Option<(f64, f64)> {
     let sum = |key: &str, loopback: bool| {
         let of_links = demand.growth.iter().filter(|(name, _)| {
             name.strip_prefix("link.")
@@ -154,7 +177,7 @@ fn bytes_per_packet(demand: &HostDemand) -> Option<f64> {
     };
     let of = |loopback| {
         let (bytes, packets) = (sum("sent_bytes", loopback), sum("sent_packets", loopback));
-        (packets > 0.0 && packets >= demand.ops as f64).then(|| bytes / packets)
+        (packets > 0.0 && packets >= demand.ops as f64).then_some((bytes, packets))
     };
     of(false).or_else(|| of(true))
 }

@@ -62,6 +62,7 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
         gauges,
         spans: 6,
         generator_cpu_ns: (ops * server.generator) as Nanos,
+        generator_allowed: Vec::new(),
     }
 }
 
