@@ -71,7 +71,7 @@ pub(crate) fn controllers(flags: &RedfishFlags) -> Result<BTreeMap<&str, Redfish
     let mut controllers = BTreeMap::new();
     for typed in &flags.redfish {
         // What is wrong with it may be a password: it is not shown.
-        let (name, address) = typed.split_once('=').filter(|(name, _)| !name.is_empty()).ok_or_else(|| {
+        let (name, address) = typed.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains("://")).ok_or_else(|| {
             Usage("--redfish takes the name of a target and an address, such as --redfish web=https://root@bmc1".into())
         })?;
         let plan = controller(name, address, files.remove(name), !flags.redfish_insecure)?;
@@ -168,6 +168,7 @@ mod tests {
             (&["A=https://root:hunter2@bmc"][..], &[][..], "reads it from a file"),
             (&["A=http://root:hunter2@bmc"], &[], "begin with https://"),
             (&["https://root:hunter2@bmc"], &[], "takes the name of a target"),
+            (&["https://root:hunter2=@bmc"], &[], "takes the name of a target"),
             (&["A=https://root@bmc"], &["A=/no/such/file"], "password cannot be read"),
             (&["A=https://bmc"], &[&named], "whose password is it?"),
             (&["A=https://root@b mc"], &[&named], "https://HOST"),

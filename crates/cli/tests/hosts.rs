@@ -255,14 +255,15 @@ fn a_management_controller_is_asked_before_and_after_and_its_password_stays_here
         Running::start(command).end()
     };
     let said = facts(&["--redfish-insecure"], None).refused(2);
-    assert!(said.contains("there is no password for root: DUEL_REDFISH_PASSWORD is not set"), "{said}");
+    assert!(said.contains("there is no password for root: set DUEL_REDFISH_PASSWORD, or name a file"), "{said}");
     let text = facts(&["--redfish-insecure"], Some("hunter2")).ok().stdout;
     assert!(text.contains("redfish.fan.Fan_1.rpm") && text.contains("2100") && !text.contains("hunter2"), "{text}");
     let text = facts(&["--redfish-insecure"], Some("wrong-hunter2")).ok().stdout;
     assert!(text.contains("does not accept the user or the password") && !text.contains("hunter2"), "{text}");
     let text = facts(&[], Some("hunter2")).ok().stdout;
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    assert!(text.contains("certificate cannot be verified") && !text.contains("hunter2"), "{text}");
+    // Where the system has no authorities, it cannot be verified for that reason.
+    assert!(text.contains("verif") && !text.contains("2100") && !text.contains("hunter2"), "{text}");
 
     let file = place.file("secret/password", "hunter2\n");
     let (a, b) = (format!("a={}", ruler.url("/")), format!("b={}", ruler.url("/")));

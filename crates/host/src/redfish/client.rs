@@ -53,7 +53,6 @@ impl Client {
             .https_only(true)
             // Elsewhere the password is nobody's business.
             .max_redirects(0)
-            .max_redirects_will_error(false)
             .proxy(None)
             .http_status_as_error(false)
             .user_agent("duel")

@@ -114,8 +114,11 @@ impl Redfish {
             (Some(user), None) => match std::env::var(REDFISH_PASSWORD_VARIABLE) {
                 Ok(password) if !password.is_empty() => Some((user.clone(), Password::new(password))),
                 _ => {
-                    let user = sanitize_line(user);
-                    return Err(wrong(format!("there is no password for {user}: {REDFISH_PASSWORD_VARIABLE} is not set")));
+                    return Err(wrong(format!(
+                        "there is no password for {}: set {REDFISH_PASSWORD_VARIABLE}, or name a file with \
+                         --redfish-password-file",
+                        sanitize_line(user)
+                    )));
                 }
             },
         };
