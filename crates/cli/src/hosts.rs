@@ -71,9 +71,13 @@ pub(crate) fn controllers(flags: &RedfishFlags) -> Result<BTreeMap<&str, Redfish
     let mut controllers = BTreeMap::new();
     for typed in &flags.redfish {
         // What is wrong with it may be a password: it is not shown.
-        let (name, address) = typed.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains("://")).ok_or_else(|| {
-            Usage("--redfish takes the name of a target and an address, such as --redfish web=https://root@bmc1".into())
-        })?;
+        let (name, address) =
+            typed.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains("://")).ok_or_else(|| {
+                Usage(
+                    "--redfish takes the name of a target and an address, such as --redfish web=https://root@bmc1"
+                        .into(),
+                )
+            })?;
         let plan = controller(name, address, files.remove(name), !flags.redfish_insecure)?;
         once(&mut controllers, "--redfish", name, plan)?;
     }
@@ -98,7 +102,9 @@ fn controller(name: &str, typed: &str, password_file: Option<PathBuf>, verify: b
         )));
     }
     if user.is_none() && password_file.is_some() {
-        return Err(Usage(format!("--redfish-password-file {name}: whose password is it? --redfish {name}=https://USER@HOST")));
+        return Err(Usage(format!(
+            "--redfish-password-file {name}: whose password is it? --redfish {name}=https://USER@HOST"
+        )));
     }
     let plan = RedfishPlan { address: format!("https://{host}"), user, password_file, verify };
     duel_lab::check_redfish(&plan).map_err(|why| Usage(format!("--redfish {name}: {why}")))?;
@@ -155,7 +161,8 @@ mod tests {
         let named = format!("A={}", file.display());
         let assigned = |typed: &[&str], files: &[&str]| {
             let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-            let redfish = RedfishFlags { redfish: list(typed), redfish_password_file: list(files), redfish_insecure: false };
+            let redfish =
+                RedfishFlags { redfish: list(typed), redfish_password_file: list(files), redfish_insecure: false };
             let mut targets = [target("A", "http://a/"), target("B", "http://b/")];
             assign(&mut targets, &HostFlags { redfish, ..flags(&["A"], &[], &[]) }).map(|()| targets)
         };

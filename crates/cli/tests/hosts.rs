@@ -25,8 +25,7 @@ impl Disturbed {
     /// Starts it, and waits until the machine is read and slots are measured.
     fn start() -> Self {
         let (place, ruler) = (Place::new(), Ruler::start(&[]));
-        let server =
-            nginx(&place, "first", "server { listen 127.0.0.1:{1} reuseport; location / { return 200 hi; } }");
+        let server = nginx(&place, "first", "server { listen 127.0.0.1:{1} reuseport; location / { return 200 hi; } }");
         let (a, b) = (format!("a={}", ruler.url("/delay/500")), format!("b={}", server.http(1, "/")));
         let mut command = place.command();
         command.args([&a, &b]).args(["--local", "b", "-d", "12s", "-c", "2", "-t", "1", "--no-early-stop", "-q"]);

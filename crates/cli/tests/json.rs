@@ -135,8 +135,7 @@ const HOST: &[(&str, Is)] = &[
     ("lost", MaybeObject),
     ("target_died", Bool),
 ];
-const WORK: &[(&str, Is)] =
-    &[("ops", Count), ("elapsed_s", MaybeNumber), ("counters", Object), ("gauges", Object)];
+const WORK: &[(&str, Is)] = &[("ops", Count), ("elapsed_s", MaybeNumber), ("counters", Object), ("gauges", Object)];
 
 #[track_caller]
 fn assert_fields(value: &Value, fields: &[(&str, Is)]) {
@@ -215,7 +214,11 @@ fn assert_work(work: &Value) {
     for (key, counter) in work["counters"].as_object().unwrap() {
         assert_fields(counter, &[("per_s", MaybeNumber), ("per_op", MaybeNumber)]);
         let is_known = counter["per_op"].as_f64().is_some_and(|per_op| per_op >= 0.0);
-        assert_ne!(is_known && work["ops"] != 0, counter["unknown"].is_string() || work["ops"] == 0, "{key}: {counter}");
+        assert_ne!(
+            is_known && work["ops"] != 0,
+            counter["unknown"].is_string() || work["ops"] == 0,
+            "{key}: {counter}"
+        );
     }
 }
 

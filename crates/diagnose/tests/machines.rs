@@ -273,10 +273,7 @@ fn tracers_are_looked_for_on_all_processes() {
     let slow = Server { kernel: 2e6, outside: 3e6, ..one.clone() };
     let slow = with_counts(slow, &[("workers.voluntary_switches", 200.0), ("cpu.switches", 400.0)]);
     let with_tracer = |tracer, traced| {
-        with_facts(
-            slow.clone(),
-            &[("process.count", "3"), ("process.tracer", tracer), ("process.traced", traced)],
-        )
+        with_facts(slow.clone(), &[("process.count", "3"), ("process.tracer", tracer), ("process.traced", traced)])
     };
     both_ways(&a_world(&with_tracer("815", "4712 4713"), &one, set_ups()[0]), |_, explanation, side| {
         assert_eq!(named(explanation)[0], ("cpu.traced", Some(side)), "{explanation:#?}");

@@ -144,9 +144,6 @@ fn a_worker_that_is_traced_and_has_limits_of_its_own_is_seen() {
     }
     let nginx = Nginx::start(nginx);
     let worker = nginx.workers()[1];
-    let limit = rustix::process::Rlimit { current: Some(777), maximum: Some(777) };
-    let pid = rustix::process::Pid::from_raw(worker as i32);
-    rustix::process::prlimit(pid, rustix::process::Resource::Nofile, limit).unwrap();
     let open = || open(&Server::Port(nginx.port)).facts().clone();
     let before = open();
     assert_eq!((before.value("process.tracer"), before.value("process.traced")), (Some("none"), Some("none")));

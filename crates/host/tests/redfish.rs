@@ -205,7 +205,10 @@ fn a_rack_server_tells_fans_temperatures_and_power() {
     for head in controller.heads() {
         let head = head.to_ascii_lowercase();
         // root:hunter2
-        assert!(head.starts_with("get /redfish/v1/") && head.contains("authorization: basic cm9vddpodw50zxiy"), "{head}");
+        assert!(
+            head.starts_with("get /redfish/v1/") && head.contains("authorization: basic cm9vddpodw50zxiy"),
+            "{head}"
+        );
     }
 }
 
@@ -392,8 +395,7 @@ fn nobody_else_is_told_the_password() {
 #[test]
 fn a_maze_of_resources_is_left() {
     fn maze(path: &str) -> Answer {
-        let members: Vec<String> =
-            (0..1000).map(|n| format!(r#"{{"@odata.id": "{path}/{n}"}}"#)).collect();
+        let members: Vec<String> = (0..1000).map(|n| format!(r#"{{"@odata.id": "{path}/{n}"}}"#)).collect();
         let own = format!(r#"{{"@odata.id": "{path}"}}"#);
         Answer::Json(format!(
             r#"{{"Members": [{}], "Thermal": {own}, "ThermalSubsystem": {own}, "Fans": {own}, "Power": {own},

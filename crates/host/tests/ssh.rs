@@ -49,7 +49,8 @@ impl Sshd {
             path("host"),
             path("authorized")
         );
-        let config = if login.is_empty() { config } else { format!("{config}ForceCommand /bin/sh {}\n", path("login")) };
+        let config =
+            if login.is_empty() { config } else { format!("{config}ForceCommand /bin/sh {}\n", path("login")) };
         fs::write(folder.path().join("login"), format!("{login}\n$SSH_ORIGINAL_COMMAND\n")).unwrap();
         fs::write(folder.path().join("sshd_config"), config).unwrap();
         let sshd = program("sshd", "").unwrap();
@@ -163,7 +164,9 @@ fn a_host_over_ssh_tells_what_it_tells_here() {
         assert_eq!(stable(&far), stable(&near));
         // Of every subject there is something, so that the same is not the same nothing.
         let known = |prefix: &str| near.facts().under(prefix).any(|(_, known)| known.value().is_some());
-        for subject in ["os.", "cpu.", "clock.", "memory.", "tcp.", "net.", "vm.", "mount.", "link.", "cgroup.", "process."] {
+        for subject in
+            ["os.", "cpu.", "clock.", "memory.", "tcp.", "net.", "vm.", "mount.", "link.", "cgroup.", "process."]
+        {
             assert!(known(subject), "{subject}: {:?}", near.facts());
         }
 
@@ -219,7 +222,8 @@ fn a_host_that_refuses_is_said() {
         assert!(text.contains("Permission denied"), "{text}");
 
         sshd.config("user", "");
-        let nobody = fs::read_to_string(sshd.folder.path().join("config")).unwrap().replace("User root", "User nobody-here");
+        let nobody =
+            fs::read_to_string(sshd.folder.path().join("config")).unwrap().replace("User root", "User nobody-here");
         fs::write(sshd.folder.path().join("config"), nobody).unwrap();
         let text = error(&sshd);
         assert!(text.contains("Permission denied"), "{text}");

@@ -4,8 +4,8 @@
 
 use duel_host::{HostAccess, HostError, HostWatch, Redfish, Server};
 use duel_model::{
-    Doubt, DoubtId, HostAccess as AccessPlan, HostFacts, HostPlan, HostRecord, HostSample, Known, Plan,
-    RedfishPlan, ServerPlan, sanitize_line,
+    Doubt, DoubtId, HostAccess as AccessPlan, HostFacts, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
+    ServerPlan, sanitize_line,
 };
 use std::thread;
 

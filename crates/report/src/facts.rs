@@ -204,7 +204,10 @@ mod tests {
         let (a, b) = (format!("{flags}aes"), format!("{flags}avx512f vnni"));
         let (a, b) = (machine(&[("cpu.flags", Ok(&a))]), machine(&[("cpu.flags", Ok(&b))]));
         let text = facts(&[("a", &a), ("b", &b)], false, Style::default());
-        assert!(text.contains("in common, and aes") && text.contains("avx512f vnni") && !text.contains("flag7"), "{text}");
+        assert!(
+            text.contains("in common, and aes") && text.contains("avx512f vnni") && !text.contains("flag7"),
+            "{text}"
+        );
         // Lists that are about other things are told whole.
         let c = machine(&[("cpu.flags", Ok("one two"))]);
         assert!(facts(&[("a", &a), ("c", &c)], false, Style::default()).contains("one two"));

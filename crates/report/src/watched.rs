@@ -1,7 +1,9 @@
 //! What a target's machine did over the measured slots, and what it said last: the one place where samples are laid over
 //! slots.
 
-use duel_model::{HostRecord, HostSample, HostSpan, Interruption, KernelLine, MILLISECOND_NS, Run, RunStatus, SlotRole};
+use duel_model::{
+    HostRecord, HostSample, HostSpan, Interruption, KernelLine, MILLISECOND_NS, Run, RunStatus, SlotRole,
+};
 use std::collections::BTreeMap;
 
 /// A machine between the last sample before the measured slots and the first one after them.

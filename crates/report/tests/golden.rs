@@ -236,7 +236,10 @@ fn machines_in_the_document() {
     };
     assert_eq!((a["ops"].as_u64(), b["ops"].as_u64()), (Some(ok(0, 28_200)), Some(ok(1, 15_300))));
     assert_eq!((&a["counters"]["cpu.busy_ns"]["per_s"], &a["elapsed_s"]), (&1e9.into(), &24.3.into()));
-    assert_eq!(b["counters"]["process.cpu_ns"], serde_json::json!({"per_s": null, "per_op": null, "unknown": "restarted"}));
+    assert_eq!(
+        b["counters"]["process.cpu_ns"],
+        serde_json::json!({"per_s": null, "per_op": null, "unknown": "restarted"})
+    );
     assert_eq!(b["counters"]["tcp.retransmitted_segments"]["unknown"], "not read any more", "missing is not zero");
     assert_eq!(a["counters"]["tcp.retransmitted_segments"]["per_op"], 0.0, "and zero is known");
 }

@@ -51,7 +51,8 @@ impl Sheet {
 
     /// A name for what is listed: two of one name, on two chassis for instance, stay two.
     fn named(&self, kind: &str, entry: &Value, names: &[&str]) -> String {
-        let name = names.iter().find_map(|name| text(entry, name)).map_or_else(|| "unnamed".to_owned(), |text| key_of(&text));
+        let name =
+            names.iter().find_map(|name| text(entry, name)).map_or_else(|| "unnamed".to_owned(), |text| key_of(&text));
         let prefix = |number: usize| match number {
             1 => format!("redfish.{kind}.{name}"),
             _ => format!("redfish.{kind}.{name}#{number}"),
@@ -127,7 +128,8 @@ pub(super) fn thermal_metrics(metrics: &Value, sheet: &mut Sheet) {
         sheet.reading(&format!("{prefix}.c"), sensor.get("Reading"), &state(sensor));
     }
     let summary = metrics.get("TemperatureSummaryCelsius").and_then(Value::as_object);
-    for (place, reading) in summary.into_iter().flatten().take(MOST_ENTRIES).filter(|(_, reading)| reading.is_object()) {
+    for (place, reading) in summary.into_iter().flatten().take(MOST_ENTRIES).filter(|(_, reading)| reading.is_object())
+    {
         sheet.reading(&format!("redfish.temperature.{}.c", key_of(place)), reading.get("Reading"), "");
     }
 }
@@ -300,7 +302,8 @@ mod tests {
     }
 
     fn any_json() -> impl Strategy<Value = Value> {
-        let names = ["Fans", "Temperatures", "Name", "Reading", "Status", "State", "Health", "PowerControl", "SpeedPercent"];
+        let names =
+            ["Fans", "Temperatures", "Name", "Reading", "Status", "State", "Health", "PowerControl", "SpeedPercent"];
         let leaf = prop_oneof![
             Just(Value::Null),
             any::<bool>().prop_map(Value::from),
@@ -310,8 +313,9 @@ mod tests {
         leaf.prop_recursive(4, 64, 8, move |inner| {
             prop_oneof![
                 prop::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
-                prop::collection::btree_map(prop::sample::select(names.to_vec()), inner, 0..6)
-                    .prop_map(|map| Value::Object(map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())),
+                prop::collection::btree_map(prop::sample::select(names.to_vec()), inner, 0..6).prop_map(|map| {
+                    Value::Object(map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
+                }),
             ]
         })
     }
@@ -325,7 +329,8 @@ mod tests {
             }
             power_supply(&document, Some(&document), &mut sheet);
             for (key, known) in &sheet.finish().0 {
-                prop_assert!(key.starts_with("redfish.") && !format!("{key}{known:?}").contains(['\u{1b}', '\n']));
+                let shown = format!("{key}{known:?}");
+                prop_assert!(key.starts_with("redfish.") && !shown.contains(['\u{1b}', '\n']), "{}", shown);
             }
         }
     }

@@ -71,7 +71,8 @@ impl Redfish {
     /// If the address is no such address. Plain `http://` is none: it would tell everybody the password.
     pub fn new(address: &str, credentials: Option<(String, Password)>, trust: RedfishTrust) -> Result<Self, HostError> {
         let wrong = |why| Err(HostError::Redfish { address: shown(address), why: String::from(why) });
-        let Some(authority) = address.strip_prefix("https://").map(|rest| rest.strip_suffix('/').unwrap_or(rest)) else {
+        let Some(authority) = address.strip_prefix("https://").map(|rest| rest.strip_suffix('/').unwrap_or(rest))
+        else {
             return wrong("it does not begin with https://");
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || "-._:[]%".contains(c);
@@ -159,7 +160,9 @@ mod tests {
         for good in ["https://bmc", "https://bmc/", "https://10.0.0.1:8443", "https://[fe80::1%25eth0]"] {
             assert!(new(good).is_ok(), "{good}");
         }
-        for bad in ["", "bmc", "http://bmc", "https://", "https://a b", "https://bmc/redfish", "https://u@bmc", "https://b\n"] {
+        for bad in
+            ["", "bmc", "http://bmc", "https://", "https://a b", "https://bmc/redfish", "https://u@bmc", "https://b\n"]
+        {
             assert!(new(bad).is_err(), "{bad}");
         }
         let told = new("https://root:hunter2@bmc").unwrap_err().to_string();
@@ -168,7 +171,8 @@ mod tests {
 
     #[test]
     fn passwords_are_not_shown() {
-        let redfish = Redfish::new("https://bmc", Some(("root".into(), Password::new("hunter2"))), RedfishTrust::System);
+        let redfish =
+            Redfish::new("https://bmc", Some(("root".into(), Password::new("hunter2"))), RedfishTrust::System);
         assert!(!format!("{redfish:?}").contains("hunter2"));
     }
 

@@ -174,8 +174,12 @@ mod tests {
             assert!(own_path(bad).is_none(), "{bad}");
         }
         assert!(own_path(&format!("/redfish/v1/{}", "x".repeat(600))).is_none());
-        let chassis = json!({"Thermal": {"@odata.id": 7}, "Power": "x", "Members": [{}, {"@odata.id": "/redfish/v1/x"}, 3]});
-        assert_eq!((linked(&chassis, "Thermal"), linked(&chassis, "Power"), linked(&chassis, "none")), (None, None, None));
+        let chassis =
+            json!({"Thermal": {"@odata.id": 7}, "Power": "x", "Members": [{}, {"@odata.id": "/redfish/v1/x"}, 3]});
+        assert_eq!(
+            (linked(&chassis, "Thermal"), linked(&chassis, "Power"), linked(&chassis, "none")),
+            (None, None, None)
+        );
         assert_eq!(members(&chassis).collect::<Vec<_>>(), ["/redfish/v1/x"]);
     }
 }

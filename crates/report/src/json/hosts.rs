@@ -101,7 +101,10 @@ fn document<'a>(run: &'a Run, index: usize, target: &'a str, record: &'a HostRec
                 text: &line.text,
             })
             .collect(),
-        lost: record.lost.as_deref().map(|why| LostDocument { why, last_heard_s: last_heard_ns(run, record).map(seconds) }),
+        lost: record
+            .lost
+            .as_deref()
+            .map(|why| LostDocument { why, last_heard_s: last_heard_ns(run, record).map(seconds) }),
         target_died: died(run, target),
     }
 }
@@ -147,7 +150,12 @@ fn work<'a>(watched: &Watched<'a>) -> WorkDocument<'a> {
         ops: watched.ops,
         elapsed_s: watched.span.elapsed_ns().map(seconds),
         counters: watched.counters().into_iter().filter(|key| !is_of_one(key)).map(counter).collect(),
-        gauges: watched.gauges().into_iter().filter(|(key, _)| !is_of_one(key)).map(|(key, mean)| (key, digits(mean, 6))).collect(),
+        gauges: watched
+            .gauges()
+            .into_iter()
+            .filter(|(key, _)| !is_of_one(key))
+            .map(|(key, mean)| (key, digits(mean, 6)))
+            .collect(),
     }
 }
 
@@ -161,12 +169,7 @@ pub(super) fn demand(demand: &HostDemand) -> WorkDocument<'_> {
     WorkDocument {
         ops: demand.ops,
         elapsed_s: (demand.elapsed_ns > 0).then(|| seconds(demand.elapsed_ns)),
-        counters: demand
-            .growth
-            .keys()
-            .filter(|key| !is_of_one(key))
-            .map(|key| (key.as_str(), counter(key)))
-            .collect(),
+        counters: demand.growth.keys().filter(|key| !is_of_one(key)).map(|key| (key.as_str(), counter(key))).collect(),
         gauges: demand
             .gauges
             .iter()

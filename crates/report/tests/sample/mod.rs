@@ -261,7 +261,10 @@ pub fn watched() -> (Run, Verdict) {
         .map(|n| KernelLine {
             uptime_ns: (n != 20).then_some((495 + n) * SECOND_NS),
             level: Some(if n == 29 { 1 } else { 6 }),
-            text: format!("line {n} of the kernel\u{1b}[31m's log, which is as long as such lines are, {}", "on and ".repeat(n as usize % 4)),
+            text: format!(
+                "line {n} of the kernel\u{1b}[31m's log, which is as long as such lines are, {}",
+                "on and ".repeat(n as usize % 4)
+            ),
         })
         .collect();
     run.hosts = vec![Some(a), Some(b)];
@@ -294,8 +297,12 @@ fn machine(at_ms: &[u64]) -> HostRecord {
         ]
         .map(|(key, value)| (key.to_owned(), value))
         .into(),
-        gauges: [("load.1m", ms as f64 / 1e4), ("cpu.0.mhz", 2000.0)].map(|(key, value)| (key.to_owned(), value)).into(),
-        counted_by: [("process.", "12@7"), ("thread.12.", "7")].map(|(key, who)| (key.to_owned(), who.to_owned())).into(),
+        gauges: [("load.1m", ms as f64 / 1e4), ("cpu.0.mhz", 2000.0)]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into(),
+        counted_by: [("process.", "12@7"), ("thread.12.", "7")]
+            .map(|(key, who)| (key.to_owned(), who.to_owned()))
+            .into(),
     };
     HostRecord {
         how: "on this machine".into(),

@@ -34,13 +34,7 @@ pub(in crate::parse) fn facts(sheet: &mut Sheet<'_>, server: &Server, context: &
     }
     sheet.promised(
         "process",
-        &[
-            "process.exe",
-            "process.descriptors",
-            "process.cpus_allowed",
-            "process.user_id",
-            "process.nice",
-        ],
+        &["process.exe", "process.descriptors", "process.cpus_allowed", "process.user_id", "process.nice"],
     );
     tracers(sheet);
     network::own_network(sheet);
@@ -292,7 +286,10 @@ mod tests {
         let facts = facts_of(&[
             ("server", "roots 10\nmembers 10 11 12 13"),
             ("limits", "Max open files            1024                 524288               files     \n"),
-            ("other_limits", "Max open files  4096 4096 files\nMax open files  4096 4096 files\nMax open files  512 512 files\nMax\n"),
+            (
+                "other_limits",
+                "Max open files  4096 4096 files\nMax open files  4096 4096 files\nMax open files  512 512 files\nMax\n",
+            ),
         ]);
         assert_eq!(facts.value("process.workers_limit.open_files"), Some("4096 (at most 4096); 512 (at most 512)"));
         assert_eq!(facts.under("process.workers_limit.").count(), 1);
