@@ -158,8 +158,13 @@ fn answer(mut stream: TcpStream, delay: Duration, usual: &OnceLock<Vec<u8>>, gon
         if gone.load(Ordering::SeqCst) {
             return Ok(());
         }
+        // Large, and slow in between, so that it is asked whether the gap is paid per byte: by a request for one byte.
+        let body = vec![b'x'; 200_000];
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes())?;
+        let (first, second) = body.split_at(body.len() / 2);
+        stream.write_all(first)?;
         std::thread::sleep(delay);
-        stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi")?;
+        stream.write_all(second)?;
     }
 }
 
@@ -169,7 +174,7 @@ fn a_probe_that_ends_the_server_is_told_and_what_is_known_is_reported() {
     let place = Place::new();
     let [good, bad] = [1, 6].map(|ms| Fragile::start(Duration::from_millis(ms)));
     let (a, b) = (format!("good=http://{}/", good.address), format!("bad=http://{}/", bad.address));
-    let document = place.json([&a, &b, "-d", "2s", "-c", "2", "-t", "1", "--why", "--why-budget", "8s"]);
+    let document = place.json([&a, &b, "-d", "2s", "-c", "2", "-t", "1", "--why", "--why-budget", "24s"]);
     assert_eq!((&document["status"], &document["explained"]), (&"complete".into(), &true.into()));
     assert_eq!(document["pairs"][0]["call"], "slower");
     let probes = document["probes"].as_array().unwrap();
