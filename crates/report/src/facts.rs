@@ -70,18 +70,21 @@ impl Sorted {
 
 /// Whether a fact is another one each time that it is read, or on each machine: it says nothing about a difference.
 fn moves(key: &str) -> bool {
-    const MOVING: [&str; 9] = [
+    const MOVING: [&str; 11] = [
         "clock.unix_s",
         "cpu.fastest_mhz",
         "cpu.slowest_mhz",
         "fs.file-nr",
         "memory.available_bytes",
+        "net.netfilter.nf_conntrack_count",
         "os.uptime_s",
         "process.members",
         "process.pid",
+        "process.resident_bytes",
         "process.roots",
     ];
-    MOVING.contains(&key) || key.starts_with("process.worker.")
+    let is_queue = key.starts_with("listen.") && key.ends_with(".waiting");
+    MOVING.contains(&key) || is_queue || key.starts_with("process.worker.")
 }
 
 /// Long lists of words that have most of them in common, such as the flags of CPUs: only what is not common to all is
