@@ -90,7 +90,7 @@ other_limits() {
     grep -H -a -s '^Max ' "$main" "$@" | awk -v main="$main" '
         { at = index($0, ":"); path = substr($0, 1, at - 1); line = substr($0, at + 1) }
         path == main { known[line]; next }
-        !(line in known)' | head -c 65536
+        !(line in known) { print line }' | head -c 65536
 }
 
 # Files mapped with permission to execute: libraries and the program itself.
