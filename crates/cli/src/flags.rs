@@ -377,6 +377,8 @@ pub(crate) struct FactsFlags {
     pub(crate) port: Vec<String>,
     #[command(flatten)]
     pub(crate) server: ServerFlags,
+    #[command(flatten)]
+    pub(crate) redfish: RedfishFlags,
     /// Show the facts that are the same, too
     #[arg(long)]
     pub(crate) all: bool,
@@ -394,6 +396,8 @@ pub(crate) struct HostFlags {
     pub(crate) ssh: Vec<String>,
     #[command(flatten)]
     pub(crate) server: ServerFlags,
+    #[command(flatten)]
+    pub(crate) redfish: RedfishFlags,
 }
 
 /// Which process is the server, where it is not found by the port it listens on.
@@ -406,6 +410,22 @@ pub(crate) struct ServerFlags {
     /// The server of NAME is this service
     #[arg(long, value_name = "NAME=UNIT")]
     pub(crate) service: Vec<String>,
+}
+
+/// Management controllers of machines. A password on the command line could be read by everybody on this machine.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct RedfishFlags {
+    /// The management controller of NAME's machine: its fans, temperatures and power supplies are read before and after
+    /// the run. The password of USER is in $DUEL_REDFISH_PASSWORD or in a file
+    #[arg(long, value_name = "NAME=https://[USER@]HOST")]
+    pub(crate) redfish: Vec<String>,
+    /// The first line of FILE is the password for NAME's management controller
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(crate) redfish_password_file: Vec<String>,
+    /// Do not verify certificates of management controllers
+    #[arg(long)]
+    pub(crate) redfish_insecure: bool,
 }
 
 /// Two earlier runs.

@@ -1,9 +1,10 @@
-//! Which machine belongs to which target: what `--local`, `--ssh`, `--pid` and `--service` mean.
+//! Which machine belongs to which target: what `--local`, `--ssh`, `--pid`, `--service` and `--redfish` mean.
 
-use crate::flags::{HostFlags, ServerFlags};
+use crate::flags::{HostFlags, RedfishFlags, ServerFlags};
 use crate::outcome::Usage;
-use duel_model::{HostAccess, HostPlan, ServerPlan, Target, sanitize_line};
+use duel_model::{HostAccess, HostPlan, RedfishPlan, ServerPlan, Target, sanitize_line};
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 
 /// Says of each target how its machine is read, as the flags say.
 pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Usage> {
@@ -16,12 +17,14 @@ pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Us
         once(&mut access, "--ssh", name, HostAccess::Ssh(destination.to_owned()))?;
     }
     let mut servers = servers(&flags.server)?;
+    let mut controllers = controllers(&flags.redfish)?;
     for target in targets.iter_mut() {
         let named = servers.remove(target.name.as_str());
+        let redfish = controllers.remove(target.name.as_str());
         let Some(access) = access.remove(target.name.as_str()) else {
-            if named.is_some() {
+            if named.is_some() || redfish.is_some() {
                 return Err(Usage(format!(
-                    "--pid and --service need to know how the machine of {0} is read: --local {0}, or --ssh {0}=DEST",
+                    "--pid, --service and --redfish need to know how the machine of {0} is read: --local {0}, or --ssh {0}=DEST",
                     sanitize_line(&target.name)
                 )));
             }
@@ -31,9 +34,9 @@ pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Us
             Some(server) => server,
             None => ServerPlan::Port(port(target)?),
         };
-        target.host = Some(HostPlan { access, server });
+        target.host = Some(HostPlan { access, server, redfish });
     }
-    match access.keys().chain(servers.keys()).next() {
+    match access.keys().chain(servers.keys()).chain(controllers.keys()).next() {
         None => Ok(()),
         Some(name) => {
             let names: Vec<_> = targets.iter().map(|target| sanitize_line(&target.name)).collect();
@@ -56,6 +59,56 @@ pub(crate) fn servers(flags: &ServerFlags) -> Result<BTreeMap<&str, ServerPlan>,
         once(&mut servers, "--service", name, ServerPlan::Service(unit.to_owned()))?;
     }
     Ok(servers)
+}
+
+/// The management controllers that are named, by the name of their target or machine.
+pub(crate) fn controllers(flags: &RedfishFlags) -> Result<BTreeMap<&str, RedfishPlan>, Usage> {
+    let mut files = BTreeMap::new();
+    for typed in &flags.redfish_password_file {
+        let (name, file) = pair("--redfish-password-file", typed, "web=/root/bmc-password")?;
+        once(&mut files, "--redfish-password-file", name, PathBuf::from(file))?;
+    }
+    let mut controllers = BTreeMap::new();
+    for typed in &flags.redfish {
+        // What is wrong with it may be a password: it is not shown.
+        let (name, address) =
+            typed.split_once('=').filter(|(name, _)| !name.is_empty() && !name.contains("://")).ok_or_else(|| {
+                Usage(
+                    "--redfish takes the name of a target and an address, such as --redfish web=https://root@bmc1"
+                        .into(),
+                )
+            })?;
+        let plan = controller(name, address, files.remove(name), !flags.redfish_insecure)?;
+        once(&mut controllers, "--redfish", name, plan)?;
+    }
+    match files.keys().next() {
+        None => Ok(controllers),
+        Some(name) => Err(Usage(format!(
+            "--redfish-password-file: the management controller of '{}' is not named; --redfish does that",
+            sanitize_line(name)
+        ))),
+    }
+}
+
+fn controller(name: &str, typed: &str, password_file: Option<PathBuf>, verify: bool) -> Result<RedfishPlan, Usage> {
+    let name = sanitize_line(name);
+    let rest = typed.strip_prefix("https://");
+    let rest = rest.ok_or_else(|| Usage(format!("--redfish {name}: the address has to begin with https://")))?;
+    let (user, host) = rest.rsplit_once('@').map_or((None, rest), |(user, host)| (Some(user.to_owned()), host));
+    if user.as_ref().is_some_and(|user| user.is_empty() || user.contains(':')) {
+        return Err(Usage(format!(
+            "--redfish {name}: before the @ stands a user and nothing else; a password would be read by everybody on this \
+             machine: --redfish-password-file {name}=FILE reads it from a file"
+        )));
+    }
+    if user.is_none() && password_file.is_some() {
+        return Err(Usage(format!(
+            "--redfish-password-file {name}: whose password is it? --redfish {name}=https://USER@HOST"
+        )));
+    }
+    let plan = RedfishPlan { address: format!("https://{host}"), user, password_file, verify };
+    duel_lab::check_redfish(&plan).map_err(|why| Usage(format!("--redfish {name}: {why}")))?;
+    Ok(plan)
 }
 
 /// `NAME=VALUE` in two.
@@ -96,7 +149,44 @@ mod tests {
 
     fn flags(local: &[&str], ssh: &[&str], pid: &[&str]) -> HostFlags {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
-        HostFlags { local: list(local), ssh: list(ssh), server: ServerFlags { pid: list(pid), service: Vec::new() } }
+        let server = ServerFlags { pid: list(pid), service: Vec::new() };
+        HostFlags { local: list(local), ssh: list(ssh), server, redfish: RedfishFlags::default() }
+    }
+
+    #[test]
+    fn management_controllers_go_to_their_targets_and_passwords_are_not_shown() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("password");
+        std::fs::write(&file, "hunter2\n").unwrap();
+        let named = format!("A={}", file.display());
+        let assigned = |typed: &[&str], files: &[&str]| {
+            let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
+            let redfish =
+                RedfishFlags { redfish: list(typed), redfish_password_file: list(files), redfish_insecure: false };
+            let mut targets = [target("A", "http://a/"), target("B", "http://b/")];
+            assign(&mut targets, &HostFlags { redfish, ..flags(&["A"], &[], &[]) }).map(|()| targets)
+        };
+        let [a, b] = assigned(&["A=https://root@bmc:8443"], &[&named]).unwrap();
+        let plan = a.host.unwrap().redfish.unwrap();
+        assert_eq!((plan.address.as_str(), plan.user.as_deref()), ("https://bmc:8443", Some("root")));
+        assert!(plan.verify && plan.password_file == Some(file) && b.host.is_none());
+        assert!(assigned(&["A=https://bmc"], &[]).is_ok(), "nobody needs no password");
+        for (typed, files, part) in [
+            (&["A=https://root:hunter2@bmc"][..], &[][..], "reads it from a file"),
+            (&["A=http://root:hunter2@bmc"], &[], "begin with https://"),
+            (&["https://root:hunter2@bmc"], &[], "takes the name of a target"),
+            (&["https://root:hunter2=@bmc"], &[], "takes the name of a target"),
+            (&["A=https://root@bmc"], &["A=/no/such/file"], "password cannot be read"),
+            (&["A=https://bmc"], &[&named], "whose password is it?"),
+            (&["A=https://root@b mc"], &[&named], "https://HOST"),
+            (&["B=https://bmc"], &[], "--local B, or --ssh B=DEST"),
+            (&["X=https://bmc"], &[], "no target is called 'X'"),
+            (&["A=https://bmc", "A=https://bmc"], &[], "told about twice"),
+            (&[], &[&named], "is not named"),
+        ] {
+            let Usage(said) = assigned(typed, files).unwrap_err();
+            assert!(said.contains(part) && !said.contains("hunter2"), "{said}");
+        }
     }
 
     #[test]
@@ -107,8 +197,8 @@ mod tests {
         assert_eq!(
             targets.map(|target| target.host),
             [
-                Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Port(443) }),
-                Some(HostPlan { access: HostAccess::Ssh("me@b".into()), server: ServerPlan::Pid(7) }),
+                Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Port(443), redfish: None }),
+                Some(HostPlan { access: HostAccess::Ssh("me@b".into()), server: ServerPlan::Pid(7), redfish: None }),
                 None
             ]
         );

@@ -36,6 +36,7 @@ const DOCUMENT: &[(&str, Is)] = &[
     ("ruled_out", List),
     ("explained", Bool),
     ("probes", List),
+    ("hosts", List),
     ("status", Text),
     ("started_unix_ms", Count),
     ("started_utc", Text),
@@ -120,9 +121,21 @@ const PROBE: &[(&str, Is)] = &[
     ("variation", Object),
     ("pairs", List),
     ("targets", List),
+    ("hosts", List),
     ("doubts", List),
     ("unavailable", MaybeText),
 ];
+const HOST: &[(&str, Is)] = &[
+    ("target", Text),
+    ("how", Text),
+    ("facts", Object),
+    ("samples", Count),
+    ("comparison", MaybeObject),
+    ("last_words", List),
+    ("lost", MaybeObject),
+    ("target_died", Bool),
+];
+const WORK: &[(&str, Is)] = &[("ops", Count), ("elapsed_s", MaybeNumber), ("counters", Object), ("gauges", Object)];
 
 #[track_caller]
 fn assert_fields(value: &Value, fields: &[(&str, Is)]) {
@@ -182,6 +195,30 @@ fn assert_document(document: &Value) {
     for probe in list(document, "probes") {
         assert_fields(probe, PROBE);
         list(probe, "pairs").iter().for_each(assert_pair);
+        list(probe, "hosts").iter().filter(|work| !work.is_null()).for_each(assert_work);
+    }
+    for host in list(document, "hosts") {
+        assert_fields(host, HOST);
+        for fact in host["facts"].as_object().unwrap().values() {
+            assert_ne!(fact["value"].is_string(), fact["unavailable"].is_string(), "{fact}");
+        }
+        if host["comparison"].is_object() {
+            assert_work(&host["comparison"]);
+        }
+    }
+}
+
+#[track_caller]
+fn assert_work(work: &Value) {
+    assert_fields(work, WORK);
+    for (key, counter) in work["counters"].as_object().unwrap() {
+        assert_fields(counter, &[("per_s", MaybeNumber), ("per_op", MaybeNumber)]);
+        let is_known = counter["per_op"].as_f64().is_some_and(|per_op| per_op >= 0.0);
+        assert_ne!(
+            is_known && work["ops"] != 0,
+            counter["unknown"].is_string() || work["ops"] == 0,
+            "{key}: {counter}"
+        );
     }
 }
 
@@ -321,4 +358,30 @@ fn of_a_comparison_explained_and_not() {
         (&rows[0]["run"], &rows[0]["explained"], &rows[1]["explained"]),
         (&found["run"], &true.into(), &false.into())
     );
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn of_machines() {
+    let _alone = measuring();
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let (fast, slow) = (format!("fast={}", ruler.url("/burn/100")), format!("slow={}", ruler.url("/burn/2000")));
+    let pid = format!("slow={}", std::process::id());
+    let args = [&fast, slow.as_str(), "-d", "3s", "-c", "1", "-t", "1", "--local", "slow", "--pid", &pid];
+    let found = document(&place, &[&args[..], &["--why", "--why-budget", "20s"]].concat());
+    let host = &found["hosts"][0];
+    assert_eq!((list(&found, "hosts").len(), &host["target"], &host["lost"]), (1, &"slow".into(), &Value::Null));
+    let work = &host["comparison"];
+    assert!(work["ops"].as_u64() > Some(0) && work["elapsed_s"].as_f64() > Some(0.0), "{work:#}");
+    // A request burns two milliseconds of a CPU, which the kernel counts in hundredths of a second.
+    assert!(work["counters"]["cpu.busy_ns"]["per_op"].as_f64() > Some(1e6), "{work:#}");
+    assert!(work["counters"].get("cpu.0.user_ns").is_none() && work["gauges"].is_object());
+    // Not each sample: that is what the archive is for.
+    let bytes = serde_json::to_vec(host).unwrap().len();
+    assert!(bytes < 100_000, "{bytes}");
+    let read = list(&found, "probes").iter().find(|probe| !list(probe, "hosts").is_empty());
+    if let Some(probe) = read {
+        assert_eq!(probe["hosts"][0], Value::Null, "the machine of fast was not read");
+        assert!(probe["hosts"][1]["counters"]["cpu.busy_ns"]["per_op"].as_f64() > Some(1e6), "{probe:#}");
+    }
 }

@@ -266,9 +266,40 @@ fn three_targets_have_each_their_own_cause() {
     assert_eq!(found, [("cpu.quota", Some("B")), ("cpu.slower", Some("C"))], "{explanation:#?}");
 }
 
+/// A master is not traced, and its workers are; or nobody is, and all were looked at.
+#[test]
+fn tracers_are_looked_for_on_all_processes() {
+    let one = Server { cores: 1.0, ..good() };
+    let slow = Server { kernel: 2e6, outside: 3e6, ..one.clone() };
+    let slow = with_counts(slow, &[("workers.voluntary_switches", 200.0), ("cpu.switches", 400.0)]);
+    let with_tracer = |tracer, traced| {
+        with_facts(slow.clone(), &[("process.count", "3"), ("process.tracer", tracer), ("process.traced", traced)])
+    };
+    both_ways(&a_world(&with_tracer("815", "4712 4713"), &one, set_ups()[0]), |_, explanation, side| {
+        assert_eq!(named(explanation)[0], ("cpu.traced", Some(side)), "{explanation:#?}");
+        let finding = &explanation.findings[0];
+        let mut commands = finding.evidence.iter().filter_map(|line| line.repeat.as_deref());
+        assert!(commands.any(|command| command == "grep TracerPid /proc/4712/status"), "{finding:#?}");
+        assert!(finding.remedy.contains("/proc/4712/status"), "{finding:#?}");
+    });
+    both_ways(&a_world(&with_tracer("none", "none"), &one, set_ups()[0]), |_, explanation, _| {
+        assert!(explanation.ruled_out.iter().any(|cause| cause == "cpu.traced"), "{explanation:#?}");
+    });
+    // As runs were kept before all processes were looked at.
+    let first_alone = with_facts(slow.clone(), &[("process.count", "3"), ("process.tracer", "none")]);
+    both_ways(&a_world(&first_alone, &one, set_ups()[0]), |_, explanation, _| {
+        assert!(!explanation.ruled_out.iter().any(|cause| cause == "cpu.traced"), "{explanation:#?}");
+    });
+}
+
 #[test]
 fn commands_hold_nothing_that_a_machine_made_up() {
-    let hostile = [("process.pid", "1; reboot"), ("process.tracer", "$(reboot)"), ("cpu.model", "\x1b[2J$(reboot)")];
+    let hostile = [
+        ("process.pid", "1; reboot"),
+        ("process.tracer", "$(reboot)"),
+        ("process.traced", "$(reboot)"),
+        ("cpu.model", "\x1b[2J$(reboot)"),
+    ];
     for Fault { slow, fast, .. } in faults() {
         let explanation = a_world(&with_facts(slow, &hostile), &fast, set_ups()[0]).explain();
         for finding in &explanation.findings {

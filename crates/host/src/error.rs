@@ -50,6 +50,14 @@ pub enum HostError {
         /// What it said, with a separator before it, or nothing.
         said: String,
     },
+    /// The management controller cannot be asked.
+    #[error("the management controller {address} cannot be asked: {why}")]
+    Redfish {
+        /// Where it is, without its user.
+        address: String,
+        /// What is wrong.
+        why: String,
+    },
     /// duel was built without ssh.
     #[error("this duel was built without ssh (cargo feature `ssh`)")]
     WithoutSsh,

@@ -27,10 +27,12 @@ mod kernel_log;
 mod mask;
 mod parse;
 mod reader;
+mod redfish;
 mod script;
 mod session;
 mod watch;
 
 pub use access::{HostAccess, Options, Server};
 pub use error::HostError;
+pub use redfish::{Password, REDFISH_PASSWORD_VARIABLE, Redfish, RedfishTrust};
 pub use watch::HostWatch;

@@ -136,6 +136,31 @@ fn nginx_is_found_by_its_port_with_workers_and_libraries() {
 }
 
 #[test]
+fn a_worker_that_is_traced_and_has_limits_of_its_own_is_seen() {
+    let test = "a_worker_that_is_traced_and_has_limits_of_its_own_is_seen";
+    let (Some(nginx), Some(strace)) = (program("nginx", test), program("strace", test)) else { return };
+    if !is_root(test) {
+        return;
+    }
+    let nginx = Nginx::start(nginx);
+    let worker = nginx.workers()[1];
+    let open = || open(&Server::Port(nginx.port)).facts().clone();
+    let before = open();
+    assert_eq!((before.value("process.tracer"), before.value("process.traced")), (Some("none"), Some("none")));
+    assert_eq!(before.value("process.workers_limit.open_files"), Some("777 (at most 777)"));
+    assert_eq!(before.under("process.workers_limit.").count(), 1, "only what differs: {before:?}");
+
+    let strace = Command::new(strace).args(["-q", "-o", "/dev/null", "-p", &worker.to_string()]).spawn().unwrap();
+    let strace = Killed(strace);
+    let status = || fs::read_to_string(format!("/proc/{worker}/status")).unwrap();
+    let traced = format!("TracerPid:\t{}\n", strace.0.id());
+    common::wait_until("strace is attached", || status().contains(&traced));
+    let facts = open();
+    assert_eq!(facts.number("process.tracer"), Some(f64::from(strace.0.id())));
+    assert_eq!(facts.number("process.traced"), Some(f64::from(worker)), "the first process is not traced");
+}
+
+#[test]
 fn a_server_that_was_started_anew_has_other_counters() {
     let Some(nginx) = program("nginx", "a_server_that_was_started_anew_has_other_counters") else { return };
     let mut nginx = Nginx::start(nginx);
@@ -153,6 +178,7 @@ fn a_server_that_was_started_anew_has_other_counters() {
     assert!(to.counters.contains_key("process.cpu_ns"), "it was found again");
     let span = HostSpan::between(&from, &to);
     assert_eq!((span.growth("process.cpu_ns"), span.growth("workers.run_ns")), (None, None));
+    assert_eq!(span.why_unknown("process.cpu_ns"), Some("restarted"));
     for same in ["cpu.busy_ns", "tcp.accepted"] {
         assert!(span.growth(same).is_some(), "the host and its network are the same: {same}");
     }

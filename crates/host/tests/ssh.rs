@@ -31,6 +31,11 @@ struct Sshd {
 
 impl Sshd {
     fn start() -> Self {
+        Self::start_with("")
+    }
+
+    /// The same, with a login shell that runs this first.
+    fn start_with(login: &str) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = |name: &str| folder.path().join(name).display().to_string();
         for key in ["host", "user", "stranger"] {
@@ -44,6 +49,9 @@ impl Sshd {
             path("host"),
             path("authorized")
         );
+        let config =
+            if login.is_empty() { config } else { format!("{config}ForceCommand /bin/sh {}\n", path("login")) };
+        fs::write(folder.path().join("login"), format!("{login}\n$SSH_ORIGINAL_COMMAND\n")).unwrap();
         fs::write(folder.path().join("sshd_config"), config).unwrap();
         let sshd = program("sshd", "").unwrap();
         let log = fs::File::create(folder.path().join("sshd.log")).unwrap();
@@ -105,25 +113,25 @@ fn environments_of_remote_shells() -> Vec<String> {
         .collect()
 }
 
-/// Facts that are the same whenever they are read.
-fn stable(watch: &HostWatch) -> Vec<(String, duel_model::Known)> {
-    // sshd may put its sessions into a cgroup of their own, but not nginx.
-    let moving = [
-        "clock.unix_s",
-        "os.uptime_s",
-        "memory.available_bytes",
-        "cpu.slowest_mhz",
-        "cpu.fastest_mhz",
-        "fs.file-nr",
-        "process.resident_bytes",
-    ];
-    watch
-        .facts()
-        .0
-        .iter()
-        .filter(|(key, _)| !moving.contains(&key.as_str()))
-        .map(|(key, known)| (key.clone(), known.clone()))
-        .collect()
+/// Facts that are not the same when they are read again, however that is done.
+const MOVING: [&str; 7] = [
+    // Clocks.
+    "clock.unix_s",
+    "os.uptime_s",
+    // What a CPU runs at.
+    "cpu.slowest_mhz",
+    "cpu.fastest_mhz",
+    // What everybody on the machine, the reader too, takes of it.
+    "memory.available_bytes",
+    "fs.file-nr",
+    // The server's own memory, which the requests of others may let grow.
+    "process.resident_bytes",
+];
+
+/// All facts, but for the values of those that move.
+fn stable(watch: &HostWatch) -> Vec<(String, Option<duel_model::Known>)> {
+    let facts = watch.facts().0.iter();
+    facts.map(|(key, known)| (key.clone(), (!MOVING.contains(&key.as_str())).then(|| known.clone()))).collect()
 }
 
 #[test]
@@ -154,6 +162,13 @@ fn a_host_over_ssh_tells_what_it_tells_here() {
         let near = HostWatch::open_with(&HostAccess::Local, &server, &quiet()).unwrap();
         assert_eq!(far.facts().number("process.pid"), Some(f64::from(nginx.master())));
         assert_eq!(stable(&far), stable(&near));
+        // Of every subject there is something, so that the same is not the same nothing.
+        let known = |prefix: &str| near.facts().under(prefix).any(|(_, known)| known.value().is_some());
+        for subject in
+            ["os.", "cpu.", "clock.", "memory.", "tcp.", "net.", "vm.", "mount.", "link.", "cgroup.", "process."]
+        {
+            assert!(known(subject), "{subject}: {:?}", near.facts());
+        }
 
         let environments = environments_of_remote_shells();
         assert!(!environments.is_empty(), "the far shell is one of sshd's");
@@ -207,6 +222,13 @@ fn a_host_that_refuses_is_said() {
         assert!(text.contains("Permission denied"), "{text}");
 
         sshd.config("user", "");
+        let nobody =
+            fs::read_to_string(sshd.folder.path().join("config")).unwrap().replace("User root", "User nobody-here");
+        fs::write(sshd.folder.path().join("config"), nobody).unwrap();
+        let text = error(&sshd);
+        assert!(text.contains("Permission denied"), "{text}");
+
+        sshd.config("user", "");
         let elsewhere = fs::read_to_string(sshd.folder.path().join("config"))
             .unwrap()
             .replace(&sshd.port.to_string(), &free_port().to_string());
@@ -223,6 +245,28 @@ fn a_host_that_refuses_is_said() {
         let text =
             HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap_err().to_string();
         assert!(text.contains("No such file"), "{text}");
+    });
+}
+
+#[test]
+fn a_hostile_login_shell_reaches_no_terminal() {
+    with_sshd("a_hostile_login_shell_reaches_no_terminal", || {
+        let garbage = "printf '\\033]0;owned\\007\\033[2J\\n' >&2; printf '\\033[2Jduel-0 + system\\nPlan9\\nduel-0 - system 0\\n'; \
+            head -c 2000000 /dev/zero | tr '\\0' x; echo";
+        let sshd = Sshd::start_with(garbage);
+        let watch = sshd.open(&Server::Unknown).unwrap_or_else(|error| panic!("{error}\n{}", sshd.log()));
+        assert!(watch.facts().value("os.kernel").is_some() && watch.sample().is_ok());
+        let record = watch.finish();
+        let shown = format!("{record:?}");
+        assert!(!shown.contains("Plan9") && !shown.contains("\\u{1b}") && !shown.contains("owned"), "{shown}");
+
+        // One that never comes to what it was asked for.
+        let sshd = Sshd::start_with("exec yes \"$(printf '\\033[2J')duel-0 - frames 0\"");
+        let options = Options { facts_timeout: Duration::from_secs(1), ..sshd.options() };
+        let text =
+            HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap_err().to_string();
+        assert!(text.contains("did not answer within 1 s over ssh to far, but said: "), "{text}");
+        assert!(!text.contains('\x1b') && text.len() < 2000, "{text:?}");
     });
 }
 

@@ -59,6 +59,18 @@ fn a_login_message_disturbs_nothing() {
 }
 
 #[test]
+fn megabytes_in_one_line_and_escapes_disturb_nothing() {
+    let hostile = "head -c 3000000 /dev/zero | tr '\\0' x; printf '\\n\\033]0;owned\\007\\033[2J\\n$(false) `false`\\n'; \
+        printf 'duel-0000 + system\\nPlan9\\nduel-0000 - system 0\\n'; exec /bin/sh -s";
+    let watch = open(&with_shell(&["/bin/sh", "-c", hostile])).unwrap();
+    assert!(watch.facts().value("os.kernel").is_some());
+    let sample = watch.sample().unwrap();
+    let record = watch.finish();
+    let shown = format!("{:?} {:?} {:?} {sample:?}", record.facts, record.doubts, record.last_words);
+    assert!(!shown.contains("Plan9") && !shown.contains("owned") && !shown.contains("\\u{1b}"), "{shown}");
+}
+
+#[test]
 fn a_host_that_dies_under_load_leaves_what_there_is() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("pid");

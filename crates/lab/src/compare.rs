@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
+use crate::hosts::Hosts;
 use crate::watch::Watcher;
 use duel_model::{
     Doubt, DoubtId, FailureKind, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot,
@@ -33,7 +34,13 @@ const WARMUP_SHARE: u64 = 8;
 const OPS_PER_INTERVAL: u64 = 20;
 
 /// Compares all targets of the plan.
-pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
+pub(crate) fn run(
+    bench: &mut Bench,
+    plan: &Plan,
+    hosts: &Hosts,
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+) -> Result<(), LabError> {
     bench.expect(Some(plan.compare.max_load_ns), None);
     watcher.label("warming up");
     let typical_op_ns = warm_up(bench, plan, run, watcher)?;
@@ -56,7 +63,9 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         renews: true,
     };
     let mut dead_slots = vec![0; plan.targets.len()];
-    blocks(bench, plan, &schedule, watcher, &mut Unread, &mut |slot, bench| {
+    // What machines do for the ops of the comparison is counted from here to its end.
+    hosts.mark();
+    let result = blocks(bench, plan, &schedule, watcher, &mut Unread, &mut |slot, bench| {
         let died = death(&slot);
         let (target, is_measured) = (slot.target, slot.role == SlotRole::Measured);
         run.slots.push(slot);
@@ -77,7 +86,9 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
             how,
         });
         Next::End
-    })
+    });
+    hosts.mark();
+    result
 }
 
 /// Blocks of slots, and when they end.

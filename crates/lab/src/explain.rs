@@ -49,7 +49,8 @@ impl Lab {
         let comparison = duel_stats::observe(measured.iter().copied(), &plan.targets);
         let since_start_ns = run.slots.last().map_or(0, |slot| slot.offset_ns + slot.elapsed_ns);
         let clock = Clock { since_start_ns, at_ns: duel_load::monotonic_ns() };
-        let hosts = Hosts::open(plan);
+        // What management controllers tell belongs to the comparison: now the machines do something else.
+        let hosts = Hosts::watch(plan);
         let host_facts = hosts.facts();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut routes: Option<Vec<Route>> = None;
@@ -84,7 +85,7 @@ impl Lab {
             }
         };
         run.explanation = Some(explanation);
-        let (records, doubts) = hosts.finish(plan);
+        let (records, doubts) = hosts.finish(plan, false);
         keep_hosts(run, records);
         for doubt in doubts {
             if !run.doubts.contains(&doubt) {

@@ -2,23 +2,32 @@
 //!
 //! That a machine cannot be read never ends a run: it is said, and everything else goes on.
 
-use duel_host::{HostAccess, HostError, HostWatch, Server};
+use duel_host::{HostAccess, HostError, HostWatch, Redfish, Server};
 use duel_model::{
-    Doubt, DoubtId, HostAccess as AccessPlan, HostFacts, HostPlan, HostRecord, HostSample, Plan, ServerPlan,
-    sanitize_line,
+    Doubt, DoubtId, HostAccess as AccessPlan, HostFacts, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
+    ServerPlan, sanitize_line,
 };
+use std::thread;
 
 /// The machines of a plan's targets, in the plan's order.
 #[derive(Debug, Default)]
 pub(crate) struct Hosts {
-    watches: Vec<Option<HostWatch>>,
+    machines: Vec<Machine>,
     /// Machines that could not be read.
     doubts: Vec<Doubt>,
 }
 
+/// The machine of one target.
+#[derive(Debug, Default)]
+struct Machine {
+    watch: Option<HostWatch>,
+    /// Its management controller, and what it told before the load.
+    controller: Option<(Redfish, HostFacts)>,
+}
+
 impl Hosts {
     /// Begins to watch every machine that the plan says how to reach.
-    pub(crate) fn open(plan: &Plan) -> Self {
+    pub(crate) fn watch(plan: &Plan) -> Self {
         let mut hosts = Self::default();
         for target in &plan.targets {
             let watch = target.host.as_ref().and_then(|host| match watch(host) {
@@ -28,46 +37,108 @@ impl Hosts {
                     None
                 }
             });
-            hosts.watches.push(watch);
+            hosts.machines.push(Machine { watch, controller: None });
         }
         hosts
     }
 
+    /// The same, and asks the management controllers, which are asked again in the end. They take seconds, and all of
+    /// them are asked at once while shells are started.
+    pub(crate) fn watch_and_ask(plan: &Plan) -> Self {
+        thread::scope(|scope| {
+            let asked: Vec<_> = plan
+                .targets
+                .iter()
+                .map(|target| {
+                    let plan = target.host.as_ref()?.redfish.as_ref()?;
+                    Some(Redfish::of_plan(plan).map(|redfish| scope.spawn(move || (redfish.read(), redfish))))
+                })
+                .collect();
+            let mut hosts = Self::watch(plan);
+            for (index, (asked, target)) in asked.into_iter().zip(&plan.targets).enumerate() {
+                match asked {
+                    None => {}
+                    Some(Err(error)) => hosts.doubt(&target.name, &error.to_string()),
+                    Some(Ok(asked)) => match asked.join() {
+                        Ok((before, redfish)) => {
+                            if let Some(Known::Unavailable(why)) = before.0.get("redfish") {
+                                hosts.doubt(&target.name, &format!("its management controller was not read: {why}"));
+                            }
+                            hosts.machines[index].controller = Some((redfish, before));
+                        }
+                        Err(_) => hosts.doubt(&target.name, "its management controller was not read"),
+                    },
+                }
+            }
+            hosts
+        })
+    }
+
     /// Whether any machine is watched.
     pub(crate) fn any(&self) -> bool {
-        self.watches.iter().any(Option::is_some)
+        self.machines.iter().any(|machine| machine.watch.is_some())
     }
 
     /// What each machine is, where it is watched.
     pub(crate) fn facts(&self) -> Vec<Option<HostFacts>> {
-        self.watches.iter().map(|watch| watch.as_ref().map(|watch| watch.facts().clone())).collect()
+        self.machines.iter().map(|machine| machine.watch.as_ref().map(|watch| watch.facts().clone())).collect()
     }
 
     /// A sample of this target's machine; `None` where it is not watched or does not answer any more.
     pub(crate) fn sample(&self, target: usize) -> Option<HostSample> {
-        self.watches.get(target)?.as_ref()?.sample().ok()
+        self.machines.get(target)?.watch.as_ref()?.sample().ok()
     }
 
-    /// Ends watching: what the machines were and did, and what weakens it.
-    pub(crate) fn finish(self, plan: &Plan) -> (Vec<Option<HostRecord>>, Vec<Doubt>) {
-        let Self { watches, mut doubts } = self;
-        let mut records = Vec::new();
-        for (watch, target) in watches.into_iter().zip(&plan.targets) {
-            let record = watch.map(HostWatch::finish);
-            for text in record.iter().flat_map(|record| &record.doubts) {
-                doubts.push(doubt(&target.name, text));
+    /// A sample of every machine, for the record: something begins or ends.
+    pub(crate) fn mark(&self) {
+        for target in 0..self.machines.len() {
+            // One that does not answer says so in its record.
+            let _ = self.sample(target);
+        }
+    }
+
+    /// Ends watching: what the machines were and did, and what weakens it. `asks_again`: management controllers are asked
+    /// once more; whoever pressed Ctrl-C does not want to wait for them.
+    pub(crate) fn finish(self, plan: &Plan, asks_again: bool) -> (Vec<Option<HostRecord>>, Vec<Doubt>) {
+        let Self { machines, mut doubts } = self;
+        let records: Vec<Option<HostRecord>> = thread::scope(|scope| {
+            // Controllers first, as long as the machines are as hot as they were.
+            let told: Vec<_> = machines
+                .into_iter()
+                .map(|Machine { watch, controller }| {
+                    let ask = move |redfish: Redfish| asks_again.then(|| scope.spawn(move || redfish.read()));
+                    (watch, controller.map(|(redfish, before)| (before, ask(redfish))))
+                })
+                .collect();
+            let mut records = Vec::new();
+            for (watch, told) in told {
+                let mut record = watch.map(HostWatch::finish);
+                if let Some((before, after)) = told {
+                    let alone = || HostRecord { how: "over Redfish alone".to_owned(), ..HostRecord::default() };
+                    let after = after.and_then(|asked| asked.join().ok()).unwrap_or_default();
+                    add(&mut record.get_or_insert_with(alone).facts, before, after);
+                }
+                records.push(record);
             }
-            records.push(record);
+            records
+        });
+        for (record, target) in records.iter().zip(&plan.targets) {
+            doubts.extend(record.iter().flat_map(|record| &record.doubts).map(|text| doubt(&target.name, text)));
         }
-        if records.iter().all(Option::is_none) {
-            records.clear();
-        }
+        let records = if records.iter().all(Option::is_none) { Vec::new() } else { records };
         (records, doubts)
     }
 
     fn doubt(&mut self, name: &str, text: &str) {
         self.doubts.push(doubt(name, text));
     }
+}
+
+/// Adds what a management controller told before the load (`redfish.`) and after it (`redfish.after.`).
+fn add(facts: &mut HostFacts, before: HostFacts, after: HostFacts) {
+    let later = |key: String| format!("redfish.after{}", key.strip_prefix("redfish").unwrap_or(&key));
+    facts.0.extend(before.0);
+    facts.0.extend(after.0.into_iter().map(|(key, known)| (later(key), known)));
 }
 
 fn doubt(name: &str, text: &str) -> Doubt {
@@ -89,10 +160,42 @@ fn watch(host: &HostPlan) -> Result<HostWatch, HostError> {
     HostWatch::open(access, server)
 }
 
+/// Whether a management controller could be asked: its address, and that its password is where it should be.
+pub fn check_redfish(plan: &RedfishPlan) -> Result<(), String> {
+    Redfish::of_plan(plan).map(drop).map_err(|error| error.to_string())
+}
+
 /// What a machine is, without any load. Errors are sentences for the user.
 pub fn host_facts(host: &HostPlan) -> Result<HostRecord, String> {
+    let redfish = host.redfish.as_ref().map(Redfish::of_plan).transpose().map_err(|error| error.to_string())?;
     let watch = watch(host).map_err(|error| error.to_string())?;
     // Some figures exist only as the difference of two samples; one is enough to show that they can be read.
     let _ = watch.sample();
-    Ok(watch.finish())
+    let mut record = watch.finish();
+    if let Some(redfish) = redfish {
+        record.facts.0.extend(redfish.read().0);
+    }
+    Ok(record)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_controller_tells_later_is_told_beside_what_it_told_before() {
+        let told = |c: &str| {
+            HostFacts(
+                [("redfish.temperature.CPU1.c".to_owned(), Known::Value(c.to_owned()))]
+                    .into_iter()
+                    .chain([("redfish".to_owned(), Known::Unavailable("it answers 404".to_owned()))])
+                    .collect(),
+            )
+        };
+        let mut facts = HostFacts::default();
+        add(&mut facts, told("40"), told("62"));
+        assert_eq!(facts.number("redfish.temperature.CPU1.c"), Some(40.0));
+        assert_eq!(facts.number("redfish.after.temperature.CPU1.c"), Some(62.0));
+        assert!(facts.0.contains_key("redfish.after") && facts.0.len() == 4, "{facts:?}");
+    }
 }

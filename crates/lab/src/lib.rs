@@ -17,7 +17,7 @@ mod watch;
 
 pub use duel_lens::ChildCommand;
 pub use explain::DiagnosisPlan;
-pub use hosts::host_facts;
+pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
 pub use watch::{TargetView, View, Watcher};
 
@@ -95,13 +95,13 @@ impl Lab {
         if plan.targets.iter().any(|target| target.host.is_some()) {
             watcher.label("reading the hosts");
         }
-        let hosts = Hosts::open(plan);
+        let hosts = Hosts::watch_and_ask(plan);
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         watcher.begun(&run);
         let result = if plan.targets.len() == 1 {
-            single::run(&mut bench, plan, &mut run, watcher)
+            single::run(&mut bench, plan, &hosts, &mut run, watcher)
         } else {
-            compare::run(&mut bench, plan, &mut run, watcher)
+            compare::run(&mut bench, plan, &hosts, &mut run, watcher)
         };
         match result {
             Ok(()) => {}
@@ -116,7 +116,7 @@ impl Lab {
                 });
             }
         }
-        let (records, doubts) = hosts.finish(plan);
+        let (records, doubts) = hosts.finish(plan, !self.is_stopped());
         run.hosts = records;
         run.doubts.extend(doubts);
         run.doubts.extend(clock.doubt());

@@ -2,6 +2,7 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
+use crate::hosts::Hosts;
 use crate::watch::Watcher;
 use duel_load::Live;
 use duel_model::{Bound, FailureKind, Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole};
@@ -15,7 +16,13 @@ const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
 const GONE_AFTER_NS: Nanos = 10 * SECOND_NS;
 
 /// Runs the one slot that such a run has.
-pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
+pub(crate) fn run(
+    bench: &mut Bench,
+    plan: &Plan,
+    hosts: &Hosts,
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+) -> Result<(), LabError> {
     let (duration_ns, ops) = match plan.load.bound {
         Bound::Duration(duration_ns) => (Some(duration_ns), None),
         Bound::Ops(ops) => (None, Some(ops)),
@@ -33,7 +40,9 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
     };
     let mut pulse = Pulse::default();
+    hosts.mark();
     let slot = bench.slot_until(spec, watcher, &mut |live, since_start_ns| pulse.feel(live, since_start_ns))?;
+    hosts.mark();
     if pulse.is_gone {
         run.status = RunStatus::Interrupted(Interruption::TargetDied {
             target: plan.targets[0].name.clone(),

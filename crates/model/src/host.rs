@@ -238,6 +238,18 @@ impl<'a> HostSpan<'a> {
         self.to.counters.get(key)?.checked_sub(*self.from.counters.get(key)?)
     }
 
+    /// Why the growth of a counter is not known, in words; `None` where it is known.
+    pub fn why_unknown(&self, key: &str) -> Option<&'static str> {
+        match (self.from.counters.get(key), self.to.counters.get(key)) {
+            (None, None) => Some("not read"),
+            (None, Some(_)) => Some("not read before"),
+            (Some(_), None) => Some("not read any more"),
+            (Some(_), Some(_)) if !self.same_counter(key) => Some("restarted"),
+            (Some(from), Some(to)) if to < from => Some("restarted: it went backwards"),
+            (Some(_), Some(_)) => None,
+        }
+    }
+
     /// How fast a counter grew.
     pub fn per_second(&self, key: &str) -> Option<f64> {
         Some(self.growth(key)? as f64 * SECOND_NS as f64 / self.elapsed_ns()? as f64)
@@ -298,6 +310,10 @@ mod tests {
         assert_eq!(span.per_op("cpu.busy_ns", 1000), Some(1e6));
         assert_eq!(span.per_op("cpu.busy_ns", 0), None, "no op has no demand");
         assert_eq!((span.growth("gone"), span.growth("new"), span.growth("never")), (None, None, None));
+        assert_eq!(
+            ["gone", "new", "never", "cpu.busy_ns"].map(|key| span.why_unknown(key)),
+            [Some("not read any more"), Some("not read before"), Some("not read"), None]
+        );
         assert_eq!(span.growths().collect::<Vec<_>>(), [("cpu.busy_ns", 1_000_000_000)]);
     }
 
@@ -306,6 +322,7 @@ mod tests {
         let (from, to) = (sample(0, 0, &[("x", 10)]), sample(1000, 1000, &[("x", 9)]));
         let span = HostSpan::between(&from, &to);
         assert_eq!((span.growth("x"), span.per_second("x"), span.per_op("x", 5)), (None, None, None));
+        assert_eq!(span.why_unknown("x"), Some("restarted: it went backwards"));
     }
 
     #[test]
@@ -345,6 +362,7 @@ mod tests {
             HostSample { counted_by: by("13:9"), ..sample(1000, 1000, &[("process.cpu_ns", 5), ("cpu.busy_ns", 5)]) };
         let span = HostSpan::between(&from, &to);
         assert_eq!((span.growth("process.cpu_ns"), span.growth("cpu.busy_ns")), (None, Some(4)));
+        assert_eq!((span.why_unknown("process.cpu_ns"), span.why_unknown("cpu.busy_ns")), (Some("restarted"), None));
         let nobody = HostSample { counted_by: BTreeMap::new(), ..to };
         assert_eq!(HostSpan::between(&from, &nobody).growth("process.cpu_ns"), None);
     }

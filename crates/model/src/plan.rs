@@ -23,6 +23,22 @@ pub struct HostPlan {
     pub access: HostAccess,
     /// Which of its processes is the server.
     pub server: ServerPlan,
+    /// Its management controller, which tells fans, temperatures and power supplies.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub redfish: Option<RedfishPlan>,
+}
+
+/// How the management controller of a machine is asked (DMTF's Redfish, DSP0266). The password is not part of a plan.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RedfishPlan {
+    /// `https://HOST` or `https://HOST:PORT`, without a user.
+    pub address: String,
+    /// Who asks; `None`: nobody in particular.
+    pub user: Option<String>,
+    /// The file whose first line is the password, read when the run starts; `None`: the environment has it.
+    pub password_file: Option<PathBuf>,
+    /// Verify the controller's certificate.
+    pub verify: bool,
 }
 
 /// How a shell on a machine is reached.

@@ -1,11 +1,14 @@
 //! The JSON document, schema `duel/1`.
 
+mod hosts;
+
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
     Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, Interruption, Metric,
     Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation, Variation, Verdict,
     Versions, WorkloadPlan,
 };
+use hosts::{HostDocument, WorkDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -13,6 +16,13 @@ use std::collections::BTreeMap;
 ///
 /// What is not known is `null`, never 0. A phase that no op went through and a kind of failure that did not occur are
 /// absent. Only measured slots are counted.
+///
+/// `hosts` holds the machines that were read, in the order of the targets: `facts` by their name (`value` as text, `unit`
+/// where the name ends in one, or `unavailable` and why); what each did over the measured slots (`comparison`): its
+/// `counters` as rates (`per_s`) and for each request of its target (`per_op`, the service demand), or `unknown` and why,
+/// such as `restarted`, and the means of its `gauges`; the last lines of its kernel's log (`last_words`); whether it was
+/// `lost`. A probe's `hosts` are the same figures over its slots, one entry for each target, `null` where its machine was
+/// not read. Samples, single CPUs, threads and processes, and older lines of the log are in the archive.
 #[derive(Debug, Serialize)]
 pub struct Document<'a> {
     schema: &'static str,
@@ -27,6 +37,7 @@ pub struct Document<'a> {
     findings: Vec<FindingDocument<'a>>,
     ruled_out: &'a [String],
     probes: Vec<ProbeDocument<'a>>,
+    hosts: Vec<HostDocument<'a>>,
     status: &'static str,
     interruption: Option<&'a Interruption>,
     started_unix_ms: i64,
@@ -58,6 +69,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         findings: explanation.map(|e| e.findings.iter().map(FindingDocument::of).collect()).unwrap_or_default(),
         ruled_out: explanation.map(|e| e.ruled_out.as_slice()).unwrap_or_default(),
         probes: explanation.map(|e| e.probes.iter().map(ProbeDocument::of).collect()).unwrap_or_default(),
+        hosts: hosts::documents(run),
         status,
         interruption,
         started_unix_ms: run.started_unix_ms,
@@ -349,6 +361,8 @@ struct ProbeDocument<'a> {
     variation: &'a Variation,
     pairs: Vec<PairDocument<'a>>,
     targets: &'a [TargetObservation],
+    /// Empty unless machines were read.
+    hosts: Vec<Option<WorkDocument<'a>>>,
     doubts: Vec<DoubtDocument<'a>>,
     unavailable: Option<&'a str>,
 }
@@ -361,6 +375,7 @@ impl<'a> ProbeDocument<'a> {
             variation: &outcome.probe.variation,
             pairs: outcome.pairs.iter().map(PairDocument::of).collect(),
             targets: &outcome.targets,
+            hosts: outcome.demands.iter().map(|demand| demand.as_ref().map(hosts::demand)).collect(),
             doubts: outcome.doubts.iter().map(DoubtDocument::of).collect(),
             unavailable: outcome.unavailable.as_deref(),
         }

@@ -12,6 +12,7 @@ mod explanation;
 mod facts;
 mod figures;
 mod json;
+mod last_words;
 mod listing;
 mod negotiated;
 mod phases;
@@ -24,6 +25,7 @@ mod summary;
 mod table;
 mod text;
 mod totals;
+mod watched;
 
 pub use calendar::utc;
 pub use diff::diff;

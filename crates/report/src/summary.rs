@@ -7,7 +7,7 @@ use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
-use crate::{chart, negotiated, phases, settings, single};
+use crate::{chart, last_words, negotiated, phases, settings, single};
 use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
 use std::collections::BTreeSet;
 
@@ -28,6 +28,7 @@ pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Stri
         let text = format!("({} below)", plural(doubts.len() as u64, "doubt"));
         first.push(style.paint(Ink::Doubt, &text));
     }
+    sections.extend(last_words::sections(run, style));
     sections.push(doubt_list(&doubts, style));
     sections.push(settings::footer(run, again, style));
     join(sections, style)

@@ -209,6 +209,90 @@ fn documents() {
     golden("no-slots.json", &json_text(&empty, &unknown, None));
 }
 
+/// Machines in the document: facts, what they did for each request, their last words.
+#[test]
+fn machines_in_the_document() {
+    let (run, verdict) = sample::watched();
+    let mut explained = sample::why();
+    let ms = |ms: u64| ms * MILLISECOND_NS;
+    let demand = HostDemand {
+        ops: 400,
+        elapsed_ns: ms(2_000),
+        growth: [("cpu.busy_ns".to_owned(), ms(1_000)), ("cpu.1.user_ns".to_owned(), ms(400))].into(),
+        gauges: [("cpu.running".to_owned(), 1.5)].into(),
+        spans: 4,
+        generator_cpu_ns: 0,
+    };
+    explained.probes[0].demands = vec![Some(demand), None];
+    let document: serde_json::Value = serde_json::from_str(&json_text(&run, &verdict, Some(&explained))).unwrap();
+    let parts = [("hosts", &document["hosts"]), ("probes[0].hosts", &document["probes"][0]["hosts"])];
+    golden("hosts.json", &safe_json(&BTreeMap::from(parts)));
+
+    let [a, b] = [&document["hosts"][0]["comparison"], &document["hosts"][1]["comparison"]];
+    let ok = |target: usize, until_ms: u64| -> u64 {
+        let ends_ms = |slot: &Slot| (slot.offset_ns + slot.elapsed_ns).div_ceil(MILLISECOND_NS);
+        let is_in = |slot: &&Slot| slot.target == target && slot.offset_ns >= ms(3_900) && ends_ms(slot) <= until_ms;
+        run.slots.iter().filter(is_in).map(|slot| slot.tally.ok).sum()
+    };
+    assert_eq!((a["ops"].as_u64(), b["ops"].as_u64()), (Some(ok(0, 28_200)), Some(ok(1, 15_300))));
+    assert_eq!((&a["counters"]["cpu.busy_ns"]["per_s"], &a["elapsed_s"]), (&1e9.into(), &24.3.into()));
+    assert_eq!(
+        b["counters"]["process.cpu_ns"],
+        serde_json::json!({"per_s": null, "per_op": null, "unknown": "restarted"})
+    );
+    assert_eq!(b["counters"]["tcp.retransmitted_segments"]["unknown"], "not read any more", "missing is not zero");
+    assert_eq!(a["counters"]["tcp.retransmitted_segments"]["per_op"], 0.0, "and zero is known");
+}
+
+/// The generator's wall clock was set while it measured: which samples lie around the slots is not known.
+#[test]
+fn a_wall_clock_that_was_set_leaves_no_figures() {
+    let (mut run, verdict) = sample::watched();
+    let record = run.hosts[0].as_mut().unwrap();
+    record.samples.last_mut().unwrap().unix_ms += 60_000;
+    let document = |run: &Run| -> serde_json::Value { serde_json::from_str(&json_text(run, &verdict, None)).unwrap() };
+    assert_eq!(document(&run)["hosts"][0]["comparison"], serde_json::Value::Null);
+    // The host's own clock alone jumped: rates are not known, what requests cost is.
+    let (mut run, _) = sample::watched();
+    run.hosts[0].as_mut().unwrap().samples.last_mut().unwrap().uptime_ns = Some(1);
+    let work = document(&run)["hosts"][0]["comparison"].clone();
+    assert_eq!((&work["elapsed_s"], &work["counters"]["cpu.busy_ns"]["per_s"]), (&().into(), &().into()));
+    assert!(work["counters"]["cpu.busy_ns"]["per_op"].as_f64() > Some(0.0));
+    // Read once, or never while it was measured.
+    for kept in [0, 1] {
+        run.hosts[0].as_mut().unwrap().samples.truncate(kept);
+        assert_eq!(document(&run)["hosts"][0]["comparison"], serde_json::Value::Null);
+    }
+}
+
+#[test]
+fn the_last_words_of_a_machine_that_was_lost() {
+    let (mut run, verdict) = sample::watched();
+    let style = Style { width: 60, ..PLAIN };
+    let section = |run: &Run| {
+        let text = report(run, &verdict, style);
+        assert!(!text.contains('\x1b'), "{text}");
+        text.split("\n\n").filter(|section| section.contains("'s host: ")).collect::<Vec<_>>().join("\n\n")
+    };
+    let lost = section(&run);
+    assert!(lost.starts_with("B's host: lost after 15.3 s: the host did not answer"), "{lost}");
+    golden("last-words.txt", &(lost + "\n"));
+
+    run.hosts[1].as_mut().unwrap().last_words.clear();
+    assert!(section(&run).contains("no line of its kernel's log was read"), "{}", section(&run));
+
+    // Its machine is there, and its kernel has ended the server.
+    let (mut run, _) = sample::watched();
+    let record = run.hosts[1].as_mut().unwrap();
+    record.lost = None;
+    assert_eq!(section(&run), "", "all is well");
+    run.status = RunStatus::Interrupted(Interruption::TargetDied { target: "B".into(), at_ns: 1, how: String::new() });
+    let died = section(&run);
+    assert!(died.contains("not lost, when B stopped answering") && died.contains("[524.000] line 29"), "{died}");
+    run.hosts[1].as_mut().unwrap().watched_from_uptime_ns = Some(u64::MAX);
+    assert_eq!(section(&run), "", "what the kernel said before is not about it");
+}
+
 /// What `--why` prints, and the same in the document, from a run that holds its explanation as the archive gives it back.
 #[test]
 fn why() {

@@ -98,6 +98,27 @@ fn metric() -> impl Strategy<Value = Metric> {
 }
 
 prop_compose! {
+    fn host()(
+        lost in proptest::option::of(text()),
+        lines in proptest::collection::vec((any::<Option<u64>>(), text()), 0..14),
+        facts in proptest::collection::vec((text(), text(), any::<bool>()), 0..6),
+        samples in proptest::collection::vec((any::<i64>(), any::<u64>(), any::<u64>(), text()), 0..4),
+        how in text(),
+    ) -> HostRecord {
+        let known = |(key, text, is_known)| (key, if is_known { Known::Value(text) } else { Known::Unavailable(text) });
+        let sample = |(unix_ms, asked_ns, arrived_ns, key): (i64, u64, u64, String)| HostSample {
+            unix_ms: unix_ms / 2, asked_ns, arrived_ns, counters: [(key.clone(), arrived_ns)].into(),
+            gauges: [(key, 1.0)].into(), ..HostSample::default()
+        };
+        HostRecord {
+            how, facts: HostFacts(facts.into_iter().map(known).collect()), samples: samples.into_iter().map(sample).collect(),
+            last_words: lines.into_iter().map(|(uptime_ns, text)| KernelLine { uptime_ns, level: Some(3), text }).collect(),
+            watched_from_uptime_ns: Some(0), lost, ..HostRecord::default()
+        }
+    }
+}
+
+prop_compose! {
     fn run()(names in proptest::collection::vec(text(), 1..6))(
         slots in proptest::collection::vec(slot(names.len()), 0..8),
         first_contact in proptest::collection::vec(proptest::option::of(negotiated()), 0..4),
@@ -107,10 +128,11 @@ prop_compose! {
         status in 0..4_u8,
         connections in any::<u32>(),
         rate_per_s in any::<f64>(),
+        hosts in proptest::collection::vec(proptest::option::of(host()), 0..4),
         names in Just(names),
     ) -> Run {
         let targets = names.iter().map(|name| Target { name: name.clone(), address: format!("http:x{name}"), host: None });
-        let mut run = Run { slots, first_contact, ..sample::run(&[], 0) };
+        let mut run = Run { slots, first_contact, hosts, ..sample::run(&[], 0) };
         run.plan.targets = targets.collect();
         run.plan.workload = WorkloadPlan::Http(Box::new(HttpPlan {
             method, headers: vec![(header, Plan::REDACTED.into())], ..HttpPlan::default()
@@ -195,6 +217,9 @@ proptest! {
         check(&summary(&run, &verdict, Again::ShownAndRepeated, style), style)?;
         check(&explanation(&reason, style), style)?;
         check(&diff((&run, &verdict), (&sample::slower().0, &verdict), style).replace("https://", ""), style)?;
+        let machines: Vec<(&str, &HostFacts)> =
+            run.hosts.iter().flatten().map(|host| (host.how.as_str(), &host.facts)).collect();
+        check(&facts(&machines, true, style), style)?;
         let json = json_text(&run, &verdict, Some(&reason));
         prop_assert!(!json.chars().any(|c| c != '\n' && c.is_control()), "{json}");
         let parsed: serde_json::Value = serde_json::from_str(&json).unwrap();

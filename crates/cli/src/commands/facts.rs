@@ -42,6 +42,7 @@ fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {
             return Err(Usage(format!("--port: '{}' is told about twice", sanitize_line(name))));
         }
     }
+    let mut controllers = hosts::controllers(&facts.redfish)?;
     let mut plans: Vec<(String, HostPlan)> = Vec::new();
     for typed in &facts.hosts {
         let (name, host) = typed.split_once('=').unwrap_or((typed, typed));
@@ -50,9 +51,10 @@ fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {
         }
         let access = if host == "local" { HostAccess::Local } else { HostAccess::Ssh(host.to_owned()) };
         let server = servers.remove(name).unwrap_or(ServerPlan::Unknown);
-        plans.push((name.to_owned(), HostPlan { access, server }));
+        let redfish = controllers.remove(name);
+        plans.push((name.to_owned(), HostPlan { access, server, redfish }));
     }
-    match servers.keys().next() {
+    match servers.keys().chain(controllers.keys()).next() {
         None => Ok(plans),
         Some(name) => Err(Usage(format!("no machine is called '{}'", sanitize_line(name)))),
     }

@@ -119,6 +119,10 @@ impl Running {
         Self { child, shown, stdout, stderr }
     }
 
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Sends it a signal, by its own pid.
     pub(crate) fn signal(&self, signal: rustix::process::Signal) {
         let pid = rustix::process::Pid::from_child(&self.child);

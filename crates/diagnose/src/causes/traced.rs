@@ -31,8 +31,12 @@ impl Cause for Traced {
         let open = |text: String| Standing::Undecided(gap.on_host(text, None));
         match tracer(gap.slow) {
             None => return Err(open(format!("whether {slow} is traced is not known"))),
-            // Told of the first process; each of several can be traced for itself.
-            Some("none") if gap.host_number(gap.slow, "process.count").is_none_or(|count| count > 1.0) => {
+            // Each of several processes can be traced for itself. Before `process.traced` was told, the first alone was
+            // looked at.
+            Some("none")
+                if gap.host_fact(gap.slow, "process.traced") != Some("none")
+                    && gap.host_number(gap.slow, "process.count").is_none_or(|count| count > 1.0) =>
+            {
                 return Err(open(format!(
                     "nobody traces the first of {slow}'s processes; the others were not looked at"
                 )));
@@ -47,17 +51,17 @@ impl Cause for Traced {
         let tracer = tracer.map_or_else(|| "another process".to_owned(), |tracer| format!("process {tracer}"));
 
         let machines = Machines::read(gap)?;
+        let traced = traced(gap).unwrap_or_else(|| pid(gap, gap.slow));
         let fact = gap.on_host(
             format!("{slow}'s process is traced by {tracer}"),
-            Some(format!("grep TracerPid /proc/{}/status", pid(gap, gap.slow))),
+            Some(format!("grep TracerPid /proc/{traced}/status")),
         );
         let told = |worth: String, further| Told {
             summary: format!("{slow} is traced by {tracer}, which stops it at its system calls.{worth}"),
             remedy: format!(
-                "On {slow}'s host: `ps -o pid,user,args -p $(awk '/TracerPid/ {{print $2}}' /proc/{}/status)` tells who \
+                "On {slow}'s host: `ps -o pid,user,args -p $(awk '/TracerPid/ {{print $2}}' /proc/{traced}/status)` tells who \
                  it is. End the tracer (strace, gdb, a profiler or a security agent), or let it watch fewer system \
-                 calls, and compare again.",
-                pid(gap, gap.slow)
+                 calls, and compare again."
             ),
             facts: vec![fact.clone()],
             further,
@@ -90,6 +94,12 @@ impl Cause for Traced {
         let worth = format!(" That is worth about {} of the gap.", percent(share));
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(worth, further)))
     }
+}
+
+/// The first of the slow side's processes that is traced.
+fn traced(gap: &Gap<'_>) -> Option<String> {
+    let first = gap.host_fact(gap.slow, "process.traced")?.split(' ').next()?;
+    Some(first.parse::<u32>().ok()?.to_string())
 }
 
 /// Stops per request on both sides at most, and what was counted. A stop is one voluntary switch of the server, or two

@@ -24,6 +24,8 @@ facts() {
         section arguments arguments "$main_pid"
         section environment environment "$main_pid"
         section limits head_of "$PROC/$main_pid/limits"
+        section tracers tracers
+        section other_limits other_limits "$main_pid"
         section workers workers
         # What the workers map is what serves; a master may map more.
         last=${MEMBERS##* }

@@ -75,6 +75,24 @@ workers() {
     done 2>/dev/null
 }
 
+# Each process can be traced for itself.
+tracers() {
+    set --
+    for pid in $MEMBERS; do set -- "$@" "$PROC/$pid/status"; done
+    grep -H -a -s '^TracerPid:' "$@"
+}
+
+# Limits of workers that are not those of the main process, which comes first and is kept in mind.
+other_limits() {
+    main=$PROC/$1/limits
+    set --
+    for pid in $MEMBERS; do set -- "$@" "$PROC/$pid/limits"; done
+    grep -H -a -s '^Max ' "$main" "$@" | awk -v main="$main" '
+        { at = index($0, ":"); path = substr($0, 1, at - 1); line = substr($0, at + 1) }
+        path == main { known[line]; next }
+        !(line in known) { print line }' | head -c 65536
+}
+
 # Files mapped with permission to execute: libraries and the program itself.
 maps() {
     [ -r "$PROC/$1/maps" ] && head -c 1 "$PROC/$1/maps" >/dev/null 2>&1 ||

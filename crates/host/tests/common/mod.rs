@@ -94,7 +94,7 @@ impl Drop for Killed {
     }
 }
 
-/// A private nginx with two workers.
+/// A private nginx with two workers, which may open fewer files than their master.
 pub(crate) struct Nginx {
     pub(crate) port: u16,
     folder: TempDir,
@@ -107,7 +107,7 @@ impl Nginx {
         let mut nginx = Self { port: free_port(), folder: tempfile::tempdir().unwrap(), child: None, program };
         let folder = nginx.folder.path().display();
         let config = format!(
-            "daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 2; events {{}}\n\
+            "daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 2; worker_rlimit_nofile 777; events {{}}\n\
              http {{ access_log off; client_body_temp_path {folder}/a; proxy_temp_path {folder}/b; fastcgi_temp_path {folder}/c;\n\
              uwsgi_temp_path {folder}/d; scgi_temp_path {folder}/e;\n\
              server {{ listen 127.0.0.1:{} reuseport; location / {{ return 200 hi; }} }} }}",

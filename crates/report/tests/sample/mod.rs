@@ -246,6 +246,73 @@ pub fn slower() -> (Run, Verdict) {
     (run, verdict)
 }
 
+/// [`slower`] with the machines of both: A's was read to the end, B's was lost on the way.
+pub fn watched() -> (Run, Verdict) {
+    let (mut run, verdict) = slower();
+    let a = machine(&[3_900, 9_000, 14_000, 19_000, 24_000, 28_200]);
+    let mut b = machine(&[3_900, 9_000, 15_300]);
+    b.how = "over ssh to b".into();
+    b.facts.0.insert("cpu.model".into(), Known::Value("Other\u{1b}[2J CPU".into()));
+    // Its server was started anew on the way, and one counter is not read any more.
+    b.samples[2].counted_by.insert("process.".into(), "99@7".into());
+    b.samples[2].counters.remove("tcp.retransmitted_segments");
+    b.lost = Some("the host did not answer within 10 s over ssh to b".into());
+    b.last_words = (0..30_u64)
+        .map(|n| KernelLine {
+            uptime_ns: (n != 20).then_some((495 + n) * SECOND_NS),
+            level: Some(if n == 29 { 1 } else { 6 }),
+            text: format!(
+                "line {n} of the kernel\u{1b}[31m's log, which is as long as such lines are, {}",
+                "on and ".repeat(n as usize % 4)
+            ),
+        })
+        .collect();
+    run.hosts = vec![Some(a), Some(b)];
+    (run, verdict)
+}
+
+/// A machine that was read at these times, in ms since the run began.
+fn machine(at_ms: &[u64]) -> HostRecord {
+    let known = |value: &str| Known::Value(value.to_owned());
+    let facts = [
+        ("cpu.model", known("Some CPU")),
+        ("memory.total_bytes", known("8589934592")),
+        ("cgroup.memory_limit_bytes", known("none")),
+        ("cpu.governor", Known::Unavailable("the host does not tell".into())),
+        ("redfish.temperature.CPU1.c", known("41")),
+        ("redfish.after.temperature.CPU1.c", known("62.5")),
+    ];
+    let sample = |&ms: &u64| HostSample {
+        unix_ms: 1_795_217_520_000 + ms as i64,
+        asked_ns: 7 * SECOND_NS + ms * MILLISECOND_NS - 2_000_000,
+        arrived_ns: 7 * SECOND_NS + ms * MILLISECOND_NS,
+        uptime_ns: Some(500 * SECOND_NS + ms * MILLISECOND_NS),
+        counters: [
+            ("cpu.busy_ns", 1_000_000 * ms),
+            ("cpu.0.user_ns", 500_000 * ms),
+            ("process.cpu_ns", 700_000 * ms),
+            ("tcp.retransmitted_segments", 5),
+            ("thread.12.run_ns", 600_000 * ms),
+            ("worker.12.cpu_ns", 600_000 * ms),
+        ]
+        .map(|(key, value)| (key.to_owned(), value))
+        .into(),
+        gauges: [("load.1m", ms as f64 / 1e4), ("cpu.0.mhz", 2000.0)]
+            .map(|(key, value)| (key.to_owned(), value))
+            .into(),
+        counted_by: [("process.", "12@7"), ("thread.12.", "7")]
+            .map(|(key, who)| (key.to_owned(), who.to_owned()))
+            .into(),
+    };
+    HostRecord {
+        how: "on this machine".into(),
+        facts: HostFacts(facts.map(|(key, known)| (key.to_owned(), known)).into()),
+        samples: at_ms.iter().map(sample).collect(),
+        watched_from_uptime_ns: Some(503 * SECOND_NS),
+        ..HostRecord::default()
+    }
+}
+
 /// Why B of [`slower`] is slower.
 pub fn explained() -> Explanation {
     let outcome = |id: &str, question: &str, unavailable: Option<&str>| ProbeOutcome {

@@ -6,6 +6,7 @@ use crate::mask;
 use crate::parse::lines::{base, number};
 use crate::parse::sheet::{Sheet, complaint};
 use crate::parse::{Context, network};
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything about the server's processes.
 pub(in crate::parse) fn facts(sheet: &mut Sheet<'_>, server: &Server, context: &Context) {
@@ -33,21 +34,16 @@ pub(in crate::parse) fn facts(sheet: &mut Sheet<'_>, server: &Server, context: &
     }
     sheet.promised(
         "process",
-        &[
-            "process.exe",
-            "process.descriptors",
-            "process.tracer",
-            "process.cpus_allowed",
-            "process.user_id",
-            "process.nice",
-        ],
+        &["process.exe", "process.descriptors", "process.cpus_allowed", "process.user_id", "process.nice"],
     );
+    tracers(sheet);
     network::own_network(sheet);
     workers(sheet);
-    for line in sheet.lines("limits") {
-        limit(sheet, line);
+    for (name, value) in sheet.lines("limits").filter_map(limit) {
+        sheet.set(format!("process.limit.{name}"), value);
     }
     sheet.promised("limits", &["process.limit.open_files"]);
+    other_limits(sheet);
 }
 
 /// Which processes, their command line and environment; false where there are none. FreeBSD has the same sections.
@@ -117,12 +113,6 @@ fn nobody(sheet: &Sheet<'_>, server: &Server) -> String {
 /// A line of `/proc/PID/status` that matters.
 fn status(sheet: &mut Sheet<'_>, name: &str, value: &str) {
     let key = match name {
-        // 0 is nobody, as the kernel tells it.
-        "TracerPid" if value == "0" => return sheet.set("process.tracer", "none"),
-        "TracerPid" => {
-            sheet.doubt(format!("process {value} traces the server"));
-            "process.tracer"
-        }
         "Uid" => return sheet.set("process.user_id", value.split('\t').nth(1).unwrap_or(value)),
         "Threads" => "process.threads",
         "Cpus_allowed_list" => "process.cpus_allowed",
@@ -142,6 +132,54 @@ fn status(sheet: &mut Sheet<'_>, name: &str, value: &str) {
     sheet.set(key, value);
 }
 
+/// Who traces any of the server's processes (`process.tracer`), and which of them are traced (`process.traced`). Nobody
+/// does only where all of them were looked at.
+fn tracers(sheet: &mut Sheet<'_>) {
+    let members = sheet.value("process.members").map_or(0, |members| members.split_ascii_whitespace().count());
+    let told: Vec<(u32, u32)> = sheet.lines("tracers").filter_map(tracer).collect();
+    let (mut tracers, mut traced): (Vec<u32>, Vec<u32>) =
+        told.iter().filter(|(_, tracer)| *tracer > 0).map(|(pid, tracer)| (*tracer, *pid)).unzip();
+    tracers.sort_unstable();
+    tracers.dedup();
+    traced.sort_unstable();
+    traced.dedup();
+    let list = |pids: &[u32]| pids.iter().take(16).map(u32::to_string).collect::<Vec<_>>().join(" ");
+    if !tracers.is_empty() {
+        sheet.doubt(format!("process {} traces {} of the server's {members} processes", list(&tracers), traced.len()));
+        sheet.set("process.tracer", list(&tracers));
+        sheet.set("process.traced", list(&traced));
+    } else if told.len() == members && members > 0 {
+        sheet.set("process.tracer", "none");
+        sheet.set("process.traced", "none");
+    } else if told.is_empty() {
+        sheet.promised("tracers", &["process.tracer", "process.traced"]);
+    } else {
+        let why = format!("only {} of the server's {members} processes could be looked at", told.len());
+        sheet.unavailable("process.tracer", &why);
+        sheet.unavailable("process.traced", &why);
+    }
+}
+
+/// Process and tracer in `/proc/PID/status:TracerPid:	N`; 0 is nobody.
+fn tracer(line: &str) -> Option<(u32, u32)> {
+    let (path, tracer) = line.split_once(":TracerPid:")?;
+    let pid = path.strip_suffix("/status")?.rsplit('/').next()?;
+    Some((pid.parse().ok()?, tracer.trim().parse().ok()?))
+}
+
+/// Limits that the master gives to its workers and has not itself, such as nginx's `worker_rlimit_nofile`: each value
+/// once, since workers come and go.
+fn other_limits(sheet: &mut Sheet<'_>) {
+    let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (name, value) in sheet.lines("other_limits").filter_map(limit) {
+        values.entry(name).or_default().insert(value);
+    }
+    for (name, values) in values {
+        let values: Vec<String> = values.into_iter().take(8).collect();
+        sheet.set(format!("process.workers_limit.{name}"), values.join("; "));
+    }
+}
+
 fn workers(sheet: &mut Sheet<'_>) {
     let stats: Vec<Stat<'_>> = sheet.lines("workers").filter_map(Stat::of).collect();
     let threads = stats.iter().map(|stat| stat.threads).sum::<u64>();
@@ -157,16 +195,14 @@ fn workers(sheet: &mut Sheet<'_>) {
     }
 }
 
-/// `Max open files            1024                 524288               files`: two numbers (or `unlimited`) end the name.
-fn limit(sheet: &mut Sheet<'_>, line: &str) {
-    let Some(rest) = line.strip_prefix("Max ") else { return };
-    let words: Vec<&str> = rest.split_ascii_whitespace().collect();
+/// Name and value in `Max open files            1024                 524288               files`: two numbers (or
+/// `unlimited`) end the name.
+fn limit(line: &str) -> Option<(String, String)> {
+    let words: Vec<&str> = line.strip_prefix("Max ")?.split_ascii_whitespace().collect();
     let is_value = |word: &str| word == "unlimited" || word.parse::<u64>().is_ok();
-    if let Some(at) = words.iter().position(|word| is_value(word))
-        && let Some(hard) = words.get(at + 1).filter(|word| is_value(word))
-    {
-        sheet.set(format!("process.limit.{}", words[..at].join("_")), format!("{} (at most {hard})", words[at]));
-    }
+    let at = words.iter().position(|word| is_value(word))?;
+    let hard = words.get(at + 1).filter(|word| is_value(word))?;
+    Some((words[..at].join("_"), format!("{} (at most {hard})", words[at])))
 }
 
 /// Scheduling policies by number (sched(7)).
@@ -185,11 +221,12 @@ fn policy(number: u64) -> &'static str {
 #[cfg(test)]
 mod tests {
     use crate::parse::tests_support::facts_of;
+    use duel_model::Known;
 
     #[test]
     fn why_nobody_was_found_is_told() {
         let why = |server: &str| match &facts_of(&[("server", server)]).0["process"] {
-            duel_model::Known::Unavailable(why) => why.clone(),
+            Known::Unavailable(why) => why.clone(),
             known => panic!("{known:?}"),
         };
         assert!(
@@ -208,7 +245,7 @@ mod tests {
             ("environment", "OPENSSL_ia32cap=~0x200000200000000\n"),
             (
                 "process",
-                "pid 10\nexe /usr/sbin/nginx (deleted)\ndescriptors 17\nnet net:[1]\nour_net net:[1]\nTracerPid:\t77\nUid:\t0\t33\t0\t0\n/proc/10/oom_score_adj:-500\n",
+                "pid 10\nexe /usr/sbin/nginx (deleted)\ndescriptors 17\nnet net:[1]\nour_net net:[1]\nUid:\t0\t33\t0\t0\n/proc/10/oom_score_adj:-500\n",
             ),
             (
                 "limits",
@@ -217,12 +254,44 @@ mod tests {
         ]);
         assert_eq!(facts.value("process.limit.open_files"), Some("1024 (at most 524288)"));
         assert_eq!(facts.value("process.limit.cpu_time"), Some("unlimited (at most unlimited)"));
-        assert_eq!((facts.value("process.tracer"), facts.value("process.user_id")), (Some("77"), Some("33")));
+        assert_eq!(facts.value("process.user_id"), Some("33"));
         assert_eq!(facts.value("process.environment.OPENSSL_ia32cap"), Some("~0x200000200000000"));
         assert_eq!(
             facts.value("process.command_line"),
             Some("nginx: master process /usr/sbin/nginx --token=[not kept]")
         );
         assert_eq!(facts.value("process.oom_score_adj"), Some("-500"));
+    }
+
+    #[test]
+    fn every_process_is_asked_who_traces_it() {
+        let known = |tracers: &str| {
+            let facts = facts_of(&[("server", "roots 10\nmembers 10 11"), ("tracers", tracers)]);
+            (facts.0["process.tracer"].clone(), facts.0["process.traced"].clone())
+        };
+        let value = |text: &str| Known::Value(text.to_owned());
+        let nobody = "/proc/10/status:TracerPid:\t0\n/proc/11/status:TracerPid:\t0\n";
+        assert_eq!(known(nobody), (value("none"), value("none")));
+        let a_worker = "/proc/10/status:TracerPid:\t0\n/proc/11/status:TracerPid:\t77\n";
+        assert_eq!(known(a_worker), (value("77"), value("11")));
+        let both = "/proc/10/status:TracerPid:\t77\n/proc/11/status:TracerPid:\t77\n";
+        assert_eq!(known(both), (value("77"), value("10 11")));
+        let one_is_missing = known("/proc/10/status:TracerPid:\t0\n");
+        assert!(format!("{one_is_missing:?}").contains("only 1 of the server's 2 processes"), "{one_is_missing:?}");
+        assert!(known("").0.value().is_none() && known("x:TracerPid:y\n/status:TracerPid:\t0").0.value().is_none());
+    }
+
+    #[test]
+    fn limits_of_workers_are_told_where_they_differ() {
+        let facts = facts_of(&[
+            ("server", "roots 10\nmembers 10 11 12 13"),
+            ("limits", "Max open files            1024                 524288               files     \n"),
+            (
+                "other_limits",
+                "Max open files  4096 4096 files\nMax open files  4096 4096 files\nMax open files  512 512 files\nMax\n",
+            ),
+        ]);
+        assert_eq!(facts.value("process.workers_limit.open_files"), Some("4096 (at most 4096); 512 (at most 512)"));
+        assert_eq!(facts.under("process.workers_limit.").count(), 1);
     }
 }

@@ -1,0 +1,292 @@
+//! Machines of targets: what they were and did in the document, and what happens when they, or their servers, go away.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Certificate, Place, Ruler, Running, Server, measuring, nginx, wait_until};
+use serde_json::{Value, json};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+/// A comparison of a ruler with a server whose machine is read, long enough to disturb it in its middle.
+struct Disturbed {
+    place: Place,
+    _ruler: Ruler,
+    server: Server,
+    duel: Running,
+    pid: u32,
+}
+
+impl Disturbed {
+    /// Starts it, and waits until the machine is read and slots are measured.
+    fn start() -> Self {
+        let (place, ruler) = (Place::new(), Ruler::start(&[]));
+        let server = nginx(&place, "first", "server { listen 127.0.0.1:{1} reuseport; location / { return 200 hi; } }");
+        let (a, b) = (format!("a={}", ruler.url("/delay/500")), format!("b={}", server.http(1, "/")));
+        let mut command = place.command();
+        command.args([&a, &b]).args(["--local", "b", "-d", "12s", "-c", "2", "-t", "1", "--no-early-stop", "-q"]);
+        let duel = Running::start(command);
+        let pid = duel.pid();
+        // The machine is read before the warm-up, which takes an eighth of the time at most.
+        wait_until("load on b", || server.access_log(200).len() >= 200);
+        std::thread::sleep(Duration::from_secs(3));
+        Self { place, _ruler: ruler, server, duel, pid }
+    }
+
+    /// Its end: the text that it printed, and the document of the same run.
+    fn end(self) -> (String, Value) {
+        let text = self.duel.end().ok().stdout;
+        (text, self.place.json(["show", "last"]))
+    }
+}
+
+fn doubts(document: &Value) -> Vec<&str> {
+    document["doubts"].as_array().unwrap().iter().map(|doubt| doubt["text"].as_str().unwrap()).collect()
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_server_that_is_started_anew_has_no_rate_below_zero_and_none_of_zero() {
+    let _alone = measuring();
+    let mut disturbed = Disturbed::start();
+    // A second one on the same port, so that there is somebody to answer when the first has gone.
+    let port = disturbed.server.port(1);
+    let http = format!(
+        "server {{ listen 127.0.0.1:{port} reuseport; listen 127.0.0.1:{{2}}; location / {{ return 200 hi; }} }}"
+    );
+    let _second = nginx(&disturbed.place, "second", &http);
+    disturbed.server.kill();
+    let (_, document) = disturbed.end();
+    assert_eq!(document["status"], "complete", "{document:#}");
+    let counters = &document["hosts"][0]["comparison"]["counters"];
+    assert_eq!(counters["process.cpu_ns"], json!({"per_s": null, "per_op": null, "unknown": "restarted"}));
+    assert!(counters["cpu.busy_ns"]["per_s"].as_f64() > Some(0.0), "the machine is the same: {counters:#}");
+    for (key, counter) in counters.as_object().unwrap() {
+        assert!(counter["per_s"].as_f64().is_none_or(|rate| rate >= 0.0), "{key}: {counter}");
+    }
+    assert!(doubts(&document).iter().any(|text| text.contains("main process changed")), "{:?}", doubts(&document));
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_machine_that_is_lost_is_told_and_the_rest_goes_on() {
+    let _alone = measuring();
+    let disturbed = Disturbed::start();
+    for shell in shells_of(disturbed.pid) {
+        rustix::process::kill_process(shell, rustix::process::Signal::KILL).unwrap();
+    }
+    let (text, document) = disturbed.end();
+    assert_eq!(document["status"], "complete", "{document:#}");
+    let host = &document["hosts"][0];
+    assert!(host["lost"]["why"].as_str().unwrap().contains("ended"), "{host:#}");
+    assert!(host["lost"]["last_heard_s"].as_f64() > Some(0.0) && host["facts"]["os.kernel"]["value"].is_string());
+    let section = text.split("\n\n").find(|section| section.starts_with("b's host: lost after "));
+    assert!(section.is_some_and(|section| section.lines().count() < 30), "{text}");
+    assert!(doubts(&document).iter().any(|text| text.contains("not read to the end")), "{:?}", doubts(&document));
+    assert_ne!(document["pairs"][0]["ratio"], Value::Null, "what was measured is judged");
+}
+
+/// The shells that a process has started.
+#[cfg(target_os = "linux")]
+fn shells_of(parent: u32) -> Vec<rustix::process::Pid> {
+    let is_shell = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let own = stat.rsplit_once(") ").and_then(|(_, rest)| rest.split(' ').nth(1)?.parse().ok()) == Some(parent);
+        own && line == b"/bin/sh\0-s\0"
+    };
+    let pids = std::fs::read_dir("/proc").unwrap().flatten();
+    let pids = pids.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
+    pids.filter(|pid| is_shell(*pid)).map(|pid| rustix::process::Pid::from_raw(pid as i32).unwrap()).collect()
+}
+
+/// A server that ends at the first request which differs from those that it was asked before.
+struct Fragile {
+    address: SocketAddr,
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Fragile {
+    fn start(delay: Duration) -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let (is_gone, usual) = (Arc::new(AtomicBool::new(false)), Arc::new(OnceLock::new()));
+        let gone = Arc::clone(&is_gone);
+        std::thread::spawn(move || {
+            while let Ok((stream, _)) = listener.accept() {
+                if gone.load(Ordering::SeqCst) {
+                    // With it the listener goes: whoever connects from now on is refused.
+                    return;
+                }
+                let (gone, usual) = (Arc::clone(&gone), Arc::clone(&usual));
+                std::thread::spawn(move || {
+                    let _ = answer(stream, delay, &usual, &gone);
+                    if gone.load(Ordering::SeqCst) {
+                        // Wakes whoever accepts.
+                        let _ = TcpStream::connect(address);
+                    }
+                });
+            }
+        });
+        Self { address, is_gone }
+    }
+}
+
+impl Drop for Fragile {
+    fn drop(&mut self) {
+        self.is_gone.store(true, Ordering::SeqCst);
+        let _ = TcpStream::connect(self.address);
+    }
+}
+
+/// Answers requests until one is not like the first.
+fn answer(mut stream: TcpStream, delay: Duration, usual: &OnceLock<Vec<u8>>, gone: &AtomicBool) -> std::io::Result<()> {
+    loop {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte)?;
+            head.push(byte[0]);
+        }
+        if usual.get_or_init(|| head.clone()) != &head {
+            gone.store(true, Ordering::SeqCst);
+        }
+        if gone.load(Ordering::SeqCst) {
+            return Ok(());
+        }
+        // Large, and slow in between, so that it is asked whether the gap is paid per byte: by a request for one byte.
+        let body = vec![b'x'; 200_000];
+        stream.write_all(format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes())?;
+        let (first, second) = body.split_at(body.len() / 2);
+        stream.write_all(first)?;
+        std::thread::sleep(delay);
+        stream.write_all(second)?;
+    }
+}
+
+#[test]
+fn a_probe_that_ends_the_server_is_told_and_what_is_known_is_reported() {
+    let _alone = measuring();
+    let place = Place::new();
+    let [good, bad] = [1, 6].map(|ms| Fragile::start(Duration::from_millis(ms)));
+    let (a, b) = (format!("good=http://{}/", good.address), format!("bad=http://{}/", bad.address));
+    let document = place.json([&a, &b, "-d", "2s", "-c", "2", "-t", "1", "--why", "--why-budget", "24s"]);
+    assert_eq!((&document["status"], &document["explained"]), (&"complete".into(), &true.into()));
+    assert_eq!(document["pairs"][0]["call"], "slower");
+    let probes = document["probes"].as_array().unwrap();
+    let (failed, made): (Vec<&Value>, Vec<&Value>) = probes.iter().partition(|probe| probe["unavailable"].is_string());
+    assert!(!failed.is_empty() && !made.is_empty(), "{probes:#?}");
+    for probe in &failed {
+        assert_eq!((&probe["pairs"], &probe["targets"]), (&json!([]), &json!([])), "nothing is made up: {probe:#}");
+    }
+    assert!(bad.is_gone.load(Ordering::SeqCst) || good.is_gone.load(Ordering::SeqCst));
+    assert!(!document["findings"].as_array().unwrap().is_empty());
+    let text = place.duel(["show", "last"]).ok().stdout;
+    assert!(text.contains("Not probed: ") && text.contains("bad is ") && text.contains("slower than good"), "{text}");
+}
+
+/// A program of this name that `duel` finds before the real one.
+fn fake(place: &Place, name: &str, script: &str) -> String {
+    let path = place.file(&format!("bin/{name}"), script);
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let folder = place.path("bin");
+    format!("{}:{}", folder.display(), std::env::var("PATH").unwrap_or_default())
+}
+
+#[test]
+fn what_a_hostile_ssh_says_reaches_no_terminal_and_no_shell() {
+    let place = Place::new();
+    let trap = place.path("trapped");
+    // The words of a host that was reached, as ssh writes them into the log that it is told.
+    let script = format!(
+        "#!/bin/sh\nlog=/dev/stderr\nwhile [ $# -gt 0 ]; do [ \"$1\" = -E ] && log=$2; shift; done\n\
+         {{ printf 'evil \\033]0;owned\\007 \\033[2J \\302\\233 $(touch {trap}) `touch {trap}`; touch {trap}\\n'\n\
+         head -c 300000 /dev/zero | tr '\\0' x; echo; }} >\"$log\"\nexit 255\n",
+        trap = trap.display()
+    );
+    let path = fake(&place, "ssh", &script);
+    let mut command = place.command();
+    command.args(["facts", "far"]).env("PATH", &path);
+    let said = Running::start(command).end().refused(1);
+    assert!(said.starts_with("far: cannot start a shell over ssh to far: ") && said.contains("evil"), "{said}");
+    assert!(!trap.exists(), "nothing that it says is carried out");
+
+    // In a comparison it is a doubt, and everything else goes on.
+    let _alone = measuring();
+    let ruler = Ruler::start(&[]);
+    let (a, b) = (format!("a={}", ruler.url("/")), format!("b={}", ruler.url("/")));
+    let mut command = place.command();
+    command.args([&a, &b]).args(["--ssh", "b=far", "-d", "1s", "-c", "2", "-t", "1", "--json", "-q"]).env("PATH", path);
+    let document = Running::start(command).end().ok().json();
+    assert!(doubts(&document).iter().any(|text| text.starts_with("the host of b: cannot start a shell")));
+    assert_eq!(document["hosts"], json!([]), "what was not read is not there");
+}
+
+/// A management controller that knows one user.
+fn controller(place: &Place) -> Server {
+    let certificate = Certificate::new(place, "bmc", "ec");
+    let resources = [
+        ("Chassis", r#"{"Members": [{"@odata.id": "/redfish/v1/Chassis/1"}]}"#),
+        ("Chassis/1", r#"{"Thermal": {"@odata.id": "/redfish/v1/Chassis/1/Thermal"}}"#),
+        (
+            "Chassis/1/Thermal",
+            r#"{"Fans": [{"Name": "Fan 1", "Reading": 2100, "ReadingUnits": "RPM"}],
+                "Temperatures": [{"Name": "CPU1 Temp", "ReadingCelsius": 62.5}]}"#,
+        ),
+    ];
+    let locations: String = resources
+        .map(|(path, body)| format!("location = /redfish/v1/{path} {{ if ($http_authorization != \"Basic cm9vdDpodW50ZXIy\") {{ return 401; }} return 200 '{body}'; }}\n"))
+        .concat();
+    nginx(place, "bmc", &format!("{}\nserver {{ listen 127.0.0.1:{{1}} ssl;\n{locations} }}", certificate.nginx()))
+}
+
+#[test]
+fn a_management_controller_is_asked_before_and_after_and_its_password_stays_here() {
+    let _alone = measuring();
+    let place = Place::new();
+    let (bmc, ruler) = (controller(&place), Ruler::start(&[]));
+    let address = format!("local=https://root@127.0.0.1:{}", bmc.port(1));
+    let facts = |more: &[&str], password: Option<&str>| {
+        let mut command = place.command();
+        command.args(["facts", "--redfish", &address]).args(more);
+        if let Some(password) = password {
+            command.env("DUEL_REDFISH_PASSWORD", password);
+        }
+        Running::start(command).end()
+    };
+    let said = facts(&["--redfish-insecure"], None).refused(2);
+    assert!(said.contains("there is no password for root: set DUEL_REDFISH_PASSWORD, or name a file"), "{said}");
+    let text = facts(&["--redfish-insecure"], Some("hunter2")).ok().stdout;
+    assert!(text.contains("redfish.fan.Fan_1.rpm") && text.contains("2100") && !text.contains("hunter2"), "{text}");
+    let text = facts(&["--redfish-insecure"], Some("wrong-hunter2")).ok().stdout;
+    assert!(text.contains("does not accept the user or the password") && !text.contains("hunter2"), "{text}");
+    let text = facts(&[], Some("hunter2")).ok().stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    // Where the system has no authorities, it cannot be verified for that reason.
+    assert!(text.contains("verif") && !text.contains("2100") && !text.contains("hunter2"), "{text}");
+
+    let file = place.file("secret/password", "hunter2\n");
+    let (a, b) = (format!("a={}", ruler.url("/")), format!("b={}", ruler.url("/")));
+    let (address, file) = (address.replacen("local", "a", 1), format!("a={file}"));
+    let load = ["--local", "a", "-d", "1s", "-c", "2", "-t", "1"];
+    let redfish = ["--redfish", &address, "--redfish-password-file", &file, "--redfish-insecure"];
+    let document = place.json([&[a.as_str(), &b][..], &load, &redfish].concat());
+    let facts = &document["hosts"][0]["facts"];
+    assert_eq!(facts["redfish.fan.Fan_1.rpm"], json!({"value": "2100", "unit": "rpm"}));
+    assert_eq!(facts["redfish.after.temperature.CPU1_Temp.c"], json!({"value": "62.5", "unit": "°C"}));
+    assert!(!document.to_string().contains("hunter2") && document["plan"].to_string().contains("password_file"));
+    for file in std::fs::read_dir(place.root()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+        let bytes = std::fs::read(file.path()).unwrap();
+        for secret in ["hunter2", "cm9vdDpodW50ZXIy"] {
+            let is_there = bytes.windows(secret.len()).any(|window| window == secret.as_bytes());
+            assert!(!is_there, "{secret} in {:?}", file.path());
+        }
+    }
+    // It is repeated with the password from where it was.
+    let again = place.json(["rerun", "last"]);
+    assert_eq!(again["hosts"][0]["facts"]["redfish.fan.Fan_1.rpm"]["value"], "2100");
+}

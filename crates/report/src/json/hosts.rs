@@ -1,0 +1,210 @@
+//! What the targets' machines were and did, in the document.
+
+use super::digits;
+use crate::watched::{Watched, died, is_of_one, last_heard_ns, last_words};
+use duel_model::{HostDemand, HostRecord, Known, Run};
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// Lines of the kernel's log in a document; the archive has more.
+const MOST_LAST_WORDS: usize = 20;
+
+/// The machine of one target. Its samples are left out: the archive has them.
+#[derive(Debug, Serialize)]
+pub(super) struct HostDocument<'a> {
+    target: &'a str,
+    /// How it was read, such as `over ssh to web1`.
+    how: &'a str,
+    facts: BTreeMap<&'a str, FactDocument<'a>>,
+    /// How many samples were taken in all.
+    samples: usize,
+    /// What it did from the beginning of the measured slots to their end; `null` where it was not read then.
+    comparison: Option<WorkDocument<'a>>,
+    /// The last lines of its kernel's log, the oldest first.
+    last_words: Vec<LastWord<'a>>,
+    /// Where it stopped answering before the end.
+    lost: Option<LostDocument<'a>>,
+    /// Whether its target stopped answering.
+    target_died: bool,
+}
+
+/// A fact: its value as text, with a unit where it is a number of one, or why it is not known.
+#[derive(Debug, Serialize)]
+struct FactDocument<'a> {
+    value: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unit: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unavailable: Option<&'a str>,
+}
+
+/// What a machine did for a target's requests.
+///
+/// The machine's own counters (not those of `process.` and `workers.`) hold everything that it did in that time. Counters
+/// of single CPUs, threads and processes are left out.
+#[derive(Debug, Serialize)]
+pub(super) struct WorkDocument<'a> {
+    /// Requests that ended well in that time; of this target alone.
+    ops: u64,
+    /// `null` where a clock jumped.
+    elapsed_s: Option<f64>,
+    counters: BTreeMap<&'a str, CounterDocument>,
+    /// Means.
+    gauges: BTreeMap<&'a str, Option<f64>>,
+}
+
+/// How a counter grew. Where that is not known, both figures are `null`, and never 0.
+#[derive(Debug, Serialize)]
+struct CounterDocument {
+    per_s: Option<f64>,
+    /// The service demand: ns per request for a counter of ns.
+    per_op: Option<f64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<&'static str>,
+}
+
+#[derive(Debug, Serialize)]
+struct LastWord<'a> {
+    /// On the machine's own clock, since it was started.
+    uptime_s: Option<f64>,
+    /// Severity from 0 (emergency) to 7 (debug).
+    level: Option<u8>,
+    while_watched: Option<bool>,
+    text: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct LostDocument<'a> {
+    why: &'a str,
+    /// When it was heard of last, since the run began.
+    last_heard_s: Option<f64>,
+}
+
+/// The machines that were read.
+pub(super) fn documents(run: &Run) -> Vec<HostDocument<'_>> {
+    let read = run.plan.targets.iter().zip(&run.hosts).enumerate();
+    read.filter_map(|(index, (target, record))| Some(document(run, index, &target.name, record.as_ref()?))).collect()
+}
+
+fn document<'a>(run: &'a Run, index: usize, target: &'a str, record: &'a HostRecord) -> HostDocument<'a> {
+    HostDocument {
+        target,
+        how: &record.how,
+        facts: record.facts.0.iter().map(|(key, known)| (key.as_str(), fact(key, known))).collect(),
+        samples: record.samples.len(),
+        comparison: Watched::over_measured_slots(run, index, record).map(|watched| work(&watched)),
+        last_words: last_words(record, MOST_LAST_WORDS)
+            .map(|(line, while_watched)| LastWord {
+                uptime_s: line.uptime_ns.map(seconds),
+                level: line.level,
+                while_watched,
+                text: &line.text,
+            })
+            .collect(),
+        lost: record
+            .lost
+            .as_deref()
+            .map(|why| LostDocument { why, last_heard_s: last_heard_ns(run, record).map(seconds) }),
+        target_died: died(run, target),
+    }
+}
+
+fn fact<'a>(key: &str, known: &'a Known) -> FactDocument<'a> {
+    match known {
+        Known::Value(value) => {
+            // A limit may also be `none`.
+            let unit = unit(key).filter(|_| value.parse::<f64>().is_ok());
+            FactDocument { value: Some(value), unit, unavailable: None }
+        }
+        Known::Unavailable(why) => FactDocument { value: None, unit: None, unavailable: Some(why) },
+    }
+}
+
+/// The unit that the last word of a key names.
+fn unit(key: &str) -> Option<&'static str> {
+    const UNITS: [(&str, &str); 13] = [
+        ("bytes", "bytes"),
+        ("kib", "KiB"),
+        ("pages", "pages"),
+        ("ns", "ns"),
+        ("us", "us"),
+        ("s", "s"),
+        ("mhz", "MHz"),
+        ("mbps", "Mbit/s"),
+        ("celsius", "°C"),
+        ("c", "°C"),
+        ("rpm", "rpm"),
+        ("percent", "%"),
+        ("watts", "W"),
+    ];
+    let word = key.rsplit(['.', '_']).next()?;
+    UNITS.iter().find(|(end, _)| *end == word).map(|(_, unit)| *unit)
+}
+
+fn work<'a>(watched: &Watched<'a>) -> WorkDocument<'a> {
+    let counter = |key: &'a str| {
+        let (per_s, per_op) = (watched.span.per_second(key), watched.span.per_op(key, watched.ops));
+        (key, CounterDocument { per_s: figure(per_s), per_op: figure(per_op), unknown: watched.span.why_unknown(key) })
+    };
+    WorkDocument {
+        ops: watched.ops,
+        elapsed_s: watched.span.elapsed_ns().map(seconds),
+        counters: watched.counters().into_iter().filter(|key| !is_of_one(key)).map(counter).collect(),
+        gauges: watched
+            .gauges()
+            .into_iter()
+            .filter(|(key, _)| !is_of_one(key))
+            .map(|(key, mean)| (key, digits(mean, 6)))
+            .collect(),
+    }
+}
+
+/// What a machine did in the slots of a probe. Counters that could not be subtracted in each of them are absent.
+pub(super) fn demand(demand: &HostDemand) -> WorkDocument<'_> {
+    let counter = |key: &String| CounterDocument {
+        per_s: figure(demand.per_second(key)),
+        per_op: figure(demand.per_op(key)),
+        unknown: None,
+    };
+    WorkDocument {
+        ops: demand.ops,
+        elapsed_s: (demand.elapsed_ns > 0).then(|| seconds(demand.elapsed_ns)),
+        counters: demand.growth.keys().filter(|key| !is_of_one(key)).map(|key| (key.as_str(), counter(key))).collect(),
+        gauges: demand
+            .gauges
+            .iter()
+            .filter(|(key, _)| !is_of_one(key))
+            .map(|(key, mean)| (key.as_str(), digits(*mean, 6)))
+            .collect(),
+    }
+}
+
+fn figure(value: Option<f64>) -> Option<f64> {
+    digits(value?, 6)
+}
+
+/// To the millisecond.
+fn seconds(ns: u64) -> f64 {
+    (ns as f64 / 1e6).round() / 1e3
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn units_are_those_that_names_end_with() {
+        for (key, expected) in [
+            ("memory.total_bytes", Some("bytes")),
+            ("cpu.slowest_mhz", Some("MHz")),
+            ("os.uptime_s", Some("s")),
+            ("redfish.temperature.CPU1.c", Some("°C")),
+            ("redfish.fan.Fan_1.rpm", Some("rpm")),
+            ("cpu.model", None),
+            ("os.arch", None),
+            ("", None),
+        ] {
+            assert_eq!(unit(key), expected, "{key}");
+        }
+    }
+}
