@@ -31,6 +31,8 @@ pub(crate) struct Circumstances {
     pub(crate) cpu_has_vectors: Option<bool>,
     /// Whether the server's environment has a mask.
     pub(crate) environment_masks: bool,
+    /// Whether the library in the running server has the instructions for AES; `None` where that was not read.
+    pub(crate) server_has_aes: Option<bool>,
     /// Whether masks for this kind of CPU are known at all.
     pub(crate) masks_known: bool,
     pub(crate) identity: LensIdentity,
@@ -58,7 +60,7 @@ pub(crate) fn judge(samples: &[Sample], circumstances: &Circumstances) -> Judgem
     let figures = figures(samples);
     let effects: Vec<MaskEffect> = LensOp::ALL.iter().filter_map(|&op| effect(samples, op)).collect();
     Judgement {
-        hardware: hardware(&effects, &figures, circumstances),
+        hardware: in_server(hardware(&effects, &figures, circumstances), circumstances.server_has_aes),
         assembly: assembly(&effects, circumstances),
         corroboration: corroboration(&figures, &circumstances.identity),
         effects,
@@ -89,6 +91,17 @@ fn standing(gain: &Gain) -> Standing {
 /// AES-256-GCM tells most: it needs AES and the multiplication of its authentication. The others stand in where a
 /// library lacks it.
 const TELLING: [LensOp; 3] = [LensOp::Aes256Gcm, LensOp::Aes128Gcm, LensOp::Aes256Cbc];
+
+/// What was read from the server goes before what its environment made of a new process: a mask may have been overwritten
+/// since, or not have been heard, as by a program that takes its user's rights.
+fn in_server(measured: HardwareUse, has_aes: Option<bool>) -> HardwareUse {
+    match (measured, has_aes) {
+        // A set that obeys masks and lacks the instructions is enough: it is what the library chooses its code by.
+        (HardwareUse::Used | HardwareUse::Unknown(_), Some(false)) => HardwareUse::Masked,
+        (HardwareUse::Masked, Some(true)) => HardwareUse::Used,
+        (measured, _) => measured,
+    }
+}
 
 fn hardware(effects: &[MaskEffect], figures: &[LensFigure], circumstances: &Circumstances) -> HardwareUse {
     let unknown = |why: &str| HardwareUse::Unknown(why.into());
@@ -226,10 +239,11 @@ fn effect(samples: &[Sample], op: LensOp) -> Option<MaskEffect> {
     })
 }
 
-/// How many times the medians of the same treatment differ between processes. Where every process gave a single rate, the
-/// spread of the rates has that difference in it already.
+/// How many times the medians of the same treatment differ between processes. Where every process gave a single rate, and
+/// there are enough for an [interval], the spread of the rates has that difference in it already.
 fn noise(samples: &[&Sample]) -> Option<f64> {
-    if samples.len() > 1 && samples.iter().all(|sample| sample.rounds_per_s.len() == 1) {
+    let single = samples.iter().all(|sample| sample.rounds_per_s.len() == 1);
+    if single && samples.len() >= FEWEST_RATES {
         return Some(1.0);
     }
     let medians: Vec<f64> = samples.iter().filter_map(|sample| median(&sample.rounds_per_s)).collect();
@@ -240,6 +254,10 @@ fn noise(samples: &[&Sample]) -> Option<f64> {
 /// The ratio of two medians. Its interval is that of each median by the signs of its rounds, at 97.5 % each, so that both
 /// hold at 95 %; and since rounds of one process have its luck in common, it is widened by what two processes of the same
 /// treatment differ by.
+///
+/// Fewer rates have no such interval. `openssl speed` takes a second for each, so there are two: then it is their range,
+/// widened by the most that any treatment of the operation differed from its own repeat. That has no known confidence; the
+/// differences that are looked for are of five times and more.
 fn gain(above: &[&Sample], below: &[&Sample], noise: Option<f64>) -> Option<Gain> {
     let pooled = |samples: &[&Sample]| -> Vec<f64> {
         let mut rounds: Vec<f64> =
@@ -247,12 +265,19 @@ fn gain(above: &[&Sample], below: &[&Sample], noise: Option<f64>) -> Option<Gain
         rounds.sort_by(f64::total_cmp);
         rounds
     };
+    let bounds = |sorted: &[f64]| match sorted {
+        [low, .., high] if sorted.len() < FEWEST_RATES => Some((*low, *high)),
+        _ => interval(sorted),
+    };
     let (above, below) = (pooled(above), pooled(below));
     let ratio = median(&above)? / median(&below)?;
-    let ((above_low, above_high), (below_low, below_high)) = (interval(&above)?, interval(&below)?);
+    let ((above_low, above_high), (below_low, below_high)) = (bounds(&above)?, bounds(&below)?);
     let noise = noise?;
     Some(Gain { ratio, low: above_low / below_high / noise, high: above_high / below_low * noise })
 }
+
+/// Fewest values that have an [interval].
+const FEWEST_RATES: usize = 7;
 
 /// The interval of the median of sorted values by their ranks, at 97.5 % at least: from the `k`-th lowest to the `k`-th
 /// highest, with the largest `k` for which fewer than `k` of `n` values fall on one side of the median with a probability
@@ -373,6 +398,7 @@ mod tests {
             cpu_has_aes: Some(true),
             cpu_has_vectors: Some(true),
             environment_masks: true,
+            server_has_aes: None,
             masks_known: true,
             identity: LensIdentity { version: Some("OpenSSL 3.0.22".into()), ..LensIdentity::default() },
         }
@@ -394,6 +420,21 @@ mod tests {
         assert_eq!(judged([2e9, 4e9, 2e8, 2e8], &openssl()), (HardwareUse::Used, Assembly::Present));
         let old_cpu = Circumstances { cpu_has_aes: Some(false), ..openssl() };
         assert_eq!(judged([2e8, 2e8, 2e8, 2e8], &old_cpu).0, HardwareUse::NotOffered);
+    }
+
+    #[test]
+    fn what_the_server_holds_goes_before_its_environment() {
+        let judged = |aes, server_has_aes| {
+            let circumstances = Circumstances { server_has_aes, ..openssl() };
+            judge(&world(&[(LensOp::Aes256Gcm, aes), CHACHA]), &circumstances).hardware
+        };
+        let (whole, masked, never) = ([4e9, 4e9, 2e8, 2e8], [2e8, 4e9, 2e8, 2e8], [2e8; 4]);
+        assert_eq!(judged(whole, Some(false)), HardwareUse::Masked);
+        assert_eq!(judged(whole, Some(true)), HardwareUse::Used);
+        assert_eq!(judged(masked, Some(true)), HardwareUse::Used);
+        // A library that never uses them is not cleared by having them.
+        assert_eq!(judged(never, Some(true)), HardwareUse::NotUsed);
+        assert_eq!(judged(never, Some(false)), HardwareUse::NotUsed);
     }
 
     #[test]
@@ -451,6 +492,24 @@ mod tests {
         assert_eq!(ranks(10), Some((2.0, 9.0)));
         // P(X <= 4) of 20 is 0.6 %, P(X <= 5) is 2.1 %.
         assert_eq!(ranks(20), Some((5.0, 16.0)));
+    }
+
+    #[test]
+    fn two_rates_of_each_tell_large_differences_only() {
+        let world = |luck: f64, rates: &[(LensOp, [f64; 4])]| -> Vec<Sample> {
+            let mut samples = world(rates);
+            for (nth, sample) in samples.iter_mut().enumerate() {
+                let rate = median(&sample.rounds_per_s).unwrap();
+                sample.rounds_per_s = vec![if nth % 2 == 0 { rate } else { rate * luck }];
+            }
+            samples
+        };
+        let hardware = |luck, aes| judge(&world(luck, &[(LensOp::Aes256Gcm, aes), CHACHA]), &openssl()).hardware;
+        assert_eq!(hardware(1.02, [4e9, 4e9, 2e8, 2e8]), HardwareUse::Used);
+        assert_eq!(hardware(1.02, [2e8, 2e8, 2e8, 2e8]), HardwareUse::NotUsed);
+        // Rates that differ by half from their own repeats tell no equality.
+        assert!(matches!(hardware(1.5, [2e8, 2e8, 2e8, 2e8]), HardwareUse::Unknown(_)));
+        assert_eq!(hardware(1.5, [4e9, 4e9, 2e8, 2e8]), HardwareUse::Used);
     }
 
     proptest! {
