@@ -7,6 +7,7 @@ use duel_model::{
     Doubt, DoubtId, HostAccess as AccessPlan, HostFacts, HostPlan, HostRecord, HostSample, Plan, ServerPlan,
     sanitize_line,
 };
+use std::time::Duration;
 
 /// The machines of a plan's targets, in the plan's order.
 #[derive(Debug, Default)]
@@ -46,6 +47,12 @@ impl Hosts {
     /// A sample of this target's machine; `None` where it is not watched or does not answer any more.
     pub(crate) fn sample(&self, target: usize) -> Option<HostSample> {
         self.watches.get(target)?.as_ref()?.sample().ok()
+    }
+
+    /// Has lines of shell run on this target's machine; errors are sentences.
+    pub(crate) fn run(&self, target: usize, script: &str, timeout: Duration) -> Result<String, String> {
+        let watch = self.watches.get(target).and_then(Option::as_ref).ok_or("the machine is not read")?;
+        watch.run(script, timeout).map_err(|error| error.to_string())
     }
 
     /// Ends watching: what the machines were and did, and what weakens it.
