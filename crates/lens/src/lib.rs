@@ -23,6 +23,7 @@ mod memory;
 mod order;
 mod parent;
 mod process;
+mod rates;
 mod segments;
 mod spawn;
 pub mod speed;

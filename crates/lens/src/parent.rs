@@ -1,8 +1,9 @@
 //! The parent: children in mirrored order, then the judgement.
 
-use crate::judge::{Circumstances, Sample, judge};
+use crate::judge::{Circumstances, judge};
 use crate::mask::{self, Architecture};
 use crate::order::{LensError, LensOrder};
+use crate::rates::Sample;
 use crate::spawn::{self, ChildReading};
 use crate::work::BLOCK_BYTES;
 use crate::{by_hand, capabilities, elf};

@@ -11,8 +11,9 @@ mod heard;
 mod script;
 
 use crate::by_hand;
-use crate::judge::{Circumstances, Sample, judge};
+use crate::judge::{Circumstances, judge};
 use crate::mask::MASK_VARIABLES;
+use crate::rates::Sample;
 use duel_model::{Capabilities, LensMeans, LensOp, LensReading, LensTreatment, sanitize_line};
 use heard::heard;
 pub use script::script;
