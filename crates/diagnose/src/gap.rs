@@ -352,6 +352,15 @@ impl<'a> Gap<'a> {
         Evidence { probe: "hosts".to_owned(), text, repeat }
     }
 
+    /// Evidence from a server's libcrypto; with the command that repeats it on its machine.
+    pub(crate) fn on_lens(&self, reading: &LensReading, text: String) -> Evidence {
+        // Where a running server was looked into, only duel repeats all of it; else `openssl speed` does, in the second line.
+        let looked_into = reading.capabilities.as_ref().is_some_and(|capabilities| capabilities.vector().is_some());
+        let ours = reading.by_hand.iter().find(|line| looked_into && line.starts_with("duel lens "));
+        let repeat = ours.or(reading.by_hand.get(1)).map(|line| sanitize_line(line));
+        Evidence { probe: "lens".to_owned(), text, repeat }
+    }
+
     pub(crate) fn uses_tls(&self, index: usize) -> bool {
         self.fact(index, |negotiated| negotiated.tls.as_ref().or(negotiated.cipher.as_ref())).is_some()
             || self.case.plan.targets.get(index).is_some_and(|target| is_https(&target.address))

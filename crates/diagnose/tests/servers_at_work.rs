@@ -4,8 +4,11 @@
 
 mod world;
 
-use duel_model::{Confidence, Explanation, SECOND_NS, Variation};
+use duel_model::{
+    Assembly, Confidence, Explanation, HardwareUse, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation,
+};
 use std::collections::BTreeMap;
+use world::lens::reading_of;
 use world::{Dice, Server, World, named, world};
 
 type Facts = Vec<(&'static str, &'static str)>;
@@ -126,6 +129,31 @@ fn a_library_without_assembly_is_not_accused_of_what_it_is_not_worth() {
     // AES alone is slow: the instructions are not used.
     let slow = Server { aes: 12.0, ..none() };
     assert_never(&set_up(slow, with(&[VERSION, SOME]), 2e6, true, 1), "tls.no-asm");
+}
+
+#[test]
+fn a_library_without_the_text_of_assembly_is_measured() {
+    let slow = Server { aes: 6.0, chacha: 3.0, sign: 200e3, exchange: 800e3, ..with(&[VERSION, NONE]) };
+    let unlooked = set_up(slow.clone(), with(&[VERSION, SOME]), 2e6, true, 1);
+    let looked_at = |world: &World, assembly| {
+        let mut world = world.clone();
+        for target in &mut world.plan.targets {
+            target.host = Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Port(443) });
+        }
+        world.lenses[1] = Some(reading_of(HardwareUse::NotUsed, assembly));
+        world
+    };
+    let absent = looked_at(&unlooked, Assembly::Absent);
+    assert_likely(&absent, "tls.no-asm");
+    both_ways(&absent, |explanation, _| {
+        let evidence = &explanation.findings[0].evidence;
+        assert!(evidence.iter().any(|line| line.probe == "lens" && line.text.contains("changes anything")));
+    });
+    // The text was stripped, and the assembly was not.
+    let present = looked_at(&unlooked, Assembly::Present);
+    assert_never(&present, "tls.no-asm");
+    both_ways(&present, |explanation, _| assert!(explanation.ruled_out.contains(&"tls.no-asm".to_owned())));
+    assert_likely(&looked_at(&unlooked, Assembly::Unknown("the figures vary".into())), "tls.no-asm");
 }
 
 const FOUR_CPUS: [(&str, &str); 2] = [("process.cpus_allowed", "0-3"), ("cgroup.cpus", "0-3")];

@@ -19,6 +19,8 @@ const MOST_WAITING_FRAMES: usize = 16;
 /// A shell on a host that answers requests.
 pub(crate) struct Session {
     how: String,
+    /// Nobody there can guess it.
+    marker: String,
     /// Dropped first: the end of its input ends the shell.
     stdin: Option<File>,
     frames: Receiver<Frame>,
@@ -78,15 +80,35 @@ impl Session {
             .name("host-output".into())
             .spawn(move || read_frames(stdout, sorter, &sender, &into_stray))?;
         thread::Builder::new().name("host-log".into()).spawn(move || read_log(stderr, &into_log))?;
-        Ok(Self { how, stdin: Some(stdin), frames, stray, kernel_log, next: 1, _keeper: keeper })
+        Ok(Self {
+            how,
+            marker: marker.to_owned(),
+            stdin: Some(stdin),
+            frames,
+            stray,
+            kernel_log,
+            next: 1,
+            _keeper: keeper,
+        })
     }
 
     /// Asks for one thing, and waits for the answer.
     pub(crate) fn ask(&mut self, what: &str, timeout: Duration) -> Result<Frame, HostError> {
+        self.ask_with(what, "", timeout)
+    }
+
+    /// Has lines of shell run, and waits for what they print.
+    pub(crate) fn run(&mut self, script: &str, timeout: Duration) -> Result<Frame, HostError> {
+        let end = format!("{} .\n", self.marker);
+        let newline = if script.ends_with('\n') { "" } else { "\n" };
+        self.ask_with("script", &format!("{script}{newline}{end}"), timeout)
+    }
+
+    fn ask_with(&mut self, what: &str, more: &str, timeout: Duration) -> Result<Frame, HostError> {
         let number = self.next;
         self.next += 1;
         let deadline = Instant::now() + timeout;
-        self.send(format!("{what} {number}\n").as_bytes())?;
+        self.send(format!("{what} {number}\n{more}").as_bytes())?;
         let wanted = format!("{what} {number}");
         loop {
             let frame = self.frame(deadline, timeout)?;

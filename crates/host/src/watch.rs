@@ -2,6 +2,7 @@
 
 use crate::access::{HostAccess, Options, Server};
 use crate::error::HostError;
+use crate::frames::Frame;
 use crate::parse::{self, Context};
 use crate::session::{Session, locked};
 use duel_model::{HostFacts, HostRecord, HostSample, HostSpan, sanitize_line};
@@ -31,6 +32,7 @@ pub struct HostWatch {
 enum Ask {
     Sample(Sender<Result<HostSample, HostError>>),
     Sockets(Sender<Result<String, HostError>>),
+    Run(String, Duration, Sender<Result<String, HostError>>),
     Finish,
 }
 
@@ -97,6 +99,17 @@ impl HostWatch {
         self.ask(Ask::Sockets)?
     }
 
+    /// Has lines for a POSIX shell run in a shell of their own, with nothing on their standard input, and gives what they
+    /// print, made safe to show and cut after a megabyte. They have to end by themselves within `timeout`; until then no
+    /// samples are taken.
+    ///
+    /// # Errors
+    ///
+    /// If the host does not answer in time. It is then not asked any more: what hangs there is ended with the shell.
+    pub fn run(&self, script: &str, timeout: Duration) -> Result<String, HostError> {
+        self.ask(|sender| Ask::Run(script.to_owned(), timeout, sender))?
+    }
+
     /// Ends watching, and gives everything.
     pub fn finish(mut self) -> HostRecord {
         self.end().unwrap_or_else(|| HostRecord {
@@ -107,7 +120,10 @@ impl HostWatch {
         })
     }
 
-    fn ask<T>(&self, what: fn(Sender<Result<T, HostError>>) -> Ask) -> Result<Result<T, HostError>, HostError> {
+    fn ask<T>(
+        &self,
+        what: impl FnOnce(Sender<Result<T, HostError>>) -> Ask,
+    ) -> Result<Result<T, HostError>, HostError> {
         let gone = || HostError::Ended { how: self.how.clone(), said: String::new() };
         let (sender, answer) = channel();
         self.asks.as_ref().ok_or_else(gone)?.send(what(sender)).map_err(|_| gone())?;
@@ -155,6 +171,10 @@ impl Watcher {
                 }
                 Ok(Ask::Sockets(to)) => {
                     let _ = to.send(self.sockets());
+                }
+                Ok(Ask::Run(script, timeout, to)) => {
+                    let printed = self.answer(|session, _| session.run(&script, timeout));
+                    let _ = to.send(printed.map(|text| duel_model::sanitize(&text)));
                 }
                 Err(RecvTimeoutError::Timeout) => {
                     let _ = self.sample();
@@ -216,10 +236,17 @@ impl Watcher {
         Ok(duel_model::sanitize(&text))
     }
 
-    /// Says what went wrong the first time, and the same ever after.
     fn ask(&mut self, what: &str) -> Result<String, HostError> {
+        self.answer(|session, options| session.ask(what, options.sample_timeout))
+    }
+
+    /// Says what went wrong the first time, and the same ever after.
+    fn answer(
+        &mut self,
+        ask: impl FnOnce(&mut Session, &Options) -> Result<Frame, HostError>,
+    ) -> Result<String, HostError> {
         if let Some(session) = &mut self.session {
-            match session.ask(what, self.options.sample_timeout) {
+            match ask(session, &self.options) {
                 Ok(frame) => return Ok(frame.text),
                 Err(error) => {
                     self.take_log();

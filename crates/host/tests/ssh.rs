@@ -5,102 +5,14 @@
 
 mod common;
 
-use common::{Killed, Nginx, free_port, in_own_network, parents, program, quiet};
-use duel_host::{HostAccess, HostError, HostWatch, Options, Server};
+use common::sshd::{Sshd, with_sshd};
+use common::{Killed, Nginx, free_port, parents, program, quiet};
+use duel_host::{HostAccess, HostWatch, Options, Server};
 use duel_model::HostSpan;
 use std::fs;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;
-use tempfile::TempDir;
-
-/// Runs a test where ports and `/run` are its own; sshd wants a folder there for its privilege separation.
-fn with_sshd(test: &str, body: impl FnOnce()) {
-    if ["sshd", "ssh-keygen", "ssh"].iter().all(|name| program(name, test).is_some()) {
-        in_own_network(test, body);
-    }
-}
-
-/// An sshd with a key of its own, and a client's configuration that knows it.
-struct Sshd {
-    folder: TempDir,
-    port: u16,
-    _server: Killed,
-}
-
-impl Sshd {
-    fn start() -> Self {
-        Self::start_with("")
-    }
-
-    /// The same, with a login shell that runs this first.
-    fn start_with(login: &str) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name).display().to_string();
-        for key in ["host", "user", "stranger"] {
-            keygen(&folder.path().join(key));
-        }
-        fs::copy(folder.path().join("user.pub"), folder.path().join("authorized")).unwrap();
-        let port = free_port();
-        let config = format!(
-            "Port {port}\nListenAddress 127.0.0.1\nHostKey {}\nAuthorizedKeysFile {}\nPermitRootLogin yes\nUsePAM no\nStrictModes no\n\
-             PidFile none\nPasswordAuthentication no\nKbdInteractiveAuthentication no\nAllowAgentForwarding yes\nX11Forwarding yes\n",
-            path("host"),
-            path("authorized")
-        );
-        let config =
-            if login.is_empty() { config } else { format!("{config}ForceCommand /bin/sh {}\n", path("login")) };
-        fs::write(folder.path().join("login"), format!("{login}\n$SSH_ORIGINAL_COMMAND\n")).unwrap();
-        fs::write(folder.path().join("sshd_config"), config).unwrap();
-        let sshd = program("sshd", "").unwrap();
-        let log = fs::File::create(folder.path().join("sshd.log")).unwrap();
-        let server = Command::new(sshd).args(["-D", "-e", "-f", &path("sshd_config")]).stderr(log).spawn().unwrap();
-        let sshd = Self { folder, port, _server: Killed(server) };
-        sshd.known("host");
-        sshd.config("user", "");
-        common::wait_until("sshd listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, port)).is_ok());
-        sshd
-    }
-
-    /// Writes down a key as the host's.
-    fn known(&self, key: &str) {
-        let public = fs::read_to_string(self.folder.path().join(format!("{key}.pub"))).unwrap();
-        fs::write(self.folder.path().join("known"), format!("[127.0.0.1]:{} {public}", self.port)).unwrap();
-    }
-
-    /// Writes the client's configuration: the host's name is `far`.
-    fn config(&self, key: &str, more: &str) {
-        let folder = self.folder.path().display();
-        let text = format!(
-            "Host far\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {folder}/{key}\n  IdentitiesOnly yes\n\
-             UserKnownHostsFile {folder}/known\n  GlobalKnownHostsFile /dev/null\n{more}",
-            self.port
-        );
-        fs::write(self.folder.path().join("config"), text).unwrap();
-    }
-
-    fn options(&self) -> Options {
-        Options {
-            ssh_config: Some(self.folder.path().join("config")),
-            connect_timeout: Duration::from_secs(20),
-            ..quiet()
-        }
-    }
-
-    fn open(&self, server: &Server) -> Result<HostWatch, HostError> {
-        HostWatch::open_with(&HostAccess::ssh("far").unwrap(), server, &self.options())
-    }
-
-    fn log(&self) -> String {
-        fs::read_to_string(self.folder.path().join("sshd.log")).unwrap()
-    }
-}
-
-fn keygen(path: &Path) {
-    let made = Command::new("ssh-keygen").args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(path).status().unwrap();
-    assert!(made.success());
-}
 
 /// Environments of the shells that sshd started for us.
 fn environments_of_remote_shells() -> Vec<String> {
@@ -145,13 +57,13 @@ fn a_host_over_ssh_tells_what_it_tells_here() {
         let agent = Killed(
             Command::new("ssh-agent")
                 .args(["-D", "-a"])
-                .arg(sshd.folder.path().join("agent"))
+                .arg(sshd.path().join("agent"))
                 .stdout(Stdio::null())
                 .spawn()
                 .unwrap(),
         );
-        common::wait_until("the agent listens", || sshd.folder.path().join("agent").exists());
-        let socket = sshd.folder.path().join("agent").display().to_string();
+        common::wait_until("the agent listens", || sshd.path().join("agent").exists());
+        let socket = sshd.path().join("agent").display().to_string();
         let taken = free_port();
         sshd.config(
             "user",
@@ -211,10 +123,10 @@ fn a_host_that_refuses_is_said() {
         let text = error(&sshd);
         assert!(text.contains("over ssh to far") && text.contains("host key has changed"), "{text}");
 
-        fs::write(sshd.folder.path().join("known"), "").unwrap();
+        fs::write(sshd.path().join("known"), "").unwrap();
         let text = error(&sshd);
         assert!(text.contains("Host key verification failed") && text.contains("by hand"), "{text}");
-        assert_eq!(fs::read_to_string(sshd.folder.path().join("known")).unwrap(), "", "no key is learnt in passing");
+        assert_eq!(fs::read_to_string(sshd.path().join("known")).unwrap(), "", "no key is learnt in passing");
 
         sshd.known("host");
         sshd.config("stranger", "");
@@ -223,16 +135,16 @@ fn a_host_that_refuses_is_said() {
 
         sshd.config("user", "");
         let nobody =
-            fs::read_to_string(sshd.folder.path().join("config")).unwrap().replace("User root", "User nobody-here");
-        fs::write(sshd.folder.path().join("config"), nobody).unwrap();
+            fs::read_to_string(sshd.path().join("config")).unwrap().replace("User root", "User nobody-here");
+        fs::write(sshd.path().join("config"), nobody).unwrap();
         let text = error(&sshd);
         assert!(text.contains("Permission denied"), "{text}");
 
         sshd.config("user", "");
-        let elsewhere = fs::read_to_string(sshd.folder.path().join("config"))
+        let elsewhere = fs::read_to_string(sshd.path().join("config"))
             .unwrap()
             .replace(&sshd.port.to_string(), &free_port().to_string());
-        fs::write(sshd.folder.path().join("config"), elsewhere).unwrap();
+        fs::write(sshd.path().join("config"), elsewhere).unwrap();
         let text = error(&sshd);
         assert!(text.contains("Connection refused"), "{text}");
 
@@ -275,7 +187,7 @@ fn a_host_that_accepts_and_says_nothing_is_given_up() {
     with_sshd("a_host_that_accepts_and_says_nothing_is_given_up", || {
         let sshd = Sshd::start();
         let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let config = sshd.folder.path().join("config");
+        let config = sshd.path().join("config");
         let text = fs::read_to_string(&config)
             .unwrap()
             .replace(&sshd.port.to_string(), &silent.local_addr().unwrap().port().to_string());
@@ -294,7 +206,7 @@ fn a_connection_that_breaks_leaves_what_there_is() {
         let watch = sshd.open(&Server::Unknown).unwrap();
         watch.sample().unwrap();
         // All processes of the connection, but not sshd itself.
-        let server = sshd._server.0.id();
+        let server = sshd.server.0.id();
         let children = common::children_of(server);
         assert!(!children.is_empty());
         for child in children {

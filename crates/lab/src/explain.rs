@@ -5,7 +5,7 @@ use crate::compare::{Around, BlockSchedule, Next, Unread, blocks};
 use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::watch::Watcher;
-use crate::{Lab, LabError, contact, judge};
+use crate::{Lab, LabError, contact, judge, lens};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, LoopKind, MILLISECOND_NS,
@@ -147,20 +147,10 @@ impl Lab {
         (outcome, slots)
     }
 
-    /// Measures the libcrypto of a target's server, in a process of its own on this machine.
+    /// Measures the libcrypto of a target's server alone, on its machine.
     fn look_through_lens(&self, site: &Site<'_>, target: usize, probe: Probe) -> ProbeOutcome {
-        let pid = || {
-            let facts = site.hosts.facts();
-            let pid = facts.get(target)?.as_ref()?.number("process.pid")?;
-            (pid >= 1.0 && pid <= f64::from(u32::MAX)).then_some(pid as u32)
-        };
-        let reading = match (&self.lens, pid()) {
-            (None, _) => Err("this program cannot start the process that it takes".to_owned()),
-            (_, None) => Err("the server's process is not known".to_owned()),
-            (Some(child), Some(pid)) => duel_lens::of_process(pid, child.clone())
-                .and_then(|order| duel_lens::measure(&order))
-                .map_err(|error| error.to_string()),
-        };
+        let host = site.plan.targets.get(target).and_then(|target| target.host.as_ref());
+        let reading = lens::reading(site.hosts, target, host, self.lens.as_ref());
         let (pairs, targets, demands, doubts) = Default::default();
         let unavailable = reading.as_ref().err().map(|why| duel_model::sanitize_line(why));
         ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), doubts, unavailable }

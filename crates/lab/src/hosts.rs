@@ -8,6 +8,7 @@ use duel_model::{
     ServerPlan, sanitize_line,
 };
 use std::thread;
+use std::time::Duration;
 
 /// The machines of a plan's targets, in the plan's order.
 #[derive(Debug, Default)]
@@ -87,6 +88,13 @@ impl Hosts {
     /// A sample of this target's machine; `None` where it is not watched or does not answer any more.
     pub(crate) fn sample(&self, target: usize) -> Option<HostSample> {
         self.machines.get(target)?.watch.as_ref()?.sample().ok()
+    }
+
+    /// Has lines of shell run on this target's machine; errors are sentences.
+    pub(crate) fn run(&self, target: usize, script: &str, timeout: Duration) -> Result<String, String> {
+        let watch = self.machines.get(target).and_then(|machine| machine.watch.as_ref());
+        let watch = watch.ok_or("the machine is not read")?;
+        watch.run(script, timeout).map_err(|error| error.to_string())
     }
 
     /// A sample of every machine, for the record: something begins or ends.

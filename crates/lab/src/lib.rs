@@ -11,6 +11,7 @@ mod contact;
 mod explain;
 mod hosts;
 mod identity;
+mod lens;
 mod route;
 mod single;
 mod watch;
@@ -75,7 +76,8 @@ impl Lab {
         Self { stop, last_ways: Arc::default(), lens: None }
     }
 
-    /// The same, able to measure the libcrypto of a server on this machine in a process that `child` starts.
+    /// The same, able to measure the libcrypto of a server on this machine in a process that `child` starts. On other
+    /// machines it is measured with what is there.
     pub fn with_lens(self, child: ChildCommand) -> Self {
         Self { lens: Some(child), ..self }
     }

@@ -1,20 +1,38 @@
 //! The measurement as commands for a shell.
 
 use crate::mask::{self, Architecture, MASK_VARIABLES};
-use duel_model::LensTreatment;
+use crate::order::LensOrder;
+use duel_model::{Capabilities, LensTreatment};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;
 
-/// [`speed_lines`], then our own command, which is always of this library.
+/// [`speed_lines`], then our own command, which is always of this library, and what the server's memory holds.
 pub(crate) fn lines(
-    library: &Path,
-    own: &BTreeMap<OsString, OsString>,
+    order: &LensOrder,
+    capabilities: Option<&Capabilities>,
     architecture: Option<Architecture>,
 ) -> Vec<String> {
+    let (library, own) = (&order.library, &order.environment);
     let mut lines = speed_lines(library, own, architecture);
-    let variables = assignments(own, LensTreatment::AsIs, architecture);
-    lines.push(format!("{variables}duel lens {}", quoted(&library.to_string_lossy())));
+    if let Some(server) = &order.server {
+        lines.push(format!("duel lens {}", server.pid));
+    } else {
+        let variables = assignments(own, LensTreatment::AsIs, architecture);
+        lines.push(format!("{variables}duel lens {}", quoted(&library.to_string_lossy())));
+    }
+    if let Some(vector) = capabilities.and_then(Capabilities::vector)
+        && let Some(process) = vector.processes.first()
+    {
+        let bytes = 4 * process.words.len();
+        let whole: Vec<String> = vector.whole.iter().map(|word| format!("{word:08x}")).collect();
+        lines.push(format!(
+            "dd if=/proc/{}/mem bs={bytes} count=1 iflag=skip_bytes skip={} status=none | od -An -tx4  # all features: {}",
+            process.pid,
+            process.address,
+            whole.join(" ")
+        ));
+    }
     lines
 }
 
@@ -90,13 +108,16 @@ pub(crate) fn quoted(word: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::order::ChildCommand;
     use proptest::prelude::*;
     use std::process::Command;
 
     #[test]
     fn each_treatment_has_its_command() {
-        let own = [("OPENSSL_ia32cap".into(), "~0x1".into())].into();
-        let lines = lines(Path::new("/opt/my ssl/libcrypto.so.3"), &own, Some(Architecture::X86));
+        let child = ChildCommand { program: "duel".into(), arguments: Vec::new() };
+        let mut order = LensOrder::new("/opt/my ssl/libcrypto.so.3", child);
+        order.environment = [("OPENSSL_ia32cap".into(), "~0x1".into())].into();
+        let lines = lines(&order, None, Some(Architecture::X86));
         assert_eq!(
             lines[1..],
             [

@@ -2,11 +2,12 @@
 
 use crate::libcrypto::{Libcrypto, exit_now};
 use crate::line::{ChildFigure, Line};
+use crate::memory;
 use crate::work::{BLOCK_BYTES, Round, Work, wall_ns};
 use duel_model::{LensIdentity, LensOp, MILLISECOND_NS, Nanos};
 use std::ffi::OsString;
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// Fewest rounds of a figure. Two children make eight, below which the median has no interval at the confidence that is
 /// asked for (see `judge`).
@@ -26,54 +27,78 @@ const MOST_CPU_S: u64 = 60;
 pub(crate) struct ChildOrder {
     /// The library's file.
     pub(crate) library: PathBuf,
-    /// How long to take.
-    pub(crate) budget_ns: Nanos,
-    pub(crate) ops: Vec<LensOp>,
-    /// Sizes of blocks, bytes.
-    pub(crate) blocks: Vec<u32>,
+    pub(crate) task: Task,
 }
+
+/// What it is to do with the library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Task {
+    /// Measure these operations on blocks of these sizes, bytes, for this time.
+    Measure { budget_ns: Nanos, ops: Vec<LensOp>, blocks: Vec<u32> },
+    /// Tell its variables.
+    Variables,
+}
+
+/// The word for [`Task::Variables`].
+const VARIABLES: &str = "variables";
 
 impl ChildOrder {
     /// As the arguments that [`main`] understands.
     pub(crate) fn to_arguments(&self) -> Vec<OsString> {
-        // Both are ours and have a form in JSON.
-        let ops: Vec<String> =
-            self.ops.iter().filter_map(|op| Some(serde_json::to_value(op).ok()?.as_str()?.to_owned())).collect();
-        let blocks: Vec<String> = self.blocks.iter().map(u32::to_string).collect();
-        vec![
-            self.library.clone().into(),
-            (self.budget_ns / MILLISECOND_NS).to_string().into(),
-            ops.join(",").into(),
-            blocks.join(",").into(),
-        ]
+        let mut arguments = vec![self.library.clone().into()];
+        match &self.task {
+            Task::Measure { budget_ns, ops, blocks } => {
+                // Both are ours and have a form in JSON.
+                let ops = ops.iter().filter_map(|op| Some(serde_json::to_value(op).ok()?.as_str()?.to_owned()));
+                let blocks: Vec<String> = blocks.iter().map(u32::to_string).collect();
+                arguments.push((budget_ns / MILLISECOND_NS).to_string().into());
+                arguments.push(ops.collect::<Vec<String>>().join(",").into());
+                arguments.push(blocks.join(",").into());
+            }
+            Task::Variables => arguments.push(VARIABLES.into()),
+        }
+        arguments
     }
 
     fn from_arguments(arguments: &[OsString]) -> Option<Self> {
-        let [library, budget_ms, ops, blocks] = arguments else { return None };
-        let ops = ops.to_str()?.split(',').map(|op| serde_json::from_value(op.into()).ok());
-        Some(Self {
-            library: library.into(),
-            budget_ns: budget_ms.to_str()?.parse::<u64>().ok()?.checked_mul(MILLISECOND_NS)?,
-            ops: ops.collect::<Option<_>>()?,
-            blocks: blocks
-                .to_str()?
-                .split(',')
-                .map(|bytes| bytes.parse().ok().filter(|bytes| BLOCK_BYTES.contains(bytes)))
-                .collect::<Option<_>>()?,
-        })
+        let (library, task) = arguments.split_first()?;
+        let task = match task {
+            [word] if word == VARIABLES => Task::Variables,
+            [budget_ms, ops, blocks] => Task::Measure {
+                budget_ns: budget_ms.to_str()?.parse::<u64>().ok()?.checked_mul(MILLISECOND_NS)?,
+                ops: ops
+                    .to_str()?
+                    .split(',')
+                    .map(|op| serde_json::from_value(op.into()).ok())
+                    .collect::<Option<_>>()?,
+                blocks: blocks
+                    .to_str()?
+                    .split(',')
+                    .map(|bytes| bytes.parse().ok().filter(|bytes| BLOCK_BYTES.contains(bytes)))
+                    .collect::<Option<_>>()?,
+            },
+            _ => return None,
+        };
+        Some(Self { library: library.into(), task })
     }
 }
 
 /// Does what the arguments after the command's name say, tells it on standard output in lines of JSON, and ends the
-/// process with `_exit`: 0 when the library was measured, 1 when it could not be, 2 for arguments that make no sense.
+/// process with `_exit`: 0 when the order was carried out, 1 when it could not be, 2 for arguments that make no sense.
 pub fn main(arguments: &[OsString]) -> ! {
     let Some(order) = ChildOrder::from_arguments(arguments) else {
-        let _ =
-            writeln!(std::io::stderr(), "duel: lens-child is called by `duel lens`, as LIBRARY BUDGET_MS OPS BLOCKS");
+        let _ = writeln!(
+            std::io::stderr(),
+            "duel: lens-child is called by `duel lens`, as LIBRARY BUDGET_MS OPS BLOCKS, or LIBRARY {VARIABLES}"
+        );
         exit_now(2)
     };
     confine();
-    match measure(&order) {
+    let done = match &order.task {
+        Task::Measure { budget_ns, ops, blocks } => measure(&order.library, *budget_ns, ops, blocks),
+        Task::Variables => variables(&order.library),
+    };
+    match done {
         Ok(()) => {
             tell(&Line::Done);
             exit_now(0)
@@ -98,13 +123,22 @@ fn confine() {
     }
 }
 
-fn measure(order: &ChildOrder) -> Result<(), String> {
-    let deadline_ns = wall_ns() + order.budget_ns;
-    let library = Libcrypto::open(&order.library)?;
+/// Before anything of the library is called: it decides on the CPU's features when it is loaded.
+fn variables(file: &Path) -> Result<(), String> {
+    let library = Libcrypto::open(file)?;
+    for part in memory::variables(&library, file)? {
+        tell(&Line::Variables { from: part.from, hex: memory::to_hex(&part.bytes) });
+    }
+    Ok(())
+}
+
+fn measure(file: &Path, budget_ns: Nanos, ops: &[LensOp], blocks: &[u32]) -> Result<(), String> {
+    let deadline_ns = wall_ns() + budget_ns;
+    let library = Libcrypto::open(file)?;
     tell(&Line::Library(identity(&library)));
     let mut all: Vec<Work<'_>> = Vec::new();
-    for &op in &order.ops {
-        match Work::all(&library, op, &order.blocks) {
+    for &op in ops {
+        match Work::all(&library, op, blocks) {
             Ok(work) => all.extend(work),
             Err(why) => tell(&Line::Absent { op, why }),
         }
@@ -112,7 +146,7 @@ fn measure(order: &ChildOrder) -> Result<(), String> {
     if all.is_empty() {
         return Err("it offers none of the EVP functions that are measured, so it is no libcrypto".into());
     }
-    let round_ns = (order.budget_ns / ROUNDS_IN_BUDGET / all.len() as u64).max(SHORTEST_ROUND_NS);
+    let round_ns = (budget_ns / ROUNDS_IN_BUDGET / all.len() as u64).max(SHORTEST_ROUND_NS);
     let mut able = Vec::new();
     for mut work in all {
         match work.calibrate(round_ns) {
@@ -180,16 +214,20 @@ mod tests {
 
     #[test]
     fn an_order_survives_the_command_line() {
-        let order = ChildOrder {
-            library: "/a b/libcrypto.so.3".into(),
-            budget_ns: 500 * MILLISECOND_NS,
-            ops: LensOp::ALL.to_vec(),
-            blocks: BLOCK_BYTES.to_vec(),
-        };
-        assert_eq!(ChildOrder::from_arguments(&order.to_arguments()), Some(order));
-        for wrong in
-            [&["x"][..], &["x", "y", "sha256"], &["x", "5", "nothing"], &["x", "18446744073709551615", "sha256"]]
-        {
+        let measure =
+            Task::Measure { budget_ns: 500 * MILLISECOND_NS, ops: LensOp::ALL.to_vec(), blocks: BLOCK_BYTES.to_vec() };
+        for task in [measure, Task::Variables] {
+            let order = ChildOrder { library: "/a b/libcrypto.so.3".into(), task };
+            assert_eq!(ChildOrder::from_arguments(&order.to_arguments()), Some(order));
+        }
+        for wrong in [
+            &[][..],
+            &["x"],
+            &["x", "y"],
+            &["x", "y", "sha256"],
+            &["x", "5", "nothing"],
+            &["x", "18446744073709551615", "sha256"],
+        ] {
             let wrong: Vec<OsString> = wrong.iter().map(OsString::from).collect();
             assert_eq!(ChildOrder::from_arguments(&wrong), None);
         }

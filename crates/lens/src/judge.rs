@@ -1,6 +1,7 @@
 //! From rounds to a judgement. Pure: the same rounds give the same reading.
 
-use duel_model::{Assembly, Gain, HardwareUse, LensFigure, LensIdentity, LensOp, LensTreatment, MaskEffect, Nanos};
+use crate::rates::{Sample, effect, figures};
+use duel_model::{Assembly, Gain, HardwareUse, LensFigure, LensIdentity, LensOp, LensTreatment, MaskEffect};
 
 /// A rate is higher than another when the whole interval of their ratio lies above this. The interval has been widened by
 /// what the machine makes of itself; this is for what a mask may change beside its purpose, such as the alignment of code.
@@ -9,18 +10,6 @@ const GAINS_FROM: f64 = 1.25;
 /// AES instructions AES-CBC is slower by 5 times and AES-GCM by 20 times at 16 KiB, without vectors ChaCha20 by 7 times
 /// and SHA-256 by 4 (OpenSSL 3.0.22 on a CPU with AVX-512; older CPUs gain less, and more than this).
 const EQUAL_WITHIN: f64 = 1.5;
-
-/// Rounds of one operation in one child process, or with one command.
-#[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Sample {
-    pub(crate) op: LensOp,
-    pub(crate) block_bytes: Option<u32>,
-    pub(crate) treatment: LensTreatment,
-    /// Bytes or operations per second.
-    pub(crate) rounds_per_s: Vec<f64>,
-    pub(crate) cpu_ns: Nanos,
-    pub(crate) wall_ns: Nanos,
-}
 
 /// What has to be known beside the figures.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +20,8 @@ pub(crate) struct Circumstances {
     pub(crate) cpu_has_vectors: Option<bool>,
     /// Whether the server's environment has a mask.
     pub(crate) environment_masks: bool,
+    /// Whether the library in the running server has the instructions for AES; `None` where that was not read.
+    pub(crate) server_has_aes: Option<bool>,
     /// Whether masks for this kind of CPU are known at all.
     pub(crate) masks_known: bool,
     pub(crate) identity: LensIdentity,
@@ -58,7 +49,7 @@ pub(crate) fn judge(samples: &[Sample], circumstances: &Circumstances) -> Judgem
     let figures = figures(samples);
     let effects: Vec<MaskEffect> = LensOp::ALL.iter().filter_map(|&op| effect(samples, op)).collect();
     Judgement {
-        hardware: hardware(&effects, &figures, circumstances),
+        hardware: in_server(hardware(&effects, &figures, circumstances), circumstances.server_has_aes),
         assembly: assembly(&effects, circumstances),
         corroboration: corroboration(&figures, &circumstances.identity),
         effects,
@@ -89,6 +80,17 @@ fn standing(gain: &Gain) -> Standing {
 /// AES-256-GCM tells most: it needs AES and the multiplication of its authentication. The others stand in where a
 /// library lacks it.
 const TELLING: [LensOp; 3] = [LensOp::Aes256Gcm, LensOp::Aes128Gcm, LensOp::Aes256Cbc];
+
+/// What was read from the server goes before what its environment made of a new process: a mask may have been overwritten
+/// since, or not have been heard, as by a program that takes its user's rights.
+fn in_server(measured: HardwareUse, has_aes: Option<bool>) -> HardwareUse {
+    match (measured, has_aes) {
+        // A set that obeys masks and lacks the instructions is enough: it is what the library chooses its code by.
+        (HardwareUse::Used | HardwareUse::Unknown(_), Some(false)) => HardwareUse::Masked,
+        (HardwareUse::Masked, Some(true)) => HardwareUse::Used,
+        (measured, _) => measured,
+    }
+}
 
 fn hardware(effects: &[MaskEffect], figures: &[LensFigure], circumstances: &Circumstances) -> HardwareUse {
     let unknown = |why: &str| HardwareUse::Unknown(why.into());
@@ -199,119 +201,6 @@ fn assembly(effects: &[MaskEffect], circumstances: &Circumstances) -> Assembly {
     }
 }
 
-fn effect(samples: &[Sample], op: LensOp) -> Option<MaskEffect> {
-    let block_bytes = samples.iter().filter(|sample| sample.op == op).map(|sample| sample.block_bytes).max()?;
-    let of = |treatment| -> Vec<&Sample> {
-        samples
-            .iter()
-            .filter(|s| s.op == op && s.block_bytes == block_bytes && s.treatment == treatment)
-            .filter(|s| !s.rounds_per_s.is_empty())
-            .collect()
-    };
-    let noise = LensTreatment::ALL
-        .iter()
-        .filter_map(|&treatment| noise(&of(treatment)))
-        .fold(None, |most, noise| Some(most.map_or(noise, |most: f64| most.max(noise))));
-    let whole = of(LensTreatment::Whole);
-    let (as_is, aes_masked) = (of(LensTreatment::AsIs), of(LensTreatment::AesMasked));
-    let gain = |above: &[&Sample], below: &[&Sample]| gain(above, below, noise);
-    Some(MaskEffect {
-        op,
-        block_bytes,
-        environment: gain(&whole, &as_is),
-        left: gain(&as_is, &aes_masked),
-        aes_mask: gain(&whole, &aes_masked),
-        full_mask: gain(&whole, &of(LensTreatment::AllMasked)),
-        noise,
-    })
-}
-
-/// How many times the medians of the same treatment differ between processes. Where every process gave a single rate, the
-/// spread of the rates has that difference in it already.
-fn noise(samples: &[&Sample]) -> Option<f64> {
-    if samples.len() > 1 && samples.iter().all(|sample| sample.rounds_per_s.len() == 1) {
-        return Some(1.0);
-    }
-    let medians: Vec<f64> = samples.iter().filter_map(|sample| median(&sample.rounds_per_s)).collect();
-    let (low, high) = medians.iter().fold((f64::MAX, 0.0_f64), |(low, high), &m| (low.min(m), high.max(m)));
-    (medians.len() > 1 && low > 0.0).then(|| high / low)
-}
-
-/// The ratio of two medians. Its interval is that of each median by the signs of its rounds, at 97.5 % each, so that both
-/// hold at 95 %; and since rounds of one process have its luck in common, it is widened by what two processes of the same
-/// treatment differ by.
-fn gain(above: &[&Sample], below: &[&Sample], noise: Option<f64>) -> Option<Gain> {
-    let pooled = |samples: &[&Sample]| -> Vec<f64> {
-        let mut rounds: Vec<f64> =
-            samples.iter().flat_map(|s| &s.rounds_per_s).copied().filter(|r| r.is_finite() && *r > 0.0).collect();
-        rounds.sort_by(f64::total_cmp);
-        rounds
-    };
-    let (above, below) = (pooled(above), pooled(below));
-    let ratio = median(&above)? / median(&below)?;
-    let ((above_low, above_high), (below_low, below_high)) = (interval(&above)?, interval(&below)?);
-    let noise = noise?;
-    Some(Gain { ratio, low: above_low / below_high / noise, high: above_high / below_low * noise })
-}
-
-/// The interval of the median of sorted values by their ranks, at 97.5 % at least: from the `k`-th lowest to the `k`-th
-/// highest, with the largest `k` for which fewer than `k` of `n` values fall on one side of the median with a probability
-/// of 1.25 % at most. `None` for fewer than 7 values.
-fn interval(sorted: &[f64]) -> Option<(f64, f64)> {
-    const TAIL: f64 = 0.0125;
-    let n = sorted.len();
-    // Probability of exactly `i` of `n`, beginning with none.
-    let mut exactly = 0.5_f64.powi(i32::try_from(n).ok()?);
-    let mut below = 0.0;
-    let mut k = 0;
-    while k < n / 2 && below + exactly <= TAIL {
-        below += exactly;
-        exactly *= (n - k) as f64 / (k + 1) as f64;
-        k += 1;
-    }
-    (k > 0).then(|| (sorted[k - 1], sorted[n - k]))
-}
-
-/// Every figure, in the order in which they are shown.
-fn figures(samples: &[Sample]) -> Vec<LensFigure> {
-    let mut keys: Vec<_> = samples.iter().map(|s| (s.op, s.block_bytes, s.treatment)).collect();
-    keys.sort_unstable();
-    keys.dedup();
-    keys.into_iter()
-        .filter_map(|(op, block_bytes, treatment)| {
-            let all = || {
-                samples.iter().filter(move |s| s.op == op && s.block_bytes == block_bytes && s.treatment == treatment)
-            };
-            let mut rounds: Vec<f64> = all().flat_map(|s| &s.rounds_per_s).copied().collect();
-            rounds.sort_by(f64::total_cmp);
-            let median_per_s = median(&rounds)?;
-            let quartile = |share: f64| rounds[((rounds.len() - 1) as f64 * share).round() as usize];
-            Some(LensFigure {
-                op,
-                block_bytes,
-                treatment,
-                median_per_s,
-                spread: (quartile(0.75) - quartile(0.25)) / median_per_s,
-                rounds: u32::try_from(rounds.len()).unwrap_or(u32::MAX),
-                cpu_ns: all().map(|s| s.cpu_ns).sum(),
-                wall_ns: all().map(|s| s.wall_ns).sum(),
-            })
-        })
-        .collect()
-}
-
-/// `None` of nothing, or when it is no rate.
-fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let n = sorted.len();
-    if n == 0 {
-        return None;
-    }
-    let median = f64::midpoint(sorted[(n - 1) / 2], sorted[n / 2]);
-    (median.is_finite() && median > 0.0).then_some(median)
-}
-
 /// What the library says of its build, and how busy the machine was.
 fn corroboration(figures: &[LensFigure], identity: &LensIdentity) -> Vec<String> {
     let mut told = Vec::new();
@@ -373,6 +262,7 @@ mod tests {
             cpu_has_aes: Some(true),
             cpu_has_vectors: Some(true),
             environment_masks: true,
+            server_has_aes: None,
             masks_known: true,
             identity: LensIdentity { version: Some("OpenSSL 3.0.22".into()), ..LensIdentity::default() },
         }
@@ -394,6 +284,21 @@ mod tests {
         assert_eq!(judged([2e9, 4e9, 2e8, 2e8], &openssl()), (HardwareUse::Used, Assembly::Present));
         let old_cpu = Circumstances { cpu_has_aes: Some(false), ..openssl() };
         assert_eq!(judged([2e8, 2e8, 2e8, 2e8], &old_cpu).0, HardwareUse::NotOffered);
+    }
+
+    #[test]
+    fn what_the_server_holds_goes_before_its_environment() {
+        let judged = |aes, server_has_aes| {
+            let circumstances = Circumstances { server_has_aes, ..openssl() };
+            judge(&world(&[(LensOp::Aes256Gcm, aes), CHACHA]), &circumstances).hardware
+        };
+        let (whole, masked, never) = ([4e9, 4e9, 2e8, 2e8], [2e8, 4e9, 2e8, 2e8], [2e8; 4]);
+        assert_eq!(judged(whole, Some(false)), HardwareUse::Masked);
+        assert_eq!(judged(whole, Some(true)), HardwareUse::Used);
+        assert_eq!(judged(masked, Some(true)), HardwareUse::Used);
+        // A library that never uses them is not cleared by having them.
+        assert_eq!(judged(never, Some(true)), HardwareUse::NotUsed);
+        assert_eq!(judged(never, Some(false)), HardwareUse::NotUsed);
     }
 
     #[test]
@@ -438,19 +343,22 @@ mod tests {
         assert!(matches!(judge(&[], &openssl()).hardware, HardwareUse::Unknown(_)));
     }
 
-    /// Ranks as in Conover, Practical Nonparametric Statistics, for at least 97.5 %.
     #[test]
-    fn intervals_of_medians_by_ranks() {
-        let ranks = |n: u32| {
-            let values: Vec<f64> = (1..=n).map(f64::from).collect();
-            interval(&values)
+    fn two_rates_of_each_tell_large_differences_only() {
+        let world = |luck: f64, rates: &[(LensOp, [f64; 4])]| -> Vec<Sample> {
+            let mut samples = world(rates);
+            for (nth, sample) in samples.iter_mut().enumerate() {
+                let rate = sample.rounds_per_s[2];
+                sample.rounds_per_s = vec![if nth % 2 == 0 { rate } else { rate * luck }];
+            }
+            samples
         };
-        assert_eq!(ranks(6), None);
-        assert_eq!(ranks(7), Some((1.0, 7.0)));
-        // P(X <= 1) of 10 is 1.07 %, P(X <= 2) is 5.5 %.
-        assert_eq!(ranks(10), Some((2.0, 9.0)));
-        // P(X <= 4) of 20 is 0.6 %, P(X <= 5) is 2.1 %.
-        assert_eq!(ranks(20), Some((5.0, 16.0)));
+        let hardware = |luck, aes| judge(&world(luck, &[(LensOp::Aes256Gcm, aes), CHACHA]), &openssl()).hardware;
+        assert_eq!(hardware(1.02, [4e9, 4e9, 2e8, 2e8]), HardwareUse::Used);
+        assert_eq!(hardware(1.02, [2e8, 2e8, 2e8, 2e8]), HardwareUse::NotUsed);
+        // Rates that differ by half from their own repeats tell no equality.
+        assert!(matches!(hardware(1.5, [2e8, 2e8, 2e8, 2e8]), HardwareUse::Unknown(_)));
+        assert_eq!(hardware(1.5, [4e9, 4e9, 2e8, 2e8]), HardwareUse::Used);
     }
 
     proptest! {

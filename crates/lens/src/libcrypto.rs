@@ -58,6 +58,13 @@ impl Libcrypto {
         found.map(|f| *f).map_err(|_| format!("the library has no {name}"))
     }
 
+    /// Where a function is in memory.
+    pub(crate) fn address(&self, name: &str) -> Result<u64, String> {
+        // SAFETY: any symbol has an address, and what is there is neither read nor called.
+        let address = unsafe { self.function::<*const c_void>(name) }?;
+        Ok(address.addr() as u64)
+    }
+
     /// The text that `function(what)` returns, where the library has the function.
     pub(crate) fn text(&self, function: &str, what: i32) -> Option<String> {
         // SAFETY: OpenSSL_version, SSLeay_version and OPENSSL_info are all `const char *(int)`.

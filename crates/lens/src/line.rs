@@ -13,6 +13,8 @@ pub(crate) enum Line {
     Absent { op: LensOp, why: String },
     /// A figure.
     Figure(ChildFigure),
+    /// Some of the library's variables.
+    Variables { from: u64, hex: String },
     /// The library cannot be measured at all; comes last.
     Failed { why: String },
     /// All is told; comes last.

@@ -1,5 +1,6 @@
 //! What is to be measured, and why it cannot be.
 
+use crate::mappings::FileId;
 use duel_model::{LensOp, Nanos, SECOND_NS};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -14,6 +15,8 @@ pub struct LensOrder {
     /// Where the file is opened, when that differs: a process may map a file that has been replaced since, or one in a
     /// container. It is then handed to the child as an open descriptor (Linux).
     pub open_at: Option<PathBuf>,
+    /// The running server that maps it, whose own state is read as well.
+    pub server: Option<ServerProcess>,
     /// All of the child's environment: what the server's has that a libcrypto looks at.
     pub environment: BTreeMap<OsString, OsString>,
     /// Whose rights the child gets; `None` leaves it ours.
@@ -37,6 +40,15 @@ pub struct ChildCommand {
     pub arguments: Vec<OsString>,
 }
 
+/// A process that maps the library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ServerProcess {
+    /// Its number.
+    pub pid: u32,
+    /// The library as the process's mappings tell it.
+    pub file: FileId,
+}
+
 /// A user and a group by number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RunAs {
@@ -57,6 +69,7 @@ impl LensOrder {
         Self {
             library: library.into(),
             open_at: None,
+            server: None,
             environment: BTreeMap::new(),
             run_as: None,
             budget_ns: Self::BUDGET_NS,

@@ -1,12 +1,13 @@
 //! The parent: children in mirrored order, then the judgement.
 
-use crate::judge::{Circumstances, Sample, judge};
+use crate::judge::{Circumstances, judge};
 use crate::mask::{self, Architecture};
 use crate::order::{LensError, LensOrder};
+use crate::rates::Sample;
 use crate::spawn::{self, ChildReading};
 use crate::work::BLOCK_BYTES;
-use crate::{by_hand, elf};
-use duel_model::{LensIdentity, LensMeans, LensReading, LensTreatment};
+use crate::{by_hand, capabilities, elf};
+use duel_model::{Capabilities, LensIdentity, LensMeans, LensReading, LensTreatment};
 use std::fs::File;
 use std::io::Read;
 
@@ -24,8 +25,9 @@ fn treatments() -> impl ExactSizeIterator<Item = LensTreatment> {
 
 /// A turn of all treatments takes this part of the budget.
 const TURNS_IN_BUDGET: u64 = 2;
-/// Most turns. On a machine that is busy with other work a turn may tell nothing, and the next one may: Each is judged by itself; the differences that are looked for are so much
-/// larger than the limits that looking four times does not make one up.
+/// Most turns. On a machine that is busy with other work a turn may tell nothing, and the next one may. Each is judged by
+/// itself; the differences that are looked for are so much larger than the limits that looking four times does not make one
+/// up.
 const MOST_TURNS: usize = 4;
 
 /// Measures a libcrypto in child processes, and judges what they found. Takes half of the budget where one turn tells
@@ -39,6 +41,7 @@ pub fn measure(order: &LensOrder) -> Result<LensReading, LensError> {
     look_at(order)?;
     let architecture = Architecture::here();
     let offer = mask::offer();
+    let capabilities = capabilities::of_server(order, architecture);
     let mut turn = 0;
     loop {
         turn += 1;
@@ -49,6 +52,7 @@ pub fn measure(order: &LensOrder) -> Result<LensReading, LensError> {
                 cpu_has_aes: offer.map(|offer| offer.aes),
                 cpu_has_vectors: offer.map(|offer| offer.vectors),
                 environment_masks: mask::is_set(&order.environment),
+                server_has_aes: capabilities.as_ref().and_then(Capabilities::has_aes),
                 masks_known: architecture.is_some(),
                 identity: heard.identity.clone(),
             },
@@ -60,11 +64,12 @@ pub fn measure(order: &LensOrder) -> Result<LensReading, LensError> {
                 identity: heard.identity,
                 hardware: judgement.hardware,
                 assembly: judgement.assembly,
+                by_hand: by_hand::lines(order, capabilities.as_ref(), architecture),
+                capabilities,
                 effects: judgement.effects,
                 figures: judgement.figures,
                 unavailable: heard.unavailable,
                 corroboration: judgement.corroboration,
-                by_hand: by_hand::lines(&order.library, &order.environment, architecture),
             });
         }
     }

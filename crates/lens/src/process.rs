@@ -1,6 +1,7 @@
 //! From a server's process to its libcrypto: which file it maps, with which environment and rights.
 
-use crate::order::{ChildCommand, LensError, LensOrder, RunAs};
+use crate::mappings::{Mapping, mappings};
+use crate::order::{ChildCommand, LensError, LensOrder, RunAs, ServerProcess};
 use duel_model::sanitize_line;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,7 +9,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::os::unix::fs::MetadataExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// The variables that change what a libcrypto does or how the loader finds what it needs. `LD_PRELOAD` is not among them: it
 /// would be loaded into our program, and what it puts in front of libcrypto is not libcrypto.
@@ -26,7 +27,7 @@ const CARRIED: [&str; 11] = [
     "GLIBC_TUNABLES",
 ];
 
-/// Bytes of `/proc/PID/maps` and `/proc/PID/environ` that are read: the former of a process with 100,000 mappings.
+/// Bytes of a file of `/proc/PID` that are read: those of `maps` of a process with 100,000 mappings.
 const MOST_BYTES: u64 = 16 << 20;
 
 /// What our own environment has that matters to a libcrypto.
@@ -63,19 +64,11 @@ pub fn of_process(pid: u32, child: ChildCommand) -> Result<LensOrder, LensError>
         LensError::Process(format!("cannot find out whose process {pid} is, so its library is not loaded"))
     })?);
     order.open_at = Some(file_of(pid, &mapped)?);
+    order.server = Some(ServerProcess { pid, file: mapped.file });
     Ok(order)
 }
 
-/// A mapped file.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Mapped {
-    path: PathBuf,
-    inode: u64,
-    /// As `/proc/PID/map_files` names it.
-    range: String,
-}
-
-fn the_libcrypto(found: &[Mapped], pid: u32) -> Result<Mapped, LensError> {
+fn the_libcrypto(found: &[Mapping], pid: u32) -> Result<Mapping, LensError> {
     match found {
         [one] => Ok(one.clone()),
         [] => Err(LensError::Process(format!(
@@ -90,28 +83,13 @@ fn the_libcrypto(found: &[Mapped], pid: u32) -> Result<Mapped, LensError> {
 }
 
 /// Every file named libcrypto that is mapped, once.
-fn mapped_libcryptos(maps: &[u8]) -> Vec<Mapped> {
-    let mut found: Vec<Mapped> = Vec::new();
-    for line in maps.split(|&byte| byte == b'\n') {
-        // Range, rights, offset, device, inode; then the path, which may have spaces.
-        let mut rest = line;
-        let mut fields = Vec::new();
-        for _ in 0..5 {
-            let Some(end) = rest.iter().position(|&byte| byte == b' ') else { break };
-            fields.push(&rest[..end]);
-            rest = rest[end..].trim_ascii_start();
-        }
-        let [range, _, _, _, inode] = fields[..] else { continue };
-        let path = rest.strip_suffix(b" (deleted)").unwrap_or(rest);
-        let name = path.rsplit(|&byte| byte == b'/').next().unwrap_or_default();
-        if !path.starts_with(b"/") || !name.starts_with(b"libcrypto") || !name.windows(3).any(|part| part == b".so") {
-            continue;
-        }
-        let inode = std::str::from_utf8(inode).ok().and_then(|inode| inode.parse().ok());
-        let (Some(inode), Ok(range)) = (inode, std::str::from_utf8(range)) else { continue };
-        if found.iter().all(|known| known.inode != inode) {
-            let path = PathBuf::from(OsString::from_vec(path.to_vec()));
-            found.push(Mapped { path, inode, range: range.to_owned() });
+fn mapped_libcryptos(maps: &[u8]) -> Vec<Mapping> {
+    let mut found: Vec<Mapping> = Vec::new();
+    for mapping in mappings(maps) {
+        let name = mapping.name();
+        let is_libcrypto = name.starts_with(b"libcrypto") && name.windows(3).any(|part| part == b".so");
+        if is_libcrypto && found.iter().all(|known| known.file != mapping.file) {
+            found.push(mapping);
         }
     }
     found
@@ -119,13 +97,13 @@ fn mapped_libcryptos(maps: &[u8]) -> Vec<Mapped> {
 
 /// Where the very file can be opened: by its name as the process sees it (it may live in a container), else by its mapping,
 /// which works though the file is deleted, for root.
-fn file_of(pid: u32, mapped: &Mapped) -> Result<PathBuf, LensError> {
+fn file_of(pid: u32, mapped: &Mapping) -> Result<PathBuf, LensError> {
     let relative = mapped.path.strip_prefix("/").unwrap_or(&mapped.path);
     let candidates = [
         PathBuf::from(format!("/proc/{pid}/root")).join(relative),
         PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.range)),
     ];
-    let is_it = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.ino() == mapped.inode);
+    let is_it = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.ino() == mapped.file.inode);
     candidates.into_iter().find(is_it).ok_or_else(|| {
         LensError::Process(format!(
             "the file {} that process {pid} maps cannot be opened: it was replaced or deleted since the process started; \
@@ -168,7 +146,8 @@ fn is_carried(name: &OsStr) -> bool {
     CARRIED.iter().any(|carried| name == *carried)
 }
 
-fn read(path: &PathBuf) -> io::Result<Vec<u8>> {
+/// A file of `/proc`, as far as it makes sense.
+pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
     use std::io::Read;
     let mut bytes = Vec::new();
     fs::File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
@@ -192,7 +171,7 @@ mod tests {
     #[test]
     fn libcryptos_are_found_in_mappings_once_each() {
         let found = mapped_libcryptos(MAPS);
-        let paths: Vec<_> = found.iter().map(|mapped| (mapped.path.to_str().unwrap(), mapped.inode)).collect();
+        let paths: Vec<_> = found.iter().map(|mapped| (mapped.path.to_str().unwrap(), mapped.file.inode)).collect();
         assert_eq!(paths, [("/opt/my libs/libcrypto.so.3", 22), ("/usr/lib/libcrypto.so.1.1", 33)]);
         assert_eq!(found[0].range, "7f0000000000-7f0000001000");
         assert!(the_libcrypto(&found, 1).unwrap_err().to_string().contains("maps several"));

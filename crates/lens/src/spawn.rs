@@ -1,7 +1,8 @@
 //! One child: started, listened to, and ended in its time whatever its library does.
 
-use crate::child::ChildOrder;
+use crate::child::{ChildOrder, Task};
 use crate::line::{ChildFigure, Line};
+use crate::memory::{Part, from_hex};
 use crate::order::{LensError, LensOrder};
 use duel_model::{LensIdentity, LensOp, Nanos, sanitize_line};
 use std::collections::BTreeMap;
@@ -15,31 +16,47 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Most bytes that a child may say: ten times what all figures at their most rounds take.
-const MOST_OUTPUT_BYTES: u64 = 512 * 1024;
+/// Most bytes that a child may say: the most variables that it tells take two million, all figures at their most rounds
+/// fifty thousand.
+const MOST_OUTPUT_BYTES: u64 = 4 << 20;
 
 /// What one child told.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct ChildReading {
     pub(crate) identity: LensIdentity,
     pub(crate) figures: Vec<ChildFigure>,
     pub(crate) absent: Vec<(LensOp, String)>,
+    pub(crate) variables: Vec<Part>,
 }
 
-/// Runs a child in this environment, on blocks of these sizes, for `budget_ns` and a grace.
+/// Measures in this environment, on blocks of these sizes, for `budget_ns` and a grace.
 pub(crate) fn run(
     order: &LensOrder,
     environment: &BTreeMap<OsString, OsString>,
     budget_ns: Nanos,
     blocks: &[u32],
 ) -> Result<ChildReading, LensError> {
+    let task = Task::Measure { budget_ns, ops: order.ops.clone(), blocks: blocks.to_vec() };
+    told_by_child(order, environment, task, budget_ns)
+}
+
+/// The library's variables after it was loaded in this environment.
+pub(crate) fn variables(order: &LensOrder, environment: &BTreeMap<OsString, OsString>) -> Result<Vec<Part>, LensError> {
+    Ok(told_by_child(order, environment, Task::Variables, 0)?.variables)
+}
+
+fn told_by_child(
+    order: &LensOrder,
+    environment: &BTreeMap<OsString, OsString>,
+    task: Task,
+    budget_ns: Nanos,
+) -> Result<ChildReading, LensError> {
     let path = shown(order);
     let (stdin, library) = handed_over(order)?;
-    let told = ChildOrder { library, budget_ns, ops: order.ops.clone(), blocks: blocks.to_vec() };
     let mut command = Command::new(&order.child.program);
     command
         .args(&order.child.arguments)
-        .args(told.to_arguments())
+        .args(ChildOrder { library, task }.to_arguments())
         .env_clear()
         .envs(environment)
         .stdin(stdin)
@@ -116,7 +133,7 @@ fn understood(path: &str, output: &[u8], status: ExitStatus) -> Result<ChildRead
     if let Some(signal) = status.signal() {
         return Err(LensError::Crashed { path, signal });
     }
-    let mut reading = ChildReading { identity: LensIdentity::default(), figures: Vec::new(), absent: Vec::new() };
+    let mut reading = ChildReading::default();
     for line in output.split(|&byte| byte == b'\n').filter(|line| !line.is_empty()) {
         match serde_json::from_slice(line) {
             Ok(Line::Library(identity)) => reading.identity = safe(identity),
@@ -126,6 +143,13 @@ fn understood(path: &str, output: &[u8], status: ExitStatus) -> Result<ChildRead
                 }
             }
             Ok(Line::Figure(figure)) => reading.figures.push(figure),
+            Ok(Line::Variables { from, hex }) => {
+                let bytes = from_hex(&hex).ok_or_else(|| LensError::Nonsense {
+                    path: path.clone(),
+                    what: "told variables that are no hexadecimal digits".into(),
+                })?;
+                reading.variables.push(Part { from, bytes });
+            }
             Ok(Line::Failed { why }) => return Err(LensError::Unusable { why: plain(&why, &path), path }),
             Ok(Line::Done) if status.success() => return Ok(reading),
             Ok(Line::Done) => break,
@@ -190,6 +214,10 @@ mod tests {
         assert!(said(&all, ExitStatus::from_raw(11)).contains("signal 11 (bad memory access)"));
         assert!(said("hello\x1b\n", exit(0)).contains("said \"hello\u{fffd}\""));
         let failed = r#"{"failed":{"why":"x: libc.musl-x86_64.so.1: cannot open shared object file"}}"#;
+        let variables =
+            understood("x", b"{\"variables\":{\"from\":16,\"hex\":\"00ff\"}}\n\"done\"\n", exit(0)).unwrap().variables;
+        assert_eq!(variables, [Part { from: 16, bytes: vec![0, 255] }]);
+        assert!(said(r#"{"variables":{"from":16,"hex":"0g"}}"#, exit(0)).contains("no hexadecimal digits"));
         assert!(said(failed, exit(1)).contains("x cannot be measured: it is linked against musl"));
     }
 

@@ -1,6 +1,8 @@
 //! A reading as text for a terminal.
 
-use duel_model::{Assembly, Gain, HardwareUse, LensFigure, LensOp, LensReading, LensTreatment, sanitize_line};
+use duel_model::{
+    Assembly, Capabilities, Gain, HardwareUse, LensFigure, LensOp, LensReading, LensTreatment, sanitize_line,
+};
 
 /// Characters of the compiler's flags that are shown.
 const LONGEST_COMPILER: usize = 160;
@@ -22,7 +24,12 @@ pub fn table(reading: &LensReading) -> String {
         line(&format!("  {shown}{}", if compiler.chars().count() > LONGEST_COMPILER { " ..." } else { "" }));
     }
     line("");
-    line(&hardware_sentence(&reading.hardware));
+    line(&hardware_sentence(&reading.hardware, reading.capabilities.as_ref()));
+    if let Some(capabilities) = &reading.capabilities {
+        for sentence in capability_sentences(capabilities) {
+            line(&sentence);
+        }
+    }
     line(&assembly_sentence(&reading.assembly));
     for fact in &reading.corroboration {
         line(&format!("  ({})", sanitize_line(fact)));
@@ -50,14 +57,40 @@ pub fn table(reading: &LensReading) -> String {
 }
 
 /// The answer to the first question.
-pub(crate) fn hardware_sentence(hardware: &HardwareUse) -> String {
+fn hardware_sentence(hardware: &HardwareUse, capabilities: Option<&Capabilities>) -> String {
     match hardware {
         HardwareUse::Used => "AES instructions of the CPU: used".into(),
         HardwareUse::NotUsed => "AES instructions of the CPU: not used, though the CPU has them".into(),
+        HardwareUse::Masked if capabilities.and_then(Capabilities::has_aes) == Some(false) => {
+            "AES instructions of the CPU: not used, because a mask was there when the server started".into()
+        }
         HardwareUse::Masked => "AES instructions of the CPU: not used, because the environment masks them".into(),
         HardwareUse::NotOffered => "AES instructions of the CPU: the CPU offers none".into(),
         HardwareUse::Unknown(why) => format!("AES instructions of the CPU: unknown, {}", sanitize_line(why)),
     }
+}
+
+/// What the running server's library holds, and what was not read.
+fn capability_sentences(capabilities: &Capabilities) -> Vec<String> {
+    let head = "CPU features in the running server: ";
+    let vector = match capabilities {
+        Capabilities::NotRead(why) => return vec![format!("{head}not available, {}", sanitize_line(why))],
+        Capabilities::Whole(vector) | Capabilities::Masked(vector) => vector,
+    };
+    let processes: Vec<String> = vector.processes.iter().map(|process| process.pid.to_string()).collect();
+    let read = format!("read from {} {}", counted(processes.len()), processes.join(", "));
+    let mut sentences = vec![if vector.missing.is_empty() {
+        format!("{head}all that the library knows ({read})")
+    } else {
+        let missing = sanitize_line(&vector.missing.join(", "));
+        format!("{head}it lacks {missing} ({read})")
+    }];
+    sentences.extend(vector.not_read.iter().map(|why| format!("  not read: {}", sanitize_line(why))));
+    sentences
+}
+
+fn counted(processes: usize) -> &'static str {
+    if processes == 1 { "process" } else { "processes" }
 }
 
 fn assembly_sentence(assembly: &Assembly) -> String {
@@ -150,7 +183,34 @@ fn aligned(rows: Vec<Vec<String>>) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{LensIdentity, LensMeans, MaskEffect};
+    use duel_model::{CapabilityVector, LensIdentity, LensMeans, MaskEffect, ProcessVector};
+
+    #[test]
+    fn what_the_server_holds_is_told_with_its_processes() {
+        let process = |pid| ProcessVector { pid, address: 1, words: vec![0; 4] };
+        let vector = |missing: &[&str]| CapabilityVector {
+            offset: 1,
+            whole: vec![1; 4],
+            processes: vec![process(7), process(8)],
+            missing: missing.iter().map(|name| (*name).to_owned()).collect(),
+            not_read: vec!["process 9: it does not map the library".into()],
+        };
+        let masked = Capabilities::Masked(vector(&["AES-NI", "VAES"]));
+        assert_eq!(
+            capability_sentences(&masked),
+            [
+                "CPU features in the running server: it lacks AES-NI, VAES (read from processes 7, 8)",
+                "  not read: process 9: it does not map the library"
+            ]
+        );
+        assert!(hardware_sentence(&HardwareUse::Masked, Some(&masked)).contains("when the server started"));
+        assert!(capability_sentences(&Capabilities::Whole(vector(&[])))[0].contains("all that the library knows"));
+        let refused = Capabilities::NotRead("may not\x1b".into());
+        assert_eq!(
+            capability_sentences(&refused),
+            ["CPU features in the running server: not available, may not\u{fffd}"]
+        );
+    }
 
     #[test]
     fn a_reading_is_shown_with_dashes_for_what_was_not_measured() {
@@ -170,6 +230,7 @@ mod tests {
             identity: LensIdentity { version: Some("OpenSSL\x1b 3".into()), ..LensIdentity::default() },
             hardware: HardwareUse::Used,
             assembly: Assembly::Unknown("the figures vary too much".into()),
+            capabilities: None,
             effects: vec![MaskEffect {
                 op: LensOp::Aes256Gcm,
                 block_bytes: Some(16384),

@@ -1,8 +1,11 @@
 //! Real libraries, good and bad, in real children. This binary is its own child.
 //!
-//! A libcrypto built without assembly takes minutes to make: where `DUEL_NO_ASM_LIBCRYPTO` names one, it is measured as
-//! well.
+//! A libcrypto built without assembly takes minutes to make: where `DUEL_NO_ASM_LIBCRYPTO` names one, or
+//! `faults/build-openssl` has built one, it is measured as well.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "libraries/servers.rs"]
+mod servers;
 
 use duel_lens::{Architecture, ChildCommand, LensError, LensOrder, measure};
 use duel_model::{Assembly, HardwareUse, LensOp, LensReading, LensTreatment, SECOND_NS};
@@ -23,11 +26,16 @@ fn main() {
     }
     // As the usual harness: a word selects, flags are none of ours.
     let word = arguments.iter().find_map(|word| word.to_str().filter(|word| !word.starts_with('-'))).unwrap_or("");
-    let checks: [(&str, fn()); 12] = [
+    let checks: [(&str, fn()); 17] = [
         ("the_system_s_libcrypto_is_measured_whole", the_system_s_libcrypto_is_measured_whole),
         ("a_mask_in_the_environment_is_found", a_mask_in_the_environment_is_found),
         ("a_build_without_assembly_is_found", a_build_without_assembly_is_found),
         ("the_libcrypto_of_a_process_is_found", the_libcrypto_of_a_process_is_found),
+        ("a_server_without_a_mask_has_all_features", servers::a_server_without_a_mask_has_all_features),
+        ("an_overwritten_mask_is_found_in_the_server", servers::an_overwritten_mask_is_found_in_the_server),
+        ("a_server_whose_library_was_deleted_is_read", servers::a_server_whose_library_was_deleted_is_read),
+        ("a_server_with_a_file_system_of_its_own_is_read", servers::a_server_with_a_file_system_of_its_own_is_read),
+        ("a_server_without_assembly_has_no_features", servers::a_server_without_assembly_has_no_features),
         ("what_is_no_library_is_told_in_words", what_is_no_library_is_told_in_words),
         ("a_library_without_evp_is_told", a_library_without_evp_is_told),
         ("a_library_that_misses_symbols_is_told", a_library_that_misses_symbols_is_told),
@@ -62,6 +70,19 @@ fn system_libcrypto() -> Option<PathBuf> {
     let found = folders.iter().flat_map(|folder| names.map(|name| Path::new(folder).join(name))).find(|p| p.exists());
     if found.is_none() {
         println!("  skipped: there is no libcrypto in the usual folders");
+    }
+    found
+}
+
+/// A libcrypto built without assembly; `None`, and said, where there is none.
+fn no_asm_libcrypto() -> Option<PathBuf> {
+    let named = std::env::var_os("DUEL_NO_ASM_LIBCRYPTO").map(PathBuf::from);
+    let cache = std::env::var_os("DUEL_FAULTS_CACHE").map(PathBuf::from);
+    let cache = cache.or_else(|| Some(PathBuf::from(std::env::var_os("HOME")?).join(".cache/duel-faults")));
+    let built = cache.map(|cache| cache.join("openssl-no-asm/libcrypto.so.3"));
+    let found = named.or(built).filter(|path| path.exists());
+    if found.is_none() {
+        println!("  skipped: no libcrypto without assembly; `faults/build-openssl` makes one");
     }
     found
 }
@@ -111,10 +132,7 @@ fn a_mask_in_the_environment_is_found() {
 }
 
 fn a_build_without_assembly_is_found() {
-    let Some(library) = std::env::var_os("DUEL_NO_ASM_LIBCRYPTO") else {
-        println!("  skipped: DUEL_NO_ASM_LIBCRYPTO names no libcrypto built with no-asm");
-        return;
-    };
+    let Some(library) = no_asm_libcrypto() else { return };
     // With the whole budget: no difference is harder to see than a difference.
     let order = LensOrder { budget_ns: LensOrder::BUDGET_NS, ..order(library) };
     let reading = measure(&order).unwrap();

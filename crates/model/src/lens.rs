@@ -16,6 +16,9 @@ pub struct LensReading {
     pub hardware: HardwareUse,
     /// Whether it was built with assembly.
     pub assembly: Assembly,
+    /// The CPU's features that it works with in the running server; `None` where a file was measured, and no server.
+    #[serde(default)]
+    pub capabilities: Option<Capabilities>,
     /// What the masks change, in the figures' order.
     pub effects: Vec<MaskEffect>,
     /// Every figure under every treatment.
@@ -75,6 +78,68 @@ pub enum Assembly {
     Absent,
     /// The figures do not tell; why, in one sentence.
     Unknown(String),
+}
+
+/// The CPU's features that the libcrypto in a running server works with. A library decides on them once, when it is loaded,
+/// so this holds whatever became of the server's environment since.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", tag = "is", content = "of")]
+pub enum Capabilities {
+    /// All with which it works in a new process without a mask.
+    Whole(CapabilityVector),
+    /// Fewer: there was a mask when the server started.
+    Masked(CapabilityVector),
+    /// They were not read; why, in one sentence.
+    NotRead(String),
+}
+
+impl Capabilities {
+    /// Whether the library in the server has the CPU's instructions for AES and its authentication; `None` where that is
+    /// not known.
+    pub fn has_aes(&self) -> Option<bool> {
+        match self {
+            Self::Whole(_) => Some(true),
+            Self::Masked(vector) => Some(!vector.missing.iter().any(|name| AES_FEATURES.contains(&name.as_str()))),
+            Self::NotRead(_) => None,
+        }
+    }
+
+    /// What was read.
+    pub fn vector(&self) -> Option<&CapabilityVector> {
+        match self {
+            Self::Whole(vector) | Self::Masked(vector) => Some(vector),
+            Self::NotRead(_) => None,
+        }
+    }
+}
+
+/// Without one of the first two AES-GCM is slow on x86, without one of the others on Arm.
+const AES_FEATURES: [&str; 4] = ["AES-NI", "PCLMULQDQ", "AES", "PMULL"];
+
+/// OpenSSL's set of CPU features: `OPENSSL_ia32cap_P` on x86, `OPENSSL_armcap_P` on Arm.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CapabilityVector {
+    /// Where it is, in bytes from where the library is loaded.
+    pub offset: u64,
+    /// What it holds in a new process without a mask: what the CPU offers and the library knows.
+    pub whole: Vec<u32>,
+    /// What it holds in the server's processes.
+    pub processes: Vec<ProcessVector>,
+    /// Names of the features that a process of the server lacks.
+    pub missing: Vec<String>,
+    /// Processes of the server that were not read, and why; one sentence each.
+    pub not_read: Vec<String>,
+}
+
+/// The set of CPU features in one process.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessVector {
+    /// The process.
+    pub pid: u32,
+    /// Where the set is in its memory.
+    pub address: u64,
+    /// What it holds.
+    pub words: Vec<u32>,
 }
 
 /// What is measured of a libcrypto.

@@ -19,7 +19,8 @@ pub use distribution::Distribution;
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
 pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
 pub use lens::{
-    Assembly, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp, LensReading, LensTreatment, MaskEffect,
+    Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
+    LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan,

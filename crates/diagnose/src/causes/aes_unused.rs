@@ -7,11 +7,16 @@
 //!   slow;
 //! * on the slow side AES costs more than ChaCha20, on the fast side it does not;
 //! * the gap grows with the size of the response, for the cipher is paid per byte.
+//!
+//! Where the machine is at hand, the server's libcrypto is looked at as well (the lens). It confirms, and it acquits: a
+//! library that gains by the instructions in a process of ours, and has them in the running server, uses them.
 
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, LensLook, Look, View, percent};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Confidence, Evidence, HardwareUse, LensOp, LensReading, format_duration_ns, sanitize_line};
+use duel_model::{
+    Capabilities, Confidence, Evidence, HardwareUse, LensOp, LensReading, format_duration_ns, sanitize_line,
+};
 use duel_stats::Estimate;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -141,73 +146,127 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
             further.push(gap.first_contact(format!("its libcrypto was not measured alone: {why}")));
             ("either its TLS library does not use them or the CPU lacks them".to_owned(), Confidence::Likely)
         }
-        LensLook::Shown(reading) => {
-            let (why, confidence) = under_the_lens(reading, flip);
-            further.push(lens_evidence(reading));
-            (why, confidence)
-        }
+        LensLook::Shown(reading) => match under_the_lens(gap, reading, flip) {
+            Ok(told) => {
+                further.extend(lens_evidence(gap, reading));
+                told
+            }
+            Err(standing) => return standing,
+        },
     };
+    let is_masked = matches!(gap.lens(gap.slow), LensLook::Shown(reading) if reading.hardware == HardwareUse::Masked);
     let told = Told {
         summary: format!(
             "{slow} encrypts AES without the CPU's AES instructions: {why}. With ChaCha20 instead, {} of the gap is \
              gone.",
             flip.percent()
         ),
-        remedy: format!(
-            "On {slow}'s host: does `grep -m1 -ow aes /proc/cpuinfo` find the CPU's AES instructions? Which libcrypto \
-             does the server map (`grep libcrypto /proc/PID/maps`), and does its environment mask them (`tr '\\0' \
-             '\\n' </proc/PID/environ | grep OPENSSL_ia32cap`)? Run `openssl speed -elapsed -evp aes-256-gcm` on that \
-             library with and without `OPENSSL_ia32cap=~0x200000200000000`: equal figures mean that it never uses \
-             them. Install or map a libcrypto built with assembly; on a CPU without the instructions prefer ChaCha20."
-        ),
+        remedy: if is_masked { unmask(&slow) } else { find_out(&slow) },
         facts: vec![gap.first_contact(format!("both sides use {cipher}"))],
         further,
     };
     fit(gap, &ENTRY, flip, confidence, told)
 }
 
+/// The remedy where nothing is known of the server's library.
+fn find_out(slow: &str) -> String {
+    format!(
+        "On {slow}'s host: does `grep -m1 -ow aes /proc/cpuinfo` find the CPU's AES instructions? Which libcrypto does the \
+         server map (`grep libcrypto /proc/PID/maps`), and does its environment mask them (`tr '\\0' '\\n' \
+         </proc/PID/environ | grep OPENSSL_ia32cap`)? Run `openssl speed -elapsed -evp aes-256-gcm` on that library with \
+         and without `OPENSSL_ia32cap=~0x200000200000000`: equal figures mean that it never uses them. Install or map a \
+         libcrypto built with assembly; on a CPU without the instructions prefer ChaCha20."
+    )
+}
+
+fn unmask(slow: &str) -> String {
+    format!(
+        "Start {slow}'s server without OPENSSL_ia32cap (on Arm: OPENSSL_armcap) in its environment. It may come from the \
+         service's unit (`systemctl show -p Environment UNIT`), from the script that starts the server, or from \
+         /etc/environment or /etc/default. A reload is not enough: the library reads it once, when the server starts."
+    )
+}
+
 /// What the lens adds to the signature, and how firm both are together. From outside only it is likely: an AES that is
 /// slow for another reason (a cost per block, say) looks the same.
-fn under_the_lens(reading: &LensReading, flip: &Flip<'_>) -> (String, Confidence) {
+fn under_the_lens(gap: &Gap<'_>, reading: &LensReading, flip: &Flip<'_>) -> Result<(String, Confidence), Standing> {
     let firm = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-    match &reading.hardware {
-        HardwareUse::NotUsed => ("the libcrypto that it maps never uses them".to_owned(), firm),
-        HardwareUse::Masked => ("its environment masks them (OPENSSL_ia32cap or its like)".to_owned(), firm),
-        HardwareUse::NotOffered => ("the CPU, or the virtual machine's view of it, has none".to_owned(), firm),
+    let slow = gap.slow_name();
+    let in_server = reading.capabilities.as_ref().and_then(Capabilities::has_aes);
+    Ok(match (&reading.hardware, in_server) {
+        (HardwareUse::NotUsed, _) => ("the libcrypto that it maps never uses them".to_owned(), firm),
+        (HardwareUse::Masked, Some(false)) => {
+            let what = "they were masked (OPENSSL_ia32cap or its like) when the server started";
+            (what.to_owned(), firm)
+        }
+        (HardwareUse::Masked, _) => ("its environment masks them (OPENSSL_ia32cap or its like)".to_owned(), firm),
+        (HardwareUse::NotOffered, _) => ("the CPU, or the virtual machine's view of it, has none".to_owned(), firm),
+        // Both halves: the library is quick with them, and the one in the server has them.
+        (HardwareUse::Used, Some(true)) => {
+            let text = format!("{slow}'s libcrypto uses the CPU's AES instructions, in the running server too{}", gains(reading));
+            return Err(Standing::RuledOut(gap.on_lens(reading, text)));
+        }
+        (HardwareUse::Unknown(why), Some(true)) => {
+            let why = sanitize_line(why);
+            let text = format!("the libcrypto in {slow}'s server has the CPU's AES instructions; whether it gains by them: {why}");
+            return Err(Standing::Undecided(gap.on_lens(reading, text)));
+        }
         // Servers such as nginx overwrite their environment, so that a mask in it can no longer be read: that the library
         // is sound in a process of ours does not acquit the one in the server.
-        HardwareUse::Used => (
+        (HardwareUse::Used, _) => (
             "its libcrypto can use them, and does in a new process, so the server was probably started with a mask that \
              can no longer be read"
                 .to_owned(),
             Confidence::Likely,
         ),
-        HardwareUse::Unknown(why) => (
-            format!("either its TLS library does not use them or the CPU lacks them (the lens did not tell: {})", sanitize_line(why)),
+        (HardwareUse::Unknown(why), _) => (
+            format!(
+                "either its TLS library does not use them or the CPU lacks them (the lens did not tell: {})",
+                sanitize_line(why)
+            ),
             Confidence::Likely,
         ),
-    }
+    })
 }
 
-fn lens_evidence(reading: &LensReading) -> Evidence {
-    let masked =
-        reading.effects.iter().find(|effect| effect.op == LensOp::Aes256Gcm).and_then(|effect| effect.aes_mask);
-    let figures = masked.map_or_else(String::new, |gain| {
+/// What the library measured alone showed, and what the one in the running server holds.
+fn lens_evidence(gap: &Gap<'_>, reading: &LensReading) -> Vec<Evidence> {
+    let version = reading.identity.version.as_deref();
+    let version = version.map_or_else(String::new, |version| format!(" ({})", sanitize_line(version)));
+    let text = format!("{}{version}, measured alone{}", sanitize_line(&reading.library), gains(reading));
+    let mut evidence = vec![gap.on_lens(reading, text)];
+    match &reading.capabilities {
+        Some(Capabilities::Masked(vector)) => {
+            let processes: Vec<String> = vector.processes.iter().map(|process| process.pid.to_string()).collect();
+            let (missing, processes) = (sanitize_line(&vector.missing.join(", ")), processes.join(", "));
+            evidence.push(gap.on_lens(
+                reading,
+                format!(
+                    "in the running server (processes {processes}) it lacks what it has in a new process: {missing}"
+                ),
+            ));
+        }
+        Some(Capabilities::NotRead(why)) => {
+            let why = sanitize_line(why);
+            evidence.push(
+                gap.on_lens(reading, format!("which CPU features it has in the running server was not read: {why}")),
+            );
+        }
+        Some(Capabilities::Whole(_)) | None => {}
+    }
+    evidence
+}
+
+/// How much the library gains by the instructions, where that was measured.
+fn gains(reading: &LensReading) -> String {
+    let of_gcm = reading.effects.iter().find(|effect| effect.op == LensOp::Aes256Gcm);
+    of_gcm.and_then(|effect| effect.aes_mask).map_or_else(String::new, |gain| {
         format!(
-            ": AES-256-GCM is {:.2}x as fast without a mask on the CPU's AES instructions as with it (interval {:.2} to {:.2})",
+            ": AES-256-GCM is {:.2}x as fast without a mask on the CPU's AES instructions as with it (interval {:.2} to \
+             {:.2})",
             gain.ratio, gain.low, gain.high
         )
-    });
-    let version = reading
-        .identity
-        .version
-        .as_deref()
-        .map_or_else(String::new, |version| format!(" ({})", sanitize_line(version)));
-    Evidence {
-        probe: "lens".to_owned(),
-        text: format!("{}{version}, measured alone{figures}", sanitize_line(&reading.library)),
-        repeat: reading.by_hand.get(1).map(|line| sanitize_line(line)),
-    }
+    })
 }
 
 /// The cost per byte: what is left of the time above that of a response of one byte.

@@ -4,12 +4,16 @@
 //! would tell, and is not to be had at the same address. So nobody is accused from outside. On the machine the two come
 //! apart: the library tells that it holds no assembly, and what it costs grows in the server's own code alone, while what
 //! the kernel does for each request takes as long as on the other machine. A slower CPU slows both.
+//!
+//! That a library holds no assembly is read from its file, where the authors of the assembly left a line of text. A library
+//! may lack that text and have the assembly, so it is measured as well where that is possible: only what no mask of CPU
+//! features slows down has none.
 
 use super::worth::{Cpu, demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_tls};
-use crate::gap::{Flip, Gap, Look};
+use crate::gap::{Flip, Gap, LensLook, Look};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Confidence, format_duration_ns, sanitize_line};
+use duel_model::{Assembly, Confidence, format_duration_ns, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-asm",
@@ -31,16 +35,17 @@ impl Cause for NoAsm {
         needs_tls(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let open = |text: String| Err(Standing::Undecided(gap.on_host(text, None)));
-        let Some(library) = assembly(gap, gap.slow) else {
+        let library = |side| assembly(gap, side).or_else(|| measured(gap, side));
+        let Some(of_slow) = library(gap.slow) else {
             return open(format!(
                 "how {slow}'s TLS library was built is not known: from outside a slower CPU looks the same"
             ));
         };
-        if !library.missing {
-            let text = format!("{slow}'s libcrypto holds assembly ({})", library.told);
+        if !of_slow.missing {
+            let text = format!("{slow}'s libcrypto holds assembly ({})", of_slow.told);
             return Err(Standing::RuledOut(gap.on_host(text, None)));
         }
-        let of_fast = assembly(gap, gap.fast);
+        let of_fast = library(gap.fast);
         if of_fast.as_ref().is_some_and(|library| library.missing) {
             return Err(Standing::RuledOut(gap.on_host("neither libcrypto holds assembly".to_owned(), None)));
         }
@@ -89,8 +94,26 @@ impl Cause for NoAsm {
                 Look::Shown(_) | Look::Missing(_) => {}
             }
         }
+        let mut further = vec![gap.on_host(spent.clone(), None)];
+        match gap.lens(gap.slow) {
+            LensLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            LensLook::Shown(reading) => match &reading.assembly {
+                Assembly::Present => {
+                    let text = format!(
+                        "{slow}'s libcrypto names no assembly, but masks of CPU features slow it down: it has some"
+                    );
+                    return Err(Standing::RuledOut(gap.on_lens(reading, text)));
+                }
+                Assembly::Absent => {
+                    let text = format!("{slow}'s libcrypto measured alone: no mask of CPU features changes anything");
+                    further.push(gap.on_lens(reading, text));
+                }
+                Assembly::Unknown(_) => {}
+            },
+            LensLook::Missing(_) => {}
+        }
         let facts =
-            format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", library.version, of_fast.told);
+            format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", of_slow.version, of_fast.told);
         let told = Told {
             summary: format!(
                 "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time is worth {:.0} % of \
@@ -106,10 +129,22 @@ impl Cause for NoAsm {
                 facts,
                 Some("strings -n 8 /usr/lib/x86_64-linux-gnu/libcrypto.so.3 | grep -c CRYPTOGAMS".to_owned()),
             )],
-            further: vec![gap.on_host(spent, None)],
+            further,
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
     }
+}
+
+/// What the lens measured, where somebody has looked.
+fn measured(gap: &Gap<'_>, side: usize) -> Option<Library> {
+    let LensLook::Shown(reading) = gap.lens(side) else { return None };
+    let missing = match reading.assembly {
+        Assembly::Absent => true,
+        Assembly::Present => false,
+        Assembly::Unknown(_) => return None,
+    };
+    let version = reading.identity.version.as_deref().map_or_else(|| "of unknown version".to_owned(), sanitize_line);
+    Some(Library { missing, version, told: "masks of CPU features slow it down".to_owned() })
 }
 
 /// What is known of the libcrypto that a side's server maps.

@@ -1,12 +1,13 @@
 //! A small simulated world whose truth is known: servers with costs, and a laboratory that answers probes about them.
 
+pub mod lens;
 pub mod machine;
 pub mod network;
 
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, LoadPlan,
-    LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, LensReading,
+    LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
     TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
 };
 
@@ -144,6 +145,8 @@ pub struct World {
     pub unavailable: Vec<String>,
     /// Ids of probes that are answered by another world: disturbed ones, or ones that reach other servers.
     pub elsewhere: Vec<(String, World)>,
+    /// What the lens shows of each server's libcrypto.
+    pub lenses: Vec<Option<LensReading>>,
     /// Where each server is reached.
     pub peers: Vec<Option<String>>,
 }
@@ -185,6 +188,7 @@ pub fn world(servers: &[Server]) -> World {
         budget_ns: 60 * SECOND_NS,
         unavailable: Vec::new(),
         elsewhere: Vec::new(),
+        lenses: vec![None; servers.len()],
         peers: vec![None; servers.len()],
     }
 }
@@ -453,6 +457,12 @@ impl World {
                 unavailable,
             };
         }
+        if let Some(target) = probe.lens_of {
+            let lens = self.lenses.get(target).cloned().flatten();
+            let unavailable = lens.is_none().then(|| "it could not be loaded".to_owned());
+            let (pairs, targets, demands, doubts) = Default::default();
+            return ProbeOutcome { probe, pairs, targets, demands, lens, doubts, unavailable };
+        }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
         let demands = if probe.reads_hosts {
@@ -537,10 +547,12 @@ impl World {
     pub fn swapped(mut self) -> Self {
         self.servers.reverse();
         self.peers.reverse();
+        self.lenses.reverse();
         self.elsewhere = self.elsewhere.into_iter().map(|(id, world)| (id, world.swapped())).collect();
-        let addresses: Vec<_> = self.plan.targets.iter().rev().map(|target| target.address.clone()).collect();
-        for (target, address) in self.plan.targets.iter_mut().zip(addresses) {
-            target.address = address;
+        let reached: Vec<_> =
+            self.plan.targets.iter().rev().map(|target| (target.address.clone(), target.host.clone())).collect();
+        for (target, (address, host)) in self.plan.targets.iter_mut().zip(reached) {
+            (target.address, target.host) = (address, host);
         }
         self
     }

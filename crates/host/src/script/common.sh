@@ -137,6 +137,22 @@ keep_members_fresh() {
     fi
 }
 
+# Lines that follow a request, up to one of the marker and a dot; run away from this shell's variables and traps. Where the
+# input ends before that, nothing is run.
+sent_script() {
+    text=
+    while IFS= read -r line; do
+        if [ "$line" = "$M ." ]; then
+            section "script $1" run_script "$text"
+            return
+        fi
+        text="$text$line
+"
+    done
+}
+
+run_script() { (eval "$1"); }
+
 # One line of standard input asks for one thing; its end is the end of this shell.
 serve() {
     while read -r word number; do
@@ -151,6 +167,7 @@ serve() {
                 ;;
             log) section "log $number" kernel_log ;;
             sockets) section "sockets $number" sockets ;;
+            script) sent_script "$number" ;;
         esac
     done
 }

@@ -2,6 +2,9 @@
 
 #![allow(dead_code, reason = "not every test file uses all of it")]
 
+#[cfg(all(target_os = "linux", feature = "ssh"))]
+pub(crate) mod sshd;
+
 use duel_host::Options;
 use std::fs;
 use std::io::{Read, Write};
@@ -100,11 +103,19 @@ pub(crate) struct Nginx {
     folder: TempDir,
     child: Option<Child>,
     program: PathBuf,
+    environment: Vec<(&'static str, String)>,
 }
 
 impl Nginx {
     pub(crate) fn start(program: PathBuf) -> Self {
-        let mut nginx = Self { port: free_port(), folder: tempfile::tempdir().unwrap(), child: None, program };
+        Self::start_with(program, &[])
+    }
+
+    /// With these variables in its environment.
+    pub(crate) fn start_with(program: PathBuf, environment: &[(&'static str, String)]) -> Self {
+        let environment = environment.to_vec();
+        let folder = tempfile::tempdir().unwrap();
+        let mut nginx = Self { port: free_port(), folder, child: None, program, environment };
         let folder = nginx.folder.path().display();
         let config = format!(
             "daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 2; worker_rlimit_nofile 777; events {{}}\n\
@@ -120,7 +131,9 @@ impl Nginx {
 
     pub(crate) fn run(&mut self) {
         let config = self.folder.path().join("nginx.conf");
-        let child = Command::new(&self.program).arg("-c").arg(config).stderr(Stdio::null()).spawn().unwrap();
+        let mut command = Command::new(&self.program);
+        command.arg("-c").arg(config).envs(self.environment.iter().map(|(name, value)| (name, value)));
+        let child = command.stderr(Stdio::null()).spawn().unwrap();
         self.child = Some(child);
         wait_until("nginx listens", || TcpStream::connect((Ipv4Addr::LOCALHOST, self.port)).is_ok());
         wait_until("nginx has two workers", || self.workers().len() == 2);

@@ -1,8 +1,8 @@
 //! What the shell over there printed.
 
 use super::{BLOCK_BYTES, MARK, OPS, tag};
-use crate::judge::Sample;
 use crate::mask::Architecture;
+use crate::rates::Sample;
 use duel_model::{LensIdentity, LensOp, LensTreatment, SECOND_NS, sanitize, sanitize_line};
 
 /// Lines that are read: a hundred times those of a whole measurement.

@@ -1,0 +1,128 @@
+//! What the lens adds: it confirms, it acquits, and what it cannot tell leaves things as they were.
+// Clippy's leave for tests does not reach helpers outside of `#[test]` functions.
+#![allow(missing_docs, unreachable_pub, dead_code, clippy::unwrap_used)]
+
+mod world;
+
+use duel_model::{
+    Assembly, Capabilities, CapabilityVector, Confidence, Explanation, Finding, HardwareUse, HostAccess, HostPlan,
+    LensReading, ProcessVector, ServerPlan,
+};
+use world::lens::reading_of;
+use world::{Server, World, named, world};
+
+fn first(explanation: &Explanation) -> &Finding {
+    &explanation.findings[0]
+}
+
+/// All evidence.
+fn said(explanation: &Explanation) -> String {
+    let evidence = explanation.findings.iter().flat_map(|finding| &finding.evidence);
+    evidence.map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
+}
+
+fn reading(hardware: HardwareUse, capabilities: Option<Capabilities>) -> LensReading {
+    LensReading { capabilities, ..reading_of(hardware, Assembly::Present) }
+}
+
+fn vector(missing: &[&str]) -> CapabilityVector {
+    let process = |pid| ProcessVector { pid, address: 1, words: vec![1; 4] };
+    CapabilityVector {
+        offset: 1,
+        whole: vec![3; 4],
+        processes: vec![process(7), process(8)],
+        missing: missing.iter().map(|name| (*name).to_owned()).collect(),
+        not_read: Vec::new(),
+    }
+}
+
+fn masked() -> Option<Capabilities> {
+    Some(Capabilities::Masked(vector(&["AES-NI", "PCLMULQDQ"])))
+}
+
+fn whole() -> Option<Capabilities> {
+    Some(Capabilities::Whole(vector(&[])))
+}
+
+/// B encrypts AES slowly, and its machine is reached like this.
+fn slow(access: HostAccess, reading: LensReading) -> World {
+    let mut world = World { noise: 0.0, ..world(&[Server::default(), Server { aes: 8.0, ..Server::default() }]) };
+    world.plan.targets[1].host = Some(HostPlan { access, server: ServerPlan::Port(443) });
+    world.lenses = vec![None, Some(reading)];
+    world
+}
+
+/// What is found, whichever side is the baseline.
+#[track_caller]
+fn both_ways(world: &World, check: impl Fn(&Explanation, &str)) {
+    check(&world.explain(), "B");
+    check(&world.clone().swapped().explain(), "A");
+}
+
+#[test]
+fn a_mask_in_the_running_server_confirms() {
+    both_ways(&slow(HostAccess::Local, reading(HardwareUse::Masked, masked())), |explanation, slow| {
+        let found = first(explanation);
+        assert_eq!(named(explanation), [("tls.aes-unused", Some(slow))]);
+        assert_eq!(found.confidence, Confidence::Confirmed, "{found:#?}");
+        assert!(found.summary.contains("masked (OPENSSL_ia32cap or its like) when the server started"), "{found:#?}");
+        assert!(found.remedy.contains("without OPENSSL_ia32cap"), "{}", found.remedy);
+        let evidence = found.evidence.iter().find(|line| line.text.contains("processes 7, 8")).unwrap();
+        assert!(evidence.text.contains("AES-NI, PCLMULQDQ"), "{}", evidence.text);
+        assert_eq!(evidence.repeat.as_deref(), Some("duel lens 7"));
+    });
+}
+
+#[test]
+fn the_instructions_in_the_running_server_acquit() {
+    both_ways(&slow(HostAccess::Local, reading(HardwareUse::Used, whole())), |explanation, _| {
+        assert!(named(explanation).iter().all(|(cause, _)| *cause != "tls.aes-unused"), "{explanation:#?}");
+        assert!(explanation.ruled_out.contains(&"tls.aes-unused".to_owned()), "{}", said(explanation));
+        assert!(said(explanation).contains("in the running server too"), "{}", said(explanation));
+    });
+    // Some features are masked, and not those for AES.
+    let narrow = Some(Capabilities::Masked(vector(&["VAES"])));
+    both_ways(&slow(HostAccess::Local, reading(HardwareUse::Used, narrow)), |explanation, _| {
+        assert!(explanation.ruled_out.contains(&"tls.aes-unused".to_owned()), "{}", said(explanation));
+    });
+    let unsure = HardwareUse::Unknown("the figures vary".into());
+    both_ways(&slow(HostAccess::Local, reading(unsure, whole())), |explanation, _| {
+        assert!(named(explanation).iter().all(|(cause, _)| *cause != "tls.aes-unused"), "{explanation:#?}");
+        assert!(!explanation.ruled_out.contains(&"tls.aes-unused".to_owned()));
+    });
+}
+
+#[test]
+fn a_library_that_is_sound_elsewhere_neither_confirms_nor_acquits() {
+    let not_read = Some(Capabilities::NotRead("may not read its memory".into()));
+    for (access, capabilities) in
+        [(HostAccess::Local, None), (HostAccess::Local, not_read.clone()), (HostAccess::Ssh("web".into()), not_read)]
+    {
+        both_ways(&slow(access, reading(HardwareUse::Used, capabilities)), |explanation, slow| {
+            assert_eq!(named(explanation), [("tls.aes-unused", Some(slow))]);
+            assert_eq!(first(explanation).confidence, Confidence::Likely);
+        });
+    }
+}
+
+#[test]
+fn a_library_that_never_uses_them_confirms_whatever_the_server_holds() {
+    for (access, capabilities) in [(HostAccess::Local, whole()), (HostAccess::Ssh("web".into()), None)] {
+        both_ways(&slow(access, reading(HardwareUse::NotUsed, capabilities)), |explanation, slow| {
+            assert_eq!(named(explanation), [("tls.aes-unused", Some(slow))]);
+            assert_eq!(first(explanation).confidence, Confidence::Confirmed);
+            assert!(first(explanation).summary.contains("never uses them"));
+        });
+    }
+}
+
+#[test]
+fn no_lens_no_change() {
+    let mut unlooked = slow(HostAccess::Local, reading(HardwareUse::Masked, masked()));
+    unlooked.lenses = vec![None, None];
+    both_ways(&unlooked, |explanation, slow| {
+        assert_eq!(named(explanation), [("tls.aes-unused", Some(slow))]);
+        assert_eq!(first(explanation).confidence, Confidence::Likely);
+        assert!(said(explanation).contains("was not measured alone: it could not be loaded"));
+    });
+}
