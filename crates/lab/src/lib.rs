@@ -13,6 +13,7 @@ mod hosts;
 mod identity;
 mod route;
 mod single;
+mod twins;
 mod watch;
 
 pub use duel_lens::ChildCommand;

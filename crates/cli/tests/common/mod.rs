@@ -8,7 +8,7 @@
 
 mod servers;
 
-pub(crate) use servers::{Certificate, Ruler, Server, apache, haproxy, nginx};
+pub(crate) use servers::{Certificate, Ruler, Server, apache, haproxy, nginx, nginx_with};
 
 use serde_json::Value;
 use std::ffi::OsStr;
@@ -117,6 +117,10 @@ impl Running {
         let stdout = Some(reader(child.stdout.take().unwrap()));
         let stderr = Some(reader(child.stderr.take().unwrap()));
         Self { child, shown, stdout, stderr }
+    }
+
+    pub(crate) fn pid(&self) -> u32 {
+        self.child.id()
     }
 
     /// Sends it a signal, by its own pid.

@@ -11,7 +11,10 @@
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, LensLook, Look, View, percent};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Confidence, Evidence, HardwareUse, LensOp, LensReading, format_duration_ns, sanitize_line};
+use crate::twins::Twins;
+use duel_model::{
+    Confidence, Evidence, HardwareUse, LensOp, LensReading, TwinChange, format_duration_ns, sanitize_line,
+};
 use duel_stats::Estimate;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -134,7 +137,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
         return did_not_move(gap, flip);
     }
     let cipher = gap.fact(gap.slow, |seen| seen.cipher.as_deref()).map_or_else(String::new, sanitize_line);
-    let (why, confidence) = match gap.lens(gap.slow) {
+    let (why, mut confidence) = match gap.lens(gap.slow) {
         // The machine is at hand: what a client can only infer is to be seen there.
         LensLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
         LensLook::Missing(why) => {
@@ -147,6 +150,18 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
             (why, confidence)
         }
     };
+    let library_is_at_fault =
+        matches!(gap.lens(gap.slow), LensLook::Shown(reading) if reading.hardware == HardwareUse::NotUsed);
+    match gap.on_twins(if library_is_at_fault { TwinChange::SystemLibcrypto } else { TwinChange::NoMask }) {
+        Twins::NotAllowed => {}
+        Twins::Wanted(probe) => return Standing::Wants(vec![probe]),
+        Twins::Told(twins) => {
+            if twins.confirms() {
+                confidence = Confidence::Confirmed;
+            }
+            further.extend(twins.evidence);
+        }
+    }
     let told = Told {
         summary: format!(
             "{slow} encrypts AES without the CPU's AES instructions: {why}. With ChaCha20 instead, {} of the gap is \

@@ -6,10 +6,11 @@
 //! the kernel does for each request takes as long as on the other machine. A slower CPU slows both.
 
 use super::worth::{Cpu, demands, reference, share_of_resource};
-use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_tls};
+use super::{Cause, CauseEntry, Standing, Told, fit_by_host, fit_by_twin, needs_tls};
 use crate::gap::{Flip, Gap, Look};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Confidence, format_duration_ns, sanitize_line};
+use crate::twins::Twins;
+use duel_model::{Confidence, TwinChange, format_duration_ns, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-asm",
@@ -89,6 +90,16 @@ impl Cause for NoAsm {
                 Look::Shown(_) | Look::Missing(_) => {}
             }
         }
+        let twins = match gap.on_twins(TwinChange::SystemLibcrypto) {
+            Twins::NotAllowed => None,
+            Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
+            Twins::Told(twins) if twins.acquits() => {
+                let text =
+                    format!("{slow}'s libcrypto holds no assembly, but the gap is there with another one as well");
+                return Err(Standing::RuledOut(gap.on_host(text, None)));
+            }
+            Twins::Told(twins) => Some(twins),
+        };
         let facts =
             format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", library.version, of_fast.told);
         let told = Told {
@@ -108,7 +119,10 @@ impl Cause for NoAsm {
             )],
             further: vec![gap.on_host(spent, None)],
         };
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+        Ok(match twins {
+            Some(twins) => fit_by_twin(gap, &ENTRY, twins, Some(share), told),
+            None => fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told),
+        })
     }
 }
 

@@ -144,6 +144,8 @@ pub struct World {
     pub unavailable: Vec<String>,
     /// Ids of probes that are answered by another world: disturbed ones, or ones that reach other servers.
     pub elsewhere: Vec<(String, World)>,
+    /// Of which servers twins may be started.
+    pub twins: Vec<bool>,
     /// Where each server is reached.
     pub peers: Vec<Option<String>>,
 }
@@ -185,6 +187,7 @@ pub fn world(servers: &[Server]) -> World {
         budget_ns: 60 * SECOND_NS,
         unavailable: Vec::new(),
         elsewhere: Vec::new(),
+        twins: Vec::new(),
         peers: vec![None; servers.len()],
     }
 }
@@ -449,6 +452,7 @@ impl World {
                 targets: vec![],
                 demands: vec![],
                 lens: None,
+                twin: None,
                 doubts: vec![],
                 unavailable,
             };
@@ -460,7 +464,7 @@ impl World {
         } else {
             vec![]
         };
-        ProbeOutcome { targets, pairs, demands, lens: None, doubts: vec![], unavailable: None, probe }
+        ProbeOutcome { targets, pairs, demands, lens: None, twin: None, doubts: vec![], unavailable: None, probe }
     }
 
     /// What a server's machine does in some slots.
@@ -500,6 +504,7 @@ impl World {
                 first_contact: &first_contact,
                 comparison: &comparison,
                 hosts: &hosts,
+                twins: &self.twins,
                 outcomes: &outcomes,
                 budget_left_ns,
             };
