@@ -109,3 +109,33 @@ fn what_cannot_be_made_is_told() {
     assert!(twins_told(aes(&explanation)).contains("on this machine only so far"), "{explanation:#?}");
     assert!(asked(&explanation).iter().all(|id| !id.starts_with("twin")));
 }
+
+#[test]
+fn a_library_without_assembly_is_proven_by_its_exchange() {
+    const VERSION: (&str, &str) = ("process.library.libcrypto.version", "OpenSSL 3.0.22 25 Aug 2026");
+    const ASSEMBLY: &str = "process.library.libcrypto.assembly";
+    let told = |assembly| Some(vec![VERSION, (ASSEMBLY, assembly)]);
+    let good = Server { facts: told("AES for Intel AES-NI"), ..Server::default() };
+    let slow = Server { aes: 24.0, chacha: 12.0, sign: 800e3, facts: told("none: nothing"), ..Server::default() };
+    let mut world = world(&[good.clone(), slow.clone()]);
+    world.plan.targets[1].host = Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1) });
+    world.twins = vec![false, true];
+    for (changed, confidence) in [(&good, Confidence::Confirmed), (&slow, Confidence::Likely)] {
+        let mut world = world.clone();
+        world.elsewhere.push(("twin-of-1".to_owned(), with_b(&world, slow.clone())));
+        world.elsewhere.push(("twin-of-1-system-libcrypto".to_owned(), with_b(&world, changed.clone())));
+        let explanation = world.explain();
+        let found = explanation.findings.iter().find(|finding| finding.cause == "tls.no-asm");
+        match (found, confidence) {
+            (Some(finding), Confidence::Confirmed) => {
+                assert_eq!(finding.confidence, Confidence::Confirmed, "{finding:#?}");
+                assert!(finding.summary.contains("started anew on the system's own libcrypto"), "{}", finding.summary);
+                // No further evidence was needed.
+                assert!(!asked(&explanation).contains(&"hosts"), "{:?}", asked(&explanation));
+            }
+            // With another library it is as slow: something else is.
+            (None, Confidence::Likely) => assert!(explanation.ruled_out.contains(&"tls.no-asm".to_owned())),
+            (found, _) => panic!("{found:#?} {explanation:#?}"),
+        }
+    }
+}

@@ -141,6 +141,9 @@ fn starting_is_given_up_when_asked() {
     }
     // It never listens on the port that it is asked for.
     let mut server = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
+    // Between fork and exec a process tells nothing.
+    let comm = format!("/proc/{}/comm", server.id());
+    wait_until("it sleeps", || fs::read_to_string(&comm).unwrap() == "sleep\n");
     let process = ServerProcess::read(server.id()).unwrap();
     assert!(matches!(process.environment, Environment::Known(_)));
     let address = "127.0.0.1:9".parse().unwrap();
@@ -152,8 +155,9 @@ fn starting_is_given_up_when_asked() {
 }
 
 fn may_make_namespaces() -> bool {
-    let may = Command::new("unshare").args(["--net", "--mount", "--pid", "--fork", "true"]).stderr(Stdio::null());
-    let may = { may }.status().is_ok_and(|status| status.success());
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "--pid", "--fork", "true"]).stderr(Stdio::null());
+    let may = command.status().is_ok_and(|status| status.success());
     if !may {
         eprintln!("skipped: no namespaces can be made here");
     }

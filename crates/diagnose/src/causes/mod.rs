@@ -261,22 +261,16 @@ fn fit_by_host(gap: &Gap<'_>, entry: &CauseEntry, share: Option<f64>, confidence
     }))
 }
 
-/// A fit that rests on what the machines do, and on twins of the slow side's server: confirmed where they confirm it.
-fn fit_by_twin(
-    gap: &Gap<'_>,
-    entry: &CauseEntry,
-    twins: twins::Told<'_>,
-    share: Option<f64>,
-    mut told: Told,
-) -> Standing {
-    told.further.extend(twins.evidence.iter().cloned());
-    let confirming = twins.flip.as_ref().filter(|flip| flip.confirms());
-    let share = confirming.map(|flip| flip.share.mid).or(share);
+/// A fit that rests on twins of the slow side's server: with the cause taken away from one, and nothing else, its gap is
+/// gone.
+fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut told: Told) -> Standing {
+    told.further.extend(twins.evidence);
+    let share = twins.flip.as_ref().map(|flip| flip.share.mid);
     let mut standing = fit_by_host(gap, entry, share, Confidence::Likely, told);
-    if let (Standing::Fits(fit), Some(flip)) = (&mut standing, confirming) {
-        fit.finding.confidence = Confidence::Confirmed;
+    if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
+        fit.finding.confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
         fit.moved_ns = flip.moved_ns;
-        fit.shown_on_twin = true;
+        fit.shown_on_twin = flip.confirms();
     }
     standing
 }
