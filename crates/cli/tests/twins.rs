@@ -12,7 +12,7 @@ use std::process::{Command, Stdio};
 
 /// Takes AES away in both words of features; what is left makes a byte several times as dear.
 const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x60000000000");
-const BYTES: usize = 500_000;
+const BYTES: usize = 2_000_000;
 
 /// A healthy nginx and a masked one, serving the same over TLS.
 fn pair(place: &Place, location: &str) -> (Server, Server) {
@@ -30,7 +30,7 @@ fn files(place: &Place) -> String {
 
 fn args(good: &Server, bad: &Server, more: &[&str]) -> Vec<String> {
     let targets = [format!("good={}", good.https(1, "/f")), format!("bad={}", bad.https(1, "/f"))];
-    let rest = ["-k", "-c", "2", "-t", "1", "-d", "3s", "--why", "--local", "bad", "--why-budget", "60s"];
+    let rest = ["-k", "-c", "1", "-t", "1", "-d", "10s", "--why", "--local", "bad", "--why-budget", "90s"];
     targets.into_iter().chain(rest.iter().chain(more).map(|&word| word.to_owned())).collect()
 }
 
@@ -54,7 +54,7 @@ fn a_twin_without_the_mask_proves_it() {
     let pid_file = std::fs::read_to_string(place.path("bad/pid")).unwrap();
     let document = place.json(args(&good, &bad, &["--may-start-twin"]));
     let finding = &document["findings"][0];
-    assert_eq!((&finding["cause"], &finding["target"]), (&"tls.aes-unused".into(), &"bad".into()), "{finding:#}");
+    assert_eq!((&finding["cause"], &finding["target"]), (&"tls.aes-unused".into(), &"bad".into()), "{:#}{finding:#}", document["pairs"]);
     assert_eq!(finding["confidence"], "confirmed", "{finding:#}");
     let told = evidence(finding, "twin-of-1");
     assert!(told.iter().any(|text| text.contains("started anew as it is")), "{told:?}");
@@ -91,7 +91,7 @@ fn what_answers_otherwise_in_its_own_network_is_no_twin() {
     let (good, bad) = pair(&place, &format!("proxy_pass {};", behind.http(1, "")));
     let document = place.json(args(&good, &bad, &["--may-start-twin=bad"]));
     let finding = &document["findings"][0];
-    assert_eq!(finding["cause"], "tls.aes-unused", "{finding:#}");
+    assert_eq!(finding["cause"], "tls.aes-unused", "{:#}{finding:#}", document["pairs"]);
     let told = evidence(finding, "twin-of-1");
     assert!(told.iter().any(|text| text.contains("status is 502 where the server's is 200")), "{told:?}");
 }
