@@ -9,6 +9,7 @@ use crate::probes::Kind;
 use duel_model::{Evidence, Probe, TwinChange, TwinReading, sanitize_line};
 
 /// What is known from twins.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 pub(crate) enum Twins<'a> {
     /// Nobody has allowed one.
     NotAllowed,
@@ -55,7 +56,7 @@ impl<'a> Gap<'a> {
             Look::NotAsked(probe) => return Twins::Wanted(probe),
             Look::Missing(why) => {
                 let text = format!("no twin of {}'s server tells anything: {why}", self.slow_name());
-                return Twins::Told(Told { evidence: vec![self.from_twins(same, text)], flip: None });
+                return Twins::Told(Told { evidence: vec![self.of_twins(same, text)], flip: None });
             }
             Look::Shown(view) => view,
         };
@@ -63,7 +64,7 @@ impl<'a> Gap<'a> {
             Shows::Gap => self.changed(changed, changed_look, same, &same_view),
             Shows::NoGap => {
                 let text = self.gone_when_started_anew(same, &same_view);
-                Told { evidence: vec![self.from_twins(same, text)], flip: None }
+                Told { evidence: vec![self.of_twins(same, text)], flip: None }
             }
             Shows::Unclear => {
                 let text = format!(
@@ -72,7 +73,7 @@ impl<'a> Gap<'a> {
                     self.tell(&same_view),
                     self.reference_ratio()
                 );
-                Told { evidence: vec![self.from_twins(same, text)], flip: None }
+                Told { evidence: vec![self.of_twins(same, text)], flip: None }
             }
         })
     }
@@ -91,11 +92,11 @@ impl<'a> Gap<'a> {
 
     fn changed(&self, changed: Kind, look: Result<View<'a>, String>, same: Kind, same_view: &View<'a>) -> Told<'a> {
         let shown = format!("{}: {}", same.phrase(), self.tell(same_view));
-        let mut evidence = vec![self.from_twins(same, shown)];
+        let mut evidence = vec![self.of_twins(same, shown)];
         let view = match look {
             Ok(view) => view,
             Err(why) => {
-                evidence.push(self.from_twins(changed, format!("the change could not be made: {why}")));
+                evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
                 return Told { evidence, flip: None };
             }
         };
@@ -113,7 +114,7 @@ impl<'a> Gap<'a> {
             self.tell(&view),
             same_view.ratio
         );
-        evidence.push(self.from_twins(changed, text));
+        evidence.push(self.of_twins(changed, text));
         Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new) }
     }
 
@@ -138,7 +139,7 @@ impl<'a> Gap<'a> {
         self.case.outcome(&kind.id(self.mode))?.twin.as_ref()
     }
 
-    fn from_twins(&self, kind: Kind, text: String) -> Evidence {
+    fn of_twins(&self, kind: Kind, text: String) -> Evidence {
         Evidence { probe: kind.id(self.mode), text, repeat: None }
     }
 }

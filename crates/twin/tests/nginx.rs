@@ -78,7 +78,7 @@ fn a_twin_serves_in_its_own_network_and_writes_nowhere() {
 
     let twin = nginx.twin(None).unwrap();
     assert!(!twin.reading().environment_known, "nginx writes its title over its environment");
-    let answer = within(twin.network_pid(), nginx.address, |stream| get(stream));
+    let answer = within(twin.network_pid(), nginx.address, get);
     assert!(answer.ends_with("it is 127.0.0.1\n"), "{answer}");
 
     // From our own network only the running server is reached; its files are as they were but for this request.
