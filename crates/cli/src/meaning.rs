@@ -64,9 +64,37 @@ pub(crate) fn positive(flag: &str, typed: &str) -> Result<Nanos, Usage> {
 }
 
 /// How a cause is looked for.
-pub(crate) fn diagnosis(flags: &DiagnosisFlags) -> Result<DiagnosisPlan, Usage> {
+pub(crate) fn diagnosis(flags: &DiagnosisFlags, targets: &[Target]) -> Result<DiagnosisPlan, Usage> {
     let budget_ns = positive("--why-budget", &flags.why_budget)?;
-    Ok(DiagnosisPlan { budget_ns, names_suspects: flags.name_suspects })
+    let may_start_twin = may_start_twin(&flags.may_start_twin, targets)?;
+    Ok(DiagnosisPlan { budget_ns, names_suspects: flags.name_suspects, may_start_twin })
+}
+
+/// Of which targets' servers twins may be started. A target behind ssh may be named: that there is no twin yet is then told
+/// with the findings.
+fn may_start_twin(names: &[String], targets: &[Target]) -> Result<Vec<bool>, Usage> {
+    for name in names.iter().filter(|name| !name.is_empty()) {
+        match targets.iter().find(|target| target.name == *name) {
+            Some(target) if target.host.is_some() => {}
+            Some(_) => {
+                return Err(Usage(format!("--may-start-twin={0} needs --local {0} as well", sanitize_line(name))));
+            }
+            None => {
+                let known: Vec<_> = targets.iter().map(|target| sanitize_line(&target.name)).collect();
+                let name = sanitize_line(name);
+                return Err(Usage(format!(
+                    "--may-start-twin={name}: no target is called so; there is {}",
+                    known.join(", ")
+                )));
+            }
+        }
+    }
+    let all = names.iter().any(String::is_empty);
+    if all && targets.iter().all(|target| target.host.is_none()) {
+        return Err(Usage("--may-start-twin needs to know which servers run on this machine: --local NAME".into()));
+    }
+    let may = |target: &Target| target.host.is_some() && (all || names.contains(&target.name));
+    Ok(if names.is_empty() { Vec::new() } else { targets.iter().map(may).collect() })
 }
 
 /// The header fields given, those of files included.
@@ -346,6 +374,25 @@ mod tests {
         let typed: Vec<String> = (0..28).map(|n| format!("http://h{n}/")).collect();
         let targets = targets(&typed).unwrap();
         assert_eq!((targets[0].name.as_str(), targets[27].name.as_str()), ("A", "B1"));
+    }
+
+    #[test]
+    fn twins_are_started_of_named_servers_or_of_all_that_are_read() {
+        let mut targets = targets(&["A=http://a/", "B=http://b/"].map(str::to_owned)).unwrap();
+        let of = |names: &[&str], targets: &[Target]| {
+            let names: Vec<String> = names.iter().map(|name| (*name).to_owned()).collect();
+            may_start_twin(&names, targets).map_err(|Usage(said)| said)
+        };
+        assert_eq!(of(&[], &targets), Ok(vec![]));
+        assert!(of(&[""], &targets).unwrap_err().contains("--local NAME"));
+        assert!(of(&["B"], &targets).unwrap_err().contains("--local B"));
+        assert!(of(&["X"], &targets).unwrap_err().contains("there is A, B"));
+        targets[1].host = Some(duel_model::HostPlan {
+            access: duel_model::HostAccess::Local,
+            server: duel_model::ServerPlan::Unknown,
+        });
+        assert_eq!(of(&[""], &targets), Ok(vec![false, true]));
+        assert_eq!(of(&["B"], &targets), Ok(vec![false, true]));
     }
 
     #[test]

@@ -18,6 +18,8 @@ pub struct Case<'a> {
     pub comparison: &'a [TargetObservation],
     /// What each target's machine is, in the plan's order; `None` where it is not read, empty where none is.
     pub hosts: &'a [Option<HostFacts>],
+    /// Of which targets' servers private twins may be started, in the plan's order; empty: of none.
+    pub twins: &'a [bool],
     /// The probes that were made so far, in order.
     pub outcomes: &'a [ProbeOutcome],
     /// Load time that further probes may take.
@@ -61,6 +63,11 @@ impl<'a> Case<'a> {
 
     pub(crate) fn margin_log(&self) -> f64 {
         self.plan.compare.margin.max(0.0).ln_1p()
+    }
+
+    /// Whether a private twin of this target's server may be started.
+    pub(crate) fn may_have_twin(&self, target: usize) -> bool {
+        self.twins.get(target).copied().unwrap_or(false)
     }
 
     pub(crate) fn outcome(&self, id: &str) -> Option<&'a ProbeOutcome> {

@@ -34,7 +34,8 @@ struct Trial<'a> {
 impl<'a> Trial<'a> {
     fn new(gap: Gap<'a>, may_be_named: fn(&str) -> bool) -> Self {
         let stand = |cause: &&dyn Cause| match cause.examine(&gap) {
-            Standing::Fits(fit) if !may_be_named(cause.entry().id) => {
+            // A server that was seen without the cause, and without the gap, is proof enough in its own case.
+            Standing::Fits(fit) if !fit.shown_on_twin && !may_be_named(cause.entry().id) => {
                 let text =
                     format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
                 Standing::Undecided(Evidence { probe: "comparison".to_owned(), text, repeat: None })

@@ -542,7 +542,8 @@ impl<'a> Flip<'a> {
     /// is 2.81 standard errors instead of 1.96.
     pub(crate) const MANY_LOOKS: f64 = 2.81 / 1.96;
 
-    fn new(kind: Kind, reference: &View<'a>, view: View<'a>) -> Option<Self> {
+    /// `None` where one of them gives no interval to hold against the other.
+    pub(crate) fn new(kind: Kind, reference: &View<'a>, view: View<'a>) -> Option<Self> {
         let (before_ns, after_ns) = (reference.fast_ns()?, view.fast_ns()?);
         let dearer = after_ns / before_ns;
         // The factor comes from two rates that were measured at different times.

@@ -22,6 +22,7 @@ mod engine;
 mod gap;
 mod probes;
 mod repeat;
+mod twins;
 
 pub use case::{Case, Step};
 pub use causes::{CauseEntry, catalogue};

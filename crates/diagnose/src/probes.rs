@@ -2,7 +2,8 @@
 
 use crate::case::Case;
 use duel_model::{
-    HostAccess, MILLISECOND_NS, Nanos, Negotiated, Phase, Probe, SECOND_NS, TargetObservation, TlsVersion, Variation,
+    HostAccess, MILLISECOND_NS, Nanos, Negotiated, Phase, Probe, SECOND_NS, TargetObservation, TlsVersion, TwinChange,
+    TwinPlan, Variation,
 };
 
 /// A probe without its circumstances.
@@ -41,6 +42,8 @@ pub(crate) enum Kind {
     Hosts,
     /// The libcrypto that this target's server maps, measured alone.
     LensOf(usize),
+    /// A private twin in the place of this target's server, started with this change.
+    TwinOf(usize, Option<TwinChange>),
 }
 
 /// How a gap is probed.
@@ -78,6 +81,7 @@ impl Kind {
             "range-same",
             "range-half",
             "lens-of-",
+            "twin-of-",
         ];
         ORDER.iter().position(|known| id.starts_with(known)).unwrap_or(ORDER.len())
     }
@@ -105,6 +109,8 @@ impl Kind {
             Self::SuiteOf(target) => format!("suite-of-{target}"),
             Self::GroupOf(target) => format!("group-of-{target}"),
             Self::SegmentsOf(target) => format!("segments-of-{target}"),
+            Self::TwinOf(target, None) => format!("twin-of-{target}"),
+            Self::TwinOf(target, Some(change)) => format!("twin-of-{target}-{}", change.id()),
         };
         match mode {
             Mode::Alone => id,
@@ -136,6 +142,11 @@ impl Kind {
             Self::Connections(_) => "with another number of connections",
             Self::Hosts => "with the machines read around each slot",
             Self::LensOf(_) => "the server's libcrypto alone",
+            Self::TwinOf(_, None) => "with its server started anew as it is",
+            Self::TwinOf(_, Some(TwinChange::NoMask)) => "with its server started anew without a mask on CPU features",
+            Self::TwinOf(_, Some(TwinChange::SystemLibcrypto)) => {
+                "with its server started anew on the system's own libcrypto"
+            }
         }
     }
 
@@ -161,6 +172,13 @@ impl Kind {
             Self::Connections(_) => "How does the gap change with the number of connections?",
             Self::Hosts => "What do the machines do for each request?",
             Self::LensOf(_) => "Does the server's libcrypto use the CPU's AES instructions?",
+            Self::TwinOf(_, None) => "Does a private twin of the server show the gap?",
+            Self::TwinOf(_, Some(TwinChange::NoMask)) => {
+                "Does the gap go away on a twin without a mask on CPU features?"
+            }
+            Self::TwinOf(_, Some(TwinChange::SystemLibcrypto)) => {
+                "Does the gap go away on a twin with the system's libcrypto?"
+            }
         }
     }
 
@@ -177,6 +195,19 @@ impl Kind {
             let here = case.plan.targets.get(target).and_then(|target| target.host.as_ref());
             return match here.map(|host| &host.access) {
                 Some(HostAccess::Local | HostAccess::Ssh(_)) => Ok(()),
+                None => Err("the machine is not read".to_owned()),
+            };
+        }
+        if let Self::TwinOf(target, _) = self {
+            if !case.may_have_twin(target) {
+                return Err("no twin of its server may be started".to_owned());
+            }
+            let here = case.plan.targets.get(target).and_then(|target| target.host.as_ref());
+            return match here.map(|host| &host.access) {
+                Some(HostAccess::Local) => Ok(()),
+                Some(HostAccess::Ssh(_)) => {
+                    Err("not available: a twin is started on this machine only so far".to_owned())
+                }
                 None => Err("the machine is not read".to_owned()),
             };
         }
@@ -225,7 +256,7 @@ impl Kind {
                 refuse(segments_of(case, target).is_none(), "the size of segments is not known")
             }
             Self::Connections(count) => refuse(count == 0, "no load without a connection"),
-            Self::Hosts | Self::LensOf(_) => Ok(()),
+            Self::Hosts | Self::LensOf(_) | Self::TwinOf(..) => Ok(()),
         }
     }
 
@@ -260,6 +291,8 @@ impl Kind {
         let nothing = Variation::default();
         match self {
             Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::LensOf(_) => nothing,
+            // The environment is read where the twin is started. Of a mask in one that cannot be read nothing tells yet.
+            Self::TwinOf(of, change) => Variation { twin: Some(TwinPlan { of, change, mask: None }), ..nothing },
             Self::Unresumed => Variation { resumption: Some(false), ..nothing },
             Self::Tls12 => Variation { versions: Some(vec![TlsVersion::V1_2]), ..nothing },
             Self::QuickAck => Variation { quick_ack: Some(true), ..nothing },
@@ -298,9 +331,14 @@ impl Kind {
         let negotiated = seen.negotiated.as_ref();
         match self {
             // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
-            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::QuickAck | Self::LensOf(_) => {
-                Ok(())
-            }
+            // Whether a twin is what it should be is found out when it is started.
+            Self::Alone
+            | Self::Closed
+            | Self::Hosts
+            | Self::Connections(_)
+            | Self::QuickAck
+            | Self::LensOf(_)
+            | Self::TwinOf(..) => Ok(()),
             Self::Unresumed => match seen.resumed_share {
                 Some(share) if share <= 0.1 => Ok(()),
                 Some(_) => Err("resumed sessions all the same".to_owned()),

@@ -6,9 +6,13 @@ use std::path::PathBuf;
 
 /// The command that repeats the plan with this variation for two of its targets.
 ///
-/// `None` where a command could not be shown whole: an address with control characters or beyond what one line holds.
+/// `None` where a command could not be shown whole: an address with control characters or beyond what one line holds; or a twin in a server's place.
 pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variation) -> Option<String> {
     let http = case.http()?;
+    // No option makes a twin by itself.
+    if variation.twin.is_some() {
+        return None;
+    }
     let plan = case.plan.redacted();
     let mut options = vec!["-c".to_owned(), variation.connections.unwrap_or(plan.load.connections).to_string()];
     let mut option = |name: &str, value: Option<String>| {

@@ -505,6 +505,7 @@ fn a_saturated_generator_blames_no_server() {
             first_contact: &[],
             comparison: &[],
             hosts: &[],
+            twins: &[],
             outcomes: &[],
             budget_left_ns: 60 * SECOND_NS,
         };

@@ -4,7 +4,7 @@ use crate::LabError;
 use crate::route::Route;
 use duel_load::{LimitError, Session, SlotOrder, ensure_descriptors};
 use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
-use duel_work::http::HttpFactory;
+use duel_work::http::{HttpFactory, Network};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -78,7 +78,8 @@ pub(crate) fn contact(
     };
     let http = &route.map_or_else(|| (**http).clone(), |route| route.pinned(http));
     for _ in 0..=http.max_redirects {
-        let (factory, negotiated) = request_once(plan, http, &address, stop)?;
+        let network = route.and_then(|route| route.network.as_ref());
+        let (factory, negotiated) = request_once(plan, http, &address, network, stop)?;
         let location = negotiated.as_ref().filter(|_| http.max_redirects > 0).and_then(redirect);
         match location {
             Some(location) => address = HttpFactory::join(&address, location).map_err(|error| error.to_string())?,
@@ -102,10 +103,11 @@ fn request_once(
     plan: &Plan,
     http: &HttpPlan,
     address: &str,
+    network: Option<&Network>,
     stop: &Arc<AtomicBool>,
 ) -> Result<(HttpFactory, Option<Negotiated>), String> {
-    let factory =
-        HttpFactory::prepare(http, address, plan.load.connect_timeout_ns).map_err(|error| error.to_string())?;
+    let factory = HttpFactory::prepare_in(http, address, plan.load.connect_timeout_ns, network)
+        .map_err(|error| error.to_string())?;
     let mut last = Tally::default();
     for _ in 0..ATTEMPTS {
         let (tally, negotiated) = one_op(factory.clone(), plan, stop)?;

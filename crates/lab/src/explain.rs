@@ -4,13 +4,14 @@ use crate::bench::{Bench, SlotSpec};
 use crate::compare::{Around, BlockSchedule, Next, Unread, blocks};
 use crate::hosts::Hosts;
 use crate::route::Route;
+use crate::twins::{StandIn, answers_alike};
 use crate::watch::Watcher;
 use crate::{Lab, LabError, contact, judge, lens};
 use duel_diagnose::{Case, Step};
 use duel_model::{
-    Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, LoopKind, MILLISECOND_NS,
-    Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Target, TargetObservation, Variation,
-    WorkloadPlan,
+    Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, LensReading, LoopKind,
+    MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Target,
+    TargetObservation, Variation, WorkloadPlan, sanitize_line,
 };
 use std::sync::Arc;
 
@@ -25,12 +26,14 @@ const PAIRS_WANTED: u64 = 8;
 const OPS_PER_SLOT: f64 = 4.0;
 
 /// How the cause of a difference is looked for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DiagnosisPlan {
     /// Most time of load, ns.
     pub budget_ns: Nanos,
     /// Whether causes are named that the fault bench has not proven yet, instead of told as suspicions.
     pub names_suspects: bool,
+    /// Of which targets' servers private twins may be started, in the plan's order; empty: of none.
+    pub may_start_twin: Vec<bool>,
 }
 
 impl Lab {
@@ -62,6 +65,7 @@ impl Lab {
                 first_contact: &run.first_contact,
                 comparison: &comparison,
                 hosts: &host_facts,
+                twins: &diagnosis.may_start_twin,
                 outcomes: &outcomes,
                 budget_left_ns: if self.is_stopped() { 0 } else { diagnosis.budget_ns.saturating_sub(spent_ns) },
             };
@@ -75,7 +79,8 @@ impl Lab {
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);
                     let routes = routes.get_or_insert_with(|| self.ways_to(run, plan, &comparison));
-                    let site = Site { plan, routes, hosts: &hosts, clock };
+                    let first_contact = &run.first_contact;
+                    let site = Site { plan, routes, first_contact, hosts: &hosts, clock };
                     let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
                     spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
@@ -117,10 +122,17 @@ impl Lab {
         next_index: u32,
         watcher: &mut dyn Watcher,
     ) -> (ProbeOutcome, Vec<Slot>) {
-        let Site { plan, routes, .. } = site;
+        let Site { plan, routes, .. } = *site;
         if let Some(target) = probe.lens_of {
             return (self.look_through_lens(site, target, probe), Vec::new());
         }
+        let stand_in =
+            match probe.variation.twin.as_ref().map(|twin| self.stand_in(plan, twin, site.pid(twin.of), routes)) {
+                Some(Err(why)) => return (without_load(probe, Err(why)), Vec::new()),
+                Some(Ok(stand_in)) => Some(stand_in),
+                None => None,
+            };
+        let site = &Site { routes: stand_in.as_ref().map_or(routes, |stand_in| &stand_in.routes[..]), ..*site };
         let varied = vary(plan, &probe);
         let (mut slots, mut demands) = (Vec::new(), vec![None; plan.targets.len()]);
         let mut seen = Seen { slots: &mut slots, demands: &mut demands };
@@ -133,16 +145,17 @@ impl Lab {
             Some(error) => Some(error.to_string()),
             None => None,
         };
+        let twin = stand_in.as_ref().map(|stand_in: &StandIn| stand_in.reading().clone());
         let outcome = if unavailable.is_some() {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
             let (pairs, targets, demands) = Default::default();
-            ProbeOutcome { probe, pairs, targets, demands, lens: None, doubts: moved.collect(), unavailable }
+            ProbeOutcome { probe, pairs, targets, demands, lens: None, twin, doubts: moved.collect(), unavailable }
         } else {
             let doubts = doubts_about_rates(verdict.doubts, &verdict.pairs);
             if !probe.reads_hosts {
                 demands.clear();
             }
-            ProbeOutcome { probe, pairs: verdict.pairs, targets, demands, lens: None, doubts, unavailable }
+            ProbeOutcome { probe, pairs: verdict.pairs, targets, demands, lens: None, twin, doubts, unavailable }
         };
         (outcome, slots)
     }
@@ -150,10 +163,7 @@ impl Lab {
     /// Measures the libcrypto of a target's server alone, on its machine.
     fn look_through_lens(&self, site: &Site<'_>, target: usize, probe: Probe) -> ProbeOutcome {
         let host = site.plan.targets.get(target).and_then(|target| target.host.as_ref());
-        let reading = lens::reading(site.hosts, target, host, self.lens.as_ref());
-        let (pairs, targets, demands, doubts) = Default::default();
-        let unavailable = reading.as_ref().err().map(|why| duel_model::sanitize_line(why));
-        ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), doubts, unavailable }
+        without_load(probe, lens::reading(site.hosts, target, host, self.lens.as_ref()))
     }
 
     fn run_probe(
@@ -167,6 +177,12 @@ impl Lab {
     ) -> Result<(), LabError> {
         let Site { routes, hosts, clock, .. } = *site;
         let contacts = contact::contact_all(plan, routes, &self.stop)?;
+        if let Some(twin) = &probe.variation.twin {
+            let of_server = site.first_contact.get(twin.of).and_then(Option::as_ref);
+            let of_twin = contacts.get(twin.of).and_then(|contact| contact.negotiated.as_ref());
+            let name = plan.targets.get(twin.of).map(|target| sanitize_line(&target.name)).unwrap_or_default();
+            answers_alike(of_server, of_twin).map_err(|text| LabError::Target { name, text })?;
+        }
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         bench.continue_run(next_index, clock.now_ns());
         bench.expect(Some(probe.budget_ns), None);
@@ -214,12 +230,31 @@ impl Lab {
 }
 
 /// What all probes of a diagnosis share.
+#[derive(Clone, Copy)]
 struct Site<'a> {
     /// The run's plan with its secrets.
     plan: &'a Plan,
     routes: &'a [Route],
+    /// What each server's first answer told.
+    first_contact: &'a [Option<Negotiated>],
     hosts: &'a Hosts,
     clock: Clock,
+}
+
+impl Site<'_> {
+    /// The process of a target's server, where its machine is read and tells.
+    fn pid(&self, target: usize) -> Option<u32> {
+        let facts = self.hosts.facts();
+        let pid = facts.get(target)?.as_ref()?.number("process.pid")?;
+        (pid >= 1.0 && pid <= f64::from(u32::MAX)).then_some(pid as u32)
+    }
+}
+
+/// The outcome of a probe that put no load on anything.
+fn without_load(probe: Probe, reading: Result<LensReading, String>) -> ProbeOutcome {
+    let (pairs, targets, demands, doubts) = Default::default();
+    let unavailable = reading.as_ref().err().map(|why| sanitize_line(why));
+    ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), twin: None, doubts, unavailable }
 }
 
 /// What a probe has brought so far.
@@ -313,6 +348,8 @@ fn vary(plan: &Plan, probe: &Probe) -> Plan {
         versions,
         quick_ack,
         segment_bytes,
+        // Where requests go, and not what they are.
+        twin: _,
     } = probe.variation.clone();
     let mut plan = plan.clone();
     plan.load.kind = LoopKind::Closed { think_ns: 0 };

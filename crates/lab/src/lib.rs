@@ -14,6 +14,7 @@ mod identity;
 mod lens;
 mod route;
 mod single;
+mod twins;
 mod watch;
 
 pub use duel_lens::ChildCommand;

@@ -5,6 +5,7 @@
 
 use crate::contact::{Contact, contact};
 use duel_model::{ConnectTo, Doubt, DoubtId, HttpPlan, Negotiated, Plan, sanitize_line};
+use duel_work::http::Network;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -20,6 +21,8 @@ pub(crate) struct Route {
     peer: Option<String>,
     /// What the name leads to now, in words, if that is not where the comparison was connected to.
     moved_to: Option<String>,
+    /// The network in which it is reached, where that is not our own.
+    pub(crate) network: Option<Network>,
 }
 
 impl Route {
@@ -27,12 +30,13 @@ impl Route {
     pub(crate) fn of(contact: &Contact) -> Self {
         let peer = peer(contact.negotiated.as_ref());
         let pin = peer.as_ref().and_then(|peer| peer.parse().ok());
-        Self { address: contact.address.clone(), pin, peer, moved_to: None }
+        Self { address: contact.address.clone(), pin, peer, moved_to: None, network: None }
     }
 
     /// The way to a target that an earlier comparison found at `before`, from what its name leads to now.
     pub(crate) fn again(plan: &Plan, address: &str, before: Option<&Negotiated>, stop: &Arc<AtomicBool>) -> Self {
-        let unknown = Self { address: address.to_owned(), pin: None, peer: peer(before), moved_to: None };
+        let unknown =
+            Self { address: address.to_owned(), pin: None, peer: peer(before), moved_to: None, network: None };
         let Some(before) = &unknown.peer else { return unknown };
         // A target that cannot be reached is for each probe to tell.
         let Ok(found) = contact(plan, address, None, stop) else { return unknown };
@@ -44,6 +48,16 @@ impl Route {
             Some(before) => Self { address: found.address, pin: Some(before), ..unknown },
             None => Self { moved_to: now, ..unknown },
         }
+    }
+
+    /// The same addresses in another network; `None` where it is not known which address that is.
+    pub(crate) fn within(&self, network: Network) -> Option<Self> {
+        self.pin.is_some().then(|| Self { network: Some(network), ..self.clone() })
+    }
+
+    /// What connections are made to, as far as that is pinned.
+    pub(crate) fn pin(&self) -> Option<SocketAddr> {
+        self.pin
     }
 
     /// The plan's workload as it is to be sent on this way.
@@ -143,6 +157,7 @@ mod tests {
             pin: Some(peer),
             peer: Some(peer.to_string()),
             moved_to: None,
+            network: None,
         };
         let plan = plan(route.address.clone());
         assert!(contact(&plan, &route.address, None, &stop).is_err());

@@ -1,6 +1,8 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{Doubt, HostDemand, LensReading, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion};
+use crate::{
+    Doubt, HostDemand, LensReading, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion, TwinPlan, TwinReading,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -52,6 +54,9 @@ pub struct Variation {
     /// Largest segment that we announce, in bytes.
     #[serde(default)]
     pub segment_bytes: Option<u16>,
+    /// A target's server replaced by a private twin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twin: Option<TwinPlan>,
 }
 
 /// A field that is there: `null` means the inner `None`, only absence the outer one.
@@ -74,6 +79,9 @@ pub struct ProbeOutcome {
     /// What the lens showed.
     #[serde(default)]
     pub lens: Option<LensReading>,
+    /// What the twin was that took a server's place.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twin: Option<TwinReading>,
     /// Doubts about this probe's numbers.
     pub doubts: Vec<Doubt>,
     /// Why the probe could not be made, in one sentence.

@@ -12,6 +12,7 @@ mod profile;
 mod run;
 mod slot;
 mod text;
+mod twin;
 mod units;
 mod verdict;
 
@@ -33,6 +34,7 @@ pub use slot::{
     WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line};
+pub use twin::{TwinChange, TwinPlan, TwinReading};
 pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
 

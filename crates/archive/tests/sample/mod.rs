@@ -119,6 +119,7 @@ pub fn explanation() -> Explanation {
         }],
         demands: vec![],
         lens: None,
+        twin: None,
         doubts: vec![],
         unavailable: None,
     };

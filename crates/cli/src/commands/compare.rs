@@ -2,13 +2,16 @@
 
 use super::execute;
 use crate::flags::{CompareFlags, LoadFlags, OutputFlags};
-use crate::outcome::Outcome;
+use crate::outcome::{Outcome, Usage};
 use crate::{hosts, meaning};
 
 /// Compares the targets given, and explains the difference if asked to.
 pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let mut plan = meaning::comparison(&compare.targets, &compare.judging, load)?;
     hosts::assign(&mut plan.targets, &compare.hosts)?;
-    let diagnosis = meaning::diagnosis(&compare.diagnosis)?;
+    let diagnosis = meaning::diagnosis(&compare.diagnosis, &plan.targets)?;
+    if !compare.why && !diagnosis.may_start_twin.is_empty() {
+        return Err(Usage("--may-start-twin has a meaning with --why only".into()).into());
+    }
     execute(&plan, compare.why.then_some(diagnosis), output)
 }

@@ -61,7 +61,7 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
             ..ComparePlan::default()
         },
     };
-    execute(&plan, Some(DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false }), output)
+    execute(&plan, Some(DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false, may_start_twin: Vec::new() }), output)
 }
 
 /// Whether a plan is a demonstration's: its servers ended with it. Who gives targets of their own these very names and

@@ -21,7 +21,7 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
         return Err(Usage(format!("run {} has a single target; there is no difference to explain", run.id)).into());
     }
     demo::refuse_if_made(&run)?;
-    let diagnosis = meaning::diagnosis(&why.diagnosis)?;
+    let diagnosis = meaning::diagnosis(&why.diagnosis, &run.plan.targets)?;
     let mut plan = run.plan.clone();
     restore_secrets(&mut plan, secrets)?;
     let stop = signals::stop_flag()?;

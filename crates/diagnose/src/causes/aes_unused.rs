@@ -14,8 +14,9 @@
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, LensLook, Look, View, percent};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
+use crate::twins::Twins;
 use duel_model::{
-    Capabilities, Confidence, Evidence, HardwareUse, LensOp, LensReading, format_duration_ns, sanitize_line,
+    Capabilities, Confidence, Evidence, HardwareUse, LensOp, LensReading, TwinChange, format_duration_ns, sanitize_line,
 };
 use duel_stats::Estimate;
 
@@ -139,7 +140,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
         return did_not_move(gap, flip);
     }
     let cipher = gap.fact(gap.slow, |seen| seen.cipher.as_deref()).map_or_else(String::new, sanitize_line);
-    let (why, confidence) = match gap.lens(gap.slow) {
+    let (why, mut confidence) = match gap.lens(gap.slow) {
         // The machine is at hand: what a client can only infer is to be seen there.
         LensLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
         LensLook::Missing(why) => {
@@ -155,6 +156,18 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
         },
     };
     let is_masked = matches!(gap.lens(gap.slow), LensLook::Shown(reading) if reading.hardware == HardwareUse::Masked);
+    let library_is_at_fault =
+        matches!(gap.lens(gap.slow), LensLook::Shown(reading) if reading.hardware == HardwareUse::NotUsed);
+    match gap.on_twins(if library_is_at_fault { TwinChange::SystemLibcrypto } else { TwinChange::NoMask }) {
+        Twins::NotAllowed => {}
+        Twins::Wanted(probe) => return Standing::Wants(vec![probe]),
+        Twins::Told(twins) => {
+            if twins.confirms() {
+                confidence = Confidence::Confirmed;
+            }
+            further.extend(twins.evidence);
+        }
+    }
     let told = Told {
         summary: format!(
             "{slow} encrypts AES without the CPU's AES instructions: {why}. With ChaCha20 instead, {} of the gap is \

@@ -47,6 +47,7 @@ mod worth;
 
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
+use crate::twins;
 use duel_model::{Confidence, Evidence, Finding, HttpPlan, Probe};
 
 /// A cause, to be held against a gap.
@@ -80,6 +81,8 @@ pub(crate) struct Fit {
     pub(crate) finding: Finding,
     /// Time per op that the slow side would save without it, ns.
     pub(crate) moved_ns: f64,
+    /// The server itself was seen without the gap, started anew with nothing but the cause taken away.
+    pub(crate) shown_on_twin: bool,
 }
 
 /// An entry of the catalogue.
@@ -225,6 +228,7 @@ fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence: Confidenc
             remedy: told.remedy,
         },
         moved_ns: flip.moved_ns,
+        shown_on_twin: false,
     }))
 }
 
@@ -253,7 +257,22 @@ fn fit_by_host(gap: &Gap<'_>, entry: &CauseEntry, share: Option<f64>, confidence
             remedy: told.remedy,
         },
         moved_ns: moved_ns.unwrap_or(0.0),
+        shown_on_twin: false,
     }))
+}
+
+/// A fit that rests on twins of the slow side's server: with the cause taken away from one, and nothing else, its gap is
+/// gone.
+fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut told: Told) -> Standing {
+    told.further.extend(twins.evidence);
+    let share = twins.flip.as_ref().map(|flip| flip.share.mid);
+    let mut standing = fit_by_host(gap, entry, share, Confidence::Likely, told);
+    if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
+        fit.finding.confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        fit.moved_ns = flip.moved_ns;
+        fit.shown_on_twin = flip.confirms();
+    }
+    standing
 }
 
 /// What the user will read of a fit.

@@ -10,10 +10,11 @@
 //! features slows down has none.
 
 use super::worth::{Cpu, demands, reference, share_of_resource};
-use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_tls};
+use super::{Cause, CauseEntry, Standing, Told, fit_by_host, fit_by_twin, needs_tls};
 use crate::gap::{Flip, Gap, LensLook, Look};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Assembly, Confidence, format_duration_ns, sanitize_line};
+use crate::twins::{self, Twins};
+use duel_model::{Assembly, Confidence, Evidence, TwinChange, format_duration_ns, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-asm",
@@ -53,6 +54,20 @@ impl Cause for NoAsm {
             return open(format!("{slow}'s libcrypto holds no assembly; how {fast}'s was built is not known"));
         };
         let reference = reference(gap)?;
+        let facts =
+            format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", of_slow.version, of_fast.told);
+        let twins = match gap.on_twins(TwinChange::SystemLibcrypto) {
+            Twins::NotAllowed => None,
+            Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
+            Twins::Told(twins) if twins.acquits() => {
+                let text =
+                    format!("{slow}'s libcrypto holds no assembly, but the gap is there with the system's own as well");
+                return Err(Standing::RuledOut(gap.on_host(text, None)));
+            }
+            // Nothing but the library was exchanged: what the machines and ciphers tell is not needed any more.
+            Twins::Told(twins) if twins.confirms() => return Ok(exchanged(gap, twins, facts)),
+            Twins::Told(twins) => Some(twins),
+        };
         let demands = demands(gap)?;
         let Some(on_fast) = demands.fast else { return open(format!("the machine of {fast} was not read")) };
         let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
@@ -112,23 +127,15 @@ impl Cause for NoAsm {
             },
             LensLook::Missing(_) => {}
         }
-        let facts =
-            format!("{slow}'s libcrypto ({}) holds no assembly, {fast}'s does ({})", of_slow.version, of_fast.told);
+        further.extend(twins.map(|twins| twins.evidence).unwrap_or_default());
         let told = Told {
             summary: format!(
                 "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time is worth {:.0} % of \
                  the gap.",
                 100.0 * share
             ),
-            remedy: format!(
-                "Give {slow} a libcrypto that was built with assembly (the distribution's package; for one's own build leave \
-                 out `no-asm`). `grep libcrypto /proc/PID/maps` tells which one the server maps, `LD_LIBRARY_PATH` in its \
-                 environment may be why; `openssl speed -elapsed -evp aes-256-gcm` with that library tells what it costs."
-            ),
-            facts: vec![gap.on_host(
-                facts,
-                Some("strings -n 8 /usr/lib/x86_64-linux-gnu/libcrypto.so.3 | grep -c CRYPTOGAMS".to_owned()),
-            )],
+            remedy: remedy(&slow),
+            facts: vec![holds_none(gap, facts)],
             further,
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
@@ -145,6 +152,35 @@ fn measured(gap: &Gap<'_>, side: usize) -> Option<Library> {
     };
     let version = reading.identity.version.as_deref().map_or_else(|| "of unknown version".to_owned(), sanitize_line);
     Some(Library { missing, version, told: "masks of CPU features slow it down".to_owned() })
+}
+
+/// The standing where a twin on another libcrypto, and nothing else changed, is without the gap.
+fn exchanged(gap: &Gap<'_>, twins: twins::Told<'_>, facts: String) -> Standing {
+    let slow = gap.slow_name();
+    let gone = twins.flip.as_ref().map_or_else(String::new, |flip| flip.percent());
+    let told = Told {
+        summary: format!(
+            "{slow}'s TLS library was built without assembly: {facts}. With its server started anew on the system's own \
+             libcrypto, {gone} of the gap is gone."
+        ),
+        remedy: remedy(&slow),
+        facts: vec![holds_none(gap, facts)],
+        further: Vec::new(),
+    };
+    fit_by_twin(gap, &ENTRY, twins, told)
+}
+
+fn holds_none(gap: &Gap<'_>, facts: String) -> Evidence {
+    let count = "strings -n 8 /usr/lib/x86_64-linux-gnu/libcrypto.so.3 | grep -c CRYPTOGAMS";
+    gap.on_host(facts, Some(count.to_owned()))
+}
+
+fn remedy(slow: &str) -> String {
+    format!(
+        "Give {slow} a libcrypto that was built with assembly (the distribution's package; for one's own build leave out \
+         `no-asm`). `grep libcrypto /proc/PID/maps` tells which one the server maps, `LD_LIBRARY_PATH` in its environment \
+         may be why; `openssl speed -elapsed -evp aes-256-gcm` with that library tells what it costs."
+    )
 }
 
 /// What is known of the libcrypto that a side's server maps.

@@ -147,6 +147,8 @@ pub struct World {
     pub elsewhere: Vec<(String, World)>,
     /// What the lens shows of each server's libcrypto.
     pub lenses: Vec<Option<LensReading>>,
+    /// Of which servers twins may be started.
+    pub twins: Vec<bool>,
     /// Where each server is reached.
     pub peers: Vec<Option<String>>,
 }
@@ -189,6 +191,7 @@ pub fn world(servers: &[Server]) -> World {
         unavailable: Vec::new(),
         elsewhere: Vec::new(),
         lenses: vec![None; servers.len()],
+        twins: Vec::new(),
         peers: vec![None; servers.len()],
     }
 }
@@ -453,6 +456,7 @@ impl World {
                 targets: vec![],
                 demands: vec![],
                 lens: None,
+                twin: None,
                 doubts: vec![],
                 unavailable,
             };
@@ -470,7 +474,7 @@ impl World {
         } else {
             vec![]
         };
-        ProbeOutcome { targets, pairs, demands, lens: None, doubts: vec![], unavailable: None, probe }
+        ProbeOutcome { targets, pairs, demands, lens: None, twin: None, doubts: vec![], unavailable: None, probe }
     }
 
     /// What a server's machine does in some slots.
@@ -510,6 +514,7 @@ impl World {
                 first_contact: &first_contact,
                 comparison: &comparison,
                 hosts: &hosts,
+                twins: &self.twins,
                 outcomes: &outcomes,
                 budget_left_ns,
             };

@@ -328,6 +328,7 @@ pub fn explained() -> Explanation {
         targets: vec![],
         demands: vec![],
         lens: None,
+        twin: None,
         doubts: vec![],
         unavailable: unavailable.map(str::to_owned),
     };
@@ -412,6 +413,7 @@ pub fn why() -> Explanation {
         targets: vec![observation("A", 11_000_000.0), observation("B", 11_022_000.0)],
         demands: vec![],
         lens: None,
+        twin: None,
         doubts: vec![doubt(DoubtId::GeneratorSaturated, None, "with ChaCha20 a worker used 97 % of its CPU")],
         unavailable: None,
     };
@@ -428,6 +430,7 @@ pub fn why() -> Explanation {
         targets: vec![],
         demands: vec![],
         lens: None,
+        twin: None,
         doubts: vec![],
         unavailable: Some("B answers a request for one byte with all of them".into()),
     };

@@ -4,12 +4,14 @@
 
 mod address;
 mod lane;
+mod network;
 mod request;
 mod response;
 mod tls;
 mod trust;
 
 pub use lane::Http;
+pub use network::Network;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
 use address::{Address, Resolved};
@@ -36,6 +38,8 @@ struct Shared {
     keepalive: bool,
     quick_ack: bool,
     segment_bytes: Option<u16>,
+    /// Where connections are made from, where that is not our own network.
+    network: Option<Network>,
     /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
     unreported_lookup_ns: AtomicU64,
 }
@@ -44,10 +48,21 @@ impl HttpFactory {
     /// Prepares load on one address: parses and resolves it, connects once to choose among its addresses, loads
     /// certificates and the request's body. Errors are sentences for the user.
     pub fn prepare(plan: &HttpPlan, address: &str, connect_timeout_ns: Nanos) -> Result<Self, WorkloadError> {
+        Self::prepare_in(plan, address, connect_timeout_ns, None)
+    }
+
+    /// The same, with all connections made in another network.
+    pub fn prepare_in(
+        plan: &HttpPlan,
+        address: &str,
+        connect_timeout_ns: Nanos,
+        network: Option<&Network>,
+    ) -> Result<Self, WorkloadError> {
         let address = Address::parse(address)?;
         let request = Request::build(plan, &address.url)?;
         let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host)).transpose()?;
-        let resolved = address.resolve(plan, connect_timeout_ns)?;
+        let resolve = || address.resolve(plan, connect_timeout_ns);
+        let resolved = network.map_or_else(resolve, |network| network.within(resolve)?)?;
         let unreported_lookup_ns = AtomicU64::new(resolved.lookup_ns.unwrap_or(0));
         Ok(Self {
             shared: Arc::new(Shared {
@@ -57,6 +72,7 @@ impl HttpFactory {
                 keepalive: plan.keepalive,
                 quick_ack: plan.quick_ack,
                 segment_bytes: plan.segment_bytes,
+                network: network.cloned(),
                 unreported_lookup_ns,
             }),
         })
@@ -111,6 +127,10 @@ impl WorkloadFactory for HttpFactory {
     type Workload = Http;
 
     fn make(&self, lanes: usize) -> Result<Http, WorkloadError> {
+        // On the worker's own thread, which makes all connections.
+        if let Some(network) = &self.shared.network {
+            network.enter()?;
+        }
         Ok(Http::new(Arc::clone(&self.shared), lanes))
     }
 }

@@ -1,0 +1,178 @@
+//! `--may-start-twin` on a real nginx: what twins prove, what they cannot, and that nothing of them is left behind.
+//!
+//! They need root and namespaces; where these are not to be had, that is said, and nothing fails.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Certificate, DUEL, Place, Running, Server, measuring, nginx, nginx_with, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::process::{Command, Stdio};
+
+/// Takes AES away in both words of features; what is left makes a byte several times as dear.
+const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x60000000000");
+const BYTES: usize = 2_000_000;
+
+/// A healthy nginx and a masked one, serving the same over TLS.
+fn pair(place: &Place, location: &str) -> (Server, Server) {
+    let certificate = Certificate::new(place, "server", "ec");
+    place.file("www/f", vec![b'x'; BYTES]);
+    let tls = certificate.nginx();
+    let http = format!("server {{ listen 127.0.0.1:{{1}} ssl; {tls} location / {{ {location} }} }}");
+    let good = nginx(place, "good", &http);
+    (good, nginx_with(place, "bad", &http, &[MASK]))
+}
+
+fn files(place: &Place) -> String {
+    format!("root {};", place.path("www").display())
+}
+
+fn args(good: &Server, bad: &Server, more: &[&str]) -> Vec<String> {
+    let targets = [format!("good={}", good.https(1, "/f")), format!("bad={}", bad.https(1, "/f"))];
+    let rest = ["-k", "-c", "1", "-t", "1", "-d", "10s", "--why", "--local", "bad", "--why-budget", "90s"];
+    targets.into_iter().chain(rest.iter().chain(more).map(|&word| word.to_owned())).collect()
+}
+
+/// The texts of a finding's evidence that come from probes whose ids begin so.
+fn evidence<'a>(finding: &'a Value, probe: &str) -> Vec<&'a str> {
+    let lines = finding["evidence"].as_array().unwrap().iter();
+    lines
+        .filter(|line| line["probe"].as_str().unwrap().starts_with(probe))
+        .map(|line| line["text"].as_str().unwrap())
+        .collect()
+}
+
+#[test]
+fn a_twin_without_the_mask_proves_it() {
+    if !can_have_twins() {
+        return;
+    }
+    let _alone = measuring();
+    let place = Place::new();
+    let (good, bad) = pair(&place, &files(&place));
+    let pid_file = std::fs::read_to_string(place.path("bad/pid")).unwrap();
+    let document = place.json(args(&good, &bad, &["--may-start-twin"]));
+    let finding = &document["findings"][0];
+    assert_eq!((&finding["cause"], &finding["target"]), (&"tls.aes-unused".into(), &"bad".into()), "{:#}{finding:#}", document["pairs"]);
+    assert_eq!(finding["confidence"], "confirmed", "{finding:#}");
+    let told = evidence(finding, "twin-of-1");
+    assert!(told.iter().any(|text| text.contains("started anew as it is")), "{told:?}");
+    assert!(told.iter().any(|text| text.contains("without OPENSSL_ia32cap=~0x200000200000000")), "{told:?}");
+    // The running server is where it was, and its files as well.
+    assert_eq!(std::fs::read_to_string(place.path("bad/pid")).unwrap(), pid_file);
+    assert_eq!(std::fs::read_to_string(place.path("bad/error.log")).unwrap(), "");
+    assert!(std::path::Path::new(&format!("/proc/{}", bad.pid())).exists());
+}
+
+#[test]
+fn without_the_flag_no_twin_is_started() {
+    if !can_have_twins() {
+        return;
+    }
+    let _alone = measuring();
+    let place = Place::new();
+    let (good, bad) = pair(&place, &files(&place));
+    let document = place.json(args(&good, &bad, &[]));
+    let probes: Vec<&str> =
+        document["probes"].as_array().unwrap().iter().map(|probe| probe["id"].as_str().unwrap()).collect();
+    assert!(!probes.is_empty() && probes.iter().all(|id| !id.starts_with("twin")), "{probes:?}");
+}
+
+#[test]
+fn what_answers_otherwise_in_its_own_network_is_no_twin() {
+    if !can_have_twins() {
+        return;
+    }
+    let _alone = measuring();
+    let place = Place::new();
+    place.file("www/f", vec![b'x'; BYTES]);
+    let behind = nginx(&place, "behind", &format!("server {{ listen 127.0.0.1:{{1}}; {} }}", files(&place)));
+    let (good, bad) = pair(&place, &format!("proxy_pass {};", behind.http(1, "")));
+    let document = place.json(args(&good, &bad, &["--may-start-twin=bad"]));
+    let finding = &document["findings"][0];
+    assert_eq!(finding["cause"], "tls.aes-unused", "{:#}{finding:#}", document["pairs"]);
+    let told = evidence(finding, "twin-of-1");
+    assert!(told.iter().any(|text| text.contains("status is 502 where the server's is 200")), "{told:?}");
+}
+
+#[test]
+fn a_killed_duel_leaves_nothing_of_a_twin_behind() {
+    if !can_have_twins() {
+        return;
+    }
+    let _alone = measuring();
+    let place = Place::new();
+    let (good, bad) = pair(&place, &files(&place));
+    let (links, mounts) = (links(), mounts());
+    let mut command = place.command();
+    command.args(args(&good, &bad, &["--may-start-twin", "-q"]));
+    let mut duel = Running::start(command);
+    let mut twin = Vec::new();
+    wait_until("a twin serves", || {
+        assert!(!duel.is_over(), "duel has ended without a twin");
+        twin = all_below(duel.pid()).into_iter().filter(|&pid| name(pid) != "duel").collect();
+        twin.iter().any(|&pid| name(pid) == "nginx")
+    });
+    duel.signal(Signal::KILL);
+    duel.end();
+    wait_until("the twin's processes are gone", || twin.iter().all(|&pid| !is_alive(pid)));
+    assert_eq!((links, mounts), (self::links(), self::mounts()));
+    assert!(is_alive(bad.pid()));
+}
+
+#[test]
+fn who_may_have_a_twin_is_said_clearly() {
+    let place = Place::new();
+    let of = |more: &[&str]| {
+        let words = ["A=http://127.0.0.1:1/", "B=http://127.0.0.1:2/"];
+        place.duel(words.iter().chain(more)).refused(2)
+    };
+    assert!(of(&["--may-start-twin", "--local", "B"]).contains("--why"));
+    assert!(of(&["--why", "--may-start-twin"]).contains("--local NAME"));
+    assert!(of(&["--why", "--local", "A", "--may-start-twin=B"]).contains("--local B"));
+    assert!(of(&["--why", "--local", "A", "--may-start-twin=C"]).contains("there is A, B"));
+}
+
+fn can_have_twins() -> bool {
+    let may = cfg!(target_arch = "x86_64")
+        && Command::new("unshare")
+            .args(["--net", "--mount", "--pid", "--fork", "true"])
+            .stderr(Stdio::null())
+            .status()
+            .is_ok_and(|status| status.success());
+    if !may {
+        eprintln!("skipped: no namespaces can be made here, or the mask is for another CPU ({DUEL})");
+    }
+    may
+}
+
+fn name(pid: u32) -> String {
+    std::fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default().trim_end().to_owned()
+}
+
+fn is_alive(pid: u32) -> bool {
+    std::path::Path::new(&format!("/proc/{pid}")).exists()
+}
+
+/// Children may belong to any thread.
+fn all_below(pid: u32) -> Vec<u32> {
+    let mut found = Vec::new();
+    for task in std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten() {
+        let text = std::fs::read_to_string(task.path().join("children")).unwrap_or_default();
+        for child in text.split_whitespace().map(|pid| pid.parse::<u32>().unwrap()) {
+            found.push(child);
+            found.extend(all_below(child));
+        }
+    }
+    found
+}
+
+fn links() -> String {
+    let output = Command::new("ip").args(["-o", "link"]).output().unwrap();
+    String::from_utf8(output.stdout).unwrap()
+}
+
+fn mounts() -> String {
+    std::fs::read_to_string("/proc/self/mountinfo").unwrap()
+}

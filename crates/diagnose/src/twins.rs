@@ -1,0 +1,152 @@
+//! What private twins of the slow side's server show.
+//!
+//! Two twins are held against each other: one started as the server is, one with a single change. Both are newly started,
+//! in the same surroundings, and reached in the same way, so what differs between their gaps comes from the change. The
+//! twin as it is has to show the gap itself; if it does not, nothing follows from the changed one.
+
+use crate::gap::{Flip, Gap, Look, View};
+use crate::probes::Kind;
+use duel_model::{Evidence, Probe, TwinChange, TwinReading, sanitize_line};
+
+/// What is known from twins.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
+pub(crate) enum Twins<'a> {
+    /// Nobody has allowed one.
+    NotAllowed,
+    /// This probe will tell more.
+    Wanted(Probe),
+    /// What they told.
+    Told(Told<'a>),
+}
+
+/// What twins told.
+pub(crate) struct Told<'a> {
+    /// In sentences, what could not be found out too.
+    pub(crate) evidence: Vec<Evidence>,
+    /// What the change did to the gap of the twin as it is, where that twin shows the gap.
+    pub(crate) flip: Option<Box<Flip<'a>>>,
+}
+
+impl Told<'_> {
+    /// With the change the gap is gone.
+    pub(crate) fn confirms(&self) -> bool {
+        self.flip.as_ref().is_some_and(|flip| flip.confirms())
+    }
+
+    /// The gap is there with the change as without it.
+    pub(crate) fn acquits(&self) -> bool {
+        self.flip.as_ref().is_some_and(|flip| flip.is_negligible())
+    }
+}
+
+impl<'a> Gap<'a> {
+    /// What twins of the slow side's server tell about this change. The changed one is asked for first: where the change
+    /// cannot be made, that takes no time.
+    pub(crate) fn on_twins(&self, change: TwinChange) -> Twins<'a> {
+        if !self.case.may_have_twin(self.slow) {
+            return Twins::NotAllowed;
+        }
+        let [changed, same] = [Some(change), None].map(|change| Kind::TwinOf(self.slow, change));
+        let changed_look = match self.look(changed) {
+            Look::NotAsked(probe) => return Twins::Wanted(probe),
+            Look::Missing(why) => Err(why),
+            Look::Shown(view) => Ok(view),
+        };
+        let same_view = match self.look(same) {
+            Look::NotAsked(probe) => return Twins::Wanted(probe),
+            Look::Missing(why) => {
+                let text = format!("no twin of {}'s server tells anything: {why}", self.slow_name());
+                return Twins::Told(Told { evidence: vec![self.of_twins(same, text)], flip: None });
+            }
+            Look::Shown(view) => view,
+        };
+        Twins::Told(match self.twin_shows_the_gap(&same_view) {
+            Shows::Gap => self.changed(changed, changed_look, same, &same_view),
+            Shows::NoGap => {
+                let text = self.gone_when_started_anew(same, &same_view);
+                Told { evidence: vec![self.of_twins(same, text)], flip: None }
+            }
+            Shows::Unclear => {
+                let text = format!(
+                    "{}: {} instead of {}; that is not the gap itself, so nothing follows from twins",
+                    same.phrase(),
+                    self.tell(&same_view),
+                    self.reference_ratio()
+                );
+                Told { evidence: vec![self.of_twins(same, text)], flip: None }
+            }
+        })
+    }
+
+    fn twin_shows_the_gap(&self, same: &View<'_>) -> Shows {
+        let Some(reference) = self.known_reference() else { return Shows::Unclear };
+        let whole = reference.log.mid;
+        if same.log.mid >= Flip::EXPLAINS * whole && same.log.low() > 0.5 * whole {
+            Shows::Gap
+        } else if same.log.mid <= (1.0 - Flip::EXPLAINS) * whole && same.log.high() < 0.5 * whole {
+            Shows::NoGap
+        } else {
+            Shows::Unclear
+        }
+    }
+
+    fn changed(&self, changed: Kind, look: Result<View<'a>, String>, same: Kind, same_view: &View<'a>) -> Told<'a> {
+        let shown = format!("{}: {}", same.phrase(), self.tell(same_view));
+        let mut evidence = vec![self.of_twins(same, shown)];
+        let view = match look {
+            Ok(view) => view,
+            Err(why) => {
+                evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
+                return Told { evidence, flip: None };
+            }
+        };
+        let how = self.reading(changed).map_or_else(String::new, |reading| {
+            let parts = [
+                reading.changed.as_deref().map(sanitize_line),
+                reading.libcrypto.as_deref().map(|path| format!("it maps {}", sanitize_line(path))),
+            ];
+            let parts: Vec<String> = parts.into_iter().flatten().collect();
+            format!(" ({})", parts.join("; "))
+        });
+        let text = format!(
+            "{}: {} instead of {:.2}x without that change{how}",
+            changed.phrase(),
+            self.tell(&view),
+            same_view.ratio
+        );
+        evidence.push(self.of_twins(changed, text));
+        Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new) }
+    }
+
+    /// A new process with what is known of the old one does not show the gap: evidence of its own.
+    fn gone_when_started_anew(&self, same: Kind, view: &View<'_>) -> String {
+        let known = self.reading(same).is_some_and(|reading| reading.environment_known);
+        let follows = if known {
+            "so it lies neither in the program nor in its arguments, configuration or environment, but in what has become \
+             of the running process or stands around it"
+        } else {
+            "with a clean environment, since the server has written over its own: so what the running server was started \
+             with, or what has become of it, matters"
+        };
+        format!("{}: {} instead of {}, {follows}", same.phrase(), self.tell(view), self.reference_ratio())
+    }
+
+    fn reference_ratio(&self) -> String {
+        self.known_reference().map_or_else(|| "the gap".to_owned(), |view| format!("{:.2}x", view.ratio))
+    }
+
+    fn reading(&self, kind: Kind) -> Option<&'a TwinReading> {
+        self.case.outcome(&kind.id(self.mode))?.twin.as_ref()
+    }
+
+    fn of_twins(&self, kind: Kind, text: String) -> Evidence {
+        Evidence { probe: kind.id(self.mode), text, repeat: None }
+    }
+}
+
+/// Whether a twin that was started as the server was shows the gap.
+enum Shows {
+    Gap,
+    NoGap,
+    Unclear,
+}

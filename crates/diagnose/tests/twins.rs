@@ -1,0 +1,141 @@
+//! Private twins in a simulated world: what they prove, what they do not, and that nobody asks for them unasked.
+// Clippy's leave for tests does not reach helpers outside of `#[test]` functions.
+#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
+
+#[allow(dead_code, reason = "each test of the world uses its own part")]
+mod world;
+
+use duel_model::{Confidence, Explanation, Finding, HostAccess, HostPlan, ServerPlan};
+use world::{Server, World, named, world};
+
+/// A server whose AES is slow, beside a good one.
+fn slow_aes() -> World {
+    let mut world = world(&[Server::default(), Server { aes: 8.0, ..Server::default() }]);
+    world.plan.targets[1].host = Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1) });
+    world.twins = vec![false, true];
+    world
+}
+
+/// The world with B's server replaced.
+fn with_b(world: &World, server: Server) -> World {
+    World { servers: vec![world.servers[0].clone(), server], elsewhere: Vec::new(), ..world.clone() }
+}
+
+/// `world`, in which the twin as it is and the changed one answer like these servers.
+fn with_twins(world: World, same: Option<Server>, changed: Option<Server>) -> World {
+    let mut world = world;
+    for (id, server) in [("twin-of-1", same), ("twin-of-1-no-mask", changed)] {
+        match server {
+            Some(server) => world.elsewhere.push((id.to_owned(), with_b(&world, server))),
+            None => world.unavailable.push(id.to_owned()),
+        }
+    }
+    world
+}
+
+fn aes(finding: &Explanation) -> &Finding {
+    assert_eq!(named(finding), [("tls.aes-unused", Some("B"))], "{finding:#?}");
+    &finding.findings[0]
+}
+
+fn twins_told(finding: &Finding) -> String {
+    let lines = finding.evidence.iter().filter(|line| line.probe.starts_with("twin"));
+    lines.map(|line| line.text.clone()).collect::<Vec<_>>().join("\n")
+}
+
+fn asked(explanation: &Explanation) -> Vec<&str> {
+    explanation.probes.iter().map(|outcome| outcome.probe.id.as_str()).collect()
+}
+
+#[test]
+fn a_twin_without_the_cause_and_without_the_gap_confirms_it() {
+    let slow = slow_aes();
+    let world = with_twins(slow.clone(), Some(slow.servers[1].clone()), Some(Server::default()));
+    let explanation = world.explain();
+    let finding = aes(&explanation);
+    assert_eq!(finding.confidence, Confidence::Confirmed, "{finding:#?}");
+    assert!(twins_told(finding).contains("without a mask on CPU features: B"), "{}", twins_told(finding));
+    // No option of ours repeats a twin.
+    let of_twins = finding.evidence.iter().filter(|line| line.probe.starts_with("twin"));
+    assert!(of_twins.clone().count() == 2 && of_twins.into_iter().all(|line| line.repeat.is_none()));
+}
+
+#[test]
+fn nobody_asks_for_a_twin_that_is_not_allowed() {
+    for twins in [vec![], vec![true, false]] {
+        let world = World { twins, ..slow_aes() };
+        let explanation = world.explain();
+        assert!(asked(&explanation).iter().all(|id| !id.starts_with("twin")), "{:?}", asked(&explanation));
+        assert_eq!(aes(&explanation).confidence, Confidence::Likely);
+    }
+}
+
+#[test]
+fn a_twin_as_it_is_that_shows_no_gap_proves_nothing_and_is_told() {
+    let world = with_twins(slow_aes(), Some(Server::default()), Some(Server::default()));
+    let explanation = world.explain();
+    let finding = aes(&explanation);
+    assert_eq!(finding.confidence, Confidence::Likely);
+    let told = twins_told(finding);
+    assert!(told.contains("clean environment") && told.contains("matters"), "{told}");
+}
+
+#[test]
+fn a_twin_that_shows_half_of_the_gap_proves_nothing() {
+    let world = with_twins(slow_aes(), Some(Server { aes: 2.5, ..Server::default() }), Some(Server::default()));
+    let explanation = world.explain();
+    assert_eq!(aes(&explanation).confidence, Confidence::Likely);
+    assert!(twins_told(aes(&explanation)).contains("nothing follows from twins"), "{explanation:#?}");
+}
+
+#[test]
+fn a_change_that_moves_nothing_confirms_nothing() {
+    let slow = slow_aes();
+    let same = slow.servers[1].clone();
+    let explanation = with_twins(slow, Some(same.clone()), Some(same)).explain();
+    assert_eq!(aes(&explanation).confidence, Confidence::Likely);
+}
+
+#[test]
+fn what_cannot_be_made_is_told() {
+    let explanation = with_twins(slow_aes(), None, None).explain();
+    assert_eq!(aes(&explanation).confidence, Confidence::Likely);
+    assert!(twins_told(aes(&explanation)).contains("B refused"));
+
+    let mut behind_ssh = slow_aes();
+    behind_ssh.plan.targets[1].host =
+        Some(HostPlan { access: HostAccess::Ssh("b".to_owned()), server: ServerPlan::Pid(1) });
+    let explanation = behind_ssh.explain();
+    assert!(twins_told(aes(&explanation)).contains("on this machine only so far"), "{explanation:#?}");
+    assert!(asked(&explanation).iter().all(|id| !id.starts_with("twin")));
+}
+
+#[test]
+fn a_library_without_assembly_is_proven_by_its_exchange() {
+    const VERSION: (&str, &str) = ("process.library.libcrypto.version", "OpenSSL 3.0.22 25 Aug 2026");
+    const ASSEMBLY: &str = "process.library.libcrypto.assembly";
+    let told = |assembly| Some(vec![VERSION, (ASSEMBLY, assembly)]);
+    let good = Server { facts: told("AES for Intel AES-NI"), ..Server::default() };
+    let slow = Server { aes: 24.0, chacha: 12.0, sign: 800e3, facts: told("none: nothing"), ..Server::default() };
+    let mut world = world(&[good.clone(), slow.clone()]);
+    world.plan.targets[1].host = Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1) });
+    world.twins = vec![false, true];
+    for (changed, confidence) in [(&good, Confidence::Confirmed), (&slow, Confidence::Likely)] {
+        let mut world = world.clone();
+        world.elsewhere.push(("twin-of-1".to_owned(), with_b(&world, slow.clone())));
+        world.elsewhere.push(("twin-of-1-system-libcrypto".to_owned(), with_b(&world, changed.clone())));
+        let explanation = world.explain();
+        let found = explanation.findings.iter().find(|finding| finding.cause == "tls.no-asm");
+        match (found, confidence) {
+            (Some(finding), Confidence::Confirmed) => {
+                assert_eq!(finding.confidence, Confidence::Confirmed, "{finding:#?}");
+                assert!(finding.summary.contains("started anew on the system's own libcrypto"), "{}", finding.summary);
+                // No further evidence was needed.
+                assert!(!asked(&explanation).contains(&"hosts"), "{:?}", asked(&explanation));
+            }
+            // With another library it is as slow: something else is.
+            (None, Confidence::Likely) => assert!(explanation.ruled_out.contains(&"tls.no-asm".to_owned())),
+            (found, _) => panic!("{found:#?} {explanation:#?}"),
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! Private twins in the place of targets' servers.
+
+use crate::Lab;
+use crate::route::Route;
+use duel_model::{Negotiated, Plan, TwinPlan, TwinReading, WorkloadPlan, sanitize_line};
+use duel_twin::{ServerProcess, Twin, TwinOrder};
+use duel_work::http::Network;
+
+/// A twin in the place of a target's server, until it is dropped.
+#[derive(Debug)]
+pub(crate) struct StandIn {
+    twin: Twin,
+    /// The ways to all targets, one of which leads to the twin.
+    pub(crate) routes: Vec<Route>,
+}
+
+impl StandIn {
+    /// What the twin was started as.
+    pub(crate) fn reading(&self) -> &TwinReading {
+        self.twin.reading()
+    }
+}
+
+impl Lab {
+    /// Starts a twin of a target's server, whose process is `pid`. Errors are sentences for the user.
+    pub(crate) fn stand_in(
+        &self,
+        plan: &Plan,
+        twin: &TwinPlan,
+        pid: Option<u32>,
+        routes: &[Route],
+    ) -> Result<StandIn, String> {
+        if matches!(&plan.workload, WorkloadPlan::Http(http) if http.unix_socket.is_some()) {
+            return Err("a server that is reached by a Unix socket has no twin".to_owned());
+        }
+        let pid = pid.ok_or("the server's process is not known")?;
+        let route = routes.get(twin.of).ok_or("there is no such target")?;
+        let address = route.pin().ok_or("where the comparison was connected to is not known")?;
+        let server = ServerProcess::read(pid).map_err(|error| error.to_string())?;
+        let order = TwinOrder { server: &server, change: twin.change, mask: twin.mask.as_deref(), address };
+        let twin_of = twin.of;
+        let twin = Twin::start(&order, &self.stop).map_err(|error| error.to_string())?;
+        let network = Network::of_process(twin.network_pid()).map_err(|error| error.to_string())?;
+        let mut routes = routes.to_vec();
+        routes[twin_of] =
+            routes[twin_of].within(network).ok_or("where the comparison was connected to is not known")?;
+        Ok(StandIn { twin, routes })
+    }
+}
+
+/// Whether a twin answers as its server does; if not, in what it differs. One that lacks something that the server can
+/// reach (an upstream, a name service, another machine) answers, too, but something else.
+pub(crate) fn answers_alike(server: Option<&Negotiated>, twin: Option<&Negotiated>) -> Result<(), String> {
+    let (Some(server), Some(twin)) = (server, twin) else {
+        return Err("the twin's first answer cannot be held against the server's: one of them is not known".to_owned());
+    };
+    let shown = |value: Option<String>| value.map_or_else(|| "none".to_owned(), |value| sanitize_line(&value));
+    let number = |value: Option<u64>| value.map(|value| value.to_string());
+    for (what, of_server, of_twin) in [
+        ("status", number(server.status.map(u64::from)), number(twin.status.map(u64::from))),
+        ("size of its body", number(server.body_bytes), number(twin.body_bytes)),
+        ("TLS version", server.tls.clone(), twin.tls.clone()),
+        ("cipher", server.cipher.clone(), twin.cipher.clone()),
+        ("key exchange group", server.group.clone(), twin.group.clone()),
+        ("size of its certificate chain", number(server.chain_bytes), number(twin.chain_bytes)),
+        ("Server field", server.server.clone(), twin.server.clone()),
+        ("Content-Type", server.content_type.clone(), twin.content_type.clone()),
+        ("Content-Encoding", server.content_encoding.clone(), twin.content_encoding.clone()),
+    ] {
+        if of_server != of_twin {
+            return Err(format!(
+                "what was started is no twin: the {what} is {} where the server's is {}; something that the server \
+                 reaches may be missing in the twin's network",
+                shown(of_twin),
+                shown(of_server)
+            ));
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_answers_otherwise_is_no_twin() {
+        let server = Negotiated { status: Some(200), body_bytes: Some(9), ..Negotiated::default() };
+        assert_eq!(answers_alike(Some(&server), Some(&server)), Ok(()));
+        // Each connection has a time of its own.
+        let later = Negotiated { lookup_ns: Some(7), ..server.clone() };
+        assert_eq!(answers_alike(Some(&server), Some(&later)), Ok(()));
+        let bad_gateway = Negotiated { status: Some(502), ..server.clone() };
+        let why = answers_alike(Some(&server), Some(&bad_gateway)).unwrap_err();
+        assert!(why.contains("status is 502 where the server's is 200"), "{why}");
+        assert!(answers_alike(Some(&server), None).is_err());
+    }
+}

@@ -1,0 +1,51 @@
+//! Private twins: a server started anew beside the running one, so that something about its process can be changed.
+
+use serde::{Deserialize, Serialize};
+
+/// A target's server replaced by a private twin of it: the same program, arguments and configuration, in namespaces of
+/// its own on the server's machine. The running server is left alone.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TwinPlan {
+    /// Index of the target.
+    pub of: usize,
+    /// What is changed; `None`: nothing, which tells whether a new process shows the gap at all.
+    pub change: Option<TwinChange>,
+    /// The mask on CPU features that the running server is known to have although its environment cannot be read, in
+    /// the form of `OPENSSL_ia32cap`. The twin is started with it.
+    #[serde(default)]
+    pub mask: Option<String>,
+}
+
+/// The one thing in which a twin differs from its server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum TwinChange {
+    /// No mask on CPU features in its environment (`OPENSSL_ia32cap` and its like).
+    NoMask,
+    /// The system's own libcrypto instead of one from elsewhere.
+    SystemLibcrypto,
+}
+
+impl TwinChange {
+    /// All of them.
+    pub const ALL: [Self; 2] = [Self::NoMask, Self::SystemLibcrypto];
+
+    /// As ids of probes have it.
+    pub fn id(self) -> &'static str {
+        match self {
+            Self::NoMask => "no-mask",
+            Self::SystemLibcrypto => "system-libcrypto",
+        }
+    }
+}
+
+/// What a twin was, once it served.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TwinReading {
+    /// Whether the server's environment could be read. If not, the twin got a clean one, and what else is known.
+    pub environment_known: bool,
+    /// What differs from the running server, in words; `None` where nothing was to be changed.
+    pub changed: Option<String>,
+    /// The libcrypto that it maps.
+    pub libcrypto: Option<String>,
+}

@@ -1,0 +1,309 @@
+//! A twin from its start to its end.
+
+use crate::process::{Environment, ServerProcess};
+use crate::script::{Told, script};
+use crate::{NoTwin, libraries};
+use duel_model::{TwinChange, TwinReading, sanitize_line};
+use std::collections::BTreeMap;
+use std::ffi::{OsStr, OsString};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::SocketAddr;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread;
+use std::time::{Duration, Instant};
+
+/// Time until a server listens. Servers of large configurations take seconds.
+const PATIENCE: Duration = Duration::from_secs(20);
+/// Further time for the shell to make namespaces and mounts, and to say that it has failed.
+const GRACE: Duration = Duration::from_secs(10);
+/// Time for everything to end by itself.
+const END: Duration = Duration::from_secs(3);
+/// Most memory for the files that a twin writes, and as much again for what it shares between its processes.
+const MEMORY_BYTES: u64 = 256 << 20;
+/// Most bytes that the script may say.
+const MOST_ANSWER_BYTES: u64 = 64 << 10;
+
+/// What is to be started.
+#[derive(Debug, Clone)]
+pub struct TwinOrder<'a> {
+    /// The running server.
+    pub server: &'a ServerProcess,
+    /// What is to be different.
+    pub change: Option<TwinChange>,
+    /// The mask that the running server has, where its environment does not tell.
+    pub mask: Option<&'a str>,
+    /// Where the running server is reached. The twin is reached at the same address in its own network.
+    pub address: SocketAddr,
+}
+
+/// A running twin. It ends when this is dropped, and when this process ends, however that comes about.
+#[derive(Debug)]
+pub struct Twin {
+    /// Holds the namespaces until their first process has ended.
+    keeper: Child,
+    /// As long as this is open, the twin lives.
+    lifeline: Option<ChildStdin>,
+    reading: TwinReading,
+}
+
+/// How a twin is started: its environment, and what is to come of it.
+#[derive(Debug, PartialEq, Eq)]
+struct Outfit {
+    environment: BTreeMap<OsString, OsString>,
+    /// The TLS libraries that it has to map, if it maps any.
+    libraries: Vec<PathBuf>,
+    /// What differs from the server, in words.
+    changed: Option<String>,
+}
+
+impl Twin {
+    /// Starts a twin and waits until it listens on the port of its server, or until `stop` is set.
+    ///
+    /// # Errors
+    ///
+    /// Why there is no twin: a program or a right that is missing here, a change that cannot be made, a server that
+    /// does not start anew, or one that then maps other TLS libraries than it should.
+    pub fn start(order: &TwinOrder<'_>, stop: &AtomicBool) -> Result<Self, NoTwin> {
+        if !cfg!(target_os = "linux") {
+            return Err(NoTwin::new("a twin needs the namespaces of Linux"));
+        }
+        if !rustix::process::geteuid().is_root() {
+            return Err(NoTwin::new("a twin needs namespaces and mounts of its own, which only root may make"));
+        }
+        let outfit = outfit(order)?;
+        let mut keeper = command(order.server).spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => NoTwin::new("taskset, nsenter or unshare (util-linux) is not there"),
+            _ => NoTwin::new(format!("cannot start unshare: {error}")),
+        })?;
+        let answers = keeper.stdout.take().map(listen);
+        let complaints = keeper.stderr.take().map(listen);
+        let lifeline = keeper.stdin.take();
+        let reading = TwinReading {
+            environment_known: matches!(order.server.environment, Environment::Known(_)),
+            changed: outfit.changed.clone(),
+            libcrypto: None,
+        };
+        // From here on dropping ends it.
+        let mut twin = Self { keeper, lifeline, reading };
+        let sent = twin.lifeline.as_mut().map(|line| line.write_all(&told(order, &outfit)).and_then(|()| line.flush()));
+        let mapped = answers.map_or(Err(None), |answers| twin.until_ready(&answers, stop));
+        match (mapped, sent) {
+            (Ok(mapped), Some(Ok(()))) => {
+                check(&mapped, &outfit)?;
+                let libcrypto = libraries::libcrypto(&mapped);
+                twin.reading.libcrypto = libcrypto.map(|path| sanitize_line(&path.to_string_lossy()));
+                Ok(twin)
+            }
+            (Err(Some(why)), _) => Err(NoTwin::new(why)),
+            // Its shell has ended without a word of its own: what the programs before it have said.
+            _ => {
+                let said = complaints.and_then(|lines| lines.recv_timeout(Duration::from_millis(500)).ok());
+                let said = said.map_or_else(|| "unshare has ended".to_owned(), |line| sanitize_line(&line));
+                Err(NoTwin::new(format!("namespaces of its own are not to be had here: {said}")))
+            }
+        }
+    }
+
+    /// The process by whose `/proc/PID/ns/net` its network can be entered.
+    pub fn network_pid(&self) -> u32 {
+        self.keeper.id()
+    }
+
+    /// What it was started as, and what it maps.
+    pub fn reading(&self) -> &TwinReading {
+        &self.reading
+    }
+
+    /// The TLS libraries that it maps, once it listens; why it does not, as far as anybody told.
+    fn until_ready(&self, answers: &Receiver<String>, stop: &AtomicBool) -> Result<Vec<PathBuf>, Option<String>> {
+        let deadline = Instant::now() + PATIENCE + GRACE;
+        let mut mapped = Vec::new();
+        loop {
+            match answers.recv_timeout(Duration::from_millis(50)) {
+                Ok(line) => match line.split_once(' ').unwrap_or((&line, "")) {
+                    ("ready", "") => return Ok(mapped),
+                    ("maps", path) => mapped.push(PathBuf::from(path)),
+                    ("failed", why) => return Err(Some(sanitize_line(why))),
+                    _ => return Err(Some("its shell said something else than it should".to_owned())),
+                },
+                Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
+                    return Err(Some("interrupted".to_owned()));
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => return Err(Some("it took too long to start".to_owned())),
+                Err(RecvTimeoutError::Disconnected) => return Err(None),
+            }
+        }
+    }
+}
+
+impl Drop for Twin {
+    fn drop(&mut self) {
+        drop(self.lifeline.take());
+        let deadline = Instant::now() + END;
+        while Instant::now() < deadline {
+            match self.keeper.try_wait() {
+                Ok(None) => thread::sleep(Duration::from_millis(5)),
+                // The first process of the twin has ended, and the kernel has waited for all others.
+                Ok(Some(_)) | Err(_) => return,
+            }
+        }
+        // `unshare --kill-child` takes the twin's first process with it.
+        let _ = self.keeper.kill();
+        let _ = self.keeper.wait();
+    }
+}
+
+/// The command that becomes the keeper: on the server's CPUs, among its mounts, in new namespaces.
+fn command(server: &ServerProcess) -> Command {
+    let mut words: Vec<OsString> = Vec::new();
+    if let Some(cpus) = &server.cpus {
+        words.extend(["taskset", "-c", cpus].map(OsString::from));
+    }
+    if server.has_own_mounts {
+        words.extend(["nsenter".into(), format!("--mount=/proc/{}/ns/mnt", server.pid).into(), "--".into()]);
+    }
+    let unshare = ["unshare", "--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--", "/bin/sh", "-s"];
+    words.extend(unshare.map(OsString::from));
+    let mut command = Command::new(&words[0]);
+    command
+        .args(&words[1..])
+        .env_clear()
+        .env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin")
+        .current_dir("/")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Ctrl-C is for us, who then end it in our own time.
+        .process_group(0);
+    command
+}
+
+/// The script for this order.
+fn told(order: &TwinOrder<'_>, outfit: &Outfit) -> Vec<u8> {
+    let server = order.server;
+    let mut arguments = vec![server.program.as_os_str()];
+    arguments.extend(server.arguments.iter().map(OsString::as_os_str));
+    let (user, groups) = server.user.as_ref().map_or_else(Default::default, |user| {
+        let groups: Vec<String> = user.groups.iter().map(u32::to_string).collect();
+        (format!("+{}:+{}", user.uid, user.gid), groups.join(","))
+    });
+    let ip = order.address.ip();
+    let prefix = if ip.is_ipv4() { 32 } else { 128 };
+    script(&Told {
+        arguments,
+        environment: outfit.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect(),
+        folder: server.folder.as_os_str(),
+        user,
+        groups,
+        address: if ip.is_loopback() { String::new() } else { format!("{ip}/{prefix}") },
+        port: order.address.port(),
+        descriptors: server.descriptors.unwrap_or(1024),
+        patience: PATIENCE.as_millis() as u32 / 100,
+        memory_bytes: MEMORY_BYTES,
+    })
+}
+
+/// What a server whose environment is lost is given in any case: where programs are found.
+const CLEAN: (&str, &str) = ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
+const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
+/// Every variable through which a libcrypto takes a mask, on whatever CPU.
+const MASKS: [&str; 5] =
+    ["OPENSSL_ia32cap", "OPENSSL_armcap", "OPENSSL_ppccap", "OPENSSL_s390xcap", "OPENSSL_riscvcap"];
+
+/// The server's own environment, as far as it is known, with the change done to it.
+fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
+    let server = order.server;
+    let mut environment = match &server.environment {
+        Environment::Known(environment) => environment.clone(),
+        Environment::Overwritten => {
+            let mut environment = BTreeMap::from([(CLEAN.0.into(), CLEAN.1.into())]);
+            // What it maps tells where it was told to look.
+            if let Some(path) = libraries::path_of(&server.mapped) {
+                environment.insert(LIBRARY_PATH.into(), path);
+            }
+            if let Some(mask) = order.mask {
+                environment.insert(MASKS[0].into(), mask.into());
+            }
+            environment
+        }
+    };
+    let mut libraries = libraries::of_tls(&server.mapped);
+    let changed = match order.change {
+        None => None,
+        Some(TwinChange::NoMask) => Some(unmask(&mut environment, &server.environment)?),
+        Some(TwinChange::SystemLibcrypto) => {
+            let own = libraries::libcrypto(&libraries);
+            let own = own.ok_or_else(|| NoTwin::new("the server maps no libcrypto that could be exchanged"))?.clone();
+            let before = environment.get(OsStr::new(LIBRARY_PATH)).map(OsString::as_os_str);
+            let (path, found) = libraries::with_the_system_s(&own, before, &server.root()).map_err(NoTwin::new)?;
+            let told = format!(
+                "{LIBRARY_PATH}={} instead of {}",
+                sanitize_line(&path.to_string_lossy()),
+                before.map_or_else(|| "none".into(), |before| sanitize_line(&before.to_string_lossy()))
+            );
+            environment.insert(LIBRARY_PATH.into(), path);
+            // Its libssl may come from either place.
+            libraries = vec![found];
+            Some(told)
+        }
+    };
+    Ok(Outfit { environment, libraries, changed })
+}
+
+/// Takes all masks away, and tells which.
+fn unmask(environment: &mut BTreeMap<OsString, OsString>, known: &Environment) -> Result<String, NoTwin> {
+    let gone: Vec<String> = MASKS
+        .iter()
+        .filter_map(|name| Some(format!("{name}={}", environment.remove(OsStr::new(name))?.to_string_lossy())))
+        .collect();
+    match (gone.is_empty(), known) {
+        (false, _) => Ok(format!("without {}", sanitize_line(&gone.join(" ")))),
+        (true, Environment::Known(_)) => Err(NoTwin::new("the server's environment has no mask to take away")),
+        (true, Environment::Overwritten) => {
+            Err(NoTwin::new("the server has written over its environment, so a mask in it cannot be taken away"))
+        }
+    }
+}
+
+/// Whether a twin maps what it has to map. A libcrypto may be loaded late, so one that maps none yet passes.
+fn check(mapped: &[PathBuf], outfit: &Outfit) -> Result<(), NoTwin> {
+    for wanted in &outfit.libraries {
+        let stem = |path: &PathBuf| {
+            let file = path.file_name().unwrap_or_default();
+            file.to_string_lossy().split(".so").next().unwrap_or_default().to_owned()
+        };
+        // By the folder, since a name may be a link to the file with the longer one beside it.
+        let same = |path: &PathBuf| path.parent() == wanted.parent();
+        if let Some(other) = mapped.iter().find(|path| stem(path) == stem(wanted))
+            && !same(other)
+        {
+            return Err(NoTwin::new(format!(
+                "it maps {} where {} was expected",
+                sanitize_line(&other.to_string_lossy()),
+                sanitize_line(&wanted.to_string_lossy())
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Lines as they come, on a thread: a pipe cannot be read with a timeout. It ends with the pipe.
+fn listen(pipe: impl Read + Send + 'static) -> Receiver<String> {
+    let (sender, receiver) = channel();
+    let lines = BufReader::new(pipe.take(MOST_ANSWER_BYTES)).split(b'\n');
+    let spawned = thread::Builder::new().name("duel-twin".into()).spawn(move || {
+        for line in lines.map_while(Result::ok) {
+            if sender.send(String::from_utf8_lossy(&line).into_owned()).is_err() {
+                return;
+            }
+        }
+    });
+    // Without the thread the channel is closed, which reads as an end without a word.
+    drop(spawned);
+    receiver
+}

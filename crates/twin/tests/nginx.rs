@@ -1,0 +1,207 @@
+//! Twins of a real nginx. They need root and namespaces; where these are not to be had, that is said, and nothing fails.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+use duel_model::TwinChange;
+use duel_twin::{Environment, NoTwin, ServerProcess, Twin, TwinOrder};
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::sync::atomic::AtomicBool;
+use std::time::{Duration, Instant};
+
+/// Nothing here takes longer, even where the machine is busy with other things.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A private nginx with a main process and a worker. Its main process has no terminal and no parent but us.
+struct Nginx {
+    main: Child,
+    folder: tempfile::TempDir,
+    address: SocketAddr,
+}
+
+impl Nginx {
+    fn start(location: &str, envs: &[(&str, &str)]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let dir = folder.path().display();
+        let config = format!(
+            "daemon off; user root; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log warn;\n\
+             events {{ worker_connections 64; }}\n\
+             http {{ access_log {dir}/access.log; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;\n\
+             fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
+             server {{ listen {address}; location / {{ {location} }} }} }}\n"
+        );
+        fs::write(folder.path().join("nginx.conf"), config).unwrap();
+        let mut command = Command::new("nginx");
+        command.arg("-e").arg(folder.path().join("error.log")).arg("-c").arg(folder.path().join("nginx.conf"));
+        command.env_clear().env("PATH", "/usr/sbin:/usr/bin").envs(envs.iter().copied()).stdin(Stdio::null());
+        let main = command.spawn().unwrap();
+        let nginx = Self { main, folder, address };
+        wait_until("nginx listens", || TcpStream::connect(address).is_ok());
+        // Until its worker runs the main process may still show its own arguments.
+        wait_until("nginx has a worker", || !children(nginx.main.id()).is_empty());
+        nginx
+    }
+
+    fn twin(&self, change: Option<TwinChange>) -> Result<Twin, NoTwin> {
+        // As the lab finds it: by the worker, which holds the socket as well.
+        let server = ServerProcess::read(children(self.main.id())[0])?;
+        assert_eq!(server.pid, self.main.id(), "the main process was started, not its worker");
+        let order = TwinOrder { server: &server, change, mask: None, address: self.address };
+        Twin::start(&order, &AtomicBool::new(false))
+    }
+
+    fn file(&self, name: &str) -> String {
+        fs::read_to_string(self.folder.path().join(name)).unwrap()
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        // The main process ends its worker, if it is asked to.
+        let pid = rustix::process::Pid::from_child(&self.main);
+        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
+        let _ = self.main.wait();
+    }
+}
+
+#[test]
+fn a_twin_serves_in_its_own_network_and_writes_nowhere() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let nginx = Nginx::start("return 200 \"it is $server_addr\\n\";", &[("SOME", "thing")]);
+    let (pid, log) = (nginx.file("pid"), nginx.file("access.log"));
+    let mounts = fs::read_to_string("/proc/self/mountinfo").unwrap();
+
+    let twin = nginx.twin(None).unwrap();
+    assert!(!twin.reading().environment_known, "nginx writes its title over its environment");
+    let answer = within(twin.network_pid(), nginx.address, get);
+    assert!(answer.ends_with("it is 127.0.0.1\n"), "{answer}");
+
+    // From our own network only the running server is reached; its files are as they were but for this request.
+    let of_server = get(&mut TcpStream::connect(nginx.address).unwrap());
+    assert!(of_server.starts_with("HTTP/1.1 200"), "{of_server}");
+    wait_until("the request is logged", || nginx.file("access.log").lines().count() == log.lines().count() + 1);
+    assert_eq!(nginx.file("pid"), pid);
+    assert_eq!(fs::read_to_string("/proc/self/mountinfo").unwrap(), mounts);
+
+    let processes = descendants(twin.network_pid());
+    assert!(processes.len() >= 4, "shell, what waits for the program, main process, worker: {processes:?}");
+    drop(twin);
+    for process in processes {
+        assert!(!is_alive(process), "{process} has outlived its twin");
+    }
+    assert_eq!(nginx.file("access.log").lines().count(), log.lines().count() + 1, "the twin has a log of its own");
+}
+
+#[test]
+fn a_twin_is_started_with_one_change_or_not_at_all() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let nginx = Nginx::start("return 204;", &[("OPENSSL_ia32cap", "~0x200000200000000")]);
+    let why = nginx.twin(Some(TwinChange::NoMask)).unwrap_err().to_string();
+    assert!(why.contains("written over its environment"), "{why}");
+    let why = nginx.twin(Some(TwinChange::SystemLibcrypto)).unwrap_err().to_string();
+    assert!(why.contains("system's own") || why.contains("no libcrypto"), "{why}");
+
+    // Where the mask is known, the twin as it is has it, and the other one has not.
+    let server = ServerProcess::read(nginx.main.id()).unwrap();
+    let start = |change| {
+        let mask = Some("~0x200000200000000");
+        let order = TwinOrder { server: &server, change, mask, address: nginx.address };
+        Twin::start(&order, &AtomicBool::new(false)).unwrap()
+    };
+    assert_eq!(start(None).reading().changed, None);
+    let changed = start(Some(TwinChange::NoMask));
+    assert_eq!(changed.reading().changed.as_deref(), Some("without OPENSSL_ia32cap=~0x200000200000000"));
+}
+
+#[test]
+fn what_does_not_start_says_why() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let nginx = Nginx::start("return 204;", &[]);
+    let config = nginx.folder.path().join("nginx.conf");
+    fs::write(&config, "nonsense;").unwrap();
+    let before = Instant::now();
+    let why = nginx.twin(None).unwrap_err().to_string();
+    assert!(why.contains("ended with status 1") && why.contains("nonsense"), "{why}");
+    assert!(before.elapsed() < Duration::from_secs(15), "it is not waited for what has ended");
+}
+
+#[test]
+fn starting_is_given_up_when_asked() {
+    if !may_make_namespaces() {
+        return;
+    }
+    // It never listens on the port that it is asked for.
+    let mut server = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
+    // Between fork and exec a process tells nothing.
+    let comm = format!("/proc/{}/comm", server.id());
+    wait_until("it sleeps", || fs::read_to_string(&comm).unwrap() == "sleep\n");
+    let process = ServerProcess::read(server.id()).unwrap();
+    assert!(matches!(process.environment, Environment::Known(_)));
+    let address = "127.0.0.1:9".parse().unwrap();
+    let order = TwinOrder { server: &process, change: None, mask: None, address };
+    let why = Twin::start(&order, &AtomicBool::new(true)).unwrap_err().to_string();
+    server.kill().unwrap();
+    server.wait().unwrap();
+    assert_eq!(why, "interrupted");
+}
+
+fn may_make_namespaces() -> bool {
+    let mut command = Command::new("unshare");
+    command.args(["--net", "--mount", "--pid", "--fork", "true"]).stderr(Stdio::null());
+    let may = command.status().is_ok_and(|status| status.success());
+    if !may {
+        eprintln!("skipped: no namespaces can be made here");
+    }
+    may
+}
+
+/// Connects in the network of a process.
+fn within<T: Send>(pid: u32, address: SocketAddr, act: impl FnOnce(&mut TcpStream) -> T + Send) -> T {
+    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
+    std::thread::scope(|scope| {
+        let inside = scope.spawn(|| {
+            let network = fs::File::open(format!("/proc/{pid}/ns/net")).unwrap();
+            move_into_link_name_space(rustix::fd::AsFd::as_fd(&network), Some(LinkNameSpaceType::Network)).unwrap();
+            act(&mut TcpStream::connect(address).unwrap())
+        });
+        inside.join().unwrap()
+    })
+}
+
+fn get(stream: &mut TcpStream) -> String {
+    stream.write_all(b"GET / HTTP/1.1\r\nHost: twin\r\nConnection: close\r\n\r\n").unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
+
+fn children(pid: u32) -> Vec<u32> {
+    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
+    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+fn descendants(pid: u32) -> Vec<u32> {
+    children(pid).into_iter().flat_map(|child| [vec![child], descendants(child)].concat()).collect()
+}
+
+fn is_alive(pid: u32) -> bool {
+    Path::new(&format!("/proc/{pid}")).exists()
+}
+
+#[track_caller]
+fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
+    let until = Instant::now() + PATIENCE;
+    while !holds() {
+        assert!(Instant::now() < until, "waited in vain for: {what}");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
