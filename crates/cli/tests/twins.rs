@@ -54,7 +54,12 @@ fn a_twin_without_the_mask_proves_it() {
     let pid_file = std::fs::read_to_string(place.path("bad/pid")).unwrap();
     let document = place.json(args(&good, &bad, &["--may-start-twin"]));
     let finding = &document["findings"][0];
-    assert_eq!((&finding["cause"], &finding["target"]), (&"tls.aes-unused".into(), &"bad".into()), "{:#}{finding:#}", document["pairs"]);
+    assert_eq!(
+        (&finding["cause"], &finding["target"]),
+        (&"tls.aes-unused".into(), &"bad".into()),
+        "{:#}{finding:#}",
+        document["pairs"]
+    );
     assert_eq!(finding["confidence"], "confirmed", "{finding:#}");
     let told = evidence(finding, "twin-of-1");
     assert!(told.iter().any(|text| text.contains("started anew as it is")), "{told:?}");

@@ -2,8 +2,8 @@
 
 use crate::case::Case;
 use duel_model::{
-    HostAccess, MILLISECOND_NS, Nanos, Negotiated, Phase, Probe, SECOND_NS, TargetObservation, TlsVersion, TwinChange,
-    TwinPlan, Variation,
+    Capabilities, HostAccess, MILLISECOND_NS, Nanos, Negotiated, Phase, Probe, SECOND_NS, TargetObservation,
+    TlsVersion, TwinChange, TwinPlan, Variation,
 };
 
 /// A probe without its circumstances.
@@ -291,8 +291,10 @@ impl Kind {
         let nothing = Variation::default();
         match self {
             Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::LensOf(_) => nothing,
-            // The environment is read where the twin is started. Of a mask in one that cannot be read nothing tells yet.
-            Self::TwinOf(of, change) => Variation { twin: Some(TwinPlan { of, change, mask: None }), ..nothing },
+            // The environment is read where the twin is started; where it cannot be, the lens may have seen its mask at work.
+            Self::TwinOf(of, change) => {
+                Variation { twin: Some(TwinPlan { of, change, mask: mask_in_server(case, of) }), ..nothing }
+            }
             Self::Unresumed => Variation { resumption: Some(false), ..nothing },
             Self::Tls12 => Variation { versions: Some(vec![TlsVersion::V1_2]), ..nothing },
             Self::QuickAck => Variation { quick_ack: Some(true), ..nothing },
@@ -405,6 +407,22 @@ impl Kind {
             },
         }
     }
+}
+
+/// The mask on CPU features that a target's running server works with, as far as the lens has read it, in the form of
+/// `OPENSSL_ia32cap`: two words of 64 bits, of which those that are set are taken away.
+fn mask_in_server(case: &Case<'_>, target: usize) -> Option<String> {
+    let reading = case.outcome(&Kind::LensOf(target).id(Mode::Alone))?.lens.as_ref()?;
+    let Some(Capabilities::Masked(vector)) = &reading.capabilities else { return None };
+    // On Arm it is a single word, and another variable.
+    let [whole, server] =
+        [&vector.whole, &vector.processes.first()?.words].map(|words| <[u32; 4]>::try_from(&words[..]));
+    let (whole, server) = (whole.ok()?, server.ok()?);
+    let missing = |low: usize| {
+        let at = |place: usize| u64::from(whole[place] & !server[place]);
+        at(low) | at(low + 1) << 32
+    };
+    Some(format!("~{:#x}:~{:#x}", missing(0), missing(2)))
 }
 
 /// What a target chose, as seen in the comparison, else at the first contact.

@@ -126,3 +126,17 @@ fn no_lens_no_change() {
         assert!(said(explanation).contains("was not measured alone: it could not be loaded"));
     });
 }
+
+/// A server that has written over its environment: the twin as it is gets the mask that the server works with.
+#[test]
+fn a_twin_is_started_with_the_mask_that_was_read() {
+    for (capabilities, mask) in [(masked(), Some("~0x200000002:~0x200000002")), (whole(), None)] {
+        let mut world = slow(HostAccess::Local, reading(HardwareUse::Masked, capabilities));
+        world.twins = vec![false, true];
+        let explanation = world.explain();
+        let twins = explanation.probes.iter().filter_map(|outcome| outcome.probe.variation.twin.as_ref());
+        let masks: Vec<_> = twins.map(|twin| twin.mask.as_deref()).collect();
+        assert!(masks.iter().all(|read| *read == mask), "{masks:?}");
+        assert!(mask.is_none() || !masks.is_empty(), "{explanation:#?}");
+    }
+}

@@ -134,8 +134,7 @@ fn a_host_that_refuses_is_said() {
         assert!(text.contains("Permission denied"), "{text}");
 
         sshd.config("user", "");
-        let nobody =
-            fs::read_to_string(sshd.path().join("config")).unwrap().replace("User root", "User nobody-here");
+        let nobody = fs::read_to_string(sshd.path().join("config")).unwrap().replace("User root", "User nobody-here");
         fs::write(sshd.path().join("config"), nobody).unwrap();
         let text = error(&sshd);
         assert!(text.contains("Permission denied"), "{text}");
