@@ -25,6 +25,9 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 /// Below that there is no room for a peak between one connection and the plan's.
 const FEWEST_CONNECTIONS: u32 = 4;
 
+/// CPU time was counted in other slots than the gap was measured in; beyond a quarter more they do not tell the same.
+const MOST_OF_THE_GAP: f64 = 1.25;
+
 pub(super) struct Contention;
 
 impl Cause for Contention {
@@ -263,7 +266,8 @@ fn hindered_log(gap: &Gap<'_>, many: &View<'_>) -> Option<f64> {
     let of_fast = machines.fast.as_ref()?.per_op("process.cpu_ns").filter(|ns| *ns > 0.0)?;
     let for_others_ns = of_slow - of_fast - alone.difference_ns()?.high().max(0.0);
     let hindered = -(-(for_others_ns / of_slow).clamp(0.0, 0.999)).ln_1p();
-    Some(hindered).filter(|log| *log <= many.log.high())
+    // Where the CPU time is far more than the gap, the CPU is not what requests wait for.
+    Some(hindered).filter(|log| *log <= MOST_OF_THE_GAP * many.log.high()).map(|log| log.min(many.log.mid))
 }
 
 /// What the machines' counters say: pages that are read again leave it open, switches or CPU time make it likely.

@@ -74,8 +74,9 @@ impl Cause for NoSendfile {
         };
         // By how much the slow side's CPU may be slower: as its own code is. With many pieces that does more as well, so
         // too much is taken for the CPU's, never too little. What is below a twentieth is lost in ticks.
-        let slower = if by_fast.user_ns > 0.05 * by_fast.all_ns() { by_slow.user_ns / by_fast.user_ns } else { 1.0 };
-        let extra_ns = by_slow.system_ns - by_fast.system_ns * slower.max(1.0);
+        let by_user_time = if by_fast.user_ns > 0.05 * by_fast.all_ns() { by_slow.user_ns / by_fast.user_ns } else { 1.0 };
+        let slower = if by_user_time > 1.0 { by_user_time.min(by_first_byte(gap, &by_fast)?) } else { 1.0 };
+        let extra_ns = by_slow.system_ns - by_fast.system_ns * slower;
         let spent = format!(
             "the kernel spends {} of CPU on each request to {slow}, {} on each to {fast}",
             format_duration_ns(by_slow.system_ns),
@@ -100,6 +101,20 @@ impl Cause for NoSendfile {
             further: vec![gap.on_host(spent, None)],
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    }
+}
+
+/// By how much the slow side's CPU may be slower at most, judged by the first byte of a response: that is one piece on
+/// either side. It tells where what the CPUs do is a good part of the time, and not a distant path.
+fn by_first_byte(gap: &Gap<'_>, on_fast: &Cpu) -> Result<f64, Standing> {
+    /// Times the CPU time of a whole response.
+    const NEAR: f64 = 3.0;
+    match gap.look(Kind::Range1) {
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Shown(first) if first.fast_ns().is_some_and(|ns| ns <= NEAR * on_fast.all_ns()) => {
+            Ok(first.log.high().exp().max(1.0))
+        }
+        Look::Shown(_) | Look::Missing(_) => Ok(f64::INFINITY),
     }
 }
 
