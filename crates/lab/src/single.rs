@@ -14,8 +14,14 @@ const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
 /// less, and whoever measures through one wants to see the hole that it leaves.
 const GONE_AFTER_NS: Nanos = 10 * SECOND_NS;
 
-/// Runs the one slot that such a run has.
-pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
+/// Runs the one slot that such a run has; `to_the_end` also where the target is gone.
+pub(crate) fn run(
+    bench: &mut Bench,
+    plan: &Plan,
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+    to_the_end: bool,
+) -> Result<(), LabError> {
     let (duration_ns, ops) = match plan.load.bound {
         Bound::Duration(duration_ns) => (Some(duration_ns), None),
         Bound::Ops(ops) => (None, Some(ops)),
@@ -33,7 +39,9 @@ pub(crate) fn run(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut d
         grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
     };
     let mut pulse = Pulse::default();
-    let slot = bench.slot_until(spec, watcher, &mut |live, since_start_ns| pulse.feel(live, since_start_ns))?;
+    let slot = bench.slot_until(spec, watcher, &mut |live, since_start_ns| {
+        if to_the_end { ControlFlow::Continue(()) } else { pulse.feel(live, since_start_ns) }
+    })?;
     if pulse.is_gone {
         run.status = RunStatus::Interrupted(Interruption::TargetDied {
             target: plan.targets[0].name.clone(),

@@ -1,6 +1,7 @@
 //! The one driver loop: wait until an op is due, start it, hear of its end, record it.
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::log::OpLog;
 use crate::pacing::Schedule;
 use crate::poller::Poller;
 use crate::recorder::Recorder;
@@ -135,18 +136,20 @@ impl<W: Workload> Worker<W> {
         })
     }
 
-    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set or `live` is halted.
+    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set or `live` is halted. Records of all ops go to
+    /// `log`, if there is one.
     pub(crate) fn run_slot(
         &mut self,
         order: &SlotOrder,
         start_ns: Nanos,
         stop: &AtomicBool,
         live: &LiveSlot,
+        log: Option<&OpLog>,
     ) -> io::Result<WorkerSlot> {
         self.settle_parked_lanes(start_ns)?;
         // What happened to parked connections is not part of this slot, except what they last negotiated.
         let parked = self.workload.take_counters();
-        self.recorder.reset(start_ns);
+        self.recorder.reset(start_ns, log.is_some());
         live.publish(&self.recorder);
         let mut pace = self.pace(order, start_ns);
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
@@ -165,6 +168,7 @@ impl<W: Workload> Worker<W> {
             let now = monotonic_ns();
             if now >= next_live_ns {
                 live.publish(&self.recorder);
+                self.recorder.hand_over(log);
                 next_live_ns = now + LIVE_INTERVAL_NS;
             }
             if now >= pace.next_expiry_ns {
@@ -188,6 +192,7 @@ impl<W: Workload> Worker<W> {
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
         let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
         live.publish(&self.recorder);
+        self.recorder.hand_over(log);
         let counters = self.workload.take_counters();
         let mut tally = self.recorder.tally(in_flight, unstarted);
         tally.bytes_in = counters.bytes_in;
@@ -218,10 +223,11 @@ impl<W: Workload> Worker<W> {
         let mut last_ns = woken_ns;
         for index in 0..count {
             let event = self.poller.event(index);
-            let progress = self.workload.ready(event.token, event, &Io::new(&self.poller));
+            let lane = self.workload.lane_of(event.token);
+            let progress = self.workload.ready(lane, event, &Io::new(&self.poller));
             if let Progress::Done(op) = progress {
                 last_ns = op.end_ns;
-                self.op_ended(pace, event.token, &op);
+                self.op_ended(pace, lane, &op);
             }
         }
         // Up to its last op's end: what follows it delays nobody who is in this batch.
@@ -322,6 +328,8 @@ impl<W: Workload> Worker<W> {
                 outcome: Err(Box::new(Failure { kind, text })),
                 phases: PhaseTimes::NONE,
                 bytes_in: 0,
+                status: None,
+                body_bytes: 0,
             };
             self.op_ended(pace, lane, &op);
         }
@@ -373,7 +381,8 @@ impl<W: Workload> Worker<W> {
             let count = self.poller.wait(Some(start_ns.saturating_sub(now)))?.len();
             for index in 0..count {
                 let event = self.poller.event(index);
-                let progress = self.workload.ready(event.token, event, &Io::new(&self.poller));
+                let lane = self.workload.lane_of(event.token);
+                let progress = self.workload.ready(lane, event, &Io::new(&self.poller));
                 debug_assert!(matches!(progress, Progress::Pending), "a parked lane has no op to end");
             }
             if now >= start_ns {

@@ -32,6 +32,8 @@ fn done(outcome: Result<(), FailureKind>) -> Progress {
         outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: "as told".into() })),
         phases: PhaseTimes::NONE,
         bytes_in: 0,
+        status: None,
+        body_bytes: 0,
     })
 }
 

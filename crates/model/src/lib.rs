@@ -22,8 +22,8 @@ pub use lens::{
     Assembly, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp, LensReading, LensTreatment, MaskEffect,
 };
 pub use plan::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ServerPlan,
-    Target, TlsPlan, TlsVersion, WorkloadPlan,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ProxyPlan,
+    ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan,
 };
 pub use profile::Profile;
 pub use run::{Interruption, Run, RunStatus, Versions};
