@@ -153,7 +153,7 @@ fn split_name(typed: &str) -> (Option<&str>, &str) {
 }
 
 /// The address with dots instead of a user name and password; `None` if it has none.
-fn without_password(address: &str) -> Option<String> {
+pub(crate) fn without_password(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let (_, host) = authority.rsplit_once('@')?;

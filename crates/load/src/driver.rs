@@ -109,7 +109,9 @@ struct Pace {
     next_expiry_ns: Nanos,
     expiry_step_ns: Nanos,
     last_end_ns: Option<Nanos>,
-    /// An op of an open loop waited for a connection beyond the slot's time.
+    /// When an open loop's schedule ends: at the slot's end, or when its last op is due.
+    schedule_end_ns: Nanos,
+    /// An op of an open loop waited for a connection beyond the schedule's end.
     started_after_end: bool,
     /// How long before a due time the loop stops sleeping.
     spin_ns: Nanos,
@@ -411,9 +413,17 @@ impl<W: Workload> Worker<W> {
             ops / workers + u64::from(number < ops % workers)
         });
         let shortest_ns = order.op_timeout_ns.min(order.connect_timeout_ns);
+        let end_ns = order.duration_ns.map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(duration_ns));
+        let schedule_end_ns = match (order.kind, order.ops) {
+            (LoopKind::Open { rate_per_s, .. }, Some(ops)) => {
+                end_ns.min(start_ns.saturating_add((ops as f64 * 1e9 / rate_per_s) as Nanos))
+            }
+            _ => end_ns,
+        };
         Pace {
             order: order.clone(),
-            end_ns: order.duration_ns.map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(duration_ns)),
+            end_ns,
+            schedule_end_ns,
             ops_left,
             source,
             busy: 0,
@@ -460,7 +470,7 @@ impl Pace {
                 }
                 let lane = idle.pop_front()?;
                 schedule.advance();
-                self.started_after_end |= now >= self.end_ns;
+                self.started_after_end |= now >= self.schedule_end_ns;
                 Some((lane, due_ns))
             }
         }

@@ -165,6 +165,16 @@ fn no_worker_uses_more_than_all_of_its_cpu() {
 }
 
 #[test]
+fn a_number_of_ops_that_falls_behind_its_schedule_takes_as_long_as_it_took() {
+    let blocking = Blocking { op_ns: 5 * MILLISECOND_NS, fail_every: None, lanes: LanesPerWorker::One, count: 0 };
+    let open = LoopKind::Open { rate_per_s: 1_000.0, arrival: Arrival::Constant };
+    let record = run(blocking, 1, 1, &order(open, None, Some(40)));
+    // By the schedule it would be 40 ms.
+    assert_eq!(record.tally.ok, 40);
+    assert!(record.elapsed_ns >= 200 * MILLISECOND_NS, "{}", record.elapsed_ns);
+}
+
+#[test]
 fn an_open_loop_starts_exactly_the_scheduled_ops() {
     for arrival in [Arrival::Constant, Arrival::Poisson] {
         let kind = LoopKind::Open { rate_per_s: 5_000.0, arrival };

@@ -153,6 +153,8 @@ impl Flags {
                 value.map_or(Ok(true), as_boolean)?;
                 return Ok(false);
             }
+            // Who types it alone wants what it means elsewhere.
+            Place::Deprecated if value.or(behind).is_none() => return Err(Unusable::Help),
             _ => {}
         }
         let typed = value.or(behind).ok_or_else(|| Unusable::Flags(format!("flag needs an argument: -{shown}")))?;
@@ -332,7 +334,7 @@ mod tests {
         assert!(wrong(&["-z", "10", "u"]).contains("a duration such as 10s"));
         assert_eq!(wrong(&["---n", "u"]), "bad flag syntax: ---n");
         assert_eq!(wrong(&["-\x1b[2J", "u"]), "flag provided but not defined: -\u{fffd}[2J");
-        assert_eq!(parse(&["-help"]), Err(Unusable::Help));
+        assert_eq!((parse(&["-help"]), parse(&["-h"])), (Err(Unusable::Help), Err(Unusable::Help)));
         assert!(matches!(parse(&["-n", "5"]), Err(Unusable::Meaning(text)) if text.contains("URL is missing")));
         assert!(matches!(parse(&["-h", "a: b", "u"]), Err(Unusable::Meaning(text)) if text.contains("-H")));
     }

@@ -79,13 +79,15 @@ fn run(task: &Task, archive: Option<&Path>) -> anyhow::Result<Outcome> {
     let slot = slot.context("the run has no result")?;
     let is_cut = run.status == RunStatus::Interrupted(Interruption::User);
     results.finish(&slot.tally, is_cut);
+    // The rate of an open loop counts by its schedule; hey's total ends with the last request.
+    let total_ns = slot.elapsed_ns.max(results.last_end_ns);
     match (task.output, broken) {
         // Who reads no further wants no more.
         (_, Some(error)) if error.kind() == ErrorKind::BrokenPipe => {}
         (_, Some(error)) => {
             return Err(anyhow::Error::new(error).context("cannot write the result to standard output"));
         }
-        (Output::Summary(style), None) => terminal::print(&output::summary(&results, slot.elapsed_ns, style))?,
+        (Output::Summary(style), None) => terminal::print(&output::summary(&results, total_ns, style))?,
         (Output::Csv, None) if results.failures > 0 => {
             say(&format!("{} requests failed and have no row", results.failures));
             eprint!("{}", output::errors(&results));

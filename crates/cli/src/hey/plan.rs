@@ -226,6 +226,12 @@ fn proxy(typed: &str) -> Result<Option<ProxyPlan>, Unusable> {
 }
 
 fn check_url(url: &str) -> Result<(), Unusable> {
+    if let Some(shown) = meaning::without_password(url) {
+        let shown = sanitize_line(&shown);
+        return Err(meaningless(format!(
+            "'{shown}' has a user name or a password in it; give them as -a user:password"
+        )));
+    }
     if !url.contains("://") {
         let shown = sanitize_line(url);
         return Err(meaningless(format!("'{shown}' is no URL; it has to begin with http:// or https://")));

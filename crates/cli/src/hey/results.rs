@@ -12,6 +12,8 @@ pub(super) struct Results {
     pub(super) failures: u64,
     /// Bytes of their bodies as transferred, chunk framing left out.
     pub(super) body_bytes: u64,
+    /// When the last request was over, since the start.
+    pub(super) last_end_ns: Nanos,
     pub(super) response: Times,
     pub(super) details: Parts<Times>,
     pub(super) statuses: BTreeMap<u16, u64>,
@@ -66,6 +68,7 @@ impl Parts<Nanos> {
 impl Results {
     /// One more request is over.
     pub(super) fn add(&mut self, op: &OpRecord) {
+        self.last_end_ns = self.last_end_ns.max(op.end_ns);
         if let Some(failure) = &op.failure {
             self.fail(&failure.text, 1);
             return;
