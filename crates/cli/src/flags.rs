@@ -92,6 +92,9 @@ enum Verb {
         #[command(flatten)]
         secrets: SecretFlags,
     },
+    /// Take hey's command line and print what hey prints; see duel hey -help
+    #[command(disable_help_flag = true)]
+    Hey(HeyFlags),
     /// List the runs in the archive, the latest first
     List {
         #[command(flatten)]
@@ -194,6 +197,9 @@ pub(crate) struct RunFlags {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) hosts: HostFlags,
+    /// Progress as lines for programs: seconds, and how many requests are done, twice a second on standard error
+    #[arg(long)]
+    pub(crate) progress_log: bool,
 }
 
 /// The load, the same for every target.
@@ -459,6 +465,13 @@ pub(crate) struct ChildFlags {
     pub(crate) arguments: Vec<OsString>,
 }
 
+/// hey's command line, parsed by itself.
+#[derive(Args, Clone)]
+pub(crate) struct HeyFlags {
+    #[arg(value_name = "OPTIONS> <URL", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
 /// Arguments of the ruler, parsed by itself.
 #[derive(Args, Clone)]
 pub(crate) struct RulerFlags {
@@ -497,6 +510,11 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
+        // Where it stands first, clap never sees it.
+        Some(Verb::Hey(_)) => {
+            outcome::say("'hey' stands first, and its options behind it: duel hey ...");
+            return Err(Outcome::BadUsage);
+        }
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
 }

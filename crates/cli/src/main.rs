@@ -2,10 +2,12 @@
 
 mod commands;
 mod flags;
+mod hey;
 mod hosts;
 mod keep;
 mod meaning;
 mod outcome;
+mod progress_log;
 mod signals;
 mod terminal;
 mod usage;
@@ -15,6 +17,9 @@ use flags::{Command, Flags};
 use outcome::Outcome;
 
 fn main() -> std::process::ExitCode {
+    if let Some(arguments) = hey::arguments(std::env::args_os()) {
+        return hey::main(&arguments).exit_code();
+    }
     let flags = match flags::parse() {
         Ok(flags) => flags,
         Err(outcome) => return outcome.exit_code(),

@@ -24,7 +24,7 @@ pub use lens::{
     LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
 pub use plan::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ProxyPlan,
     RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan,
 };
 pub use profile::Profile;
