@@ -23,7 +23,7 @@ pub use lens::{
 };
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ServerPlan,
-    Target, TlsPlan, TlsVersion, WorkloadPlan,
+    Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
 };
 pub use profile::Profile;
 pub use run::{Interruption, Run, RunStatus, Versions};
@@ -31,7 +31,7 @@ pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, Tally,
     WorkerAudit,
 };
-pub use text::{sanitize, sanitize_line};
+pub use text::{sanitize, sanitize_line, shell_word};
 pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
 
