@@ -10,18 +10,7 @@ use std::collections::BTreeSet;
 /// The facts of machines with their names: first those that differ, then, if `all` is asked for or there is only one
 /// machine, those that are the same; last what could not be read, and why.
 pub fn facts(machines: &[(&str, &HostFacts)], all: bool, style: Style) -> String {
-    let keys: BTreeSet<&str> = machines.iter().flat_map(|(_, facts)| facts.0.keys().map(String::as_str)).collect();
-    let (mut differing, mut same, mut unread) = (Vec::new(), Vec::new(), Vec::new());
-    for key in keys {
-        let known: Vec<Option<&Known>> = machines.iter().map(|(_, facts)| facts.0.get(key)).collect();
-        if known.iter().flatten().any(|known| known.value().is_some()) {
-            let cells: Vec<String> = known.iter().map(|known| cell(*known)).collect();
-            let row = Row::new(clean(key), cells);
-            if known.windows(2).all(|pair| pair[0] == pair[1]) { same.push(row) } else { differing.push(row) }
-        } else if let Some(Known::Unavailable(why)) = known.iter().flatten().next() {
-            unread.push((clean(key), clean(why)));
-        }
-    }
+    let Sorted { differing, mut same, unread } = sorted(machines);
     let heads: Vec<String> = machines.iter().map(|(name, _)| clean(name)).collect();
     let table = |title: &str, rows: Vec<Row>, heads: Vec<String>| {
         let table = Table { corner: title.to_owned(), heads, rows, align: Align::Left };
@@ -42,7 +31,7 @@ pub fn facts(machines: &[(&str, &HostFacts)], all: bool, style: Style) -> String
             sections.push(table("the same", same, vec!["on all".to_owned()]));
         }
     } else {
-        same.append(&mut differing);
+        same.extend(differing);
         sections.push(table("", same, heads));
     }
     if !unread.is_empty() {
@@ -53,6 +42,33 @@ pub fn facts(machines: &[(&str, &HostFacts)], all: bool, style: Style) -> String
         sections.push(lines);
     }
     join(sections, style)
+}
+
+/// Facts by what they say about machines side by side; the texts are safe to show.
+pub(crate) struct Sorted {
+    /// Those that are not the same on all machines.
+    pub(crate) differing: Vec<Row>,
+    /// Those that are; of a single machine, all.
+    pub(crate) same: Vec<Row>,
+    /// Those that could be read nowhere, and why.
+    pub(crate) unread: Vec<(String, String)>,
+}
+
+/// Sorts the facts of machines.
+pub(crate) fn sorted(machines: &[(&str, &HostFacts)]) -> Sorted {
+    let keys: BTreeSet<&str> = machines.iter().flat_map(|(_, facts)| facts.0.keys().map(String::as_str)).collect();
+    let mut sorted = Sorted { differing: Vec::new(), same: Vec::new(), unread: Vec::new() };
+    for key in keys {
+        let known: Vec<Option<&Known>> = machines.iter().map(|(_, facts)| facts.0.get(key)).collect();
+        if known.iter().flatten().any(|known| known.value().is_some()) {
+            let row = Row::new(clean(key), known.iter().map(|known| cell(*known)).collect());
+            let is_same = known.windows(2).all(|pair| pair[0] == pair[1]);
+            if is_same { sorted.same.push(row) } else { sorted.differing.push(row) }
+        } else if let Some(Known::Unavailable(why)) = known.iter().flatten().next() {
+            sorted.unread.push((clean(key), clean(why)));
+        }
+    }
+    sorted
 }
 
 fn cell(known: Option<&Known>) -> String {
