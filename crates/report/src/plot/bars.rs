@@ -33,7 +33,7 @@ impl Bars {
         let width = layout.width();
         let (left, right) = (10.0, width - 18.0);
         let height = ROW * self.bars.len() as f64;
-        let top = canvas.take(height + 46.0) + 2.0;
+        let top = canvas.take(height + 52.0) + 2.0;
         let bottom = top + height;
         let at_x = |value: f64| left + self.axis.place(value) * (right - left);
         for (value, text) in self.axis.ticks(layout.choose(8, 4)) {

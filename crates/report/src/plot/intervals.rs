@@ -33,7 +33,7 @@ impl Intervals {
         // On paper and screens names, drawing and figures stand side by side; on a phone the texts stand above.
         let (left, right, row, at) = layout.choose((250.0, 640.0, 30.0, 15.0), (14.0, 346.0, 50.0, 32.0));
         let height = row * self.rows.len() as f64;
-        let top = canvas.take(height + 46.0) + 6.0;
+        let top = canvas.take(height + 52.0) + 6.0;
         let bottom = top + height;
         let at_x = |value: f64| left + self.axis.place(value) * (right - left);
 

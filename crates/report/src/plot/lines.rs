@@ -42,7 +42,7 @@ impl Lines {
         let y_ticks = self.y.ticks(layout.choose(6, 5));
         let left = y_ticks.iter().map(|(_, text)| text_width(text)).fold(0.0, f64::max) + 16.0;
         let (right, height) = (width - 18.0, layout.choose(280.0, 230.0));
-        let top = canvas.take(height + 46.0) + 6.0;
+        let top = canvas.take(height + 52.0) + 6.0;
         let bottom = top + height;
         let at_x = |value: f64| left + self.x.place(value) * (right - left);
         let at_y = |value: f64| bottom - self.y.place(value) * height;
