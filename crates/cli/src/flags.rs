@@ -2,9 +2,11 @@
 
 use crate::outcome::{self, Outcome};
 use crate::usage;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use duel_report::Format;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -24,6 +26,8 @@ pub(crate) enum Command {
     List(ListFlags),
     Show(RunName),
     Diff(DiffFlags),
+    Report(ReportFlags),
+    Export(ExportFlags),
     Rerun(RunName, SecretFlags),
     Facts(FactsFlags),
     Lens(LensFlags),
@@ -110,6 +114,12 @@ enum Verb {
         #[command(flatten)]
         diff: DiffFlags,
     },
+    /// Write an earlier run as one page, or its charts as files
+    #[command(after_help = "Secrets of header fields, addresses and bodies are left out of the page. It needs no \
+                            network to be shown.")]
+    Report(ReportFlags),
+    /// Write an earlier run in a form that other programs read
+    Export(ExportFlags),
     /// Repeat an earlier run with the same plan and seed
     Rerun {
         #[command(flatten)]
@@ -450,6 +460,54 @@ pub(crate) struct DiffFlags {
     pub(crate) after: String,
 }
 
+/// Options of a report.
+#[derive(Args, Clone)]
+pub(crate) struct ReportFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// Write the page to this file; - is standard output [default: duel-RUN.html here; none with --svg or --png]
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write each chart to this folder as an SVG file
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write each chart to this folder as a PNG file
+    #[cfg(feature = "png")]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) png: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Options of an export.
+#[derive(Args, Clone)]
+pub(crate) struct ExportFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// The form
+    #[arg(short = 'f', long, value_name = "FORM", value_parser = forms())]
+    pub(crate) format: Format,
+    /// Write to this file; - is standard output [default: -]
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Only this target; hgrm holds one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// The forms that this build can write, by name.
+fn forms() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.iter().map(|format| format.name());
+    PossibleValuesParser::new(names).map(|name| {
+        let found = Format::ALL.iter().find(|format| format.name() == name);
+        found.copied().unwrap_or(Format::Json)
+    })
+}
+
 /// Options of the lens.
 #[derive(Args, Clone)]
 pub(crate) struct LensFlags {
@@ -506,6 +564,8 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
         Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },
         Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
+        Some(Verb::Report(report)) => Flags { command: Command::Report(report), load, output },
+        Some(Verb::Export(export)) => Flags { command: Command::Export(export), load, output },
         Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
@@ -553,8 +613,21 @@ fn misplaced(verb: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::{hosts, meaning};
+
+    /// The plan that a command line means, the program's name first.
+    pub(crate) fn plan_of<'a>(words: impl IntoIterator<Item = &'a str>) -> duel_model::Plan {
+        let cli = Cli::try_parse_from(words).unwrap();
+        let (mut plan, hosts) = match cli.verb {
+            None => (meaning::comparison(&cli.compare.targets, &cli.compare.judging, &cli.load), cli.compare.hosts),
+            Some(Verb::Run { run, load }) => (meaning::single(&run.target, run.requests, run.seed, &load), run.hosts),
+            Some(_) => panic!("not a command that makes a plan"),
+        };
+        hosts::assign(&mut plan.as_mut().unwrap().targets, &hosts).unwrap();
+        plan.unwrap()
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -357,7 +357,7 @@ impl Plan {
         let mut plan = self.clone();
         if let WorkloadPlan::Http(http) = &mut plan.workload {
             for (name, value) in &mut http.headers {
-                if is_secret_field(name) {
+                if is_secret_name(name) {
                     *value = Self::REDACTED.to_owned();
                 }
             }
@@ -379,9 +379,10 @@ impl Plan {
     }
 }
 
-/// Fields that carry credentials by their definition, and names that people give to such fields.
-fn is_secret_field(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
+/// Whether a header field or a parameter of this name carries a secret: by its definition, or because people give such
+/// names to secrets.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
     matches!(name.as_str(), "authorization" | "proxy-authorization" | "cookie")
         || ["token", "secret", "password", "api-key", "apikey", "session", "signature", "credential"]
             .iter()

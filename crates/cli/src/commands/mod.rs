@@ -2,8 +2,10 @@
 
 pub(crate) mod compare;
 pub(crate) mod demo;
+pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod lens;
+pub(crate) mod report;
 pub(crate) mod rerun;
 pub(crate) mod ruler;
 pub(crate) mod run;
