@@ -61,7 +61,7 @@ pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
-        const ORDER: [&str; 19] = [
+        const ORDER: [&str; 20] = [
             "alone",
             "closed",
             "hosts",
