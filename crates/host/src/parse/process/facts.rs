@@ -160,7 +160,7 @@ fn tracers(sheet: &mut Sheet<'_>) {
     }
 }
 
-/// Process and tracer in `/proc/PID/status:TracerPid:	N`; 0 is nobody.
+/// Process and tracer in `/proc/PID/status:TracerPid: N` (a tab before the number); 0 is nobody.
 fn tracer(line: &str) -> Option<(u32, u32)> {
     let (path, tracer) = line.split_once(":TracerPid:")?;
     let pid = path.strip_suffix("/status")?.rsplit('/').next()?;
