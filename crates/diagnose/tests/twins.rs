@@ -11,7 +11,8 @@ use world::{Server, World, named, world};
 /// A server whose AES is slow, beside a good one.
 fn slow_aes() -> World {
     let mut world = world(&[Server::default(), Server { aes: 8.0, ..Server::default() }]);
-    world.plan.targets[1].host = Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1) });
+    world.plan.targets[1].host =
+        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), redfish: None });
     world.twins = vec![false, true];
     world
 }
@@ -104,7 +105,7 @@ fn what_cannot_be_made_is_told() {
 
     let mut behind_ssh = slow_aes();
     behind_ssh.plan.targets[1].host =
-        Some(HostPlan { access: HostAccess::Ssh("b".to_owned()), server: ServerPlan::Pid(1) });
+        Some(HostPlan { access: HostAccess::Ssh("b".to_owned()), server: ServerPlan::Pid(1), redfish: None });
     let explanation = behind_ssh.explain();
     assert!(twins_told(aes(&explanation)).contains("on this machine only so far"), "{explanation:#?}");
     assert!(asked(&explanation).iter().all(|id| !id.starts_with("twin")));
@@ -118,7 +119,8 @@ fn a_library_without_assembly_is_proven_by_its_exchange() {
     let good = Server { facts: told("AES for Intel AES-NI"), ..Server::default() };
     let slow = Server { aes: 24.0, chacha: 12.0, sign: 800e3, facts: told("none: nothing"), ..Server::default() };
     let mut world = world(&[good.clone(), slow.clone()]);
-    world.plan.targets[1].host = Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1) });
+    world.plan.targets[1].host =
+        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), redfish: None });
     world.twins = vec![false, true];
     for (changed, confidence) in [(&good, Confidence::Confirmed), (&slow, Confidence::Likely)] {
         let mut world = world.clone();

@@ -74,7 +74,8 @@ impl Cause for NoSendfile {
         };
         // By how much the slow side's CPU may be slower: as its own code is. With many pieces that does more as well, so
         // too much is taken for the CPU's, never too little. What is below a twentieth is lost in ticks.
-        let by_user_time = if by_fast.user_ns > 0.05 * by_fast.all_ns() { by_slow.user_ns / by_fast.user_ns } else { 1.0 };
+        let by_user_time =
+            if by_fast.user_ns > 0.05 * by_fast.all_ns() { by_slow.user_ns / by_fast.user_ns } else { 1.0 };
         let slower = if by_user_time > 1.0 { by_user_time.min(by_first_byte(gap, &by_fast)?) } else { 1.0 };
         let extra_ns = by_slow.system_ns - by_fast.system_ns * slower;
         let spent = format!(

@@ -465,7 +465,7 @@ impl World {
             let lens = self.lenses.get(target).cloned().flatten();
             let unavailable = lens.is_none().then(|| "it could not be loaded".to_owned());
             let (pairs, targets, demands, doubts) = Default::default();
-            return ProbeOutcome { probe, pairs, targets, demands, lens, doubts, unavailable };
+            return ProbeOutcome { probe, pairs, targets, demands, lens, twin: None, doubts, unavailable };
         }
         let targets = (0..self.servers.len()).map(|index| self.observe(index, &probe.variation, dice)).collect();
         let pairs = self.pairs(&probe.variation, Metric::Rate, dice);
