@@ -222,6 +222,7 @@ fn machines_in_the_document() {
         gauges: [("cpu.running".to_owned(), 1.5)].into(),
         spans: 4,
         generator_cpu_ns: 0,
+        generator_allowed: vec![],
     };
     explained.probes[0].demands = vec![Some(demand), None];
     let document: serde_json::Value = serde_json::from_str(&json_text(&run, &verdict, Some(&explained))).unwrap();
