@@ -1,6 +1,4 @@
 //! `duel report` and `duel export`: files of real runs.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
-
 mod common;
 
 use common::{Place, Ruler, measuring};

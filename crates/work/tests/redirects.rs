@@ -43,8 +43,11 @@ fn answer(stream: &mut impl Write, status: &str, location: &str) -> bool {
     stream.write_all(format!("HTTP/1.1 {status}\r\n{location}Content-Length: 2\r\n\r\nok").as_bytes()).is_ok()
 }
 
+/// Heads and bodies of requests.
+type Heard = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
 /// A server that notes what it was asked and redirects everything but `/end`.
-fn redirecting(status: &'static str, location: String) -> (Tiny, Arc<Mutex<Vec<(String, Vec<u8>)>>>) {
+fn redirecting(status: &'static str, location: String) -> (Tiny, Heard) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&heard);
     let server = Tiny::start(move |_, mut stream| {

@@ -162,7 +162,7 @@ impl Flags {
             Place::Text(place) => typed.clone_into(place),
             Place::Texts(place) => place.push(typed.to_owned()),
             Place::Whole(place) => {
-                *place = go::whole(typed).ok_or_else(|| invalid(typed, "it takes a whole number"))?
+                *place = go::whole(typed).ok_or_else(|| invalid(typed, "it takes a whole number"))?;
             }
             Place::Number(place) => *place = go::number(typed).ok_or_else(|| invalid(typed, "it takes a number"))?,
             Place::Duration(place) => {

@@ -41,12 +41,15 @@ pub(super) enum Kind {
     Figure,
 }
 
+/// The value of a slot.
+type CellOf = Box<dyn Fn(&Run, &Slot) -> Cell>;
+
 /// A named column.
 pub(super) struct Column {
     pub(super) name: String,
     #[cfg_attr(not(feature = "parquet"), allow(dead_code, reason = "only typed forms ask"))]
     pub(super) kind: Kind,
-    cell: Box<dyn Fn(&Run, &Slot) -> Cell>,
+    cell: CellOf,
 }
 
 impl Column {
