@@ -21,7 +21,7 @@ pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }
 
-/// As [`print`], for what need not be text.
+/// As [`print()`], for what need not be text.
 pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
