@@ -2,9 +2,11 @@
 
 use crate::outcome::{self, Outcome};
 use crate::usage;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand, ValueEnum};
+use duel_report::Format;
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -24,6 +26,8 @@ pub(crate) enum Command {
     List(ListFlags),
     Show(RunName),
     Diff(DiffFlags),
+    Report(ReportFlags),
+    Export(ExportFlags),
     Rerun(RunName, SecretFlags),
     Facts(FactsFlags),
     Lens(LensFlags),
@@ -92,6 +96,9 @@ enum Verb {
         #[command(flatten)]
         secrets: SecretFlags,
     },
+    /// Take hey's command line and print what hey prints; see duel hey -help
+    #[command(disable_help_flag = true)]
+    Hey(HeyFlags),
     /// List the runs in the archive, the latest first
     List {
         #[command(flatten)]
@@ -107,6 +114,12 @@ enum Verb {
         #[command(flatten)]
         diff: DiffFlags,
     },
+    /// Write an earlier run as one page, or its charts as files
+    #[command(after_help = "Secrets of header fields, addresses and bodies are left out of the page. It needs no \
+                            network to be shown.")]
+    Report(ReportFlags),
+    /// Write an earlier run in a form that other programs read
+    Export(ExportFlags),
     /// Repeat an earlier run with the same plan and seed
     Rerun {
         #[command(flatten)]
@@ -194,6 +207,9 @@ pub(crate) struct RunFlags {
     pub(crate) seed: u64,
     #[command(flatten)]
     pub(crate) hosts: HostFlags,
+    /// Progress as lines for programs: seconds, and how many requests are done, twice a second on standard error
+    #[arg(long)]
+    pub(crate) progress_log: bool,
 }
 
 /// The load, the same for every target.
@@ -444,6 +460,54 @@ pub(crate) struct DiffFlags {
     pub(crate) after: String,
 }
 
+/// Options of a report.
+#[derive(Args, Clone)]
+pub(crate) struct ReportFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// Write the page to this file; - is standard output [default: duel-RUN.html here; none with --svg or --png]
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write each chart to this folder as an SVG file
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write each chart to this folder as a PNG file
+    #[cfg(feature = "png")]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) png: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// Options of an export.
+#[derive(Args, Clone)]
+pub(crate) struct ExportFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// The form
+    #[arg(short = 'f', long, value_name = "FORM", value_parser = forms())]
+    pub(crate) format: Format,
+    /// Write to this file; - is standard output [default: -]
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Only this target; hgrm holds one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// The forms that this build can write, by name.
+fn forms() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.iter().map(|format| format.name());
+    PossibleValuesParser::new(names).map(|name| {
+        let found = Format::ALL.iter().find(|format| format.name() == name);
+        found.copied().unwrap_or(Format::Json)
+    })
+}
+
 /// Options of the lens.
 #[derive(Args, Clone)]
 pub(crate) struct LensFlags {
@@ -456,6 +520,13 @@ pub(crate) struct LensFlags {
 #[derive(Args, Clone)]
 pub(crate) struct ChildFlags {
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// hey's command line, parsed by itself.
+#[derive(Args, Clone)]
+pub(crate) struct HeyFlags {
+    #[arg(value_name = "OPTIONS> <URL", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(crate) arguments: Vec<OsString>,
 }
 
@@ -493,10 +564,17 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
         Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },
         Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
+        Some(Verb::Report(report)) => Flags { command: Command::Report(report), load, output },
+        Some(Verb::Export(export)) => Flags { command: Command::Export(export), load, output },
         Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
+        // Where it stands first, clap never sees it.
+        Some(Verb::Hey(_)) => {
+            outcome::say("'hey' stands first, and its options behind it: duel hey ...");
+            return Err(Outcome::BadUsage);
+        }
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
 }
@@ -535,8 +613,21 @@ fn misplaced(verb: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use crate::{hosts, meaning};
+
+    /// The plan that a command line means, the program's name first.
+    pub(crate) fn plan_of<'a>(words: impl IntoIterator<Item = &'a str>) -> duel_model::Plan {
+        let cli = Cli::try_parse_from(words).unwrap();
+        let (mut plan, hosts) = match cli.verb {
+            None => (meaning::comparison(&cli.compare.targets, &cli.compare.judging, &cli.load), cli.compare.hosts),
+            Some(Verb::Run { run, load }) => (meaning::single(&run.target, run.requests, run.seed, &load), run.hosts),
+            Some(_) => panic!("not a command that makes a plan"),
+        };
+        hosts::assign(&mut plan.as_mut().unwrap().targets, &hosts).unwrap();
+        plan.unwrap()
+    }
 
     #[test]
     fn the_command_line_is_consistent() {

@@ -1,11 +1,17 @@
 //! The `duel` command: which of two systems is faster, by how much, how sure, and why.
 
 mod commands;
+mod deliver;
 mod flags;
+mod hey;
 mod hosts;
 mod keep;
 mod meaning;
 mod outcome;
+mod progress_log;
+#[cfg(feature = "png")]
+mod raster;
+mod retype;
 mod signals;
 mod terminal;
 mod usage;
@@ -15,6 +21,9 @@ use flags::{Command, Flags};
 use outcome::Outcome;
 
 fn main() -> std::process::ExitCode {
+    if let Some(arguments) = hey::arguments(std::env::args_os()) {
+        return hey::main(&arguments).exit_code();
+    }
     let flags = match flags::parse() {
         Ok(flags) => flags,
         Err(outcome) => return outcome.exit_code(),
@@ -28,6 +37,8 @@ fn main() -> std::process::ExitCode {
         Command::List(list) => commands::runs::list(&list, &output),
         Command::Show(show) => commands::runs::show(&show, &output),
         Command::Diff(diff) => commands::runs::diff(&diff, &output),
+        Command::Report(report) => commands::report::report(&report, &output),
+        Command::Export(export) => commands::export::export(&export, &output),
         Command::Rerun(run, secrets) => commands::rerun::rerun(&run, &secrets, &output),
         Command::Facts(facts) => commands::facts::facts(&facts, &output),
         Command::Lens(lens) => commands::lens::lens(&lens, &output),

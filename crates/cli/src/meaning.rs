@@ -12,6 +12,8 @@ use std::path::Path;
 
 /// Address of a run that measures the generator itself.
 const NULL: &str = "null:";
+/// More of them only get in each other's way.
+pub(crate) const MOST_THREADS: u32 = 1024;
 
 /// The plan of a run on one target.
 pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadFlags) -> Result<Plan, Usage> {
@@ -53,6 +55,12 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         ..ComparePlan::default()
     };
     Ok(Plan { targets, workload, load: load_plan(load, Bound::Duration(max_load_ns))?, compare })
+}
+
+/// Half of the CPUs: the other half may be the server's, and is the kernel's in any case.
+pub(crate) fn default_threads() -> u32 {
+    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    (cpus / 2).clamp(1, 64) as u32
 }
 
 /// A duration that has to be above zero.
@@ -173,7 +181,7 @@ fn split_name(typed: &str) -> (Option<&str>, &str) {
 }
 
 /// The address with dots instead of a user name and password; `None` if it has none.
-fn without_password(address: &str) -> Option<String> {
+pub(crate) fn without_password(address: &str) -> Option<String> {
     let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let (_, host) = authority.rsplit_once('@')?;
@@ -207,14 +215,12 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
             ));
         }
     };
-    let cpus = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    // Half of the CPUs: the other half may be the server's, and is the kernel's in any case.
-    let threads = load.threads.unwrap_or((cpus / 2).clamp(1, 64) as u32);
+    let threads = load.threads.unwrap_or_else(default_threads);
     if threads == 0 {
         return Err(Usage("-t 0: without threads nothing can be sent; use at least 1".into()));
     }
-    if threads > 1024 {
-        return Err(Usage(format!("-t {threads}: more than 1024 threads only get in each other's way")));
+    if threads > MOST_THREADS {
+        return Err(Usage(format!("-t {threads}: more than {MOST_THREADS} threads only get in each other's way")));
     }
     Ok(LoadPlan {
         connections: load.connections,
@@ -246,6 +252,7 @@ fn http(load: &LoadFlags) -> Result<HttpPlan, Usage> {
         tls: tls(load)?,
         quick_ack: load.quick_ack,
         segment_bytes: load.segment_bytes,
+        ..HttpPlan::default()
     })
 }
 

@@ -18,8 +18,13 @@ pub(crate) fn progress_style() -> Style {
 
 /// Prints results. A reader that has gone away (`duel list | head -1`) is no error.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+    print_bytes(text.as_bytes())
+}
+
+/// As [`print()`], for what need not be text.
+pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
-    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+    match out.write_all(bytes).and_then(|()| out.flush()) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(anyhow::Error::new(error).context("cannot write the result to standard output")),
         Ok(()) => Ok(()),

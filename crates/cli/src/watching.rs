@@ -2,6 +2,7 @@
 
 use crate::flags::OutputFlags;
 use crate::keep::Keeper;
+use crate::progress_log::ProgressLog;
 use crate::terminal;
 use duel_lab::{View, Watcher};
 use duel_model::{Nanos, Run, Slot};
@@ -22,17 +23,29 @@ pub(crate) struct Watching<'a> {
     next: Instant,
 }
 
+/// What progress looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Bars on a terminal, lines for people elsewhere.
+    Progress,
+    /// Lines for programs.
+    Log,
+}
+
 enum Show {
     Nothing,
+    Log(ProgressLog),
     Lines,
     Terminal { style: Style, drawn: usize },
 }
 
 impl<'a> Watching<'a> {
     /// Shows as the output flags and the terminal allow.
-    pub(crate) fn new(keeper: Keeper<'a>, output: &OutputFlags) -> Self {
+    pub(crate) fn new(keeper: Keeper<'a>, shown: Shown, output: &OutputFlags) -> Self {
         let show = if output.quiet {
             Show::Nothing
+        } else if shown == Shown::Log {
+            Show::Log(ProgressLog::new())
         } else if std::io::stderr().is_terminal() {
             Show::Terminal { style: terminal::progress_style(), drawn: 0 }
         } else {
@@ -97,9 +110,20 @@ impl Watcher for Watching<'_> {
 
     fn slot(&mut self, slot: &Slot) {
         self.keeper.slot(slot);
+        if let Show::Log(_) = self.show {
+            let line = ProgressLog::stamped(slot.elapsed_ns, &ProgressLog::last_line(slot));
+            let _ = writeln!(std::io::stderr(), "{line}");
+        }
     }
 
     fn live(&mut self, view: &View<'_>) {
+        if let Show::Log(log) = &mut self.show {
+            let target = &view.targets[view.active];
+            if let Some(line) = log.line(view.elapsed_ns, target.ok + target.failed) {
+                let _ = writeln!(std::io::stderr(), "{}", ProgressLog::stamped(view.elapsed_ns, &line));
+            }
+            return;
+        }
         let now = Instant::now();
         if now < self.next || matches!(self.show, Show::Nothing) {
             return;
@@ -108,7 +132,7 @@ impl Watcher for Watching<'_> {
         // Progress that cannot be shown is no reason to stop measuring: write errors are ignored.
         let mut err = std::io::stderr().lock();
         match &mut self.show {
-            Show::Nothing => {}
+            Show::Nothing | Show::Log(_) => {}
             Show::Lines => {
                 self.next = now + PLAIN_LINE;
                 let _ = writeln!(err, "{}", progress_plain(&frame));

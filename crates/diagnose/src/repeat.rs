@@ -1,7 +1,7 @@
 //! How to repeat a measurement by hand.
 
 use crate::case::Case;
-use duel_model::{Body, TlsPlan, TlsVersion, Variation, sanitize_line};
+use duel_model::{Body, TlsPlan, TlsVersion, Variation, sanitize_line, shell_word};
 use std::path::PathBuf;
 
 /// The command that repeats the plan with this variation for two of its targets.
@@ -109,46 +109,17 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
         command.extend(options);
     }
     let whole = command.iter().all(|word| sanitize_line(word) == *word);
-    whole.then(|| command.iter().map(|word| quote(word)).collect::<Vec<_>>().join(" "))
-}
-
-/// A word as a POSIX shell has to be given it.
-///
-/// Within single quotes every character stands for itself except the single quote (POSIX.1-2024, 2.2.2), which is
-/// therefore put between a closing and an opening one. Words of plain characters stay readable.
-fn quote(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', "'\\''"))
+    whole.then(|| command.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_word_stays_one_word() {
-        for (word, quoted) in [
-            ("A=https://a.example/f", "A=https://a.example/f"),
-            ("", "''"),
-            ("a b", "'a b'"),
-            ("A=https://a/?x=1&y=$(reboot)", "'A=https://a/?x=1&y=$(reboot)'"),
-            ("it's", "'it'\\''s'"),
-            ("';rm -rf /;'", "''\\'';rm -rf /;'\\'''"),
-            ("~root", "'~root'"),
-            ("#x", "'#x'"),
-            ("a\\b", "'a\\b'"),
-        ] {
-            assert_eq!(quote(word), quoted);
-        }
-    }
-
     proptest::proptest! {
         #[test]
         fn the_shell_reads_back_what_was_meant(word in "[ -~äß€]{0,12}") {
-            proptest::prop_assert_eq!(shell_reads(&quote(&word)), vec![word]);
+            proptest::prop_assert_eq!(shell_reads(&shell_word(&word)), vec![word]);
         }
     }
 

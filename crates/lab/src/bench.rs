@@ -8,6 +8,7 @@ use duel_model::{LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, Wor
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::Receiver;
 
 /// Sessions of all targets, and the clock of the run.
 #[derive(Debug)]
@@ -153,7 +154,9 @@ impl Bench {
         };
         let began_ns = monotonic_ns();
         let (views, load_ns) = (&self.views, self.load_ns);
+        let records = watcher.wants_ops().then(|| self.sessions[spec.target].log_ops());
         let mut tick = |live: Live| {
+            records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
             let since_ns = monotonic_ns().saturating_sub(began_ns);
             let mut targets = views.clone();
             targets[spec.target] = views[spec.target].with(live, since_ns);
@@ -167,6 +170,7 @@ impl Bench {
             look(live, since_ns)
         };
         let record = self.sessions[spec.target].run_slot(&order, &mut tick)?;
+        records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
         let slot = Slot {
             index: self.next_index,
             target: spec.target,

@@ -2,9 +2,9 @@
 
 use crate::LabError;
 use crate::route::Route;
-use duel_load::{LimitError, Session, SlotOrder, ensure_descriptors};
+use duel_load::{LimitError, Session, SlotOrder, WorkloadError, ensure_descriptors};
 use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
-use duel_work::http::{HttpFactory, Network};
+use duel_work::http::{FollowingFactory, HttpFactory, Network};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -26,6 +26,7 @@ impl Contact {
         match &self.factory {
             Factory::Null => false,
             Factory::Http(factory) => factory.leads_to(peer),
+            Factory::Following(factory) => factory.target().leads_to(peer),
         }
     }
 }
@@ -35,6 +36,8 @@ impl Contact {
 pub(crate) enum Factory {
     Null,
     Http(HttpFactory),
+    /// Each request follows its redirects itself.
+    Following(FollowingFactory),
 }
 
 /// A server that fails some of its requests may fail the first.
@@ -53,6 +56,26 @@ pub(crate) fn contact_all(plan: &Plan, routes: &[Route], stop: &Arc<AtomicBool>)
                 return Err(LabError::Interrupted);
             }
             contact.map_err(|text| LabError::Target { name: sanitize_line(&target.name), text })
+        })
+        .collect()
+}
+
+/// Prepares every target of the plan and sends nothing: see [`crate::Lab::to_the_letter`].
+pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
+    ensure_room(plan)?;
+    plan.targets
+        .iter()
+        .map(|target| {
+            let address = target.address.clone();
+            let factory = match &plan.workload {
+                WorkloadPlan::Null => Ok(Factory::Null),
+                WorkloadPlan::Http(http) => HttpFactory::assume(http, &address, plan.load.connect_timeout_ns)
+                    .and_then(|factory| Factory::http(factory, http, &address, plan)),
+            };
+            match factory {
+                Ok(factory) => Ok(Contact { factory, address, negotiated: None }),
+                Err(error) => Err(LabError::Target { name: sanitize_line(&target.name), text: error.to_string() }),
+            }
         })
         .collect()
 }
@@ -77,17 +100,19 @@ pub(crate) fn contact(
         return Ok(Contact { factory: Factory::Null, address, negotiated: None });
     };
     let http = &route.map_or_else(|| (**http).clone(), |route| route.pinned(http));
-    for _ in 0..=http.max_redirects {
+    let redirects_before = if http.follows_each { 0 } else { http.max_redirects };
+    for _ in 0..=redirects_before {
         let network = route.and_then(|route| route.network.as_ref());
         let (factory, negotiated) = request_once(plan, http, &address, network, stop)?;
-        let location = negotiated.as_ref().filter(|_| http.max_redirects > 0).and_then(redirect);
+        let location = negotiated.as_ref().filter(|_| redirects_before > 0).and_then(redirect);
         match location {
             Some(location) => address = HttpFactory::join(&address, location).map_err(|error| error.to_string())?,
             None => {
                 if let Some(route) = route {
                     route.check(negotiated.as_ref())?;
                 }
-                return Ok(Contact { factory: Factory::Http(factory), address, negotiated });
+                let factory = Factory::http(factory, http, &address, plan).map_err(|error| error.to_string())?;
+                return Ok(Contact { factory, address, negotiated });
             }
         }
     }
@@ -167,6 +192,14 @@ fn expects_tls(
 }
 
 impl Factory {
+    /// Requests as the plan wants their redirects to be followed.
+    fn http(factory: HttpFactory, http: &HttpPlan, address: &str, plan: &Plan) -> Result<Self, WorkloadError> {
+        if !http.follows_each || http.max_redirects == 0 {
+            return Ok(Self::Http(factory));
+        }
+        FollowingFactory::new(factory, http, address, plan.load.connect_timeout_ns).map(Self::Following)
+    }
+
     /// Opens a session of load on the target.
     pub(crate) fn session(
         &self,
@@ -179,6 +212,10 @@ impl Factory {
             Self::Http(factory) => {
                 // The first contact has told of the look-up already; the load is to tell of it, too.
                 factory.report_lookup();
+                Session::open(factory.clone(), connections, threads, stop)
+            }
+            Self::Following(factory) => {
+                factory.target().report_lookup();
                 Session::open(factory.clone(), connections, threads, stop)
             }
         }

@@ -18,6 +18,7 @@ mod twins;
 mod watch;
 
 pub use duel_lens::ChildCommand;
+pub use duel_load::{Failure, OpRecord, PhaseTimes};
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
@@ -44,6 +45,7 @@ pub struct Lab {
     stop: Arc<AtomicBool>,
     last_ways: Arc<Mutex<Option<Ways>>>,
     lens: Option<ChildCommand>,
+    is_to_the_letter: bool,
 }
 
 /// A run could not be made; every text is a sentence for the user.
@@ -74,13 +76,19 @@ pub enum LabError {
 impl Lab {
     /// A lab whose experiments end early, keeping what they have, once `stop` is set.
     pub fn new(stop: Arc<AtomicBool>) -> Self {
-        Self { stop, last_ways: Arc::default(), lens: None }
+        Self { stop, last_ways: Arc::default(), lens: None, is_to_the_letter: false }
     }
 
     /// The same, able to measure the libcrypto of a server on this machine in a process that `child` starts. On other
     /// machines it is measured with what is there.
     pub fn with_lens(self, child: ChildCommand) -> Self {
         Self { lens: Some(child), ..self }
+    }
+
+    /// The same, that sends what the plan says, no request more and none less: there is no first contact, and a target that
+    /// does not answer is loaded until the plan's end.
+    pub fn to_the_letter(self) -> Self {
+        Self { is_to_the_letter: true, ..self }
     }
 
     /// Executes a plan: one target is loaded as the plan's bound says, several are compared.
@@ -91,7 +99,11 @@ impl Lab {
         let mut run = identity::new_run(plan);
         let clock = clocks::Clocks::read();
         watcher.label("connecting");
-        let contacts = contact::contact_all(plan, &[], &self.stop)?;
+        let contacts = if self.is_to_the_letter {
+            contact::assume_all(plan)?
+        } else {
+            contact::contact_all(plan, &[], &self.stop)?
+        };
         run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
         let routes = contacts.iter().map(Route::of).collect();
         *self.last_ways() = Some(Ways { run_id: run.id.clone(), routes });
@@ -102,7 +114,7 @@ impl Lab {
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         watcher.begun(&run);
         let result = if plan.targets.len() == 1 {
-            single::run(&mut bench, plan, &hosts, &mut run, watcher)
+            single::run(&mut bench, plan, &hosts, &mut run, watcher, self.is_to_the_letter)
         } else {
             compare::run(&mut bench, plan, &hosts, &mut run, watcher)
         };

@@ -15,13 +15,14 @@ const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
 /// less, and whoever measures through one wants to see the hole that it leaves.
 const GONE_AFTER_NS: Nanos = 10 * SECOND_NS;
 
-/// Runs the one slot that such a run has.
+/// Runs the one slot that such a run has; `to_the_end` also where the target is gone.
 pub(crate) fn run(
     bench: &mut Bench,
     plan: &Plan,
     hosts: &Hosts,
     run: &mut Run,
     watcher: &mut dyn Watcher,
+    to_the_end: bool,
 ) -> Result<(), LabError> {
     let (duration_ns, ops) = match plan.load.bound {
         Bound::Duration(duration_ns) => (Some(duration_ns), None),
@@ -41,7 +42,9 @@ pub(crate) fn run(
     };
     let mut pulse = Pulse::default();
     hosts.mark();
-    let slot = bench.slot_until(spec, watcher, &mut |live, since_start_ns| pulse.feel(live, since_start_ns))?;
+    let slot = bench.slot_until(spec, watcher, &mut |live, since_start_ns| {
+        if to_the_end { ControlFlow::Continue(()) } else { pulse.feel(live, since_start_ns) }
+    })?;
     hosts.mark();
     if pulse.is_gone {
         run.status = RunStatus::Interrupted(Interruption::TargetDied {

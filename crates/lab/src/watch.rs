@@ -1,6 +1,6 @@
 //! What somebody who watches an experiment is told.
 
-use duel_load::Live;
+use duel_load::{Live, OpRecord};
 use duel_model::{Distribution, Nanos, Run, Slot};
 
 /// Somebody who watches: the terminal, and the archive that keeps each slot as soon as it is there.
@@ -18,6 +18,17 @@ pub trait Watcher {
     /// A slot is over.
     fn slot(&mut self, slot: &Slot) {
         let _ = slot;
+    }
+
+    /// Whether [`Watcher::ops`] is to be called. It costs time and memory for each op.
+    fn wants_ops(&self) -> bool {
+        false
+    }
+
+    /// Ops of the slot under way that have ended since the last call, all before [`Watcher::slot`]. Each worker's come in the
+    /// order of their ends.
+    fn ops(&mut self, ops: &[OpRecord]) {
+        let _ = ops;
     }
 
     /// Figures while a slot runs, some times per second.

@@ -1,6 +1,7 @@
 //! The one driver loop: wait until an op is due, start it, hear of its end, record it.
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::log::OpLog;
 use crate::pacing::Schedule;
 use crate::poller::Poller;
 use crate::recorder::Recorder;
@@ -108,7 +109,9 @@ struct Pace {
     next_expiry_ns: Nanos,
     expiry_step_ns: Nanos,
     last_end_ns: Option<Nanos>,
-    /// An op of an open loop waited for a connection beyond the slot's time.
+    /// When an open loop's schedule ends: at the slot's end, or when its last op is due.
+    schedule_end_ns: Nanos,
+    /// An op of an open loop waited for a connection beyond the schedule's end.
     started_after_end: bool,
     /// How long before a due time the loop stops sleeping.
     spin_ns: Nanos,
@@ -135,18 +138,20 @@ impl<W: Workload> Worker<W> {
         })
     }
 
-    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set or `live` is halted.
+    /// Runs one slot that begins at `start_ns`; ends early when `stop` is set or `live` is halted. Records of all ops go to
+    /// `log`, if there is one.
     pub(crate) fn run_slot(
         &mut self,
         order: &SlotOrder,
         start_ns: Nanos,
         stop: &AtomicBool,
         live: &LiveSlot,
+        log: Option<&OpLog>,
     ) -> io::Result<WorkerSlot> {
         self.settle_parked_lanes(start_ns)?;
         // What happened to parked connections is not part of this slot, except what they last negotiated.
         let parked = self.workload.take_counters();
-        self.recorder.reset(start_ns);
+        self.recorder.reset(start_ns, log.is_some());
         live.publish(&self.recorder);
         let mut pace = self.pace(order, start_ns);
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
@@ -165,6 +170,7 @@ impl<W: Workload> Worker<W> {
             let now = monotonic_ns();
             if now >= next_live_ns {
                 live.publish(&self.recorder);
+                self.recorder.hand_over(log);
                 next_live_ns = now + LIVE_INTERVAL_NS;
             }
             if now >= pace.next_expiry_ns {
@@ -188,6 +194,7 @@ impl<W: Workload> Worker<W> {
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
         let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
         live.publish(&self.recorder);
+        self.recorder.hand_over(log);
         let counters = self.workload.take_counters();
         let mut tally = self.recorder.tally(in_flight, unstarted);
         tally.bytes_in = counters.bytes_in;
@@ -218,10 +225,11 @@ impl<W: Workload> Worker<W> {
         let mut last_ns = woken_ns;
         for index in 0..count {
             let event = self.poller.event(index);
-            let progress = self.workload.ready(event.token, event, &Io::new(&self.poller));
+            let lane = self.workload.lane_of(event.token);
+            let progress = self.workload.ready(lane, event, &Io::new(&self.poller));
             if let Progress::Done(op) = progress {
                 last_ns = op.end_ns;
-                self.op_ended(pace, event.token, &op);
+                self.op_ended(pace, lane, &op);
             }
         }
         // Up to its last op's end: what follows it delays nobody who is in this batch.
@@ -322,6 +330,8 @@ impl<W: Workload> Worker<W> {
                 outcome: Err(Box::new(Failure { kind, text })),
                 phases: PhaseTimes::NONE,
                 bytes_in: 0,
+                status: None,
+                body_bytes: 0,
             };
             self.op_ended(pace, lane, &op);
         }
@@ -373,7 +383,8 @@ impl<W: Workload> Worker<W> {
             let count = self.poller.wait(Some(start_ns.saturating_sub(now)))?.len();
             for index in 0..count {
                 let event = self.poller.event(index);
-                let progress = self.workload.ready(event.token, event, &Io::new(&self.poller));
+                let lane = self.workload.lane_of(event.token);
+                let progress = self.workload.ready(lane, event, &Io::new(&self.poller));
                 debug_assert!(matches!(progress, Progress::Pending), "a parked lane has no op to end");
             }
             if now >= start_ns {
@@ -402,9 +413,17 @@ impl<W: Workload> Worker<W> {
             ops / workers + u64::from(number < ops % workers)
         });
         let shortest_ns = order.op_timeout_ns.min(order.connect_timeout_ns);
+        let end_ns = order.duration_ns.map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(duration_ns));
+        let schedule_end_ns = match (order.kind, order.ops) {
+            (LoopKind::Open { rate_per_s, .. }, Some(ops)) => {
+                end_ns.min(start_ns.saturating_add((ops as f64 * 1e9 / rate_per_s) as Nanos))
+            }
+            _ => end_ns,
+        };
         Pace {
             order: order.clone(),
-            end_ns: order.duration_ns.map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(duration_ns)),
+            end_ns,
+            schedule_end_ns,
             ops_left,
             source,
             busy: 0,
@@ -451,7 +470,7 @@ impl Pace {
                 }
                 let lane = idle.pop_front()?;
                 schedule.advance();
-                self.started_after_end |= now >= self.end_ns;
+                self.started_after_end |= now >= self.schedule_end_ns;
                 Some((lane, due_ns))
             }
         }

@@ -7,6 +7,7 @@
 mod clock;
 mod driver;
 mod limits;
+mod log;
 mod pacing;
 mod poller;
 mod recorder;
@@ -16,6 +17,7 @@ mod workload;
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
 pub use driver::SlotOrder;
 pub use limits::{LimitError, allowed_cpus, ensure_descriptors, local_ports};
+pub use log::OpRecord;
 pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};

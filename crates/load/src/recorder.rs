@@ -1,6 +1,7 @@
 //! One worker's memory of a slot: bounded, however many ops there are.
 
 use crate::clock::monotonic_ns;
+use crate::log::{OpLog, OpRecord};
 use crate::workload::OpEnd;
 use duel_model::{Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Tally, sanitize_line};
 use hdrhistogram::Histogram;
@@ -31,6 +32,8 @@ pub(crate) struct Recorder {
     pub(crate) loop_lag: Recording,
     slot_start_ns: Nanos,
     series: Series,
+    /// Records of ops that nobody has fetched yet; `None`: nobody will.
+    records: Option<Vec<OpRecord>>,
 }
 
 const FAILURE_KINDS: [FailureKind; 13] = [
@@ -64,11 +67,13 @@ impl Recorder {
             loop_lag: Recording::new(),
             slot_start_ns: monotonic_ns(),
             series: Series { interval_ns: INTERVAL_NS, intervals: Vec::new() },
+            records: None,
         }
     }
 
-    /// Forgets everything; a slot begins.
-    pub(crate) fn reset(&mut self, slot_start_ns: Nanos) {
+    /// Forgets everything; a slot begins, of whose every op a record is kept where that is wanted.
+    pub(crate) fn reset(&mut self, slot_start_ns: Nanos, keeps_records: bool) {
+        self.records = keeps_records.then(Vec::new);
         self.started = 0;
         self.ok = 0;
         self.bytes_in = 0;
@@ -84,6 +89,9 @@ impl Recorder {
     /// Records the end of an op that was due and started at these times.
     #[inline]
     pub(crate) fn op_ended(&mut self, due_ns: Nanos, start_ns: Nanos, op: &OpEnd) {
+        if let Some(records) = &mut self.records {
+            records.push(OpRecord::new(self.slot_start_ns, due_ns, start_ns, op));
+        }
         let response_ns = op.end_ns.saturating_sub(due_ns);
         self.bytes_in += op.bytes_in;
         let interval = self.interval_at(op.end_ns);
@@ -115,6 +123,18 @@ impl Recorder {
                     }
                 }
             }
+        }
+    }
+
+    /// Gives away the records kept so far.
+    pub(crate) fn hand_over(&mut self, log: Option<&OpLog>) {
+        if let (Some(log), Some(records)) = (log, &mut self.records)
+            && !records.is_empty()
+        {
+            // As much room again: the next batch is about as large.
+            let next = Vec::with_capacity(records.len());
+            // Where the reader is gone, nobody minds.
+            let _ = log.send(std::mem::replace(records, next));
         }
     }
 
@@ -243,6 +263,8 @@ mod tests {
             outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: kind.name().to_owned() })),
             phases: PhaseTimes::NONE,
             bytes_in: 10,
+            status: None,
+            body_bytes: 0,
         }
     }
 
@@ -251,7 +273,7 @@ mod tests {
         for (index, kind) in FAILURE_KINDS.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
             let mut recorder = Recorder::new();
-            recorder.reset(0);
+            recorder.reset(0, false);
             recorder.op_ended(0, 0, &end(5, Err(kind)));
             let tally = recorder.tally(0, 0);
             assert_eq!(tally.failed.get(&kind), Some(&1));
@@ -262,7 +284,7 @@ mod tests {
     #[test]
     fn a_timeout_enters_the_distribution_and_a_reset_does_not() {
         let mut recorder = Recorder::new();
-        recorder.reset(0);
+        recorder.reset(0, false);
         recorder.op_ended(0, 1_000, &end(30_000_000, Err(FailureKind::Timeout)));
         recorder.op_ended(0, 1_000, &end(5_000, Err(FailureKind::Reset)));
         let tally = recorder.tally(0, 0);
@@ -272,9 +294,29 @@ mod tests {
     }
 
     #[test]
+    fn records_are_kept_where_they_are_wanted_and_given_away_once() {
+        let (log, fetched) = std::sync::mpsc::channel();
+        let mut recorder = Recorder::new();
+        recorder.reset(100, true);
+        recorder.op_ended(110, 120, &end(150, Ok(())));
+        recorder.op_ended(110, 130, &end(160, Err(FailureKind::Reset)));
+        recorder.hand_over(Some(&log));
+        recorder.hand_over(Some(&log));
+        let batches: Vec<_> = fetched.try_iter().collect();
+        let [batch] = batches.as_slice() else { panic!("one batch: {batches:?}") };
+        assert_eq!((batch[0].due_ns, batch[0].start_ns, batch[0].end_ns), (10, 20, 50));
+        assert_eq!((batch[0].response_ns(), &batch[0].failure), (40, &None));
+        assert_eq!(batch[1].failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Reset));
+        recorder.reset(0, false);
+        recorder.op_ended(0, 0, &end(5, Ok(())));
+        recorder.hand_over(Some(&log));
+        assert!(fetched.try_recv().is_err(), "nobody wanted them");
+    }
+
+    #[test]
     fn a_long_slot_keeps_a_bounded_series_and_loses_no_op() {
         let mut recorder = Recorder::new();
-        recorder.reset(0);
+        recorder.reset(0, false);
         for minute in 0..600 {
             recorder.op_ended(0, 0, &end(minute * 60 * SECOND_NS, Ok(())));
         }

@@ -3,6 +3,7 @@
 use crate::clock::{monotonic_ns, unix_ms};
 use crate::driver::{SlotOrder, Worker, WorkerSlot};
 use crate::limits;
+use crate::log::{OpLog, OpRecord};
 use crate::recorder::Recorder;
 use crate::workload::{LanesPerWorker, WorkloadFactory};
 use duel_model::{FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally};
@@ -19,6 +20,7 @@ pub struct Session {
     workers: Vec<Handle>,
     reports: Receiver<Report>,
     stop: Arc<AtomicBool>,
+    log: Option<OpLog>,
 }
 
 /// What came of a slot, over all workers.
@@ -80,9 +82,17 @@ pub enum SessionError {
 
 #[derive(Debug)]
 struct Handle {
-    orders: Sender<(SlotOrder, Nanos)>,
+    orders: Sender<Start>,
     live: Arc<LiveSlot>,
     thread: Option<JoinHandle<()>>,
+}
+
+/// What a worker is told when a slot is to begin.
+#[derive(Debug)]
+struct Start {
+    order: SlotOrder,
+    at_ns: Nanos,
+    log: Option<OpLog>,
 }
 
 struct Report(Result<WorkerSlot, SessionError>);
@@ -138,7 +148,7 @@ impl Session {
         };
         let factory = Arc::new(factory);
         let (report, reports) = channel();
-        let mut session = Self { workers: Vec::new(), reports, stop };
+        let mut session = Self { workers: Vec::new(), reports, stop, log: None };
         for number in 0..workers {
             // The first workers take the remainder, so that exactly `connections` lanes exist.
             let lanes = connections / workers + u32::from(number < connections % workers);
@@ -153,6 +163,14 @@ impl Session {
         Ok(session)
     }
 
+    /// From the next slot on, records of all ops go where the returned end receives them, in batches several times per
+    /// second; after a slot all of its records are there. It costs some hundred bytes for each op until they are fetched.
+    pub fn log_ops(&mut self) -> Receiver<Vec<OpRecord>> {
+        let (log, records) = channel();
+        self.log = Some(log);
+        records
+    }
+
     /// Runs one slot on all workers and merges what they bring back; `tick` is called now and then with live figures,
     /// and ends the slot by breaking.
     pub fn run_slot(
@@ -164,7 +182,8 @@ impl Session {
         let mut halted = false;
         for worker in &self.workers {
             worker.live.halted.store(false, Ordering::Relaxed);
-            worker.orders.send((order.clone(), start_ns)).map_err(|_| SessionError::WorkerLost)?;
+            let start = Start { order: order.clone(), at_ns: start_ns, log: self.log.clone() };
+            worker.orders.send(start).map_err(|_| SessionError::WorkerLost)?;
         }
         let mut slots = Vec::with_capacity(self.workers.len());
         while slots.len() < self.workers.len() {
@@ -215,7 +234,7 @@ fn spawn<F: WorkloadFactory>(
     report: Sender<Report>,
     stop: Arc<AtomicBool>,
 ) -> Result<Handle, SessionError> {
-    let (orders, inbox) = channel::<(SlotOrder, Nanos)>();
+    let (orders, inbox) = channel::<Start>();
     let live = Arc::new(LiveSlot::default());
     let their_live = Arc::clone(&live);
     let thread = std::thread::Builder::new()
@@ -233,9 +252,9 @@ fn spawn<F: WorkloadFactory>(
                 }
             };
             let _ = report.send(Report(Ok(WorkerSlot::ready())));
-            while let Ok((order, start_ns)) = inbox.recv() {
+            while let Ok(Start { order, at_ns, log }) = inbox.recv() {
                 let slot = worker
-                    .run_slot(&order, start_ns, &stop, &their_live)
+                    .run_slot(&order, at_ns, &stop, &their_live, log.as_ref())
                     .map_err(|error| SessionError::System { what: "wait for events", error });
                 if report.send(Report(slot)).is_err() {
                     return;

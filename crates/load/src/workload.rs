@@ -31,6 +31,13 @@ pub trait Workload {
     /// Begins an op on an idle lane at `now_ns`.
     fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress;
 
+    /// Which lane an event belongs to. A workload that watches several descriptors for a lane tells them apart by their
+    /// tokens (see [`Io::beyond`]); with one for each lane the token is the lane.
+    #[inline]
+    fn lane_of(&self, token: usize) -> LaneId {
+        token
+    }
+
     /// Something that `lane` watches became ready. Also called for idle lanes (a server closes a parked connection),
     /// where the answer must be [`Progress::Pending`].
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress;
@@ -79,21 +86,28 @@ pub struct WorkloadError(pub String);
 /// The event loop as a workload may use it.
 pub struct Io<'a> {
     poller: &'a Poller,
+    /// Added to a lane's number to make the token of what is watched for it.
+    first_token: usize,
 }
 
 impl<'a> Io<'a> {
     pub(crate) fn new(poller: &'a Poller) -> Self {
-        Self { poller }
+        Self { poller, first_token: 0 }
+    }
+
+    /// The same event loop, where what is watched for lane 0 gets this token, for lane 1 the next one, and so on.
+    pub fn beyond(&self, first_token: usize) -> Self {
+        Self { poller: self.poller, first_token }
     }
 
     /// Starts watching a descriptor for `lane`. Closing the descriptor ends it.
     pub fn watch(&self, fd: impl AsFd, lane: LaneId, interest: Interest) -> io::Result<()> {
-        self.poller.add(fd, lane, interest)
+        self.poller.add(fd, self.first_token + lane, interest)
     }
 
     /// Changes what a descriptor is watched for.
     pub fn rewatch(&self, fd: impl AsFd, lane: LaneId, interest: Interest) -> io::Result<()> {
-        self.poller.modify(fd, lane, interest)
+        self.poller.modify(fd, self.first_token + lane, interest)
     }
 }
 
@@ -117,6 +131,10 @@ pub struct OpEnd {
     pub phases: PhaseTimes,
     /// Bytes read for this op.
     pub bytes_in: u64,
+    /// Status of its complete response, where the protocol has one.
+    pub status: Option<u16>,
+    /// Bytes of its complete response's body.
+    pub body_bytes: u64,
 }
 
 /// Why an op failed.

@@ -32,6 +32,8 @@ fn done(outcome: Result<(), FailureKind>) -> Progress {
         outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: "as told".into() })),
         phases: PhaseTimes::NONE,
         bytes_in: 0,
+        status: None,
+        body_bytes: 0,
     })
 }
 
@@ -160,6 +162,16 @@ fn no_worker_uses_more_than_all_of_its_cpu() {
         let cpu_ns = worker.cpu_ns.unwrap();
         assert!(cpu_ns <= worker.wall_ns, "{cpu_ns} of {} ns", worker.wall_ns);
     }
+}
+
+#[test]
+fn a_number_of_ops_that_falls_behind_its_schedule_takes_as_long_as_it_took() {
+    let blocking = Blocking { op_ns: 5 * MILLISECOND_NS, fail_every: None, lanes: LanesPerWorker::One, count: 0 };
+    let open = LoopKind::Open { rate_per_s: 1_000.0, arrival: Arrival::Constant };
+    let record = run(blocking, 1, 1, &order(open, None, Some(40)));
+    // By the schedule it would be 40 ms.
+    assert_eq!(record.tally.ok, 40);
+    assert!(record.elapsed_ns >= 200 * MILLISECOND_NS, "{}", record.elapsed_ns);
 }
 
 #[test]

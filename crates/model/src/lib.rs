@@ -24,8 +24,8 @@ pub use lens::{
     LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
 pub use plan::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan,
-    RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ProxyPlan,
+    RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
 };
 pub use profile::Profile;
 pub use run::{Interruption, Run, RunStatus, Versions};
@@ -33,7 +33,7 @@ pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, Tally,
     WorkerAudit,
 };
-pub use text::{sanitize, sanitize_line};
+pub use text::{sanitize, sanitize_line, shell_word};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
 pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};

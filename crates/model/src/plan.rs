@@ -195,7 +195,8 @@ pub struct HttpPlan {
     pub host: Option<String>,
     /// Only these first bytes of the resource (`Range: bytes=0-N`); used by the size sweep.
     pub range_bytes: Option<u64>,
-    /// Redirects followed before measuring; 0: a redirect is an ordinary response.
+    /// Most redirects that are followed, before measuring or as [`HttpPlan::follows_each`] says; 0: a redirect is an
+    /// ordinary response.
     pub max_redirects: u32,
     /// Connect elsewhere than the address says.
     pub connect_to: Vec<ConnectTo>,
@@ -209,6 +210,24 @@ pub struct HttpPlan {
     /// Announce that we take segments of this size at most, in bytes; `None`: what the network interface takes.
     #[serde(default)]
     pub segment_bytes: Option<u16>,
+    /// Each request follows its redirects itself, as a part of its op, instead of once for all before measuring.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub follows_each: bool,
+    /// A complete response is ok whatever its status; otherwise one from 400 on has failed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub accepts_any_status: bool,
+    /// Proxy that requests go through.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub proxy: Option<ProxyPlan>,
+}
+
+/// An HTTP proxy: plain requests are sent to it whole, for others it is asked for a tunnel (`CONNECT`).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProxyPlan {
+    /// Its name or address, IPv6 without brackets.
+    pub host: String,
+    /// Its port.
+    pub port: u16,
 }
 
 impl Default for HttpPlan {
@@ -227,6 +246,9 @@ impl Default for HttpPlan {
             tls: TlsPlan::default(),
             quick_ack: false,
             segment_bytes: None,
+            follows_each: false,
+            accepts_any_status: false,
+            proxy: None,
         }
     }
 }
@@ -335,7 +357,7 @@ impl Plan {
         let mut plan = self.clone();
         if let WorkloadPlan::Http(http) = &mut plan.workload {
             for (name, value) in &mut http.headers {
-                if is_secret_field(name) {
+                if is_secret_name(name) {
                     *value = Self::REDACTED.to_owned();
                 }
             }
@@ -357,9 +379,10 @@ impl Plan {
     }
 }
 
-/// Fields that carry credentials by their definition, and names that people give to such fields.
-fn is_secret_field(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
+/// Whether a header field or a parameter of this name carries a secret: by its definition, or because people give such
+/// names to secrets.
+pub fn is_secret_name(name: &str) -> bool {
+    let name = name.to_ascii_lowercase().replace('_', "-");
     matches!(name.as_str(), "authorization" | "proxy-authorization" | "cookie")
         || ["token", "secret", "password", "api-key", "apikey", "session", "signature", "credential"]
             .iter()

@@ -25,6 +25,18 @@ pub fn sanitize_line(text: &str) -> String {
     line
 }
 
+/// A word as a POSIX shell has to be given it.
+///
+/// Within single quotes every character stands for itself except the single quote (POSIX.1-2024, 2.2.2), which is
+/// therefore put between a closing and an opening one. Words of plain characters stay readable.
+pub fn shell_word(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "@%+=:,./_-".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', "'\\''"))
+}
+
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -40,5 +52,21 @@ mod tests {
         assert!(!shown.contains(['\x1b', '\x07', '\u{9b}', '\u{202e}', '\n']), "{shown:?}");
         assert!(shown.ends_with("ok next"));
         assert!(sanitize_line(&"x".repeat(1000)).chars().count() == 301);
+    }
+    #[test]
+    fn a_word_stays_one_word() {
+        for (word, quoted) in [
+            ("A=https://a.example/f", "A=https://a.example/f"),
+            ("", "''"),
+            ("a b", "'a b'"),
+            ("A=https://a/?x=1&y=$(reboot)", "'A=https://a/?x=1&y=$(reboot)'"),
+            ("it's", "'it'\\''s'"),
+            ("';rm -rf /;'", "''\\'';rm -rf /;'\\'''"),
+            ("~root", "'~root'"),
+            ("#x", "'#x'"),
+            ("a\\b", "'a\\b'"),
+        ] {
+            assert_eq!(shell_word(word), quoted);
+        }
     }
 }

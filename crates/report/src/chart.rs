@@ -1,6 +1,7 @@
 //! Small charts in block characters: the rate over time, and how response times are spread.
 
 use crate::figures::{bar, count, duration, rate};
+use crate::spans::{Span, spans};
 use crate::style::{Ink, Style};
 use crate::text::{columns, cut_middle, pad_left, plural, wrap};
 use crate::totals::Totals;
@@ -103,70 +104,12 @@ pub(crate) fn histogram(times: &Distribution, style: Style) -> Vec<String> {
         .collect()
 }
 
-/// A stretch of a target's own time in which ops ended evenly, as far as was recorded.
-#[derive(Debug, Clone, Copy)]
-struct Span {
-    from_ns: f64,
-    to_ns: f64,
-    ok: f64,
-    failed: bool,
-}
-
-impl Span {
-    fn rate_per_ns(&self) -> f64 {
-        let length = self.to_ns - self.from_ns;
-        if length > 0.0 { self.ok / length } else { 0.0 }
-    }
-}
-
 /// One column of a chart.
 #[derive(Debug, Clone, Copy)]
 struct Sample {
     /// Ok ops per ns; `None` after the target's last slot.
     rate_per_ns: Option<f64>,
     failed: bool,
-}
-
-/// A target's measured slots end to end.
-fn spans(target: &Totals<'_>) -> Vec<Span> {
-    let mut spans: Vec<Span> = Vec::new();
-    let mut start_ns = 0.0;
-    for slot in &target.slots {
-        let (elapsed_ns, step_ns) = (slot.elapsed_ns as f64, slot.series.interval_ns as f64);
-        let end_ns = start_ns + elapsed_ns;
-        let first_of_slot = spans.len();
-        if step_ns > 0.0 && elapsed_ns > 0.0 {
-            for (i, interval) in slot.series.intervals.iter().enumerate() {
-                let from_ns = start_ns + i as f64 * step_ns;
-                let to_ns = (from_ns + step_ns).min(end_ns);
-                let (ok, failed) = (interval.ok as f64, interval.failed > 0);
-                // The last interval is cut where the slot ended. A short rest has a rate made of few ops, and
-                // counts with its neighbour; so does what is noted beyond the end.
-                match spans.last_mut() {
-                    Some(last) if i > 0 && to_ns - from_ns < step_ns / 2.0 => {
-                        last.to_ns = last.to_ns.max(to_ns);
-                        last.ok += ok;
-                        last.failed |= failed;
-                    }
-                    _ => spans.push(Span { from_ns, to_ns, ok, failed }),
-                }
-            }
-        }
-        match spans[first_of_slot..].last_mut() {
-            // Nothing ended after the last interval: that time counts, too.
-            Some(last) if end_ns - last.to_ns > step_ns => {
-                let from_ns = last.to_ns;
-                spans.push(Span { from_ns, to_ns: end_ns, ok: 0.0, failed: false });
-            }
-            Some(last) => last.to_ns = end_ns,
-            None => {
-                let (ok, failed) = (slot.tally.ok as f64, slot.tally.failed_total() > 0);
-                spans.push(Span { from_ns: start_ns, to_ns: end_ns, ok, failed });
-            }
-        }
-        start_ns = end_ns;
-    }
-    spans
 }
 
 /// Ops spread over columns of equal time, each column getting its share of the spans that it overlaps.

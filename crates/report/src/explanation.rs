@@ -46,7 +46,7 @@ fn finding(finding: &Finding, style: Style) -> Vec<String> {
 }
 
 /// `Cause: tls.aes-unused on B (likely, explains 97 % of the gap)`. What is only possible is not called the cause.
-fn headline(finding: &Finding) -> String {
+pub(crate) fn headline(finding: &Finding) -> String {
     let on = finding.target.as_deref().map(|target| format!(" on {}", clean(target))).unwrap_or_default();
     match finding.cause.as_str() {
         "none" => return clean_whole(&finding.summary),

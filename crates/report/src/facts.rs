@@ -38,16 +38,32 @@ pub fn facts(machines: &[(&str, &HostFacts)], all: bool, style: Style) -> String
 
 /// Rows by what they tell.
 #[derive(Default)]
-struct Sorted {
-    differing: Vec<Row>,
+pub(crate) struct Sorted {
+    pub(crate) differing: Vec<Row>,
     /// With one cell: what is the same need not be told for each.
-    same: Vec<Row>,
+    pub(crate) same: Vec<Row>,
     /// Facts that differ between two readings of one machine.
-    moving: Vec<Row>,
+    pub(crate) moving: Vec<Row>,
+}
+
+/// Facts that no machine told, and why; the texts are safe to show.
+pub(crate) fn unread(machines: &[(&str, &HostFacts)]) -> Vec<(String, String)> {
+    let keys: BTreeSet<&str> = machines.iter().flat_map(|(_, facts)| facts.0.keys().map(String::as_str)).collect();
+    let why = |key: &str| {
+        let mut whys = Vec::new();
+        for known in machines.iter().filter_map(|(_, facts)| facts.0.get(key)) {
+            match known {
+                Known::Unavailable(why) => whys.push(clean(why)),
+                _ => return None,
+            }
+        }
+        Some((clean(key), whys.first()?.clone()))
+    };
+    keys.into_iter().filter_map(why).collect()
 }
 
 impl Sorted {
-    fn of(machines: &[(&str, &HostFacts)]) -> Self {
+    pub(crate) fn of(machines: &[(&str, &HostFacts)]) -> Self {
         let mut sorted = Self::default();
         let keys: BTreeSet<&str> = machines.iter().flat_map(|(_, facts)| facts.0.keys().map(String::as_str)).collect();
         for key in keys {

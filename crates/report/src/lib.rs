@@ -1,4 +1,4 @@
-//! The same facts as terminal text and JSON; decides nothing.
+//! The same facts as terminal text, JSON, charts, a page and files for other programs; decides nothing.
 //!
 //! Functions from model values to text: no terminal, no environment, no clock. What a terminal can do comes in as a
 //! [`Style`], what the numbers mean comes in as a [`Verdict`](duel_model::Verdict). Every text that a server or a user
@@ -7,19 +7,25 @@
 
 mod calendar;
 mod chart;
+mod charts;
 mod diff;
 mod explanation;
+mod export;
 mod facts;
 mod figures;
 mod json;
 mod last_words;
 mod listing;
+mod markup;
 mod negotiated;
+mod page;
 mod phases;
+mod plot;
 mod progress;
 mod sentence;
 mod settings;
 mod single;
+mod spans;
 mod style;
 mod summary;
 mod table;
@@ -28,11 +34,15 @@ mod totals;
 mod watched;
 
 pub use calendar::utc;
+pub use charts::{Chart, charts};
 pub use diff::diff;
 pub use explanation::explanation;
+pub use export::{ExportError, Format, export};
 pub use facts::facts;
 pub use json::{Document, json, json_status, json_text, safe_json};
 pub use listing::{RunRow, list};
+pub use page::{Command, page};
+pub use plot::Layout;
 pub use progress::{ProgressFrame, TargetProgress, progress_plain, progress_terminal};
 pub use sentence::{is_lower_bound, verdict_sentence};
 pub use settings::Again;

@@ -7,11 +7,19 @@ use crate::text::{clean, wrap};
 use crate::totals::Totals;
 use duel_model::Negotiated;
 
-/// A table of what was negotiated; a row that no target has is left out.
+/// What was negotiated, as text.
 pub(crate) fn side_by_side(targets: &[Totals<'_>], style: Style) -> Vec<String> {
+    let Some((title, table)) = table(targets) else { return Vec::new() };
+    let mut lines = wrap(title, style.columns(), "", "  ");
+    lines.extend(table.lines(style.columns()));
+    lines
+}
+
+/// A table of what was negotiated, with its title; a row that no target has is left out. `None` without any row.
+pub(crate) fn table(targets: &[Totals<'_>]) -> Option<(&'static str, Table)> {
     let facts: Vec<Vec<(&str, Option<String>)>> =
         targets.iter().map(|t| rows(&t.negotiated.clone().unwrap_or_default())).collect();
-    let Some(first) = facts.first() else { return Vec::new() };
+    let first = facts.first()?;
     let mut differs = false;
     let mut table_rows = Vec::new();
     for (i, (label, _)) in first.iter().enumerate() {
@@ -29,14 +37,11 @@ pub(crate) fn side_by_side(targets: &[Totals<'_>], style: Style) -> Vec<String> 
         table_rows.push(Row::new(format!("{mark} {label}"), cells));
     }
     if table_rows.is_empty() {
-        return Vec::new();
+        return None;
     }
     let title = if differs { "Negotiated (≠ marks what differs)" } else { "Negotiated" };
-    let mut lines = wrap(title, style.columns(), "", "  ");
     let heads = targets.iter().map(|t| t.name.clone()).collect();
-    let table = Table { corner: String::new(), heads, rows: table_rows, align: Align::Left };
-    lines.extend(table.lines(style.columns()));
-    lines
+    Some((title, Table { corner: String::new(), heads, rows: table_rows, align: Align::Left }))
 }
 
 /// Every fact with its name; unknown ones are `None`. The texts are safe to show.

@@ -8,10 +8,100 @@ use crate::totals::Totals;
 use duel_model::{Call, Phase};
 
 /// Mean time per op in one phase.
-struct Share {
-    name: &'static str,
-    baseline_ns: f64,
-    target_ns: f64,
+pub(crate) struct Share {
+    pub(crate) name: &'static str,
+    pub(crate) baseline_ns: f64,
+    pub(crate) target_ns: f64,
+}
+
+impl Share {
+    /// How much longer the target takes than the baseline.
+    pub(crate) fn difference_ns(&self) -> f64 {
+        self.target_ns - self.baseline_ns
+    }
+}
+
+/// Mean time per op of two targets, by phase.
+pub(crate) struct Gap {
+    pub(crate) shares: Vec<Share>,
+    pub(crate) total: Share,
+    /// Whether the difference is one that the verdict has called and mean times show; shares of any other would be
+    /// shares of chance.
+    pub(crate) is_real: bool,
+}
+
+impl Gap {
+    /// `None` where nothing is known of the phases.
+    pub(crate) fn between(baseline: &Totals<'_>, target: &Totals<'_>, call: Option<Call>) -> Option<Self> {
+        let shares = compared(baseline, target);
+        if shares.is_empty() {
+            return None;
+        }
+        let total = Share {
+            name: "total",
+            baseline_ns: shares.iter().map(|s| s.baseline_ns).sum(),
+            target_ns: shares.iter().map(|s| s.target_ns).sum(),
+        };
+        let gap_ns = total.difference_ns();
+        let judged = match call {
+            Some(Call::Slower) => gap_ns > 0.0,
+            Some(Call::Faster) => gap_ns < 0.0,
+            _ => false,
+        };
+        let is_real = judged && gap_ns.abs() > 0.005 * total.baseline_ns.max(total.target_ns);
+        Some(Self { shares, total, is_real })
+    }
+
+    /// What part of the gap sits in a phase, as per cent; empty where there is none.
+    pub(crate) fn part_of(&self, share: &Share) -> String {
+        if self.is_real { whole_percent(share.difference_ns() / self.total.difference_ns()) } else { String::new() }
+    }
+
+    /// The unit and the format of the times.
+    pub(crate) fn times(&self) -> Times {
+        Times::up_to(self.total.baseline_ns.max(self.total.target_ns))
+    }
+}
+
+/// How means of one table are shown.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Times {
+    unit: TimeUnit,
+    largest_ns: f64,
+}
+
+impl Times {
+    /// For means of at most this length. The largest sets the unit: the small ones do not matter.
+    pub(crate) fn up_to(largest_ns: f64) -> Self {
+        Self { unit: TimeUnit::suiting([largest_ns / 10.0]), largest_ns }
+    }
+
+    /// The unit's name.
+    pub(crate) fn unit(self) -> TimeUnit {
+        self.unit
+    }
+
+    /// A mean with as many decimals as the whole column has: figures of a column are compared by their length.
+    pub(crate) fn show(self, ns: f64) -> String {
+        let decimals = match self.unit.value(self.largest_ns) {
+            v if v >= 100.0 => 1,
+            v if v >= 10.0 => 2,
+            _ => 3,
+        };
+        let text = format!("{:.decimals$}", self.unit.value(ns));
+        // No "-0.00".
+        match text.strip_prefix('-') {
+            Some(rest) if is_zero(rest) => rest.to_owned(),
+            _ => text,
+        }
+    }
+
+    /// A difference, with its sign.
+    pub(crate) fn show_difference(self, ns: f64) -> String {
+        let shown = self.show(ns);
+        let sign = if ns < 0.0 || is_zero(&shown) { "" } else { "+" };
+        format!("{sign}{shown}")
+    }
 }
 
 /// Mean time per op by phase of two targets, with the difference; and with its share of the gap, if the target was
@@ -32,38 +122,18 @@ pub(crate) fn gap(
             return wrap(&text, style.columns(), "", "  ");
         }
     }
-    let shares = compared(baseline, target);
-    if shares.is_empty() {
-        return Vec::new();
-    }
-    let total = Share {
-        name: "total",
-        baseline_ns: shares.iter().map(|s| s.baseline_ns).sum(),
-        target_ns: shares.iter().map(|s| s.target_ns).sum(),
-    };
-    let gap_ns = total.target_ns - total.baseline_ns;
-    // Without a judged gap, or where mean times do not show it, shares of it would be shares of chance.
-    let judged = match call {
-        Some(Call::Slower) => gap_ns > 0.0,
-        Some(Call::Faster) => gap_ns < 0.0,
-        _ => false,
-    };
-    let has_gap = judged && gap_ns.abs() > 0.005 * total.baseline_ns.max(total.target_ns);
-    let largest_ns = total.baseline_ns.max(total.target_ns);
-    let unit = unit_of(largest_ns);
+    let Some(gap) = Gap::between(baseline, target, call) else { return Vec::new() };
+    let (shares, has_gap, gap_ns, times) = (&gap.shares, gap.is_real, gap.total.difference_ns(), gap.times());
     let title = if has_gap { "Where the gap sits" } else { "Where the time goes" };
-    let mut lines = wrap(&format!("{title}: mean time per {noun} by phase, {}", unit.name), style.columns(), "", "  ");
+    let unit = times.unit().name;
+    let mut lines = wrap(&format!("{title}: mean time per {noun} by phase, {unit}"), style.columns(), "", "  ");
 
-    let show = |ns: f64| fixed(unit, ns, largest_ns);
     let rows: Vec<[String; 5]> = shares
         .iter()
-        .chain([&total])
+        .chain([&gap.total])
         .map(|s| {
-            let difference = s.target_ns - s.baseline_ns;
-            let shown = show(difference);
-            let sign = if difference < 0.0 || is_zero(&shown) { "" } else { "+" };
-            let of_gap = if has_gap { whole_percent(difference / gap_ns) } else { String::new() };
-            [s.name.to_owned(), show(s.baseline_ns), show(s.target_ns), format!("{sign}{shown}"), of_gap]
+            let difference = times.show_difference(s.difference_ns());
+            [s.name.to_owned(), times.show(s.baseline_ns), times.show(s.target_ns), difference, gap.part_of(s)]
         })
         .collect();
     let names = [&baseline.name, &target.name].map(|name| cut_middle(name, 12));
@@ -82,7 +152,7 @@ pub(crate) fn gap(
     let shown: &[usize] = if wide { &[1, 2, 3, 4] } else { &[3, 4] };
     let used = 2 + widths[0] + shown.iter().map(|&i| 2 + widths[i]).sum::<usize>() + 2;
     let bar_width = style.columns().saturating_sub(used).min(30);
-    let most_ns = shares.iter().map(|s| (s.target_ns - s.baseline_ns).abs()).fold(0.0, f64::max);
+    let most_ns = shares.iter().map(|s| s.difference_ns().abs()).fold(0.0, f64::max);
 
     for (i, row) in all.iter().enumerate() {
         let mut line = format!("  {}", pad_right(&row[0], widths[0]));
@@ -91,7 +161,7 @@ pub(crate) fn gap(
             line += &pad_left(&row[column], widths[column]);
         }
         if let Some(share) = i.checked_sub(1).and_then(|i| shares.get(i)).filter(|_| has_gap && bar_width >= 4) {
-            let difference = share.target_ns - share.baseline_ns;
+            let difference = share.difference_ns();
             // What rounds to nothing in figures is not drawn, either.
             let part = (difference.abs() / most_ns).max(0.0);
             let mut drawn = if part < 0.01 { String::new() } else { bar(part, bar_width) };
@@ -114,9 +184,8 @@ pub(crate) fn all(targets: &[Totals<'_>], noun: &str, style: Style) -> Vec<Strin
     if largest_ns == 0.0 {
         return Vec::new();
     }
-    let unit = unit_of(largest_ns);
-    let cells =
-        |values: Vec<Option<f64>>| values.into_iter().map(|v| maybe(v, |ns| fixed(unit, ns, largest_ns))).collect();
+    let times = Times::up_to(largest_ns);
+    let cells = |values: Vec<Option<f64>>| values.into_iter().map(|v| maybe(v, |ns| times.show(ns))).collect();
     let mut rows: Vec<Row> = Phase::ALL
         .iter()
         .map(|&phase| (phase, targets.iter().map(|t| t.phase_per_op_ns(phase)).collect::<Vec<_>>()))
@@ -124,7 +193,7 @@ pub(crate) fn all(targets: &[Totals<'_>], noun: &str, style: Style) -> Vec<Strin
         .map(|(phase, values)| Row::new(format!("  {}", phase.name()), cells(values)))
         .collect();
     rows.push(Row::new("  total", cells(totals)));
-    let title = format!("Where the time goes: mean time per {noun} by phase, {}", unit.name);
+    let title = format!("Where the time goes: mean time per {noun} by phase, {}", times.unit().name);
     let heads = targets.iter().map(|t| t.name.clone()).collect();
     let mut lines = wrap(&title, style.columns(), "", "  ");
     lines.extend(Table { corner: String::new(), heads, rows, align: Align::Right }.lines(style.columns()));
@@ -138,12 +207,13 @@ pub(crate) fn spent(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String
         return Vec::new();
     }
     let total_ns: f64 = shares.iter().map(|s| s.target_ns).sum();
-    let unit = unit_of(total_ns);
+    let times = Times::up_to(total_ns);
+    let unit = times.unit().name;
     let mut lines =
-        wrap(&format!("Where the time goes: mean time per {noun} by phase, {}", unit.name), style.columns(), "", "  ");
+        wrap(&format!("Where the time goes: mean time per {noun} by phase, {unit}"), style.columns(), "", "  ");
     for share in &shares {
         let part = if total_ns > 0.0 { share.target_ns / total_ns } else { 0.0 };
-        let (time, of_all) = (fixed(unit, share.target_ns, total_ns), percent(part));
+        let (time, of_all) = (times.show(share.target_ns), percent(part));
         let label = format!("  {}  {}  {}", pad_right(share.name, 8), pad_left(&time, 9), pad_left(&of_all, 7));
         let drawn = bar(part, style.columns().saturating_sub(columns(&label) + 2).min(40));
         lines.push(format!("{label}  {}", style.paint(Ink::Bar, &drawn)));
@@ -178,26 +248,6 @@ fn compared(baseline: &Totals<'_>, target: &Totals<'_>) -> Vec<Share> {
 fn whole_percent(share: f64) -> String {
     // Adding zero turns -0 into 0.
     format!("{:.0} %", (share * 100.0).round() + 0.0)
-}
-
-/// The unit of a column of means, by the largest of them: the small ones do not matter.
-fn unit_of(largest_ns: f64) -> TimeUnit {
-    TimeUnit::suiting([largest_ns / 10.0])
-}
-
-/// A mean with as many decimals as the whole column has: figures of a column are compared by their length.
-fn fixed(unit: TimeUnit, ns: f64, largest_ns: f64) -> String {
-    let decimals = match unit.value(largest_ns) {
-        v if v >= 100.0 => 1,
-        v if v >= 10.0 => 2,
-        _ => 3,
-    };
-    let text = format!("{:.decimals$}", unit.value(ns));
-    // No "-0.00".
-    match text.strip_prefix('-') {
-        Some(rest) if is_zero(rest) => rest.to_owned(),
-        _ => text,
-    }
 }
 
 fn is_zero(figure: &str) -> bool {

@@ -154,7 +154,14 @@ fn request(http: &HttpPlan) -> Vec<String> {
         parts.push(format!("only the first {}", plural(bytes, "byte")));
     }
     if http.max_redirects > 0 {
-        parts.push(format!("at most {}", plural(u64::from(http.max_redirects), "redirect")));
+        let each = if http.follows_each { " of each request" } else { "" };
+        parts.push(format!("at most {}{each}", plural(u64::from(http.max_redirects), "redirect")));
+    }
+    if let Some(proxy) = &http.proxy {
+        parts.push(format!("proxy {}:{}", clean(&proxy.host), proxy.port));
+    }
+    if http.accepts_any_status {
+        parts.push("any status accepted".to_owned());
     }
     if http.quick_ack {
         parts.push("acknowledging at once".to_owned());

@@ -29,8 +29,17 @@ pub(crate) fn sections(run: &Run, target: &Totals<'_>, style: Style) -> Vec<Vec<
 fn headline(run: &Run, target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
     let name = if target.name == target.address { String::new() } else { format!("{}: ", target.name) };
     let mut lines = wrap(&format!("{name}{}", target.address), style.columns(), "", "  ");
+    lines.extend(wrap(&outcome(target, noun), style.columns(), "", "  "));
+    if let Some(text) = settings::ended_early(&run.status) {
+        lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
+    }
+    lines
+}
+
+/// What came out, in one sentence without a full stop.
+pub(crate) fn outcome(target: &Totals<'_>, noun: &str) -> String {
     let median = target.tally.response.quantile_ns(0.5).map(|ns| ns as f64);
-    let text = match target.rate_per_s() {
+    match target.rate_per_s() {
         None => format!("No {noun} was measured"),
         Some(_) if target.tally.ok == 0 => format!(
             "No {noun} ended well in {}: {} failed",
@@ -44,15 +53,15 @@ fn headline(run: &Run, target: &Totals<'_>, noun: &str, style: Style) -> Vec<Str
             rate(per_s),
             maybe(median, duration)
         ),
-    };
-    lines.extend(wrap(&text, style.columns(), "", "  "));
-    if let Some(text) = settings::ended_early(&run.status) {
-        lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
     }
-    lines
 }
 
 fn figures(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
+    headless(figure_rows(target, noun), Align::Right, style)
+}
+
+/// The figures of a single target.
+pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     let one = std::slice::from_ref(target);
     let tally = &target.tally;
     let mut rows = vec![Row::new(format!("{noun}s ok"), vec![count(tally.ok)])];
@@ -69,7 +78,7 @@ fn figures(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
     for (status, n) in &tally.statuses {
         rows.push(Row::new(format!("status {status}"), vec![count(*n)]));
     }
-    headless(rows, Align::Right, style)
+    rows
 }
 
 fn failures(target: &Totals<'_>, style: Style) -> Vec<String> {

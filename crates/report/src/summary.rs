@@ -62,7 +62,7 @@ pub(crate) fn doubt_list(doubts: &[&Doubt], style: Style) -> Vec<String> {
 }
 
 /// Whether a name occurs in a text as a word of its own.
-fn names(text: &str, name: &str) -> bool {
+pub(crate) fn names(text: &str, name: &str) -> bool {
     !name.is_empty()
         && text.match_indices(name).any(|(at, _)| {
             let ends = |c: Option<char>| c.is_none_or(|c| !c.is_alphanumeric());
@@ -127,7 +127,7 @@ fn compared(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], style: Style) 
 }
 
 /// Whether a target was called slower or faster in any metric, the main one first.
-fn gap_call(verdict: &Verdict, target: &str) -> Option<Call> {
+pub(crate) fn gap_call(verdict: &Verdict, target: &str) -> Option<Call> {
     let calls = verdict.pairs.iter().filter(|p| p.target == target).map(|p| p.call);
     calls.into_iter().find(|call| matches!(call, Call::Slower | Call::Faster))
 }
@@ -176,6 +176,19 @@ pub(crate) fn addresses(targets: &[Totals<'_>], style: Style) -> Vec<String> {
 }
 
 fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String> {
+    let (table, has_ratios) = figures_table(noun, targets);
+    let mut lines = table.lines(style.columns());
+    if has_ratios {
+        lines.extend(wrap(RATIOS, style.columns(), "", ""));
+    }
+    lines
+}
+
+/// What the ratios beside the figures are, and are not.
+pub(crate) const RATIOS: &str = "Ratios are of the totals shown; the verdict pairs slots that ran next to each other.";
+
+/// The figures of all targets, and whether there are ratios among them.
+pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool) {
     let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();
     let mut rows = vec![Row::new(format!("{noun}s ok"), each(&|t| count(t.tally.ok)))];
     rows.extend(failure_rows(targets));
@@ -207,13 +220,7 @@ fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String>
         heads.push(if crate::text::columns(&head) <= 9 { head } else { "ratio".to_owned() });
     }
     let has_ratios = two && rows.iter().any(|row| row.cells.get(2).is_some_and(|cell| cell != figures::UNKNOWN));
-    let table = Table { corner: String::new(), heads, rows, align: Align::Right };
-    let mut lines = table.lines(style.columns());
-    if has_ratios {
-        let text = "Ratios are of the totals shown; the verdict pairs slots that ran next to each other.";
-        lines.extend(wrap(text, style.columns(), "", ""));
-    }
-    lines
+    (Table { corner: String::new(), heads, rows, align: Align::Right }, has_ratios)
 }
 
 /// Which quantiles of response times a report shows; above one: the largest value.

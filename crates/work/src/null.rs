@@ -23,7 +23,14 @@ impl WorkloadFactory for NullFactory {
 
 impl Workload for Null {
     fn start(&mut self, _lane: LaneId, _now_ns: Nanos, _io: &Io<'_>) -> Progress {
-        Progress::Done(OpEnd { end_ns: monotonic_ns(), outcome: Ok(()), phases: PhaseTimes::NONE, bytes_in: 0 })
+        Progress::Done(OpEnd {
+            end_ns: monotonic_ns(),
+            outcome: Ok(()),
+            phases: PhaseTimes::NONE,
+            bytes_in: 0,
+            status: None,
+            body_bytes: 0,
+        })
     }
 
     fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {

@@ -2,8 +2,10 @@
 
 pub(crate) mod compare;
 pub(crate) mod demo;
+pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod lens;
+pub(crate) mod report;
 pub(crate) mod rerun;
 pub(crate) mod ruler;
 pub(crate) mod run;
@@ -13,7 +15,7 @@ pub(crate) mod why;
 use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
 use crate::outcome::Outcome;
-use crate::watching::Watching;
+use crate::watching::{Shown, Watching};
 use crate::{signals, terminal};
 use duel_lab::{DiagnosisPlan, Lab};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
@@ -21,9 +23,19 @@ use duel_report::Again;
 
 /// Runs a plan, explains it if that is asked for, keeps it and prints it.
 fn execute(plan: &Plan, why: Option<DiagnosisPlan>, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    execute_shown(plan, why, Shown::Progress, output)
+}
+
+/// As [`execute`], where progress may be shown otherwise.
+fn execute_shown(
+    plan: &Plan,
+    why: Option<DiagnosisPlan>,
+    shown: Shown,
+    output: &OutputFlags,
+) -> anyhow::Result<Outcome> {
     let mut archive = keep::open(output)?;
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
-    let mut watching = Watching::new(Keeper::new(archive.as_mut()), output);
+    let mut watching = Watching::new(Keeper::new(archive.as_mut()), shown, output);
     let result = lab.run(plan, &mut watching).and_then(|mut run| {
         if let Some(diagnosis) = why
             && run.status == RunStatus::Complete

@@ -5,7 +5,7 @@ use super::{demo, lens, print_run};
 use crate::flags::{OutputFlags, SecretFlags, WhyFlags};
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage};
-use crate::watching::Watching;
+use crate::watching::{Shown, Watching};
 use crate::{meaning, signals};
 use anyhow::Context;
 use duel_lab::Lab;
@@ -26,7 +26,7 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
     restore_secrets(&mut plan, secrets)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
-    let mut watching = Watching::new(Keeper::Nowhere, output);
+    let mut watching = Watching::new(Keeper::Nowhere, Shown::Progress, output);
     let result = lab.explain(&mut run, &plan, diagnosis, &mut watching);
     watching.end();
     result?;

@@ -17,6 +17,16 @@ pub(crate) struct Address {
     port: u16,
 }
 
+/// Whether an address has to accept a connection before load is put on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Proof {
+    /// What cannot work is said at once.
+    Needed,
+    /// What cannot work is seen under load. Addresses of one name are still tried in turn, or a dead one would be
+    /// loaded where a client uses the next.
+    Unneeded,
+}
+
 /// What connections are made to.
 #[derive(Debug, Clone)]
 pub(crate) enum Peer {
@@ -70,7 +80,12 @@ impl Address {
     ///
     /// A name may have several addresses of which some are dead; what is measured is the one that an ordinary client
     /// would end up with. The answer is used for the whole session, so that all its connections go to the same place.
-    pub(crate) fn resolve(&self, plan: &HttpPlan, connect_timeout_ns: Nanos) -> Result<Resolved, WorkloadError> {
+    pub(crate) fn resolve(
+        &self,
+        plan: &HttpPlan,
+        connect_timeout_ns: Nanos,
+        proof: Proof,
+    ) -> Result<Resolved, WorkloadError> {
         if let Some(path) = &plan.unix_socket {
             let shown = sanitize_line(&path.to_string_lossy());
             let peer = SocketAddrUnix::new(path)
@@ -92,20 +107,25 @@ impl Address {
             })?
             .collect();
         let lookup_ns = (!is_literal).then(|| monotonic_ns() - before);
+        let found = |address: SocketAddr, dead: Vec<String>, dead_ns| Resolved {
+            peer: Peer::Tcp(address),
+            shown: address.to_string(),
+            candidates: addresses.clone(),
+            lookup_ns,
+            dead,
+            dead_ns,
+        };
+        if let (Proof::Unneeded, [only]) = (proof, addresses.as_slice()) {
+            return Ok(found(*only, Vec::new(), None));
+        }
         let mut failures = Vec::new();
         let first_ns = monotonic_ns();
         for address in &addresses {
             let before_ns = monotonic_ns();
             match TcpStream::connect_timeout(address, Duration::from_nanos(connect_timeout_ns.max(1))) {
                 Ok(_) => {
-                    return Ok(Resolved {
-                        peer: Peer::Tcp(*address),
-                        shown: address.to_string(),
-                        candidates: addresses.clone(),
-                        lookup_ns,
-                        dead_ns: (!failures.is_empty()).then(|| before_ns - first_ns),
-                        dead: failures,
-                    });
+                    let dead_ns = (!failures.is_empty()).then(|| before_ns - first_ns);
+                    return Ok(found(*address, failures, dead_ns));
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::AddrNotAvailable => {
                     return Err(WorkloadError(format!(
@@ -115,6 +135,9 @@ impl Address {
                 }
                 Err(error) => failures.push(format!("{address}: {}", plain(&error))),
             }
+        }
+        if let (Proof::Unneeded, Some(first)) = (proof, addresses.first()) {
+            return Ok(found(*first, failures, None));
         }
         if failures.is_empty() {
             failures.push(format!("the name '{shown_host}' has no address"));
@@ -126,8 +149,16 @@ impl Address {
         )))
     }
 
-    /// Host and port after the first `--connect-to` that applies.
+    /// Host and port as a proxy is asked for them.
+    pub(crate) fn host_and_port(&self) -> String {
+        format!("{}:{}", self.url.host_str().unwrap_or_default(), self.port)
+    }
+
+    /// Host and port of the proxy, or after the first `--connect-to` that applies.
     fn redirected(&self, plan: &HttpPlan) -> (String, u16) {
+        if let Some(proxy) = &plan.proxy {
+            return (proxy.host.clone(), proxy.port);
+        }
         let bare = |host: &str| host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         for rule in &plan.connect_to {
             let host_applies = rule.host.is_empty() || bare(&rule.host) == bare(&self.host);

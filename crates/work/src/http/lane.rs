@@ -2,6 +2,7 @@
 
 use super::Shared;
 use super::address::Peer;
+use super::request::Request;
 use super::response::{ProtocolError, ResponseReader, Truncated, field};
 use super::tls::{TlsError, TlsStream};
 use duel_load::{Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload, monotonic_ns};
@@ -53,6 +54,10 @@ struct Connection {
     /// Responses that this connection has carried.
     served: u64,
     op: Op,
+    /// What is sent instead of the target's request, where a redirect led here.
+    detour: Option<Arc<Request>>,
+    /// Reads what a proxy says of the tunnel that it was asked for.
+    tunnel: Option<Box<ResponseReader>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,6 +65,8 @@ enum Stage {
     /// No op under way; connected or not.
     Idle,
     Connecting,
+    /// Connected to a proxy that has not opened the tunnel yet.
+    Tunnelling,
     Handshaking,
     Sending,
     Receiving,
@@ -98,15 +105,7 @@ enum Sent {
 impl Workload for Http {
     #[inline]
     fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress {
-        let connection = &mut self.connections[lane];
-        connection.op = Op { phase_start_ns: now_ns, ..Op::NONE };
-        let result = if connection.socket.is_some() {
-            self.counters.reused += 1;
-            self.send_request(lane, io)
-        } else {
-            self.connect(lane, io)
-        };
-        self.settle(lane, result, io)
+        self.start_request(lane, None, now_ns, io)
     }
 
     #[inline]
@@ -123,6 +122,7 @@ impl Workload for Http {
             Stage::Connecting => self.finish_connect(lane, io),
             Stage::Receiving if !connection.watches_writing => self.receive(lane, io),
             Stage::Handshaking | Stage::Sending | Stage::Receiving => self.continue_sending(lane, event, io),
+            Stage::Tunnelling => self.continue_tunnel(lane, event, io),
         };
         self.settle(lane, result, io)
     }
@@ -132,7 +132,7 @@ impl Workload for Http {
     }
 
     fn connecting(&self, lane: LaneId) -> bool {
-        matches!(self.connections[lane].stage, Stage::Connecting | Stage::Handshaking)
+        matches!(self.connections[lane].stage, Stage::Connecting | Stage::Tunnelling | Stage::Handshaking)
     }
 
     fn take_counters(&mut self) -> Counters {
@@ -167,6 +167,8 @@ enum Broken {
     ConnectionEndedUnannounced,
     /// The kernel cannot queue another connection to this Unix socket.
     UnixQueueFull,
+    /// A proxy does not lead to the target.
+    NoTunnel(String),
 }
 
 type StepResult = Result<Step, Broken>;
@@ -183,6 +185,37 @@ impl Http {
             unreported_lookup_ns,
             shared,
         }
+    }
+
+    /// Begins an op whose request may be another one than the target's.
+    #[inline]
+    pub(super) fn start_request(
+        &mut self,
+        lane: LaneId,
+        detour: Option<Arc<Request>>,
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Progress {
+        let connection = &mut self.connections[lane];
+        connection.detour = detour;
+        connection.op = Op { phase_start_ns: now_ns, ..Op::NONE };
+        let result = if connection.socket.is_some() {
+            self.counters.reused += 1;
+            self.send_request(lane, io)
+        } else {
+            self.connect(lane, io)
+        };
+        self.settle(lane, result, io)
+    }
+
+    /// Where the response that has just ended on `lane` leads; only a redirect's head is kept for this.
+    pub(super) fn location(&self, lane: LaneId) -> Option<&[u8]> {
+        field(self.connections[lane].reader.head_bytes(), "location")
+    }
+
+    /// Status of the response that has just ended on `lane`; 0 where there is none.
+    pub(super) fn status(&self, lane: LaneId) -> u16 {
+        self.connections[lane].reader.head().map_or(0, |head| head.status)
     }
 
     /// Turns what came of a step into progress; may begin the op again on a new connection.
@@ -208,18 +241,21 @@ impl Http {
         self.counters.body_bytes += connection.reader.body_bytes();
         self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
         connection.served += 1;
+        let is_ok = status < 400 || self.shared.accepts_any_status;
         let op = OpEnd {
             end_ns: now,
-            outcome: if status < 400 { Ok(()) } else { Err(status_failure(status)) },
+            outcome: if is_ok { Ok(()) } else { Err(status_failure(status)) },
             phases: connection.op.phases,
             bytes_in: connection.op.bytes_in,
+            status: Some(status),
+            body_bytes: connection.reader.body_bytes(),
         };
         if self.wants_details {
             self.wants_details = false;
             self.counters.negotiated = Some(connection.describe(&self.shared));
         }
         let connection = &mut self.connections[lane];
-        if closes || !self.shared.keepalive || connection.is_spent(self.shared.request.bytes.len()) {
+        if closes || !self.shared.keepalive || connection.is_spent(connection.request(&self.shared).bytes.len()) {
             connection.close();
         } else {
             connection.stage = Stage::Idle;
@@ -234,6 +270,7 @@ impl Http {
         // A server may answer and hang up before it has the whole request (413): sending meets the reset first, while
         // the answer waits in the socket.
         if broken.is_lost_while_sending()
+            && self.connections[lane].stage != Stage::Tunnelling
             && let Ok(Step::Complete { now }) = self.receive(lane, io)
         {
             self.connections[lane].request_at = 0;
@@ -241,7 +278,7 @@ impl Http {
         }
         let connection = &mut self.connections[lane];
         let was_kept = connection.served > 0 && connection.reader.is_untouched() && !connection.op.retried;
-        if was_kept && self.shared.request.is_idempotent && broken.is_lost_connection() {
+        if was_kept && connection.request(&self.shared).is_idempotent && broken.is_lost_connection() {
             connection.close();
             connection.op = Op { retried: true, ..connection.op };
             // It goes over a new connection after all.
@@ -256,6 +293,8 @@ impl Http {
             outcome: Err(Box::new(failure)),
             phases: connection.op.phases,
             bytes_in: connection.op.bytes_in,
+            status: None,
+            body_bytes: 0,
         })
     }
 
@@ -310,6 +349,52 @@ impl Http {
     }
 
     fn connected(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        if self.shared.tunnel.is_some() { self.open_tunnel(lane, io) } else { self.reached(lane, io) }
+    }
+
+    /// Asks the proxy for a tunnel to the target; connecting goes on until it is open.
+    #[cold]
+    fn open_tunnel(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        let connection = &mut self.connections[lane];
+        connection.stage = Stage::Tunnelling;
+        connection.tunnel = Some(Box::new(ResponseReader::new(true)));
+        connection.out.extend_from_slice(self.shared.tunnel.as_deref().unwrap_or_default());
+        self.flush(lane, io)?;
+        Ok(Step::Wait)
+    }
+
+    #[cold]
+    fn continue_tunnel(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> StepResult {
+        if event.writable && self.connections[lane].watches_writing {
+            self.flush(lane, io)?;
+        }
+        let connection = &mut self.connections[lane];
+        let (Some(socket), Some(reader)) = (&connection.socket, &mut connection.tunnel) else { return Ok(Step::Wait) };
+        let count = match rustix::io::read(socket, &mut self.scratch[..]) {
+            Ok(0) => {
+                return Err(Broken::NoTunnel("the proxy closed the connection instead of opening a tunnel".into()));
+            }
+            Ok(count) => count,
+            Err(Errno::AGAIN | Errno::INTR) => return Ok(Step::Wait),
+            Err(errno) => return Err(Broken::System("receive", errno)),
+        };
+        self.counters.bytes_in += count as u64;
+        let fed = reader.feed(&self.scratch[..count]).map_err(Broken::Protocol)?;
+        match reader.head().map(|head| head.status) {
+            None => Ok(Step::Wait),
+            // TLS begins with us: nothing may follow yet.
+            Some(200..300) if fed.consumed < count => Err(Broken::Protocol(surplus())),
+            Some(200..300) => {
+                connection.tunnel = None;
+                self.reached(lane, io)
+            }
+            Some(status) => Err(Broken::NoTunnel(format!("the proxy refused a tunnel to the target ({status})"))),
+        }
+    }
+
+    /// There is a connection to the target.
+    #[inline]
+    fn reached(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
         let connection = &mut self.connections[lane];
         connection.op.phase_ended(Phase::Connect, monotonic_ns());
         self.counters.connections += 1;
@@ -346,7 +431,7 @@ impl Http {
     #[inline]
     fn flush(&mut self, lane: LaneId, io: &Io<'_>) -> Result<(), Broken> {
         let connection = &mut self.connections[lane];
-        let sent = connection.write_out(&self.shared.request.bytes, &mut self.counters.bytes_out)?;
+        let sent = connection.write_out(&self.shared.request, &mut self.counters.bytes_out)?;
         let Some(socket) = &connection.socket else { return Ok(()) };
         let blocked = sent == Sent::Blocked;
         if blocked != connection.watches_writing {
@@ -446,7 +531,15 @@ impl Connection {
             request_at: 0,
             served: 0,
             op: Op::NONE,
+            detour: None,
+            tunnel: None,
         }
+    }
+
+    /// What is sent for the op under way.
+    #[inline]
+    fn request<'a>(&'a self, shared: &'a Shared) -> &'a Request {
+        self.detour.as_deref().unwrap_or(&shared.request)
     }
 
     /// Closes the socket; the next op connects anew.
@@ -454,6 +547,7 @@ impl Connection {
         self.socket = None;
         self.tls = None;
         self.stage = Stage::Idle;
+        self.tunnel = None;
         self.out.clear();
         self.out_at = 0;
         self.served = 0;
@@ -469,8 +563,9 @@ impl Connection {
     }
 
     #[inline]
-    fn write_out(&mut self, request: &[u8], bytes_out: &mut u64) -> Result<Sent, Broken> {
+    fn write_out(&mut self, target: &Request, bytes_out: &mut u64) -> Result<Sent, Broken> {
         let Some(socket) = &self.socket else { return Ok(Sent::All) };
+        let request = &self.detour.as_deref().unwrap_or(target).bytes[..];
         loop {
             let wants_more = self.stage == Stage::Sending && self.request_at == 0 && !request.is_empty();
             if let (Some(tls), true) = (&mut self.tls, wants_more) {
@@ -660,6 +755,7 @@ impl Broken {
                     format!("the connection ended after {got} body bytes without a TLS closure alert"),
                 )
             }
+            Self::NoTunnel(why) => (FailureKind::Unreachable, why),
             Self::UnixQueueFull => (FailureKind::Refused, "the Unix socket's listen queue is full".to_owned()),
         };
         Failure { kind, text }

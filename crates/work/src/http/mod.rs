@@ -1,8 +1,10 @@
 //! HTTP/1.1 over TCP, Unix sockets and TLS.
 //!
-//! The way of an op: `lane` connects, `tls` shakes hands, `request` is sent, `response` is read.
+//! The way of an op: `lane` connects, `tls` shakes hands, `request` is sent, `response` is read; `following` goes on where a
+//! redirect leads.
 
 mod address;
+mod following;
 mod lane;
 mod network;
 mod request;
@@ -10,14 +12,15 @@ mod response;
 mod tls;
 mod trust;
 
+pub use following::{Following, FollowingFactory};
 pub use lane::Http;
 pub use network::Network;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
-use address::{Address, Resolved};
+use address::{Address, Proof, Resolved};
 use duel_load::{WorkloadError, WorkloadFactory};
 use duel_model::{HttpPlan, Nanos};
-use request::Request;
+use request::{Request, connect_request};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,6 +43,9 @@ struct Shared {
     segment_bytes: Option<u16>,
     /// Where connections are made from, where that is not our own network.
     network: Option<Network>,
+    accepts_any_status: bool,
+    /// What the proxy is asked for before TLS begins, if there is one.
+    tunnel: Option<Vec<u8>>,
     /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
     unreported_lookup_ns: AtomicU64,
 }
@@ -48,7 +54,7 @@ impl HttpFactory {
     /// Prepares load on one address: parses and resolves it, connects once to choose among its addresses, loads
     /// certificates and the request's body. Errors are sentences for the user.
     pub fn prepare(plan: &HttpPlan, address: &str, connect_timeout_ns: Nanos) -> Result<Self, WorkloadError> {
-        Self::prepare_in(plan, address, connect_timeout_ns, None)
+        Self::build(plan, address, connect_timeout_ns, Proof::Needed, None)
     }
 
     /// The same, with all connections made in another network.
@@ -58,11 +64,28 @@ impl HttpFactory {
         connect_timeout_ns: Nanos,
         network: Option<&Network>,
     ) -> Result<Self, WorkloadError> {
+        Self::build(plan, address, connect_timeout_ns, Proof::Needed, network)
+    }
+
+    /// As [`HttpFactory::prepare`], but that nobody accepts connections is left for the load to find out; a name that
+    /// leads to one address gets no connection before.
+    pub fn assume(plan: &HttpPlan, address: &str, connect_timeout_ns: Nanos) -> Result<Self, WorkloadError> {
+        Self::build(plan, address, connect_timeout_ns, Proof::Unneeded, None)
+    }
+
+    fn build(
+        plan: &HttpPlan,
+        address: &str,
+        connect_timeout_ns: Nanos,
+        proof: Proof,
+        network: Option<&Network>,
+    ) -> Result<Self, WorkloadError> {
         let address = Address::parse(address)?;
         let request = Request::build(plan, &address.url)?;
         let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host)).transpose()?;
-        let resolve = || address.resolve(plan, connect_timeout_ns);
+        let resolve = || address.resolve(plan, connect_timeout_ns, proof);
         let resolved = network.map_or_else(resolve, |network| network.within(resolve)?)?;
+        let tunnel = (address.is_tls && plan.proxy.is_some()).then(|| connect_request(&address.host_and_port()));
         let unreported_lookup_ns = AtomicU64::new(resolved.lookup_ns.unwrap_or(0));
         Ok(Self {
             shared: Arc::new(Shared {
@@ -73,6 +96,8 @@ impl HttpFactory {
                 quick_ack: plan.quick_ack,
                 segment_bytes: plan.segment_bytes,
                 network: network.cloned(),
+                accepts_any_status: plan.accepts_any_status,
+                tunnel,
                 unreported_lookup_ns,
             }),
         })

@@ -15,6 +15,12 @@ pub(crate) struct Request {
     pub(crate) is_idempotent: bool,
 }
 
+/// What asks a proxy for a tunnel to the host of an address (RFC 9110, 9.3.6).
+pub(crate) fn connect_request(host_and_port: &str) -> Vec<u8> {
+    format!("CONNECT {host_and_port} HTTP/1.1\r\nHost: {host_and_port}\r\nUser-Agent: {USER_AGENT}\r\n\r\n")
+        .into_bytes()
+}
+
 /// `User-Agent` unless the user sets one.
 const USER_AGENT: &str = concat!("duel/", env!("CARGO_PKG_VERSION"));
 /// Largest request body, all of which is kept in memory.
@@ -26,7 +32,13 @@ impl Request {
         let method = checked_token(&plan.method, "method")?;
         let mut head = String::new();
         // Writing to a String cannot fail.
-        let _ = write!(head, "{method} {} HTTP/1.1\r\n", path_and_query(url));
+        let _ = match &plan.proxy {
+            // A proxy has to be told where the request is to go (RFC 9112, 3.2.2); behind a tunnel there is none.
+            Some(_) if url.scheme() == "http" => {
+                write!(head, "{method} http://{}{} HTTP/1.1\r\n", authority(url), path_and_query(url))
+            }
+            _ => write!(head, "{method} {} HTTP/1.1\r\n", path_and_query(url)),
+        };
         let host = match &plan.host {
             Some(host) => checked_value(host, "Host")?.to_owned(),
             None => authority(url),
@@ -158,6 +170,17 @@ mod tests {
         assert!(text.contains("Range: bytes=0-9\r\n") && !text.contains("Accept-Encoding"), "{text}");
         let plan = HttpPlan { method: "GET".into(), ..HttpPlan::default() };
         assert!(super::tests::text(&plan, "http://[::1]:8080").contains("Host: [::1]:8080\r\n"));
+    }
+
+    #[test]
+    fn a_proxy_is_told_the_whole_address_of_plain_requests_only() {
+        let proxy = Some(duel_model::ProxyPlan { host: "proxy".into(), port: 3128 });
+        let plan = HttpPlan { proxy, ..HttpPlan::default() };
+        let plain = text(&plan, "http://h:81/a?b#c");
+        assert!(plain.starts_with("GET http://h:81/a?b HTTP/1.1\r\nHost: h:81\r\n"), "{plain}");
+        assert!(text(&plan, "https://h/a").starts_with("GET /a HTTP/1.1\r\nHost: h\r\n"));
+        let ask = String::from_utf8(connect_request("[::1]:443")).unwrap();
+        assert!(ask.starts_with("CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n") && ask.ends_with("\r\n\r\n"));
     }
 
     #[test]

@@ -111,7 +111,7 @@ impl ResponseReader {
         self.head
     }
 
-    /// The bytes of the final head, if they were to be kept.
+    /// The bytes of the final head, if they were to be kept or it is a redirect's.
     pub(crate) fn head_bytes(&self) -> &[u8] {
         &self.kept_head
     }
@@ -211,7 +211,8 @@ impl ResponseReader {
             }
             return Ok(());
         }
-        if self.keep_heads {
+        // That of a redirect also unasked: where it leads is only known from it.
+        if self.keep_heads || (300..400).contains(&head.status) {
             self.kept_head.clear();
             self.kept_head.extend_from_slice(bytes);
         }

@@ -1,0 +1,125 @@
+//! `duel report RUN`: an earlier run as a page, and its charts as files.
+
+use super::demo;
+use crate::deliver::{Destination, deliver, write};
+use crate::flags::{OutputFlags, ReportFlags};
+use crate::outcome::{Outcome, Usage};
+use crate::{keep, retype, terminal};
+use anyhow::Context;
+use duel_model::{Plan, Run, sanitize_line};
+use duel_report::{Chart, Command, Layout};
+use std::path::{Path, PathBuf};
+
+/// Writes the page of an earlier run, judged again, and the charts that were asked for. Tells the names of the files.
+pub(crate) fn report(report: &ReportFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    if output.json {
+        return Err(
+            Usage("--json prints results; for the document of a run: duel export RUN --format json".into()).into()
+        );
+    }
+    let asked = report.out.as_deref().map(Destination::of).transpose()?;
+    let folders = Folders::of(report);
+    let run = keep::open_to_read(output)?.load(&report.run.name)?;
+    let verdict = duel_lab::judge(&run);
+    let mut written: Vec<PathBuf> = Vec::new();
+
+    let page = match asked {
+        Some(to) => Some(to),
+        None if folders.any() => None,
+        None => Some(Destination::File(PathBuf::from(format!("{}.html", file_name(&run.id))))),
+    };
+    if let Some(to) = &page {
+        let html = duel_report::page(&run, &verdict, &commands(&run));
+        written.extend(deliver(to, html.as_bytes(), true, report.force)?.map(Path::to_path_buf));
+    }
+    let charts = if folders.any() { duel_report::charts(&run, &verdict) } else { Vec::new() };
+    if let Some(folder) = folders.svg {
+        written.extend(each(&charts, folder, "svg", report.force, |chart| Ok(chart.svg(Layout::Wide).into_bytes()))?);
+    }
+    #[cfg(feature = "png")]
+    if let Some(folder) = folders.png {
+        written
+            .extend(each(&charts, folder, "png", report.force, |chart| crate::raster::png(&chart.svg(Layout::Wide)))?);
+    }
+    // Nothing else may be on standard output where the page is.
+    if page != Some(Destination::Output) {
+        let names: String =
+            written.iter().map(|path| format!("{}\n", sanitize_line(&path.to_string_lossy()))).collect();
+        terminal::print(&names)?;
+    }
+    Ok(Outcome::Done)
+}
+
+/// Where charts go.
+struct Folders<'a> {
+    svg: Option<&'a Path>,
+    #[cfg(feature = "png")]
+    png: Option<&'a Path>,
+}
+
+impl<'a> Folders<'a> {
+    fn of(flags: &'a ReportFlags) -> Self {
+        Self {
+            svg: flags.svg.as_deref(),
+            #[cfg(feature = "png")]
+            png: flags.png.as_deref(),
+        }
+    }
+
+    fn any(&self) -> bool {
+        #[cfg(feature = "png")]
+        let png = self.png.is_some();
+        #[cfg(not(feature = "png"))]
+        let png = false;
+        self.svg.is_some() || png
+    }
+}
+
+/// Writes a file for each chart.
+fn each(
+    charts: &[Chart],
+    folder: &Path,
+    ending: &str,
+    replaces: bool,
+    drawn: impl Fn(&Chart) -> anyhow::Result<Vec<u8>>,
+) -> anyhow::Result<Vec<PathBuf>> {
+    let shown = || sanitize_line(&folder.to_string_lossy());
+    std::fs::create_dir_all(folder).with_context(|| format!("cannot make the folder {}", shown()))?;
+    charts
+        .iter()
+        .map(|chart| {
+            let path = folder.join(format!("{}.{ending}", chart.id()));
+            write(&path, &drawn(chart)?, replaces)?;
+            Ok(path)
+        })
+        .collect()
+}
+
+/// `duel-20261120-233200-7f3a`; an archive of somebody else may hold any text as an id.
+fn file_name(id: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    format!("duel-{}", id.chars().take(80).map(plain).collect::<String>())
+}
+
+/// What leads back to the run.
+fn commands(run: &Run) -> Vec<Command> {
+    let command = |purpose: &str, typed: String| Command { purpose: purpose.to_owned(), typed };
+    let mut commands = Vec::new();
+    if demo::made(&run.plan) {
+        let seed = run.plan.compare.seed;
+        commands.push(command("Make another demonstration with this seed", format!("duel demo --seed {seed}")));
+    } else {
+        if let Some(typed) = retype::command(&run.plan) {
+            let again = if typed.contains(Plan::REDACTED) {
+                "Repeat it on any machine; put the values that were not kept in their places"
+            } else {
+                "Repeat it on any machine"
+            };
+            commands.push(command(again, typed));
+        }
+        commands.push(command("Repeat it where it was archived", format!("duel rerun {}", run.id)));
+    }
+    commands.push(command("Show it on a terminal", format!("duel show {}", run.id)));
+    commands.push(command("All slots for other programs", format!("duel export {} --format csv", run.id)));
+    commands
+}

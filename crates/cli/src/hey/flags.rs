@@ -1,0 +1,341 @@
+//! What was typed behind `duel hey`: hey's flags, with hey's syntax. What they mean is found out in [`super::plan`].
+
+use super::go::{self, Word};
+use duel_model::{Nanos, sanitize_line};
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// hey's command line, with hey's defaults.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Flags {
+    pub(super) requests: i64,
+    pub(super) workers: i64,
+    /// Requests per second of each worker; 0: as fast as they go.
+    pub(super) rate_per_worker: f64,
+    /// 0: `requests` ends it.
+    pub(super) duration_ns: Nanos,
+    pub(super) output: String,
+    pub(super) method: String,
+    /// `Name: value`, in the order given.
+    pub(super) headers: Vec<String>,
+    pub(super) timeout_s: i64,
+    pub(super) accept: String,
+    pub(super) body: String,
+    pub(super) body_file: String,
+    pub(super) content_type: String,
+    pub(super) user_agent: String,
+    pub(super) authorization: String,
+    pub(super) proxy: String,
+    pub(super) host: String,
+    pub(super) http2: bool,
+    pub(super) disable_compression: bool,
+    pub(super) disable_keepalive: bool,
+    pub(super) disable_redirects: bool,
+    /// 0: not given.
+    pub(super) cpus: i64,
+    /// `-more` of old versions: details in the historic style.
+    pub(super) more: bool,
+    /// duel's own: which version of hey the output looks like.
+    pub(super) style: String,
+    /// duel's own: keeps the run.
+    pub(super) archive: Option<PathBuf>,
+    pub(super) url: String,
+    /// What stood behind the URL, where hey ignores everything.
+    pub(super) ignored: Vec<String>,
+}
+
+/// Why there is nothing to be done.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Unusable {
+    /// Help was asked for.
+    Help,
+    /// A flag that is none, or a value that it cannot take.
+    Flags(String),
+    /// Flags that are understood, and cannot be meant.
+    Meaning(String),
+}
+
+impl Default for Flags {
+    fn default() -> Self {
+        Self {
+            requests: 200,
+            workers: 50,
+            rate_per_worker: 0.0,
+            duration_ns: 0,
+            output: String::new(),
+            method: "GET".to_owned(),
+            headers: Vec::new(),
+            timeout_s: 20,
+            accept: String::new(),
+            body: String::new(),
+            body_file: String::new(),
+            content_type: "text/html".to_owned(),
+            user_agent: String::new(),
+            authorization: String::new(),
+            proxy: String::new(),
+            host: String::new(),
+            http2: false,
+            disable_compression: false,
+            disable_keepalive: false,
+            disable_redirects: false,
+            cpus: 0,
+            more: false,
+            style: CURRENT.to_owned(),
+            archive: None,
+            url: String::new(),
+            ignored: Vec::new(),
+        }
+    }
+}
+
+/// Default of `-style`.
+pub(super) const CURRENT: &str = "current";
+
+/// Where the value of a flag goes.
+enum Place<'a> {
+    Text(&'a mut String),
+    Texts(&'a mut Vec<String>),
+    Whole(&'a mut i64),
+    Number(&'a mut f64),
+    Duration(&'a mut Nanos),
+    Boolean(&'a mut bool),
+    Path(&'a mut Option<PathBuf>),
+    /// Accepted, and without a meaning: what it asked for is always so.
+    AlwaysSo,
+    /// `-h`, which was for header fields once.
+    Deprecated,
+}
+
+impl Flags {
+    /// Reads what stands behind `duel hey`.
+    pub(super) fn parse(arguments: &[OsString]) -> Result<Self, Unusable> {
+        let arguments = texts(arguments)?;
+        let mut flags = Self::default();
+        let mut at = 0;
+        loop {
+            match go::word(&arguments, at).map_err(Unusable::Flags)? {
+                Word::Rest(rest) => {
+                    let mut rest = arguments[rest..].iter().cloned();
+                    flags.url = rest.next().ok_or_else(|| {
+                        Unusable::Meaning("the URL is missing: duel hey [options...] <url>".to_owned())
+                    })?;
+                    flags.ignored = rest.collect();
+                    return Ok(flags);
+                }
+                Word::Flag { name, value } => {
+                    let behind = arguments.get(at + 1).map(String::as_str);
+                    let took_next = flags.take(&name, value.as_deref(), behind)?;
+                    at += 1 + usize::from(took_next);
+                }
+            }
+        }
+    }
+
+    /// Puts a flag's value where it belongs; whether it was the next argument.
+    fn take(&mut self, name: &str, value: Option<&str>, behind: Option<&str>) -> Result<bool, Unusable> {
+        let shown = sanitize_line(name);
+        let Some(place) = self.place(name) else {
+            return Err(match name {
+                "help" => Unusable::Help,
+                _ => Unusable::Flags(format!("flag provided but not defined: -{shown}")),
+            });
+        };
+        let invalid = |typed: &str, wanted: &str| {
+            Unusable::Flags(format!("invalid value \"{}\" for flag -{shown}: {wanted}", sanitize_line(typed)))
+        };
+        let as_boolean = |typed: &str| go::boolean(typed).ok_or_else(|| invalid(typed, "it is either true or false"));
+        match place {
+            Place::Boolean(place) => {
+                *place = value.map_or(Ok(true), as_boolean)?;
+                return Ok(false);
+            }
+            Place::AlwaysSo => {
+                value.map_or(Ok(true), as_boolean)?;
+                return Ok(false);
+            }
+            // Who types it alone wants what it means elsewhere.
+            Place::Deprecated if value.or(behind).is_none() => return Err(Unusable::Help),
+            _ => {}
+        }
+        let typed = value.or(behind).ok_or_else(|| Unusable::Flags(format!("flag needs an argument: -{shown}")))?;
+        match place {
+            Place::Text(place) => typed.clone_into(place),
+            Place::Texts(place) => place.push(typed.to_owned()),
+            Place::Whole(place) => {
+                *place = go::whole(typed).ok_or_else(|| invalid(typed, "it takes a whole number"))?;
+            }
+            Place::Number(place) => *place = go::number(typed).ok_or_else(|| invalid(typed, "it takes a number"))?,
+            Place::Duration(place) => {
+                *place =
+                    go::duration_ns(typed).ok_or_else(|| invalid(typed, "it takes a duration such as 10s or 3m"))?;
+            }
+            Place::Path(place) => *place = Some(typed.into()),
+            Place::Deprecated => {
+                return Err(Unusable::Meaning(
+                    "flag -h is deprecated; use -H for header fields, -help for help".into(),
+                ));
+            }
+            Place::Boolean(_) | Place::AlwaysSo => {}
+        }
+        Ok(value.is_none())
+    }
+
+    /// All flags there are.
+    fn place(&mut self, name: &str) -> Option<Place<'_>> {
+        Some(match name {
+            "n" => Place::Whole(&mut self.requests),
+            "c" => Place::Whole(&mut self.workers),
+            "q" => Place::Number(&mut self.rate_per_worker),
+            "z" => Place::Duration(&mut self.duration_ns),
+            "o" => Place::Text(&mut self.output),
+            "m" => Place::Text(&mut self.method),
+            "H" => Place::Texts(&mut self.headers),
+            "t" => Place::Whole(&mut self.timeout_s),
+            "A" => Place::Text(&mut self.accept),
+            "d" => Place::Text(&mut self.body),
+            "D" => Place::Text(&mut self.body_file),
+            "T" => Place::Text(&mut self.content_type),
+            "U" => Place::Text(&mut self.user_agent),
+            "a" => Place::Text(&mut self.authorization),
+            "x" => Place::Text(&mut self.proxy),
+            "h2" => Place::Boolean(&mut self.http2),
+            "host" => Place::Text(&mut self.host),
+            "disable-compression" => Place::Boolean(&mut self.disable_compression),
+            "disable-keepalive" => Place::Boolean(&mut self.disable_keepalive),
+            "disable-redirects" => Place::Boolean(&mut self.disable_redirects),
+            "cpus" => Place::Whole(&mut self.cpus),
+            "more" => Place::Boolean(&mut self.more),
+            // Bodies are always read, certificates never verified.
+            "readall" | "allow-insecure" => Place::AlwaysSo,
+            "h" => Place::Deprecated,
+            "style" => Place::Text(&mut self.style),
+            "archive" => Place::Path(&mut self.archive),
+            _ => return None,
+        })
+    }
+}
+
+fn texts(arguments: &[OsString]) -> Result<Vec<String>, Unusable> {
+    let text = |argument: &OsString| {
+        let text = argument.to_str().map(str::to_owned);
+        text.ok_or_else(|| Unusable::Flags("an argument is not UTF-8".to_owned()))
+    };
+    arguments.iter().map(text).collect()
+}
+
+/// What `-help` prints.
+pub(super) const HELP: &str = "\
+Usage: duel hey [options...] <url>
+
+Takes the command lines of hey (github.com/rakyll/hey) and prints what it prints.
+
+Options:
+  -n  Number of requests, 200 unless given. All of them are made, also where -c does not divide them.
+  -c  Number of connections that request at a time, 50 unless given; at most -n.
+  -q  Requests per second of each connection. The rate is kept while the server is slow: latency counts from when a
+      request was due.
+  -z  How long, such as 10s, 3m or 1h30m; -n is ignored then.
+  -o  \"csv\" prints a line for each response instead of the summary, while it goes on.
+
+  -m  Method, GET unless given.
+  -H  Header field, such as -H \"Accept: text/html\"; repeatable.
+  -t  Seconds until a request is given up, 20 unless given; 0 for never.
+  -A  Accept header field.
+  -d  Request body.
+  -D  Request body from a file; wins over -d.
+  -T  Content-Type header field, text/html unless given.
+  -U  User-Agent header field; duel's own is appended.
+  -a  Basic authentication, user:password.
+  -x  Proxy, host:port.
+  -h2 HTTP/2: not available yet.
+
+  -host                 Host header field.
+  -disable-compression  Do not offer gzip.
+  -disable-keepalive    A new connection for each request.
+  -disable-redirects    Do not follow redirects (10 are followed otherwise).
+  -cpus                 Number of threads, half of the CPUs unless given.
+
+  -more, -readall, -allow-insecure   Of old versions. -more adds details to -style 2017; the others are always so.
+
+duel's own:
+  -style    \"current\", or \"2017\" for the historic output: the number of requests done twice a second, then the summary.
+  -archive  Keeps the run in this file, for duel show, duel export and the like. Without, nothing is kept.
+
+Flags have one dash or two, and stand before the URL; -n 5 and -n=5 are the same. Certificates are not verified.
+Exit codes: 0 it ran, whatever came of it; 1 it could not run; 2 wrong flags.
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parse(typed: &[&str]) -> Result<Flags, Unusable> {
+        Flags::parse(&typed.iter().map(OsString::from).collect::<Vec<_>>())
+    }
+
+    fn wrong(typed: &[&str]) -> String {
+        match parse(typed).unwrap_err() {
+            Unusable::Flags(text) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn without_flags_there_are_heys_defaults() {
+        let flags = parse(&["http://h/"]).unwrap();
+        assert_eq!(flags, Flags { url: "http://h/".into(), ..Flags::default() });
+        assert_eq!((flags.requests, flags.workers, flags.timeout_s), (200, 50, 20));
+    }
+
+    #[test]
+    fn the_authors_command_line() {
+        let typed = "-n 3000 -c 300 -m GET -disable-keepalive https://h/f".split(' ').collect::<Vec<_>>();
+        let flags = parse(&typed).unwrap();
+        assert_eq!((flags.requests, flags.workers, flags.disable_keepalive), (3000, 300, true));
+        assert_eq!((flags.method.as_str(), flags.url.as_str()), ("GET", "https://h/f"));
+    }
+
+    #[test]
+    fn values_stand_behind_a_space_or_an_equals_sign() {
+        for typed in [["-n", "5"].as_slice(), &["--n", "5"], &["-n=5"], &["--n=5"]] {
+            assert_eq!(parse(&[typed, &["u"]].concat()).unwrap().requests, 5, "{typed:?}");
+        }
+        assert_eq!(parse(&["-H", "-a: b", "-H=c: d", "u"]).unwrap().headers, ["-a: b", "c: d"]);
+        assert_eq!(parse(&["-z", "1m30s", "-q=0.5", "u"]).unwrap().duration_ns, 90_000_000_000);
+        assert_eq!(parse(&["-d", "", "u"]).unwrap().body, "");
+    }
+
+    #[test]
+    fn booleans_take_no_argument_but_may_be_switched_off() {
+        let flags = parse(&["-h2=false", "-disable-redirects", "-disable-compression=F", "u"]).unwrap();
+        assert_eq!((flags.http2, flags.disable_redirects, flags.disable_compression), (false, true, false));
+        assert!(parse(&["-more", "-readall", "-allow-insecure", "u"]).unwrap().more);
+        // The word behind a boolean is the URL, whatever it says.
+        assert_eq!(parse(&["-disable-redirects", "false"]).unwrap().url, "false");
+    }
+
+    #[test]
+    fn what_stands_behind_the_url_is_no_flag() {
+        let flags = parse(&["-n", "5", "u", "-c", "2"]).unwrap();
+        assert_eq!((flags.workers, flags.ignored.as_slice()), (50, ["-c".to_owned(), "2".to_owned()].as_slice()));
+        assert_eq!(parse(&["--", "-n"]).unwrap().url, "-n");
+    }
+
+    #[test]
+    fn wrong_flags_are_told_in_gos_words() {
+        assert_eq!(wrong(&["-zz", "u"]), "flag provided but not defined: -zz");
+        assert_eq!(wrong(&["-n"]), "flag needs an argument: -n");
+        assert_eq!(wrong(&["-n", "x", "u"]), "invalid value \"x\" for flag -n: it takes a whole number");
+        assert_eq!(wrong(&["-h2=maybe", "u"]), "invalid value \"maybe\" for flag -h2: it is either true or false");
+        assert_eq!(
+            wrong(&["-readall=maybe", "u"]),
+            "invalid value \"maybe\" for flag -readall: it is either true or false"
+        );
+        assert!(wrong(&["-z", "10", "u"]).contains("a duration such as 10s"));
+        assert_eq!(wrong(&["---n", "u"]), "bad flag syntax: ---n");
+        assert_eq!(wrong(&["-\x1b[2J", "u"]), "flag provided but not defined: -\u{fffd}[2J");
+        assert_eq!((parse(&["-help"]), parse(&["-h"])), (Err(Unusable::Help), Err(Unusable::Help)));
+        assert!(matches!(parse(&["-n", "5"]), Err(Unusable::Meaning(text)) if text.contains("URL is missing")));
+        assert!(matches!(parse(&["-h", "a: b", "u"]), Err(Unusable::Meaning(text)) if text.contains("-H")));
+    }
+}

@@ -1,0 +1,99 @@
+//! `duel hey`: takes the place of hey (github.com/rakyll/hey). Its flags, its output, duel's engine.
+//!
+//! What hey is known to do wrong is not repeated: all requests are made where `-c` does not divide `-n`, averages are right
+//! beyond a million results, nothing is `NaN` where all fail, rates are kept while the server is slow, chunked bodies have
+//! a size, and as many connections are kept as are asked for.
+
+mod csv;
+mod flags;
+mod go;
+mod output;
+mod plan;
+mod results;
+mod watch;
+
+use crate::keep::Keeper;
+use crate::outcome::{Outcome, say};
+use crate::{signals, terminal};
+use anyhow::Context;
+use duel_archive::Archive;
+use duel_lab::{Lab, LabError};
+use duel_model::{Interruption, RunStatus, sanitize_line};
+use flags::{Flags, HELP, Unusable};
+use plan::{Output, Task};
+use std::ffi::OsString;
+use std::io::ErrorKind;
+use std::path::Path;
+use watch::Watch;
+
+/// What stands behind `duel hey` on a command line; `None`: it is another command. A link to duel whose name is hey is hey.
+///
+/// It is read without clap, which knows no flags such as `-h2` and takes `-q 5` for its own `-q`.
+pub(crate) fn arguments(mut all: impl Iterator<Item = OsString>) -> Option<Vec<OsString>> {
+    let program = all.next()?;
+    let mut rest: Vec<OsString> = all.collect();
+    if Path::new(&program).file_stem().is_some_and(|name| name == "hey") {
+        return Some(rest);
+    }
+    if rest.first().is_some_and(|first| first == "hey") {
+        rest.remove(0);
+        return Some(rest);
+    }
+    None
+}
+
+/// Does what hey would do with these arguments.
+pub(crate) fn main(arguments: &[OsString]) -> Outcome {
+    let task = Flags::parse(arguments).and_then(|flags| {
+        let task = Task::of(&flags)?;
+        if let Some(first) = flags.ignored.first() {
+            say(&format!("'{}' stands behind the URL and is ignored, as by hey", sanitize_line(first)));
+        }
+        Ok((task, flags))
+    });
+    match task {
+        Ok((task, flags)) => Outcome::of(run(&task, flags.archive.as_deref())),
+        Err(Unusable::Help) => Outcome::of(terminal::print(HELP).map(|()| Outcome::Done)),
+        Err(Unusable::Flags(text)) => {
+            say(&format!("{text} (see duel hey -help)"));
+            Outcome::BadUsage
+        }
+        Err(Unusable::Meaning(text)) => {
+            say(&text);
+            Outcome::CouldNotRun
+        }
+    }
+}
+
+/// Makes the requests and prints what came of them, also of those until Ctrl-C.
+fn run(task: &Task, archive: Option<&Path>) -> anyhow::Result<Outcome> {
+    let mut archive = archive.map(Archive::open).transpose()?;
+    let lab = Lab::new(signals::stop_flag()?).to_the_letter();
+    let mut watch = Watch::new(Keeper::new(archive.as_mut()), task.output);
+    let run = lab.run(&task.plan, &mut watch).map_err(|error| match error {
+        // There is one target, and hey's users have not named it.
+        LabError::Target { text, .. } => anyhow::Error::msg(text),
+        error => error.into(),
+    })?;
+    let Watch { keeper, mut results, slot, broken, .. } = watch;
+    let slot = slot.context("the run has no result")?;
+    let is_cut = run.status == RunStatus::Interrupted(Interruption::User);
+    results.finish(&slot.tally, is_cut);
+    // The rate of an open loop counts by its schedule; hey's total ends with the last request.
+    let total_ns = slot.elapsed_ns.max(results.last_end_ns);
+    match (task.output, broken) {
+        // Who reads no further wants no more.
+        (_, Some(error)) if error.kind() == ErrorKind::BrokenPipe => {}
+        (_, Some(error)) => {
+            return Err(anyhow::Error::new(error).context("cannot write the result to standard output"));
+        }
+        (Output::Summary(style), None) => terminal::print(&output::summary(&results, total_ns, style))?,
+        (Output::Csv, None) if results.failures > 0 => {
+            say(&format!("{} requests failed and have no row", results.failures));
+            eprint!("{}", output::errors(&results));
+        }
+        (Output::Csv, None) => {}
+    }
+    keeper.finish(&run)?;
+    Ok(Outcome::Done)
+}

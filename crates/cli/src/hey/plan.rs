@@ -1,0 +1,401 @@
+//! What hey's flags mean: one conversion from what was typed to a plan and the form of the output, with all checks in it.
+
+use super::flags::{CURRENT, Flags, Unusable};
+use crate::meaning;
+use duel_model::{
+    Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS, Target,
+    TlsPlan, WorkloadPlan, sanitize_line,
+};
+use std::path::Path;
+use url::Url;
+
+/// What is to be done, and how it is to be shown.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Task {
+    pub(super) plan: Plan,
+    pub(super) output: Output,
+}
+
+/// What is printed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Output {
+    /// The summary at the end.
+    Summary(Style),
+    /// A line for each response.
+    Csv,
+}
+
+/// Which version of hey the summary looks like.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Current,
+    /// That of 2017, with a line twice a second; `details` as its flag `-more` asked for them.
+    Historic {
+        details: bool,
+    },
+}
+
+/// As Go's client has it.
+const MOST_REDIRECTS: u32 = 10;
+/// Stands for "never": a year is beyond any run.
+const NEVER_NS: Nanos = 365 * 86_400 * SECOND_NS;
+/// Highest rate of an open loop, as for `duel run`.
+const HIGHEST_RATE_PER_S: f64 = 1e7;
+
+impl Task {
+    /// What the flags mean.
+    pub(super) fn of(flags: &Flags) -> Result<Self, Unusable> {
+        let output = output(flags)?;
+        let (connections, bound) = amount(flags)?;
+        let http = http(flags)?;
+        check_url(&flags.url)?;
+        let timeout_ns = u64::try_from(flags.timeout_s)
+            .ok()
+            .filter(|&seconds| seconds > 0)
+            .map_or(NEVER_NS, |seconds| seconds.saturating_mul(SECOND_NS).min(NEVER_NS));
+        let threads = u32::try_from(flags.cpus).ok().filter(|&cpus| cpus > 0);
+        let threads = threads.unwrap_or_else(meaning::default_threads).min(meaning::MOST_THREADS);
+        let plan = Plan {
+            targets: vec![Target { name: "A".to_owned(), address: flags.url.clone(), host: None }],
+            workload: WorkloadPlan::Http(Box::new(http)),
+            load: LoadPlan {
+                connections,
+                threads: threads.min(connections),
+                kind: pace(flags, connections)?,
+                bound,
+                connect_timeout_ns: timeout_ns,
+                op_timeout_ns: timeout_ns,
+            },
+            compare: ComparePlan::default(),
+        };
+        Ok(Self { plan, output })
+    }
+}
+
+fn output(flags: &Flags) -> Result<Output, Unusable> {
+    let style = match flags.style.as_str() {
+        CURRENT => Style::Current,
+        "2017" => Style::Historic { details: flags.more },
+        other => {
+            let other = sanitize_line(other);
+            return Err(Unusable::Flags(format!(
+                "invalid value \"{other}\" for flag -style: it is either {CURRENT} or 2017"
+            )));
+        }
+    };
+    match flags.output.as_str() {
+        "" => Ok(Output::Summary(style)),
+        "csv" => Ok(Output::Csv),
+        other => Err(meaningless(format!("-o {}: csv is the only other output", sanitize_line(other)))),
+    }
+}
+
+fn amount(flags: &Flags) -> Result<(u32, Bound), Unusable> {
+    let connections = u32::try_from(flags.workers).ok().filter(|&workers| workers > 0);
+    if flags.duration_ns > 0 {
+        let connections = connections.ok_or_else(|| meaningless("-c cannot be smaller than 1"))?;
+        return Ok((connections, Bound::Duration(flags.duration_ns)));
+    }
+    let requests = u64::try_from(flags.requests).ok().filter(|&requests| requests > 0);
+    let (Some(requests), Some(connections)) = (requests, connections) else {
+        return Err(meaningless("-n and -c cannot be smaller than 1"));
+    };
+    if requests < u64::from(connections) {
+        return Err(meaningless("-n cannot be less than -c"));
+    }
+    Ok((connections, Bound::Ops(requests)))
+}
+
+/// A rate for each worker is an open loop of all: hey lets a worker's rate sag while the server is slow.
+fn pace(flags: &Flags, connections: u32) -> Result<LoopKind, Unusable> {
+    if flags.rate_per_worker <= 0.0 {
+        return Ok(LoopKind::Closed { think_ns: 0 });
+    }
+    let rate_per_s = flags.rate_per_worker * f64::from(connections);
+    if rate_per_s > HIGHEST_RATE_PER_S {
+        return Err(meaningless(format!(
+            "-q and -c together make {rate_per_s} requests per second; 10 million is the most"
+        )));
+    }
+    Ok(LoopKind::Open { rate_per_s, arrival: Arrival::Constant })
+}
+
+fn http(flags: &Flags) -> Result<HttpPlan, Unusable> {
+    if flags.http2 {
+        return Err(meaningless("-h2: HTTP/2 is not available yet; without -h2 the requests are made over HTTP/1.1"));
+    }
+    let follows = !flags.disable_redirects;
+    Ok(HttpPlan {
+        method: flags.method.to_uppercase(),
+        headers: headers(flags)?,
+        body: body(flags)?,
+        keepalive: !flags.disable_keepalive,
+        accept_encoding: (!flags.disable_compression).then(|| "gzip".to_owned()),
+        host: Some(flags.host.clone()).filter(|host| !host.is_empty()),
+        max_redirects: if follows { MOST_REDIRECTS } else { 0 },
+        follows_each: follows,
+        accepts_any_status: true,
+        proxy: proxy(&flags.proxy)?,
+        tls: TlsPlan { verify: false, ..TlsPlan::default() },
+        ..HttpPlan::default()
+    })
+}
+
+/// Header fields: each name once, the last one counts.
+fn headers(flags: &Flags) -> Result<Vec<(String, String)>, Unusable> {
+    let mut fields: Vec<(String, String)> = Vec::new();
+    let mut set = |name: &str, value: &str| {
+        fields.retain(|(other, _)| !other.eq_ignore_ascii_case(name));
+        if !value.is_empty() {
+            fields.push((name.to_owned(), value.to_owned()));
+        }
+    };
+    set("Content-Type", &flags.content_type);
+    let mut user_agent = flags.user_agent.as_str();
+    for typed in &flags.headers {
+        let (name, value) = header(typed)?;
+        if !name.eq_ignore_ascii_case("User-Agent") {
+            set(name, value);
+        } else if flags.user_agent.is_empty() {
+            user_agent = value;
+        }
+    }
+    set("Accept", &flags.accept);
+    if !user_agent.is_empty() {
+        // As hey does: a server's log tells who really asked.
+        set("User-Agent", &format!("{user_agent} duel/{}", env!("CARGO_PKG_VERSION")));
+    }
+    if !flags.authorization.is_empty() {
+        if !flags.authorization.contains(':') {
+            return Err(meaningless("-a takes user:password; what was given has no colon"));
+        }
+        set("Authorization", &format!("Basic {}", base64(flags.authorization.as_bytes())));
+    }
+    if !flags.host.is_empty() {
+        set("Host", "");
+    }
+    Ok(fields)
+}
+
+/// `Name: value`, where neither may be empty.
+fn header(typed: &str) -> Result<(&str, &str), Unusable> {
+    let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_".contains(c));
+    typed
+        .split_once(':')
+        .map(|(name, value)| (name, value.trim()))
+        .filter(|(name, value)| is_name(name) && !value.is_empty())
+        // Not the whole text: it may be a secret in the wrong place.
+        .ok_or_else(|| meaningless("-H takes 'Name: value'; what was given has not that form"))
+}
+
+fn body(flags: &Flags) -> Result<Body, Unusable> {
+    if flags.body_file.is_empty() {
+        return Ok(if flags.body.is_empty() { Body::None } else { Body::Text(flags.body.clone()) });
+    }
+    let path = Path::new(&flags.body_file);
+    match std::fs::metadata(path) {
+        Err(error) => Err(meaningless(format!("cannot read -D {}: {error}", sanitize_line(&flags.body_file)))),
+        Ok(data) if data.is_dir() => Err(meaningless(format!("-D {} is a folder", sanitize_line(&flags.body_file)))),
+        Ok(data) if data.is_file() && data.len() == 0 => Ok(Body::None),
+        Ok(_) => Ok(Body::File(path.to_owned())),
+    }
+}
+
+/// `host:port`, or an address of the scheme http.
+fn proxy(typed: &str) -> Result<Option<ProxyPlan>, Unusable> {
+    if typed.is_empty() {
+        return Ok(None);
+    }
+    let address = if typed.contains("://") { typed.to_owned() } else { format!("http://{typed}") };
+    // Not the whole text: there may be a password in it.
+    let url = Url::parse(&address).map_err(|error| meaningless(format!("-x takes host:port of a proxy: {error}")))?;
+    if url.scheme() != "http" {
+        return Err(meaningless(format!(
+            "-x: proxies of the scheme {} are not available",
+            sanitize_line(url.scheme())
+        )));
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(meaningless("-x: proxies that want a password are not available yet"));
+    }
+    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
+    match url.port_or_known_default() {
+        Some(port) if port > 0 && !host.is_empty() => Ok(Some(ProxyPlan { host, port })),
+        _ => Err(meaningless("-x takes host:port of a proxy")),
+    }
+}
+
+fn check_url(url: &str) -> Result<(), Unusable> {
+    if let Some(shown) = meaning::without_password(url) {
+        let shown = sanitize_line(&shown);
+        return Err(meaningless(format!(
+            "'{shown}' has a user name or a password in it; give them as -a user:password"
+        )));
+    }
+    if !url.contains("://") {
+        let shown = sanitize_line(url);
+        return Err(meaningless(format!("'{shown}' is no URL; it has to begin with http:// or https://")));
+    }
+    duel_lab::check_address("the URL", url).map_err(|error| meaningless(error.to_string()))
+}
+
+fn meaningless(text: impl Into<String>) -> Unusable {
+    Unusable::Meaning(text.into())
+}
+
+/// Base64 with padding (RFC 4648, 4).
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    for group in bytes.chunks(3) {
+        let bits = (0..3).fold(0, |bits, index| bits << 8 | usize::from(group.get(index).copied().unwrap_or(0)));
+        for digit in 0..4 {
+            let is_padding = digit > group.len();
+            text.push(if is_padding { '=' } else { char::from(DIGITS[bits >> (18 - 6 * digit) & 63]) });
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::ffi::OsString;
+
+    fn task(typed: &[&str]) -> Result<Task, Unusable> {
+        let typed: Vec<OsString> = typed.iter().chain(&["http://h.example/"]).map(OsString::from).collect();
+        Flags::parse(&typed).and_then(|flags| Task::of(&flags))
+    }
+
+    fn plan(typed: &[&str]) -> (LoadPlan, HttpPlan) {
+        let Plan { workload, load, .. } = task(typed).unwrap().plan;
+        let WorkloadPlan::Http(http) = workload else { panic!("{workload:?}") };
+        (load, *http)
+    }
+
+    #[track_caller]
+    fn refused(typed: &[&str]) -> String {
+        match task(typed) {
+            Err(Unusable::Meaning(text)) => text,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn field<'a>(http: &'a HttpPlan, name: &str) -> Option<&'a str> {
+        http.headers.iter().find(|(other, _)| other == name).map(|(_, value)| value.as_str())
+    }
+
+    #[test]
+    fn the_defaults_are_heys() {
+        let (load, http) = plan(&[]);
+        assert_eq!((load.connections, load.bound), (50, Bound::Ops(200)));
+        assert_eq!((load.op_timeout_ns, load.kind), (20 * SECOND_NS, LoopKind::Closed { think_ns: 0 }));
+        assert_eq!(http.headers, [("Content-Type".to_owned(), "text/html".to_owned())]);
+        assert_eq!((http.keepalive, http.max_redirects, http.follows_each), (true, 10, true));
+        assert!(!http.tls.verify && http.accepts_any_status && http.body == Body::None);
+        assert_eq!(task(&[]).unwrap().output, Output::Summary(Style::Current));
+    }
+
+    #[test]
+    fn amounts_are_checked_as_hey_checks_them() {
+        for typed in [["-n", "0"], ["-c", "0"], ["-n", "-1"]] {
+            assert_eq!(refused(&typed), "-n and -c cannot be smaller than 1");
+        }
+        assert_eq!(refused(&["-n", "10", "-c", "11"]), "-n cannot be less than -c");
+        assert_eq!(refused(&["-z", "5s", "-c", "0"]), "-c cannot be smaller than 1");
+        // With a duration -n is ignored.
+        let (load, _) = plan(&["-z", "5s", "-n", "1", "-c", "70"]);
+        assert_eq!((load.bound, load.connections), (Bound::Duration(5 * SECOND_NS), 70));
+        assert_eq!(plan(&["-n", "7", "-c", "3"]).0.bound, Bound::Ops(7), "not 6");
+    }
+
+    #[test]
+    fn a_rate_for_each_worker_is_one_for_all() {
+        let open = |rate_per_s| LoopKind::Open { rate_per_s, arrival: Arrival::Constant };
+        assert_eq!(plan(&["-q", "2.5", "-c", "4"]).0.kind, open(10.0));
+        assert_eq!(plan(&["-q", "-1"]).0.kind, LoopKind::Closed { think_ns: 0 });
+        assert!(refused(&["-q", "1e7"]).contains("10 million"));
+    }
+
+    #[test]
+    fn a_timeout_of_0_is_none() {
+        for never in ["0", "-5"] {
+            assert_eq!(plan(&["-t", never]).0.op_timeout_ns, NEVER_NS);
+        }
+        assert_eq!(plan(&["-t", "3"]).0.connect_timeout_ns, 3 * SECOND_NS);
+    }
+
+    #[test]
+    fn header_fields_replace_each_other() {
+        let (_, http) = plan(&["-H", "X-A: 1", "-H", "x-a:2", "-H", "Accept: a", "-A", "b", "-T", "", "-H", "B:c: d"]);
+        let expected = [("x-a", "2"), ("B", "c: d"), ("Accept", "b")];
+        assert_eq!(http.headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
+        assert!(refused(&["-H", "s3cr3t"]).contains("Name: value") && !refused(&["-H", "s3cr3t"]).contains("s3cr3t"));
+        refused(&["-H", "Empty:"]);
+    }
+
+    #[test]
+    fn the_user_agent_tells_who_it_is_besides() {
+        let own = format!("duel/{}", env!("CARGO_PKG_VERSION"));
+        assert_eq!(field(&plan(&[]).1, "User-Agent"), None, "the engine's own");
+        assert_eq!(field(&plan(&["-U", "x"]).1, "User-Agent"), Some(format!("x {own}").as_str()));
+        assert_eq!(field(&plan(&["-H", "user-agent: y"]).1, "User-Agent"), Some(format!("y {own}").as_str()));
+        assert_eq!(
+            field(&plan(&["-H", "User-Agent: y", "-U", "x"]).1, "User-Agent"),
+            Some(format!("x {own}").as_str())
+        );
+    }
+
+    #[test]
+    fn authentication_is_not_lost() {
+        // RFC 7617, 2.
+        let (_, http) = plan(&["-a", "Aladdin:open sesame", "-H", "Authorization: other"]);
+        assert_eq!(field(&http, "Authorization"), Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+        assert!(!refused(&["-a", "s3cr3t"]).contains("s3cr3t"));
+    }
+
+    #[test]
+    fn base64_is_that_of_rfc_4648() {
+        for (plain, encoded) in
+            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
+        {
+            assert_eq!(base64(plain.as_bytes()), encoded);
+        }
+        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
+    }
+
+    #[test]
+    fn proxies_are_host_and_port_or_an_address() {
+        let of = |typed: &str| plan(&["-x", typed]).1.proxy.map(|proxy| (proxy.host, proxy.port));
+        assert_eq!(of("proxy:3128"), Some(("proxy".into(), 3128)));
+        assert_eq!(of("10.0.0.1:3128"), Some(("10.0.0.1".into(), 3128)));
+        assert_eq!(of("http://proxy:3128/"), Some(("proxy".into(), 3128)));
+        assert_eq!(of("[::1]:8080"), Some(("::1".into(), 8080)));
+        assert!(refused(&["-x", "socks5://proxy:1080"]).contains("socks5"));
+        assert!(!refused(&["-x", "http://u:s3cr3t@proxy:1"]).contains("s3cr3t"));
+        refused(&["-x", "proxy:notaport"]);
+    }
+
+    #[test]
+    fn bodies_of_files_win() {
+        let (_, http) = plan(&["-d", "text", "-D", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), "-m", "post"]);
+        assert!(matches!(http.body, Body::File(_)) && http.method == "POST");
+        assert_eq!(plan(&["-d", "text"]).1.body, Body::Text("text".into()));
+        assert!(refused(&["-D", "/no/such/file"]).contains("/no/such/file"));
+        assert!(refused(&["-D", "/"]).contains("folder"));
+    }
+
+    #[test]
+    fn what_there_is_not_is_said() {
+        assert!(refused(&["-h2"]).contains("not available yet"));
+        assert!(refused(&["-o", "xml"]).contains("csv"));
+        assert!(matches!(task(&["-style", "1999"]), Err(Unusable::Flags(_))));
+        assert_eq!(
+            task(&["-style", "2017", "-more"]).unwrap().output,
+            Output::Summary(Style::Historic { details: true })
+        );
+        assert_eq!(task(&["-o", "csv"]).unwrap().output, Output::Csv);
+        let no_url = Flags { url: "h.example".into(), ..Flags::default() };
+        assert!(matches!(Task::of(&no_url), Err(Unusable::Meaning(text)) if text.contains("http://")));
+    }
+}

@@ -1,0 +1,247 @@
+//! What to type to mean a plan: the way back from [`crate::meaning`].
+
+use duel_model::{
+    Arrival, Body, Bound, HostAccess, HttpPlan, LoopKind, Nanos, Plan, ServerPlan, TlsPlan, TlsVersion, WorkloadPlan,
+    sanitize_line, shell_word,
+};
+use std::path::Path;
+
+/// The command line that means this plan, for a shell; on any machine, without an archive.
+///
+/// Values of header fields that were not kept stand in it as [`Plan::REDACTED`]. `None` where a command could not be
+/// shown whole: a word with control characters or beyond what one line holds, or a plan that no options mean.
+pub(crate) fn command(plan: &Plan) -> Option<String> {
+    let words = words(plan)?;
+    let whole = words.iter().all(|word| sanitize_line(word) == *word);
+    whole.then(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
+}
+
+/// The same in words, the program's name first.
+fn words(plan: &Plan) -> Option<Vec<String>> {
+    let mut options = Options(Vec::new());
+    load(&mut options, plan);
+    match &plan.workload {
+        WorkloadPlan::Null => {}
+        WorkloadPlan::Http(http) => request(&mut options, &plan.redacted(), http)?,
+    }
+    hosts(&mut options, plan);
+    let targets: Vec<String> = plan.targets.iter().map(|t| format!("{}={}", t.name, t.address)).collect();
+    let mut words = vec!["duel".to_owned()];
+    match plan.targets.len() {
+        0 => return None,
+        1 => {
+            words.push("run".to_owned());
+            options.value("--seed", plan.compare.seed.to_string());
+            match plan.load.bound {
+                Bound::Duration(ns) => options.value("-d", time(ns)),
+                Bound::Ops(ops) => options.value("-n", ops.to_string()),
+            }
+        }
+        _ => comparison(&mut options, plan),
+    }
+    if targets.iter().any(|target| target.starts_with('-')) {
+        words.extend(options.0);
+        words.push("--".to_owned());
+        words.extend(targets);
+    } else {
+        words.extend(targets);
+        words.extend(options.0);
+    }
+    Some(words)
+}
+
+fn comparison(options: &mut Options, plan: &Plan) {
+    let compare = &plan.compare;
+    options.value("-d", time(compare.max_load_ns));
+    options.value("--seed", compare.seed.to_string());
+    options.value("--margin", compare.margin.to_string());
+    if let Some(ns) = compare.slot_ns {
+        options.value("--slot", time(ns));
+    }
+    options.flag("--no-early-stop", !compare.stop_early);
+}
+
+fn load(options: &mut Options, plan: &Plan) {
+    let load = &plan.load;
+    options.value("-c", load.connections.to_string());
+    // Their default depends on the machine.
+    options.value("-t", load.threads.to_string());
+    match load.kind {
+        LoopKind::Closed { think_ns: 0 } => {}
+        LoopKind::Closed { think_ns } => options.value("--think", time(think_ns)),
+        LoopKind::Open { rate_per_s, arrival } => {
+            options.value("--rate", rate_per_s.to_string());
+            if arrival == Arrival::Poisson {
+                options.value("--arrival", "poisson");
+            }
+        }
+    }
+    options.value("--timeout", time(load.op_timeout_ns));
+    options.value("--connect-timeout", time(load.connect_timeout_ns));
+}
+
+fn request(options: &mut Options, redacted: &Plan, http: &HttpPlan) -> Option<()> {
+    let default = HttpPlan::default();
+    if http.method != default.method {
+        options.value("-m", http.method.clone());
+    }
+    if let WorkloadPlan::Http(redacted) = &redacted.workload {
+        redacted.headers.iter().for_each(|(name, value)| options.value("-H", format!("{name}: {value}")));
+    }
+    match &http.body {
+        Body::None => {}
+        Body::Text(text) => options.value("--body", text.clone()),
+        Body::File(path) => options.path("--body-file", path)?,
+    }
+    if let Some(host) = &http.host {
+        options.value("--host", host.clone());
+    }
+    if http.accept_encoding != default.accept_encoding {
+        options.value("--encoding", http.accept_encoding.clone().unwrap_or_else(|| "identity".to_owned()));
+    }
+    options.flag("--no-keepalive", !http.keepalive);
+    if let Some(bytes) = http.range_bytes {
+        options.value("-H", format!("Range: bytes=0-{}", bytes.saturating_sub(1)));
+    }
+    if http.max_redirects > 0 {
+        options.value("--follow", http.max_redirects.to_string());
+    }
+    http.connect_to.iter().for_each(|rule| options.value("--connect-to", rule.to_string()));
+    if let Some(path) = &http.unix_socket {
+        options.path("--unix-socket", path)?;
+    }
+    options.flag("--quick-ack", http.quick_ack);
+    if let Some(bytes) = http.segment_bytes {
+        options.value("--segment-bytes", bytes.to_string());
+    }
+    tls(options, &http.tls)
+}
+
+fn tls(options: &mut Options, tls: &TlsPlan) -> Option<()> {
+    let default = TlsPlan::default();
+    options.flag("-k", !tls.verify);
+    let files =
+        [("--ca", &tls.ca_file), ("--client-cert", &tls.client_cert_file), ("--client-key", &tls.client_key_file)];
+    for (name, path) in files {
+        if let Some(path) = path {
+            options.path(name, path)?;
+        }
+    }
+    if tls.versions != default.versions {
+        let versions = tls.versions.iter().map(|version| match version {
+            TlsVersion::V1_2 => "1.2",
+            TlsVersion::V1_3 => "1.3",
+        });
+        options.value("--tls", versions.collect::<Vec<_>>().join(","));
+    }
+    if !tls.ciphers.is_empty() {
+        options.value("--ciphers", tls.ciphers.join(","));
+    }
+    if !tls.groups.is_empty() && tls.groups != default.groups {
+        options.value("--groups", tls.groups.join(","));
+    }
+    options.flag("--resumption", tls.resumption);
+    if tls.alpn != default.alpn {
+        options.value("--alpn", tls.alpn.join(","));
+    }
+    if let Some(name) = &tls.server_name {
+        options.value("--server-name", name.clone());
+    }
+    Some(())
+}
+
+fn hosts(options: &mut Options, plan: &Plan) {
+    for target in &plan.targets {
+        let Some(host) = &target.host else { continue };
+        match &host.access {
+            HostAccess::Local => options.value("--local", target.name.clone()),
+            HostAccess::Ssh(destination) => options.value("--ssh", format!("{}={destination}", target.name)),
+        }
+        match &host.server {
+            // The port is that of the target's address.
+            ServerPlan::Unknown | ServerPlan::Port(_) => {}
+            ServerPlan::Pid(pid) => options.value("--pid", format!("{}={pid}", target.name)),
+            ServerPlan::Service(unit) => options.value("--service", format!("{}={unit}", target.name)),
+        }
+    }
+}
+
+/// Options and their values in the order in which they are typed.
+struct Options(Vec<String>);
+
+impl Options {
+    fn flag(&mut self, name: &str, is_set: bool) {
+        self.0.extend(is_set.then(|| name.to_owned()));
+    }
+
+    /// A value that begins like an option is bound to its name, which a single letter cannot be.
+    fn value(&mut self, name: &str, value: impl Into<String>) {
+        let value = value.into();
+        if name.starts_with("--") && value.starts_with('-') {
+            self.0.push(format!("{name}={value}"));
+        } else {
+            self.0.extend([name.to_owned(), value]);
+        }
+    }
+
+    /// A path, unless it is no text.
+    fn path(&mut self, name: &str, path: &Path) -> Option<()> {
+        self.value(name, path.to_str()?);
+        Some(())
+    }
+}
+
+/// A length of time as it is typed, to the nanosecond.
+fn time(ns: Nanos) -> String {
+    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
+    let unit = units.iter().find(|(_, scale)| ns >= *scale && ns.is_multiple_of(*scale));
+    unit.map_or_else(|| format!("{ns}ns"), |(name, scale)| format!("{}{name}", ns / scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::tests::plan_of;
+
+    /// What is typed for a plan means that plan.
+    #[test]
+    fn what_is_typed_means_the_plan_it_came_from() {
+        for typed in [
+            "duel http://a.example/ http://b.example/f?x=1 --seed 7",
+            "duel old=https://a.example/ new=https://b.example/ -c 8 -t 2 -d 90s --seed 1 --margin 5% --slot 250ms \
+             --no-early-stop --no-keepalive -k --tls 1.3 --groups x25519 --ciphers TLS_AES_128_GCM_SHA256 --resumption",
+            "duel http://a.example/ http://b.example/ --rate 500.5 --arrival poisson --seed 3 -m POST --body {} \
+             -H X-Id:7 --encoding identity --host c.example --follow 2 --connect-to [::1]:80:127.0.0.1:8080 \
+             --quick-ack --segment-bytes 536",
+            "duel http://a.example/ http://b.example/ http://c.example/ --think 1.5ms --timeout 7s --seed 9",
+            "duel run x=http://a.example/ -n 3000 -c 300 --unix-socket /run/x.sock",
+            "duel run null: -d 250ms -t 1",
+            "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx",
+        ] {
+            let plan = plan_of(typed.split_whitespace());
+            let words = words(&plan).unwrap();
+            assert_eq!(plan_of(words.iter().map(String::as_str)), plan, "{typed}\n{}", words.join(" "));
+        }
+    }
+
+    #[test]
+    fn secrets_are_not_in_it() {
+        let plan = plan_of(["duel", "http://a/", "http://b/", "--seed", "1", "-H", "Authorization: Bearer s3cr3t"]);
+        let command = command(&plan).unwrap();
+        assert!(!command.contains("s3cr3t") && command.contains("'Authorization: [not kept]'"), "{command}");
+    }
+
+    #[test]
+    fn times_as_they_are_typed() {
+        for (ns, typed) in [
+            (30_000_000_000, "30s"),
+            (90_000_000_000, "90s"),
+            (1_500_000, "1500us"),
+            (250_000_000, "250ms"),
+            (7, "7ns"),
+        ] {
+            assert_eq!(time(ns), typed);
+            assert_eq!(duel_model::parse_duration_ns(typed), Ok(ns));
+        }
+    }
+}

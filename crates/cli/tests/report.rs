@@ -1,0 +1,80 @@
+//! `duel report` and `duel export`: files of real runs.
+mod common;
+
+use common::{Place, Ruler, measuring};
+
+/// A place with one archived run of two targets.
+fn archived() -> Place {
+    let place = Place::new();
+    let _alone = measuring();
+    let ruler = Ruler::start(&[]);
+    let (a, b) = (format!("a={}", ruler.url("/size/100")), format!("b={}", ruler.url("/size/200?token=s3cr3t")));
+    let secret = "Authorization: Bearer t0k3n";
+    place.duel([&a, &b, "-c", "2", "-d", "1s", "--seed", "1", "-q", "-H", secret]).ok();
+    place
+}
+
+#[test]
+fn a_page_is_written_and_not_overwritten() {
+    let place = archived();
+    let done = place.duel(["report", "last"]).ok();
+    let name = done.stdout.trim_end();
+    assert!(name.starts_with("duel-") && name.ends_with(".html"), "{name}");
+    let html = std::fs::read_to_string(place.path(name)).unwrap();
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("b against a"));
+    assert!(!html.contains("t0k3n") && !html.contains("s3cr3t"), "secrets are left out");
+    assert!(html.contains("duel rerun ") && html.contains("--seed 1"), "the way back is told");
+
+    let sentence = place.duel(["report", "last"]).refused(1);
+    assert!(sentence.contains("is there already") && sentence.contains("--force"), "{sentence}");
+    place.duel(["report", "last", "--force"]).ok();
+
+    let done = place.duel(["report", "last", "-o", "-"]).ok();
+    assert_eq!(done.stdout, html, "the same run makes the same page");
+    place.duel(["report", "last", "-o", "own.html"]).ok();
+    assert_eq!(std::fs::read_to_string(place.path("own.html")).unwrap(), html);
+    let sentence = place.duel(["report", "last", "-o", "no/folder/x.html"]).refused(1);
+    assert!(sentence.contains("cannot write no/folder/x.html"), "{sentence}");
+    place.duel(["report", "last", "--json"]).refused(2);
+    place.duel(["report", "nosuch"]).refused(1);
+}
+
+#[test]
+fn charts_are_files() {
+    let place = archived();
+    let done = place.duel(["report", "last", "--svg", "charts/here"]).ok();
+    let names: Vec<&str> = done.stdout.lines().collect();
+    for chart in ["verdict", "progress", "rate", "latency", "percentiles", "phases"] {
+        let name = format!("charts/here/{chart}.svg");
+        assert!(names.contains(&name.as_str()), "{names:?}");
+        let svg = std::fs::read_to_string(place.path(&name)).unwrap();
+        assert!(svg.starts_with("<svg xmlns=\"http://www.w3.org/2000/svg\""), "{svg}");
+    }
+    assert!(
+        !std::fs::read_dir(place.root()).unwrap().any(|e| e.unwrap().file_name().to_string_lossy().ends_with("html"))
+    );
+    place.duel(["report", "last", "--svg", "charts/here"]).refused(1);
+    place.duel(["report", "last", "--svg", "charts/here", "--force"]).ok();
+}
+
+#[test]
+fn each_form_can_be_written() {
+    let place = archived();
+    let csv = place.duel(["export", "last", "--format", "csv"]).ok().stdout;
+    assert!(csv.starts_with("run,slot,target,") && csv.contains(",measured,"), "{csv}");
+    let document: serde_json::Value =
+        serde_json::from_str(&place.duel(["export", "last", "-f", "json"]).ok().stdout).unwrap();
+    assert_eq!(document, place.json(["show", "last"]), "the same document as --json");
+    let lines = place.duel(["export", "last", "--format", "ndjson", "--target", "b"]).ok().stdout;
+    assert!(lines.lines().all(|line| serde_json::from_str::<serde_json::Value>(line).unwrap()["target"] == "b"));
+    place.duel(["export", "last", "--format", "hgrm", "--target", "a", "-o", "a.hgrm"]).ok();
+    let hgrm = std::fs::read_to_string(place.path("a.hgrm")).unwrap();
+    assert!(hgrm.contains("1/(1-Percentile)") && hgrm.contains("#[Mean "), "{hgrm}");
+    let sentence = place.duel(["export", "last", "--format", "hgrm"]).refused(2);
+    assert!(sentence.contains("--target: a, b"), "{sentence}");
+    let xml = place.duel(["export", "last", "--format", "junit"]).ok().stdout;
+    assert!(xml.contains("<testsuites name=\"duel\""), "{xml}");
+    place.duel(["export", "last", "--format", "xls"]).refused(2);
+    place.duel(["export", "last"]).refused(2);
+    place.duel(["export", "last", "--format", "csv", "-o", "a.hgrm"]).refused(1);
+}

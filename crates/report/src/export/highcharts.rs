@@ -1,0 +1,107 @@
+//! Requests done per half second as points of a Highcharts series, `[seconds, requests],`, to be pasted between the
+//! brackets of `data: [...]`.
+
+use crate::text::clean;
+use duel_model::{MILLISECOND_NS, Nanos, Run, Slot, SlotRole};
+use std::fmt::Write;
+
+/// Time between two points, where slots were recorded that finely.
+const STEP_NS: Nanos = 500 * MILLISECOND_NS;
+
+/// A series for each target, or for one; with its name as a comment in front where there are several.
+///
+/// Time is load time on the target, its measured slots one behind the other: of a run on one target the time since its
+/// start. A point counts the requests that ended since the point before, well or not.
+pub(super) fn highcharts(run: &Run, only: Option<usize>) -> String {
+    let mut text = String::new();
+    for (index, target) in run.plan.targets.iter().enumerate() {
+        if only.is_some_and(|only| only != index) {
+            continue;
+        }
+        if run.plan.targets.len() > 1 {
+            let gap = if text.is_empty() { "" } else { "\n" };
+            let _ = writeln!(text, "{gap}// {}", clean(&target.name));
+        }
+        let slots: Vec<&Slot> =
+            run.slots.iter().filter(|slot| slot.target == index && slot.role == SlotRole::Measured).collect();
+        for (at_ns, requests) in points(&slots) {
+            let _ = writeln!(text, "[{:.4}, {requests}],", at_ns as f64 / 1e9);
+        }
+    }
+    text
+}
+
+/// Ends of steps, and the requests within each; the first point is 0 at 0.
+fn points(slots: &[&Slot]) -> Vec<(Nanos, u64)> {
+    let total_ns: Nanos = slots.iter().map(|slot| slot.elapsed_ns).sum();
+    // A slot of many minutes is recorded in longer intervals: as many whole ones as it takes.
+    let interval_ns = slots.iter().map(|slot| slot.series.interval_ns).max().unwrap_or(0).max(1);
+    let step_ns = interval_ns * STEP_NS.div_ceil(interval_ns);
+    let steps = total_ns.div_ceil(step_ns).max(1);
+    let end_ns = |step: u64| (step * step_ns).min(total_ns);
+    let mut points: Vec<(Nanos, u64)> = (0..=steps).map(|step| (end_ns(step), 0)).collect();
+    let mut begin_ns = 0;
+    for slot in slots {
+        for (number, interval) in (0u64..).zip(&slot.series.intervals) {
+            // Its end: by then they were done. What ended within the grace counts at the very end.
+            let done_ns = begin_ns + ((number + 1) * slot.series.interval_ns).min(slot.elapsed_ns);
+            let step = done_ns.div_ceil(step_ns).clamp(1, steps);
+            points[step as usize].1 += interval.ok + interval.failed;
+        }
+        begin_ns += slot.elapsed_ns;
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::{Interval, Series};
+
+    fn slot(interval_ns: Nanos, elapsed_ns: Nanos, oks: &[u64]) -> Slot {
+        let intervals = oks.iter().map(|&ok| Interval { ok, failed: 1, ..Interval::default() }).collect();
+        Slot {
+            index: 0,
+            target: 0,
+            role: SlotRole::Measured,
+            block: 0,
+            repeat: 0,
+            started_unix_ms: 0,
+            offset_ns: 0,
+            elapsed_ns,
+            tally: duel_model::Tally::default(),
+            series: Series { interval_ns, intervals },
+            audit: duel_model::GeneratorAudit::default(),
+            negotiated: None,
+        }
+    }
+
+    const MS: Nanos = MILLISECOND_NS;
+
+    #[test]
+    fn points_are_half_seconds_apart_and_the_last_is_the_end() {
+        let one = slot(100 * MS, 1_130 * MS, &[10; 12]);
+        assert_eq!(points(&[&one]), [(0, 0), (500 * MS, 55), (1_000 * MS, 55), (1_130 * MS, 22)]);
+    }
+
+    #[test]
+    fn slots_stand_one_behind_the_other() {
+        let (one, two) = (slot(100 * MS, 300 * MS, &[10; 3]), slot(100 * MS, 400 * MS, &[20; 4]));
+        // The fifth interval lies between 400 and 500 ms.
+        assert_eq!(points(&[&one, &two]), [(0, 0), (500 * MS, 33 + 42), (700 * MS, 42)]);
+    }
+
+    #[test]
+    fn long_slots_have_points_as_far_apart_as_their_intervals_allow() {
+        let long = slot(400 * MS, 1_700 * MS, &[1; 5]);
+        assert_eq!(points(&[&long]), [(0, 0), (800 * MS, 4), (1_600 * MS, 4), (1_700 * MS, 2)]);
+    }
+
+    #[test]
+    fn no_request_is_lost_and_nothing_is_no_panic() {
+        assert_eq!(points(&[]), [(0, 0), (0, 0)]);
+        // More intervals than the slot's time: what ended within the grace.
+        let late = slot(100 * MS, 200 * MS, &[1; 9]);
+        assert_eq!(points(&[&late]), [(0, 0), (200 * MS, 18)]);
+    }
+}

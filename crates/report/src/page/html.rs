@@ -1,0 +1,70 @@
+//! HTML under construction.
+
+use super::secrets::Secrets;
+use crate::markup::escape;
+use crate::table::{Align, Table};
+use crate::text::clean_whole;
+
+/// A page so far.
+pub(super) struct Html {
+    out: String,
+    secrets: Secrets,
+}
+
+impl Html {
+    pub(super) fn new(secrets: Secrets) -> Self {
+        Self { out: String::with_capacity(1 << 18), secrets }
+    }
+
+    /// Markup of our own.
+    pub(super) fn raw(&mut self, markup: &str) {
+        self.out.push_str(markup);
+    }
+
+    /// A text, wherever it comes from.
+    pub(super) fn text(&mut self, text: &str) {
+        self.out.push_str(&escape(&self.secrets.left_out(&clean_whole(text))));
+    }
+
+    /// A command that can be copied.
+    pub(super) fn command(&mut self, command: &str) {
+        // Long ones scroll by themselves; the keyboard reaches them, too.
+        self.raw("<pre tabindex=\"0\"><code>");
+        self.text(command);
+        self.raw("</code></pre>");
+    }
+
+    /// A table, which scrolls by itself where it is too wide.
+    pub(super) fn table(&mut self, table: &Table, label: &str) {
+        self.raw("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"");
+        self.text(label);
+        self.raw(match table.align {
+            Align::Right => "\"><table class=\"figures\"><thead><tr><th scope=\"col\">",
+            Align::Left => "\"><table><thead><tr><th scope=\"col\">",
+        });
+        self.text(&table.corner);
+        self.raw("</th>");
+        for head in &table.heads {
+            self.raw("<th scope=\"col\">");
+            self.text(head);
+            self.raw("</th>");
+        }
+        self.raw("</tr></thead><tbody>");
+        for row in &table.rows {
+            self.raw("<tr><th scope=\"row\">");
+            self.text(row.label.trim_start());
+            self.raw("</th>");
+            for i in 0..table.heads.len() {
+                self.raw("<td>");
+                self.text(row.cells.get(i).map_or("", String::as_str));
+                self.raw("</td>");
+            }
+            self.raw("</tr>");
+        }
+        self.raw("</tbody></table></div>");
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.out
+    }
+}

@@ -1,0 +1,78 @@
+//! What is not to leave the machine with a page.
+//!
+//! Header values that carry secrets are not even archived. But addresses and request bodies are, and both come back in
+//! sentences and in the commands that evidence offers; so they are looked for in every text of the page.
+
+use duel_model::{Body, Plan, WorkloadPlan, is_secret_name, shell_word};
+
+/// What stands in a secret's place.
+const LEFT_OUT: &str = "[left out]";
+
+/// Texts to leave out, each with what stands in its place; the longest first, so that none hides a part of another.
+#[derive(Debug)]
+pub(super) struct Secrets(Vec<(String, String)>);
+
+impl Secrets {
+    /// The secrets of a plan: values of secret parameters in addresses, and the request's body.
+    pub(super) fn of(plan: &Plan) -> Self {
+        let mut texts: Vec<(String, String)> =
+            plan.targets.iter().flat_map(|target| parameters(&crate::text::clean_whole(&target.address))).collect();
+        if let WorkloadPlan::Http(http) = &plan.workload
+            && let Body::Text(body) = &http.body
+        {
+            let body = crate::text::clean_whole(body);
+            // As it stands in commands, and by itself; a single letter by itself is in every word.
+            texts.push((format!("--body {}", shell_word(&body)), format!("--body '{LEFT_OUT}'")));
+            if body.chars().count() >= 4 {
+                texts.push((body, LEFT_OUT.to_owned()));
+            }
+        }
+        texts.sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));
+        Self(texts)
+    }
+
+    /// The text without them.
+    pub(super) fn left_out(&self, text: &str) -> String {
+        let mut text = text.to_owned();
+        for (secret, replacement) in &self.0 {
+            if text.contains(secret.as_str()) {
+                text = text.replace(secret.as_str(), replacement);
+            }
+        }
+        text
+    }
+}
+
+/// `name=value` of the parameters of an address whose names say that they are secret.
+fn parameters(address: &str) -> Vec<(String, String)> {
+    let query = address.split_once('?').map_or("", |(_, query)| query);
+    query
+        .split(['&', ';', '#'])
+        .filter_map(|part| Some((part, part.split_once('=')?)))
+        .filter(|(_, (name, value))| !value.is_empty() && is_secret_parameter(name))
+        .map(|(part, (name, _))| (part.to_owned(), format!("{name}={LEFT_OUT}")))
+        .collect()
+}
+
+/// Signed addresses have short names for what header fields spell out.
+fn is_secret_parameter(name: &str) -> bool {
+    let short = ["key", "sig", "auth", "pass", "pwd", "jwt", "sid"];
+    is_secret_name(name) || short.iter().any(|short| name.eq_ignore_ascii_case(short))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn secret_parameters_are_left_out_and_others_stay() {
+        let found = parameters("https://a.example/f?id=7&access_token=abc&Signature=x%2Fy#token=z");
+        let names: Vec<&str> = found.iter().map(|(part, _)| part.as_str()).collect();
+        assert_eq!(names, ["access_token=abc", "Signature=x%2Fy", "token=z"]);
+        assert_eq!(parameters("https://a.example/token=abc"), []);
+        let secrets = Secrets(found);
+        let text = "duel 'A=https://a.example/f?id=7&access_token=abc&Signature=x%2Fy' -c 4";
+        let shown = secrets.left_out(text);
+        assert!(shown.contains("id=7") && !shown.contains("abc") && !shown.contains("x%2Fy"), "{shown}");
+    }
+}

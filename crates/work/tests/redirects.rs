@@ -1,0 +1,208 @@
+//! Redirects that each request follows itself: nothing is lost on the way, and nothing goes where it does not belong.
+
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{PATIENCE, PATIENCE_NS, Tiny, no_keepalive, ops, plain, read_request};
+use duel_load::{OpRecord, Session, SlotOrder, SlotRecord};
+use duel_model::{Body, FailureKind, HttpPlan, Phase, SECOND_NS};
+use duel_work::http::{FollowingFactory, HttpFactory};
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+
+fn following(plan: &HttpPlan) -> HttpPlan {
+    HttpPlan { max_redirects: 10, follows_each: true, ..plan.clone() }
+}
+
+/// One slot, with a record of each op.
+fn load(plan: &HttpPlan, url: &str, connections: u32, order: &SlotOrder) -> (SlotRecord, Vec<OpRecord>) {
+    let target = HttpFactory::prepare(plan, url, PATIENCE_NS).unwrap();
+    let factory = FollowingFactory::new(target, plan, url, PATIENCE_NS).unwrap();
+    let mut session = Session::open(factory, connections, 2, Arc::default()).unwrap();
+    let records = session.log_ops();
+    let slot = session.run_slot(order, &mut |_| ControlFlow::Continue(())).unwrap();
+    let records: Vec<OpRecord> = records.try_iter().flatten().collect();
+    let tally = &slot.tally;
+    assert_eq!(tally.started, tally.ok + tally.failed_total() + tally.in_flight);
+    assert_eq!(records.len() as u64, tally.ok + tally.failed_total(), "one record for each op that ended");
+    for record in &records {
+        let parts = Phase::ALL.into_iter().filter(|&phase| phase != Phase::Dns);
+        let parts_ns: u64 = parts.filter_map(|phase| record.phases.get(phase)).sum();
+        assert!(parts_ns <= record.end_ns - record.start_ns, "{record:?}");
+        assert!(record.due_ns <= record.start_ns && record.response_ns() >= parts_ns, "{record:?}");
+    }
+    (slot, records)
+}
+
+fn answer(stream: &mut impl Write, status: &str, location: &str) -> bool {
+    let location = if location.is_empty() { String::new() } else { format!("Location: {location}\r\n") };
+    stream.write_all(format!("HTTP/1.1 {status}\r\n{location}Content-Length: 2\r\n\r\nok").as_bytes()).is_ok()
+}
+
+/// Heads and bodies of requests.
+type Heard = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
+
+/// A server that notes what it was asked and redirects everything but `/end`.
+fn redirecting(status: &'static str, location: String) -> (Tiny, Heard) {
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&heard);
+    let server = Tiny::start(move |_, mut stream| {
+        while let Some((head, body)) = read_request(&mut stream) {
+            let is_end = head.split(' ').nth(1) == Some("/end");
+            notes.lock().unwrap().push((head, body));
+            if !(if is_end { answer(&mut stream, "200 OK", "") } else { answer(&mut stream, status, &location) }) {
+                return;
+            }
+        }
+    });
+    (server, heard)
+}
+
+#[test]
+fn each_request_follows_over_the_connection_it_has() {
+    let ruler = plain();
+    let url = ruler.url("/redirect/redirect/size/1000");
+    let (slot, records) = load(&following(&HttpPlan::default()), &url, 4, &ops(40));
+    assert_eq!((slot.tally.ok, slot.tally.connections), (40, 4), "{:?}", slot.tally.failure_examples);
+    assert_eq!(slot.tally.statuses, BTreeMap::from([(200, 40)]), "an op has one status");
+    assert!(records.iter().all(|record| record.status == Some(200) && record.body_bytes == 1000));
+    let truth = ruler.settled(PATIENCE);
+    assert_eq!(truth.responses_by_status, BTreeMap::from([(200, 40), (302, 80)]));
+    assert_eq!(truth.connections, 5, "and the one that found the address");
+}
+
+#[test]
+fn without_keepalive_each_stop_has_its_own_connection() {
+    let ruler = plain();
+    let (slot, records) = load(&following(&no_keepalive()), &ruler.url("/redirect/size/5"), 3, &ops(12));
+    assert_eq!((slot.tally.ok, slot.tally.connections), (12, 24));
+    assert!(records.iter().all(|record| record.phases.get(Phase::Connect).is_some()));
+    assert_eq!(ruler.settled(PATIENCE).responses_by_status, BTreeMap::from([(200, 12), (302, 12)]));
+}
+
+#[test]
+fn what_is_no_redirect_is_an_ordinary_response() {
+    let ruler = plain();
+    for (path, status) in [("/size/7", 200), ("/status/304", 304), ("/status/404", 404)] {
+        let plan = HttpPlan { accepts_any_status: true, ..following(&HttpPlan::default()) };
+        let (slot, records) = load(&plan, &ruler.url(path), 2, &ops(6));
+        assert_eq!(slot.tally.ok, 6);
+        assert!(records.iter().all(|record| record.status == Some(status)), "{path}");
+    }
+}
+
+#[test]
+fn endless_redirects_come_to_an_end() {
+    let (server, heard) = redirecting("302 Found", "/again".into());
+    let (slot, records) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
+    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::Protocol, 2)]));
+    assert_eq!(slot.tally.failure_examples, ["stopped after 10 redirects"]);
+    assert!(records.iter().all(|record| record.status.is_none() && record.failure.is_some()));
+    assert_eq!(heard.lock().unwrap().len(), 22, "the request and ten redirects, twice");
+}
+
+#[test]
+fn redirects_that_each_lead_elsewhere_are_followed() {
+    let next = AtomicUsize::new(0);
+    let server = Tiny::start(move |_, mut stream| {
+        while let Some((head, _)) = read_request(&mut stream) {
+            let is_start = head.starts_with("GET / ");
+            let token = next.fetch_add(1, Ordering::SeqCst);
+            if !(if is_start {
+                answer(&mut stream, "307 Go", &format!("/t{token}?a#b"))
+            } else {
+                answer(&mut stream, "200 OK", "")
+            }) {
+                return;
+            }
+        }
+    });
+    let (slot, _) = load(&following(&HttpPlan::default()), &server.url("/"), 2, &ops(300));
+    assert_eq!((slot.tally.ok, slot.tally.connections), (300, 2), "{:?}", slot.tally.failure_examples);
+}
+
+#[test]
+fn another_host_gets_connections_of_its_own_and_no_credentials() {
+    let (there, heard_there) = redirecting("200 OK", String::new());
+    // Where the name has one address, nobody connects before the load: this is the connection that is left alone.
+    drop(std::net::TcpStream::connect(there.address()).unwrap());
+    // The same address by another name is another host.
+    let location = format!("http://localhost:{}/end", there.address().port());
+    let (here, heard_here) = redirecting("302 Found", location);
+    let plan = HttpPlan {
+        headers: [("Authorization", "secret"), ("Cookie", "secret"), ("X-Kept", "1")]
+            .map(|(a, b)| (a.into(), b.into()))
+            .into(),
+        host: Some("given.example".into()),
+        ..following(&HttpPlan::default())
+    };
+    let (slot, _) = load(&plan, &here.url("/"), 2, &ops(20));
+    assert_eq!(slot.tally.ok, 20, "{:?}", slot.tally.failure_examples);
+    assert_eq!(here.connections(), 2);
+    assert!(
+        heard_here.lock().unwrap().iter().all(|(head, _)| head.contains("secret") && head.contains("given.example"))
+    );
+    let heard = heard_there.lock().unwrap();
+    assert_eq!(heard.len(), 20);
+    for (head, _) in heard.iter() {
+        assert!(head.starts_with("GET /end ") && head.contains("X-Kept: 1\r\n"), "{head}");
+        assert!(!head.contains("secret") && head.contains("Host: localhost:"), "{head}");
+    }
+}
+
+#[test]
+fn a_form_becomes_a_get_where_the_server_says_see_other() {
+    for (status, method, body) in
+        [("303 See Other", "GET", ""), ("307 Temporary", "POST", "a=1"), ("302 Found", "GET", "")]
+    {
+        let (server, heard) = redirecting(status, "/end".into());
+        let plan = HttpPlan {
+            method: "POST".into(),
+            body: Body::Text("a=1".into()),
+            headers: vec![("Content-Type".into(), "x/y".into())],
+            ..following(&HttpPlan::default())
+        };
+        let (slot, _) = load(&plan, &server.url("/"), 1, &ops(3));
+        assert_eq!(slot.tally.ok, 3, "{:?}", slot.tally.failure_examples);
+        let heard = heard.lock().unwrap();
+        assert_eq!(heard.len(), 6);
+        for (head, got) in heard.iter().skip(1).step_by(2) {
+            assert!(head.starts_with(&format!("{method} /end ")), "{head}");
+            assert_eq!(got, body.as_bytes());
+            assert_eq!(head.contains("x/y"), !body.is_empty(), "{head}");
+        }
+    }
+}
+
+#[test]
+fn a_redirect_to_nowhere_says_so() {
+    for (location, part) in [
+        ("http://", "leads nowhere"),
+        ("ftp://127.0.0.1/", "not http"),
+        ("http://user:password@127.0.0.1/", "password"),
+        ("http://nosuch.invalid/", "nosuch.invalid"),
+        ("http://127.0.0.1:1/\x1b[2J", "refused"),
+    ] {
+        let (server, _) = redirecting("302 Found", location.into());
+        let (slot, _) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
+        assert_eq!(slot.tally.failed_total(), 2);
+        let said = &slot.tally.failure_examples[0];
+        assert!(said.contains(part) && !said.contains('\x1b'), "{location}: {said}");
+    }
+}
+
+#[test]
+fn a_trip_that_takes_too_long_is_given_up_wherever_it_is() {
+    let never = plain();
+    let (server, _) = redirecting("302 Found", never.url("/never"));
+    let order = SlotOrder { op_timeout_ns: SECOND_NS / 10, ..ops(4) };
+    let (slot, records) = load(&following(&HttpPlan::default()), &server.url("/"), 2, &order);
+    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::Timeout, 4)]));
+    assert!(records.iter().all(|record| record.response_ns() >= SECOND_NS / 10));
+    // What was left behind does not reach the next slot: its connections are new.
+    assert!(slot.tally.connections >= 6, "{}", slot.tally.connections);
+}
