@@ -28,6 +28,12 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 /// ChaCha20 is called sound on the slow side when a byte costs less than this many times what it costs on the fast side.
 /// The same code on two CPUs of one kind comes out near 1; a library without assembly is beyond 3.
 const SOUND_CHACHA20: f64 = 1.5;
+/// A mask that takes AES away may take the wide vectors as well (OPENSSL_ia32cap without a second word clears all of
+/// that), by which ChaCha20 loses a factor of two or so, and AES of ten and more. Up to here it is called slow by that, if
+/// AES is at least [`CLEARLY_DEARER`] on the same server.
+const NO_ASSEMBLY: f64 = 3.0;
+/// Times that a byte costs more by AES than by ChaCha20. On CPUs without the instructions it is 3 to 15.
+const CLEARLY_DEARER: f64 = 2.0;
 
 pub(super) struct AesUnused;
 
@@ -203,7 +209,11 @@ fn unmask(slow: &str) -> String {
 /// What the lens adds to the signature, and how firm both are together. From outside only it is likely: an AES that is
 /// slow for another reason (a cost per block, say) looks the same.
 fn under_the_lens(gap: &Gap<'_>, reading: &LensReading, flip: &Flip<'_>) -> Result<(String, Confidence), Standing> {
-    let firm = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    // A server that was read to lack the instructions needs no flip to tell so; it tells what they are worth. Where the mask
+    // took more than AES, ChaCha20 takes away a part of the gap only.
+    let is_read = reading.capabilities.as_ref().and_then(Capabilities::has_aes) == Some(false);
+    let firm =
+        if flip.confirms() || is_read && flip.share.low() > 0.5 { Confidence::Confirmed } else { Confidence::Likely };
     let slow = gap.slow_name();
     let in_server = reading.capabilities.as_ref().and_then(Capabilities::has_aes);
     Ok(match (&reading.hardware, in_server) {
@@ -319,9 +329,17 @@ fn judge_bytes(
         let on_slow = of(flip.view.slow_ns()?, first_byte.slow_ns()?);
         on_slow.over(of(flip.view.fast_ns()?, first_byte.fast_ns()?))
     };
+    // On the slow side itself, per byte.
+    let dearer = || {
+        let first = first_byte.slow_ns()?;
+        Some((reference.slow_ns()? - first) / (flip.view.slow_ns()? - first)).filter(|times| times.is_finite())
+    };
+    let is_clearly_dearer = dearer().is_some_and(|times| times >= CLEARLY_DEARER);
     match costs() {
-        Some(cost) if cost.low() > SOUND_CHACHA20 => return Err(Standing::RuledOut(too())),
-        Some(cost) if cost.mid > SOUND_CHACHA20 => return Err(Standing::Undecided(too())),
+        Some(cost) if cost.low() > NO_ASSEMBLY => return Err(Standing::RuledOut(too())),
+        Some(cost) if cost.mid > NO_ASSEMBLY => return Err(Standing::Undecided(too())),
+        Some(cost) if cost.low() > SOUND_CHACHA20 && !is_clearly_dearer => return Err(Standing::RuledOut(too())),
+        Some(cost) if cost.mid > SOUND_CHACHA20 && !is_clearly_dearer => return Err(Standing::Undecided(too())),
         // ChaCha20's own cost drowns in what is paid per request: then the difference alone has to be beyond doubt.
         None if gone.low() < Flip::EXPLAINS => return Err(Standing::Undecided(too())),
         Some(_) | None => {}
