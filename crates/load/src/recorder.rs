@@ -23,7 +23,7 @@ pub(crate) struct Recorder {
     pub(crate) started: u64,
     pub(crate) ok: u64,
     pub(crate) bytes_in: u64,
-    failed: [u64; FAILURE_KINDS.len()],
+    failed: [u64; FailureKind::ALL.len()],
     failure_examples: Vec<String>,
     response: Recording,
     service: Recording,
@@ -36,29 +36,13 @@ pub(crate) struct Recorder {
     records: Option<Vec<OpRecord>>,
 }
 
-const FAILURE_KINDS: [FailureKind; 13] = [
-    FailureKind::Refused,
-    FailureKind::Unreachable,
-    FailureKind::Reset,
-    FailureKind::Closed,
-    FailureKind::ConnectTimeout,
-    FailureKind::Timeout,
-    FailureKind::Tls,
-    FailureKind::Protocol,
-    FailureKind::Status,
-    FailureKind::ShortBody,
-    FailureKind::PortsExhausted,
-    FailureKind::DescriptorsExhausted,
-    FailureKind::Io,
-];
-
 impl Recorder {
     pub(crate) fn new() -> Self {
         Self {
             started: 0,
             ok: 0,
             bytes_in: 0,
-            failed: [0; FAILURE_KINDS.len()],
+            failed: [0; FailureKind::ALL.len()],
             failure_examples: Vec::new(),
             response: Recording::new(),
             service: Recording::new(),
@@ -77,7 +61,7 @@ impl Recorder {
         self.started = 0;
         self.ok = 0;
         self.bytes_in = 0;
-        self.failed = [0; FAILURE_KINDS.len()];
+        self.failed = [0; FailureKind::ALL.len()];
         self.failure_examples.clear();
         for recording in self.recordings() {
             recording.reset();
@@ -156,7 +140,7 @@ impl Recorder {
 
     /// Failures of kinds that `which` holds for.
     pub(crate) fn failed_of(&self, which: impl Fn(FailureKind) -> bool) -> u64 {
-        FAILURE_KINDS.into_iter().zip(&self.failed).filter(|(kind, _)| which(*kind)).map(|(_, count)| count).sum()
+        FailureKind::ALL.into_iter().zip(&self.failed).filter(|(kind, _)| which(*kind)).map(|(_, count)| count).sum()
     }
 
     /// 99th percentile of the response time so far, ns.
@@ -169,7 +153,7 @@ impl Recorder {
         Tally {
             started: self.started,
             ok: self.ok,
-            failed: FAILURE_KINDS.into_iter().zip(self.failed).filter(|&(_, count)| count > 0).collect(),
+            failed: FailureKind::ALL.into_iter().zip(self.failed).filter(|&(_, count)| count > 0).collect(),
             in_flight,
             unstarted,
             response: self.response.snapshot(),
@@ -270,7 +254,7 @@ mod tests {
 
     #[test]
     fn every_failure_kind_is_counted_under_its_own_name() {
-        for (index, kind) in FAILURE_KINDS.into_iter().enumerate() {
+        for (index, kind) in FailureKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
             let mut recorder = Recorder::new();
             recorder.reset(0, false);

@@ -121,6 +121,23 @@ pub enum FailureKind {
 }
 
 impl FailureKind {
+    /// All of them, in the order of their declaration.
+    pub const ALL: [Self; 13] = [
+        Self::Refused,
+        Self::Unreachable,
+        Self::Reset,
+        Self::Closed,
+        Self::ConnectTimeout,
+        Self::Timeout,
+        Self::Tls,
+        Self::Protocol,
+        Self::Status,
+        Self::ShortBody,
+        Self::PortsExhausted,
+        Self::DescriptorsExhausted,
+        Self::Io,
+    ];
+
     /// Whether the other side gave no sign of life: neither a response nor anything that stands in for one. What we ran
     /// out of ourselves says nothing about it.
     pub fn is_silence(self) -> bool {

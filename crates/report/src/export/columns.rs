@@ -109,7 +109,7 @@ pub(super) fn columns() -> Vec<Column> {
             Cell::ms(of(slot).and_then(|times| times.quantile_ns(0.5)).map(|ns| ns as f64))
         }));
     }
-    for kind in FAILURES {
+    for kind in FailureKind::ALL {
         columns.push(whole(format!("failed_{}_ops", kind.name().replace('-', "_")), move |slot| {
             slot.tally.failed.get(&kind).copied().unwrap_or(0)
         }));
@@ -126,23 +126,6 @@ pub(super) fn columns() -> Vec<Column> {
     columns.push(figure("loop_lag_p99_ms", |slot| lag_p99_ms(slot, |worker| &worker.loop_lag)));
     columns
 }
-
-/// All ways in which ops fail, in the order of their columns.
-const FAILURES: [FailureKind; 13] = [
-    FailureKind::Refused,
-    FailureKind::Unreachable,
-    FailureKind::Reset,
-    FailureKind::Closed,
-    FailureKind::ConnectTimeout,
-    FailureKind::Timeout,
-    FailureKind::Tls,
-    FailureKind::Protocol,
-    FailureKind::Status,
-    FailureKind::ShortBody,
-    FailureKind::PortsExhausted,
-    FailureKind::DescriptorsExhausted,
-    FailureKind::Io,
-];
 
 fn role(role: &SlotRole) -> &'static str {
     match role {
