@@ -4,19 +4,7 @@
 
 mod common;
 
-use common::{Place, Ruler, Running, measuring};
-use std::path::Path;
-
-#[track_caller]
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, text).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, expected, "{name} is not as expected; if the new text is better, run with UPDATE=1\n{text}");
-}
+use common::{Place, Ruler, Running, golden, measuring};
 
 /// A session as it looks on a terminal: each command line, what it printed, and its exit code where that is not 0.
 /// Standard error's lines begin with `! `.

@@ -3,13 +3,12 @@
 
 mod common;
 
-use common::{Done, Place, Running, free_port, wait_until};
+use common::{Done, Place, Running, free_port, golden, wait_until};
 use duel_ruler::{Config, Ruler};
 use rustix::process::Signal;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
@@ -39,17 +38,6 @@ fn line<'a>(text: &'a str, beginning: &str) -> &'a str {
 #[track_caller]
 fn figure(text: &str, name: &str) -> f64 {
     line(text, name).split_whitespace().next().unwrap().parse().unwrap()
-}
-
-#[track_caller]
-fn golden(name: &str, text: &str) {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
-    if std::env::var_os("UPDATE").is_some() {
-        std::fs::write(&path, text).unwrap();
-        return;
-    }
-    let expected = std::fs::read_to_string(&path).unwrap_or_default();
-    assert_eq!(text, expected, "{name} is not as expected; if the new text is better, run with UPDATE=1\n{text}");
 }
 
 /// Text whose figures are `#`, and whose bars are one mark long.
