@@ -74,12 +74,20 @@ fn a_build_without_assembly_is_found_over_ssh() {
         let watch = sshd.open(&Server::Port(nginx.port)).unwrap();
         let order = order(&watch);
         assert!(order.library.contains("openssl-no-asm"), "{}", order.library);
-        let printed = watch.run(&script(&order), Duration::from_secs(seconds(&order) + 60)).unwrap();
-        let reading = reading(&order, &printed).unwrap_or_else(|why| panic!("{why}\n{printed}"));
-        println!("{}", duel_lens::table(&reading));
-        assert_eq!(reading.assembly, Assembly::Absent);
-        if cpu_has_aes() {
-            assert_eq!(reading.hardware, HardwareUse::NotUsed);
+        let expected = if cpu_has_aes() { HardwareUse::NotUsed } else { HardwareUse::NotOffered };
+        // A machine that is busy with other work may leave it unknown; it never makes it wrong.
+        for attempt in 1.. {
+            let printed = watch.run(&script(&order), Duration::from_secs(seconds(&order) + 60)).unwrap();
+            let reading = reading(&order, &printed).unwrap_or_else(|why| panic!("{why}\n{printed}"));
+            println!("{}", duel_lens::table(&reading));
+            let unknown =
+                (matches!(reading.assembly, Assembly::Unknown(_)), matches!(reading.hardware, HardwareUse::Unknown(_)));
+            assert!(unknown.0 || reading.assembly == Assembly::Absent);
+            assert!(unknown.1 || reading.hardware == expected);
+            if unknown == (false, false) {
+                return;
+            }
+            assert!(attempt < 4, "it stayed unknown");
         }
     });
 }

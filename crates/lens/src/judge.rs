@@ -105,9 +105,12 @@ fn hardware(effects: &[MaskEffect], figures: &[LensFigure], circumstances: &Circ
     let Some((effect, gain)) = found.and_then(|effect| Some((effect, effect.aes_mask?))) else {
         return unknown("AES was not measured both with and without the mask");
     };
+    // The full mask takes the instructions for AES too: where even that changes nothing, they are not used.
+    let full_mask_costs_nothing = effect.full_mask.is_some_and(|gain| standing(&gain) == Standing::Equal);
     match standing(&gain) {
         Standing::Gains => as_it_is(effect, circumstances),
         Standing::Equal => unused(effect.op, figures, circumstances),
+        Standing::Unclear if full_mask_costs_nothing => unused(effect.op, figures, circumstances),
         Standing::Unclear => HardwareUse::Unknown(format!(
             "without the mask {} is {:.2}x as fast as with it, but that may be {:.2}x or {:.2}x as well",
             effect.op.name(),
@@ -309,6 +312,23 @@ mod tests {
         // Without vectors there is nothing that the mask could have taken.
         let plain_cpu = Circumstances { cpu_has_vectors: Some(false), ..openssl() };
         assert!(matches!(judge(&world(&rates), &plain_cpu).assembly, Assembly::Unknown(_)));
+    }
+
+    #[test]
+    fn a_full_mask_that_changes_nothing_tells_of_its_part() {
+        // One round of two in the way, of one treatment, as on a machine with other work.
+        let judged = |all_masked| {
+            let mut samples =
+                world(&[(LensOp::Aes256Gcm, [1e8, 1e8, 1e8, all_masked]), (LensOp::Chacha20Poly1305, [4e8; 4])]);
+            let aes_masked =
+                samples.iter_mut().filter(|s| s.op == LensOp::Aes256Gcm && s.treatment == LensTreatment::AesMasked);
+            for sample in aes_masked {
+                sample.rounds_per_s = [0.6, 0.7, 1.0, 1.4, 1.7].map(|r| r * 1e8).to_vec();
+            }
+            judge(&samples, &openssl()).hardware
+        };
+        assert_eq!(judged(1e8), HardwareUse::NotUsed);
+        assert!(matches!(judged(0.6e8), HardwareUse::Unknown(_)));
     }
 
     #[test]

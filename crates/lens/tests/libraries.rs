@@ -135,11 +135,20 @@ fn a_build_without_assembly_is_found() {
     let Some(library) = no_asm_libcrypto() else { return };
     // With the whole budget: no difference is harder to see than a difference.
     let order = LensOrder { budget_ns: LensOrder::BUDGET_NS, ..order(library) };
-    let reading = measure(&order).unwrap();
-    println!("{}", duel_lens::table(&reading));
-    assert_eq!(reading.assembly, Assembly::Absent);
     let expected = if cpu_has_aes() { HardwareUse::NotUsed } else { HardwareUse::NotOffered };
-    assert_eq!(reading.hardware, expected);
+    // A machine that is busy with other work may leave it unknown; it never makes it wrong.
+    for attempt in 1.. {
+        let reading = measure(&order).unwrap();
+        println!("{}", duel_lens::table(&reading));
+        let unknown =
+            (matches!(reading.assembly, Assembly::Unknown(_)), matches!(reading.hardware, HardwareUse::Unknown(_)));
+        assert!(unknown.0 || reading.assembly == Assembly::Absent);
+        assert!(unknown.1 || reading.hardware == expected);
+        if unknown == (false, false) {
+            return;
+        }
+        assert!(attempt < 4, "it stayed unknown");
+    }
 }
 
 fn the_libcrypto_of_a_process_is_found() {
