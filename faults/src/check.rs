@@ -5,20 +5,26 @@ use crate::case::{Bite, Case};
 use crate::select::select;
 use crate::servers::Place;
 use crate::world::{Interrupted, Stop, World};
+use std::io::Write;
 use std::process::ExitCode;
 
 /// Prints a line for each case.
 pub(crate) fn list(ids: &[String]) -> anyhow::Result<()> {
     let cases = select(ids)?;
+    let mut text = String::new();
     for case in &cases {
-        match &case.unavailable {
-            None => println!("{}", case.id),
-            Some(why) => println!("{}\n    not available here: {why}", case.id),
+        text.push_str(&format!("{}\n", case.id));
+        if let Some(why) = &case.unavailable {
+            text.push_str(&format!("    not available here: {why}\n"));
         }
     }
     let there = cases.iter().filter(|case| case.unavailable.is_none()).count();
-    println!("{} cases, {} of them available here", cases.len(), there);
-    Ok(())
+    text.push_str(&format!("{} cases, {there} of them available here\n", cases.len()));
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Who reads has seen enough, as `head` does.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
 }
 
 /// Injects and verifies; prints a line for each case.

@@ -10,8 +10,8 @@ use crate::{Lab, LabError, contact, judge, lens};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, LensReading, LoopKind,
-    MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, Slot, SlotRole, Target,
-    TargetObservation, Variation, WorkloadPlan, sanitize_line,
+    MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
+    Target, TargetObservation, Variation, WorkloadPlan, sanitize_line,
 };
 use std::sync::Arc;
 
@@ -190,19 +190,28 @@ impl Lab {
         // The first slots connect and tell how long an op takes; they are kept, and not judged.
         let mut slowest_op_ns = 0.0f64;
         for target in 0..bench.targets() {
-            let spec = SlotSpec {
-                target,
-                role: role.clone(),
-                block: 0,
-                repeat: TRIAL_REPEAT,
-                duration_ns: Some(SHORTEST_SLOT_NS),
-                ops: None,
-                grace_ns: bench.op_timeout_ns(),
-                back_to_back: false,
-            };
-            let slot = bench.slot(spec, watcher)?;
-            slowest_op_ns = slowest_op_ns.max(slot.tally.service.mean_ns().unwrap_or(0.0));
-            seen.slots.push(slot);
+            // A few ops may take far longer than the others (a lost SYN is sent again after 1 s, 3 s, 7 s), and the whole
+            // budget would go by waiting for them. Only where no op ends within its part, one is given all its time.
+            let part_ns = probe.budget_ns / (TRIALS_IN_BUDGET * bench.targets() as u64);
+            for grace_ns in [part_ns.max(SECOND_NS).min(bench.op_timeout_ns()), bench.op_timeout_ns()] {
+                let spec = SlotSpec {
+                    target,
+                    role: role.clone(),
+                    block: 0,
+                    repeat: TRIAL_REPEAT,
+                    duration_ns: Some(SHORTEST_SLOT_NS),
+                    ops: None,
+                    grace_ns,
+                    back_to_back: false,
+                };
+                let slot = bench.slot(spec, watcher)?;
+                let tells = slot.tally.ok > 0 || slot.tally.in_flight == 0 || bench.is_stopped();
+                slowest_op_ns = slowest_op_ns.max(slot.tally.service.mean_ns().unwrap_or(0.0));
+                seen.slots.push(slot);
+                if tells {
+                    break;
+                }
+            }
         }
         let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
         let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
@@ -317,6 +326,9 @@ fn doubts_about_rates(doubts: Vec<Doubt>, pairs: &[PairVerdict]) -> Vec<Doubt> {
 /// New connections for each block cost a request on each of them. Where requests are slow that would take the time of a
 /// probe's few blocks.
 const LONGEST_OP_TO_RENEW_NS: f64 = 50e6;
+
+/// The trial slots of all targets together wait for their ops for this part of a probe's budget.
+const TRIALS_IN_BUDGET: u64 = 4;
 
 /// `repeat` of a probe's trial slots; slots of a block have 0 and 1.
 const TRIAL_REPEAT: u32 = 2;

@@ -6,7 +6,7 @@ use crate::pacing::Schedule;
 use crate::poller::Poller;
 use crate::recorder::Recorder;
 use crate::session::LiveSlot;
-use crate::workload::{Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload};
+use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
 use duel_model::{
     FailureKind, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Negotiated, Series, Tally, WorkerAudit,
 };
@@ -322,13 +322,14 @@ impl<W: Workload> Worker<W> {
             } else {
                 continue;
             };
+            let phases = self.workload.phases_so_far(lane, now);
             self.workload.cancel(lane);
             let what = if kind == FailureKind::Timeout { "no complete answer" } else { "no connection" };
             let text = format!("{what} within {}", duel_model::format_duration_ns(limit_ns as f64));
             let op = OpEnd {
                 end_ns: now,
                 outcome: Err(Box::new(Failure { kind, text })),
-                phases: PhaseTimes::NONE,
+                phases,
                 bytes_in: 0,
                 status: None,
                 body_bytes: 0,
@@ -347,11 +348,12 @@ impl<W: Workload> Worker<W> {
             if !self.lanes[lane].busy {
                 continue;
             }
+            let phases = self.workload.phases_so_far(lane, now);
             self.workload.cancel(lane);
             self.lanes[lane].busy = false;
             in_flight += 1;
             if !interrupted {
-                self.recorder.waited(self.lanes[lane].due_ns, self.lanes[lane].start_ns, now);
+                self.recorder.took(self.lanes[lane].due_ns, self.lanes[lane].start_ns, now, &phases);
             }
         }
         pace.busy = 0;

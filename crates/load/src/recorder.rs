@@ -2,7 +2,7 @@
 
 use crate::clock::monotonic_ns;
 use crate::log::{OpLog, OpRecord};
-use crate::workload::OpEnd;
+use crate::workload::{OpEnd, PhaseTimes};
 use duel_model::{Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Tally, sanitize_line};
 use hdrhistogram::Histogram;
 
@@ -86,19 +86,13 @@ impl Recorder {
                 interval.response_sum_ns += response_ns;
                 interval.response_max_ns = interval.response_max_ns.max(response_ns);
                 self.ok += 1;
-                self.response.record(response_ns);
-                self.service.record(op.end_ns.saturating_sub(start_ns));
-                for (phase, recording) in Phase::ALL.into_iter().zip(&mut self.phases) {
-                    if let Some(spent_ns) = op.phases.get(phase) {
-                        recording.record(spent_ns);
-                    }
-                }
+                self.took(due_ns, start_ns, op.end_ns, &op.phases);
             }
             Err(failure) => {
                 interval.failed += 1;
                 self.failed[failure.kind as usize] += 1;
                 if matches!(failure.kind, FailureKind::Timeout | FailureKind::ConnectTimeout) {
-                    self.waited(due_ns, start_ns, op.end_ns);
+                    self.took(due_ns, start_ns, op.end_ns, &op.phases);
                 }
                 if self.failure_examples.len() < Tally::FAILURE_EXAMPLES {
                     let example = sanitize_line(&failure.text);
@@ -122,11 +116,18 @@ impl Recorder {
         }
     }
 
-    /// Records time waited for an answer that did not come: the distribution must not look better than what the
-    /// caller of such an op would have seen.
-    pub(crate) fn waited(&mut self, due_ns: Nanos, start_ns: Nanos, until_ns: Nanos) {
+    /// Records what an op took: one that ended well, or one that was given up without an answer, for the distribution must
+    /// not look better than what the caller of such an op would have seen. The phase that it got stuck in counts for as
+    /// long as it lasted: stalls would otherwise be missing where they happened.
+    #[inline]
+    pub(crate) fn took(&mut self, due_ns: Nanos, start_ns: Nanos, until_ns: Nanos, phases: &PhaseTimes) {
         self.response.record(until_ns.saturating_sub(due_ns));
         self.service.record(until_ns.saturating_sub(start_ns));
+        for (phase, recording) in Phase::ALL.into_iter().zip(&mut self.phases) {
+            if let Some(spent_ns) = phases.get(phase) {
+                recording.record(spent_ns);
+            }
+        }
     }
 
     /// Records time that an op waited which was never started.

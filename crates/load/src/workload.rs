@@ -45,6 +45,13 @@ pub trait Workload {
     /// Gives up the op on `lane`; the lane is idle afterwards and nothing of the op may reach a later one.
     fn cancel(&mut self, lane: LaneId);
 
+    /// Time that the op under way on `lane` has spent in each phase until now, the unfinished one included. Asked before an
+    /// op is given up: where it got stuck is what it tells.
+    fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
+        let _ = (lane, now_ns);
+        PhaseTimes::NONE
+    }
+
     /// Whether the op on `lane` is still establishing its connection, so that the connect timeout applies.
     fn connecting(&self, lane: LaneId) -> bool {
         let _ = lane;
@@ -158,6 +165,15 @@ impl PhaseTimes {
     #[inline]
     pub fn set(&mut self, phase: Phase, spent_ns: Nanos) {
         self.0[phase as usize] = spent_ns;
+    }
+
+    /// Adds the times of a further part of the same op.
+    pub fn add(&mut self, further: &Self) {
+        for phase in Phase::ALL {
+            if let Some(spent_ns) = further.get(phase) {
+                self.set(phase, self.get(phase).unwrap_or(0) + spent_ns);
+            }
+        }
     }
 
     /// Time spent in a phase, if it was gone through.

@@ -6,7 +6,7 @@ use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder,
     SlotRecord, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS};
+use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, Phase, SECOND_NS};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -119,6 +119,12 @@ impl Workload for Paired {
         ours.read_exact(&mut [0]).unwrap();
         done(Ok(()))
     }
+    fn phases_so_far(&self, lane: LaneId, _now_ns: Nanos) -> PhaseTimes {
+        assert!(self.lanes[lane].3, "asked before the op is given up");
+        let mut phases = PhaseTimes::NONE;
+        phases.set(Phase::Wait, 7);
+        phases
+    }
     fn cancel(&mut self, lane: LaneId) {
         // An answer under way must not reach a later op.
         self.lanes[lane] = Self::lane();
@@ -222,7 +228,12 @@ fn ops_in_flight_at_the_end_are_counted_and_weigh_what_they_waited() {
     let record = run(PairedFactory { answers: false }, 5, 2, &order);
     assert_eq!((record.tally.started, record.tally.in_flight), (5, 5));
     assert_eq!(record.tally.response.count(), 5);
-    assert!(record.tally.response.min_ns().unwrap() >= 150 * MILLISECOND_NS);
+    // A full grace; of the slot's own time less, where the machine was late to start them.
+    assert!(record.tally.response.min_ns().unwrap() >= 100 * MILLISECOND_NS);
+    // Where they got stuck counts as well, of all of them and of nothing else.
+    let phases: Vec<_> =
+        record.tally.phases.iter().map(|(&phase, spent)| (phase, spent.count(), spent.sum_ns)).collect();
+    assert_eq!(phases, [(Phase::Wait, 5, 5 * 7)]);
 }
 
 #[test]

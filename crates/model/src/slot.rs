@@ -208,7 +208,8 @@ pub struct Tally {
     pub response: Distribution,
     /// End minus start, of the same ops but those never started.
     pub service: Distribution,
-    /// Parts of ok ops; a phase that an op did not go through is not recorded for it.
+    /// Parts of the ops in `service`, the phase in which one was given up included; a phase that an op did not go through
+    /// is not recorded for it.
     pub phases: BTreeMap<Phase, Distribution>,
     /// The first few failures in words, safe to show.
     pub failure_examples: Vec<String>,

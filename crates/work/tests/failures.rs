@@ -6,7 +6,7 @@ mod common;
 
 use common::{CLOSED, PATIENCE_NS, read_head};
 use common::{OK, PATIENCE, Tiny, assert_all_failed, assert_all_ok, failed, ops, order, plain, reset, run, run_order};
-use duel_model::{FailureKind, HttpPlan, MILLISECOND_NS};
+use duel_model::{FailureKind, HttpPlan, MILLISECOND_NS, Phase};
 use duel_ruler::{Config, KeyKind, Kind, Ruler, Tls, TlsIdentity};
 use duel_work::http::HttpFactory;
 use std::io::Write;
@@ -95,6 +95,10 @@ fn a_server_that_never_answers() {
         // The time waited is in the distribution, in full.
         assert_eq!(record.tally.response.count(), 9);
         assert!(record.tally.response.min_ns().unwrap() >= LIMIT_NS);
+        // All of them waited for the first byte; nothing was received.
+        let wait = &record.tally.phases[&Phase::Wait];
+        assert_eq!((wait.count(), record.tally.phases.get(&Phase::Receive)), (9, None));
+        assert!(wait.quantile_ns(0.5).unwrap() >= LIMIT_NS / 2, "{wait:?}");
         let truth = ruler.settled(PATIENCE);
         assert_eq!((truth.requests_by_kind[&Kind::Never], truth.broken), (9, 9));
     });
@@ -243,6 +247,10 @@ fn a_listener_that_does_not_accept() {
     assert_eq!(connect + op, 8, "{tally:?}");
     assert_eq!(op, tally.connections, "who got into the queue waits for an answer");
     assert!(connect > 0 && tally.service.min_ns().unwrap() >= 150 * MILLISECOND_NS);
+    // Who did not get in was still connecting when it was given up.
+    let spent = &tally.phases[&Phase::Connect];
+    assert_eq!((spent.count(), tally.phases[&Phase::Wait].count()), (8, op), "{tally:?}");
+    assert!(spent.max_ns().unwrap() >= 149 * MILLISECOND_NS, "{spent:?}");
     drop(session);
     drop(listener);
 }
@@ -257,6 +265,8 @@ fn a_handshake_that_does_not_end_is_a_connect_timeout() {
     let url = server.url("/").replace("http", "https");
     let record = run_order(&plan(), &url, 2, &order);
     assert_all_failed(&record, 4, FailureKind::ConnectTimeout, "no connection within 100 ms");
+    assert_eq!(record.tally.phases[&Phase::Tls].count(), 4);
+    assert_eq!(record.tally.phases.get(&Phase::Wait), None);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::{HttpFactory, Shared};
 use duel_load::{
     Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload, WorkloadError, WorkloadFactory,
 };
-use duel_model::{Body, FailureKind, HttpPlan, Nanos, Phase, sanitize_line};
+use duel_model::{Body, FailureKind, HttpPlan, Nanos, sanitize_line};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
@@ -140,6 +140,15 @@ impl Workload for Following {
 
     fn cancel(&mut self, lane: LaneId) {
         self.legs[self.trips[lane].leg].cancel(lane);
+    }
+
+    fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
+        let trip = &self.trips[lane];
+        let mut phases = self.legs[trip.leg].phases_so_far(lane, now_ns);
+        if trip.redirects > 0 {
+            phases.add(&trip.phases);
+        }
+        phases
     }
 
     fn connecting(&self, lane: LaneId) -> bool {
@@ -281,11 +290,7 @@ impl Trip {
 
     /// A leg is over, and another one follows.
     fn add(&mut self, op: &OpEnd) {
-        for phase in Phase::ALL {
-            if let Some(spent_ns) = op.phases.get(phase) {
-                self.phases.set(phase, self.phases.get(phase).unwrap_or(0) + spent_ns);
-            }
-        }
+        self.phases.add(&op.phases);
         self.bytes_in += op.bytes_in;
     }
 

@@ -131,6 +131,20 @@ impl Workload for Http {
         self.connections[lane].close();
     }
 
+    fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
+        let Connection { stage, op, .. } = &self.connections[lane];
+        let mut op = *op;
+        match (stage, op.first_byte_ns) {
+            (Stage::Idle, _) => {}
+            (Stage::Connecting | Stage::Tunnelling, _) => op.phase_ended(Phase::Connect, now_ns),
+            (Stage::Handshaking, _) => op.phase_ended(Phase::Tls, now_ns),
+            (Stage::Sending, _) => op.phase_ended(Phase::Send, now_ns),
+            (Stage::Receiving, None) => op.phase_ended(Phase::Wait, now_ns),
+            (Stage::Receiving, Some(since_ns)) => op.phases.set(Phase::Receive, now_ns.saturating_sub(since_ns)),
+        }
+        op.phases
+    }
+
     fn connecting(&self, lane: LaneId) -> bool {
         matches!(self.connections[lane].stage, Stage::Connecting | Stage::Tunnelling | Stage::Handshaking)
     }
