@@ -34,6 +34,62 @@ impl RequestsPlan {
         *self == Self::default()
     }
 
+    /// The options that mean it, with their values; `None` where a path is no text.
+    pub fn options(&self) -> Option<Vec<(&'static str, Option<String>)>> {
+        let path = |path: &PathBuf| path.to_str().map(str::to_owned);
+        let mut options = Vec::new();
+        if let Some(RequestSource { file, format }) = &self.source {
+            match format {
+                RequestFormat::Urls => options.push(("--urls", Some(path(file)?))),
+                RequestFormat::Har => options.push(("--har", Some(path(file)?))),
+                RequestFormat::Vegeta | RequestFormat::Http => {
+                    options.push(("--request-file", Some(path(file)?)));
+                    options.push(("--request-format", Some(format.name().to_owned())));
+                }
+            }
+        }
+        if self.order == RequestOrder::Random {
+            options.push(("--order", Some("random".to_owned())));
+        }
+        match &self.data_file {
+            Some(file) => options.push(("--data", Some(path(file)?))),
+            None if self.is_template => options.push(("--template", None)),
+            None => {}
+        }
+        if self.cookies {
+            options.push(("--cookies", None));
+        }
+        match &self.auth {
+            Some(AuthPlan::Basic { user, password }) => {
+                options.push(("--user", Some(user.clone())));
+                if let SecretSource::File(file) = password {
+                    options.push(("--password-file", Some(path(file)?)));
+                }
+            }
+            Some(AuthPlan::Bearer { token: SecretSource::File(file) }) => {
+                options.push(("--bearer-file", Some(path(file)?)));
+            }
+            Some(AuthPlan::Bearer { token: SecretSource::Environment(_) }) => return None,
+            Some(AuthPlan::AwsSigV4 { region, service }) => {
+                options.push(("--aws-sigv4", Some(format!("{region}:{service}"))));
+            }
+            None => {}
+        }
+        for FormField { name, value } in self.form.iter().flat_map(|form| &form.fields) {
+            let option = if self.form.as_ref().is_some_and(|form| form.is_multipart) { "--form" } else { "--field" };
+            let value = match value {
+                FormValue::Text(text) => text.clone(),
+                FormValue::Content(file) => format!("<{}", path(file)?),
+                FormValue::Upload(file) => format!("@{}", path(file)?),
+            };
+            options.push((option, Some(format!("{name}={value}"))));
+        }
+        if self.decompress {
+            options.push(("--decompress", None));
+        }
+        Some(options)
+    }
+
     /// Whether ops differ in what they ask for, so that no single response stands for all.
     pub fn differ(&self) -> bool {
         self.source.is_some() || self.is_template
