@@ -33,8 +33,8 @@ pub(crate) struct RequestFlags {
     /// In which order they are sent: as listed, round and round, or at random by weight
     #[arg(long, value_enum, default_value_t = OrderFlag::InTurn)]
     pub(crate) order: OrderFlag,
-    /// Replace variables in addresses, header values and bodies: {n} counts a target's requests from 0, {uuid} is one for
-    /// each request, {rand:1..1000} a number; {{ is a brace. Braces around what is no name stay, as in JSON
+    /// Replace names in braces, as in /item/{uuid}, in addresses, header values and bodies. n counts a target's requests from
+    /// 0, uuid is one for each request, rand:1..1000 a number. {{ is a brace; braces around what is no name stay, as in JSON
     #[arg(long)]
     pub(crate) template: bool,
     /// Columns of a CSV file are variables, too: each request takes the next row. Its first line names them

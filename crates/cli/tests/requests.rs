@@ -76,7 +76,7 @@ fn vegeta_s_targets() {
     assert_eq!((seen[0].line(), seen[0].field("X-Id"), seen[0].text()), ("POST /x", Some("7"), "{\"a\": {1}}"));
     // A response to HEAD has no body, whatever it announces, and the next one is not taken for it.
     let ruler = Ruler::start(&[]);
-    let run = place.json(["run", &ruler.url("/"), "--request-file", &file, "-n", "40", "-c", "2"]);
+    let run = place.json_ended(["run", &ruler.url("/"), "--request-file", &file, "-n", "40", "-c", "2"], 1);
     assert_eq!(run["targets"][0]["statuses"]["404"], 40, "{run}");
 }
 
@@ -155,7 +155,10 @@ fn credentials_come_from_files_and_the_environment_and_are_not_kept() {
     let authorization = request.field("Authorization").unwrap();
     assert!(authorization.starts_with("AWS4-HMAC-SHA256 Credential=AKID/20"), "{authorization}");
     let fields = "SignedHeaders=host;x-amz-content-sha256;x-amz-date;x-amz-security-token, ";
-    assert!(authorization.contains("/eu-west-1/s3/aws4_request, ") && authorization.contains(fields), "{authorization}");
+    assert!(
+        authorization.contains("/eu-west-1/s3/aws4_request, ") && authorization.contains(fields),
+        "{authorization}"
+    );
     let hash_of_hi = "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4";
     assert_eq!(request.field("X-Amz-Content-Sha256"), Some(hash_of_hi));
     assert!(signed("execute-api").field("X-Amz-Content-Sha256").is_none());
@@ -197,7 +200,8 @@ fn forms() {
 #[test]
 fn cookies_belong_to_a_connection() {
     let place = Place::new();
-    let answer = "HTTP/1.1 200 OK\r\nSet-Cookie: id=7; Path=/\r\nSet-Cookie: gone=1; Max-Age=0\r\nContent-Length: 0\r\n\r\n";
+    let answer =
+        "HTTP/1.1 200 OK\r\nSet-Cookie: id=7; Path=/\r\nSet-Cookie: gone=1; Max-Age=0\r\nContent-Length: 0\r\n\r\n";
     let recorder = Recorder::start(answer);
     let seen = asked(&place, &recorder, "/", 6, &["--cookies"]);
     let cookies: Vec<_> = seen.iter().map(|asked| asked.field("Cookie")).collect();
@@ -268,7 +272,8 @@ fn peak_kb(place: &Place, args: &[&str]) -> u64 {
 fn memory_does_not_grow_with_requests() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
-    let list = place.file("list", (0..20_000).map(|n| format!("/size/{}?item={{n}}&list={n}\n", n % 7)).collect::<String>());
+    let list =
+        place.file("list", (0..20_000).map(|n| format!("/size/{}?item={{n}}&list={n}\n", n % 7)).collect::<String>());
     let run = |ops: &str, more: &[&str]| {
         let url = ruler.url("/");
         peak_kb(&place, &[&["run", &url, "-n", ops, "-c", "4", "-q", "--urls", &list, "--no-archive"], more].concat())

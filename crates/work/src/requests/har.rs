@@ -62,7 +62,7 @@ const NOT_TAKEN: [&str; 10] = [
 /// Reads a recording. Requests are counted from 1.
 pub(super) fn read(text: &str) -> Result<Vec<Entry>, Flaw> {
     let archive: Archive =
-        serde_json::from_str(text).map_err(|error| Flaw::new(1, format!("this is no recording (HAR): {error}")))?;
+        serde_json::from_str(text).map_err(|error| Flaw::new(0, format!("this is no recording (HAR): {error}")))?;
     Ok(archive
         .log
         .entries

@@ -53,6 +53,7 @@ pub(crate) enum EntryBody {
 /// What is wrong with a file, and where.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Flaw {
+    /// 0: with the file as a whole.
     pub(crate) line: usize,
     pub(crate) what: String,
 }
@@ -88,7 +89,10 @@ impl Listed {
             RequestFormat::Http => (http_file::read(&text, folder), "line"),
             RequestFormat::Har => (har::read(&text), "request"),
         };
-        let told = |flaw: Flaw| WorkloadError(format!("{name}, {unit} {}: {}", flaw.line, sanitize_line(&flaw.what)));
+        let told = |flaw: Flaw| {
+            let place = if flaw.line == 0 { String::new() } else { format!(", {unit} {}", flaw.line) };
+            WorkloadError(format!("{name}{place}: {}", sanitize_line(&flaw.what)))
+        };
         let mut entries = read.map_err(told)?;
         let is_recording = source.format == RequestFormat::Har;
         let (origin, left_out) = one_origin(&mut entries, is_recording).map_err(told)?;
