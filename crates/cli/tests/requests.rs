@@ -1,5 +1,4 @@
 //! What is asked for, seen from the other side: lists, variables, credentials, forms, cookies; and what is refused.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 
@@ -62,6 +61,20 @@ fn nginx_is_asked_each_address_equally_often() {
     assert_eq!(counts.len(), 50);
     // The first contact has asked for one of them once more; workers' parts of the ops are not all the same.
     assert!(counts.values().all(|count| (39..=42).contains(count)), "{counts:?}");
+}
+
+#[test]
+fn both_sides_of_a_comparison_are_asked_the_same() {
+    let _alone = measuring();
+    let (place, a, b) = (Place::new(), Recorder::plain(), Recorder::plain());
+    let list = place.file("list.txt", (0..30).map(|n| format!("{} /{n}?{{uuid}}\n", n % 4 + 1)).collect::<String>());
+    let (first, second) = (format!("a={}", a.url("/")), format!("b={}", b.url("/base")));
+    let list = ["--urls", &list, "--order", "random", "--template", "--seed", "3"];
+    place.duel([&[&first, &second, "-d", "1s", "-c", "1", "-t", "1", "-q"], &list[..]].concat()).ok();
+    let asked_a: Vec<String> = lines(&a.take()).into_iter().map(|line| line.replacen('/', "/base/", 1)).collect();
+    let asked_b = b.take();
+    assert!(asked_a.len() > 50 && asked_b.len() > 50);
+    assert!(asked_a.iter().zip(lines(&asked_b)).take(50).all(|(a, b)| a == b), "{:?}", &asked_a[..5]);
 }
 
 #[test]

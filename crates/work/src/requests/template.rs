@@ -44,9 +44,9 @@ pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Part>, String>
     while let Some(at) = rest.find('{') {
         let (before, from) = rest.split_at(at);
         plain.push_str(before);
-        if from.starts_with("{{") {
+        if let Some(behind) = from.strip_prefix("{{") {
             plain.push('{');
-            rest = &from[2..];
+            rest = behind;
             continue;
         }
         let name = from[1..].split('}').next().filter(|name| name.len() + 1 < from.len()).unwrap_or_default();
