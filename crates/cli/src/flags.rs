@@ -1,6 +1,7 @@
 //! What was typed. What it means is found out in [`crate::meaning`].
 
 use crate::outcome::{self, Outcome};
+use crate::requests::RequestFlags;
 use crate::usage;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
@@ -274,6 +275,8 @@ pub(crate) struct LoadFlags {
     /// Follow up to N redirects before measuring, then measure where they lead
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 0, help_heading = "Request")]
     pub(crate) follow: u32,
+    #[command(flatten)]
+    pub(crate) requests: RequestFlags,
 
     /// Connect to ADDR:PORT2 for requests to HOST:PORT1; empty parts apply to all, or stay
     #[arg(long, value_name = "HOST:PORT1:ADDR:PORT2", help_heading = "Connection")]

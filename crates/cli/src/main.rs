@@ -11,6 +11,7 @@ mod outcome;
 mod progress_log;
 #[cfg(feature = "png")]
 mod raster;
+mod requests;
 mod retype;
 mod signals;
 mod terminal;

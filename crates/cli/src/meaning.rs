@@ -2,7 +2,7 @@
 
 use crate::flags::{ALPN, ArrivalFlag, DiagnosisFlags, JudgingFlags, LoadFlags, TLS_VERSIONS};
 use crate::outcome::Usage;
-use crate::usage;
+use crate::{requests, usage};
 use duel_lab::DiagnosisPlan;
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, Target, TlsPlan,
@@ -24,7 +24,8 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
         (Some(requests), None) => Bound::Ops(requests),
         (None, duration) => Bound::Duration(positive("-d", duration.as_deref().unwrap_or("10s"))?),
     };
-    let workload = if target.address == NULL { WorkloadPlan::Null } else { WorkloadPlan::Http(Box::new(http(load)?)) };
+    let workload =
+        if target.address == NULL { WorkloadPlan::Null } else { WorkloadPlan::Http(Box::new(http(load, seed)?)) };
     tls_is_spoken(std::slice::from_ref(&target), load)?;
     let compare = ComparePlan { seed, ..ComparePlan::default() };
     Ok(Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare })
@@ -39,7 +40,8 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
             sanitize_line(&only.address)
         )));
     }
-    let workload = WorkloadPlan::Http(Box::new(http(load)?));
+    let seed = judging.seed.unwrap_or_else(seed_from_clock);
+    let workload = WorkloadPlan::Http(Box::new(http(load, seed)?));
     tls_is_spoken(&targets, load)?;
     let max_load_ns = positive("-d", load.duration.as_deref().unwrap_or("30s"))?;
     let margin = parse_ratio(&judging.margin).map_err(|_| wants("--margin", usage::SHARE, &judging.margin))?;
@@ -47,7 +49,7 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         return Err(Usage("--margin has to lie between 0 and 100 %".into()));
     }
     let compare = ComparePlan {
-        seed: judging.seed.unwrap_or_else(seed_from_clock),
+        seed,
         margin,
         max_load_ns,
         slot_ns: judging.slot.as_deref().map(|slot| positive("--slot", slot)).transpose()?,
@@ -232,7 +234,7 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
     })
 }
 
-fn http(load: &LoadFlags) -> Result<HttpPlan, Usage> {
+fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
     let body = match (&load.body, &load.body_file) {
         (Some(text), _) => Body::Text(text.clone()),
         (None, Some(path)) => Body::File(checked_body_file(path)?.to_path_buf()),
@@ -246,7 +248,9 @@ fn http(load: &LoadFlags) -> Result<HttpPlan, Usage> {
         accept_encoding: Some(load.encoding.trim().to_owned()).filter(|list| !matches!(list.as_str(), "" | "identity")),
         host: load.host.clone(),
         range_bytes: None,
-        max_redirects: load.follow,
+        max_redirects: load.requests.follow_each.unwrap_or(load.follow),
+        follows_each: load.requests.follow_each.is_some(),
+        requests: requests::plan(load, seed)?,
         connect_to: load.connect_to.iter().map(|rule| connect_to(rule)).collect::<Result<_, _>>()?,
         unix_socket: load.unix_socket.clone(),
         tls: tls(load)?,
@@ -292,7 +296,7 @@ fn tls(load: &LoadFlags) -> Result<TlsPlan, Usage> {
 fn tls_is_spoken(targets: &[Target], load: &LoadFlags) -> Result<(), Usage> {
     let is_https =
         |target: &Target| target.address.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
-    if load.follow > 0 || targets.iter().any(is_https) {
+    if load.follow > 0 || load.requests.follow_each.is_some() || targets.iter().any(is_https) {
         return Ok(());
     }
     let given = [

@@ -104,7 +104,14 @@ fn request(options: &mut Options, redacted: &Plan, http: &HttpPlan) -> Option<()
         options.value("-H", format!("Range: bytes=0-{}", bytes.saturating_sub(1)));
     }
     if http.max_redirects > 0 {
-        options.value("--follow", http.max_redirects.to_string());
+        let option = if http.follows_each { "--follow-each" } else { "--follow" };
+        options.value(option, http.max_redirects.to_string());
+    }
+    for (name, value) in http.requests.options()? {
+        match value {
+            Some(value) => options.value(name, value),
+            None => options.flag(name, true),
+        }
     }
     http.connect_to.iter().for_each(|rule| options.value("--connect-to", rule.to_string()));
     if let Some(path) = &http.unix_socket {
@@ -216,6 +223,12 @@ mod tests {
             "duel http://a.example/ http://b.example/ http://c.example/ --think 1.5ms --timeout 7s --seed 9",
             "duel run x=http://a.example/ -n 3000 -c 300 --unix-socket /run/x.sock",
             "duel run null: -d 250ms -t 1",
+            "duel http://a.example/ http://b.example/ --seed 4 --urls list --order random --data d.csv --cookies --user me",
+            "duel run http://a.example/ --request-file r.json --bearer-file token --decompress",
+            "duel run http://a.example/ --request-file r --request-format http --template --seed 3 --aws-sigv4 r:s3",
+            "duel run http://a.example/ --har x.har --user me --password-file secret",
+            "duel run http://a.example/ --form a=1 --form f=@up --form g=<in --follow-each 3",
+            "duel run http://a.example/ --field a=1 --field b=<in -m PUT",
             "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx",
         ] {
             let plan = plan_of(typed.split_whitespace());

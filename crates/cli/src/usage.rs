@@ -3,12 +3,13 @@
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
 /// What options that take a number want. Those that take a time or a share are read in [`crate::meaning`].
-const NUMBERS: [(&str, &str); 7] = [
+const NUMBERS: [(&str, &str); 8] = [
     ("--connections", "a number of connections, such as 100"),
     ("--requests", "a number of requests, such as 10000"),
     ("--rate", RATE),
     ("--threads", "a number of threads, such as 2"),
     ("--follow", "a number of redirects, such as 5"),
+    ("--follow-each", "a number of redirects, such as 5"),
     ("--limit", "a number of runs, such as 20"),
     ("--seed", "a whole number, such as 42"),
 ];

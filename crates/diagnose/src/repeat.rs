@@ -78,6 +78,9 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
         Body::Text(text) => option("--body", Some(text.clone())),
         Body::File(path) => option("--body-file", Some(path.to_string_lossy().into_owned())),
     }
+    for (name, value) in http.requests.options()? {
+        option(name, value);
+    }
     if !http.tls.verify {
         option("--insecure", None);
     }

@@ -111,6 +111,7 @@ pub(crate) fn contact(
                 if let Some(route) = route {
                     route.check(negotiated.as_ref())?;
                 }
+                factory.rewind();
                 let factory = Factory::http(factory, http, &address, plan).map_err(|error| error.to_string())?;
                 return Ok(Contact { factory, address, negotiated });
             }

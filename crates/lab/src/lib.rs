@@ -162,6 +162,14 @@ pub fn check_address(name: &str, address: &str) -> Result<(), LabError> {
         .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() })
 }
 
+/// Reads the files that a plan's requests are made of and checks them, without touching the network; answers what is worth
+/// a word to the user.
+pub fn check_requests(plan: &Plan) -> Result<Option<String>, LabError> {
+    let duel_model::WorkloadPlan::Http(http) = &plan.workload else { return Ok(None) };
+    let Some(target) = plan.targets.first().filter(|_| !http.requests.is_default()) else { return Ok(None) };
+    duel_work::http::check_requests(http, &target.address).map_err(|error| LabError::Plan(error.to_string()))
+}
+
 /// Checks that the cipher suites and groups of a plan exist; the error lists those that do.
 pub fn check_tls_names(plan: &TlsPlan) -> Result<(), LabError> {
     duel_work::http::check_tls_names(plan).map_err(|error| LabError::Plan(error.to_string()))

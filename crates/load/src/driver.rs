@@ -200,6 +200,7 @@ impl<W: Workload> Worker<W> {
         tally.bytes_in = counters.bytes_in;
         tally.bytes_out = counters.bytes_out;
         tally.body_bytes = counters.body_bytes;
+        tally.inflated_bytes = counters.inflated_bytes;
         tally.connections = counters.connections;
         tally.resumed = counters.resumed;
         tally.reused = counters.reused;

@@ -22,6 +22,6 @@ pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};
 pub use workload::{
-    Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Workload, WorkloadError,
+    Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, WorkerId, Workload, WorkloadError,
     WorkloadFactory,
 };

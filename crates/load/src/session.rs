@@ -5,7 +5,7 @@ use crate::driver::{SlotOrder, Worker, WorkerSlot};
 use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::Recorder;
-use crate::workload::{LanesPerWorker, WorkloadFactory};
+use crate::workload::{LanesPerWorker, WorkerId, WorkloadFactory};
 use duel_model::{FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally};
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -240,10 +240,13 @@ fn spawn<F: WorkloadFactory>(
     let thread = std::thread::Builder::new()
         .name(format!("duel-load-{number}"))
         .spawn(move || {
-            let made = factory.make(lanes as usize).map_err(SessionError::from).and_then(|workload| {
-                Worker::new(workload, lanes as usize, number, workers)
-                    .map_err(|error| SessionError::System { what: "create an event loop", error })
-            });
+            let made = factory
+                .make_for(WorkerId { number, of: workers }, lanes as usize)
+                .map_err(SessionError::from)
+                .and_then(|workload| {
+                    Worker::new(workload, lanes as usize, number, workers)
+                        .map_err(|error| SessionError::System { what: "create an event loop", error })
+                });
             let mut worker = match made {
                 Ok(worker) => worker,
                 Err(error) => {

@@ -70,10 +70,30 @@ pub trait WorkloadFactory: Send + Sync + 'static {
     /// Makes the workload of one worker with this many lanes.
     fn make(&self, lanes: usize) -> Result<Self::Workload, WorkloadError>;
 
+    /// The same, told which of the workers it is for; where workers share out what there is to do.
+    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Self::Workload, WorkloadError> {
+        let _ = worker;
+        self.make(lanes)
+    }
+
     /// How lanes are spread over workers.
     fn lanes_per_worker(&self) -> LanesPerWorker {
         LanesPerWorker::Many
     }
+}
+
+/// A worker among those of its session.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct WorkerId {
+    /// Counted from 0.
+    pub number: u32,
+    /// How many there are; at least 1.
+    pub of: u32,
+}
+
+impl WorkerId {
+    /// The only one.
+    pub const ONLY: Self = Self { number: 0, of: 1 };
 }
 
 /// How lanes are spread over workers.
@@ -193,6 +213,8 @@ pub struct Counters {
     pub bytes_out: u64,
     /// Bytes of response bodies.
     pub body_bytes: u64,
+    /// The same after decompression, where that is done.
+    pub inflated_bytes: Option<u64>,
     /// Connections established.
     pub connections: u64,
     /// Connections whose session was resumed.

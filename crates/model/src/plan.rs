@@ -1,6 +1,6 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{Nanos, SECOND_NS};
+use crate::{Nanos, RequestsPlan, SECOND_NS};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -219,6 +219,9 @@ pub struct HttpPlan {
     /// Proxy that requests go through.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proxy: Option<ProxyPlan>,
+    /// What ops ask for, where that is more than one fixed request.
+    #[serde(default, skip_serializing_if = "RequestsPlan::is_default")]
+    pub requests: RequestsPlan,
 }
 
 /// An HTTP proxy: plain requests are sent to it whole, for others it is asked for a tunnel (`CONNECT`).
@@ -249,6 +252,7 @@ impl Default for HttpPlan {
             follows_each: false,
             accepts_any_status: false,
             proxy: None,
+            requests: RequestsPlan::default(),
         }
     }
 }

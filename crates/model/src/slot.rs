@@ -195,6 +195,9 @@ pub struct Tally {
     pub bytes_out: u64,
     /// Bytes of response bodies as transferred, chunk framing left out.
     pub body_bytes: u64,
+    /// The same after decompression; `None` where nothing was decompressed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub inflated_bytes: Option<u64>,
     /// Connections that were established.
     pub connections: u64,
     /// Connections whose TLS session was resumed.
@@ -236,6 +239,9 @@ impl Tally {
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.body_bytes += other.body_bytes;
+        if let Some(bytes) = other.inflated_bytes {
+            *self.inflated_bytes.get_or_insert(0) += bytes;
+        }
         self.connections += other.connections;
         self.resumed += other.resumed;
         self.reused += other.reused;

@@ -149,6 +149,8 @@ struct TargetDocument<'a> {
     bytes_in: u64,
     bytes_out: u64,
     body_bytes: u64,
+    /// The same after decompression, where that was asked for.
+    inflated_bytes: Option<u64>,
     audit: AuditDocument,
 }
 
@@ -195,6 +197,7 @@ impl<'a> TargetDocument<'a> {
             bytes_in: tally.bytes_in,
             bytes_out: tally.bytes_out,
             body_bytes: tally.body_bytes,
+            inflated_bytes: tally.inflated_bytes,
             audit,
         }
     }

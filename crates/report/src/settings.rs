@@ -4,7 +4,8 @@ use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use duel_model::{
-    Arrival, Body, Bound, HttpPlan, Interruption, LoopKind, Plan, Run, RunStatus, TlsPlan, TlsVersion, WorkloadPlan,
+    Arrival, AuthPlan, Body, Bound, HttpPlan, Interruption, LoopKind, Plan, RequestFormat, RequestOrder, RequestsPlan,
+    Run, RunStatus, TlsPlan, TlsVersion, WorkloadPlan,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -133,7 +134,7 @@ pub(crate) fn settings(plan: &Plan) -> String {
 }
 
 fn request(http: &HttpPlan) -> Vec<String> {
-    let mut parts = vec![clean(&http.method)];
+    let mut parts = requests(http);
     match &http.body {
         Body::None => {}
         Body::Text(text) => parts.push(format!("body of {}", plural(text.len() as u64, "byte"))),
@@ -176,6 +177,49 @@ fn request(http: &HttpPlan) -> Vec<String> {
         let port = |port: Option<u16>| port.map(|p| p.to_string()).unwrap_or_default();
         let (from, to) = (format!("{}:{}", to.host, port(to.port)), format!("{}:{}", to.to_host, port(to.to_port)));
         parts.push(format!("connecting to {} for {}", clean(&to), clean(&from)));
+    }
+    parts
+}
+
+/// What is asked for, and by whom.
+fn requests(http: &HttpPlan) -> Vec<String> {
+    let RequestsPlan { source, order, data_file, is_template, cookies, auth, form, decompress, .. } = &http.requests;
+    let shown = |path: &std::path::Path| clean(&path.display().to_string());
+    // Other files say the method of each request.
+    let has_methods = source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls);
+    let mut parts = if has_methods { Vec::new() } else { vec![clean(&http.method)] };
+    if form.is_some() && http.method == "GET" {
+        parts = vec!["POST".to_owned()];
+    }
+    if let Some(source) = source {
+        let order = match order {
+            RequestOrder::InTurn => "in turn",
+            RequestOrder::Random => "at random",
+        };
+        parts.push(format!("requests of {} ({}) {order}", shown(&source.file), source.format.name()));
+    }
+    match data_file {
+        Some(file) => parts.push(format!("variables, rows of {}", shown(file))),
+        None if *is_template => parts.push("variables".to_owned()),
+        None => {}
+    }
+    if *cookies {
+        parts.push("cookies kept by connection".to_owned());
+    }
+    match auth {
+        Some(AuthPlan::Basic { user, .. }) => parts.push(format!("as user {}", clean(user))),
+        Some(AuthPlan::Bearer { .. }) => parts.push("with a bearer token".to_owned()),
+        Some(AuthPlan::AwsSigV4 { region, service }) => {
+            parts.push(format!("signed for AWS {} in {}", clean(service), clean(region)));
+        }
+        None => {}
+    }
+    if let Some(form) = form {
+        let kind = if form.is_multipart { "multipart form" } else { "form" };
+        parts.push(format!("{kind} of {}", plural(form.fields.len() as u64, "field")));
+    }
+    if *decompress {
+        parts.push("bodies decompressed".to_owned());
     }
     parts
 }

@@ -3,7 +3,7 @@
 use crate::figures::{byte_rate, count, duration, maybe, part, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
-use crate::summary::{LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, failure_rows, time_rows};
+use crate::summary::{LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, failure_rows, inflated_rows, time_rows};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
 use crate::totals::{Totals, op_noun};
@@ -68,6 +68,7 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     rows.extend(failure_rows(one));
     rows.push(Row::new("rate", vec![maybe(target.rate_per_s(), rate)]));
     rows.push(Row::new("bytes read", vec![maybe(target.bytes_per_s(), byte_rate)]));
+    rows.extend(inflated_rows(one));
     rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", one, |t| &t.tally.service, &SERVICE_QUANTILES));
     rows.push(Row::new("connections", vec![count(tally.connections)]));

@@ -194,6 +194,7 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     rows.extend(failure_rows(targets));
     rows.push(figure_row("rate", targets, Totals::rate_per_s, rate));
     rows.push(figure_row("bytes read", targets, Totals::bytes_per_s, byte_rate));
+    rows.extend(inflated_rows(targets));
     rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));
     rows.push(Row::new("connections", each(&|t| count(t.tally.connections))));
@@ -246,6 +247,19 @@ pub(crate) fn time_rows(
         .iter()
         .map(|&(name, q)| figure_row(&format!("{label} {name}"), targets, |t| value(t, q), |ns| unit.show(ns)))
         .collect()
+}
+
+/// Bodies in both sizes, where they were decompressed.
+pub(crate) fn inflated_rows(targets: &[Totals<'_>]) -> Vec<Row> {
+    if targets.iter().all(|t| t.tally.inflated_bytes.is_none()) {
+        return Vec::new();
+    }
+    let sent = |t: &Totals<'_>| Some(t.tally.body_bytes as f64);
+    let inflated = |t: &Totals<'_>| t.tally.inflated_bytes.map(|bytes| bytes as f64);
+    vec![
+        figure_row("bodies as sent", targets, sent, duel_model::format_bytes),
+        figure_row("decompressed", targets, inflated, duel_model::format_bytes),
+    ]
 }
 
 /// A row of one figure, with the ratio of the second to the first where there are two targets.

@@ -5,7 +5,7 @@
 mod common;
 
 use common::{PATIENCE, Tiny, assert_agrees, assert_all_failed, assert_all_ok, plain, read_head, run};
-use duel_model::{Body, FailureKind, HttpPlan, Phase};
+use duel_model::{Body, FailureKind, HttpPlan, Phase, RequestsPlan};
 use duel_ruler::{Config, KeyKind, Ruler, Tls, TlsIdentity, payload};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -60,19 +60,24 @@ fn bodies_arrive_byte_for_byte() {
         (Body::File(file_of("big", &big)), big.clone(), 4),
     ] {
         let expected = Arc::new(expected);
-        let verified = Arc::clone(&expected);
-        let server = Tiny::start(move |_, mut stream| verify_bodies(&mut stream, &verified));
-        let record = run(&post(body.clone()), &server.url("/"), 2, count);
-        assert_all_ok(&record, count);
-        assert_eq!((record.tally.connections, record.tally.phases[&Phase::Send].count()), (2, count));
-        let (verified, config) = (Arc::clone(&expected), tls_config());
-        let server = Tiny::start(move |_, stream| {
-            let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
-            verify_bodies(&mut rustls::StreamOwned::new(session, stream), &verified);
-        });
-        let record = run(&post(body), &server.url("/").replace("http", "https"), 2, count);
-        assert_all_ok(&record, count);
-        assert!(record.tally.bytes_out > count * expected.len() as u64);
+        // The same bytes go out whether they are the one request's or those of one among many.
+        for cookies in [false, true] {
+            let requests = RequestsPlan { cookies, ..RequestsPlan::default() };
+            let plan = HttpPlan { requests, ..post(body.clone()) };
+            let verified = Arc::clone(&expected);
+            let server = Tiny::start(move |_, mut stream| verify_bodies(&mut stream, &verified));
+            let record = run(&plan, &server.url("/"), 2, count);
+            assert_all_ok(&record, count);
+            assert_eq!((record.tally.connections, record.tally.phases[&Phase::Send].count()), (2, count));
+            let (verified, config) = (Arc::clone(&expected), tls_config());
+            let server = Tiny::start(move |_, stream| {
+                let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+                verify_bodies(&mut rustls::StreamOwned::new(session, stream), &verified);
+            });
+            let record = run(&plan, &server.url("/").replace("http", "https"), 2, count);
+            assert_all_ok(&record, count);
+            assert!(record.tally.bytes_out > count * expected.len() as u64);
+        }
     }
 }
 

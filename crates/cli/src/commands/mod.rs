@@ -14,9 +14,9 @@ pub(crate) mod why;
 
 use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
-use crate::outcome::Outcome;
+use crate::outcome::{self, Outcome};
 use crate::watching::{Shown, Watching};
-use crate::{signals, terminal};
+use crate::{requests, signals, terminal};
 use duel_lab::{DiagnosisPlan, Lab};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
 use duel_report::Again;
@@ -33,6 +33,11 @@ fn execute_shown(
     shown: Shown,
     output: &OutputFlags,
 ) -> anyhow::Result<Outcome> {
+    if let Some(note) = requests::check(plan)?
+        && !output.quiet
+    {
+        outcome::say(&note);
+    }
     let mut archive = keep::open(output)?;
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
     let mut watching = Watching::new(Keeper::new(archive.as_mut()), shown, output);

@@ -6,8 +6,10 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 #![allow(dead_code, unused_imports, reason = "each test binary uses its own part of this")]
 
+mod recorder;
 mod servers;
 
+pub(crate) use recorder::{Asked, Recorder};
 pub(crate) use servers::{Certificate, Ruler, Server, apache, haproxy, nginx, nginx_with};
 
 use serde_json::Value;

@@ -3,7 +3,7 @@
 //! Header values that carry secrets are not even archived. But addresses and request bodies are, and both come back in
 //! sentences and in the commands that evidence offers; so they are looked for in every text of the page.
 
-use duel_model::{Body, Plan, WorkloadPlan, is_secret_name, shell_word};
+use duel_model::{Body, FormValue, Plan, WorkloadPlan, is_secret_name, shell_word};
 
 /// What stands in a secret's place.
 const LEFT_OUT: &str = "[left out]";
@@ -25,6 +25,14 @@ impl Secrets {
             texts.push((format!("--body {}", shell_word(&body)), format!("--body '{LEFT_OUT}'")));
             if body.chars().count() >= 4 {
                 texts.push((body, LEFT_OUT.to_owned()));
+            }
+        }
+        if let WorkloadPlan::Http(http) = &plan.workload {
+            for field in http.requests.form.iter().flat_map(|form| &form.fields) {
+                if let FormValue::Text(value) = &field.value {
+                    let typed = crate::text::clean_whole(&format!("{}={value}", field.name));
+                    texts.push((shell_word(&typed), shell_word(&format!("{}={LEFT_OUT}", field.name))));
+                }
             }
         }
         texts.sort_by_key(|(secret, _)| std::cmp::Reverse(secret.len()));

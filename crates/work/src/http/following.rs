@@ -9,7 +9,8 @@ use super::lane::Http;
 use super::request::Request;
 use super::{HttpFactory, Shared};
 use duel_load::{
-    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload, WorkloadError, WorkloadFactory,
+    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, WorkloadError,
+    WorkloadFactory,
 };
 use duel_model::{Body, FailureKind, HttpPlan, Nanos, sanitize_line};
 use std::collections::BTreeMap;
@@ -105,9 +106,13 @@ impl WorkloadFactory for FollowingFactory {
     type Workload = Following;
 
     fn make(&self, lanes: usize) -> Result<Following, WorkloadError> {
+        self.make_for(WorkerId::ONLY, lanes)
+    }
+
+    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Following, WorkloadError> {
         let ways = Arc::clone(&self.ways);
         Ok(Following {
-            legs: vec![self.ways.target.make(lanes)?],
+            legs: vec![self.ways.target.make_for(worker, lanes)?],
             leg_to: BTreeMap::new(),
             requests: BTreeMap::new(),
             followed: BTreeMap::new(),
@@ -158,8 +163,20 @@ impl Workload for Following {
     fn take_counters(&mut self) -> Counters {
         let mut all = Counters::default();
         for leg in &mut self.legs {
-            let Counters { bytes_in, bytes_out, body_bytes, connections, resumed, reused, statuses, negotiated } =
-                leg.take_counters();
+            let Counters {
+                bytes_in,
+                bytes_out,
+                body_bytes,
+                inflated_bytes,
+                connections,
+                resumed,
+                reused,
+                statuses,
+                negotiated,
+            } = leg.take_counters();
+            if let Some(bytes) = inflated_bytes {
+                *all.inflated_bytes.get_or_insert(0) += bytes;
+            }
             all.bytes_in += bytes_in;
             all.bytes_out += bytes_out;
             all.body_bytes += body_bytes;
@@ -250,7 +267,7 @@ impl Following {
             return Err(format!("redirects have led to {MOST_ORIGINS} other hosts already"));
         }
         let shared: Arc<Shared> = self.ways.factory(&origin, url).map_err(|error| error.to_string())?.shared;
-        self.legs.push(Http::new(shared, self.trips.len()));
+        self.legs.push(Http::new(shared, WorkerId::ONLY, self.trips.len()));
         self.leg_to.insert(origin, self.legs.len() - 1);
         Ok(self.legs.len() - 1)
     }
@@ -307,7 +324,9 @@ impl Trip {
 impl Manner {
     /// After one more redirect.
     fn after(self, ways: &Ways, status: u16, location: &str, url: &Url) -> Self {
-        let is_get = self.is_get || matches!(status, 301..=303) && !matches!(ways.plan.method.as_str(), "GET" | "HEAD");
+        let is_form = ways.plan.requests.form.is_some();
+        let was_get = matches!(ways.plan.method.as_str(), "GET" | "HEAD") && !is_form;
+        let is_get = self.is_get || matches!(status, 301..=303) && !was_get;
         // As Go's and curl's clients: what was meant for one host is for nobody else, and not for the open wire.
         let in_the_open = ways.url.scheme() == "https" && url.scheme() == "http";
         let is_absolute = location.starts_with("//") || Url::parse(location).is_ok();
@@ -329,13 +348,14 @@ impl Manner {
         }
         if self.without_credentials {
             leave_out(&["Authorization", "Proxy-Authorization", "Cookie"]);
+            plan.requests.auth = None;
         }
         if self.without_host {
             leave_out(&["Host"]);
             plan.host = None;
         }
         if self.is_get {
-            (plan.method, plan.body) = ("GET".to_owned(), Body::None);
+            (plan.method, plan.body, plan.requests.form) = ("GET".to_owned(), Body::None, None);
         }
         plan
     }

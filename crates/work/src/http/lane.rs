@@ -1,11 +1,15 @@
 //! A connection's way through connect, handshake, request and response, driven by readiness.
 
-use super::Shared;
 use super::address::Peer;
-use super::request::Request;
+use super::cookies::{Jar, path_of};
+use super::picker::{Draft, Picker};
+use super::request::{Outgoing, Request};
 use super::response::{ProtocolError, ResponseReader, Truncated, field};
 use super::tls::{TlsError, TlsStream};
-use duel_load::{Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload, monotonic_ns};
+use super::{Requests, Shared};
+use duel_load::{
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, monotonic_ns,
+};
 use duel_model::{FailureKind, Nanos, Negotiated, Phase, sanitize_line};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -18,6 +22,8 @@ use std::sync::Arc;
 pub struct Http {
     shared: Arc<Shared>,
     connections: Vec<Connection>,
+    /// Chooses requests, where there is more than one.
+    picker: Option<Box<Picker>>,
     /// What is read from any connection goes here first; only unfinished TLS records are kept per connection, so that
     /// a thousand idle connections cost next to nothing.
     scratch: Vec<u8>,
@@ -56,6 +62,10 @@ struct Connection {
     op: Op,
     /// What is sent instead of the target's request, where a redirect led here.
     detour: Option<Arc<Request>>,
+    /// What was chosen, where there is more than one request.
+    draft: Draft,
+    /// Cookies, where they are kept.
+    jar: Option<Box<Jar>>,
     /// Reads what a proxy says of the tunnel that it was asked for.
     tunnel: Option<Box<ResponseReader>>,
 }
@@ -151,7 +161,11 @@ impl Workload for Http {
 
     fn take_counters(&mut self) -> Counters {
         self.wants_details = true;
-        let mut counters = std::mem::take(&mut self.counters);
+        if let (Some(picker), Requests::Many(repertoire)) = (&mut self.picker, &self.shared.requests) {
+            picker.leave_word(repertoire);
+        }
+        let inflated_bytes = self.shared.decompress.then_some(0);
+        let mut counters = std::mem::replace(&mut self.counters, Counters { inflated_bytes, ..Counters::default() });
         for (status, count) in self.statuses.iter_mut().enumerate() {
             if *count > 0 {
                 counters.statuses.insert(status as u16, std::mem::take(count));
@@ -188,12 +202,17 @@ enum Broken {
 type StepResult = Result<Step, Broken>;
 
 impl Http {
-    pub(super) fn new(shared: Arc<Shared>, lanes: usize) -> Self {
+    pub(super) fn new(shared: Arc<Shared>, worker: WorkerId, lanes: usize) -> Self {
         let unreported_lookup_ns = shared.take_lookup_ns();
+        let picker = match &shared.requests {
+            Requests::One(_) => None,
+            Requests::Many(repertoire) => Some(Box::new(Picker::new(repertoire, worker))),
+        };
         Self {
-            connections: (0..lanes).map(|_| Connection::new(shared.request.is_head)).collect(),
+            connections: (0..lanes).map(|_| Connection::new(&shared)).collect(),
+            picker,
             scratch: vec![0; SCRATCH_BYTES],
-            counters: Counters::default(),
+            counters: Counters { inflated_bytes: shared.decompress.then_some(0), ..Counters::default() },
             statuses: Box::new([0; STATUSES]),
             wants_details: true,
             unreported_lookup_ns,
@@ -213,6 +232,9 @@ impl Http {
         let connection = &mut self.connections[lane];
         connection.detour = detour;
         connection.op = Op { phase_start_ns: now_ns, ..Op::NONE };
+        if let Some(picker) = &mut self.picker {
+            connection.choose(picker, &self.shared);
+        }
         let result = if connection.socket.is_some() {
             self.counters.reused += 1;
             self.send_request(lane, io)
@@ -253,6 +275,12 @@ impl Http {
         }
         let (status, closes) = connection.reader.head().map_or((0, true), |head| (head.status, head.closes));
         self.counters.body_bytes += connection.reader.body_bytes();
+        if self.shared.decompress
+            && let Err(error) = connection.count_inflated(&mut self.counters)
+        {
+            return self.end_in_failure(lane, Broken::Protocol(error));
+        }
+        connection.take_cookies(&self.shared);
         self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
         connection.served += 1;
         let is_ok = status < 400 || self.shared.accepts_any_status;
@@ -269,7 +297,7 @@ impl Http {
             self.counters.negotiated = Some(connection.describe(&self.shared));
         }
         let connection = &mut self.connections[lane];
-        if closes || !self.shared.keepalive || connection.is_spent(connection.request(&self.shared).bytes.len()) {
+        if closes || !self.shared.keepalive || connection.is_spent(connection.request(&self.shared).len()) {
             connection.close();
         } else {
             connection.stage = Stage::Idle;
@@ -300,6 +328,11 @@ impl Http {
             let result = self.connect(lane, io);
             return self.settle(lane, result, io);
         }
+        self.end_in_failure(lane, broken)
+    }
+
+    fn end_in_failure(&mut self, lane: LaneId, broken: Broken) -> Progress {
+        let connection = &mut self.connections[lane];
         let failure = broken.into_failure(&connection.reader);
         connection.close();
         Progress::Done(OpEnd {
@@ -426,7 +459,7 @@ impl Http {
     #[inline]
     fn send_request(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
         let connection = &mut self.connections[lane];
-        connection.reader.begin(self.wants_details);
+        connection.reader.begin(self.wants_details || connection.jar.is_some());
         connection.request_at = 0;
         connection.stage = Stage::Sending;
         self.flush(lane, io)?;
@@ -445,7 +478,7 @@ impl Http {
     #[inline]
     fn flush(&mut self, lane: LaneId, io: &Io<'_>) -> Result<(), Broken> {
         let connection = &mut self.connections[lane];
-        let sent = connection.write_out(&self.shared.request, &mut self.counters.bytes_out)?;
+        let sent = connection.write_out(&self.shared, &mut self.counters.bytes_out)?;
         let Some(socket) = &connection.socket else { return Ok(()) };
         let blocked = sent == Sent::Blocked;
         if blocked != connection.watches_writing {
@@ -533,27 +566,67 @@ impl Http {
 }
 
 impl Connection {
-    fn new(to_head_request: bool) -> Self {
+    fn new(shared: &Shared) -> Self {
+        let is_head = matches!(&shared.requests, Requests::One(request) if request.is_head);
+        let mut reader = ResponseReader::new(is_head);
+        if shared.decompress {
+            reader.inflate_bodies();
+        }
         Self {
             socket: None,
             tls: None,
             stage: Stage::Idle,
             watches_writing: false,
-            reader: ResponseReader::new(to_head_request),
+            reader,
             out: Vec::new(),
             out_at: 0,
             request_at: 0,
             served: 0,
             op: Op::NONE,
             detour: None,
+            draft: Draft::default(),
+            jar: shared.cookies.then(Box::default),
             tunnel: None,
         }
     }
 
     /// What is sent for the op under way.
     #[inline]
-    fn request<'a>(&'a self, shared: &'a Shared) -> &'a Request {
-        self.detour.as_deref().unwrap_or(&shared.request)
+    fn request<'a>(&'a self, shared: &'a Shared) -> Outgoing<'a> {
+        request(self.detour.as_deref(), &self.draft, shared)
+    }
+
+    /// Chooses what the op sends; where a redirect led here, that is known, and it takes its cookies along.
+    fn choose(&mut self, picker: &mut Picker, shared: &Shared) {
+        let Requests::Many(repertoire) = &shared.requests else { return };
+        if let Some(detour) = &mut self.detour {
+            if let Some(jar) = self.jar.as_ref().filter(|jar| !jar.is_empty()) {
+                let mut field = Vec::new();
+                jar.push_field(path_of(&detour.bytes), &mut field);
+                *detour = Arc::new(detour.with_field(&field));
+            }
+            return;
+        }
+        let to_head_request = picker.pick(repertoire, &mut self.draft, self.jar.as_deref());
+        self.reader.expect_head_only(to_head_request);
+    }
+
+    /// Counts the complete body's size after decompression.
+    #[cold]
+    fn count_inflated(&mut self, counters: &mut Counters) -> Result<(), ProtocolError> {
+        if let Some(bytes) = self.reader.inflated_bytes()? {
+            *counters.inflated_bytes.get_or_insert(0) += bytes;
+        }
+        Ok(())
+    }
+
+    /// Keeps the cookies that the response has set.
+    #[inline]
+    fn take_cookies(&mut self, shared: &Shared) {
+        if let Some(jar) = &mut self.jar {
+            let sent = request(self.detour.as_deref(), &self.draft, shared);
+            jar.take(self.reader.head_bytes(), path_of(sent.head), shared.tls.is_some());
+        }
     }
 
     /// Closes the socket; the next op connects anew.
@@ -565,6 +638,9 @@ impl Connection {
         self.out.clear();
         self.out_at = 0;
         self.served = 0;
+        if let Some(jar) = &mut self.jar {
+            jar.clear();
+        }
     }
 
     /// Whether no other request may follow on this connection, whatever the response's head says: a part of the
@@ -577,16 +653,17 @@ impl Connection {
     }
 
     #[inline]
-    fn write_out(&mut self, target: &Request, bytes_out: &mut u64) -> Result<Sent, Broken> {
+    fn write_out(&mut self, shared: &Shared, bytes_out: &mut u64) -> Result<Sent, Broken> {
         let Some(socket) = &self.socket else { return Ok(Sent::All) };
-        let request = &self.detour.as_deref().unwrap_or(target).bytes[..];
+        let request = request(self.detour.as_deref(), &self.draft, shared);
         loop {
-            let wants_more = self.stage == Stage::Sending && self.request_at == 0 && !request.is_empty();
+            let wants_more = self.stage == Stage::Sending && self.request_at == 0 && request.len() > 0;
             if let (Some(tls), true) = (&mut self.tls, wants_more) {
                 // The handshake's last flight and the request leave in one call, and in one segment if they fit.
-                let end = request.len().min(ENCRYPT_BYTES);
-                tls.encrypt(&request[..end], &mut self.out).map_err(Broken::Tls)?;
-                self.request_at = end;
+                let piece = request.from(0);
+                let piece = &piece[..piece.len().min(ENCRYPT_BYTES)];
+                tls.encrypt(piece, &mut self.out).map_err(Broken::Tls)?;
+                self.request_at = piece.len();
             }
             let (pending, is_plain) = if self.out_at < self.out.len() {
                 (&self.out[self.out_at..], false)
@@ -595,12 +672,13 @@ impl Connection {
             } else if let Some(tls) = &mut self.tls {
                 self.out.clear();
                 self.out_at = 0;
-                let end = request.len().min(self.request_at + ENCRYPT_BYTES);
-                tls.encrypt(&request[self.request_at..end], &mut self.out).map_err(Broken::Tls)?;
-                self.request_at = end;
+                let piece = request.from(self.request_at);
+                let piece = &piece[..piece.len().min(ENCRYPT_BYTES)];
+                tls.encrypt(piece, &mut self.out).map_err(Broken::Tls)?;
+                self.request_at += piece.len();
                 (&self.out[..], false)
             } else {
-                (&request[self.request_at..], true)
+                (request.from(self.request_at), true)
             };
             // Rust programs ignore SIGPIPE, so that a plain write is enough, and there is one on every system.
             match rustix::io::write(socket, pending) {
@@ -718,6 +796,16 @@ impl Connection {
             tls.describe(&mut negotiated);
         }
         negotiated
+    }
+}
+
+/// What is sent: what a redirect led to, the target's one request, or what was chosen.
+#[inline]
+fn request<'a>(detour: Option<&'a Request>, draft: &'a Draft, shared: &'a Shared) -> Outgoing<'a> {
+    match (detour, &shared.requests) {
+        (Some(detour), _) => detour.outgoing(),
+        (None, Requests::One(request)) => request.outgoing(),
+        (None, Requests::Many(repertoire)) => draft.outgoing(repertoire),
     }
 }
 

@@ -1,12 +1,16 @@
 //! HTTP/1.1 over TCP, Unix sockets and TLS.
 //!
 //! The way of an op: `lane` connects, `tls` shakes hands, `request` is sent, `response` is read; `following` goes on where a
-//! redirect leads.
+//! redirect leads. Where ops differ in what they send, `repertoire` has all requests and `picker` chooses.
 
 mod address;
+mod cookies;
 mod following;
+mod inflate;
 mod lane;
 mod network;
+mod picker;
+mod repertoire;
 mod request;
 mod response;
 mod tls;
@@ -18,8 +22,11 @@ pub use network::Network;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
 use address::{Address, Proof, Resolved};
-use duel_load::{WorkloadError, WorkloadFactory};
+pub(crate) use request::read_body;
+
+use duel_load::{WorkerId, WorkloadError, WorkloadFactory};
 use duel_model::{HttpPlan, Nanos};
+use repertoire::Repertoire;
 use request::{Request, connect_request};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -37,7 +44,11 @@ pub struct HttpFactory {
 struct Shared {
     resolved: Resolved,
     tls: Option<TlsClient>,
-    request: Request,
+    requests: Requests,
+    /// Connections keep cookies.
+    cookies: bool,
+    /// Bodies are decompressed for counting.
+    decompress: bool,
     keepalive: bool,
     quick_ack: bool,
     segment_bytes: Option<u16>,
@@ -48,6 +59,35 @@ struct Shared {
     tunnel: Option<Vec<u8>>,
     /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
     unreported_lookup_ns: AtomicU64,
+}
+
+/// What ops send.
+#[derive(Debug)]
+enum Requests {
+    /// All the same.
+    One(Request),
+    /// Each what it chooses.
+    Many(Box<Repertoire>),
+}
+
+impl Requests {
+    /// `address` is the target's as it was typed.
+    fn build(plan: &HttpPlan, url: &url::Url, address: &str) -> Result<Self, WorkloadError> {
+        if Repertoire::is_needed(plan) {
+            Repertoire::build(plan, url, address).map(Box::new).map(Self::Many)
+        } else {
+            Request::build(plan, url).map(Self::One)
+        }
+    }
+}
+
+/// Reads what a plan's requests are made of and checks it, without touching the network; answers what is worth a word to
+/// the user. `address` is that of a target.
+pub fn check_requests(plan: &HttpPlan, address: &str) -> Result<Option<String>, WorkloadError> {
+    Ok(match Requests::build(plan, &Address::parse(address)?.url, address)? {
+        Requests::One(_) => None,
+        Requests::Many(repertoire) => repertoire.note().map(str::to_owned),
+    })
 }
 
 impl HttpFactory {
@@ -80,8 +120,9 @@ impl HttpFactory {
         proof: Proof,
         network: Option<&Network>,
     ) -> Result<Self, WorkloadError> {
+        let typed = address;
         let address = Address::parse(address)?;
-        let request = Request::build(plan, &address.url)?;
+        let requests = Requests::build(plan, &address.url, typed)?;
         let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host)).transpose()?;
         let resolve = || address.resolve(plan, connect_timeout_ns, proof);
         let resolved = network.map_or_else(resolve, |network| network.within(resolve)?)?;
@@ -91,7 +132,9 @@ impl HttpFactory {
             shared: Arc::new(Shared {
                 resolved,
                 tls,
-                request,
+                requests,
+                cookies: plan.requests.cookies,
+                decompress: plan.requests.decompress,
                 keepalive: plan.keepalive,
                 quick_ack: plan.quick_ack,
                 segment_bytes: plan.segment_bytes,
@@ -106,6 +149,13 @@ impl HttpFactory {
     /// The next op that ends reports the time of the name's look-up as its dns phase.
     pub fn report_lookup(&self) {
         self.shared.unreported_lookup_ns.store(self.shared.resolved.lookup_ns.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The load to come takes a list of requests from its beginning, whatever the first contact took of it.
+    pub fn rewind(&self) {
+        if let Requests::Many(repertoire) = &self.shared.requests {
+            repertoire.rewind();
+        }
     }
 
     /// Whether this is among the addresses that the target's name led to when it was looked up.
@@ -152,10 +202,14 @@ impl WorkloadFactory for HttpFactory {
     type Workload = Http;
 
     fn make(&self, lanes: usize) -> Result<Http, WorkloadError> {
+        self.make_for(WorkerId::ONLY, lanes)
+    }
+
+    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Http, WorkloadError> {
         // On the worker's own thread, which makes all connections.
         if let Some(network) = &self.shared.network {
             network.enter()?;
         }
-        Ok(Http::new(Arc::clone(&self.shared), lanes))
+        Ok(Http::new(Arc::clone(&self.shared), worker, lanes))
     }
 }

@@ -1,8 +1,13 @@
 //! The request's bytes, built once and sent again and again.
 
+use crate::requests::auth::Credentials;
+use crate::requests::form;
+use crate::requests::sigv4::{Keys, Scope};
 use duel_load::WorkloadError;
 use duel_model::{Body, HttpPlan, sanitize_line};
-use std::fmt::Write;
+use std::borrow::Cow;
+use std::io::{Read, Write};
+use std::path::Path;
 use url::Url;
 
 /// A request as it is sent, head and body in one piece.
@@ -13,6 +18,28 @@ pub(crate) struct Request {
     pub(crate) is_head: bool,
     /// Sending it twice does no harm (RFC 9110, 9.2.2).
     pub(crate) is_idempotent: bool,
+}
+
+/// What goes over the wire for an op: two pieces, since a body may be shared by many requests.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Outgoing<'a> {
+    pub(crate) head: &'a [u8],
+    /// What follows the head; empty where the head's piece holds the body as well.
+    pub(crate) body: &'a [u8],
+    pub(crate) is_idempotent: bool,
+}
+
+impl<'a> Outgoing<'a> {
+    #[inline]
+    pub(crate) fn len(&self) -> usize {
+        self.head.len() + self.body.len()
+    }
+
+    /// What lies in one piece of memory from this byte on; nothing at the end.
+    #[inline]
+    pub(crate) fn from(&self, at: usize) -> &'a [u8] {
+        if at < self.head.len() { &self.head[at..] } else { &self.body[at - self.head.len()..] }
+    }
 }
 
 /// What asks a proxy for a tunnel to the host of an address (RFC 9110, 9.3.6).
@@ -29,57 +56,179 @@ const BODY_LIMIT_BYTES: u64 = 1 << 30;
 impl Request {
     /// Builds the request for an address; reads the body's file.
     pub(crate) fn build(plan: &HttpPlan, url: &Url) -> Result<Self, WorkloadError> {
-        let method = checked_token(&plan.method, "method")?;
-        let mut head = String::new();
-        // Writing to a String cannot fail.
-        let _ = match &plan.proxy {
-            // A proxy has to be told where the request is to go (RFC 9112, 3.2.2); behind a tunnel there is none.
-            Some(_) if url.scheme() == "http" => {
-                write!(head, "{method} http://{}{} HTTP/1.1\r\n", authority(url), path_and_query(url))
+        let common = Common::read(plan, url)?;
+        let head = |length: usize| -> Result<Vec<u8>, WorkloadError> {
+            let mut head = common.request_line(common.method, &path_and_query(url))?;
+            for (name, value) in common.fields(common.method, &plan.headers, Some(length))? {
+                // Writing to a Vec cannot fail.
+                let _ = write!(head, "{name}: {value}\r\n");
             }
-            _ => write!(head, "{method} {} HTTP/1.1\r\n", path_and_query(url)),
+            head.extend_from_slice(b"\r\n");
+            Ok(head)
         };
-        let host = match &plan.host {
-            Some(host) => checked_value(host, "Host")?.to_owned(),
-            None => authority(url),
+        // A large body is read right behind its head, so that it is in memory once.
+        let expected = common.body.expected_length()?;
+        let mut bytes = head(expected)?;
+        let head_length = bytes.len();
+        bytes = common.body.append_to(bytes)?;
+        let length = bytes.len() - head_length;
+        if length != expected {
+            // No regular file, or it is being written to.
+            bytes.splice(..head_length, head(length)?);
+        }
+        Ok(Self { bytes, is_head: common.method == "HEAD", is_idempotent: is_idempotent(common.method) })
+    }
+
+    /// The same with a line more at the end of its head.
+    pub(crate) fn with_field(&self, line: &[u8]) -> Self {
+        let mut bytes = self.bytes.clone();
+        if let Some(end) = memchr::memmem::find(&bytes, b"\r\n\r\n") {
+            bytes.splice(end + 2..end + 2, line.iter().copied());
+        }
+        Self { bytes, ..*self }
+    }
+
+    #[inline]
+    pub(crate) fn outgoing(&self) -> Outgoing<'_> {
+        Outgoing { head: &self.bytes, body: &[], is_idempotent: self.is_idempotent }
+    }
+}
+
+/// Whether sending a request of this method twice does no harm (RFC 9110, 9.2.2).
+pub(crate) fn is_idempotent(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
+}
+
+/// What all requests of a plan to one target have in common.
+#[derive(Debug)]
+pub(crate) struct Common<'a> {
+    plan: &'a HttpPlan,
+    url: &'a Url,
+    /// The plan's method; a form is posted.
+    pub(crate) method: &'a str,
+    /// The plan's body.
+    pub(crate) body: Payload<'a>,
+    content_type: Option<String>,
+    authorization: Option<String>,
+    pub(crate) signer: Option<(Keys, Scope)>,
+}
+
+/// A body before it is sent.
+#[derive(Debug)]
+pub(crate) enum Payload<'a> {
+    Bytes(Cow<'a, [u8]>),
+    File(&'a Path),
+}
+
+impl<'a> Common<'a> {
+    /// Reads secrets and the files of a form.
+    pub(crate) fn read(plan: &'a HttpPlan, url: &'a Url) -> Result<Self, WorkloadError> {
+        let (mut authorization, mut signer) = (None, None);
+        match plan.requests.auth.as_ref().map(Credentials::read).transpose()? {
+            Some(Credentials::Field(value)) => authorization = Some(value),
+            Some(Credentials::Signature(keys, scope)) => signer = Some((keys, scope)),
+            None => {}
+        }
+        let method = match (&plan.requests.form, plan.method.as_str()) {
+            (Some(_), "GET") => "POST",
+            (_, method) => method,
         };
-        let body = load_body(&plan.body)?;
-        let mut defaults: Vec<(&str, String)> =
-            vec![("Host", host), ("User-Agent", USER_AGENT.to_owned()), ("Accept", "*/*".to_owned())];
+        let (body, content_type) = match &plan.requests.form {
+            Some(form) => {
+                let (body, content_type) = form::encode(form)?;
+                (Payload::Bytes(body.into()), Some(content_type))
+            }
+            None => (Payload::of(&plan.body), None),
+        };
+        Ok(Self { plan, url, method, body, content_type, authorization, signer })
+    }
+
+    /// The request line of a path with its query, as text that was encoded already.
+    pub(crate) fn request_line(&self, method: &str, target: &str) -> Result<Vec<u8>, WorkloadError> {
+        Ok(format!("{} {}{target} HTTP/1.1\r\n", checked_token(method, "method")?, self.before_target()).into_bytes())
+    }
+
+    /// What stands before the path: a proxy has to be told where the request is to go (RFC 9112, 3.2.2); behind a tunnel
+    /// there is none.
+    pub(crate) fn before_target(&self) -> String {
+        match &self.plan.proxy {
+            Some(_) if self.url.scheme() == "http" => format!("http://{}", authority(self.url)),
+            _ => String::new(),
+        }
+    }
+
+    /// The header fields in the order in which they are sent: defaults that were not given, then those given.
+    ///
+    /// `length` is that of the body, `None` where it is not known yet.
+    pub(crate) fn fields(
+        &self,
+        method: &str,
+        given: &[(String, String)],
+        length: Option<usize>,
+    ) -> Result<Vec<(String, String)>, WorkloadError> {
+        let plan = self.plan;
+        let host = plan.host.clone().unwrap_or_else(|| authority(self.url));
+        let mut defaults = vec![("Host", host), ("User-Agent", USER_AGENT.to_owned()), ("Accept", "*/*".to_owned())];
         if let Some(encoding) = &plan.accept_encoding {
-            defaults.push(("Accept-Encoding", checked_value(encoding, "Accept-Encoding")?.to_owned()));
+            defaults.push(("Accept-Encoding", encoding.clone()));
         }
         if let Some(bytes) = plan.range_bytes {
             defaults.push(("Range", format!("bytes=0-{}", bytes.saturating_sub(1))));
         }
-        if !body.is_empty() || matches!(plan.method.as_str(), "POST" | "PUT" | "PATCH") {
-            defaults.push(("Content-Length", body.len().to_string()));
+        defaults.extend(self.content_type.clone().map(|kind| ("Content-Type", kind)));
+        defaults.extend(self.authorization.clone().map(|value| ("Authorization", value)));
+        if let Some(length) = length.filter(|&length| announces_length(method, length)) {
+            defaults.push(("Content-Length", length.to_string()));
         }
         if !plan.keepalive {
             defaults.push(("Connection", "close".to_owned()));
         }
-        for (name, value) in &defaults {
-            if !plan.headers.iter().any(|(given, _)| given.eq_ignore_ascii_case(name)) {
-                let _ = write!(head, "{name}: {value}\r\n");
-            }
-        }
-        for (name, value) in &plan.headers {
+        let is_given = |name: &str| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        let defaults = defaults.into_iter().filter(|(name, _)| !is_given(name));
+        let defaults = defaults.map(|(name, value)| Ok((name.to_owned(), checked_value(&value, name)?.to_owned())));
+        let given = given.iter().map(|(name, value)| {
             let name = checked_token(name, "header field name")?;
-            let _ = write!(head, "{name}: {}\r\n", checked_value(value, name)?);
+            Ok((name.to_owned(), checked_value(value, name)?.to_owned()))
+        });
+        defaults.chain(given).collect()
+    }
+}
+
+/// Whether a body of this length is announced: also an empty one where a body is expected.
+pub(crate) fn announces_length(method: &str, length: usize) -> bool {
+    length > 0 || matches!(method, "POST" | "PUT" | "PATCH")
+}
+
+impl<'a> Payload<'a> {
+    fn of(body: &'a Body) -> Self {
+        match body {
+            Body::None => Self::Bytes(Cow::Borrowed(&[])),
+            Body::Text(text) => Self::Bytes(Cow::Borrowed(text.as_bytes())),
+            Body::File(path) => Self::File(path),
         }
-        head.push_str("\r\n");
-        let mut bytes = head.into_bytes();
-        bytes.extend_from_slice(&body);
-        Ok(Self {
-            bytes,
-            is_head: plan.method == "HEAD",
-            is_idempotent: matches!(plan.method.as_str(), "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE"),
-        })
+    }
+
+    /// Its length, as far as that is known before it is read.
+    fn expected_length(&self) -> Result<usize, WorkloadError> {
+        match self {
+            Self::Bytes(bytes) => Ok(bytes.len()),
+            Self::File(path) => checked_length(path),
+        }
+    }
+
+    pub(crate) fn append_to(&self, mut bytes: Vec<u8>) -> Result<Vec<u8>, WorkloadError> {
+        match self {
+            Self::Bytes(body) => {
+                bytes.extend_from_slice(body);
+                Ok(bytes)
+            }
+            Self::File(path) => read_body(path, bytes),
+        }
     }
 }
 
 /// What stands in the request line: never empty.
-fn path_and_query(url: &Url) -> String {
+pub(crate) fn path_and_query(url: &Url) -> String {
     let path = if url.path().is_empty() { "/" } else { url.path() };
     match url.query() {
         Some(query) => format!("{path}?{query}"),
@@ -96,29 +245,40 @@ fn authority(url: &Url) -> String {
     }
 }
 
-fn load_body(body: &Body) -> Result<Vec<u8>, WorkloadError> {
-    let path = match body {
-        Body::None => return Ok(Vec::new()),
-        Body::Text(text) => return Ok(text.clone().into_bytes()),
-        Body::File(path) => path,
-    };
+fn checked_length(path: &Path) -> Result<usize, WorkloadError> {
+    let shown = sanitize_line(&path.to_string_lossy());
+    let length = std::fs::metadata(path)
+        .map_err(|error| WorkloadError(format!("cannot read the request body from {shown}: {error}")))?
+        .len();
+    if length > BODY_LIMIT_BYTES {
+        return Err(WorkloadError(format!(
+            "the request body in {shown} has {length} bytes; at most 1 GiB can be sent"
+        )));
+    }
+    Ok(length as usize)
+}
+
+/// Appends the content of a body's file to some bytes.
+pub(crate) fn read_body(path: &Path, mut bytes: Vec<u8>) -> Result<Vec<u8>, WorkloadError> {
     let shown = sanitize_line(&path.to_string_lossy());
     let error = |error: std::io::Error| WorkloadError(format!("cannot read the request body from {shown}: {error}"));
-    let size = std::fs::metadata(path).map_err(error)?.len();
-    if size > BODY_LIMIT_BYTES {
-        return Err(WorkloadError(format!("the request body in {shown} has {size} bytes; at most 1 GiB can be sent")));
+    let length = checked_length(path)?;
+    // Growing step by step would need twice the memory for a moment.
+    bytes.reserve_exact(length);
+    let before = bytes.len();
+    let file = std::fs::File::open(path).map_err(error)?;
+    file.take(BODY_LIMIT_BYTES + 1).read_to_end(&mut bytes).map_err(error)?;
+    if bytes.len() - before > BODY_LIMIT_BYTES as usize {
+        return Err(WorkloadError(format!("the request body in {shown} is longer than 1 GiB, which is the most")));
     }
-    let bytes = std::fs::read(path).map_err(error)?;
-    if bytes.is_empty() {
-        return Err(WorkloadError(format!(
-            "the request body file {shown} is empty; leave out --body-file to send no body"
-        )));
+    if bytes.len() == before {
+        return Err(WorkloadError(format!("the request body file {shown} is empty; leave it out to send no body")));
     }
     Ok(bytes)
 }
 
 /// A token of RFC 9110, 5.6.2.
-fn checked_token<'a>(text: &'a str, what: &str) -> Result<&'a str, WorkloadError> {
+pub(crate) fn checked_token<'a>(text: &'a str, what: &str) -> Result<&'a str, WorkloadError> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !text.is_empty() && text.bytes().all(is_token) {
         Ok(text)

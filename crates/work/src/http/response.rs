@@ -3,6 +3,7 @@
 //! A state machine without I/O. The common case, a head that arrives whole, is read where it lies: one pass over its
 //! lines, looking at the few fields that decide where the body ends. Bodies are counted, not kept.
 
+use super::inflate::Inflate;
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -54,6 +55,8 @@ pub(crate) struct ResponseReader {
     to_head_request: bool,
     keep_heads: bool,
     kept_head: Vec<u8>,
+    /// Where bodies are decompressed for counting.
+    inflate: Option<Box<Inflate>>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,7 +89,25 @@ impl ResponseReader {
             to_head_request,
             keep_heads: false,
             kept_head: Vec::new(),
+            inflate: None,
         }
+    }
+
+    /// Bodies are decompressed from now on.
+    pub(crate) fn inflate_bodies(&mut self) {
+        self.inflate = Some(Box::new(Inflate::new()));
+    }
+
+    /// What comes next answers a HEAD request, or another one.
+    #[inline]
+    pub(crate) fn expect_head_only(&mut self, to_head_request: bool) {
+        self.to_head_request = to_head_request;
+    }
+
+    /// The complete body's size after decompression, where bodies are decompressed.
+    #[inline]
+    pub(crate) fn inflated_bytes(&mut self) -> Result<Option<u64>, ProtocolError> {
+        self.inflate.as_mut().map(|inflate| inflate.finish()).transpose()
     }
 
     /// Gets ready for the next response on the same connection. `keep_head`: its head will be asked for.
@@ -133,24 +154,33 @@ impl ResponseReader {
                 State::Head => at += self.feed_head(rest)?,
                 State::Length { left } => {
                     let taken = left.min(rest.len() as u64);
-                    self.body_bytes += taken;
+                    self.count_body(&rest[..taken as usize])?;
                     at += taken as usize;
                     self.state = if taken == left { State::Complete } else { State::Length { left: left - taken } };
                 }
                 State::ChunkLine => at += self.feed_chunk_line(rest)?,
                 State::ChunkData { left } => {
                     let taken = left.min(rest.len() as u64);
-                    self.body_bytes += taken;
+                    self.count_body(&rest[..taken as usize])?;
                     at += taken as usize;
                     self.state = if taken == left { State::ChunkEnd } else { State::ChunkData { left: left - taken } };
                 }
                 State::ChunkEnd => at += self.feed_chunk_end(rest)?,
                 State::Trailer => at += self.feed_trailer(rest)?,
                 State::UntilClose => {
-                    self.body_bytes += rest.len() as u64;
+                    self.count_body(rest)?;
                     at = bytes.len();
                 }
             }
+        }
+    }
+
+    #[inline]
+    fn count_body(&mut self, bytes: &[u8]) -> Result<(), ProtocolError> {
+        self.body_bytes += bytes.len() as u64;
+        match &mut self.inflate {
+            None => Ok(()),
+            Some(inflate) => inflate.take(bytes),
         }
     }
 
@@ -217,6 +247,9 @@ impl ResponseReader {
             self.kept_head.extend_from_slice(bytes);
         }
         self.head = Some(head);
+        if let Some(inflate) = &mut self.inflate {
+            inflate.begin(field(bytes, "content-encoding"))?;
+        }
         self.state = if self.to_head_request || matches!(head.status, 204 | 304) {
             State::Complete
         } else if head.chunked {

@@ -1,0 +1,224 @@
+//! Variables in requests: `{n}`, `{uuid}`, `{rand:1..1000}` and the columns of a CSV file.
+//!
+//! Braces around what can be no name stay as they are, so that JSON needs no care: `{"id": {n}}` has one variable. `{{` is a
+//! brace in any case.
+
+use duel_model::sanitize_line;
+
+/// Something that differs from op to op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Variable {
+    /// Counts ops.
+    Number,
+    /// Random, the same wherever it stands in a request.
+    Uuid,
+    /// A whole number from the first to the second, both included; each one is drawn by itself.
+    Random(i64, i64),
+    /// A column of the CSV file, by its position.
+    Column(usize),
+}
+
+/// A part of a text.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Part {
+    Text(String),
+    Variable(Variable),
+}
+
+/// What a variable may not break out of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// Path or query of an address: values are percent-encoded.
+    Address,
+    /// A header field's value; what may stand there is checked before anything is sent.
+    Field,
+    /// A body: values stand as they are.
+    Body,
+}
+
+/// Takes a text apart; an error names the variables that there are.
+pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Part>, String> {
+    let mut parts = Vec::new();
+    let mut plain = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find('{') {
+        let (before, from) = rest.split_at(at);
+        plain.push_str(before);
+        if let Some(behind) = from.strip_prefix("{{") {
+            plain.push('{');
+            rest = behind;
+            continue;
+        }
+        let name = from[1..].split('}').next().filter(|name| name.len() + 1 < from.len()).unwrap_or_default();
+        match variable(name, columns)? {
+            Some(variable) => {
+                if !plain.is_empty() {
+                    parts.push(Part::Text(std::mem::take(&mut plain)));
+                }
+                parts.push(Part::Variable(variable));
+                rest = &from[name.len() + 2..];
+            }
+            None => {
+                plain.push('{');
+                rest = &from[1..];
+            }
+        }
+    }
+    plain.push_str(rest);
+    if !plain.is_empty() {
+        parts.push(Part::Text(plain));
+    }
+    Ok(parts)
+}
+
+/// The variable of a name; `None`: it can be no name.
+fn variable(name: &str, columns: &[String]) -> Result<Option<Variable>, String> {
+    if let Some(column) = columns.iter().position(|column| column == name) {
+        return Ok(Some(Variable::Column(column)));
+    }
+    let (word, range) = name.split_once(':').map_or((name, None), |(word, range)| (word, Some(range)));
+    match (word, range) {
+        ("n", None) => return Ok(Some(Variable::Number)),
+        ("uuid", None) => return Ok(Some(Variable::Uuid)),
+        ("rand", Some(range)) => return random(range).map(Some),
+        _ => {}
+    }
+    let is_name = word.starts_with(|c: char| c.is_alphabetic() || c == '_')
+        && word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+    if !is_name {
+        return Ok(None);
+    }
+    let known: Vec<String> = ["n", "uuid", "rand:LOW..HIGH"]
+        .into_iter()
+        .map(str::to_owned)
+        .chain(columns.iter().map(|column| sanitize_line(column)))
+        .map(|name| format!("{{{name}}}"))
+        .collect();
+    let braced = sanitize_line(name);
+    Err(format!("{{{braced}}} is no variable; there is {}, and {{{{ for a brace", known.join(", ")))
+}
+
+fn random(range: &str) -> Result<Variable, String> {
+    let bounds = range.split_once("..").and_then(|(low, high)| {
+        Some((low.trim().parse::<i64>().ok()?, high.trim_start_matches('=').trim().parse::<i64>().ok()?))
+    });
+    match bounds {
+        Some((low, high)) if low <= high => Ok(Variable::Random(low, high)),
+        _ => Err(format!("{{rand:{}}} needs two whole numbers, such as {{rand:1..1000}}", sanitize_line(range))),
+    }
+}
+
+/// Appends text to an address, percent-encoded so that it stays one part of it: all but the unreserved characters of RFC
+/// 3986, 2.3.
+pub(crate) fn push_encoded(out: &mut Vec<u8>, value: &[u8]) {
+    for &b in value {
+        if b.is_ascii_alphanumeric() || b"-._~".contains(&b) {
+            out.push(b);
+        } else {
+            push_percent(out, b);
+        }
+    }
+}
+
+/// Appends a part of an address as it was written; only what cannot stand in a request line is encoded.
+pub(crate) fn push_address(out: &mut Vec<u8>, text: &str) {
+    for &b in text.as_bytes() {
+        if b.is_ascii_graphic() && !b"\"<>`".contains(&b) {
+            out.push(b);
+        } else {
+            push_percent(out, b);
+        }
+    }
+}
+
+fn push_percent(out: &mut Vec<u8>, b: u8) {
+    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
+    out.extend_from_slice(&[b'%', DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
+}
+
+/// Appends 128 random bits as a UUID of version 4 (RFC 9562, 5.4).
+pub(crate) fn push_uuid(out: &mut Vec<u8>, random: u128) {
+    const VERSION: u128 = 0xf << 76;
+    const VARIANT: u128 = 0b11 << 62;
+    let bits = random & !VERSION & !VARIANT | 0x4 << 76 | 0b10 << 62;
+    for digit in 0..32 {
+        if matches!(digit, 8 | 12 | 16 | 20) {
+            out.push(b'-');
+        }
+        let nibble = (bits >> (124 - 4 * digit)) as u8 & 15;
+        out.push(b"0123456789abcdef"[usize::from(nibble)]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn columns() -> Vec<String> {
+        ["id", "first name"].map(str::to_owned).to_vec()
+    }
+
+    fn text(text: &str) -> Part {
+        Part::Text(text.to_owned())
+    }
+
+    #[test]
+    fn variables_are_told_from_json() {
+        let parts = parse(r#"{"id": {n}, "x": {"u": "{uuid}"}}"#, &columns()).unwrap();
+        let (n, uuid) = (Part::Variable(Variable::Number), Part::Variable(Variable::Uuid));
+        assert_eq!(parts, [text(r#"{"id": "#), n, text(r#", "x": {"u": ""#), uuid, text(r#""}}"#)]);
+        assert_eq!(parse("{first name}{id}", &columns()).unwrap(), [1, 0].map(|c| Part::Variable(Variable::Column(c))));
+        assert_eq!(parse("{rand:-5..=5}{", &[]).unwrap(), [Part::Variable(Variable::Random(-5, 5)), text("{")]);
+        assert_eq!(parse("{{n} {}} { n}", &[]).unwrap(), [text("{n} {}} { n}")]);
+        assert_eq!(parse("", &[]).unwrap(), []);
+    }
+
+    #[test]
+    fn unknown_variables_are_refused_with_those_there_are() {
+        let error = parse("/{usr}", &columns()).unwrap_err();
+        assert_eq!(
+            error,
+            "{usr} is no variable; there is {n}, {uuid}, {rand:LOW..HIGH}, {id}, {first name}, and {{ for a brace"
+        );
+        for wrong in ["{rand:5..1}", "{rand:1}", "{rand:a..b}", "{rand:1..99999999999999999999}"] {
+            assert!(parse(wrong, &[]).unwrap_err().contains("two whole numbers"), "{wrong}");
+        }
+        assert!(parse("{rand}", &[]).is_err() && parse("{n:1}", &[]).is_err());
+    }
+
+    #[test]
+    fn values_stay_one_part_of_an_address() {
+        let mut out = Vec::new();
+        push_encoded(&mut out, "a/b?&é\r\n~".as_bytes());
+        push_address(&mut out, "/x%20?é \"{}");
+        assert_eq!(String::from_utf8(out).unwrap(), "a%2Fb%3F%26%C3%A9%0D%0A~/x%20?%C3%A9%20%22{}");
+    }
+
+    #[test]
+    fn a_uuid_tells_its_version_and_variant() {
+        let uuid = |random| {
+            let mut out = Vec::new();
+            push_uuid(&mut out, random);
+            String::from_utf8(out).unwrap()
+        };
+        assert_eq!(uuid(0), "00000000-0000-4000-8000-000000000000");
+        assert_eq!(uuid(u128::MAX), "ffffffff-ffff-4fff-bfff-ffffffffffff");
+        assert_eq!(uuid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef), "01234567-89ab-4def-8123-456789abcdef");
+    }
+
+    proptest! {
+        /// Whatever the text: nothing of it is lost, and it is read without a panic.
+        #[test]
+        fn any_text_is_taken_apart_or_refused(typed in "[{}n:a-d. \u{e9}1\"]{0,40}") {
+            if let Ok(parts) = parse(&typed, &[]) {
+                let again: String = parts.iter().map(|part| match part {
+                    Part::Text(text) => text.replace('{', "{{"),
+                    Part::Variable(Variable::Number) => "{n}".to_owned(),
+                    Part::Variable(_) => unreachable!(),
+                }).collect();
+                prop_assert_eq!(parse(&again, &[]).unwrap(), parts);
+            }
+        }
+    }
+}
