@@ -220,7 +220,11 @@ impl Kind {
                 "no target is addressed by https",
             ),
             Self::Range1 | Self::RangeHalf | Self::RangeSame => {
-                refuse(http.method != "GET", "only a GET can ask for a part")?;
+                refuse(http.method != "GET" || http.requests.may_write(), "only a GET can ask for a part")?;
+                refuse(
+                    http.requests.differ(),
+                    "the requests differ, so that there is no one response to take a part of",
+                )?;
                 refuse(
                     http.range_bytes.is_some()
                         || http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("range")),

@@ -90,6 +90,12 @@ impl RequestsPlan {
         Some(options)
     }
 
+    /// Whether requests may change something whatever the plan's method is: a form is posted, and files of requests name
+    /// methods of their own.
+    pub fn may_write(&self) -> bool {
+        self.form.is_some() || self.source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls)
+    }
+
     /// Whether ops differ in what they ask for, so that no single response stands for all.
     pub fn differ(&self) -> bool {
         self.source.is_some() || self.is_template

@@ -35,6 +35,9 @@ impl Cause for SyncLogging {
         if !matches!(&*http.method, "GET" | "HEAD" | "OPTIONS") {
             return open(format!("a {} may be there to write", sanitize_line(&http.method)));
         }
+        if http.requests.may_write() {
+            return open("the requests may be there to write".to_owned());
+        }
         let reference = reference(gap)?;
         let demands = demands(gap)?;
         let Some(on_slow) = Writing::of(demands.slow) else {
