@@ -60,6 +60,13 @@ impl Lab {
         let mut hosts = Hosts::watch(plan, &peers);
         forgotten.iter().for_each(|(name, why)| hosts.doubt(name, why));
         let host_facts = hosts.facts();
+        for ((target, then), now) in plan.targets.iter().zip(&run.hosts).zip(&host_facts) {
+            if let (Some(then), Some(now)) = (then, now)
+                && let Some(why) = servers::started_anew(&then.facts, now)
+            {
+                hosts.doubt(&target.name, why);
+            }
+        }
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut routes: Option<Vec<Route>> = None;
         let mut spent_ns = 0;

@@ -70,6 +70,14 @@ pub(crate) fn with_noted_processes(plan: &Plan, noted: &Plan) -> Plan {
     plan
 }
 
+/// What weakens probes where another process serves than served in the comparison: it may have been started with something
+/// else, or from another file.
+pub(crate) fn started_anew(then: &HostFacts, now: &HostFacts) -> Option<&'static str> {
+    let who = |facts| Some((pid(facts).ok()?, ProcessIdentity::of_server(facts)?));
+    (who(then)? != who(now)?)
+        .then_some("its server was started anew since the comparison: what is probed now may not be what was compared")
+}
+
 /// Takes ids of processes from the plan of an earlier run that did not note which processes they meant: for each the name of
 /// its target, and a sentence for the user.
 pub fn forget_unproven_ids(plan: &mut Plan) -> Vec<(String, String)> {
@@ -209,6 +217,20 @@ mod tests {
         let by_port = HostPlan { server: ServerPlan::Port(80), ..plan(None).targets.remove(0).host.unwrap() };
         assert_eq!(server(&by_port, &WorkloadPlan::Http(Box::new(by_path))).unwrap(), Server::Unknown);
         assert_eq!(server(&by_port, &WorkloadPlan::Http(Box::default())).unwrap(), Server::Port(80));
+    }
+
+    #[test]
+    fn a_server_that_was_started_anew_since_the_comparison_is_said() {
+        let facts = |pid: &str, started: &str, boot: &str| {
+            let told = [("process.pid", pid), ("process.started", started), ("os.boot_id", boot)];
+            HostFacts(told.into_iter().map(|(key, value)| (key.to_owned(), Known::Value(value.to_owned()))).collect())
+        };
+        let then = facts("7", "500", "b");
+        assert_eq!(started_anew(&then, &facts("7", "500", "b")), None);
+        for other in [facts("8", "500", "b"), facts("7", "501", "b"), facts("7", "500", "c")] {
+            assert!(started_anew(&then, &other).is_some(), "{other:?}");
+        }
+        assert_eq!(started_anew(&then, &HostFacts::default()), None, "it is not known");
     }
 
     #[test]
