@@ -34,7 +34,7 @@ pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Us
             Some(server) => server,
             None => ServerPlan::Port(port(target)?),
         };
-        target.host = Some(HostPlan { access, server, redfish });
+        target.host = Some(HostPlan { access, server, process: None, redfish });
     }
     match access.keys().chain(servers.keys()).chain(controllers.keys()).next() {
         None => Ok(()),
@@ -197,8 +197,18 @@ mod tests {
         assert_eq!(
             targets.map(|target| target.host),
             [
-                Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Port(443), redfish: None }),
-                Some(HostPlan { access: HostAccess::Ssh("me@b".into()), server: ServerPlan::Pid(7), redfish: None }),
+                Some(HostPlan {
+                    access: HostAccess::Local,
+                    server: ServerPlan::Port(443),
+                    process: None,
+                    redfish: None
+                }),
+                Some(HostPlan {
+                    access: HostAccess::Ssh("me@b".into()),
+                    server: ServerPlan::Pid(7),
+                    process: None,
+                    redfish: None
+                }),
                 None
             ]
         );

@@ -401,6 +401,7 @@ mod tests {
         targets[1].host = Some(duel_model::HostPlan {
             access: duel_model::HostAccess::Local,
             server: duel_model::ServerPlan::Unknown,
+            process: None,
             redfish: None,
         });
         assert_eq!(of(&[""], &targets), Ok(vec![false, true]));

@@ -1,12 +1,13 @@
 //! What to type to mean a plan: the way back from [`crate::meaning`].
 
 use duel_model::{
-    Arrival, Body, Bound, HostAccess, HttpPlan, LoopKind, Nanos, Plan, ServerPlan, TlsPlan, TlsVersion, WorkloadPlan,
+    Arrival, Body, Bound, ComparePlan, HttpPlan, LoopKind, Nanos, Plan, TlsPlan, TlsVersion, WorkloadPlan,
     sanitize_line, shell_word,
 };
 use std::path::Path;
 
-/// The command line that means this plan, for a shell; on any machine, without an archive.
+/// The command line that means this plan, for a shell; on any machine, without an archive. How the machines of its targets
+/// were read is left out: elsewhere "this machine" is another one, and an id another process.
 ///
 /// Values of header fields that were not kept stand in it as [`Plan::REDACTED`]. `None` where a command could not be
 /// shown whole: a word with control characters or beyond what one line holds, or a plan that no options mean.
@@ -24,7 +25,6 @@ fn words(plan: &Plan) -> Option<Vec<String>> {
         WorkloadPlan::Null => {}
         WorkloadPlan::Http(http) => request(&mut options, &plan.redacted(), http)?,
     }
-    hosts(&mut options, plan);
     let targets: Vec<String> = plan.targets.iter().map(|t| format!("{}={}", t.name, t.address)).collect();
     let mut words = vec!["duel".to_owned()];
     match plan.targets.len() {
@@ -37,6 +37,7 @@ fn words(plan: &Plan) -> Option<Vec<String>> {
                 Bound::Ops(ops) => options.value("-n", ops.to_string()),
             }
         }
+        _ if !is_judged_as_usual(plan) => return None,
         _ => comparison(&mut options, plan),
     }
     if targets.iter().any(|target| target.starts_with('-')) {
@@ -48,6 +49,12 @@ fn words(plan: &Plan) -> Option<Vec<String>> {
         words.extend(options.0);
     }
     Some(words)
+}
+
+/// No option sets how sure intervals are and how many pairs they take; an archive of somebody else may hold others.
+fn is_judged_as_usual(plan: &Plan) -> bool {
+    let usual = ComparePlan::default();
+    plan.compare.confidence == usual.confidence && plan.compare.min_pairs == usual.min_pairs
 }
 
 fn comparison(options: &mut Options, plan: &Plan) {
@@ -157,22 +164,6 @@ fn tls(options: &mut Options, tls: &TlsPlan) -> Option<()> {
     Some(())
 }
 
-fn hosts(options: &mut Options, plan: &Plan) {
-    for target in &plan.targets {
-        let Some(host) = &target.host else { continue };
-        match &host.access {
-            HostAccess::Local => options.value("--local", target.name.clone()),
-            HostAccess::Ssh(destination) => options.value("--ssh", format!("{}={destination}", target.name)),
-        }
-        match &host.server {
-            // The port is that of the target's address.
-            ServerPlan::Unknown | ServerPlan::Port(_) => {}
-            ServerPlan::Pid(pid) => options.value("--pid", format!("{}={pid}", target.name)),
-            ServerPlan::Service(unit) => options.value("--service", format!("{}={unit}", target.name)),
-        }
-    }
-}
-
 /// Options and their values in the order in which they are typed.
 struct Options(Vec<String>);
 
@@ -229,12 +220,25 @@ mod tests {
             "duel run http://a.example/ --har x.har --user me --password-file secret",
             "duel run http://a.example/ --form a=1 --form f=@up --form g=<in --follow-each 3",
             "duel run http://a.example/ --field a=1 --field b=<in -m PUT",
-            "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx",
         ] {
             let plan = plan_of(typed.split_whitespace());
             let words = words(&plan).unwrap();
             assert_eq!(plan_of(words.iter().map(String::as_str)), plan, "{typed}\n{}", words.join(" "));
         }
+    }
+
+    #[test]
+    fn machines_and_processes_are_not_in_it() {
+        let typed = "duel a=http://a/ b=http://b/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx";
+        let without = "duel a=http://a/ b=http://b/ --seed 1";
+        assert_eq!(words(&plan_of(typed.split(' '))), words(&plan_of(without.split(' '))));
+    }
+
+    #[test]
+    fn a_judgement_that_no_option_sets_has_no_command() {
+        let mut plan = plan_of(["duel", "http://a/", "http://b/"]);
+        plan.compare.confidence = 0.5;
+        assert_eq!(command(&plan), None);
     }
 
     #[test]

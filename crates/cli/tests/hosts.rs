@@ -50,6 +50,26 @@ fn doubts(document: &Value) -> Vec<&str> {
 
 #[test]
 #[cfg(target_os = "linux")]
+fn two_servers_on_one_port_are_told_apart_by_their_addresses() {
+    let place = Place::new();
+    let one = nginx(&place, "one", "server { listen 127.0.0.1:{1}; location / { return 200 hi; } }");
+    let port = one.port(1);
+    let http = format!("server {{ listen 127.0.0.3:{port}; listen 127.0.0.1:{{2}}; location / {{ return 200 hi; }} }}");
+    let _other = nginx(&place, "other", &http);
+    let targets = [format!("one=http://127.0.0.1:{port}/"), format!("other=http://127.0.0.3:{port}/")];
+    let mut args: Vec<&str> = targets.iter().map(String::as_str).collect();
+    args.extend(["--local", "one", "--local", "other", "-d", "1s", "-c", "1", "-t", "1"]);
+    let document = place.json(&args);
+    for (index, name) in ["one", "other"].into_iter().enumerate() {
+        let pid = std::fs::read_to_string(place.path(&format!("{name}/pid"))).unwrap();
+        let facts = &document["hosts"][index]["facts"];
+        assert_eq!(facts["process.pid"]["value"], pid.trim(), "{name}: {facts:#}");
+        assert_eq!(facts["process.members"]["value"], pid.trim(), "{name}");
+    }
+}
+
+#[test]
+#[cfg(target_os = "linux")]
 fn a_server_that_is_started_anew_has_no_rate_below_zero_and_none_of_zero() {
     let _alone = measuring();
     let mut disturbed = Disturbed::start();

@@ -47,7 +47,7 @@ fn whole() -> Option<Capabilities> {
 /// B encrypts AES slowly, and its machine is reached like this.
 fn slow(access: HostAccess, reading: LensReading) -> World {
     let mut world = World { noise: 0.0, ..world(&[Server::default(), Server { aes: 8.0, ..Server::default() }]) };
-    world.plan.targets[1].host = Some(HostPlan { access, server: ServerPlan::Port(443), redfish: None });
+    world.plan.targets[1].host = Some(HostPlan { access, server: ServerPlan::Port(443), process: None, redfish: None });
     world.lenses = vec![None, Some(reading)];
     world
 }

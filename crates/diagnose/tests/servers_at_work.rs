@@ -138,7 +138,12 @@ fn a_library_without_the_text_of_assembly_is_measured() {
     let looked_at = |world: &World, assembly| {
         let mut world = world.clone();
         for target in &mut world.plan.targets {
-            target.host = Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Port(443), redfish: None });
+            target.host = Some(HostPlan {
+                access: HostAccess::Local,
+                server: ServerPlan::Port(443),
+                process: None,
+                redfish: None,
+            });
         }
         world.lenses[1] = Some(reading_of(HardwareUse::NotUsed, assembly));
         world

@@ -12,7 +12,7 @@ use world::{Server, World, named, world};
 fn slow_aes() -> World {
     let mut world = world(&[Server::default(), Server { aes: 8.0, ..Server::default() }]);
     world.plan.targets[1].host =
-        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), redfish: None });
+        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), process: None, redfish: None });
     world.twins = vec![false, true];
     world
 }
@@ -104,8 +104,12 @@ fn what_cannot_be_made_is_told() {
     assert!(twins_told(aes(&explanation)).contains("B refused"));
 
     let mut behind_ssh = slow_aes();
-    behind_ssh.plan.targets[1].host =
-        Some(HostPlan { access: HostAccess::Ssh("b".to_owned()), server: ServerPlan::Pid(1), redfish: None });
+    behind_ssh.plan.targets[1].host = Some(HostPlan {
+        access: HostAccess::Ssh("b".to_owned()),
+        server: ServerPlan::Pid(1),
+        process: None,
+        redfish: None,
+    });
     let explanation = behind_ssh.explain();
     assert!(twins_told(aes(&explanation)).contains("on this machine only so far"), "{explanation:#?}");
     assert!(asked(&explanation).iter().all(|id| !id.starts_with("twin")));
@@ -120,7 +124,7 @@ fn a_library_without_assembly_is_proven_by_its_exchange() {
     let slow = Server { aes: 24.0, chacha: 12.0, sign: 800e3, facts: told("none: nothing"), ..Server::default() };
     let mut world = world(&[good.clone(), slow.clone()]);
     world.plan.targets[1].host =
-        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), redfish: None });
+        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), process: None, redfish: None });
     world.twins = vec![false, true];
     for (changed, confidence) in [(&good, Confidence::Confirmed), (&slow, Confidence::Likely)] {
         let mut world = world.clone();

@@ -2,6 +2,7 @@
 
 use crate::error::HostError;
 use duel_model::sanitize_line;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -63,7 +64,8 @@ impl HostAccess {
 pub enum Server {
     /// None is looked for.
     Unknown,
-    /// Those that listen on this TCP port, and their descendants.
+    /// Those that listen on this TCP port, and their descendants. With [`Options::address`]: those that get the connections
+    /// made to it.
     Port(u16),
     /// This process and its descendants.
     Pid(u32),
@@ -96,6 +98,14 @@ impl Server {
         }
     }
 
+    /// The port that it is found by.
+    pub(crate) fn port(&self) -> Option<u16> {
+        match self {
+            Self::Port(port) => Some(*port),
+            Self::Unknown | Self::Pid(_) | Self::Service(_) => None,
+        }
+    }
+
     /// What is looked for, in words.
     pub(crate) fn described(&self) -> String {
         match self {
@@ -110,6 +120,9 @@ impl Server {
 /// What may be set about reading a host.
 #[derive(Debug, Clone)]
 pub struct Options {
+    /// What connections to the server are made to, as the client sees it; `None` where that is not known. Of several servers
+    /// on a port it tells the one.
+    pub address: Option<SocketAddr>,
     /// The user's ssh configuration, instead of `~/.ssh/config` and the system's.
     pub ssh_config: Option<PathBuf>,
     /// Command and arguments of the shell, which has to read a script from its standard input. `sudo -n /bin/sh -s` is
@@ -132,6 +145,7 @@ pub struct Options {
 impl Default for Options {
     fn default() -> Self {
         Self {
+            address: None,
             ssh_config: None,
             shell: vec!["/bin/sh".to_owned(), "-s".to_owned()],
             period: Some(Duration::from_secs(1)),

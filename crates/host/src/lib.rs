@@ -34,5 +34,6 @@ mod watch;
 
 pub use access::{HostAccess, Options, Server};
 pub use error::HostError;
+pub use parse::Serving;
 pub use redfish::{Password, REDFISH_PASSWORD_VARIABLE, Redfish, RedfishTrust};
 pub use watch::HostWatch;

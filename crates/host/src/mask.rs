@@ -28,12 +28,11 @@ pub(crate) fn command_line<'a>(arguments: impl Iterator<Item = &'a str>) -> Stri
         if !line.is_empty() {
             line.push(' ');
         }
-        if secret_follows && !argument.starts_with('-') {
+        if std::mem::take(&mut secret_follows) {
             line.push_str(MASK);
-            secret_follows = false;
             continue;
         }
-        secret_follows = argument.starts_with('-') && is_secret(argument) && !argument.contains(['=', ':']);
+        secret_follows = wants_a_secret(argument);
         line.push_str(&words(argument));
     }
     line
@@ -41,22 +40,39 @@ pub(crate) fn command_line<'a>(arguments: impl Iterator<Item = &'a str>) -> Stri
 
 /// The same for a text in which blanks part words, such as a kernel's command line.
 pub(crate) fn text(text: &str) -> String {
-    command_line(text.split_whitespace())
+    words(&text.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 
-/// An argument may itself be a text of several words, as for `sh -c`.
+/// An argument may itself be a text of several words, as for `sh -c`, or a header field.
 fn words(argument: &str) -> String {
     let mut out = Vec::new();
     let mut secret_follows = false;
     for word in argument.split(' ') {
-        if std::mem::take(&mut secret_follows) && !word.is_empty() && !word.starts_with('-') {
+        if secret_follows && !word.is_empty() {
             out.push(MASK.to_owned());
+            secret_follows = false;
             continue;
         }
-        secret_follows = word.starts_with('-') && is_secret(word) && !word.contains(['=', ':']);
+        secret_follows |= wants_a_secret(word);
         out.push(masked_word(word));
+        if secret_goes_on(word) {
+            break;
+        }
     }
     out.join(" ")
+}
+
+/// Whether this is an option whose value is the next word, whatever that begins with.
+fn wants_a_secret(word: &str) -> bool {
+    word.starts_with('-') && is_secret(word) && !word.contains(['=', ':'])
+}
+
+/// Whether a secret begins in this word whose end nobody can tell: `Authorization: Bearer X`, `password="a b"`.
+fn secret_goes_on(word: &str) -> bool {
+    let Some(at) = word.find(['=', ':']) else { return false };
+    let (name, value) = (&word[..at], &word[at + 1..]);
+    let is_header = word[at..].starts_with(':') && !value.starts_with("//");
+    is_secret(name) && (is_header || value.is_empty() || value.starts_with(['"', '\'']))
 }
 
 fn masked_word(word: &str) -> String {
@@ -108,17 +124,40 @@ mod tests {
         );
     }
 
+    #[test]
+    fn the_whole_value_is_masked_however_it_is_written() {
+        let line = |text: &[&str]| command_line(text.iter().copied());
+        for header in ["Authorization: Bearer s3cr3t", "Authorization:Bearer s3cr3t", "X-Auth-Token:  s3cr3t more"] {
+            let shown = line(&["curl", "-H", header, "-v"]);
+            let name = header.split(':').next().unwrap();
+            assert_eq!(shown, format!("curl -H {name}:[not kept] -v"));
+        }
+        assert_eq!(line(&["x", "--password", "-s3cr3t", "-p", "80"]), "x --password [not kept] -p 80");
+        assert_eq!(line(&["sh", "-c", "x --token  -s3cr3t -v"]), "sh -c x --token  [not kept] -v");
+        assert_eq!(line(&["sh", "-c", "PASSWORD='s3 cr3t' x"]), "sh -c PASSWORD=[not kept]");
+        assert_eq!(line(&["x", "password=", "y"]), "x password=[not kept] y", "its argument ends");
+        assert_eq!(text("quiet root=/dev/sda token:  s3cr3t"), "quiet root=/dev/sda token:[not kept]");
+    }
+
     proptest! {
+        #[test]
+        fn no_value_of_a_secret_header_shows(name in "[A-Za-z-]{0,5}", blanks in " {0,3}", scheme in "([A-Z][a-z]{1,5} )?") {
+            let header = format!("{name}Authorization:{blanks}{scheme}SECRET1");
+            let shown = command_line(["x", "-H", &header].into_iter());
+            prop_assert!(!shown.contains("SECRET1"), "{}", shown);
+        }
+
         #[test]
         fn any_argument_is_survived(arguments in prop::collection::vec(".{0,20}", 0..5)) {
             command_line(arguments.iter().map(String::as_str));
         }
 
         #[test]
-        fn no_value_of_a_password_option_shows(name in "[a-z-]{0,5}", after in "[a-z-]{0,5}") {
+        fn no_value_of_a_password_option_shows(name in "[a-z-]{0,5}", after in "[a-z-]{0,5}", dash in "-{0,2}") {
             let joined = format!("--{name}password{after}=SECRET1");
             let parted = format!("--{name}token{after}");
-            let shown = command_line(["x", &joined, &parted, "SECRET1"].into_iter());
+            let value = format!("{dash}SECRET1");
+            let shown = command_line(["x", &joined, &parted, &value].into_iter());
             prop_assert!(!shown.contains("SECRET1"), "{}", shown);
         }
     }

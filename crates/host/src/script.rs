@@ -1,8 +1,9 @@
 //! The script: what is sent to the shell.
 
-use crate::access::{Options, Server};
+use crate::access::{HostAccess, Options, Server};
 use std::fmt::Write as _;
 use std::io::Read;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 /// Names of environment variables, as a regular expression, that are known to change how fast a server is. Nothing else
 /// leaves the host.
@@ -37,8 +38,16 @@ pub(crate) fn marker() -> std::io::Result<String> {
 
 /// The whole script. Its last line starts it, so that a shell that reads ahead has nothing left to read: requests are
 /// sent only after that.
-pub(crate) fn script(marker: &str, server: &Server, options: &Options) -> String {
+pub(crate) fn script(marker: &str, access: &HostAccess, server: &Server, options: &Options) -> String {
     let (kind, name) = server.words();
+    let port = options.address.map(|address| address.port()).or(server.port());
+    let ip = options.address.map(|address| address.ip().to_canonical()).map(arrived_at);
+    // It is taken as a word for the shell only if it is one: it comes from a file.
+    let our_boot = || std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+    let near = match access {
+        HostAccess::Local => "yes".to_owned(),
+        HostAccess::Ssh(_) => our_boot().chars().filter(|c| c.is_ascii_hexdigit() || *c == '-').collect(),
+    };
     let mut script = String::with_capacity(32 << 10);
     for (variable, value) in [
         ("M", marker),
@@ -46,6 +55,10 @@ pub(crate) fn script(marker: &str, server: &Server, options: &Options) -> String
         ("SYS", &options.sys_root),
         ("SERVER_KIND", kind),
         ("SERVER", &name),
+        ("PORT", &port.map(|port| port.to_string()).unwrap_or_default()),
+        ("IP", &ip.map(|ip| ip.to_string()).unwrap_or_default()),
+        ("ADDRESS", &ip.map(in_hex).unwrap_or_default()),
+        ("NEAR", &near),
         ("ENVIRONMENT", ENVIRONMENT),
         ("LIBRARIES", LIBRARIES),
         ("STRINGS", STRINGS),
@@ -56,6 +69,7 @@ pub(crate) fn script(marker: &str, server: &Server, options: &Options) -> String
     script.push_str("case $(uname -s) in\nLinux)\n");
     script.push_str(include_str!("script/linux.sh"));
     script.push_str(include_str!("script/linux_server.sh"));
+    script.push_str(include_str!("script/linux_socket.sh"));
     script.push_str(include_str!("script/linux_sample.sh"));
     script.push_str(";;\nFreeBSD)\n");
     script.push_str(include_str!("script/freebsd.sh"));
@@ -65,9 +79,35 @@ pub(crate) fn script(marker: &str, server: &Server, options: &Options) -> String
     script
 }
 
+/// Where a connection to an address arrives: one to the unspecified address is one to loopback.
+fn arrived_at(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(ip) if ip.is_unspecified() => Ipv4Addr::LOCALHOST.into(),
+        IpAddr::V6(ip) if ip.is_unspecified() => Ipv6Addr::LOCALHOST.into(),
+        ip => ip,
+    }
+}
+
+/// All 128 bits in hexadecimal digits, IPv4 as it is mapped into IPv6 (RFC 4291, 2.5.5.2).
+fn in_hex(ip: IpAddr) -> String {
+    let ip = match ip {
+        IpAddr::V4(ip) => ip.to_ipv6_mapped(),
+        IpAddr::V6(ip) => ip,
+    };
+    format!("{:032X}", u128::from(ip))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn addresses_as_the_script_compares_them() {
+        assert_eq!(in_hex([127, 0, 0, 2].into()), "00000000000000000000FFFF7F000002");
+        assert_eq!(in_hex("fe80::1".parse().unwrap()), "FE800000000000000000000000000001");
+        assert_eq!(arrived_at([0, 0, 0, 0].into()), IpAddr::from([127, 0, 0, 1]));
+        assert_eq!(arrived_at([10, 0, 0, 1].into()), IpAddr::from([10, 0, 0, 1]));
+    }
 
     #[test]
     fn nothing_breaks_the_quotes() {

@@ -45,7 +45,7 @@ impl Session {
         let marker = script::marker().map_err(failed)?;
         let shell = reader(access, options)?.start()?;
         let mut session = Self::start(how.clone(), shell, &marker).map_err(failed)?;
-        session.send(script::script(&marker, server, options).as_bytes())?;
+        session.send(script::script(&marker, access, server, options).as_bytes())?;
         let deadline = Instant::now() + options.facts_timeout;
         let mut facts = Vec::new();
         // `ready` is followed by the first part of the kernel's log; the script takes requests from then on.

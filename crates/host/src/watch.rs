@@ -3,7 +3,7 @@
 use crate::access::{HostAccess, Options, Server};
 use crate::error::HostError;
 use crate::frames::Frame;
-use crate::parse::{self, Context};
+use crate::parse::{self, Context, Serving, Sought};
 use crate::session::{Session, locked};
 use duel_model::{HostFacts, HostRecord, HostSample, HostSpan, sanitize_line};
 use rustix::time::{ClockId, clock_gettime};
@@ -32,6 +32,7 @@ pub struct HostWatch {
 enum Ask {
     Sample(Sender<Result<HostSample, HostError>>),
     Sockets(Sender<Result<String, HostError>>),
+    Server(Sender<Result<Serving, HostError>>),
     Run(String, Duration, Sender<Result<String, HostError>>),
     Finish,
 }
@@ -53,7 +54,7 @@ impl HostWatch {
     /// As [`HostWatch::open`], and if an option makes no sense.
     pub fn open_with(access: &HostAccess, server: &Server, options: &Options) -> Result<Self, HostError> {
         let (session, frames, late) = Session::open(access, server, options)?;
-        let found = parse::facts(&frames, server, &options.proc_root, &options.sys_root);
+        let found = parse::facts(&frames, &Sought::new(server, options), &options.proc_root, &options.sys_root);
         let mut doubts = found.doubts;
         if let Some(late) = &late {
             doubts.push(format!("not all facts of the host were read: {late}"));
@@ -90,13 +91,23 @@ impl HostWatch {
         self.ask(Ask::Sample)?
     }
 
-    /// The state of the server's established connections now, as `ss -t -i` tells it; only for [`Server::Port`].
+    /// The state of the server's established connections now, as `ss -t -i` tells it; only where its port is known.
     ///
     /// # Errors
     ///
     /// If the host does not answer.
     pub fn sockets(&self) -> Result<String, HostError> {
         self.ask(Ask::Sockets)?
+    }
+
+    /// Who serves now: the server is looked for anew. Facts tell of the process that was found first; since then it may have
+    /// ended, and its id may have been given to another one.
+    ///
+    /// # Errors
+    ///
+    /// If the host does not answer.
+    pub fn server(&self) -> Result<Serving, HostError> {
+        self.ask(Ask::Server)?
     }
 
     /// Has lines for a POSIX shell run in a shell of their own, with nothing on their standard input, and gives what they
@@ -172,6 +183,9 @@ impl Watcher {
                 Ok(Ask::Sockets(to)) => {
                     let _ = to.send(self.sockets());
                 }
+                Ok(Ask::Server(to)) => {
+                    let _ = to.send(self.server());
+                }
                 Ok(Ask::Run(script, timeout, to)) => {
                     let printed = self.answer(|session, _| session.run(&script, timeout));
                     let _ = to.send(printed.map(|text| duel_model::sanitize(&text)));
@@ -234,6 +248,12 @@ impl Watcher {
     fn sockets(&mut self) -> Result<String, HostError> {
         let text = self.ask("sockets")?;
         Ok(duel_model::sanitize(&text))
+    }
+
+    fn server(&mut self) -> Result<Serving, HostError> {
+        // It looks through as much as the facts do.
+        let text = self.answer(|session, options| session.ask("server", options.facts_timeout))?;
+        Ok(parse::serving(&text))
     }
 
     fn ask(&mut self, what: &str) -> Result<String, HostError> {

@@ -6,12 +6,12 @@ use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::Watcher;
-use crate::{Lab, LabError, contact, judge, lens};
+use crate::{Lab, LabError, contact, judge, lens, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
-    Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, LensReading, LoopKind,
-    MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
-    Target, TargetObservation, Variation, WorkloadPlan, sanitize_line,
+    Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine, LensReading,
+    LoopKind, MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot,
+    SlotRole, Target, TargetObservation, Variation, WorkloadPlan, sanitize_line,
 };
 use std::sync::Arc;
 
@@ -52,9 +52,21 @@ impl Lab {
         let comparison = duel_stats::observe(measured.iter().copied(), &plan.targets);
         let since_start_ns = run.slots.last().map_or(0, |slot| slot.offset_ns + slot.elapsed_ns);
         let clock = Clock { since_start_ns, at_ns: duel_load::monotonic_ns() };
+        let mut plan = servers::with_noted_processes(plan, &run.plan);
+        let forgotten = servers::forget_unproven_ids(&mut plan);
+        let plan = &plan;
+        let peers = servers::peers(plan, |index| reached(run, &comparison, index));
         // What management controllers tell belongs to the comparison: now the machines do something else.
-        let hosts = Hosts::watch(plan);
+        let mut hosts = Hosts::watch(plan, &peers);
+        forgotten.iter().for_each(|(name, why)| hosts.doubt(name, why));
         let host_facts = hosts.facts();
+        for ((target, then), now) in plan.targets.iter().zip(&run.hosts).zip(&host_facts) {
+            if let (Some(then), Some(now)) = (then, now)
+                && let Some(why) = servers::started_anew(&then.facts, now)
+            {
+                hosts.doubt(&target.name, why);
+            }
+        }
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut routes: Option<Vec<Route>> = None;
         let mut spent_ns = 0;
@@ -105,12 +117,9 @@ impl Lab {
         if let Some(ways) = self.last_ways().as_ref().filter(|ways| ways.run_id == run.id) {
             return ways.routes.clone();
         }
-        let negotiated = |index: usize| {
-            let in_slots = comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
-            in_slots.or_else(|| run.first_contact.get(index).and_then(Option::as_ref))
+        let again = |(index, target): (usize, &Target)| {
+            Route::again(plan, &target.address, reached(run, comparison, index), &self.stop)
         };
-        let again =
-            |(index, target): (usize, &Target)| Route::again(plan, &target.address, negotiated(index), &self.stop);
         plan.targets.iter().enumerate().map(again).collect()
     }
 
@@ -126,12 +135,11 @@ impl Lab {
         if let Some(target) = probe.lens_of {
             return (self.look_through_lens(site, target, probe), Vec::new());
         }
-        let stand_in =
-            match probe.variation.twin.as_ref().map(|twin| self.stand_in(plan, twin, site.pid(twin.of), routes)) {
-                Some(Err(why)) => return (without_load(probe, Err(why)), Vec::new()),
-                Some(Ok(stand_in)) => Some(stand_in),
-                None => None,
-            };
+        let stand_in = match probe.variation.twin.as_ref().map(|twin| self.stand_in(plan, twin, site.hosts, routes)) {
+            Some(Err(why)) => return (without_load(probe, Err(why)), Vec::new()),
+            Some(Ok(stand_in)) => Some(stand_in),
+            None => None,
+        };
         let site = &Site { routes: stand_in.as_ref().map_or(routes, |stand_in| &stand_in.routes[..]), ..*site };
         let varied = vary(plan, &probe);
         let (mut slots, mut demands) = (Vec::new(), vec![None; plan.targets.len()]);
@@ -238,6 +246,12 @@ impl Lab {
     }
 }
 
+/// What the comparison reached when it asked for a target.
+fn reached<'a>(run: &'a Run, comparison: &'a [TargetObservation], target: usize) -> Option<&'a Negotiated> {
+    let in_slots = comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
+    in_slots.or_else(|| run.first_contact.get(target).and_then(Option::as_ref))
+}
+
 /// What all probes of a diagnosis share.
 #[derive(Clone, Copy)]
 struct Site<'a> {
@@ -248,15 +262,6 @@ struct Site<'a> {
     first_contact: &'a [Option<Negotiated>],
     hosts: &'a Hosts,
     clock: Clock,
-}
-
-impl Site<'_> {
-    /// The process of a target's server, where its machine is read and tells.
-    fn pid(&self, target: usize) -> Option<u32> {
-        let facts = self.hosts.facts();
-        let pid = facts.get(target)?.as_ref()?.number("process.pid")?;
-        (pid >= 1.0 && pid <= f64::from(u32::MAX)).then_some(pid as u32)
-    }
 }
 
 /// The outcome of a probe that put no load on anything.
@@ -307,14 +312,25 @@ fn keep_hosts(run: &mut Run, records: Vec<Option<HostRecord>>) {
     for (kept, record) in run.hosts.iter_mut().zip(records) {
         match (kept, record) {
             (Some(kept), Some(record)) => {
+                add_last_words(kept, &record);
                 kept.samples.extend(record.samples);
-                kept.last_words = record.last_words;
                 kept.lost = kept.lost.take().or(record.lost);
             }
             (kept @ None, Some(record)) => *kept = Some(record),
             (_, None) => {}
         }
     }
+}
+
+/// What the kernel's log says now, behind what it said of the comparison: by now the log may be unreadable, have forgotten
+/// its older lines, or be that of a later boot, whose times would be read as times of the comparison.
+fn add_last_words(kept: &mut HostRecord, later: &HostRecord) {
+    if kept.facts.value("os.boot_id") != later.facts.value("os.boot_id") {
+        return;
+    }
+    let new: Vec<KernelLine> =
+        later.last_words.iter().filter(|line| !kept.last_words.contains(line)).cloned().collect();
+    kept.last_words.extend(new);
 }
 
 /// A probe rests on its rates. That its slots are too few for the tails of its response times weakens nothing.
@@ -402,4 +418,31 @@ fn vary(plan: &Plan, probe: &Probe) -> Plan {
         }
     }
     plan
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::{HostFacts, Known};
+
+    #[test]
+    fn what_the_log_said_of_the_comparison_stays() {
+        let record = |boot: &str, words: &[&str]| HostRecord {
+            facts: HostFacts([("os.boot_id".to_owned(), Known::Value(boot.to_owned()))].into()),
+            last_words: words
+                .iter()
+                .map(|text| KernelLine { uptime_ns: None, level: None, text: (*text).to_owned() })
+                .collect(),
+            ..HostRecord::default()
+        };
+        let mut kept = record("one", &["Out of memory: Killed process 7 (nginx)"]);
+        let mut words_with = |later: HostRecord| {
+            add_last_words(&mut kept, &later);
+            kept.last_words.iter().map(|line| line.text[..3].to_owned()).collect::<Vec<_>>()
+        };
+        assert_eq!(words_with(record("one", &[])), ["Out"], "silence takes nothing back");
+        let again = record("one", &["Out of memory: Killed process 7 (nginx)", "new"]);
+        assert_eq!(words_with(again), ["Out", "new"]);
+        assert_eq!(words_with(record("two", &["later boot"])), ["Out", "new"]);
+    }
 }

@@ -2,11 +2,13 @@
 //!
 //! That a machine cannot be read never ends a run: it is said, and everything else goes on.
 
-use duel_host::{HostAccess, HostError, HostWatch, Redfish, Server};
+use crate::servers;
+use duel_host::{HostAccess, HostError, HostWatch, Options, Redfish, Server, Serving};
 use duel_model::{
     Doubt, DoubtId, HostAccess as AccessPlan, HostFacts, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
-    ServerPlan, sanitize_line,
+    ServerPlan, WorkloadPlan, sanitize_line,
 };
+use std::net::SocketAddr;
 use std::thread;
 use std::time::Duration;
 
@@ -27,12 +29,16 @@ struct Machine {
 }
 
 impl Hosts {
-    /// Begins to watch every machine that the plan says how to reach.
-    pub(crate) fn watch(plan: &Plan) -> Self {
+    /// Begins to watch every machine that the plan says how to reach. `peers`: what connections to the targets are made to.
+    pub(crate) fn watch(plan: &Plan, peers: &[Option<SocketAddr>]) -> Self {
         let mut hosts = Self::default();
-        for target in &plan.targets {
-            let watch = target.host.as_ref().and_then(|host| match watch(host) {
-                Ok(watch) => Some(watch),
+        for (index, target) in plan.targets.iter().enumerate() {
+            let peer = peers.get(index).copied().flatten();
+            let watch = target.host.as_ref().and_then(|host| match watch(host, &plan.workload, peer) {
+                Ok((watch, doubt)) => {
+                    doubt.into_iter().for_each(|doubt| hosts.doubt(&target.name, &doubt));
+                    Some(watch)
+                }
                 Err(error) => {
                     hosts.doubt(&target.name, &error.to_string());
                     None
@@ -45,7 +51,7 @@ impl Hosts {
 
     /// The same, and asks the management controllers, which are asked again in the end. They take seconds, and all of
     /// them are asked at once while shells are started.
-    pub(crate) fn watch_and_ask(plan: &Plan) -> Self {
+    pub(crate) fn watch_and_ask(plan: &Plan, peers: &[Option<SocketAddr>]) -> Self {
         thread::scope(|scope| {
             let asked: Vec<_> = plan
                 .targets
@@ -55,7 +61,7 @@ impl Hosts {
                     Some(Redfish::of_plan(plan).map(|redfish| scope.spawn(move || (redfish.read(), redfish))))
                 })
                 .collect();
-            let mut hosts = Self::watch(plan);
+            let mut hosts = Self::watch(plan, peers);
             for (index, (asked, target)) in asked.into_iter().zip(&plan.targets).enumerate() {
                 match asked {
                     None => {}
@@ -90,6 +96,12 @@ impl Hosts {
         self.machines.get(target)?.watch.as_ref()?.sample().ok()
     }
 
+    /// Who serves on this target's machine now; errors are sentences.
+    pub(crate) fn server(&self, target: usize) -> Result<Serving, String> {
+        let watch = self.machines.get(target).and_then(|machine| machine.watch.as_ref());
+        watch.ok_or("the machine is not read")?.server().map_err(|error| error.to_string())
+    }
+
     /// Has lines of shell run on this target's machine; errors are sentences.
     pub(crate) fn run(&self, target: usize, script: &str, timeout: Duration) -> Result<String, String> {
         let watch = self.machines.get(target).and_then(|machine| machine.watch.as_ref());
@@ -119,11 +131,17 @@ impl Hosts {
                 })
                 .collect();
             let mut records = Vec::new();
-            for (watch, told) in told {
+            for ((watch, told), target) in told.into_iter().zip(&plan.targets) {
                 let mut record = watch.map(HostWatch::finish);
                 if let Some((before, after)) = told {
                     let alone = || HostRecord { how: "over Redfish alone".to_owned(), ..HostRecord::default() };
                     let after = after.and_then(|asked| asked.join().ok()).unwrap_or_default();
+                    if before.0.get("redfish").is_none()
+                        && let Some(Known::Unavailable(why)) = after.0.get("redfish")
+                    {
+                        let text = format!("its management controller was not read after the load: {why}");
+                        doubts.push(doubt(&target.name, &text));
+                    }
                     add(&mut record.get_or_insert_with(alone).facts, before, after);
                 }
                 records.push(record);
@@ -137,7 +155,8 @@ impl Hosts {
         (records, doubts)
     }
 
-    fn doubt(&mut self, name: &str, text: &str) {
+    /// Notes what weakens what is read of a target's machine.
+    pub(crate) fn doubt(&mut self, name: &str, text: &str) {
         self.doubts.push(doubt(name, text));
     }
 }
@@ -154,18 +173,27 @@ fn doubt(name: &str, text: &str) -> Doubt {
     Doubt { id: DoubtId::HostNotRead, target: Some(name.to_owned()), text }
 }
 
-fn watch(host: &HostPlan) -> Result<HostWatch, HostError> {
+/// Begins to watch a machine, and what is doubtful about who its server is. Where that is not the process that the plan meant,
+/// the machine is watched without it.
+fn watch(
+    host: &HostPlan,
+    workload: &WorkloadPlan,
+    peer: Option<SocketAddr>,
+) -> Result<(HostWatch, Option<String>), HostError> {
     let access = match &host.access {
         AccessPlan::Local => HostAccess::Local,
         AccessPlan::Ssh(destination) => HostAccess::ssh(destination)?,
     };
-    let server = match &host.server {
-        ServerPlan::Unknown => Server::Unknown,
-        ServerPlan::Port(port) => Server::Port(*port),
-        ServerPlan::Pid(pid) => Server::Pid(*pid),
-        ServerPlan::Service(name) => Server::service(name)?,
-    };
-    HostWatch::open(access, server)
+    let server = servers::server(host, workload)?;
+    let options = Options { address: peer, ..Options::default() };
+    let watch = HostWatch::open_with(&access, &server, &options)?;
+    if let Some(why) = servers::not_meant(host, watch.facts()) {
+        return Ok((HostWatch::open_with(&access, &Server::Unknown, &options)?, Some(why)));
+    }
+    let is_by_path = server == Server::Unknown && matches!(host.server, ServerPlan::Port(_));
+    let doubt =
+        is_by_path.then(|| "a server that is reached by a Unix socket has to be named: --pid or --service".to_owned());
+    Ok((watch, doubt))
 }
 
 /// Whether a management controller could be asked: its address, and that its password is where it should be.
@@ -176,7 +204,7 @@ pub fn check_redfish(plan: &RedfishPlan) -> Result<(), String> {
 /// What a machine is, without any load. Errors are sentences for the user.
 pub fn host_facts(host: &HostPlan) -> Result<HostRecord, String> {
     let redfish = host.redfish.as_ref().map(Redfish::of_plan).transpose().map_err(|error| error.to_string())?;
-    let watch = watch(host).map_err(|error| error.to_string())?;
+    let (watch, _) = watch(host, &WorkloadPlan::Null, None).map_err(|error| error.to_string())?;
     // Some figures exist only as the difference of two samples; one is enough to show that they can be read.
     let _ = watch.sample();
     let mut record = watch.finish();

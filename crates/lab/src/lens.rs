@@ -1,6 +1,7 @@
 //! The lens at a target's server: here in a process of our own, elsewhere with the `openssl speed` that is there.
 
 use crate::hosts::Hosts;
+use crate::servers::still_serving;
 use duel_lens::ChildCommand;
 use duel_lens::speed::{self, SpeedOrder};
 use duel_model::{HostAccess, HostFacts, HostPlan, LensReading};
@@ -20,13 +21,14 @@ pub(crate) fn reading(
     child: Option<&ChildCommand>,
 ) -> Result<LensReading, String> {
     let facts = hosts.facts().into_iter().nth(target).flatten().ok_or("the machine is not read")?;
-    let pid = process(&facts).ok_or("the server's process is not known")?;
+    let pid = still_serving(hosts, target)?;
     match host.map(|host| &host.access) {
         Some(HostAccess::Local) => {
             let child = child.ok_or("this program cannot start the process that it takes")?;
-            duel_lens::of_process(pid, child.clone())
-                .and_then(|order| duel_lens::measure(&order))
-                .map_err(|error| error.to_string())
+            let order = duel_lens::of_process(pid, child.clone()).map_err(|error| error.to_string())?;
+            // What was read is of that process only if it is still there.
+            still_serving(hosts, target)?;
+            duel_lens::measure(&order).map_err(|error| error.to_string())
         }
         Some(HostAccess::Ssh(_)) => {
             let order = order(&facts, pid)?;
@@ -36,11 +38,6 @@ pub(crate) fn reading(
         }
         None => Err("the machine is not read".to_owned()),
     }
-}
-
-fn process(facts: &HostFacts) -> Option<u32> {
-    let pid = facts.number("process.pid")?;
-    (pid >= 1.0 && pid <= f64::from(u32::MAX)).then_some(pid as u32)
 }
 
 /// What to measure over there. The paths come from that host; they are quoted before a shell sees them.
@@ -78,13 +75,5 @@ mod tests {
         let replaced = ("process.library.libcrypto.replaced", "yes: the file on disk is another one");
         assert!(super::order(&facts(&[library, replaced]), 7).unwrap_err().contains("replaced"));
         assert!(super::order(&facts(&[]), 7).unwrap_err().contains("maps no libcrypto"));
-    }
-
-    #[test]
-    fn only_a_number_of_a_process_is_one() {
-        assert_eq!(process(&facts(&[("process.pid", "42")])), Some(42));
-        for wrong in ["0", "-1", "nan", "1e300", "x"] {
-            assert_eq!(process(&facts(&[("process.pid", wrong)])), None, "{wrong}");
-        }
     }
 }

@@ -13,6 +13,7 @@ mod hosts;
 mod identity;
 mod lens;
 mod route;
+mod servers;
 mod single;
 mod twins;
 mod watch;
@@ -22,6 +23,7 @@ pub use duel_load::{Failure, OpRecord, PhaseTimes};
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
+pub use servers::forget_unproven_ids;
 pub use watch::{TargetView, View, Watcher};
 
 use bench::Bench;
@@ -110,7 +112,9 @@ impl Lab {
         if plan.targets.iter().any(|target| target.host.is_some()) {
             watcher.label("reading the hosts");
         }
-        let hosts = Hosts::watch_and_ask(plan);
+        let peers = servers::peers(plan, |index| run.first_contact[index].as_ref());
+        let hosts = Hosts::watch_and_ask(plan, &peers);
+        servers::note_processes(&mut run.plan, &hosts);
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         watcher.begun(&run);
         let result = if plan.targets.len() == 1 {

@@ -1,7 +1,9 @@
 //! Private twins in the place of targets' servers.
 
 use crate::Lab;
+use crate::hosts::Hosts;
 use crate::route::Route;
+use crate::servers::still_serving;
 use duel_model::{Negotiated, Plan, TwinPlan, TwinReading, WorkloadPlan, sanitize_line};
 use duel_twin::{ServerProcess, Twin, TwinOrder};
 use duel_work::http::Network;
@@ -22,21 +24,22 @@ impl StandIn {
 }
 
 impl Lab {
-    /// Starts a twin of a target's server, whose process is `pid`. Errors are sentences for the user.
+    /// Starts a twin of a target's server. Errors are sentences for the user.
     pub(crate) fn stand_in(
         &self,
         plan: &Plan,
         twin: &TwinPlan,
-        pid: Option<u32>,
+        hosts: &Hosts,
         routes: &[Route],
     ) -> Result<StandIn, String> {
         if matches!(&plan.workload, WorkloadPlan::Http(http) if http.unix_socket.is_some()) {
             return Err("a server that is reached by a Unix socket has no twin".to_owned());
         }
-        let pid = pid.ok_or("the server's process is not known")?;
         let route = routes.get(twin.of).ok_or("there is no such target")?;
         let address = route.pin().ok_or("where the comparison was connected to is not known")?;
-        let server = ServerProcess::read(pid).map_err(|error| error.to_string())?;
+        let server = ServerProcess::read(still_serving(hosts, twin.of)?).map_err(|error| error.to_string())?;
+        // What was read is of that process only if it is still there.
+        still_serving(hosts, twin.of)?;
         let order = TwinOrder { server: &server, change: twin.change, mask: twin.mask.as_deref(), address };
         let twin_of = twin.of;
         let twin = Twin::start(&order, &self.stop).map_err(|error| error.to_string())?;

@@ -25,8 +25,8 @@ pub use lens::{
     LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
 pub use plan::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan, ProxyPlan,
-    RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan,
+    ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
 };
 pub use profile::Profile;
 pub use requests::{

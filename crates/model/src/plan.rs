@@ -1,6 +1,6 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{Nanos, RequestsPlan, SECOND_NS};
+use crate::{HostFacts, Nanos, RequestsPlan, SECOND_NS};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -23,9 +23,34 @@ pub struct HostPlan {
     pub access: HostAccess,
     /// Which of its processes is the server.
     pub server: ServerPlan,
+    /// Which process the id in `server` meant, noted when a run reads the machine; `None`: not known, or no id was given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub process: Option<ProcessIdentity>,
     /// Its management controller, which tells fans, temperatures and power supplies.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub redfish: Option<RedfishPlan>,
+}
+
+/// What tells a process from another one of the same machine: ids are given again, by a restarted machine in the same order.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ProcessIdentity {
+    /// The machine's boot: Linux's boot id.
+    pub boot: String,
+    /// When the process was started, as the machine tells it: on Linux in clock ticks since the boot.
+    pub started: String,
+}
+
+impl ProcessIdentity {
+    /// `None` where one of the two is not known: half of it tells nothing.
+    pub fn new(boot: &str, started: &str) -> Option<Self> {
+        let both = !boot.is_empty() && !started.is_empty();
+        both.then(|| Self { boot: boot.to_owned(), started: started.to_owned() })
+    }
+
+    /// Of the server's main process, as the facts of its machine tell it.
+    pub fn of_server(facts: &HostFacts) -> Option<Self> {
+        Self::new(facts.value("os.boot_id")?, facts.value("process.started")?)
+    }
 }
 
 /// How the management controller of a machine is asked (DMTF's Redfish, DSP0266). The password is not part of a plan.

@@ -86,18 +86,21 @@ impl Sorted {
 
 /// Whether a fact is another one each time that it is read, or on each machine: it says nothing about a difference.
 fn moves(key: &str) -> bool {
-    const MOVING: [&str; 11] = [
+    const MOVING: [&str; 14] = [
         "clock.unix_s",
         "cpu.fastest_mhz",
         "cpu.slowest_mhz",
         "fs.file-nr",
         "memory.available_bytes",
         "net.netfilter.nf_conntrack_count",
+        "os.boot_id",
         "os.uptime_s",
+        "process.listens_on",
         "process.members",
         "process.pid",
         "process.resident_bytes",
         "process.roots",
+        "process.started",
     ];
     let is_queue = key.starts_with("listen.") && key.ends_with(".waiting");
     MOVING.contains(&key) || is_queue || key.starts_with("process.worker.")

@@ -52,7 +52,7 @@ fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {
         let access = if host == "local" { HostAccess::Local } else { HostAccess::Ssh(host.to_owned()) };
         let server = servers.remove(name).unwrap_or(ServerPlan::Unknown);
         let redfish = controllers.remove(name);
-        plans.push((name.to_owned(), HostPlan { access, server, redfish }));
+        plans.push((name.to_owned(), HostPlan { access, server, process: None, redfish }));
     }
     match servers.keys().chain(controllers.keys()).next() {
         None => Ok(plans),

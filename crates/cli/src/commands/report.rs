@@ -112,6 +112,8 @@ fn commands(run: &Run) -> Vec<Command> {
         if let Some(typed) = retype::command(&run.plan) {
             let again = if typed.contains(Plan::REDACTED) {
                 "Repeat it on any machine; put the values that were not kept in their places"
+            } else if run.plan.targets.iter().any(|target| target.host.is_some()) {
+                "Repeat it on any machine; the servers' machines are not read then"
             } else {
                 "Repeat it on any machine"
             };

@@ -2,7 +2,7 @@
 
 use super::{demo, execute};
 use crate::flags::{OutputFlags, RunName, SecretFlags};
-use crate::outcome::{Outcome, Usage};
+use crate::outcome::{Outcome, Usage, say};
 use crate::{keep, meaning};
 use duel_model::{Plan, WorkloadPlan};
 
@@ -11,6 +11,9 @@ pub(crate) fn rerun(run: &RunName, secrets: &SecretFlags, output: &OutputFlags) 
     let run = keep::open_to_read(output)?.load(&run.name)?;
     demo::refuse_if_made(&run)?;
     let mut plan = run.plan;
+    for (_, why) in duel_lab::forget_unproven_ids(&mut plan) {
+        say(&why);
+    }
     restore_secrets(&mut plan, secrets)?;
     execute(&plan, None, output)
 }

@@ -11,6 +11,7 @@ mod output;
 mod plan;
 mod results;
 mod watch;
+mod writer;
 
 use crate::keep::Keeper;
 use crate::outcome::{Outcome, say};
@@ -24,6 +25,7 @@ use plan::{Output, Task};
 use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
+use std::sync::Arc;
 use watch::Watch;
 
 /// What stands behind `duel hey` on a command line; `None`: it is another command. A link to duel whose name is hey is hey.
@@ -68,13 +70,15 @@ pub(crate) fn main(arguments: &[OsString]) -> Outcome {
 /// Makes the requests and prints what came of them, also of those until Ctrl-C.
 fn run(task: &Task, archive: Option<&Path>) -> anyhow::Result<Outcome> {
     let mut archive = archive.map(Archive::open).transpose()?;
-    let lab = Lab::new(signals::stop_flag()?).to_the_letter();
-    let mut watch = Watch::new(Keeper::new(archive.as_mut()), task.output);
+    let stop = signals::stop_flag()?;
+    let lab = Lab::new(Arc::clone(&stop)).to_the_letter();
+    let mut watch = Watch::new(Keeper::new(archive.as_mut()), task.output, stop)?;
     let run = lab.run(&task.plan, &mut watch).map_err(|error| match error {
         // There is one target, and hey's users have not named it.
         LabError::Target { text, .. } => anyhow::Error::msg(text),
         error => error.into(),
     })?;
+    watch.end();
     let Watch { keeper, mut results, slot, broken, .. } = watch;
     let slot = slot.context("the run has no result")?;
     let is_cut = run.status == RunStatus::Interrupted(Interruption::User);

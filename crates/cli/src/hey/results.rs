@@ -1,4 +1,4 @@
-//! What came of all requests, as hey counts it. Memory stays bounded, however many there are.
+//! What came of all requests, as hey counts it. Its memory stays bounded, however many there are.
 
 use duel_lab::OpRecord;
 use duel_model::{Distribution, Nanos, Phase, Tally, sanitize_line};

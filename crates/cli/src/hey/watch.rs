@@ -3,11 +3,14 @@
 use super::csv;
 use super::plan::{Output, Style};
 use super::results::Results;
+use super::writer::Writer;
 use crate::keep::Keeper;
 use crate::progress_log::ProgressLog;
 use duel_lab::{OpRecord, View, Watcher};
 use duel_model::{Run, Slot};
-use std::io::{self, StdoutLock, Write};
+use std::io::{self, ErrorKind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Watches a run as hey would.
 #[derive(Debug)]
@@ -17,7 +20,9 @@ pub(super) struct Watch<'a> {
     /// The one slot of the run, once it is over.
     pub(super) slot: Option<Slot>,
     lines: Lines,
-    out: StdoutLock<'static>,
+    out: Writer,
+    /// Ends the run.
+    stop: Arc<AtomicBool>,
     /// The first line that could not be printed; there were no more.
     pub(super) broken: Option<io::Error>,
 }
@@ -31,20 +36,36 @@ enum Lines {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(keeper: Keeper<'a>, output: Output) -> Self {
+    pub(super) fn new(keeper: Keeper<'a>, output: Output, stop: Arc<AtomicBool>) -> io::Result<Self> {
         let lines = match output {
             Output::Summary(Style::Current) => Lines::None,
             Output::Summary(Style::Historic { .. }) => Lines::Progress(ProgressLog::new()),
             Output::Csv => Lines::Csv,
         };
-        let (results, out) = (Results::default(), io::stdout().lock());
-        Self { keeper, results, slot: None, lines, out, broken: None }
+        let (results, out) = (Results::default(), Writer::to(io::stdout())?);
+        Ok(Self { keeper, results, slot: None, lines, out, stop, broken: None })
     }
 
     fn print(&mut self, text: &str) {
         if self.broken.is_none() {
-            self.broken = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush()).err();
+            let printed = self.out.print(text, &self.stop);
+            self.note(printed);
         }
+    }
+
+    /// Waits until everything is printed, or cannot be.
+    pub(super) fn end(&mut self) {
+        let printed = self.out.end(&self.stop);
+        self.note(printed);
+    }
+
+    fn note(&mut self, printed: io::Result<()>) {
+        let Err(error) = printed else { return };
+        // Results that nobody reads would fill the memory.
+        if error.kind() == ErrorKind::TimedOut {
+            self.stop.store(true, Ordering::Relaxed);
+        }
+        self.broken.get_or_insert(error);
     }
 }
 

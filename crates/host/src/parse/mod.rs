@@ -13,13 +13,14 @@ mod os;
 mod process;
 mod sheet;
 
-use crate::access::Server;
+use crate::access::{Options, Server};
 use crate::frames::Frame;
-use duel_model::HostFacts;
+use duel_model::{HostFacts, ProcessIdentity};
 use lines::Lines;
 pub(crate) use sheet::Readings;
 use sheet::Sheet;
 use std::collections::BTreeSet;
+use std::net::SocketAddr;
 
 /// What has to be known of a host to understand its samples; found in its facts.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -41,6 +42,59 @@ enum System {
     Other,
 }
 
+/// The server that is looked for, and where connections to it go.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sought<'a> {
+    server: &'a Server,
+    address: Option<SocketAddr>,
+}
+
+impl<'a> Sought<'a> {
+    pub(crate) fn new(server: &'a Server, options: &Options) -> Self {
+        Self { server, address: options.address }
+    }
+
+    fn is_nobody(&self) -> bool {
+        *self.server == Server::Unknown
+    }
+
+    /// The port that it is found by.
+    fn port(&self) -> Option<u16> {
+        let port = self.server.port()?;
+        Some(self.address.map_or(port, |address| address.port()))
+    }
+
+    /// Where it should listen, in words.
+    fn place(&self) -> String {
+        match (self.address, self.server.port()) {
+            (Some(address), _) => address.to_string(),
+            (None, Some(port)) => format!("TCP port {port}"),
+            (None, None) => "any port".to_owned(),
+        }
+    }
+
+    fn described(&self) -> String {
+        self.server.described()
+    }
+}
+
+/// Who serves now, as the search for the server found it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Serving {
+    /// The server's main process; `None` where there is none or not only one.
+    pub pid: Option<u32>,
+    /// What tells it from another process that is given its id later.
+    pub identity: Option<ProcessIdentity>,
+    /// Whether it or one of its descendants holds a socket on which connections arrive; `None`: not known.
+    pub listens: Option<bool>,
+}
+
+/// Who serves, from the section of a search.
+pub(crate) fn serving(text: &str) -> Serving {
+    let found = process::Found::of(text);
+    Serving { pid: found.pid(), identity: found.identity(), listens: found.serves() }
+}
+
 /// Facts of a host, what its samples need, and what weakens them.
 pub(crate) struct Facts {
     pub(crate) facts: HostFacts,
@@ -49,7 +103,7 @@ pub(crate) struct Facts {
 }
 
 /// All facts from the frames of a host.
-pub(crate) fn facts(frames: &[Frame], server: &Server, proc_root: &str, sys_root: &str) -> Facts {
+pub(crate) fn facts(frames: &[Frame], sought: &Sought<'_>, proc_root: &str, sys_root: &str) -> Facts {
     let mut sheet = Sheet::new(frames);
     let system = match sheet.text("system").map(str::trim) {
         Some("Linux") => System::Linux,
@@ -73,14 +127,14 @@ pub(crate) fn facts(frames: &[Frame], server: &Server, proc_root: &str, sys_root
             disk::facts(&mut sheet, &mut context);
             network::facts(&mut sheet);
             firewall::facts(&mut sheet);
-            process::facts(&mut sheet, server, &context);
+            process::facts(&mut sheet, sought, &context);
             library::facts(&mut sheet);
             cgroup::facts(&mut sheet);
         }
         System::FreeBsd => {
             freebsd::facts(&mut sheet, &mut context);
             firewall::facts(&mut sheet);
-            process::which(&mut sheet, server);
+            process::which(&mut sheet, sought);
             library::facts(&mut sheet);
         }
         System::Other => {
@@ -139,17 +193,20 @@ mod tests_support {
         sample(text, &any_context(System::Linux))
     }
 
+    /// The server on port 80, whatever its address.
+    pub(super) const PORT_80: Sought<'_> = Sought { server: &Server::Port(80), address: None };
+
     /// What these sections of Linux say about a server on port 80.
     pub(super) fn facts_of(sections: &[(&str, &str)]) -> HostFacts {
         let mut frames = vec![frame("system", "Linux\n".into())];
         frames.extend(sections.iter().map(|(name, text)| frame(name, (*text).to_owned())));
-        facts(&frames, &Server::Port(80), "/proc", "/sys").facts
+        facts(&frames, &PORT_80, "/proc", "/sys").facts
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::tests_support::{any_context, frame};
+    use super::tests_support::{PORT_80, any_context, frame};
     use super::*;
     use proptest::prelude::*;
 
@@ -177,7 +234,7 @@ mod tests {
                 let text = lines.iter().map(|(shape, line)| format!("{}{line}\n", SHAPES[*shape])).collect();
                 frames.push(frame(SECTIONS[*section], text));
             }
-            let facts = facts(&frames, &Server::Port(80), "/proc", "/sys");
+            let facts = facts(&frames, &PORT_80, "/proc", "/sys");
             for (key, known) in &facts.facts.0 {
                 let shown = format!("{key} {known:?}");
                 prop_assert!(!shown.contains(['\x1b', '\u{9b}', '\u{202e}', '\n']), "{:?}", shown);
@@ -253,6 +310,11 @@ mod tests {
         "started:7 ",
         "string OpenSSL ",
         "socket ",
+        "stranger ",
+        "arrival ",
+        "serves ",
+        "started ",
+        "boot ",
         "members ",
         "roots ",
         "user ",

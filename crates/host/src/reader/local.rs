@@ -2,7 +2,7 @@
 
 use super::{Reader, Shell};
 use crate::error::HostError;
-use rustix::process::{Pid, Signal, WaitId, WaitIdOptions, kill_process_group, waitid};
+use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
@@ -52,9 +52,7 @@ impl Drop for Keeper {
         const PATIENCE: Duration = Duration::from_millis(500);
         let deadline = Instant::now() + PATIENCE;
         if let Some(pid) = i32::try_from(self.0.id()).ok().and_then(Pid::from_raw) {
-            // Left unreaped, so that its number stays its own, and its group's, until the group is killed.
-            let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
-            while matches!(waitid(WaitId::Pid(pid), look), Ok(None)) && Instant::now() < deadline {
+            while runs(pid) && Instant::now() < deadline {
                 std::thread::sleep(Duration::from_millis(5));
             }
             let _ = kill_process_group(pid, Signal::KILL);
@@ -62,4 +60,19 @@ impl Drop for Keeper {
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
+}
+
+/// Whether a child has not ended yet. It is left unreaped, so that its number stays its own, and its group's, until the group
+/// is killed.
+#[cfg(not(target_os = "openbsd"))]
+fn runs(pid: Pid) -> bool {
+    use rustix::process::{WaitId, WaitIdOptions, waitid};
+    let look = WaitIdOptions::EXITED | WaitIdOptions::NOHANG | WaitIdOptions::NOWAIT;
+    matches!(waitid(WaitId::Pid(pid), look), Ok(None))
+}
+
+/// rustix has no `waitid` here, and to ask by any other call would reap it. So it gets all the time that there is.
+#[cfg(target_os = "openbsd")]
+fn runs(_: Pid) -> bool {
+    true
 }

@@ -14,6 +14,9 @@ const MOST_ENTRIES: usize = 128;
 /// Longest name of a sensor.
 const LONGEST_NAME: usize = 64;
 
+/// The key under which it is noted that a part could not be read; where nothing could, it is `redfish`.
+pub(super) const PART: &str = "redfish.part";
+
 /// Facts while they are found.
 #[derive(Debug, Default)]
 pub(super) struct Sheet(BTreeMap<String, Known>);
@@ -21,11 +24,15 @@ pub(super) struct Sheet(BTreeMap<String, Known>);
 impl Sheet {
     /// How many facts there are, besides what could not be read.
     pub(super) fn found(&self) -> usize {
-        self.0.len() - usize::from(self.0.contains_key("redfish"))
+        self.0.len() - usize::from(self.0.contains_key(PART))
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+    /// Why a part of what there is could not be read.
+    pub(super) fn missing_part(&self) -> Option<String> {
+        match self.0.get(PART) {
+            Some(Known::Unavailable(why)) => Some(why.clone()),
+            _ => None,
+        }
     }
 
     /// The first one stands.

@@ -1,7 +1,9 @@
 # What every system has: frames, bounds, requests. POSIX sh only; no temporary files; nothing is left behind.
 #
 # Set before this by duel: M, the marker of frames, which nobody here can guess; PROC and SYS, where the kernel's files
-# are; SERVER_KIND (none, port, pid, service) and SERVER.
+# are; SERVER_KIND (none, port, pid, service) and SERVER. Where connections to the server are made to, as far as that is
+# known: PORT; IP, as it is written; ADDRESS, the same in 32 hexadecimal digits, IPv4 behind ::ffff:. NEAR is "yes" where
+# they are made on this machine, else the boot of the machine where they are, if it has a name.
 #
 # Standard output carries frames: a line "M + NAME", the content, an empty or unfinished line, and "M - NAME STATUS".
 # Standard error carries lines of the kernel's log as they come, and complaints.
@@ -14,6 +16,10 @@ IFS='
 '
 ROOTS=
 MEMBERS=
+STRANGERS=
+# How the sockets were found: by their whole address, or by their port, because the address was translated on the way
+# ("translated") or is not known ("port"). "elsewhere": connections from this machine to the address leave it.
+ARRIVAL=
 KERNEL_LOG=
 SAMPLES=0
 
@@ -55,9 +61,14 @@ numbers() {
     tr -s ' \t' '\n\n' | grep -E '^[0-9]{1,10}$' | head -n 1000
 }
 
+# A file with a process id may be older than the process that has the id by now: they are asked where nobody else is.
 service_pids() {
     if has systemctl; then
-        brief systemctl show -p MainPID "$SERVER" 2>/dev/null | sed -n 's/^MainPID=\([1-9][0-9]*\)$/\1/p'
+        main_pid=$(brief systemctl show -p MainPID "$SERVER" 2>/dev/null | sed -n 's/^MainPID=\([1-9][0-9]*\)$/\1/p')
+        if [ -n "$main_pid" ]; then
+            echo "$main_pid"
+            return
+        fi
     fi
     name=${SERVER%.service}
     for file in "/run/$name.pid" "/run/$name/$name.pid" "/var/run/$name.pid" "/var/run/$name/$name.pid"; do
@@ -67,11 +78,14 @@ service_pids() {
 
 find_roots() {
     case $SERVER_KIND in
-        port) port_pids ;;
+        port) echo "$HOLDERS" ;;
         pid) echo "$SERVER" ;;
         service) service_pids ;;
     esac 2>/dev/null | numbers | sort -un
 }
+
+# Whether connections are made on this machine, so that a loopback address is one of it.
+is_near() { [ "$NEAR" = yes ] || { [ -n "$NEAR" ] && [ "$NEAR" = "$(boot)" ]; }; }
 
 # From "PARENT CHILD" pairs and the ids given: "TOPS/MEMBERS", where members are those given and all their descendants,
 # and tops the members whose parent is none. A master and its workers share a socket, and only the master stays.
@@ -102,14 +116,52 @@ gather() {
 }
 
 find_again() {
+    SOCKETS=
+    HOLDERS=
+    if [ -n "$PORT" ]; then find_sockets; fi
     gather "$(find_roots | tr '\n' ' ')"
+    refuse_strangers
+}
+
+# Several processes of one program that share an address share its connections: together they are the server. Any others
+# are strangers, and nobody can tell which of them it is.
+refuse_strangers() {
+    STRANGERS=
+    case $ROOTS in *' '*) ;; *) return 0 ;; esac
+    # shellcheck disable=SC2086 # ids are split on purpose
+    case $SERVER_KIND-$ARRIVAL in
+        port-address | service-*) if same_program $ROOTS; then return 0; fi ;;
+    esac
+    STRANGERS=$ROOTS
+    ROOTS=
+    MEMBERS=
+}
+
+# Whether one of the members holds a socket on which connections arrive: "yes", "no", or nothing where that is not known.
+# Where the address was translated, a server that was named has to listen on any.
+serves() {
+    [ -n "$MEMBERS" ] || return 0
+    holders=$HOLDERS
+    if [ "$ARRIVAL" != address ] && [ "$SERVER_KIND" != port ]; then holders=$(any_holders "${MEMBERS%% *}"); fi
+    for holder in $holders; do
+        case " $MEMBERS " in *" $holder "*) echo yes; return ;; esac
+    done
+    if can_see "${MEMBERS%% *}"; then echo no; fi
 }
 
 find_server() {
     find_again
     echo "roots $ROOTS"
     echo "members $MEMBERS"
-    if [ "$SERVER_KIND" = port ]; then port_state; fi
+    for pid in $STRANGERS; do echo "stranger $pid $(name_of "$pid" | tr -d '\n')"; done
+    echo "arrival $ARRIVAL"
+    echo "serves $(serves)"
+    echo "boot $(boot)"
+    case $ROOTS in
+        '' | *' '*) ;;
+        *) echo "started $(started "$ROOTS")" ;;
+    esac 2>/dev/null
+    port_state
 }
 
 all_alive() {
@@ -166,6 +218,7 @@ serve() {
                 printf '\n%s - sample %s %s\n' "$M" "$number" "$?"
                 ;;
             log) section "log $number" kernel_log ;;
+            server) section "server $number" find_server ;;
             sockets) section "sockets $number" sockets ;;
             script) sent_script "$number" ;;
         esac

@@ -11,7 +11,8 @@ facts() {
     section listening brief netstat -L -a -n
     section firewall freebsd_firewall
     section server find_server
-    main_pid=${ROOTS%% *}
+    # What is told of one process would not be true of several.
+    case $ROOTS in *' '*) main_pid= ;; *) main_pid=$ROOTS ;; esac
     if [ -n "$main_pid" ]; then
         section binary brief procstat -b "$main_pid"
         section arguments arguments "$main_pid"
@@ -62,14 +63,72 @@ freebsd_firewall() {
     done
 }
 
-# Of a line the process id is the fifth from the end: a command's name may hold blanks.
-port_pids() {
-    brief sockstat -4 -6 -l -q -p "$SERVER" | awk 'NF > 5 { print $(NF - 4) }'
+# "PID BOUND" of everybody who listens for TCP on the port, in the order in which the kernel prefers them for the address. Of
+# a line the fields are counted from the end: a command's name may hold blanks. tcp46 is a socket of both families.
+listeners() {
+    brief sockstat -4 -6 -l -q -P tcp ${1:+-p "$1"} | awk -v address="$2" '
+        NF > 5 {
+            pid = $(NF - 4); family = $(NF - 2); bound = $(NF - 1)
+            sub(/:[0-9]+$/, "", bound)
+            gsub(/[][]|%.*/, "", bound)
+            is_ipv4 = address !~ /:/
+            if (address == "" || bound == address) rank = 1
+            else if (bound == "*" && family == (is_ipv4 ? "tcp4" : "tcp6")) rank = 2
+            else if (bound == "*" && family == "tcp46") rank = is_ipv4 ? 3 : 2
+            else next
+            if (best == "" || rank < best) { best = rank; found = "" }
+            if (rank == best) found = found pid "\n"
+        }
+        END { printf "%s", found }'
 }
 
+# Who listens, in HOLDERS, and in ARRIVAL how they were found.
+find_sockets() {
+    ARRIVAL=port
+    if [ -n "$IP" ]; then
+        ARRIVAL=translated
+        if has_address; then ARRIVAL=address; elif is_near; then ARRIVAL=elsewhere; fi
+    fi
+    case $ARRIVAL in
+        elsewhere) ;;
+        address) HOLDERS=$(listeners "$PORT" "$IP") ;;
+        *) HOLDERS=$(listeners "$PORT" '') ;;
+    esac
+}
+
+any_holders() { listeners '' ''; }
+
+# Whether connections to the address end here. The loopback of another machine says nothing about this one.
+has_address() {
+    case $IP in 127.* | ::1) is_near || return 1 ;; esac
+    brief ifconfig -a | awk -v address="$IP" '
+        $1 == "inet" || $1 == "inet6" { sub(/[%\/].*/, "", $2); if ($2 == address) found = 1 }
+        END { exit !found }'
+}
+
+same_program() {
+    first=$(brief procstat -b "$1" | awk 'END { print $NF }')
+    shift
+    [ -n "$first" ] || return 1
+    for pid in "$@"; do
+        [ "$(brief procstat -b "$pid" | awk 'END { print $NF }')" = "$first" ] || return 1
+    done
+}
+
+name_of() { ps -p "$1" -o comm=; }
+
+started() { ps -o lstart= -p "$1" | tr -s ' ' '_'; }
+
+# The time of the boot moves when the clock is set; its name does not, where it has one.
+boot() { sysctl -n kern.boot_id 2>/dev/null || sysctl -n kern.boottime 2>/dev/null; }
+
+can_see() { alive "$1"; }
+
 port_state() {
-    brief netstat -a -n -p tcp | awk -v port=".$SERVER" '
-        $NF == "LISTEN" && substr($4, length($4) - length(port) + 1) == port { print "socket 0 0" }'
+    if [ -n "$PORT" ]; then
+        brief netstat -a -n -p tcp | awk -v port=".$PORT" '
+            $NF == "LISTEN" && substr($4, length($4) - length(port) + 1) == port { print "socket 0 0" }'
+    fi
     echo 'tables tcp'
     echo "user $(id -u)"
 }
@@ -78,7 +137,8 @@ parents() { ps -a -x -o ppid= -o pid= | sort -n -k 2; }
 
 alive() { ps -p "$1" -o pid= >/dev/null 2>&1; }
 
-arguments() { brief ps -w -w -o args= -p "$1" | tr ' ' '\n' | head -c 16384; }
+# Where one argument ends is not told: they are one text.
+arguments() { brief ps -w -w -o args= -p "$1" | head -c 16384; }
 
 environment() {
     brief procstat -e "$1" | tr ' ' '\n' | grep -a -E "^($ENVIRONMENT)=" |

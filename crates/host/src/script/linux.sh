@@ -17,9 +17,9 @@ facts() {
     section routes routes
     section listening listening
     section firewall firewall
-    first=${MEMBERS%% *}
-    if [ -n "$first" ]; then
-        main_pid=${ROOTS%% *}
+    # What is told of one process would not be true of several.
+    case $ROOTS in *' '*) main_pid= ;; *) main_pid=$ROOTS ;; esac
+    if [ -n "$main_pid" ]; then
         section process process "$main_pid"
         section arguments arguments "$main_pid"
         section environment environment "$main_pid"

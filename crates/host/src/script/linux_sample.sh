@@ -108,7 +108,7 @@ kernel_log() {
 
 sockets() {
     has ss || { echo 'duel: no ss here'; return 1; }
-    [ "$SERVER_KIND" = port ] || { echo 'duel: sockets are found by port'; return 1; }
+    [ -n "$PORT" ] || { echo 'duel: sockets are found by port'; return 1; }
     can_look || return 1
-    there ss -t -i -n state established "sport = :$SERVER" | head -n 2000
+    there ss -t -i -n state established "sport = :$PORT" | head -n 2000
 }

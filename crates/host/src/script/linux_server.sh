@@ -1,33 +1,30 @@
 # Linux: which processes are the server's, and what they run.
 
-# Inodes of the sockets that listen on the port: state 0A of the kernel's tables.
-port_inodes() {
-    hex=$(printf '%04X' "$SERVER")
-    awk -v port=":$hex" '$4 == "0A" && substr($2, length($2) - 4) == port { print $10, $8 }' \
-        "$PROC/net/tcp" "$PROC/net/tcp6" 2>/dev/null | head -n 1000
+# Whether these processes run the same file.
+same_program() {
+    first=$1
+    shift
+    for pid in "$@"; do
+        [ "$PROC/$first/exe" -ef "$PROC/$pid/exe" ] || return 1
+    done
 }
 
-# Everybody who holds one of the sockets. Process 1 may hold it for socket activation, and serves nobody then.
-port_pids() {
-    inodes=$(port_inodes | awk '{ printf "%s%s", sep, $1; sep = "|" }')
-    [ -n "$inodes" ] || return 0
-    ls -l "$PROC"/[0-9]*/fd 2>/dev/null | awk -v proc="$PROC/" -v inodes="$inodes" '
-        BEGIN { n = split(inodes, list, "|"); for (i = 1; i <= n; i++) wanted["socket:[" list[i] "]"] = 1 }
-        index($0, proc) == 1 { split(substr($0, length(proc) + 1), part, "/"); pid = part[1]; next }
-        NF > 2 && $(NF - 1) == "->" && ($NF in wanted) && !(pid in seen) { seen[pid] = 1; print pid }' |
-        while read -r pid; do
-            if [ "$pid" = 1 ]; then
-                case $(head -n 1 "$PROC/1/comm") in systemd | init) continue ;; esac
-            fi
-            echo "$pid"
-        done
+name_of() { cat "$PROC/$1/comm" 2>/dev/null; }
+
+# What tells a process from another one that is given its id later: when it was started, in ticks since the boot.
+started() {
+    stat=$(cat "$PROC/$1/stat") && [ -n "$stat" ] || return 1
+    # The name, in brackets, may hold brackets and blanks.
+    # shellcheck disable=SC2086 # split on purpose
+    set -- ${stat##*) }
+    shift 19
+    echo "$1"
 }
 
-port_state() {
-    port_inodes | sed 's/^/socket /'
-    if [ -r "$PROC/net/tcp" ]; then echo 'tables tcp'; fi
-    echo "user $(id -u)"
-}
+boot() { cat "$PROC/sys/kernel/random/boot_id" 2>/dev/null; }
+
+# Whether we may see which sockets there are, and which of them a process holds.
+can_see() { [ -r "$PROC/net/tcp" ] && ls "$PROC/$1/fd" >/dev/null 2>&1; }
 
 # Parent and id of every process. The name, in brackets, may hold anything, line ends too: so the id is taken from the
 # path, and of each file the first line alone counts.

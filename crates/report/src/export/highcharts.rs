@@ -31,24 +31,32 @@ pub(super) fn highcharts(run: &Run, only: Option<usize>) -> String {
     text
 }
 
-/// Ends of steps, and the requests within each; the first point is 0 at 0.
+/// Most points of a target: eleven hours in half seconds, and what a browser can still draw. Of longer runs points stand
+/// further apart, so that a time that no run ever took asks for no memory either.
+const MOST_STEPS: Nanos = 80_000;
+
+/// Ends of steps, and the requests within each; the first point is 0 at 0. What it reads may be of a damaged archive: sums stop
+/// at the largest number.
 fn points(slots: &[&Slot]) -> Vec<(Nanos, u64)> {
-    let total_ns: Nanos = slots.iter().map(|slot| slot.elapsed_ns).sum();
+    let total_ns = slots.iter().fold(0, |sum: Nanos, slot| sum.saturating_add(slot.elapsed_ns));
     // A slot of many minutes is recorded in longer intervals: as many whole ones as it takes.
     let interval_ns = slots.iter().map(|slot| slot.series.interval_ns).max().unwrap_or(0).max(1);
-    let step_ns = interval_ns * STEP_NS.div_ceil(interval_ns);
+    let wanted_ns = STEP_NS.max(total_ns.div_ceil(MOST_STEPS));
+    let step_ns = interval_ns.saturating_mul(wanted_ns.div_ceil(interval_ns));
     let steps = total_ns.div_ceil(step_ns).max(1);
-    let end_ns = |step: u64| (step * step_ns).min(total_ns);
+    let end_ns = |step: u64| step.saturating_mul(step_ns).min(total_ns);
     let mut points: Vec<(Nanos, u64)> = (0..=steps).map(|step| (end_ns(step), 0)).collect();
-    let mut begin_ns = 0;
+    let mut begin_ns: Nanos = 0;
     for slot in slots {
-        for (number, interval) in (0u64..).zip(&slot.series.intervals) {
+        for (number, interval) in (1u64..).zip(&slot.series.intervals) {
             // Its end: by then they were done. What ended within the grace counts at the very end.
-            let done_ns = begin_ns + ((number + 1) * slot.series.interval_ns).min(slot.elapsed_ns);
-            let step = done_ns.div_ceil(step_ns).clamp(1, steps);
-            points[step as usize].1 += interval.ok + interval.failed;
+            let within_ns = number.saturating_mul(slot.series.interval_ns).min(slot.elapsed_ns);
+            let step = begin_ns.saturating_add(within_ns).div_ceil(step_ns).clamp(1, steps);
+            let requests = interval.ok.saturating_add(interval.failed);
+            let point = &mut points[step as usize].1;
+            *point = point.saturating_add(requests);
         }
-        begin_ns += slot.elapsed_ns;
+        begin_ns = begin_ns.saturating_add(slot.elapsed_ns);
     }
     points
 }
@@ -82,6 +90,17 @@ mod tests {
     fn points_are_half_seconds_apart_and_the_last_is_the_end() {
         let one = slot(100 * MS, 1_130 * MS, &[10; 12]);
         assert_eq!(points(&[&one]), [(0, 0), (500 * MS, 55), (1_000 * MS, 55), (1_130 * MS, 22)]);
+    }
+
+    #[test]
+    fn times_that_no_run_took_ask_for_no_memory() {
+        let huge = slot(1, Nanos::MAX, &[u64::MAX - 1; 3]);
+        let points = points(&[&huge, &huge, &slot(Nanos::MAX, Nanos::MAX, &[1; 3])]);
+        assert!(points.len() <= MOST_STEPS as usize + 1, "{}", points.len());
+        assert!(points.iter().any(|(_, requests)| *requests == u64::MAX));
+        assert_eq!(points.last().unwrap().0, Nanos::MAX);
+        let long = slot(1_000 * MS, 100_000 * 1_000 * MS, &[1; 10]);
+        assert!(super::points(&[&long]).len() <= MOST_STEPS as usize + 1);
     }
 
     #[test]

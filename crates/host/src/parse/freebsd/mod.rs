@@ -11,8 +11,8 @@ pub(super) use facts::facts;
 
 #[cfg(test)]
 mod tests {
-    use crate::access::Server;
     use crate::frames::Frame;
+    use crate::parse::tests_support::PORT_80;
     use crate::parse::{facts, sample};
     use duel_model::HostSample;
 
@@ -42,7 +42,7 @@ mod tests {
 
     #[test]
     fn facts_of_a_host() {
-        let found = facts(&frames(), &Server::Port(80), "/proc", "/sys");
+        let found = facts(&frames(), &PORT_80, "/proc", "/sys");
         let value = |key: &str| found.facts.value(key);
         assert_eq!(value("os.kernel"), Some("FreeBSD 14.1-RELEASE"));
         assert_eq!(
@@ -62,7 +62,7 @@ mod tests {
 
     #[test]
     fn counters_of_a_host() {
-        let context = facts(&frames(), &Server::Port(80), "/proc", "/sys").context;
+        let context = facts(&frames(), &PORT_80, "/proc", "/sys").context;
         let readings = sample(include_str!("../../../tests/freebsd/sample.txt"), &context);
         let tick = 1_000_000_000 / 127;
         assert_eq!(readings.counters["cpu.user_ns"], 12_345 * tick);

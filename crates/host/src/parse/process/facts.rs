@@ -1,16 +1,16 @@
 //! Which processes are the server's, and how they run.
 
-use super::{MOST_WORKERS, Stat};
-use crate::access::Server;
+use super::found::Arrival;
+use super::{Found, MOST_WORKERS, Stat};
 use crate::mask;
 use crate::parse::lines::{base, number};
 use crate::parse::sheet::{Sheet, complaint};
-use crate::parse::{Context, network};
+use crate::parse::{Context, Sought, network};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Everything about the server's processes.
-pub(in crate::parse) fn facts(sheet: &mut Sheet<'_>, server: &Server, context: &Context) {
-    if !which(sheet, server) {
+pub(in crate::parse) fn facts(sheet: &mut Sheet<'_>, sought: &Sought<'_>, context: &Context) {
+    if !which(sheet, sought) {
         return;
     }
     for line in sheet.lines("process") {
@@ -46,24 +46,48 @@ pub(in crate::parse) fn facts(sheet: &mut Sheet<'_>, server: &Server, context: &
     other_limits(sheet);
 }
 
-/// Which processes, their command line and environment; false where there are none. FreeBSD has the same sections.
-pub(in crate::parse) fn which(sheet: &mut Sheet<'_>, server: &Server) -> bool {
-    if *server == Server::Unknown {
-        sheet.unavailable("process", server.described());
+/// Which processes, their command line and environment; false where there is none, or none that is the only one. FreeBSD has
+/// the same sections.
+pub(in crate::parse) fn which(sheet: &mut Sheet<'_>, sought: &Sought<'_>) -> bool {
+    if sought.is_nobody() {
+        sheet.unavailable("process", sought.described());
         return false;
     }
-    let find = |name: &str| sheet.lines("server").find_map(|line| line.strip_prefix(name)).map(str::trim);
-    let (roots, members) = (find("roots ").unwrap_or_default(), find("members ").unwrap_or_default());
-    if members.is_empty() {
-        let why = nobody(sheet, server);
+    let found = Found::of(sheet.text("server").unwrap_or_default());
+    sheet.set("os.boot_id", found.boot());
+    if found.members.is_empty() {
+        let why = nobody(&found, sought);
         sheet.doubt(why.clone());
         sheet.unavailable("process", why);
         return false;
     }
-    sheet.set("process.roots", roots);
-    sheet.set("process.members", members);
-    sheet.set("process.count", members.split_ascii_whitespace().count().to_string());
-    sheet.set("process.pid", roots.split_ascii_whitespace().next().unwrap_or_default());
+    sheet.set("process.roots", found.roots.join(" "));
+    sheet.set("process.members", found.members.join(" "));
+    sheet.set("process.count", found.members.len().to_string());
+    if let Some(doubt) = wrong_place(&found, sought) {
+        sheet.unavailable("process.listens_on", &doubt);
+        sheet.doubt(doubt);
+    } else if found.serves == Some(true) {
+        sheet.set("process.listens_on", sought.place());
+    } else {
+        sheet.unavailable("process.listens_on", "its sockets cannot be seen");
+    }
+    if found.pid().is_none() {
+        let why = format!(
+            "{} processes of one program share the connections to {}: {}; --pid names one of them",
+            found.roots.len(),
+            sought.place(),
+            list(found.roots.iter().copied())
+        );
+        for key in ["process.pid", "process.started"] {
+            sheet.unavailable(key, &why);
+        }
+        sheet.doubt(why);
+        return false;
+    }
+    sheet.set("process.pid", found.roots.concat());
+    sheet.set("process.started", found.started());
+    sheet.unavailable("process.started", "the host does not tell");
     let arguments = sheet.lines("arguments").filter(|line| !line.is_empty());
     sheet.set("process.command_line", mask::command_line(arguments));
     sheet.promised("arguments", &["process.command_line"]);
@@ -84,30 +108,68 @@ pub(in crate::parse) fn which(sheet: &mut Sheet<'_>, server: &Server) -> bool {
     true
 }
 
-/// Why no process was found: nobody listens, or those who do cannot be seen.
-fn nobody(sheet: &Sheet<'_>, server: &Server) -> String {
-    let lines: Vec<&str> = sheet.lines("server").collect();
-    let socket = lines.iter().find_map(|line| line.strip_prefix("socket ")?.split_once(' '));
-    let us = lines.iter().find_map(|line| line.strip_prefix("user ")).unwrap_or("?");
-    match (server, socket) {
-        (Server::Port(port), Some((_, user))) if us != "0" => {
-            format!(
-                "TCP port {port} is listened on by user {user}, but which process it is cannot be seen by user {us}: read the host as root or as the server's user"
-            )
-        }
-        (Server::Port(port), Some(_)) => {
-            format!(
-                "TCP port {port} is listened on, but by no process that can be seen here: systemd keeps it for a service that has not started, or it is in another container"
-            )
-        }
-        (Server::Port(_), None) if !lines.iter().any(|line| line.starts_with("tables ")) => {
-            "the host's table of TCP sockets cannot be read".to_owned()
-        }
-        (Server::Port(port), None) => {
-            format!("no process here listens on TCP port {port}; if the server is in a container, name its process")
-        }
-        _ => server.described(),
+/// Why no process was found: nobody listens, those who do cannot be seen, or there are too many.
+fn nobody(found: &Found<'_>, sought: &Sought<'_>) -> String {
+    let place = sought.place();
+    if !found.strangers.is_empty() {
+        let strangers = found.strangers.iter().map(|(pid, name)| format!("{pid} ({name})"));
+        return format!(
+            "{}: {}; which of them is the server cannot be told from here: --pid or --service names it",
+            if sought.port().is_some() {
+                format!("{} processes that are not one server listen on {place}", found.strangers.len())
+            } else {
+                format!("{} processes that are not one server go by the name", found.strangers.len())
+            },
+            list(strangers)
+        );
     }
+    if sought.port().is_none() {
+        return sought.described();
+    }
+    if found.arrival == Arrival::Elsewhere {
+        return format!(
+            "{place} is on no network of this machine that can be seen, so who answers there is not known; --pid or \
+             --service names the server, and for containers it takes root"
+        );
+    }
+    let us = found.user.unwrap_or("?");
+    match found.socket_user {
+        Some(user) if us != "0" => format!(
+            "{place} is listened on by user {user}, but which process it is cannot be seen by user {us}: read the host as \
+             root or as the server's user"
+        ),
+        Some(_) => format!(
+            "{place} is listened on, but by no process that can be seen here: systemd keeps it for a service that has not \
+             started, or it is in another container"
+        ),
+        None if !found.reads_tables => "the host's table of TCP sockets cannot be read".to_owned(),
+        None => format!("no process here listens on {place}; if the server is in a container, name its process"),
+    }
+}
+
+/// What speaks against these processes, or against how they were found.
+fn wrong_place(found: &Found<'_>, sought: &Sought<'_>) -> Option<String> {
+    let place = sought.place();
+    match (sought.port(), found.serves, found.arrival) {
+        (None, Some(false), Arrival::Address) => Some(format!(
+            "process {} does not listen on {place}, where connections go",
+            list(found.roots.iter().copied())
+        )),
+        (None, Some(false), _) => Some(format!("process {} listens nowhere", list(found.roots.iter().copied()))),
+        (Some(port), _, Arrival::Translated) => Some(format!(
+            "{place} is no address of the machine, so its server was found by port {port} alone; --pid or --service names it"
+        )),
+        _ => None,
+    }
+}
+
+/// The first ones, and that there are more.
+fn list<T: AsRef<str>>(items: impl ExactSizeIterator<Item = T>) -> String {
+    const MOST: usize = 8;
+    let more = items.len().saturating_sub(MOST);
+    let first: Vec<String> = items.take(MOST).map(|item| item.as_ref().to_owned()).collect();
+    let first = first.join(", ");
+    if more > 0 { format!("{first} and {more} more") } else { first }
 }
 
 /// A line of `/proc/PID/status` that matters.
@@ -224,6 +286,32 @@ mod tests {
     use duel_model::Known;
 
     #[test]
+    fn several_servers_are_none() {
+        let found = facts_of(&[("server", "roots \nmembers \nstranger 10 nginx\nstranger 20 a b\narrival port\n")]);
+        let why = format!("{:?}", found.0["process"]);
+        assert!(
+            why.contains("2 processes that are not one server listen on TCP port 80: 10 (nginx), 20 (a b)"),
+            "{why}"
+        );
+        assert!(!found.0.contains_key("process.pid") && !found.0.contains_key("process.members"));
+
+        let found = facts_of(&[
+            ("server", "roots 10 20\nmembers 10 11 20\narrival address\nserves yes\n"),
+            ("arguments", "nginx\n-c\na.conf\n"),
+        ]);
+        assert!(format!("{:?}", found.0["process.pid"]).contains("2 processes of one program share"), "{found:?}");
+        assert_eq!((found.value("process.count"), found.value("process.command_line")), (Some("3"), None));
+    }
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_with_its_id() {
+        let found = facts_of(&[("server", "roots 10\nmembers 10\nserves yes\nboot 5f-a\nstarted 777\n")]);
+        assert_eq!((found.value("process.started"), found.value("os.boot_id")), (Some("777"), Some("5f-a")));
+        let found = facts_of(&[("server", "roots 10\nmembers 10\n")]);
+        assert!(found.0["process.started"].value().is_none() && found.0["process.listens_on"].value().is_none());
+    }
+
+    #[test]
     fn why_nobody_was_found_is_told() {
         let why = |server: &str| match &facts_of(&[("server", server)]).0["process"] {
             Known::Unavailable(why) => why.clone(),
@@ -235,6 +323,7 @@ mod tests {
         assert!(why("roots \nmembers \nsocket 123 33\ntables tcp\nuser 0").contains("another container"));
         assert!(why("roots \nmembers \ntables tcp\nuser 0").contains("no process here listens on TCP port 80"));
         assert!(why("roots \nmembers \nuser 0").contains("cannot be read"));
+        assert!(why("roots \nmembers \narrival elsewhere\ntables tcp\nuser 0").contains("no network of this machine"));
     }
 
     #[test]

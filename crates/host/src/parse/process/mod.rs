@@ -2,9 +2,11 @@
 
 mod counters;
 mod facts;
+mod found;
 
 pub(super) use counters::sample;
 pub(super) use facts::{facts, which};
+pub(super) use found::Found;
 
 /// Processes and threads that are kept one by one.
 const MOST_WORKERS: usize = 128;
