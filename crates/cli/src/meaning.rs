@@ -238,7 +238,7 @@ fn http(load: &LoadFlags) -> Result<HttpPlan, Usage> {
         (None, Some(path)) => Body::File(checked_body_file(path)?.to_path_buf()),
         (None, None) => Body::None,
     };
-    Ok(HttpPlan {
+    let mut plan = HttpPlan {
         method: load.method.clone(),
         headers: headers(&load.headers)?,
         body,
@@ -253,7 +253,9 @@ fn http(load: &LoadFlags) -> Result<HttpPlan, Usage> {
         quick_ack: load.quick_ack,
         segment_bytes: load.segment_bytes,
         ..HttpPlan::default()
-    })
+    };
+    load.connection.put_into(&mut plan)?;
+    Ok(plan)
 }
 
 fn tls(load: &LoadFlags) -> Result<TlsPlan, Usage> {
