@@ -1,5 +1,4 @@
 //! Local addresses, addresses of names and the PROXY protocol, as real servers see them.
-#![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;
 

@@ -185,7 +185,7 @@ fn request(http: &HttpPlan) -> Vec<String> {
 fn reach(reach: &ReachPlan) -> Vec<String> {
     let mut parts = Vec::new();
     if !reach.sources.is_empty() {
-        let ranges = reach.sources.iter().map(|range| range.to_string()).collect::<Vec<_>>().join(" ");
+        let ranges = reach.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
         let count = reach.source_count();
         parts.push(if count == 1 {
             format!("from {ranges}")
