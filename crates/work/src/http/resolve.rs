@@ -451,6 +451,30 @@ mod tests {
         assert!(checked("10.0.0.0/8").unwrap_err().contains("4096 can"));
     }
 
+    proptest::proptest! {
+        /// What is typed or kept is read or refused, and what was read is written so that it is read again.
+        #[test]
+        fn ranges_and_overrides_survive_their_text(text in "[0-9a-f:./,*\\[\\]-]{0,40}|.{0,40}") {
+            if let Ok(range) = text.parse::<duel_model::AddressRange>() {
+                proptest::prop_assert_eq!(range.to_string().parse(), Ok(range));
+                proptest::prop_assert!(range.count() >= 1);
+            }
+            if let Ok(rule) = text.parse::<duel_model::NameOverride>() {
+                proptest::prop_assert_eq!(rule.to_string().parse(), Ok(rule));
+            }
+        }
+
+        #[test]
+        fn a_network_holds_what_its_length_says(bits: u32, length in 16u32..=32) {
+            let first = bits & u32::MAX.checked_shl(32 - length).unwrap_or(0);
+            let range: duel_model::AddressRange =
+                format!("{}/{length}", std::net::Ipv4Addr::from_bits(first)).parse().unwrap();
+            let all = 1u128 << (32 - length);
+            proptest::prop_assert_eq!(range.count(), if length < 31 { all - 2 } else { all });
+            proptest::prop_assert_eq!(range.iter().count() as u128, range.count());
+        }
+    }
+
     #[test]
     fn families_take_turns_in_a_race() {
         let order = |texts: &[&str]| {
