@@ -1,5 +1,6 @@
 //! What was typed. What it means is found out in [`crate::meaning`].
 
+use crate::connection::ConnectionFlags;
 use crate::outcome::{self, Outcome};
 use crate::requests::RequestFlags;
 use crate::usage;
@@ -290,6 +291,8 @@ pub(crate) struct LoadFlags {
     /// Announce that we take TCP segments of at most this size (88 to 32767)
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(88..=32767), help_heading = "Connection")]
     pub(crate) segment_bytes: Option<u16>,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionFlags,
 
     /// Do not verify certificates
     #[arg(short = 'k', long, help_heading = "TLS")]

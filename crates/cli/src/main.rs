@@ -1,6 +1,8 @@
 //! The `duel` command: which of two systems is faster, by how much, how sure, and why.
 
+mod basic;
 mod commands;
+mod connection;
 mod deliver;
 mod flags;
 mod hey;
@@ -9,6 +11,7 @@ mod keep;
 mod meaning;
 mod outcome;
 mod progress_log;
+mod proxy;
 #[cfg(feature = "png")]
 mod raster;
 mod requests;

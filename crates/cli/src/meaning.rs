@@ -240,7 +240,7 @@ fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         (None, Some(path)) => Body::File(checked_body_file(path)?.to_path_buf()),
         (None, None) => Body::None,
     };
-    Ok(HttpPlan {
+    let mut plan = HttpPlan {
         method: load.method.clone(),
         headers: headers(&load.headers)?,
         body,
@@ -257,7 +257,9 @@ fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         quick_ack: load.quick_ack,
         segment_bytes: load.segment_bytes,
         ..HttpPlan::default()
-    })
+    };
+    load.connection.put_into(&mut plan)?;
+    Ok(plan)
 }
 
 fn tls(load: &LoadFlags) -> Result<TlsPlan, Usage> {

@@ -89,6 +89,10 @@ fn load(options: &mut Options, plan: &Plan) {
 
 fn request(options: &mut Options, redacted: &Plan, http: &HttpPlan) -> Option<()> {
     let default = HttpPlan::default();
+    // Only `duel hey` makes such plans.
+    if http.follows_each || http.accepts_any_status {
+        return None;
+    }
     if http.method != default.method {
         options.value("-m", http.method.clone());
     }
@@ -127,6 +131,14 @@ fn request(options: &mut Options, redacted: &Plan, http: &HttpPlan) -> Option<()
     options.flag("--quick-ack", http.quick_ack);
     if let Some(bytes) = http.segment_bytes {
         options.value("--segment-bytes", bytes.to_string());
+    }
+    // Who asks the proxy stands in a header field.
+    http.proxy.iter().for_each(|proxy| options.value("--proxy", proxy.to_string()));
+    for (name, value) in http.reach.options() {
+        match value {
+            Some(value) => options.value(name, value),
+            None => options.flag(name, true),
+        }
     }
     tls(options, &http.tls)
 }
@@ -220,6 +232,9 @@ mod tests {
             "duel run http://a.example/ --har x.har --user me --password-file secret",
             "duel run http://a.example/ --form a=1 --form f=@up --form g=<in --follow-each 3",
             "duel run http://a.example/ --field a=1 --field b=<in -m PUT",
+            "duel http://a.example/ https://b.example/ --seed 1 --proxy [::1]:3128 --source 127.0.0.2-127.0.0.9,10.0.0.0/29 \
+             --resolve [::1]:3128:127.0.0.1,[::2] --resolve *:80:::1 --addresses all -4",
+            "duel run http://a.example/ -d 1s --addresses first --ipv6 --proxy-protocol v2",
         ] {
             let plan = plan_of(typed.split_whitespace());
             let words = words(&plan).unwrap();
@@ -246,6 +261,15 @@ mod tests {
         let plan = plan_of(["duel", "http://a/", "http://b/", "--seed", "1", "-H", "Authorization: Bearer s3cr3t"]);
         let command = command(&plan).unwrap();
         assert!(!command.contains("s3cr3t") && command.contains("'Authorization: [not kept]'"), "{command}");
+    }
+
+    #[test]
+    fn a_plan_that_no_options_mean_has_no_command() {
+        let mut plan = plan_of(["duel", "run", "http://a/"]);
+        if let WorkloadPlan::Http(http) = &mut plan.workload {
+            http.follows_each = true;
+        }
+        assert_eq!(command(&plan), None);
     }
 
     #[test]

@@ -147,7 +147,7 @@ fn help_and_errors() {
         &["-x", "socks5://h:1", "http://h/"],
         &["-m", "G T", "http://h/"],
         &["h.example"],
-        &["http://u:s3cr3t@h/"],
+        &["http://u:s3cr3t@:x/"],
         &["http://nosuch.invalid/"],
     ];
     let mut text = String::new();
@@ -366,6 +366,13 @@ fn what_is_sent() {
     }
     assert!(!head.contains("Accept-Encoding") && !head.contains("X-A: 1"), "{head}");
     assert_eq!(body, "of a file");
+    // What stands in the URL itself.
+    let ear = Ear::open();
+    let url = ear.url().replace("http://", "http://user:pass%20word@").replace("/path", "/a path");
+    hey(&place, &["-n", "1", "-c", "1", &url]).ok();
+    let head = ear.only().0;
+    assert!(head.starts_with("GET /a%20path?query HTTP/1.1\r\nHost: 127.0.0.1:"), "{head}");
+    assert!(head.contains("\r\nAuthorization: Basic dXNlcjpwYXNzIHdvcmQ=\r\n"), "{head}");
     let (head, body) = sent(&["-m=PUT", "--d=text", "-H", "Host: h.example"]);
     assert!(head.starts_with("PUT ") && head.contains("\r\nHost: h.example\r\n") && body == "text", "{head}");
 }

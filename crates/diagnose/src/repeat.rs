@@ -73,6 +73,12 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
     for rule in &http.connect_to {
         option("--connect-to", Some(rule.to_string()));
     }
+    if let Some(proxy) = &http.proxy {
+        option("--proxy", Some(proxy.to_string()));
+    }
+    for (name, value) in http.reach.options() {
+        option(name, value);
+    }
     match &http.body {
         Body::None => {}
         Body::Text(text) => option("--body", Some(text.clone())),

@@ -378,6 +378,10 @@ fn names_and_dead_addresses_are_told_beside_the_verdict() {
         assert_eq!(named(explanation), [("net.address-fallback", Some(slow)), ("none", None)], "{explanation:#?}");
         assert!(!format!("{:?}", explanation.findings).contains("\\u{1b}"), "{explanation:#?}");
     });
+    // Through a proxy it is the proxy's name and addresses that were tried.
+    let mut proxied = pair(quick.clone(), dead.clone(), 600.0, 4, false);
+    proxied.http().proxy = Some(duel_model::ProxyPlan { host: "proxy".into(), port: 3128 });
+    both_ways(&proxied, |explanation, _| assert_eq!(named(explanation), [("none", None)], "{explanation:#?}"));
     // Beside a gap, too.
     let far = Server { round_trip: 20e6, ..dead };
     both_ways(&pair(quick.clone(), far, 600.0, 4, false), |explanation, slow| {

@@ -19,7 +19,8 @@ pub(crate) struct Bench {
     keeps_connections: bool,
     /// How often each target was given new connections.
     renewed: Vec<u64>,
-    local_ports: Option<u32>,
+    /// Local ports for connections to each target, where the system tells.
+    local_ports: Vec<Option<u32>>,
     load: LoadPlan,
     seed: u64,
     views: Vec<TargetView>,
@@ -56,9 +57,9 @@ impl Bench {
             .collect::<Result<_, _>>()?;
         Ok(Self {
             sessions,
+            local_ports: factories.iter().map(|factory| duel_load::local_ports_of(factory.address_pairs())).collect(),
             factories,
             renewed: vec![0; plan.targets.len()],
-            local_ports: duel_load::local_ports(),
             keeps_connections: matches!(&plan.workload, WorkloadPlan::Http(http) if http.keepalive),
             load: plan.load.clone(),
             seed: plan.compare.seed,
@@ -113,7 +114,7 @@ impl Bench {
     pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
         // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
         let connections = u64::from(self.load.connections);
-        let ports = self.local_ports.map_or(u64::MAX, |ports| u64::from(ports) / 2);
+        let ports = self.local_ports[target].map_or(u64::MAX, |ports| u64::from(ports) / 2);
         let affordable = (self.renewed[target] + 1).saturating_mul(connections) <= ports;
         if self.keeps_connections && affordable {
             self.renewed[target] += 1;

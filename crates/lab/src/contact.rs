@@ -2,9 +2,9 @@
 
 use crate::LabError;
 use crate::route::Route;
-use duel_load::{LimitError, Session, SlotOrder, WorkloadError, ensure_descriptors};
+use duel_load::{LimitError, Session, SlotOrder, WorkloadError, WorkloadFactory, ensure_descriptors};
 use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
-use duel_work::http::{FollowingFactory, HttpFactory, Network};
+use duel_work::http::{FollowingFactory, HttpFactory, Network, unknown_to_proxy};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -137,6 +137,12 @@ fn request_once(
     let mut last = Tally::default();
     for _ in 0..ATTEMPTS {
         let (tally, negotiated) = one_op(factory.clone(), plan, stop)?;
+        // Only a proxy answers so, and it will do so each time.
+        if negotiated.as_ref().is_some_and(|negotiated| negotiated.status == Some(407))
+            && let Some(text) = unknown_to_proxy(http)
+        {
+            return Err(text);
+        }
         if let Some(hint) =
             negotiated.as_ref().and_then(|negotiated| expects_tls(http, address, negotiated, plan, stop))
         {
@@ -149,7 +155,8 @@ fn request_once(
         last = tally;
     }
     let what = last.failure_examples.first().cloned().unwrap_or_else(|| "no answer".to_owned());
-    Err(format!("the first request to {} failed: {what}", sanitize_line(address)))
+    let through = http.proxy.as_ref().map(|proxy| format!(" through the proxy {}", sanitize_line(&proxy.to_string())));
+    Err(format!("the first request to {}{} failed: {what}", sanitize_line(address), through.unwrap_or_default()))
 }
 
 fn one_op(factory: HttpFactory, plan: &Plan, stop: &Arc<AtomicBool>) -> Result<(Tally, Option<Negotiated>), String> {
@@ -199,6 +206,15 @@ impl Factory {
             return Ok(Self::Http(factory));
         }
         FollowingFactory::new(factory, http, address, plan.load.connect_timeout_ns).map(Self::Following)
+    }
+
+    /// Pairs of a local and a remote address that connections are spread over.
+    pub(crate) fn address_pairs(&self) -> usize {
+        match self {
+            Self::Null => NullFactory.address_pairs(),
+            Self::Http(factory) => factory.address_pairs(),
+            Self::Following(factory) => factory.address_pairs(),
+        }
     }
 
     /// Opens a session of load on the target.

@@ -69,8 +69,16 @@ impl Route {
                 SocketAddr::V6(pin) if pin.scope_id() != 0 => format!("{}%{}", pin.ip(), pin.scope_id()),
                 _ => pin.ip().to_string(),
             };
-            let to_port = Some(pin.port());
-            http.connect_to.insert(0, ConnectTo { host: String::new(), port: None, to_host, to_port });
+            match &mut http.proxy {
+                // What was connected to is the proxy then.
+                Some(proxy) => (proxy.host, proxy.port) = (to_host, pin.port()),
+                None => {
+                    let to_port = Some(pin.port());
+                    http.connect_to.insert(0, ConnectTo { host: String::new(), port: None, to_host, to_port });
+                }
+            }
+            // What the name was said to lead to has been followed already.
+            http.reach.overrides.clear();
             // The way begins behind the redirects: a further one must not lead elsewhere over the same pin.
             http.max_redirects = 0;
         }
@@ -146,6 +154,16 @@ mod tests {
 
     fn at(peer: &str) -> Negotiated {
         Negotiated { peer: Some(peer.to_owned()), ..Negotiated::default() }
+    }
+
+    #[test]
+    fn through_a_proxy_it_is_the_proxy_that_is_pinned() {
+        let pin = SocketAddr::from(([127, 0, 0, 9], 3128));
+        let route = Route { address: "https://h/".into(), pin: Some(pin), peer: None, moved_to: None, network: None };
+        let proxy = Some(duel_model::ProxyPlan { host: "proxy.example".into(), port: 8080 });
+        let pinned = route.pinned(&HttpPlan { proxy, ..HttpPlan::default() });
+        assert_eq!(pinned.proxy.unwrap().to_string(), "127.0.0.9:3128");
+        assert!(pinned.connect_to.is_empty());
     }
 
     #[test]

@@ -32,8 +32,13 @@ impl Lab {
         hosts: &Hosts,
         routes: &[Route],
     ) -> Result<StandIn, String> {
-        if matches!(&plan.workload, WorkloadPlan::Http(http) if http.unix_socket.is_some()) {
-            return Err("a server that is reached by a Unix socket has no twin".to_owned());
+        if let WorkloadPlan::Http(http) = &plan.workload {
+            for (is_so, how) in [(http.unix_socket.is_some(), "by a Unix socket"), (http.proxy.is_some(), "by a proxy")]
+            {
+                if is_so {
+                    return Err(format!("a server that is reached {how} has no twin"));
+                }
+            }
         }
         let route = routes.get(twin.of).ok_or("there is no such target")?;
         let address = route.pin().ok_or("where the comparison was connected to is not known")?;

@@ -16,7 +16,7 @@ mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
 pub use driver::SlotOrder;
-pub use limits::{LimitError, allowed_cpus, ensure_descriptors, local_ports};
+pub use limits::{LimitError, allowed_cpus, ensure_descriptors, local_ports_of};
 pub use log::OpRecord;
 pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};

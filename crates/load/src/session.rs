@@ -21,6 +21,8 @@ pub struct Session {
     reports: Receiver<Report>,
     stop: Arc<AtomicBool>,
     log: Option<OpLog>,
+    /// Connections that can be open or lately closed at a time; `None` where the system does not tell.
+    local_ports: Option<u32>,
 }
 
 /// What came of a slot, over all workers.
@@ -146,9 +148,10 @@ impl Session {
             LanesPerWorker::Many => threads.clamp(1, connections.max(1)),
             LanesPerWorker::One => connections.max(1),
         };
+        let local_ports = limits::local_ports_of(factory.address_pairs());
         let factory = Arc::new(factory);
         let (report, reports) = channel();
-        let mut session = Self { workers: Vec::new(), reports, stop, log: None };
+        let mut session = Self { workers: Vec::new(), reports, stop, log: None, local_ports };
         for number in 0..workers {
             // The first workers take the remainder, so that exactly `connections` lanes exist.
             let lanes = connections / workers + u32::from(number < connections % workers);
@@ -199,7 +202,9 @@ impl Session {
             }
         }
         let interrupted = halted || self.stop.load(Ordering::Relaxed);
-        Ok(merge(order, slots, started_unix_ms, start_ns, interrupted))
+        let mut record = merge(order, slots, started_unix_ms, start_ns, interrupted);
+        record.audit.local_ports = self.local_ports;
+        Ok(record)
     }
 
     fn live(&self) -> Live {
@@ -286,7 +291,7 @@ fn merge(
         audit: GeneratorAudit {
             workers: Vec::new(),
             descriptors_open: limits::descriptors_open(),
-            local_ports: limits::local_ports(),
+            local_ports: None,
             descriptor_limit: rustix::process::getrlimit(rustix::process::Resource::Nofile).current,
             cpus: std::thread::available_parallelism().ok().and_then(|cpus| u32::try_from(cpus.get()).ok()),
         },

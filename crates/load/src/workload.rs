@@ -80,6 +80,11 @@ pub trait WorkloadFactory: Send + Sync + 'static {
     fn lanes_per_worker(&self) -> LanesPerWorker {
         LanesPerWorker::Many
     }
+
+    /// Pairs of a local and a remote address that connections are spread over: each has a range of local ports of its own.
+    fn address_pairs(&self) -> usize {
+        1
+    }
 }
 
 /// A worker among those of its session.

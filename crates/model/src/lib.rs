@@ -9,6 +9,7 @@ mod host;
 mod lens;
 mod plan;
 mod profile;
+mod reach;
 mod requests;
 mod run;
 mod slot;
@@ -29,6 +30,7 @@ pub use plan::{
     ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
 };
 pub use profile::Profile;
+pub use reach::{AddressChoice, AddressRange, IpFamily, NameOverride, ParseReachError, ProxyProtocol, ReachPlan};
 pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };

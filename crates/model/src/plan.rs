@@ -1,6 +1,6 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{HostFacts, Nanos, RequestsPlan, SECOND_NS};
+use crate::{HostFacts, Nanos, ReachPlan, RequestsPlan, SECOND_NS};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -247,15 +247,30 @@ pub struct HttpPlan {
     /// What ops ask for, where that is more than one fixed request.
     #[serde(default, skip_serializing_if = "RequestsPlan::is_default")]
     pub requests: RequestsPlan,
+    /// From where and to which addresses connections are made.
+    #[serde(default, skip_serializing_if = "ReachPlan::is_default")]
+    pub reach: ReachPlan,
 }
 
-/// An HTTP proxy: plain requests are sent to it whole, for others it is asked for a tunnel (`CONNECT`).
+/// An HTTP proxy: plain requests are sent to it whole, for others it is asked for a tunnel (`CONNECT`). Credentials for it
+/// are a header field of the plan, `Proxy-Authorization`, which goes to nobody else.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProxyPlan {
     /// Its name or address, IPv6 without brackets.
     pub host: String,
     /// Its port.
     pub port: u16,
+}
+
+impl std::fmt::Display for ProxyPlan {
+    /// As it is typed: `HOST:PORT`, IPv6 addresses in brackets.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
 }
 
 impl Default for HttpPlan {
@@ -278,6 +293,7 @@ impl Default for HttpPlan {
             accepts_any_status: false,
             proxy: None,
             requests: RequestsPlan::default(),
+            reach: ReachPlan::default(),
         }
     }
 }

@@ -348,7 +348,8 @@ pub struct GeneratorAudit {
     /// Descriptors open at the slot's end; `None` where the system does not tell.
     #[serde(default)]
     pub descriptors_open: Option<u64>,
-    /// Local ports that connections to one address can use at a time; `None` where the system does not tell.
+    /// Local ports that connections to the target can use at a time, those of each pair of a local and a remote address
+    /// together; `None` where the system does not tell.
     #[serde(default)]
     pub local_ports: Option<u32>,
     /// CPUs that the workers could run on; `None` where that is not known.
@@ -409,7 +410,7 @@ pub struct Negotiated {
     pub status: Option<u16>,
     /// Bytes of the response's body as transferred.
     pub body_bytes: Option<u64>,
-    /// Address that was connected to.
+    /// Address that was connected to; where connections go to several in turn, all of them.
     pub peer: Option<String>,
     /// Largest segment of the connection in bytes: what the peer announced, as far as the path allows it.
     #[serde(default)]

@@ -256,6 +256,9 @@ struct Negotiation {
     status: Option<u16>,
     body_bytes: Option<u64>,
     peer: Option<String>,
+    /// Addresses that did not answer before the peer did, and why.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    dead_addresses: Vec<String>,
 }
 
 impl Negotiation {
@@ -277,6 +280,7 @@ impl Negotiation {
             status: seen.status,
             body_bytes: seen.body_bytes,
             peer: seen.peer,
+            dead_addresses: seen.dead_addresses,
         }
     }
 }

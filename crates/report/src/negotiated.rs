@@ -64,5 +64,6 @@ pub(crate) fn rows(seen: &Negotiated) -> Vec<(&'static str, Option<String>)> {
         ("body bytes", seen.body_bytes.map(count)),
         ("keeps alive", seen.keeps_alive.map(|keeps| if keeps { "yes" } else { "no" }.to_owned())),
         ("peer", text(&seen.peer)),
+        ("no answer", (!seen.dead_addresses.is_empty()).then(|| clean(&seen.dead_addresses.join("; ")))),
     ]
 }

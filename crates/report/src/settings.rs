@@ -4,8 +4,8 @@ use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use duel_model::{
-    Arrival, AuthPlan, Body, Bound, HttpPlan, Interruption, LoopKind, Plan, RequestFormat, RequestOrder, RequestsPlan,
-    Run, RunStatus, TlsPlan, TlsVersion, WorkloadPlan,
+    AddressChoice, Arrival, AuthPlan, Body, Bound, HttpPlan, Interruption, LoopKind, Plan, ReachPlan, RequestFormat,
+    RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, TlsVersion, WorkloadPlan,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -159,8 +159,9 @@ fn request(http: &HttpPlan) -> Vec<String> {
         parts.push(format!("at most {}{each}", plural(u64::from(http.max_redirects), "redirect")));
     }
     if let Some(proxy) = &http.proxy {
-        parts.push(format!("proxy {}:{}", clean(&proxy.host), proxy.port));
+        parts.push(format!("proxy {}", clean(&proxy.to_string())));
     }
+    parts.extend(reach(&http.reach));
     if http.accepts_any_status {
         parts.push("any status accepted".to_owned());
     }
@@ -221,6 +222,29 @@ fn requests(http: &HttpPlan) -> Vec<String> {
     if *decompress {
         parts.push("bodies decompressed".to_owned());
     }
+    parts
+}
+
+fn reach(reach: &ReachPlan) -> Vec<String> {
+    let mut parts = Vec::new();
+    if !reach.sources.is_empty() {
+        let ranges = reach.sources.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+        let count = reach.source_count();
+        parts.push(if count == 1 {
+            format!("from {ranges}")
+        } else {
+            format!("from {count} local addresses in turn ({})", clean(&ranges))
+        });
+    }
+    parts.extend(reach.overrides.iter().map(|rule| format!("instead of looking up {}", clean(&rule.to_string()))));
+    parts.extend(match reach.addresses {
+        AddressChoice::Answering => None,
+        AddressChoice::Race => Some("the address of a name that wins the race (happy eyeballs)".to_owned()),
+        AddressChoice::First => Some("the first address of a name only".to_owned()),
+        AddressChoice::All => Some("all addresses of a name in turn".to_owned()),
+    });
+    parts.extend(reach.family.map(|family| format!("{family} only")));
+    parts.extend(reach.proxy_protocol.map(|version| format!("PROXY protocol {}", version.name())));
     parts
 }
 

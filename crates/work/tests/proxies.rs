@@ -89,10 +89,13 @@ fn a_proxy_that_leads_nowhere_says_so() {
         (
             "HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nno\r\n",
             FailureKind::Unreachable,
-            "refused a tunnel to the target (403)",
+            "does not allow tunnels to 127.0.0.1:",
         ),
-        ("HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", FailureKind::Unreachable, "(407)"),
+        ("HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", FailureKind::Unreachable, "wants a user"),
+        ("HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", FailureKind::Unreachable, "cannot reach 127.0.0.1:"),
+        ("HTTP/1.1 302 Found\r\nLocation: http://evil/\r\n\r\n", FailureKind::Unreachable, "refused a tunnel"),
         ("", FailureKind::Unreachable, "closed the connection instead of opening a tunnel"),
+        ("HTTP/1.1 2", FailureKind::Unreachable, "closed the connection instead of opening a tunnel"),
         ("SSH-2.0-x\r\n", FailureKind::Protocol, "not HTTP"),
         ("HTTP/1.1 200 OK\r\n\r\nearly", FailureKind::Protocol, "more bytes"),
     ] {
@@ -104,7 +107,61 @@ fn a_proxy_that_leads_nowhere_says_so() {
         });
         let record = run(&through(&proxy, HttpPlan::default()), &target, 1, 3);
         assert_all_failed(&record, 3, kind, part);
+        let named = format!("the proxy {}", proxy.address());
+        assert!(common::sentence(&record).starts_with(&named), "{}", common::sentence(&record));
     }
+    // It answers without an end.
+    let proxy = Tiny::start(|_, mut stream| {
+        if read_head(&mut stream).is_some() {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\n");
+            while stream
+                .write_all(b"X: yyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyyy\r\n")
+                .is_ok()
+            {}
+        }
+    });
+    let record = run(&through(&proxy, HttpPlan::default()), &target, 1, 2);
+    assert_all_failed(&record, 2, FailureKind::Protocol, "gave no usable answer");
+}
+
+#[test]
+fn a_proxy_that_is_not_there_is_told_from_the_target() {
+    let proxy = Tiny::start(|_, _| {});
+    let plan = through(&proxy, HttpPlan::default());
+    drop(proxy);
+    let said = |plan: &HttpPlan| {
+        duel_work::http::HttpFactory::prepare(plan, "http://h/", common::PATIENCE_NS).unwrap_err().to_string()
+    };
+    assert!(said(&plan).contains("cannot connect to the proxy 127.0.0.1 port"), "{}", said(&plan));
+    let proxy = Some(ProxyPlan { host: "nosuch.invalid".into(), port: 1 });
+    let said = said(&HttpPlan { proxy, ..HttpPlan::default() });
+    assert!(said.contains("no such proxy: the name 'nosuch.invalid'"), "{said}");
+}
+
+#[test]
+fn credentials_for_the_proxy_go_to_the_proxy_and_no_further() {
+    let credentials = ("proxy-authorization".to_owned(), "Basic eDp5".to_owned());
+    let with_credentials =
+        |keepalive| HttpPlan { headers: vec![credentials.clone()], keepalive, ..HttpPlan::default() };
+    let ruler = Ruler::start(Config::https(Tls::new(TlsIdentity::self_signed(KeyKind::P256).unwrap()))).unwrap();
+    let asked = Arc::new(Mutex::new(Vec::new()));
+    let proxy = tunnelling(Arc::clone(&asked));
+    let record = run(&through(&proxy, with_credentials(false)), &ruler.url("/header-echo"), 1, 3);
+    assert_all_ok(&record, 3);
+    assert!(asked.lock().unwrap().iter().all(|head| head.contains("\r\nProxy-Authorization: Basic eDp5\r\n")));
+    let bare = run(&through(&proxy, no_keepalive()), &ruler.url("/header-echo"), 1, 3);
+    assert_eq!(record.tally.body_bytes, bare.tally.body_bytes, "the target saw the same head");
+
+    let heard = Arc::new(Mutex::new(Vec::new()));
+    let notes = Arc::clone(&heard);
+    let proxy = Tiny::start(move |_, mut stream| {
+        while let Some((head, _)) = read_request(&mut stream) {
+            notes.lock().unwrap().push(head);
+            stream.write_all(common::OK).unwrap();
+        }
+    });
+    assert_all_ok(&run(&through(&proxy, with_credentials(true)), "http://nosuch.invalid/", 1, 2), 2);
+    assert!(heard.lock().unwrap().iter().all(|head| head.contains("\r\nproxy-authorization: Basic eDp5\r\n")));
 }
 
 #[test]

@@ -246,7 +246,7 @@ Options:
   -T  Content-Type header field, text/html unless given.
   -U  User-Agent header field; duel's own is appended.
   -a  Basic authentication, user:password.
-  -x  Proxy, host:port.
+  -x  Proxy, host:port or http://user:password@host:port. The environment's http_proxy is not read.
   -h2 HTTP/2: not available yet.
 
   -host                 Host header field.

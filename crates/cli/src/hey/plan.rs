@@ -1,7 +1,7 @@
 //! What hey's flags mean: one conversion from what was typed to a plan and the form of the output, with all checks in it.
 
 use super::flags::{CURRENT, Flags, Unusable};
-use crate::meaning;
+use crate::{basic, meaning, proxy};
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS, Target,
     TlsPlan, WorkloadPlan, sanitize_line,
@@ -35,6 +35,8 @@ pub(super) enum Style {
     },
 }
 
+/// The header field that tells a server who asks.
+const AUTHORIZATION: &str = "Authorization";
 /// As Go's client has it.
 const MOST_REDIRECTS: u32 = 10;
 /// Stands for "never": a year is beyond any run.
@@ -47,8 +49,12 @@ impl Task {
     pub(super) fn of(flags: &Flags) -> Result<Self, Unusable> {
         let output = output(flags)?;
         let (connections, bound) = amount(flags)?;
-        let http = http(flags)?;
-        check_url(&flags.url)?;
+        let mut http = http(flags)?;
+        let (address, credentials) = address(&flags.url)?;
+        let is_authorized = http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(AUTHORIZATION));
+        if let Some(credentials) = credentials.filter(|_| !is_authorized) {
+            http.headers.push((AUTHORIZATION.to_owned(), credentials));
+        }
         let timeout_ns = u64::try_from(flags.timeout_s)
             .ok()
             .filter(|&seconds| seconds > 0)
@@ -56,7 +62,7 @@ impl Task {
         let threads = u32::try_from(flags.cpus).ok().filter(|&cpus| cpus > 0);
         let threads = threads.unwrap_or_else(meaning::default_threads).min(meaning::MOST_THREADS);
         let plan = Plan {
-            targets: vec![Target { name: "A".to_owned(), address: flags.url.clone(), host: None }],
+            targets: vec![Target { name: "A".to_owned(), address, host: None }],
             workload: WorkloadPlan::Http(Box::new(http)),
             load: LoadPlan {
                 connections,
@@ -125,9 +131,11 @@ fn http(flags: &Flags) -> Result<HttpPlan, Unusable> {
         return Err(meaningless("-h2: HTTP/2 is not available yet; without -h2 the requests are made over HTTP/1.1"));
     }
     let follows = !flags.disable_redirects;
+    let mut headers = headers(flags)?;
+    let proxy = proxy(flags, &mut headers)?;
     Ok(HttpPlan {
         method: flags.method.to_uppercase(),
-        headers: headers(flags)?,
+        headers,
         body: body(flags)?,
         keepalive: !flags.disable_keepalive,
         accept_encoding: (!flags.disable_compression).then(|| "gzip".to_owned()),
@@ -135,7 +143,7 @@ fn http(flags: &Flags) -> Result<HttpPlan, Unusable> {
         max_redirects: if follows { MOST_REDIRECTS } else { 0 },
         follows_each: follows,
         accepts_any_status: true,
-        proxy: proxy(&flags.proxy)?,
+        proxy,
         tls: TlsPlan { verify: false, ..TlsPlan::default() },
         ..HttpPlan::default()
     })
@@ -169,7 +177,7 @@ fn headers(flags: &Flags) -> Result<Vec<(String, String)>, Unusable> {
         if !flags.authorization.contains(':') {
             return Err(meaningless("-a takes user:password; what was given has no colon"));
         }
-        set("Authorization", &format!("Basic {}", base64(flags.authorization.as_bytes())));
+        set(AUTHORIZATION, &basic::credentials(&flags.authorization));
     }
     if !flags.host.is_empty() {
         set("Host", "");
@@ -201,60 +209,46 @@ fn body(flags: &Flags) -> Result<Body, Unusable> {
     }
 }
 
-/// `host:port`, or an address of the scheme http.
-fn proxy(typed: &str) -> Result<Option<ProxyPlan>, Unusable> {
-    if typed.is_empty() {
+/// The proxy of `-x`. A user and a password in it are a header field for the proxy alone, and are not kept.
+fn proxy(flags: &Flags, headers: &mut Vec<(String, String)>) -> Result<Option<ProxyPlan>, Unusable> {
+    if flags.proxy.is_empty() {
         return Ok(None);
     }
-    let address = if typed.contains("://") { typed.to_owned() } else { format!("http://{typed}") };
-    // Not the whole text: there may be a password in it.
-    let url = Url::parse(&address).map_err(|error| meaningless(format!("-x takes host:port of a proxy: {error}")))?;
-    if url.scheme() != "http" {
-        return Err(meaningless(format!(
-            "-x: proxies of the scheme {} are not available",
-            sanitize_line(url.scheme())
-        )));
+    let proxy = proxy::parse(&flags.proxy).map_err(|why| meaningless(format!("-x {why}")))?;
+    if proxy.user.is_some() || proxy.password.is_some() {
+        let (user, password) = (proxy.user.unwrap_or_default(), proxy.password.unwrap_or_default());
+        headers.retain(|(name, _)| !name.eq_ignore_ascii_case(proxy::CREDENTIALS));
+        headers.push((proxy::CREDENTIALS.to_owned(), basic::credentials(&format!("{user}:{password}"))));
     }
-    if !url.username().is_empty() || url.password().is_some() {
-        return Err(meaningless("-x: proxies that want a password are not available yet"));
-    }
-    let host = url.host_str().unwrap_or_default().trim_start_matches('[').trim_end_matches(']').to_owned();
-    match url.port_or_known_default() {
-        Some(port) if port > 0 && !host.is_empty() => Ok(Some(ProxyPlan { host, port })),
-        _ => Err(meaningless("-x takes host:port of a proxy")),
-    }
+    Ok(Some(proxy.plan))
 }
 
-fn check_url(url: &str) -> Result<(), Unusable> {
-    if let Some(shown) = meaning::without_password(url) {
-        let shown = sanitize_line(&shown);
-        return Err(meaningless(format!(
-            "'{shown}' has a user name or a password in it; give them as -a user:password"
-        )));
+/// The URL as an address, and the value of `Authorization` that a user and a password in it are, as Go's client has it:
+/// an address is kept and shown, so that they do not stay there. A space in it is one, as Go reads it.
+fn address(typed: &str) -> Result<(String, Option<String>), Unusable> {
+    let shown = || sanitize_line(&meaning::without_password(typed).unwrap_or_else(|| typed.to_owned()));
+    if !typed.contains("://") {
+        return Err(meaningless(format!("'{}' is no URL; it has to begin with http:// or https://", shown())));
     }
-    if !url.contains("://") {
-        let shown = sanitize_line(url);
-        return Err(meaningless(format!("'{shown}' is no URL; it has to begin with http:// or https://")));
+    let mut address = typed.replace(' ', "%20");
+    let mut credentials = None;
+    if meaning::without_password(typed).is_some() {
+        let unusable = || meaningless(format!("'{}' is no URL that can be used; see -a user:password", shown()));
+        let mut url = Url::parse(&address).map_err(|_| unusable())?;
+        let (user, password) = proxy::decoded(url.username())
+            .zip(proxy::decoded(url.password().unwrap_or_default()))
+            .filter(|(user, _)| !user.contains(':'))
+            .ok_or_else(unusable)?;
+        credentials = Some(basic::credentials(&format!("{user}:{password}")));
+        url.set_username("").and_then(|()| url.set_password(None)).map_err(|()| unusable())?;
+        address = url.into();
     }
-    duel_lab::check_address("the URL", url).map_err(|error| meaningless(error.to_string()))
+    duel_lab::check_address("the URL", &address).map_err(|error| meaningless(error.to_string()))?;
+    Ok((address, credentials))
 }
 
 fn meaningless(text: impl Into<String>) -> Unusable {
     Unusable::Meaning(text.into())
-}
-
-/// Base64 with padding (RFC 4648, 4).
-fn base64(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut text = String::new();
-    for group in bytes.chunks(3) {
-        let bits = (0..3).fold(0, |bits, index| bits << 8 | usize::from(group.get(index).copied().unwrap_or(0)));
-        for digit in 0..4 {
-            let is_padding = digit > group.len();
-            text.push(if is_padding { '=' } else { char::from(DIGITS[bits >> (18 - 6 * digit) & 63]) });
-        }
-    }
-    text
 }
 
 #[cfg(test)]
@@ -310,6 +304,20 @@ mod tests {
     }
 
     #[test]
+    fn urls_may_have_spaces_and_credentials() {
+        let of = |typed: &str| address(typed).unwrap();
+        assert_eq!(of("http://h/a b?c d"), ("http://h/a%20b?c%20d".to_owned(), None));
+        let (plain, credentials) = of("http://Aladdin:open%20sesame@h.example:81/a?b");
+        assert_eq!(plain, "http://h.example:81/a?b");
+        assert_eq!(credentials.as_deref(), Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
+        assert_eq!(of("http://u@h/").1.as_deref(), Some("Basic dTo="));
+        for wrong in ["http://u:s3cr3t@:x/", "http://u:s3cr3t@/", "ftp://u:s3cr3t@h/", "u:s3cr3t@h", "http://h h/"] {
+            let Err(Unusable::Meaning(said)) = address(wrong) else { panic!("{wrong}") };
+            assert!(!said.contains("s3cr3t"), "{said}");
+        }
+    }
+
+    #[test]
     fn a_rate_for_each_worker_is_one_for_all() {
         let open = |rate_per_s| LoopKind::Open { rate_per_s, arrival: Arrival::Constant };
         assert_eq!(plan(&["-q", "2.5", "-c", "4"]).0.kind, open(10.0));
@@ -355,25 +363,15 @@ mod tests {
     }
 
     #[test]
-    fn base64_is_that_of_rfc_4648() {
-        for (plain, encoded) in
-            [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg=="), ("foobar", "Zm9vYmFy")]
-        {
-            assert_eq!(base64(plain.as_bytes()), encoded);
-        }
-        assert_eq!(base64(&[0xfb, 0xff]), "+/8=");
-    }
-
-    #[test]
     fn proxies_are_host_and_port_or_an_address() {
-        let of = |typed: &str| plan(&["-x", typed]).1.proxy.map(|proxy| (proxy.host, proxy.port));
-        assert_eq!(of("proxy:3128"), Some(("proxy".into(), 3128)));
-        assert_eq!(of("10.0.0.1:3128"), Some(("10.0.0.1".into(), 3128)));
-        assert_eq!(of("http://proxy:3128/"), Some(("proxy".into(), 3128)));
-        assert_eq!(of("[::1]:8080"), Some(("::1".into(), 8080)));
+        let of = |typed: &str| plan(&["-x", typed]).1.proxy.map(|proxy| proxy.to_string());
+        assert_eq!(of("proxy:3128").as_deref(), Some("proxy:3128"));
+        assert_eq!(of("http://proxy:3128/").as_deref(), Some("proxy:3128"));
         assert!(refused(&["-x", "socks5://proxy:1080"]).contains("socks5"));
-        assert!(!refused(&["-x", "http://u:s3cr3t@proxy:1"]).contains("s3cr3t"));
-        refused(&["-x", "proxy:notaport"]);
+        assert!(!refused(&["-x", "http://u:s3cr3t@proxy:x"]).contains("s3cr3t"));
+        let (_, http) = plan(&["-x", "http://Aladdin:open%20sesame@proxy:1", "-H", "Proxy-Authorization: other"]);
+        assert_eq!(http.proxy.as_ref().map(ToString::to_string).as_deref(), Some("proxy:1"));
+        assert_eq!(field(&http, "Proxy-Authorization"), Some("Basic QWxhZGRpbjpvcGVuIHNlc2FtZQ=="));
     }
 
     #[test]

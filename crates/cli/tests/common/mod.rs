@@ -10,7 +10,7 @@ mod recorder;
 mod servers;
 
 pub(crate) use recorder::{Asked, Recorder};
-pub(crate) use servers::{Certificate, Ruler, Server, apache, haproxy, nginx, nginx_with};
+pub(crate) use servers::{Certificate, Ruler, Server, apache, apache_with, haproxy, nginx, nginx_with};
 
 use serde_json::Value;
 use std::ffi::OsStr;

@@ -157,9 +157,17 @@ pub(crate) fn nginx_with(place: &Place, name: &str, http: &str, envs: &[(&str, &
 
 /// Apache in one process, with `directives` after what every such server needs.
 pub(crate) fn apache(place: &Place, name: &str, directives: &str) -> Server {
-    let modules: String = ["mpm_event", "authz_core", "ssl", "socache_shmcb", "deflate", "filter", "mime", "headers"]
+    apache_with(place, name, directives, &[])
+}
+
+/// As [`apache`], with further modules.
+pub(crate) fn apache_with(place: &Place, name: &str, directives: &str, further: &[&str]) -> Server {
+    let ever = ["mpm_event", "authz_core", "ssl", "socache_shmcb", "deflate", "filter", "mime", "headers"];
+    let modules: String = ever
+        .iter()
+        .chain(further)
         .map(|module| format!("LoadModule {module}_module /usr/lib/apache2/modules/mod_{module}.so\n"))
-        .concat();
+        .collect();
     place.file(&format!("{name}/types"), "text/html html\ntext/plain txt\n");
     let is_root = rustix::process::geteuid().is_root();
     let user = if is_root { "User www-data\nGroup www-data\n" } else { "" };

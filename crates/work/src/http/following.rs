@@ -6,6 +6,7 @@
 
 use super::address::Address;
 use super::lane::Http;
+use super::proxy;
 use super::request::Request;
 use super::{HttpFactory, Shared};
 use duel_load::{
@@ -119,6 +120,10 @@ impl WorkloadFactory for FollowingFactory {
             trips: (0..lanes).map(|_| Trip::to(Arc::clone(&ways.url))).collect(),
             ways,
         })
+    }
+
+    fn address_pairs(&self) -> usize {
+        self.ways.target.address_pairs()
     }
 }
 
@@ -347,8 +352,12 @@ impl Manner {
             leave_out(&["Content-Length", "Content-Type"]);
         }
         if self.without_credentials {
-            leave_out(&["Authorization", "Proxy-Authorization", "Cookie"]);
+            leave_out(&["Authorization", "Cookie"]);
             plan.requests.auth = None;
+            // The same proxy is asked wherever a redirect leads.
+            if plan.proxy.is_none() {
+                leave_out(&[proxy::CREDENTIALS]);
+            }
         }
         if self.without_host {
             leave_out(&["Host"]);

@@ -1,10 +1,12 @@
 //! A connection's way through connect, handshake, request and response, driven by readiness.
 
-use super::address::Peer;
 use super::cookies::{Jar, path_of};
 use super::picker::{Draft, Picker};
+use super::proxy_protocol;
 use super::request::{Outgoing, Request};
+use super::resolve::Way;
 use super::response::{ProtocolError, ResponseReader, Truncated, field};
+use super::source;
 use super::tls::{TlsError, TlsStream};
 use super::{Requests, Shared};
 use duel_load::{
@@ -14,7 +16,6 @@ use duel_model::{FailureKind, Nanos, Negotiated, Phase, sanitize_line};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
-use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// One worker's connections to one target.
@@ -32,6 +33,8 @@ pub struct Http {
     /// The next response's head and session are to be written down; once per slot.
     wants_details: bool,
     unreported_lookup_ns: Option<Nanos>,
+    /// Number of the next connection, by which its addresses are chosen.
+    turn: usize,
 }
 
 /// Read at a time. Large enough that a bulk transfer's cost is copying and decrypting, not calling the kernel; small
@@ -43,6 +46,8 @@ const READS_IN_A_ROW: usize = 4;
 const ENCRYPT_BYTES: usize = 64 * 1024;
 /// Statuses are three digits.
 const STATUSES: usize = 1000;
+/// What fails where a local address that was asked for cannot be used.
+const CONNECT_FROM_SOURCE: &str = "connect from a local address that --source gives";
 
 #[derive(Debug)]
 struct Connection {
@@ -216,6 +221,7 @@ impl Http {
             statuses: Box::new([0; STATUSES]),
             wants_details: true,
             unreported_lookup_ns,
+            turn: shared.next_turn.fetch_add(lanes, std::sync::atomic::Ordering::Relaxed),
             shared,
         }
     }
@@ -347,13 +353,10 @@ impl Http {
 
     fn connect(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
         let connection = &mut self.connections[lane];
-        let (family, is_tcp) = match &self.shared.resolved.peer {
-            Peer::Tcp(SocketAddr::V4(_)) => (AddressFamily::INET, true),
-            Peer::Tcp(SocketAddr::V6(_)) => (AddressFamily::INET6, true),
-            Peer::Unix(_) => (AddressFamily::UNIX, false),
-        };
-        let socket = open_socket(family).map_err(|errno| Broken::System("open a socket", errno))?;
-        if is_tcp {
+        let way = self.shared.resolved.ends.way(self.turn);
+        self.turn = self.turn.wrapping_add(1);
+        let socket = open_socket(way.family()).map_err(|errno| Broken::System("open a socket", errno))?;
+        if let Way::Tcp { source, .. } = way {
             // Where it cannot be switched off, small requests may wait for an acknowledgement; nothing else changes.
             let _ = rustix::net::sockopt::set_tcp_nodelay(&socket, true);
             if let Some(bytes) = self.shared.segment_bytes {
@@ -362,16 +365,16 @@ impl Http {
                     .map_err(|error| Broken::System("announce a segment size", errno_of(&error)))?;
             }
             self.shared.acknowledge_soon(&socket);
+            if let Some(source) = source {
+                source::bind(&socket, source).map_err(|errno| Broken::System(CONNECT_FROM_SOURCE, errno))?;
+            }
         }
-        let connected = match &self.shared.resolved.peer {
-            Peer::Tcp(address) => rustix::net::connect(&socket, address),
-            Peer::Unix(address) => rustix::net::connect(&socket, address),
-        };
+        let connected = way.connect(&socket);
         let is_connected = match connected {
             Ok(()) => true,
             // On loopback the handshake is over when connect returns: asking is cheaper than a turn of the loop.
             Err(Errno::INPROGRESS) => rustix::net::getpeername(&socket).is_ok_and(|peer| peer.is_some()),
-            Err(Errno::AGAIN) if !is_tcp => return Err(Broken::UnixQueueFull),
+            Err(Errno::AGAIN) if !way.is_tcp() => return Err(Broken::UnixQueueFull),
             Err(errno) => return Err(Broken::System("connect", errno)),
         };
         connection.watches_writing = !is_connected;
@@ -396,6 +399,13 @@ impl Http {
     }
 
     fn connected(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
+        if let Some(version) = self.shared.proxy_protocol {
+            // It leaves with what is sent first, or just before it.
+            let Connection { socket: Some(socket), out, .. } = &mut self.connections[lane] else {
+                return Ok(Step::Wait);
+            };
+            proxy_protocol::append(version, socket, out);
+        }
         if self.shared.tunnel.is_some() { self.open_tunnel(lane, io) } else { self.reached(lane, io) }
     }
 
@@ -405,7 +415,8 @@ impl Http {
         let connection = &mut self.connections[lane];
         connection.stage = Stage::Tunnelling;
         connection.tunnel = Some(Box::new(ResponseReader::new(true)));
-        connection.out.extend_from_slice(self.shared.tunnel.as_deref().unwrap_or_default());
+        let request = self.shared.tunnel.as_ref().map_or(&[][..], |tunnel| &tunnel.request);
+        connection.out.extend_from_slice(request);
         self.flush(lane, io)?;
         Ok(Step::Wait)
     }
@@ -416,26 +427,36 @@ impl Http {
             self.flush(lane, io)?;
         }
         let connection = &mut self.connections[lane];
-        let (Some(socket), Some(reader)) = (&connection.socket, &mut connection.tunnel) else { return Ok(Step::Wait) };
+        let (Some(socket), Some(reader), Some(tunnel)) =
+            (&connection.socket, &mut connection.tunnel, &self.shared.tunnel)
+        else {
+            return Ok(Step::Wait);
+        };
         let count = match rustix::io::read(socket, &mut self.scratch[..]) {
             Ok(0) => {
-                return Err(Broken::NoTunnel("the proxy closed the connection instead of opening a tunnel".into()));
+                return Err(Broken::NoTunnel(tunnel.broken("closed the connection instead of opening a tunnel")));
             }
             Ok(count) => count,
             Err(Errno::AGAIN | Errno::INTR) => return Ok(Step::Wait),
+            Err(Errno::CONNRESET) => {
+                return Err(Broken::NoTunnel(tunnel.broken("reset the connection instead of opening a tunnel")));
+            }
             Err(errno) => return Err(Broken::System("receive", errno)),
         };
         self.counters.bytes_in += count as u64;
-        let fed = reader.feed(&self.scratch[..count]).map_err(Broken::Protocol)?;
+        let garbled = |error: ProtocolError| {
+            Broken::Protocol(ProtocolError(tunnel.broken(&format!("gave no usable answer: {}", error.0))))
+        };
+        let fed = reader.feed(&self.scratch[..count]).map_err(garbled)?;
         match reader.head().map(|head| head.status) {
             None => Ok(Step::Wait),
             // TLS begins with us: nothing may follow yet.
-            Some(200..300) if fed.consumed < count => Err(Broken::Protocol(surplus())),
+            Some(200..300) if fed.consumed < count => Err(garbled(surplus())),
             Some(200..300) => {
                 connection.tunnel = None;
                 self.reached(lane, io)
             }
-            Some(status) => Err(Broken::NoTunnel(format!("the proxy refused a tunnel to the target ({status})"))),
+            Some(status) => Err(Broken::NoTunnel(tunnel.refused(status))),
         }
     }
 
@@ -901,7 +922,10 @@ fn kind_of(what: &str, errno: Errno) -> FailureKind {
         // The kernel gave up: on an established connection because nothing was acknowledged any more.
         Errno::TIMEDOUT if what == "connect" => FailureKind::ConnectTimeout,
         Errno::TIMEDOUT => FailureKind::Timeout,
-        Errno::ADDRNOTAVAIL => FailureKind::PortsExhausted,
+        // A local address that was there when load began.
+        Errno::ADDRNOTAVAIL if what == CONNECT_FROM_SOURCE => FailureKind::Io,
+        // Where a port is taken by binding, that is what finds none.
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => FailureKind::PortsExhausted,
         Errno::MFILE | Errno::NFILE => FailureKind::DescriptorsExhausted,
         _ => FailureKind::Io,
     }
@@ -912,7 +936,7 @@ fn system_problem(what: &str, errno: Errno) -> String {
         FailureKind::Refused => "connection refused".to_owned(),
         FailureKind::Reset => "the server reset the connection".to_owned(),
         FailureKind::PortsExhausted => "no local port is free to connect from; keep connections alive, use fewer \
-             requests, or widen net.ipv4.ip_local_port_range"
+             requests, give more local addresses (--source), or widen net.ipv4.ip_local_port_range"
             .to_owned(),
         FailureKind::DescriptorsExhausted => {
             "no descriptor is free to connect with; raise the limit (ulimit -n) or use fewer connections".to_owned()

@@ -1,7 +1,8 @@
 //! HTTP/1.1 over TCP, Unix sockets and TLS.
 //!
-//! The way of an op: `lane` connects, `tls` shakes hands, `request` is sent, `response` is read; `following` goes on where a
-//! redirect leads. Where ops differ in what they send, `repertoire` has all requests and `picker` chooses.
+//! The way of an op: `resolve` has found where to, `lane` connects, `tls` shakes hands, `request` is sent, `response` is
+//! read; `following` goes on where a redirect leads. Where ops differ in what they send, `repertoire` has all requests and
+//! `picker` chooses.
 
 mod address;
 mod cookies;
@@ -10,27 +11,34 @@ mod inflate;
 mod lane;
 mod network;
 mod picker;
+mod proxy;
+mod proxy_protocol;
 mod repertoire;
 mod request;
+mod resolve;
 mod response;
+mod source;
 mod tls;
 mod trust;
 
 pub use following::{Following, FollowingFactory};
 pub use lane::Http;
 pub use network::Network;
+pub use proxy::unknown_to_proxy;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
-use address::{Address, Proof, Resolved};
 pub(crate) use request::read_body;
 
+use address::Address;
 use duel_load::{WorkerId, WorkloadError, WorkloadFactory};
-use duel_model::{HttpPlan, Nanos};
+use duel_model::{HttpPlan, Nanos, ProxyProtocol};
+use proxy::Tunnel;
 use repertoire::Repertoire;
-use request::{Request, connect_request};
+use request::Request;
+use resolve::{Proof, Resolved};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use tls::TlsClient;
 
 /// Makes [`Http`] workloads for one target: everything that can be wrong with a plan or an address is found here.
@@ -56,7 +64,12 @@ struct Shared {
     network: Option<Network>,
     accepts_any_status: bool,
     /// What the proxy is asked for before TLS begins, if there is one.
-    tunnel: Option<Vec<u8>>,
+    tunnel: Option<Tunnel>,
+    /// The header that connections begin with, if any.
+    proxy_protocol: Option<ProxyProtocol>,
+    /// Number of the next worker's first connection: all connections together go over all addresses in turn, and workers
+    /// share nothing for that while they run.
+    next_turn: AtomicUsize,
     /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
     unreported_lookup_ns: AtomicU64,
 }
@@ -91,8 +104,8 @@ pub fn check_requests(plan: &HttpPlan, address: &str) -> Result<Option<String>, 
 }
 
 impl HttpFactory {
-    /// Prepares load on one address: parses and resolves it, connects once to choose among its addresses, loads
-    /// certificates and the request's body. Errors are sentences for the user.
+    /// Prepares load on one address: parses and resolves it, connects to choose among its addresses, loads certificates
+    /// and the request's body. Errors are sentences for the user.
     pub fn prepare(plan: &HttpPlan, address: &str, connect_timeout_ns: Nanos) -> Result<Self, WorkloadError> {
         Self::build(plan, address, connect_timeout_ns, Proof::Needed, None)
     }
@@ -126,7 +139,7 @@ impl HttpFactory {
         let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host)).transpose()?;
         let resolve = || address.resolve(plan, connect_timeout_ns, proof);
         let resolved = network.map_or_else(resolve, |network| network.within(resolve)?)?;
-        let tunnel = (address.is_tls && plan.proxy.is_some()).then(|| connect_request(&address.host_and_port()));
+        let tunnel = Tunnel::to(&address, plan)?;
         let unreported_lookup_ns = AtomicU64::new(resolved.lookup_ns.unwrap_or(0));
         Ok(Self {
             shared: Arc::new(Shared {
@@ -141,6 +154,8 @@ impl HttpFactory {
                 network: network.cloned(),
                 accepts_any_status: plan.accepts_any_status,
                 tunnel,
+                proxy_protocol: plan.reach.proxy_protocol,
+                next_turn: AtomicUsize::new(0),
                 unreported_lookup_ns,
             }),
         })
@@ -211,5 +226,9 @@ impl WorkloadFactory for HttpFactory {
             network.enter()?;
         }
         Ok(Http::new(Arc::clone(&self.shared), worker, lanes))
+    }
+
+    fn address_pairs(&self) -> usize {
+        self.shared.resolved.ends.pairs()
     }
 }

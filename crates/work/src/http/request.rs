@@ -1,5 +1,6 @@
 //! The request's bytes, built once and sent again and again.
 
+use super::proxy;
 use crate::requests::auth::Credentials;
 use crate::requests::form;
 use crate::requests::sigv4::{Keys, Scope};
@@ -42,14 +43,8 @@ impl<'a> Outgoing<'a> {
     }
 }
 
-/// What asks a proxy for a tunnel to the host of an address (RFC 9110, 9.3.6).
-pub(crate) fn connect_request(host_and_port: &str) -> Vec<u8> {
-    format!("CONNECT {host_and_port} HTTP/1.1\r\nHost: {host_and_port}\r\nUser-Agent: {USER_AGENT}\r\n\r\n")
-        .into_bytes()
-}
-
 /// `User-Agent` unless the user sets one.
-const USER_AGENT: &str = concat!("duel/", env!("CARGO_PKG_VERSION"));
+pub(super) const USER_AGENT: &str = concat!("duel/", env!("CARGO_PKG_VERSION"));
 /// Largest request body, all of which is kept in memory.
 const BODY_LIMIT_BYTES: u64 = 1 << 30;
 
@@ -186,7 +181,10 @@ impl<'a> Common<'a> {
         let is_given = |name: &str| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let defaults = defaults.into_iter().filter(|(name, _)| !is_given(name));
         let defaults = defaults.map(|(name, value)| Ok((name.to_owned(), checked_value(&value, name)?.to_owned())));
-        let given = given.iter().map(|(name, value)| {
+        // What is for the proxy is not for the target at a tunnel's other end.
+        let is_tunnelled = plan.proxy.is_some() && self.url.scheme() != "http";
+        let given = given.iter().filter(|(name, _)| !(is_tunnelled && name.eq_ignore_ascii_case(proxy::CREDENTIALS)));
+        let given = given.map(|(name, value)| {
             let name = checked_token(name, "header field name")?;
             Ok((name.to_owned(), checked_value(value, name)?.to_owned()))
         });
@@ -288,7 +286,7 @@ pub(crate) fn checked_token<'a>(text: &'a str, what: &str) -> Result<&'a str, Wo
 }
 
 /// A field value of RFC 9110, 5.5: no control characters, above all no line ends.
-fn checked_value<'a>(text: &'a str, name: &str) -> Result<&'a str, WorkloadError> {
+pub(super) fn checked_value<'a>(text: &'a str, name: &str) -> Result<&'a str, WorkloadError> {
     if text.bytes().all(|b| b == b'\t' || (b >= 32 && b != 127)) {
         Ok(text.trim())
     } else {
@@ -335,12 +333,13 @@ mod tests {
     #[test]
     fn a_proxy_is_told_the_whole_address_of_plain_requests_only() {
         let proxy = Some(duel_model::ProxyPlan { host: "proxy".into(), port: 3128 });
-        let plan = HttpPlan { proxy, ..HttpPlan::default() };
+        let headers = vec![("proxy-authorization".to_owned(), "Basic eDp5".to_owned())];
+        let plan = HttpPlan { proxy, headers, ..HttpPlan::default() };
         let plain = text(&plan, "http://h:81/a?b#c");
         assert!(plain.starts_with("GET http://h:81/a?b HTTP/1.1\r\nHost: h:81\r\n"), "{plain}");
-        assert!(text(&plan, "https://h/a").starts_with("GET /a HTTP/1.1\r\nHost: h\r\n"));
-        let ask = String::from_utf8(connect_request("[::1]:443")).unwrap();
-        assert!(ask.starts_with("CONNECT [::1]:443 HTTP/1.1\r\nHost: [::1]:443\r\n") && ask.ends_with("\r\n\r\n"));
+        assert!(plain.contains("\r\nproxy-authorization: Basic eDp5\r\n"), "{plain}");
+        let tunnelled = text(&plan, "https://h/a");
+        assert!(tunnelled.starts_with("GET /a HTTP/1.1\r\nHost: h\r\n") && !tunnelled.contains("Basic"), "{tunnelled}");
     }
 
     #[test]

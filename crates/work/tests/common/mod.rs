@@ -196,7 +196,12 @@ pub(crate) struct Tiny {
 
 impl Tiny {
     pub(crate) fn start(serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        Self::start_at("127.0.0.1:0", serve)
+    }
+
+    /// At another address than any port of 127.0.0.1.
+    pub(crate) fn start_at(address: &str, serve: impl Fn(usize, TcpStream) + Send + Sync + 'static) -> Self {
+        let listener = TcpListener::bind(address).unwrap();
         let address = listener.local_addr().unwrap();
         let (accepted, ends) = (Arc::new(AtomicUsize::new(0)), Arc::new(AtomicBool::new(false)));
         let acceptor = {

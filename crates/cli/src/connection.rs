@@ -1,0 +1,128 @@
+//! Flags about how connections are made, and what they mean.
+
+use crate::outcome::Usage;
+use crate::proxy;
+use clap::{Args, ValueEnum};
+use duel_model::{AddressChoice, AddressRange, HttpPlan, IpFamily, NameOverride, ProxyProtocol, ReachPlan};
+use std::path::PathBuf;
+
+/// How connections are made, the same for every target.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Connection")]
+pub(crate) struct ConnectionFlags {
+    /// Send requests through this HTTP proxy, those of https by CONNECT. The password of USER is in $DUEL_PROXY_PASSWORD or
+    /// in a file. Without this option there is no proxy: http_proxy, https_proxy and the like are not read
+    #[arg(long, value_name = "[http://[USER@]]HOST:PORT", conflicts_with_all = ["unix_socket", "connect_to"])]
+    pub(crate) proxy: Option<String>,
+    /// The first line of FILE is the password for the proxy
+    #[arg(long, value_name = "FILE", requires = "proxy")]
+    pub(crate) proxy_password_file: Option<PathBuf>,
+    /// Connect from these local addresses in turn, each of which has ports of its own: addresses, spans such as
+    /// 10.0.0.2-10.0.0.9, networks such as 10.0.0.0/29
+    #[arg(long, value_name = "ADDR,...", conflicts_with = "unix_socket")]
+    pub(crate) source: Vec<String>,
+    /// HOST:PORT is at these addresses and not looked up; * is any host. Of the target, or of the proxy if there is one
+    #[arg(long, value_name = "HOST:PORT:ADDR,...", conflicts_with = "unix_socket")]
+    pub(crate) resolve: Vec<String>,
+    /// Which of the addresses that a name leads to
+    #[arg(long, value_name = "WHICH", value_enum, default_value_t, conflicts_with = "unix_socket")]
+    pub(crate) addresses: AddressesFlag,
+    /// IPv4 addresses only
+    #[arg(short = '4', long, conflicts_with_all = ["ipv6", "unix_socket"])]
+    pub(crate) ipv4: bool,
+    /// IPv6 addresses only
+    #[arg(short = '6', long, conflicts_with = "unix_socket")]
+    pub(crate) ipv6: bool,
+    /// Begin each connection with a header of the PROXY protocol that tells its own addresses
+    #[arg(long, value_name = "VERSION", value_enum, conflicts_with = "proxy")]
+    pub(crate) proxy_protocol: Option<ProxyProtocolFlag>,
+}
+
+/// Which of a name's addresses are connected to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AddressesFlag {
+    /// The first that accepts a connection; tried in the resolver's order, before load begins
+    #[default]
+    Answering,
+    /// The one that happy eyeballs end up with (RFC 8305): attempts begin 250 ms apart, the first connection wins
+    Race,
+    /// The resolver's first, even if it is dead: no happy eyeballs, no falling back
+    First,
+    /// All that accept a connection, in turn from connection to connection
+    All,
+}
+
+/// Version of the PROXY protocol.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ProxyProtocolFlag {
+    /// A line of text
+    V1,
+    /// Binary
+    V2,
+}
+
+impl ConnectionFlags {
+    /// Puts what was asked for into the plan.
+    pub(crate) fn put_into(&self, plan: &mut HttpPlan) -> Result<(), Usage> {
+        if let Some(typed) = &self.proxy {
+            let proxy = proxy::parse(typed).map_err(|why| Usage(format!("--proxy {why}")))?;
+            if let Some(value) = proxy::credentials(&proxy, self.proxy_password_file.as_deref())? {
+                if plan.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(proxy::CREDENTIALS)) {
+                    return Err(Usage(format!("--proxy names a user, and -H gives {} as well", proxy::CREDENTIALS)));
+                }
+                plan.headers.push((proxy::CREDENTIALS.to_owned(), value));
+            }
+            plan.proxy = Some(proxy.plan);
+        }
+        plan.reach = self.reach()?;
+        Ok(())
+    }
+
+    fn reach(&self) -> Result<ReachPlan, Usage> {
+        let ranges =
+            self.source.iter().flat_map(|list| list.split(',')).map(str::trim).filter(|range| !range.is_empty());
+        let sources = ranges
+            .map(str::parse)
+            .collect::<Result<Vec<AddressRange>, _>>()
+            .map_err(|why| Usage(format!("--source: {why}")))?;
+        let overrides = self
+            .resolve
+            .iter()
+            .map(|rule| rule.parse())
+            .collect::<Result<Vec<NameOverride>, _>>()
+            .map_err(|why| Usage(format!("--resolve: {why}")))?;
+        let plan = ReachPlan {
+            sources,
+            overrides,
+            addresses: match self.addresses {
+                AddressesFlag::Answering => AddressChoice::Answering,
+                AddressesFlag::Race => AddressChoice::Race,
+                AddressesFlag::First => AddressChoice::First,
+                AddressesFlag::All => AddressChoice::All,
+            },
+            family: match (self.ipv4, self.ipv6) {
+                (true, _) => Some(IpFamily::V4),
+                (_, true) => Some(IpFamily::V6),
+                _ => None,
+            },
+            proxy_protocol: self.proxy_protocol.map(|version| match version {
+                ProxyProtocolFlag::V1 => ProxyProtocol::V1,
+                ProxyProtocolFlag::V2 => ProxyProtocol::V2,
+            }),
+        };
+        if plan.source_count() > ReachPlan::MOST_SOURCES {
+            return Err(Usage(format!(
+                "--source: {} local addresses are more than can be used; {} can",
+                plan.source_count(),
+                ReachPlan::MOST_SOURCES
+            )));
+        }
+        if let Some(family) = plan.family
+            && !plan.sources.is_empty()
+            && plan.sources.iter().all(|range| range.family() != family)
+        {
+            return Err(Usage(format!("--source: there is no {family} address among them, and no other may be used")));
+        }
+        Ok(plan)
+    }
+}
