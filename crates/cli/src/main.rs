@@ -2,6 +2,7 @@
 
 mod commands;
 mod deliver;
+mod factors;
 mod flags;
 mod hey;
 mod hosts;

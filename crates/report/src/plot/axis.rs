@@ -10,12 +10,14 @@ pub(crate) struct Axis {
     to: f64,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Scale {
     Linear,
     Log,
     /// Values are counts of nines: 1 is 90 %, 2 is 99 %.
     Nines,
+    /// Values are places of these categories: 0 is the first.
+    Categories(Vec<String>),
 }
 
 impl Axis {
@@ -42,6 +44,12 @@ impl Axis {
         Self { label: label.into(), scale: Scale::Nines, from: 0.0, to: largest.max(1.0) }
     }
 
+    /// Categories side by side, in their order.
+    pub(crate) fn categories(label: impl Into<String>, names: Vec<String>) -> Self {
+        let to = names.len() as f64 - 0.5;
+        Self { label: label.into(), scale: Scale::Categories(names), from: -0.5, to }
+    }
+
     /// Adds some room above the largest value.
     pub(crate) fn with_headroom(mut self) -> Self {
         self.to += (self.to - self.from) * 0.05;
@@ -50,8 +58,8 @@ impl Axis {
 
     /// Where a value lies: 0 at the beginning, 1 at the end. Values beyond lie at the ends.
     pub(crate) fn place(&self, value: f64) -> f64 {
-        let at = match self.scale {
-            Scale::Linear | Scale::Nines => (value - self.from) / (self.to - self.from),
+        let at = match &self.scale {
+            Scale::Linear | Scale::Nines | Scale::Categories(_) => (value - self.from) / (self.to - self.from),
             Scale::Log if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
             Scale::Log => 0.0,
         };
@@ -60,7 +68,9 @@ impl Axis {
 
     /// About `count` ticks with their texts.
     pub(crate) fn ticks(&self, count: usize) -> Vec<(f64, String)> {
-        match self.scale {
+        match &self.scale {
+            // All of them: the drawing leaves out texts that have no room.
+            Scale::Categories(names) => names.iter().enumerate().map(|(i, name)| (i as f64, name.clone())).collect(),
             Scale::Linear => self.linear_ticks(count),
             Scale::Log => self.log_ticks(count),
             Scale::Nines => self.nines_ticks(count),
