@@ -9,8 +9,8 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun};
 use duel_model::{
-    Call, Dependence, DependenceAnswer, Doubt, Experiment, LevelVerdict, Metric, Ranged, Run, Scaling, ScalingCurve,
-    ScalingLaw, Verdict,
+    Call, Dependence, DependenceAnswer, Doubt, Experiment, Factor, LevelVerdict, Metric, Ranged, Run, Scaling,
+    ScalingCurve, ScalingDifference, ScalingLaw, Verdict,
 };
 
 /// Most treatments that are listed one by one beside the tables of factors; all are in the JSON document.
@@ -139,7 +139,14 @@ fn treatments(run: &Run, experiment: &Experiment) -> Option<Part> {
         let notes = vec![format!("All {count} are in the JSON document (duel show {} --json).", clean(&run.id))];
         return Some(Part { title, table: None, notes });
     }
-    Some(Part { title, table: Some(levels_table(run, "", &experiment.treatments, main)), notes: Vec::new() })
+    let corner: Vec<&str> = run.plan.factors.iter().map(Factor::name).collect();
+    let mut table = levels_table(run, &corner.join(", "), &experiment.treatments, main);
+    // The factors' names stand above: the levels do.
+    for (treatment, row) in table.rows.iter_mut().enumerate() {
+        let level = |(place, factor): (usize, &Factor)| clean(&factor.label(run.plan.level_of(treatment, place)));
+        row.label = run.plan.factors.iter().enumerate().map(level).collect::<Vec<_>>().join(", ");
+    }
+    Some(Part { title, table: Some(table), notes: Vec::new() })
 }
 
 /// The metrics of levels, the main one first.
@@ -190,7 +197,7 @@ pub(crate) fn levels_table(run: &Run, corner: &str, levels: &[LevelVerdict], met
             for name in names.iter().skip(1) {
                 let pair = level.pairs.iter().find(|pair| pair.target == *name && pair.metric == metric);
                 let ratio = pair.and_then(|p| Some(Ranged { value: p.ratio?, low: p.low, high: p.high }));
-                cells.push(ratio.map_or_else(|| UNKNOWN.to_owned(), |ratio| bracketed(&ratio, near_one)));
+                cells.push(maybe_ranged(ratio.as_ref(), near_one));
                 cells.push(pair.map_or(UNKNOWN, |pair| call_word(pair.call)).to_owned());
             }
             Row::new(clean(&level.label), cells)
@@ -208,7 +215,7 @@ pub(crate) fn call_word(call: Call) -> &'static str {
     }
 }
 
-/// `1,234/s ±2 %`: the wider side of the interval as a share.
+/// `1,234/s ±2 %`, `0.823 ±2 %`: the wider side of the interval as a share.
 fn maybe_ranged(figure: Option<&Ranged>, show: impl Fn(f64) -> String) -> String {
     let Some(figure) = figure else { return UNKNOWN.to_owned() };
     let wider =
@@ -266,6 +273,7 @@ fn scaling(scaling: &Scaling, confidence: f64) -> Part {
             exact_percent(confidence)
         ));
     }
+    notes.extend(scaling.differences.iter().map(difference));
     notes.extend(fitted.iter().filter_map(|(curve, law)| misfit(curve, law)));
     // What is left out is left out for all.
     let left_out = scaling.curves.first().map(left_out).unwrap_or_default();
@@ -277,7 +285,7 @@ fn scaling(scaling: &Scaling, confidence: f64) -> Part {
     }
     Part {
         title: "Scaling law: rate = lambda N / (1 + sigma (N - 1) + kappa N (N - 1)) at N connections".to_owned(),
-        table: (!fitted.is_empty()).then(|| scaling_table(scaling, &fitted)),
+        table: (!fitted.is_empty()).then(|| scaling_table(&fitted)),
         notes,
     }
 }
@@ -285,7 +293,7 @@ fn scaling(scaling: &Scaling, confidence: f64) -> Part {
 /// A value of a law that has an interval.
 type Parameter = fn(&ScalingLaw) -> Option<&Ranged>;
 
-fn scaling_table(scaling: &Scaling, fitted: &[(&ScalingCurve, &ScalingLaw)]) -> Table {
+fn scaling_table(fitted: &[(&ScalingCurve, &ScalingLaw)]) -> Table {
     let plain: fn(f64) -> String = three_digits;
     let rows: [(&str, Parameter, fn(f64) -> String); 4] = [
         ("lambda", |law| Some(&law.lambda_per_s), rate),
@@ -293,8 +301,8 @@ fn scaling_table(scaling: &Scaling, fitted: &[(&ScalingCurve, &ScalingLaw)]) -> 
         ("kappa", |law| Some(&law.kappa), plain),
         ("peak at", |law| law.peak_connections.as_ref(), plain),
     ];
-    let mut heads: Vec<String> = fitted.iter().map(|(curve, _)| clean(&curve.target)).collect();
-    let mut rows: Vec<Row> = rows
+    let heads: Vec<String> = fitted.iter().map(|(curve, _)| clean(&curve.target)).collect();
+    let rows: Vec<Row> = rows
         .into_iter()
         .map(|(label, of, show)| {
             let cell = |(_, law): &(&ScalingCurve, &ScalingLaw)| match of(law) {
@@ -304,15 +312,19 @@ fn scaling_table(scaling: &Scaling, fitted: &[(&ScalingCurve, &ScalingLaw)]) -> 
             Row::new(label, fitted.iter().map(cell).collect())
         })
         .collect();
-    for difference in &scaling.differences {
-        let (target, baseline) = (clean(&difference.target), clean(&difference.baseline));
-        heads.push(format!("{target} to {baseline}"));
-        rows[0].cells.push(format!("{}x", bracketed(&difference.lambda_ratio, near_one)));
-        rows[1].cells.push(signed(&difference.sigma_difference));
-        rows[2].cells.push(signed(&difference.kappa_difference));
-        rows[3].cells.push(String::new());
-    }
     Table { corner: String::new(), heads, rows, align: Align::Right }
+}
+
+/// One law against the other.
+fn difference(found: &ScalingDifference) -> String {
+    format!(
+        "{} against {}: lambda {} times as much, sigma {}, kappa {}.",
+        clean(&found.target),
+        clean(&found.baseline),
+        bracketed(&found.lambda_ratio, near_one),
+        signed(&found.sigma_difference),
+        signed(&found.kappa_difference)
+    )
 }
 
 /// A difference with its sign.

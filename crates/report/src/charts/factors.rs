@@ -59,7 +59,8 @@ fn levels_axis(factor: &FactorVerdict) -> (Axis, Vec<f64>) {
         } else {
             Axis::from_zero(name.clone(), largest).with_headroom()
         };
-        Some((axis, numbers))
+        let ticks = numbers.iter().copied().zip(factor.levels.iter().map(label)).collect();
+        Some((axis.with_ticks_at(ticks), numbers))
     });
     drawn.unwrap_or_else(|| {
         let places = (0..factor.levels.len()).map(|place| place as f64).collect();
@@ -185,6 +186,10 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
     scaling.curves.iter().find(|curve| curve.law.is_some())?;
     let points = || scaling.curves.iter().flat_map(|curve| &curve.points);
     let (smallest, largest) = ends(points().map(|point| f64::from(point.connections)))?;
+    let mut levels: Vec<u32> = points().map(|point| point.connections).collect();
+    levels.sort_unstable();
+    levels.dedup();
+    let ticks = levels.into_iter().map(|n| (f64::from(n), n.to_string())).collect();
     let series: Vec<PointSeries> = scaling
         .curves
         .iter()
@@ -214,7 +219,7 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
         title: "Scaling law".to_owned(),
         description: sentences(said),
         drawing: Drawing::Points(Points {
-            x: Axis::log("connections, log scale", smallest, largest)?,
+            x: Axis::log("connections, log scale", smallest, largest)?.with_ticks_at(ticks),
             y: Axis::from_zero(format!("{}s per second", subject.noun), highest).with_headroom(),
             series,
             note: format!(

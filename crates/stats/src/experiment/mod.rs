@@ -9,14 +9,14 @@ mod cells;
 mod doubts;
 mod scaling;
 
-use crate::contrast::{Contrast, contrast, log_margin};
+use crate::contrast::{Contrast, contrast, contrast_among, log_margin};
 use crate::judge::{call, metrics, tempered};
 use crate::pairing::{Pair, Pairs};
 use crate::side::{Bias, Side, biases};
 use cells::Cells;
 use duel_model::{
-    ComparePlan, Dependence, DependenceAnswer, Doubt, DoubtId, Experiment, Factor, FactorVerdict, LevelFigure,
-    LevelVerdict, Metric, PairVerdict, Plan, Ranged, Slot, Verdict,
+    Dependence, DependenceAnswer, Doubt, DoubtId, Experiment, Factor, FactorVerdict, LevelFigure, LevelVerdict, Metric,
+    PairVerdict, Plan, Ranged, Slot, Verdict,
 };
 
 /// Judges the slots of a plan with factors.
@@ -116,7 +116,7 @@ impl<'a> Judge<'a> {
         let compare = &self.plan.compare;
         let pairs = self.cells.pairs(treatments, target, metric);
         let shown = contrast(&pairs.pairs, compare);
-        let surer = if looks > 1 { contrast(&pairs.pairs, &surer(compare, looks)) } else { shown };
+        let surer = if looks > 1 { contrast_among(&pairs.pairs, compare, looks) } else { shown };
         let (of_target, of_baseline) = self.biases(treatments, target, metric, &pairs);
         let name = |place: usize| self.plan.targets[place].name.clone();
         PairVerdict {
@@ -173,7 +173,7 @@ impl<'a> Judge<'a> {
             .map(|(to, from)| Pair { block: to.block, log_ratio: to.log_ratio - from.log_ratio })
             .collect();
         let looks = levels.len() * (levels.len() - 1) / 2;
-        let change = contrast(&differences, &surer(compare, looks));
+        let change = contrast_among(&differences, compare, looks);
         let margin = log_margin(compare);
         let (estimate, interval) = (change.estimate?, change.interval?);
         let answer = if differences.len() < compare.min_pairs as usize {
@@ -194,11 +194,6 @@ impl<'a> Judge<'a> {
             change: ranged(&change)?,
         })
     }
-}
-
-/// The plan's confidence for each of so many looks, so that all of them together err no more often than one would.
-fn surer(compare: &ComparePlan, looks: usize) -> ComparePlan {
-    ComparePlan { confidence: 1.0 - (1.0 - compare.confidence) / looks.max(1) as f64, ..compare.clone() }
 }
 
 /// Back from logarithms.
