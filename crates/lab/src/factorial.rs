@@ -124,7 +124,9 @@ pub(crate) fn run(
         return Ok(());
     }
     let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
-    let (share_ns, targets) = (left_ns / treatments.len().max(1) as u64, plan.targets.len());
+    // New connections for each block, and waiting for what is in flight, take a part of the time: with a seventh for them
+    // the last wanted block still fits.
+    let (share_ns, targets) = (left_ns / treatments.len().max(1) as u64 / 7 * 6, plan.targets.len());
     for Treatment { pace, plan: treated, .. } in treatments.iter_mut() {
         let chosen_ns = slot_length_ns(pace.op_ns + pace.think_ns, share_ns, targets).max(left_ns / MOST_SLOTS);
         pace.slot_ns = plan.compare.slot_ns.unwrap_or_else(|| whole_periods_ns(chosen_ns, treated.load.kind));

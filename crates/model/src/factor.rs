@@ -217,12 +217,12 @@ fn with_path(address: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bound, ComparePlan, HttpPlan, LoadPlan, Target};
+    use crate::{Bound, ComparePlan, LoadPlan, Target};
 
     fn plan(factors: Vec<Factor>) -> Plan {
         Plan {
             targets: vec![Target { name: "A".into(), address: "https://[::1]:81/a?b#c".into(), host: None }],
-            workload: WorkloadPlan::Http(Box::new(HttpPlan::default())),
+            workload: WorkloadPlan::Http(Box::default()),
             load: LoadPlan {
                 connections: 50,
                 threads: 4,

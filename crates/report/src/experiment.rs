@@ -267,10 +267,14 @@ fn scaling(scaling: &Scaling, confidence: f64) -> Part {
         scaling.curves.iter().filter_map(|curve| Some((curve, curve.law.as_ref()?))).collect();
     let mut notes = Vec::new();
     if !fitted.is_empty() {
+        let intervals = if fitted.iter().any(|(_, law)| law.lambda_per_s.low.is_some()) {
+            format!("Intervals of {} by resampling whole blocks.", exact_percent(confidence))
+        } else {
+            "There are too few complete blocks for intervals; a longer time (-d) makes more.".to_owned()
+        };
         notes.push(format!(
             "lambda is the rate of one connection alone, sigma the share of work that is done one after the other, kappa \
-             what each connection costs each other one. Intervals of {} by resampling whole blocks.",
-            exact_percent(confidence)
+             what each connection costs each other one. {intervals}"
         ));
     }
     notes.extend(scaling.differences.iter().map(difference));
@@ -292,10 +296,12 @@ fn scaling(scaling: &Scaling, confidence: f64) -> Part {
 
 /// A value of a law that has an interval.
 type Parameter = fn(&ScalingLaw) -> Option<&Ranged>;
+/// How it is shown.
+type Show = fn(f64) -> String;
 
 fn scaling_table(fitted: &[(&ScalingCurve, &ScalingLaw)]) -> Table {
-    let plain: fn(f64) -> String = three_digits;
-    let rows: [(&str, Parameter, fn(f64) -> String); 4] = [
+    let plain: Show = three_digits;
+    let rows: [(&str, Parameter, Show); 4] = [
         ("lambda", |law| Some(&law.lambda_per_s), rate),
         ("sigma", |law| Some(&law.sigma), plain),
         ("kappa", |law| Some(&law.kappa), plain),
