@@ -26,8 +26,9 @@ use std::time::Duration;
 
 /// Slots of each treatment on each target that the time is divided for, as in a comparison: six blocks of two.
 const SLOTS_WANTED: u64 = 12;
-/// Most slots that an experiment is divided into; they have to fit into memory.
-const MOST_SLOTS: u64 = 4000;
+/// Slots that an experiment is divided into, as long as that leaves the blocks that are wanted: beyond, they become longer
+/// instead of more, since they have to fit into memory and to be judged in a few seconds.
+const MOST_SLOTS: u64 = 2000;
 /// How long a connection that we have closed keeps its local port (Linux, TCP_TIMEWAIT_LEN).
 const PORT_RESTS_NS: Nanos = 60 * SECOND_NS;
 
@@ -127,10 +128,12 @@ pub(crate) fn run(
     // New connections for each block, and waiting for what is in flight, take a part of the time: with a seventh for them
     // the last wanted block still fits.
     let (share_ns, targets) = (left_ns / treatments.len().max(1) as u64 / 7 * 6, plan.targets.len());
+    let affordable_ns = share_ns / (SLOTS_WANTED * targets as u64);
     for Treatment { pace, plan: treated, .. } in treatments.iter_mut() {
-        let chosen_ns = slot_length_ns(pace.op_ns + pace.think_ns, share_ns, targets).max(left_ns / MOST_SLOTS);
+        let longer_ns = (left_ns / MOST_SLOTS).min(affordable_ns);
+        let chosen_ns = slot_length_ns(pace.op_ns + pace.think_ns, share_ns, targets).max(longer_ns);
         pace.slot_ns = plan.compare.slot_ns.unwrap_or_else(|| whole_periods_ns(chosen_ns, treated.load.kind));
-        pace.grace_ns = bench.grace_ns(pace.op_ns, share_ns / (SLOTS_WANTED * targets as u64));
+        pace.grace_ns = bench.grace_ns(pace.op_ns, affordable_ns);
     }
     hosts.mark();
     let result = blocks(bench, plan, treatments, &mut ports, run, watcher);

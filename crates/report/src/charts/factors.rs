@@ -8,7 +8,9 @@ use crate::page::without_secrets;
 use crate::plot::{Axis, Drawing, Intervals, Point, PointSeries, Points};
 use crate::table::{Align, Row, Table};
 use crate::text::clean;
-use duel_model::{Experiment, Factor, FactorVerdict, LevelVerdict, Metric, Ranged, Scaling, ScalingLaw, ScalingPoint};
+use duel_model::{
+    Experiment, Factor, FactorVerdict, LevelVerdict, Metric, PairVerdict, Ranged, Scaling, ScalingLaw, ScalingPoint,
+};
 
 /// Points of a fitted curve.
 const CURVE_POINTS: u32 = 100;
@@ -140,12 +142,11 @@ fn others(experiment: &Experiment) -> &'static str {
 /// How many times slower each target is at each level.
 fn ratios(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdict: &FactorVerdict) -> Option<Chart> {
     let metric = *metrics(&verdict.levels).first()?;
-    let pairs = || {
-        let of_level = |level: &'_ LevelVerdict| level.pairs.iter().filter(|pair| pair.metric == metric).count();
-        debug_assert!(verdict.levels.iter().all(|level| of_level(level) + 1 == subject.run.plan.targets.len().max(1)));
-        verdict.levels.iter().flat_map(|level| level.pairs.iter().map(move |pair| (level, pair)))
+    let of_metric = || {
+        let of_level = |level| move |pair| (level, pair);
+        let pairs = verdict.levels.iter().flat_map(move |level| level.pairs.iter().map(of_level(level)));
+        pairs.filter(|(_, pair): &(&LevelVerdict, &PairVerdict)| pair.metric == metric)
     };
-    let of_metric = || pairs().filter(|(_, pair)| pair.metric == metric);
     let baseline = clean(&of_metric().next()?.1.baseline);
     let margin = subject.run.plan.compare.margin;
     let text = format!("time compared with {baseline}; right of 1x is slower");
