@@ -1,6 +1,7 @@
 //! What was typed. What it means is found out in [`crate::meaning`].
 
 use crate::connection::ConnectionFlags;
+use crate::factors::FactorFlags;
 use crate::outcome::{self, Outcome};
 use crate::requests::RequestFlags;
 use crate::usage;
@@ -58,6 +59,7 @@ const TIMES: &str = "TIME is 500ms, 10s, 2m or the like; a bare number counts se
         duel old=https://a/f new=https://b/f --why        name them, and find the cause\n  \
         duel run https://a.example/ -c 100 -d 10s         load one server\n  \
         duel run https://a.example/ --rate 500            at a fixed rate, latency from the due time\n  \
+        duel https://a/f https://b/f -c 1..64             at 1, 2, 4 ... 64 connections: table, chart, scaling law\n  \
         duel list; duel show last; duel diff last~1 last  look at earlier runs\n\n\
         TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.\n\
         Exit codes: 0 done, 1 could not run, 2 bad usage, 130 interrupted.",
@@ -217,22 +219,24 @@ pub(crate) struct RunFlags {
 /// The load, the same for every target.
 #[derive(Args, Clone)]
 pub(crate) struct LoadFlags {
-    /// Connections to each target
+    /// Connections to each target; a list makes a factor: 1,2,4 or 8..64, which doubles
     #[arg(
         short = 'c',
         long,
         allow_negative_numbers = true,
         value_name = "N",
         help_heading = "Load",
-        default_value_t = 50
+        default_value = "50"
     )]
-    pub(crate) connections: u32,
-    /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s]
+    pub(crate) connections: String,
+    /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s; with factors 4s for
+    /// each treatment on each target, if that is more]
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
     pub(crate) duration: Option<String>,
-    /// Open loop: requests per second, whether or not the server keeps up; latency counts from the due time
+    /// Open loop: requests per second, whether or not the server keeps up; latency counts from the due time. A list makes a
+    /// factor
     #[arg(long, allow_negative_numbers = true, value_name = "PER_SECOND", help_heading = "Load")]
-    pub(crate) rate: Option<f64>,
+    pub(crate) rate: Option<String>,
     /// How an open loop's requests are spaced
     #[arg(long, value_enum, default_value_t = ArrivalFlag::Constant, help_heading = "Load")]
     pub(crate) arrival: ArrivalFlag,
@@ -249,7 +253,7 @@ pub(crate) struct LoadFlags {
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Load")]
     pub(crate) connect_timeout: String,
 
-    /// Method
+    /// Method; a list makes a factor: GET,HEAD
     #[arg(short = 'm', long, default_value = "GET", help_heading = "Request")]
     pub(crate) method: String,
     /// Further header field, repeatable; @FILE reads fields from a file, which keeps secrets out of the process list
@@ -261,6 +265,9 @@ pub(crate) struct LoadFlags {
     /// Request body from a file
     #[arg(long, value_name = "FILE", help_heading = "Request")]
     pub(crate) body_file: Option<PathBuf>,
+    /// Request body of generated text that hardly compresses; a list makes a factor: 0,1k,64k
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["body", "body_file"], help_heading = "Request")]
+    pub(crate) body_size: Option<String>,
     /// Host field, where it differs from the address
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     pub(crate) host: Option<String>,
@@ -270,9 +277,9 @@ pub(crate) struct LoadFlags {
     /// A new connection for each request
     #[arg(long, help_heading = "Request")]
     pub(crate) no_keepalive: bool,
-    /// Keep connections alive (the default; for repeating probes by hand)
-    #[arg(long, conflicts_with = "no_keepalive", hide = true)]
-    pub(crate) keepalive: bool,
+    /// Whether connections are kept alive: on (the default), off, or both as a factor: on,off
+    #[arg(long, value_name = "ON|OFF", conflicts_with = "no_keepalive", help_heading = "Request")]
+    pub(crate) keepalive: Option<String>,
     /// Follow up to N redirects before measuring, then measure where they lead
     #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 0, help_heading = "Request")]
     pub(crate) follow: u32,
@@ -324,6 +331,9 @@ pub(crate) struct LoadFlags {
     /// Name for SNI and verification, where it differs from the address
     #[arg(long, value_name = "NAME", help_heading = "TLS")]
     pub(crate) server_name: Option<String>,
+
+    #[command(flatten)]
+    pub(crate) factors: FactorFlags,
 }
 
 /// Spacing of an open loop's requests.
@@ -625,14 +635,24 @@ pub(crate) mod tests {
 
     /// The plan that a command line means, the program's name first.
     pub(crate) fn plan_of<'a>(words: impl IntoIterator<Item = &'a str>) -> duel_model::Plan {
+        planned(words).unwrap()
+    }
+
+    /// Why a command line means no plan.
+    pub(crate) fn refused<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+        planned(words).unwrap_err().0
+    }
+
+    fn planned<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<duel_model::Plan, crate::outcome::Usage> {
         let cli = Cli::try_parse_from(words).unwrap();
-        let (mut plan, hosts) = match cli.verb {
+        let (plan, hosts) = match cli.verb {
             None => (meaning::comparison(&cli.compare.targets, &cli.compare.judging, &cli.load), cli.compare.hosts),
             Some(Verb::Run { run, load }) => (meaning::single(&run.target, run.requests, run.seed, &load), run.hosts),
             Some(_) => panic!("not a command that makes a plan"),
         };
-        hosts::assign(&mut plan.as_mut().unwrap().targets, &hosts).unwrap();
-        plan.unwrap()
+        let mut plan = plan?;
+        hosts::assign(&mut plan.targets, &hosts).unwrap();
+        Ok(plan)
     }
 
     #[test]

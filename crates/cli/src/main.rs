@@ -4,6 +4,7 @@ mod basic;
 mod commands;
 mod connection;
 mod deliver;
+mod factors;
 mod flags;
 mod hey;
 mod hosts;

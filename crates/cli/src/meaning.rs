@@ -2,7 +2,7 @@
 
 use crate::flags::{ALPN, ArrivalFlag, DiagnosisFlags, JudgingFlags, LoadFlags, TLS_VERSIONS};
 use crate::outcome::Usage;
-use crate::{requests, usage};
+use crate::{factors, requests, usage};
 use duel_lab::DiagnosisPlan;
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, Target, TlsPlan,
@@ -28,7 +28,8 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
         if target.address == NULL { WorkloadPlan::Null } else { WorkloadPlan::Http(Box::new(http(load, seed)?)) };
     tls_is_spoken(std::slice::from_ref(&target), load)?;
     let compare = ComparePlan { seed, ..ComparePlan::default() };
-    Ok(Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare })
+    let plan = Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare, factors: Vec::new() };
+    factors::vary(plan, load, requests.is_some())
 }
 
 /// The plan of a comparison.
@@ -56,7 +57,8 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         stop_early: !judging.no_early_stop,
         ..ComparePlan::default()
     };
-    Ok(Plan { targets, workload, load: load_plan(load, Bound::Duration(max_load_ns))?, compare })
+    let load_plan = load_plan(load, Bound::Duration(max_load_ns))?;
+    factors::vary(Plan { targets, workload, load: load_plan, compare, factors: Vec::new() }, load, false)
 }
 
 /// Half of the CPUs: the other half may be the server's, and is the kernel's in any case.
@@ -197,25 +199,16 @@ fn default_name(index: usize) -> String {
 }
 
 fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
-    if load.connections == 0 {
-        return Err(Usage("-c 0: without connections nothing can be sent; use at least 1".into()));
-    }
-    let kind = match load.rate {
+    // Of lists the first level: `factors` makes the others.
+    let levels = factors::connections(&load.connections)?;
+    let arrival = match load.arrival {
+        ArrivalFlag::Constant => Arrival::Constant,
+        ArrivalFlag::Poisson => Arrival::Poisson,
+    };
+    let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
+    let kind = match rates.first() {
         None => LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| time("--think", think))? },
-        Some(rate) if rate.is_finite() && rate > 0.0 && rate <= 1e7 => LoopKind::Open {
-            rate_per_s: rate,
-            arrival: match load.arrival {
-                ArrivalFlag::Constant => Arrival::Constant,
-                ArrivalFlag::Poisson => Arrival::Poisson,
-            },
-        },
-        Some(rate) => {
-            return Err(wants(
-                "--rate",
-                &format!("{}, above 0 and at most 10 million", usage::RATE),
-                &rate.to_string(),
-            ));
-        }
+        Some(&rate_per_s) => LoopKind::Open { rate_per_s, arrival },
     };
     let threads = load.threads.unwrap_or_else(default_threads);
     if threads == 0 {
@@ -225,8 +218,8 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
         return Err(Usage(format!("-t {threads}: more than {MOST_THREADS} threads only get in each other's way")));
     }
     Ok(LoadPlan {
-        connections: load.connections,
-        threads: threads.min(load.connections),
+        connections: levels[0],
+        threads,
         kind,
         bound,
         connect_timeout_ns: positive("--connect-timeout", &load.connect_timeout)?,
@@ -235,16 +228,21 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
 }
 
 fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
-    let body = match (&load.body, &load.body_file) {
-        (Some(text), _) => Body::Text(text.clone()),
-        (None, Some(path)) => Body::File(checked_body_file(path)?.to_path_buf()),
-        (None, None) => Body::None,
+    let body = match (&load.body, &load.body_file, &load.body_size) {
+        (Some(text), ..) => Body::Text(text.clone()),
+        (None, Some(path), _) => Body::File(checked_body_file(path)?.to_path_buf()),
+        (None, None, Some(size)) => match factors::body_sizes(size)?[0] {
+            0 => Body::None,
+            bytes => Body::Generated(bytes),
+        },
+        (None, None, None) => Body::None,
     };
+    let keepalive = load.keepalive.as_deref().map(|typed| factors::switches("--keepalive", typed)).transpose()?;
     let mut plan = HttpPlan {
         method: load.method.clone(),
         headers: headers(&load.headers)?,
         body,
-        keepalive: !load.no_keepalive,
+        keepalive: keepalive.map_or(!load.no_keepalive, |levels| levels[0]),
         accept_encoding: Some(load.encoding.trim().to_owned()).filter(|list| !matches!(list.as_str(), "" | "identity")),
         host: load.host.clone(),
         range_bytes: None,

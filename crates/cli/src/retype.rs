@@ -1,8 +1,8 @@
 //! What to type to mean a plan: the way back from [`crate::meaning`].
 
 use duel_model::{
-    Arrival, Body, Bound, ComparePlan, HttpPlan, LoopKind, Nanos, Plan, TlsPlan, TlsVersion, WorkloadPlan,
-    sanitize_line, shell_word,
+    Arrival, Body, Bound, ComparePlan, HttpPlan, LoopKind, Nanos, Plan, TlsPlan, WorkloadPlan, sanitize_line,
+    shell_word,
 };
 use std::path::Path;
 
@@ -24,6 +24,10 @@ fn words(plan: &Plan) -> Option<Vec<String>> {
     match &plan.workload {
         WorkloadPlan::Null => {}
         WorkloadPlan::Http(http) => request(&mut options, &plan.redacted(), http)?,
+    }
+    for factor in &plan.factors {
+        let levels: Vec<String> = (0..factor.levels()).map(|level| factor.typed(level)).collect();
+        options.value("--vary", format!("{}={}", factor.name(), levels.join(",")));
     }
     let targets: Vec<String> = plan.targets.iter().map(|t| format!("{}={}", t.name, t.address)).collect();
     let mut words = vec!["duel".to_owned()];
@@ -103,6 +107,7 @@ fn request(options: &mut Options, redacted: &Plan, http: &HttpPlan) -> Option<()
         Body::None => {}
         Body::Text(text) => options.value("--body", text.clone()),
         Body::File(path) => options.path("--body-file", path)?,
+        Body::Generated(bytes) => options.value("--body-size", bytes.to_string()),
     }
     if let Some(host) = &http.host {
         options.value("--host", host.clone());
@@ -154,11 +159,8 @@ fn tls(options: &mut Options, tls: &TlsPlan) -> Option<()> {
         }
     }
     if tls.versions != default.versions {
-        let versions = tls.versions.iter().map(|version| match version {
-            TlsVersion::V1_2 => "1.2",
-            TlsVersion::V1_3 => "1.3",
-        });
-        options.value("--tls", versions.collect::<Vec<_>>().join(","));
+        let versions: Vec<&str> = tls.versions.iter().map(|version| version.name()).collect();
+        options.value("--tls", versions.join(","));
     }
     if !tls.ciphers.is_empty() {
         options.value("--ciphers", tls.ciphers.join(","));
@@ -235,6 +237,11 @@ mod tests {
             "duel http://a.example/ https://b.example/ --seed 1 --proxy [::1]:3128 --source 127.0.0.2-127.0.0.9,10.0.0.0/29 \
              --resolve [::1]:3128:127.0.0.1,[::2] --resolve *:80:::1 --addresses all -4",
             "duel run http://a.example/ -d 1s --addresses first --ipv6 --proxy-protocol v2",
+            "duel https://a.example/ https://b.example/ -c 1,2,8..64 -t 4 --keepalive off,on -m GET,HEAD --seed 5 -d 2m",
+            "duel https://a.example/x https://b.example/ --seed 1 --vary tls=1.2,1.2+1.3 --vary encoding=identity,gzip+br",
+            "duel http://a.example/ http://b.example/ --seed 1 --rate 10..40 --body-size 0,64k --vary path=/a,/b?c=d",
+            "duel https://a.example/ https://b.example/ --seed 1 --vary group=x25519,secp256r1 --vary resumption=off,on",
+            "duel run http://a.example/ -c 1..4 --keepalive off",
         ] {
             let plan = plan_of(typed.split_whitespace());
             let words = words(&plan).unwrap();

@@ -31,6 +31,11 @@ pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
     }
 }
 
+/// Tells something beside the results, on standard error. Where that is closed, nobody wants to know.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(io::stderr(), "{text}");
+}
+
 fn style(is_terminal: bool, columns: Option<usize>) -> Style {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let locale =

@@ -2,17 +2,16 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What options that take a number want. Those that take a time or a share are read in [`crate::meaning`].
-const NUMBERS: [(&str, &str); 8] = [
-    ("--connections", "a number of connections, such as 100"),
+/// What options that take a number want. Those that take a time, a share or a list are read in [`crate::meaning`].
+const NUMBERS: [(&str, &str); 6] = [
     ("--requests", "a number of requests, such as 10000"),
-    ("--rate", RATE),
     ("--threads", "a number of threads, such as 2"),
     ("--follow", "a number of redirects, such as 5"),
     ("--follow-each", "a number of redirects, such as 5"),
     ("--limit", "a number of runs, such as 20"),
     ("--seed", "a whole number, such as 42"),
 ];
+pub(crate) const CONNECTIONS: &str = "a number of connections, such as 100";
 pub(crate) const RATE: &str = "requests per second, such as 500 or 0.5";
 pub(crate) const TIME: &str = "a time such as 500ms, 10s or 2m";
 pub(crate) const SHARE: &str = "a share such as 2% or 0.02";

@@ -1,7 +1,7 @@
 //! How to repeat a measurement by hand.
 
 use crate::case::Case;
-use duel_model::{Body, TlsPlan, TlsVersion, Variation, sanitize_line, shell_word};
+use duel_model::{Body, TlsPlan, Variation, sanitize_line, shell_word};
 use std::path::PathBuf;
 
 /// The command that repeats the plan with this variation for two of its targets.
@@ -21,7 +21,7 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
     };
     match variation.keepalive.unwrap_or(http.keepalive) {
         false => option("--no-keepalive", None),
-        true if variation.keepalive.is_some() => option("--keepalive", None),
+        true if variation.keepalive.is_some() => option("--keepalive", Some("on".to_owned())),
         true => {}
     }
     if variation.resumption.unwrap_or(http.tls.resumption) {
@@ -42,11 +42,8 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
     }
     let versions = variation.versions.as_ref().unwrap_or(&http.tls.versions);
     if *versions != TlsPlan::default().versions {
-        let versions = versions.iter().map(|version| match version {
-            TlsVersion::V1_2 => "1.2",
-            TlsVersion::V1_3 => "1.3",
-        });
-        option("--tls", Some(versions.collect::<Vec<_>>().join(",")));
+        let versions: Vec<&str> = versions.iter().map(|version| version.name()).collect();
+        option("--tls", Some(versions.join(",")));
     }
     if http.tls.alpn != TlsPlan::default().alpn {
         option("--alpn", Some(http.tls.alpn.join(",")));
@@ -83,6 +80,7 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
         Body::None => {}
         Body::Text(text) => option("--body", Some(text.clone())),
         Body::File(path) => option("--body-file", Some(path.to_string_lossy().into_owned())),
+        Body::Generated(bytes) => option("--body-size", Some(bytes.to_string())),
     }
     for (name, value) in http.requests.options()? {
         option(name, value);

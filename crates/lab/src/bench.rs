@@ -3,7 +3,7 @@
 use crate::LabError;
 use crate::contact::{Contact, Factory};
 use crate::watch::{TargetView, View, Watcher};
-use duel_load::{Live, Session, SlotOrder, monotonic_ns};
+use duel_load::{Live, Session, SessionError, SlotOrder, monotonic_ns};
 use duel_model::{LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,6 +17,8 @@ pub(crate) struct Bench {
     factories: Vec<Factory>,
     /// Connections outlive an op, so that something may cling to them.
     keeps_connections: bool,
+    /// Which treatment is under way, in a run with factors.
+    treatment: Option<u32>,
     /// How often each target was given new connections.
     renewed: Vec<u64>,
     /// Local ports for connections to each target, where the system tells.
@@ -51,16 +53,14 @@ impl Bench {
     /// Opens a session on each target that was contacted.
     pub(crate) fn open(plan: &Plan, contacts: Vec<Contact>, stop: Arc<AtomicBool>) -> Result<Self, LabError> {
         let factories: Vec<Factory> = contacts.into_iter().map(|contact| contact.factory).collect();
-        let sessions = factories
-            .iter()
-            .map(|factory| factory.session(plan.load.connections, plan.load.threads, Arc::clone(&stop)))
-            .collect::<Result<_, _>>()?;
+        let sessions = open_all(&factories, plan, &stop)?;
         Ok(Self {
             sessions,
             local_ports: factories.iter().map(|factory| duel_load::local_ports_of(factory.address_pairs())).collect(),
             factories,
             renewed: vec![0; plan.targets.len()],
-            keeps_connections: matches!(&plan.workload, WorkloadPlan::Http(http) if http.keepalive),
+            keeps_connections: keeps_connections(plan),
+            treatment: None,
             load: plan.load.clone(),
             seed: plan.compare.seed,
             views: plan.targets.iter().map(|target| TargetView::new(&target.name)).collect(),
@@ -71,6 +71,18 @@ impl Bench {
             load_ns: 0,
             stop,
         })
+    }
+
+    /// Closes the sessions on all targets and opens those of a treatment, whose plan and factories these are.
+    pub(crate) fn take_up(&mut self, treatment: u32, plan: &Plan, factories: &[Factory]) -> Result<(), LabError> {
+        // First closed, then opened: the server is never to hold the connections of two treatments.
+        self.sessions.clear();
+        self.sessions = open_all(factories, plan, &self.stop)?;
+        self.factories = factories.to_vec();
+        self.load = plan.load.clone();
+        self.keeps_connections = keeps_connections(plan);
+        self.treatment = Some(treatment);
+        Ok(())
     }
 
     /// Slots are numbered on from here, and placed on the clock of a run that began so long ago.
@@ -123,6 +135,11 @@ impl Bench {
             self.sessions[target] = session;
         }
         Ok(self.keeps_connections && affordable)
+    }
+
+    /// Whether connections outlive an op.
+    pub(crate) fn keeps_connections(&self) -> bool {
+        self.keeps_connections
     }
 
     /// Connections to each target.
@@ -178,6 +195,7 @@ impl Bench {
             role: spec.role,
             block: spec.block,
             repeat: spec.repeat,
+            treatment: self.treatment,
             started_unix_ms: record.started_unix_ms,
             offset_ns: record.start_ns.saturating_sub(self.run_start_ns),
             elapsed_ns: record.elapsed_ns,
@@ -191,7 +209,7 @@ impl Bench {
         self.views[slot.target].add(&slot);
         // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
         // user stopped it is what the user wants to see.
-        if self.sessions.len() == 1 || !record.interrupted {
+        if (self.sessions.len() == 1 && self.treatment.is_none()) || !record.interrupted {
             watcher.slot(&slot);
         }
         Ok(slot)
@@ -220,4 +238,14 @@ impl Bench {
             LoopKind::Open { .. } => 0,
         }
     }
+}
+
+fn open_all(factories: &[Factory], plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Session>, SessionError> {
+    let session = |factory: &Factory| factory.session(plan.load.connections, plan.load.threads, Arc::clone(stop));
+    factories.iter().map(session).collect()
+}
+
+/// Whether connections outlive an op under this plan.
+pub(crate) fn keeps_connections(plan: &Plan) -> bool {
+    matches!(&plan.workload, WorkloadPlan::Http(http) if http.keepalive)
 }

@@ -230,14 +230,19 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
 
 /// In an open loop a slot has to hold some ops, or it has no median; and constant arrivals are cut between two of them,
 /// or each slot would offer up to one op more than the rate says.
-fn whole_periods_ns(slot_ns: Nanos, kind: LoopKind) -> Nanos {
+pub(crate) fn whole_periods_ns(slot_ns: Nanos, kind: LoopKind) -> Nanos {
     let LoopKind::Open { rate_per_s, .. } = kind else { return slot_ns };
     let periods = (slot_ns as f64 * rate_per_s / 1e9).ceil().max(OPS_PER_OPEN_SLOT);
     (periods * 1e9 / rate_per_s).round() as Nanos
 }
 
 /// Loads each target until its rate is steady, and answers how long an op typically takes on the slowest.
-fn warm_up(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<Nanos, LabError> {
+pub(crate) fn warm_up(
+    bench: &mut Bench,
+    plan: &Plan,
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+) -> Result<Nanos, LabError> {
     let share_ns = plan.compare.max_load_ns / WARMUP_SHARE / bench.targets() as u64;
     let piece_ns = (share_ns / 2).clamp(50 * MILLISECOND_NS, SECOND_NS);
     let mut slowest_op_ns = 0;
@@ -323,7 +328,7 @@ fn all_failed(plan: &Plan, target: usize, tally: &Tally) -> LabError {
 
 /// Whether a target may have died: a slot without a single success and with failures. What was seen, in words. What we
 /// ran out of ourselves is not the target's death.
-fn death(slot: &Slot) -> Option<String> {
+pub(crate) fn death(slot: &Slot) -> Option<String> {
     let tally = &slot.tally;
     let ours = |kind| tally.failed.get(&kind).copied().unwrap_or(0);
     let ours = ours(FailureKind::PortsExhausted) + ours(FailureKind::DescriptorsExhausted);

@@ -81,7 +81,7 @@ pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
 }
 
 /// Connections of all targets stay open at once; beside them there are a few descriptors for everything else.
-fn ensure_room(plan: &Plan) -> Result<(), LimitError> {
+pub(crate) fn ensure_room(plan: &Plan) -> Result<(), LimitError> {
     let connections = u64::from(plan.load.connections) * plan.targets.len() as u64;
     // Each worker has an event loop, and while a target gets new connections one more session is open.
     let loops = (plan.targets.len() as u64 + 1) * u64::from(plan.load.threads);

@@ -9,6 +9,7 @@ mod clocks;
 mod compare;
 mod contact;
 mod explain;
+mod factorial;
 mod hosts;
 mod identity;
 mod lens;
@@ -93,21 +94,26 @@ impl Lab {
         Self { is_to_the_letter: true, ..self }
     }
 
-    /// Executes a plan: one target is loaded as the plan's bound says, several are compared.
+    /// Executes a plan: one target is loaded as the plan's bound says, several are compared. With factors every treatment
+    /// is run on every target, be it one or several.
     ///
     /// The run holds the plan without its secrets. It is returned also when it ended early; an error means that there
     /// is nothing to keep.
     pub fn run(&self, plan: &Plan, watcher: &mut dyn Watcher) -> Result<Run, LabError> {
+        factorial::check(plan)?;
         let mut run = identity::new_run(plan);
+        // Without factors this is the plan itself.
+        let first = &plan.treated(0);
         let clock = clocks::Clocks::read();
         watcher.label("connecting");
         let contacts = if self.is_to_the_letter {
-            contact::assume_all(plan)?
+            contact::assume_all(first)?
         } else {
-            contact::contact_all(plan, &[], &self.stop)?
+            contact::contact_all(first, &[], &self.stop)?
         };
         run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
-        let routes = contacts.iter().map(Route::of).collect();
+        let routes: Vec<Route> = contacts.iter().map(Route::of).collect();
+        let mut treatments = factorial::prepare(plan, &contacts, &routes, &self.stop)?;
         *self.last_ways() = Some(Ways { run_id: run.id.clone(), routes });
         if plan.targets.iter().any(|target| target.host.is_some()) {
             watcher.label("reading the hosts");
@@ -115,9 +121,11 @@ impl Lab {
         let peers = servers::peers(plan, |index| run.first_contact[index].as_ref());
         let hosts = Hosts::watch_and_ask(plan, &peers);
         servers::note_processes(&mut run.plan, &hosts);
-        let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
+        let mut bench = Bench::open(first, contacts, Arc::clone(&self.stop))?;
         watcher.begun(&run);
-        let result = if plan.targets.len() == 1 {
+        let result = if !treatments.is_empty() {
+            factorial::run(&mut bench, plan, &mut treatments, &hosts, &mut run, watcher)
+        } else if plan.targets.len() == 1 {
             single::run(&mut bench, plan, &hosts, &mut run, watcher, self.is_to_the_letter)
         } else {
             compare::run(&mut bench, plan, &hosts, &mut run, watcher)

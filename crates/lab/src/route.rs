@@ -50,6 +50,11 @@ impl Route {
         }
     }
 
+    /// The same server under another address.
+    pub(crate) fn to(&self, address: &str) -> Self {
+        Self { address: address.to_owned(), ..self.clone() }
+    }
+
     /// The same addresses in another network; `None` where it is not known which address that is.
     pub(crate) fn within(&self, network: Network) -> Option<Self> {
         self.pin.is_some().then(|| Self { network: Some(network), ..self.clone() })
@@ -149,6 +154,7 @@ mod tests {
                 op_timeout_ns: 10 * SECOND_NS,
             },
             compare: ComparePlan::default(),
+            factors: vec![],
         }
     }
 

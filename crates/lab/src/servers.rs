@@ -162,6 +162,7 @@ mod tests {
                 bound: Bound::Ops(1),
             },
             compare: ComparePlan::default(),
+            factors: vec![],
         }
     }
 

@@ -4,6 +4,8 @@
 //! version: fields are added, never re-used with another meaning.
 
 mod distribution;
+mod experiment;
+mod factor;
 mod finding;
 mod host;
 mod lens;
@@ -19,6 +21,11 @@ mod units;
 mod verdict;
 
 pub use distribution::Distribution;
+pub use experiment::{
+    Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure, LevelVerdict, Ranged, Scaling, ScalingCurve,
+    ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
+};
+pub use factor::Factor;
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
 pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
 pub use lens::{

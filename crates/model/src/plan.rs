@@ -1,6 +1,6 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{HostFacts, Nanos, ReachPlan, RequestsPlan, SECOND_NS};
+use crate::{Factor, HostFacts, Nanos, ReachPlan, RequestsPlan, SECOND_NS};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -101,6 +101,10 @@ pub struct Plan {
     pub load: LoadPlan,
     /// How targets are compared.
     pub compare: ComparePlan,
+    /// What is varied. The rest of the plan is then that of the first treatment, but for as many threads as the treatment
+    /// with the most connections may have.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub factors: Vec<Factor>,
 }
 
 /// The kind of operation and its parameters, the same for every target.
@@ -308,6 +312,8 @@ pub enum Body {
     Text(String),
     /// The content of this file, read when the run starts.
     File(PathBuf),
+    /// So many bytes of text without meaning, always the same, which hardly compress.
+    Generated(u64),
 }
 
 /// `HOST:PORT:ADDR:PORT`: requests to the first pair connect to the second (as curl's option of that name).
@@ -393,6 +399,16 @@ pub enum TlsVersion {
     V1_3,
 }
 
+impl TlsVersion {
+    /// The version as it is typed.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::V1_2 => "1.2",
+            Self::V1_3 => "1.3",
+        }
+    }
+}
+
 impl Plan {
     /// What stands in place of a secret in everything that is shown or kept.
     pub const REDACTED: &'static str = "[not kept]";
@@ -459,6 +475,7 @@ mod tests {
                 op_timeout_ns: 1,
             },
             compare: ComparePlan::default(),
+            factors: vec![],
         };
         let kept = serde_json::to_string(&plan.redacted()).unwrap();
         assert!(!kept.contains("abc"), "{kept}");

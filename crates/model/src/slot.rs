@@ -17,6 +17,9 @@ pub struct Slot {
     pub block: u32,
     /// Position of this slot among its target's slots of the same block (0 or 1 in an ABBA block).
     pub repeat: u32,
+    /// Which treatment of the plan it was under; `None` in a run without factors.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub treatment: Option<u32>,
     /// Start on the wall clock, in ms since 1970.
     pub started_unix_ms: i64,
     /// Start in ns since the start of the run, on the monotonic clock.

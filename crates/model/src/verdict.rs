@@ -1,14 +1,19 @@
 //! What the slots say, and what weakens it.
 
+use crate::Experiment;
 use serde::{Deserialize, Serialize};
 
 /// The judgement of a run: every target against the first.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Verdict {
-    /// One entry per target and metric; for each target the main metric first.
+    /// One entry per target and metric; for each target the main metric first. In a run with factors: averaged over
+    /// all treatments (geometric means).
     pub pairs: Vec<PairVerdict>,
     /// What weakens the numbers.
     pub doubts: Vec<Doubt>,
+    /// What the factors showed, in a run that has some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub experiment: Option<Experiment>,
 }
 
 /// One target against the baseline in one metric.

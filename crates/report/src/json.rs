@@ -1,5 +1,6 @@
 //! The JSON document, schema `duel/1`.
 
+mod experiment;
 mod hosts;
 
 use crate::totals::{Totals, all_doubts, totals};
@@ -8,6 +9,7 @@ use duel_model::{
     Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation, Variation, Verdict,
     Versions, WorkloadPlan,
 };
+use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -31,6 +33,9 @@ pub struct Document<'a> {
     workload: &'static str,
     targets: Vec<TargetDocument<'a>>,
     pairs: Vec<PairDocument<'a>>,
+    /// Only of a run with factors; `pairs` are then over all treatments.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    experiment: Option<ExperimentDocument<'a>>,
     doubts: Vec<DoubtDocument<'a>>,
     /// Whether diagnosis was asked; without it, empty findings mean nothing.
     explained: bool,
@@ -64,6 +69,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
             .map(|(totals, target)| TargetDocument::of(&target.name, &target.address, totals))
             .collect(),
         pairs: verdict.pairs.iter().map(PairDocument::of).collect(),
+        experiment: verdict.experiment.as_ref().map(ExperimentDocument::of),
         doubts: all_doubts(run, verdict).into_iter().map(DoubtDocument::of).collect(),
         explained: explanation.is_some(),
         findings: explanation.map(|e| e.findings.iter().map(FindingDocument::of).collect()).unwrap_or_default(),

@@ -9,6 +9,7 @@ mod calendar;
 mod chart;
 mod charts;
 mod diff;
+mod experiment;
 mod explanation;
 mod export;
 mod facts;

@@ -4,8 +4,8 @@ use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use duel_model::{
-    AddressChoice, Arrival, AuthPlan, Body, Bound, HttpPlan, Interruption, LoopKind, Plan, ReachPlan, RequestFormat,
-    RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, TlsVersion, WorkloadPlan,
+    AddressChoice, Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Plan, ReachPlan,
+    RequestFormat, RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, WorkloadPlan,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -78,7 +78,8 @@ pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
 
 /// The plan in one line, every default made explicit.
 pub(crate) fn settings(plan: &Plan) -> String {
-    let mut parts = Vec::new();
+    let mut parts = varied(plan);
+    let varies = |name: &str| plan.factors.iter().any(|factor| factor.name() == name);
     let https = plan.targets.iter().any(|t| t.address.starts_with("https:"));
     let noun = match &plan.workload {
         WorkloadPlan::Null => {
@@ -86,14 +87,17 @@ pub(crate) fn settings(plan: &Plan) -> String {
             "op"
         }
         WorkloadPlan::Http(http) => {
-            parts.extend(request(http));
+            parts.extend(request(http, &varies));
             "request"
         }
     };
     let load = &plan.load;
-    parts.push(plural(u64::from(load.connections), "connection"));
+    if !varies("connections") {
+        parts.push(plural(u64::from(load.connections), "connection"));
+    }
     parts.push(plural(u64::from(load.threads), "thread"));
     parts.push(match load.kind {
+        LoopKind::Open { .. } if varies("rate") => "open loop".to_owned(),
         LoopKind::Closed { think_ns: 0 } => "closed loop".to_owned(),
         LoopKind::Closed { think_ns } => format!("closed loop with {} think time", set_duration(think_ns)),
         LoopKind::Open { rate_per_s, arrival } => {
@@ -105,9 +109,11 @@ pub(crate) fn settings(plan: &Plan) -> String {
         }
     });
     if let WorkloadPlan::Http(http) = &plan.workload {
-        parts.push(if http.keepalive { "keep-alive on" } else { "keep-alive off" }.to_owned());
+        if !varies("keepalive") {
+            parts.push(if http.keepalive { "keep-alive on" } else { "keep-alive off" }.to_owned());
+        }
         if https {
-            parts.extend(tls(&http.tls));
+            parts.extend(tls(&http.tls, &varies));
         }
     }
     parts.push(format!(
@@ -122,8 +128,9 @@ pub(crate) fn settings(plan: &Plan) -> String {
             None => "slot length from warm-up".to_owned(),
         });
         parts.push(format!("margin {}", exact_percent(compare.margin)));
-        let stop = if compare.stop_early { "" } else { ", no early stop" };
-        parts.push(format!("at most {} of load{stop}", set_duration(compare.max_load_ns)));
+        let stop = if compare.stop_early || !plan.factors.is_empty() { "" } else { ", no early stop" };
+        let bound = if plan.factors.is_empty() { "at most " } else { "" };
+        parts.push(format!("{bound}{} of load{stop}", set_duration(compare.max_load_ns)));
     } else {
         parts.push(match load.bound {
             Bound::Duration(ns) => format!("for {}", set_duration(ns)),
@@ -133,17 +140,30 @@ pub(crate) fn settings(plan: &Plan) -> String {
     parts.join(", ")
 }
 
-fn request(http: &HttpPlan) -> Vec<String> {
-    let mut parts = requests(http);
+/// What is varied, with all levels.
+fn varied(plan: &Plan) -> Vec<String> {
+    let factor = |factor: &Factor| {
+        let levels: Vec<String> = (0..factor.levels()).map(|level| clean(&factor.label(level))).collect();
+        format!("{} varied over {}", factor.name(), levels.join(" "))
+    };
+    plan.factors.iter().map(factor).collect()
+}
+
+fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
+    let mut parts = requests(http, varies);
     match &http.body {
+        _ if varies("body-size") => {}
         Body::None => {}
         Body::Text(text) => parts.push(format!("body of {}", plural(text.len() as u64, "byte"))),
         Body::File(path) => parts.push(format!("body from {}", clean(&path.display().to_string()))),
+        Body::Generated(bytes) => parts.push(format!("generated body of {}", plural(*bytes, "byte"))),
     }
-    parts.push(match &http.accept_encoding {
-        Some(encoding) => format!("Accept-Encoding: {}", clean(encoding)),
-        None => "no Accept-Encoding".to_owned(),
-    });
+    if !varies("encoding") {
+        parts.push(match &http.accept_encoding {
+            Some(encoding) => format!("Accept-Encoding: {}", clean(encoding)),
+            None => "no Accept-Encoding".to_owned(),
+        });
+    }
     if !http.headers.is_empty() {
         let names = http.headers.iter().map(|(name, _)| clean(name)).collect::<Vec<_>>().join(" ");
         parts.push(format!("header fields {names}"));
@@ -183,12 +203,12 @@ fn request(http: &HttpPlan) -> Vec<String> {
 }
 
 /// What is asked for, and by whom.
-fn requests(http: &HttpPlan) -> Vec<String> {
+fn requests(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     let RequestsPlan { source, order, data_file, is_template, cookies, auth, form, decompress, .. } = &http.requests;
     let shown = |path: &std::path::Path| clean(&path.display().to_string());
     // Other files say the method of each request.
     let has_methods = source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls);
-    let mut parts = if has_methods { Vec::new() } else { vec![clean(&http.method)] };
+    let mut parts = if has_methods || varies("method") { Vec::new() } else { vec![clean(&http.method)] };
     if form.is_some() && http.method == "GET" {
         parts = vec!["POST".to_owned()];
     }
@@ -248,26 +268,20 @@ fn reach(reach: &ReachPlan) -> Vec<String> {
     parts
 }
 
-fn tls(tls: &TlsPlan) -> Vec<String> {
+fn tls(tls: &TlsPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     let list = |texts: &[String]| texts.iter().map(|text| clean(text)).collect::<Vec<_>>().join(" ");
     let mut parts = vec![if tls.verify { "TLS verify on" } else { "TLS verify off" }.to_owned()];
-    let versions: Vec<&str> = tls
-        .versions
-        .iter()
-        .map(|version| match version {
-            TlsVersion::V1_2 => "1.2",
-            TlsVersion::V1_3 => "1.3",
-        })
-        .collect();
-    parts.push(format!("TLS {}", if versions.is_empty() { "1.2 1.3".to_owned() } else { versions.join(" ") }));
+    let versions: Vec<&str> = tls.versions.iter().map(|version| version.name()).collect();
     let default_groups = TlsPlan::DEFAULT_GROUPS.map(str::to_owned);
-    parts.push(format!("groups {}", list(if tls.groups.is_empty() { &default_groups } else { &tls.groups })));
-    parts.push(if tls.ciphers.is_empty() {
-        "all ciphers".to_owned()
-    } else {
-        format!("ciphers {}", list(&tls.ciphers))
-    });
-    parts.push(if tls.resumption { "resumption on" } else { "resumption off" }.to_owned());
+    let ciphers =
+        if tls.ciphers.is_empty() { "all ciphers".to_owned() } else { format!("ciphers {}", list(&tls.ciphers)) };
+    let each = [
+        ("tls", format!("TLS {}", if versions.is_empty() { "1.2 1.3".to_owned() } else { versions.join(" ") })),
+        ("group", format!("groups {}", list(if tls.groups.is_empty() { &default_groups } else { &tls.groups }))),
+        ("cipher", ciphers),
+        ("resumption", if tls.resumption { "resumption on" } else { "resumption off" }.to_owned()),
+    ];
+    parts.extend(each.into_iter().filter(|(name, _)| !varies(name)).map(|(_, part)| part));
     if let Some(name) = &tls.server_name {
         parts.push(format!("server name {}", clean(name)));
     }

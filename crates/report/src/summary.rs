@@ -7,7 +7,7 @@ use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
-use crate::{chart, last_words, negotiated, phases, settings, single};
+use crate::{chart, experiment, last_words, negotiated, phases, settings, single};
 use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
 use std::collections::BTreeSet;
 
@@ -20,9 +20,10 @@ use std::collections::BTreeSet;
 pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> String {
     let targets = totals(run);
     let doubts = all_doubts(run, verdict);
-    let mut sections = match targets.as_slice() {
-        [one] => single::sections(run, one, style),
-        many => compared(run, verdict, many, style),
+    let mut sections = match (&verdict.experiment, targets.as_slice()) {
+        (Some(experiment), targets) => experiment::sections(run, verdict, experiment, targets, style),
+        (None, [one]) => single::sections(run, one, style),
+        (None, many) => compared(run, verdict, many, style),
     };
     if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
         let text = format!("({} below)", plural(doubts.len() as u64, "doubt"));

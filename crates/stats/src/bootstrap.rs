@@ -9,15 +9,21 @@ use statrs::distribution::{ContinuousCDF, Normal, StudentsT};
 /// interval are order statistics at equal distance from the ends (Davison and Hinkley 1997).
 const RESAMPLES: usize = 999;
 
-/// The Hodges-Lehmann estimates of resamples, from which intervals of any confidence can be read.
+/// Estimates from resamples (Hodges-Lehmann's, or others), from which intervals of any confidence can be read.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Resampled {
     /// In rising order.
-    medians: Vec<f64>,
+    values: Vec<f64>,
     blocks: usize,
 }
 
 impl Resampled {
+    /// Of values in any order from resamples of so many blocks; `None` where some resample gave none.
+    pub(crate) fn new(mut values: Vec<f64>, blocks: usize) -> Option<Self> {
+        values.sort_unstable_by(f64::total_cmp);
+        (values.len() == RESAMPLES && blocks > 1).then_some(Self { values, blocks })
+    }
+
     /// Percentile interval: what the resamples say as they stand.
     pub(crate) fn percentile(&self, confidence: f64) -> Span {
         self.cut((1.0 - confidence) / 2.0)
@@ -34,7 +40,7 @@ impl Resampled {
 
     fn cut(&self, tail: f64) -> Span {
         let tail = ((tail * (RESAMPLES + 1) as f64).round() as usize).clamp(1, RESAMPLES / 2);
-        Span { low: self.medians[tail - 1], high: self.medians[RESAMPLES - tail] }
+        Span { low: self.values[tail - 1], high: self.values[RESAMPLES - tail] }
     }
 }
 
@@ -52,22 +58,26 @@ pub(crate) fn block_bootstrap(walsh: &Walsh, blocks: &[u32], seed: u64) -> Optio
     if count < 2 {
         return None;
     }
-    let mut rng = Pcg64::seed_from_u64(seed);
     let mut drawn = vec![0u64; count];
     let mut copies = vec![0u64; blocks.len()];
     let mut medians: Vec<f64> = Vec::with_capacity(RESAMPLES);
-    for _ in 0..RESAMPLES {
+    for blocks in resampled_blocks(count, seed) {
         drawn.fill(0);
-        for _ in 0..count {
-            drawn[rng.random_range(0..count)] += 1;
+        for block in blocks {
+            drawn[block] += 1;
         }
         for (copies, &place) in copies.iter_mut().zip(&places) {
             *copies = drawn[place];
         }
         medians.push(weighted_median(walsh, &copies));
     }
-    medians.sort_unstable_by(f64::total_cmp);
-    Some(Resampled { medians, blocks: count })
+    Resampled::new(medians, count)
+}
+
+/// The blocks of each resample: as many as there are, drawn with replacement. The same seed gives the same ones.
+pub(crate) fn resampled_blocks(count: usize, seed: u64) -> impl Iterator<Item = Vec<usize>> {
+    let mut rng = Pcg64::seed_from_u64(seed);
+    (0..RESAMPLES).map(move |_| (0..count).map(|_| rng.random_range(0..count)).collect())
 }
 
 /// The probability to cut off at either end in place of `tail`, with so many blocks.

@@ -40,6 +40,15 @@ const WIDER_AT_MOST: f64 = 1.5;
 /// them is right always, so the union is used, whether or not they disagree enough for a doubt: it costs a few percent
 /// of width when the pairs are independent, and keeps the error rate when the two pairs of a block move together.
 pub(crate) fn contrast(pairs: &[Pair], compare: &ComparePlan) -> Contrast {
+    contrast_among(pairs, compare, 1)
+}
+
+/// As [`contrast`], one of so many `looks`: each is made at so much more confidence that all of them together err no more
+/// often than a single one (Bonferroni).
+///
+/// Whether there are pairs enough is asked at the plan's confidence. At the higher one a rank interval may not exist; then
+/// bootstrap and Student's t stand without it.
+pub(crate) fn contrast_among(pairs: &[Pair], compare: &ComparePlan, looks: usize) -> Contrast {
     let pairs = batched(pairs);
     let values = log_ratios(&pairs);
     let blocks: Vec<u32> = pairs.iter().map(|pair| pair.block).collect();
@@ -58,14 +67,15 @@ pub(crate) fn contrast(pairs: &[Pair], compare: &ComparePlan) -> Contrast {
         ];
         spans.into_iter().flatten().reduce(Span::union)
     };
+    let each = |confidence: f64| 1.0 - (1.0 - confidence) / looks.max(1) as f64;
     let disagreement = resampled.as_ref().and_then(|resampled| {
         let (narrow, wide) = (rank.half_width(), resampled.percentile(compare.confidence).half_width());
         (wide > WIDER_AT_MOST * narrow && wide - narrow > log_margin(compare) / 4.0).then_some((narrow, wide))
     });
     Contrast {
         estimate,
-        interval: enclose(compare.confidence),
-        calling: enclose(call_confidence(compare.confidence)),
+        interval: enclose(each(compare.confidence)),
+        calling: enclose(each(call_confidence(compare.confidence))),
         disagreement,
     }
 }

@@ -2,6 +2,7 @@
 
 use crate::contrast::{Contrast, contrast, log_margin};
 use crate::doubts;
+use crate::experiment::judge_experiment;
 use crate::pairing::{Pairs, pair_up};
 use crate::side::{Bias, Side, biases, is_measured};
 use duel_model::{
@@ -10,10 +11,15 @@ use duel_model::{
 
 /// Judges a run: its slots of role `Measured`, every target against the first of the plan.
 ///
-/// As [`judge_slots`], and besides: how the run ended, and the doubts that arose while it ran ([`Run::doubts`]), join
+/// As [`judge_slots`], or with factors by treatments and levels, and besides: how the run ended, and the doubts that arose while it ran ([`Run::doubts`]), join
 /// the doubts. A target that died is never called faster or equivalent, nor is another one called slower than it.
 pub fn judge(run: &Run) -> Verdict {
-    let mut verdict = judge_slots(run.slots.iter().filter(|slot| is_measured(slot)), &run.plan);
+    let measured = run.slots.iter().filter(|slot| is_measured(slot));
+    let mut verdict = if run.plan.factors.is_empty() {
+        judge_slots(measured, &run.plan)
+    } else {
+        judge_experiment(measured, &run.plan)
+    };
     match &run.status {
         RunStatus::Complete => {}
         RunStatus::Interrupted(Interruption::User) => {
@@ -29,13 +35,22 @@ pub fn judge(run: &Run) -> Verdict {
                 text: format!("{target} stopped answering {:.1} s into the run: {how}", *at_ns as f64 / 1e9),
             });
             let bias_of = |name: &str| Bias { flattered: name == target, hampered: false };
-            for pair in &mut verdict.pairs {
+            for pair in all_pairs(&mut verdict) {
                 pair.call = tempered(pair.call, bias_of(&pair.target), bias_of(&pair.baseline));
             }
         }
     }
     verdict.doubts.extend(run.doubts.iter().cloned());
     verdict
+}
+
+/// The pairs of a verdict, those of its levels and treatments included.
+fn all_pairs(verdict: &mut Verdict) -> impl Iterator<Item = &mut PairVerdict> {
+    let of_experiment = verdict.experiment.iter_mut().flat_map(|experiment| {
+        let levels = experiment.factors.iter_mut().flat_map(|factor| &mut factor.levels);
+        levels.chain(&mut experiment.treatments).flat_map(|level| &mut level.pairs)
+    });
+    verdict.pairs.iter_mut().chain(of_experiment)
 }
 
 fn interrupted(text: &str) -> Doubt {
@@ -114,7 +129,7 @@ pub(crate) fn in_order<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> Vec<&'a
 /// measurement is sharp, because a hair's breadth of difference (two ports, two memory layouts of one server) is always
 /// there and found given enough slots, and nobody cares for it. That the *whole* interval lie beyond m is not asked
 /// for: a real gap of 3 % would then need an interval of less than 1 %, and "at least 2 %" is not what is claimed.
-fn call(contrast: &Contrast, pairs: &Pairs, metric: Metric, compare: &ComparePlan) -> Call {
+pub(crate) fn call(contrast: &Contrast, pairs: &Pairs, metric: Metric, compare: &ComparePlan) -> Call {
     let (Some(estimate), Some(interval), Some(calling)) = (contrast.estimate, contrast.interval, contrast.calling)
     else {
         return Call::Unknown;
@@ -136,7 +151,7 @@ fn call(contrast: &Contrast, pairs: &Pairs, metric: Metric, compare: &ComparePla
 /// *Slower* survives a hampered baseline and a flattered target: the true gap is then at least as large. It does not
 /// survive a hampered target, which may be slow by our own fault, nor a flattered baseline. *Faster* is the mirror
 /// image. *Equivalent* survives none of them.
-fn tempered(call: Call, target: Bias, baseline: Bias) -> Call {
+pub(crate) fn tempered(call: Call, target: Bias, baseline: Bias) -> Call {
     let withheld = match call {
         Call::Slower => target.hampered || baseline.flattered,
         Call::Faster => baseline.hampered || target.flattered,

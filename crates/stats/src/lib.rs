@@ -5,6 +5,7 @@
 //! paired within their block, and all that is decided rests on the log-ratios of these pairs.
 //!
 //! * [`judge`] and [`judge_slots`]: slots in, [`Verdict`](duel_model::Verdict) with doubts out.
+//!   A run with factors is judged level by level, and where connections are varied a scaling law is fitted.
 //! * [`early_stop`]: whether more blocks would tell more.
 //! * [`observe`]: what each target showed, merged over its slots.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
@@ -16,6 +17,7 @@ mod bootstrap;
 mod contrast;
 mod doubts;
 mod estimate;
+mod experiment;
 mod judge;
 mod observe;
 mod pairing;
@@ -23,6 +25,7 @@ mod side;
 mod signed_rank;
 mod stopping;
 mod trend;
+mod usl;
 mod warmup;
 
 pub use estimate::Estimate;

@@ -31,6 +31,7 @@ pub fn empty_run(id: &str) -> Run {
                 op_timeout_ns: 20 * SECOND_NS,
             },
             compare: ComparePlan { seed: u64::MAX, margin: 0.1 + 0.2, ..ComparePlan::default() },
+            factors: vec![Factor::Connections(vec![1, 64]), Factor::Method(vec!["GET".into(), "HEAD".into()])],
         },
         versions: Versions {
             duel: "0.1.0".into(),
@@ -186,6 +187,7 @@ pub fn slot(index: u32) -> Slot {
         },
         block: index / 4,
         repeat: index % 4 / 2,
+        treatment: (index % 5 < 4).then_some(index % 4),
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_001,
         offset_ns: u64::from(index) * 1_001_000_777,
         elapsed_ns: 1_000_345_678,

@@ -13,5 +13,8 @@ pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputF
     if !compare.why && !diagnosis.may_start_twin.is_empty() {
         return Err(Usage("--may-start-twin has a meaning with --why only".into()).into());
     }
+    if compare.why && !plan.factors.is_empty() {
+        return Err(Usage("--why looks for the cause of one difference; leave the factors out, or --why".into()).into());
+    }
     execute(&plan, compare.why.then_some(diagnosis), output)
 }

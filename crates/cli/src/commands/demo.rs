@@ -60,6 +60,7 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
             max_load_ns: COMPARE_NS,
             ..ComparePlan::default()
         },
+        factors: Vec::new(),
     };
     execute(&plan, Some(DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false, may_start_twin: Vec::new() }), output)
 }

@@ -16,7 +16,7 @@ use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
 use crate::outcome::{self, Outcome};
 use crate::watching::{Shown, Watching};
-use crate::{requests, signals, terminal};
+use crate::{factors, requests, signals, terminal};
 use duel_lab::{DiagnosisPlan, Lab};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
 use duel_report::Again;
@@ -39,6 +39,9 @@ fn execute_shown(
         outcome::say(&note);
     }
     let mut archive = keep::open(output)?;
+    if !plan.factors.is_empty() && !output.quiet {
+        terminal::note(&factors::announcement(plan));
+    }
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
     let mut watching = Watching::new(Keeper::new(archive.as_mut()), shown, output);
     let result = lab.run(plan, &mut watching).and_then(|mut run| {

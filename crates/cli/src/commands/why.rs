@@ -20,6 +20,12 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
     if run.plan.targets.len() < 2 {
         return Err(Usage(format!("run {} has a single target; there is no difference to explain", run.id)).into());
     }
+    if !run.plan.factors.is_empty() {
+        let id = &run.id;
+        return Err(
+            Usage(format!("run {id} varied factors; compare at one level of each, and ask why of that run")).into()
+        );
+    }
     demo::refuse_if_made(&run)?;
     let diagnosis = meaning::diagnosis(&why.diagnosis, &run.plan.targets)?;
     let mut plan = run.plan.clone();

@@ -73,6 +73,7 @@ impl Task {
                 op_timeout_ns: timeout_ns,
             },
             compare: ComparePlan::default(),
+            factors: vec![],
         };
         Ok(Self { plan, output })
     }

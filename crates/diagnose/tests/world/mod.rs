@@ -182,6 +182,7 @@ pub fn world(servers: &[Server]) -> World {
                 op_timeout_ns: SECOND_NS,
             },
             compare: ComparePlan::default(),
+            factors: vec![],
         },
         servers: servers.to_vec(),
         body: 2_860_007.0,
@@ -494,7 +495,7 @@ impl World {
                 (pair.call, pair.ratio, pair.low, pair.high) = (Call::Equivalent, Some(1.0), Some(1.0), Some(1.0));
             }
         }
-        Verdict { pairs, doubts: Vec::new() }
+        Verdict { pairs, ..Verdict::default() }
     }
 
     /// The loop of the laboratory; also holds every promise that holds for all worlds.

@@ -1,5 +1,6 @@
 //! Which charts a run has, each with the numbers that are drawn and a text for those who cannot see it.
 
+mod factors;
 mod latency;
 mod over_time;
 mod percentiles;
@@ -63,6 +64,10 @@ impl Chart {
 /// The charts of a run, those left out that there is nothing to draw in.
 pub fn charts(run: &Run, verdict: &Verdict) -> Vec<Chart> {
     let subject = Subject { run, verdict, noun: op_noun(run), targets: totals(run) };
+    if let Some(experiment) = &verdict.experiment {
+        // Over time, and put together, slots of different treatments would make a picture of the order in which they ran.
+        return ratios::chart(&subject).into_iter().chain(factors::charts(&subject, experiment)).collect();
+    }
     [
         ratios::chart(&subject),
         probes::chart(&subject),

@@ -22,7 +22,10 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let doubts: Vec<Doubt> = all_doubts(subject.run, subject.verdict).into_iter().cloned().collect();
     Some(Chart {
         id: "verdict",
-        title: format!("How many times slower than {baseline}"),
+        title: match subject.verdict.experiment {
+            Some(_) => format!("How many times slower than {baseline}, over all treatments"),
+            None => format!("How many times slower than {baseline}"),
+        },
         description: sentences(pairs.iter().map(|pair| verdict_sentence(pair, margin, is_lower_bound(pair, &doubts)))),
         drawing: Drawing::Intervals(Intervals {
             axis,

@@ -124,6 +124,9 @@ pub(super) fn columns() -> Vec<Column> {
     }));
     columns.push(figure("schedule_lag_p99_ms", |slot| lag_p99_ms(slot, |worker| &worker.schedule_lag)));
     columns.push(figure("loop_lag_p99_ms", |slot| lag_p99_ms(slot, |worker| &worker.loop_lag)));
+    columns.push(column("treatment", Kind::Text, |run, slot| {
+        slot.treatment.map_or(Cell::Unknown, |number| Cell::Text(clean(&run.plan.treatment_name(number as usize))))
+    }));
     columns
 }
 

@@ -74,6 +74,7 @@ mod tests {
             role: SlotRole::Measured,
             block: 0,
             repeat: 0,
+            treatment: None,
             started_unix_ms: 0,
             offset_ns: 0,
             elapsed_ns,

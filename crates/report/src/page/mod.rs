@@ -4,6 +4,7 @@
 //! that ever fail, the page's own content security policy forbids scripts and connections.
 
 mod environment;
+mod experiment;
 mod findings;
 mod html;
 mod secrets;
@@ -20,6 +21,7 @@ use crate::{negotiated, single};
 use duel_model::{Run, Verdict};
 use html::Html;
 use secrets::Secrets;
+pub(crate) use secrets::without_secrets;
 
 /// What a reader can type, and what it is good for.
 #[derive(Debug, Clone)]
@@ -48,6 +50,7 @@ pub fn page(run: &Run, verdict: &Verdict, commands: &[Command]) -> String {
     }
     html.raw("</section>");
     verdict::doubts(&mut html, run, verdict);
+    experiment::section(&mut html, run, verdict);
     let probes: Vec<&Chart> = charts.iter().filter(|chart| chart.id() == "probes").collect();
     findings::section(&mut html, run, |html| probes.iter().for_each(|chart| figure(html, chart)));
     html.raw("<section><h2>Charts</h2>");
@@ -58,7 +61,7 @@ pub fn page(run: &Run, verdict: &Verdict, commands: &[Command]) -> String {
         html.raw("<p>There is nothing to draw: nothing was measured.</p>");
     }
     html.raw("</section>");
-    figures(&mut html, run, &targets);
+    figures(&mut html, run, verdict, &targets);
     environment::section(&mut html, run);
     again(&mut html, commands);
     html.raw("</main>");
@@ -107,10 +110,12 @@ fn figure(html: &mut Html, chart: &Chart) {
     html.raw("</details></figure>");
 }
 
-fn figures(html: &mut Html, run: &Run, targets: &[Totals<'_>]) {
+fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]) {
     html.raw("<section><h2>Figures</h2>");
     let noun = op_noun(run);
-    if let [one] = targets {
+    if verdict.experiment.is_some() {
+        html.table(&crate::experiment::counts(run, targets), "Requests of all targets");
+    } else if let [one] = targets {
         let rows = single::figure_rows(one, noun);
         html.table(
             &Table { corner: String::new(), heads: vec![one.name.clone()], rows, align: Align::Right },

@@ -17,6 +17,10 @@ impl Secrets {
     pub(super) fn of(plan: &Plan) -> Self {
         let mut texts: Vec<(String, String)> =
             plan.targets.iter().flat_map(|target| parameters(&crate::text::clean_whole(&target.address))).collect();
+        for factor in &plan.factors {
+            let levels = (0..factor.levels()).map(|level| crate::text::clean_whole(&factor.typed(level)));
+            texts.extend(levels.flat_map(|level| parameters(&level)));
+        }
         if let WorkloadPlan::Http(http) = &plan.workload
             && let Body::Text(body) = &http.body
         {
@@ -49,6 +53,12 @@ impl Secrets {
         }
         text
     }
+}
+
+/// A text that may hold an address or a path, without the values of its secret parameters.
+pub(crate) fn without_secrets(text: &str) -> String {
+    let found = parameters(text).into_iter();
+    found.fold(text.to_owned(), |text, (secret, replacement)| text.replace(&secret, &replacement))
 }
 
 /// `name=value` of the parameters of an address whose names say that they are secret.

@@ -17,7 +17,15 @@ pub(super) fn section(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[
     html.raw("</p><h1>");
     html.text(title);
     html.raw("</h1></header><section id=\"verdict\"><h2>Verdict</h2>");
-    if let [one] = targets {
+    if let Some(experiment) = &verdict.experiment {
+        html.raw("<p>");
+        html.text(&crate::experiment::overview(run, experiment));
+        html.raw("</p>");
+        if targets.len() > 1 {
+            html.raw("<p>Over all treatments (geometric mean):</p>");
+            calls(html, run, verdict);
+        }
+    } else if let [one] = targets {
         html.raw("<p class=\"call\">");
         html.text(&single::outcome(one, op_noun(run)));
         html.raw("</p>");

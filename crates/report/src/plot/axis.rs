@@ -8,21 +8,25 @@ pub(crate) struct Axis {
     scale: Scale,
     from: f64,
     to: f64,
+    /// Ticks that were asked for, in place of round numbers.
+    at: Option<Vec<(f64, String)>>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 enum Scale {
     Linear,
     Log,
     /// Values are counts of nines: 1 is 90 %, 2 is 99 %.
     Nines,
+    /// Values are places of these categories: 0 is the first.
+    Categories(Vec<String>),
 }
 
 impl Axis {
     /// From zero to the largest value.
     pub(crate) fn from_zero(label: impl Into<String>, largest: f64) -> Self {
         let to = if largest.is_finite() && largest > 0.0 { largest } else { 1.0 };
-        Self { label: label.into(), scale: Scale::Linear, from: 0.0, to }
+        Self { label: label.into(), scale: Scale::Linear, from: 0.0, to, at: None }
     }
 
     /// Equal factors take equal room. `None` without two ends above zero.
@@ -34,12 +38,24 @@ impl Axis {
         let (smallest, largest) = (smallest.clamp(1e-12, 1e12), largest.clamp(1e-12, 1e12));
         // A little room, so that nothing lies on the frame, and a range where all values are one.
         let room = (largest / smallest).powf(0.04).max(1.005);
-        Some(Self { label: label.into(), scale: Scale::Log, from: smallest / room, to: largest * room })
+        Some(Self { label: label.into(), scale: Scale::Log, from: smallest / room, to: largest * room, at: None })
     }
 
     /// Percentiles by their distance to 100 %: each further nine takes the same room.
     pub(crate) fn nines(label: impl Into<String>, largest: f64) -> Self {
-        Self { label: label.into(), scale: Scale::Nines, from: 0.0, to: largest.max(1.0) }
+        Self { label: label.into(), scale: Scale::Nines, from: 0.0, to: largest.max(1.0), at: None }
+    }
+
+    /// Categories side by side, in their order.
+    pub(crate) fn categories(label: impl Into<String>, names: Vec<String>) -> Self {
+        let to = names.len() as f64 - 0.5;
+        Self { label: label.into(), scale: Scale::Categories(names), from: -0.5, to, at: None }
+    }
+
+    /// With ticks at these values instead of round ones.
+    pub(crate) fn with_ticks_at(mut self, ticks: Vec<(f64, String)>) -> Self {
+        self.at = Some(ticks);
+        self
     }
 
     /// Adds some room above the largest value.
@@ -50,8 +66,8 @@ impl Axis {
 
     /// Where a value lies: 0 at the beginning, 1 at the end. Values beyond lie at the ends.
     pub(crate) fn place(&self, value: f64) -> f64 {
-        let at = match self.scale {
-            Scale::Linear | Scale::Nines => (value - self.from) / (self.to - self.from),
+        let at = match &self.scale {
+            Scale::Linear | Scale::Nines | Scale::Categories(_) => (value - self.from) / (self.to - self.from),
             Scale::Log if value > 0.0 => (value / self.from).ln() / (self.to / self.from).ln(),
             Scale::Log => 0.0,
         };
@@ -60,7 +76,12 @@ impl Axis {
 
     /// About `count` ticks with their texts.
     pub(crate) fn ticks(&self, count: usize) -> Vec<(f64, String)> {
-        match self.scale {
+        if let Some(ticks) = &self.at {
+            return ticks.clone();
+        }
+        match &self.scale {
+            // All of them: the drawing leaves out texts that have no room.
+            Scale::Categories(names) => names.iter().enumerate().map(|(i, name)| (i as f64, name.clone())).collect(),
             Scale::Linear => self.linear_ticks(count),
             Scale::Log => self.log_ticks(count),
             Scale::Nines => self.nines_ticks(count),

@@ -1,6 +1,7 @@
 //! Lines over a common x axis, with bands around them.
 
-use super::svg::{Anchor, Canvas, fitted, text_width};
+use super::frame::Frame;
+use super::svg::Canvas;
 use super::{Axis, Layout};
 
 /// A chart of lines.
@@ -35,34 +36,8 @@ impl Lines {
             let names: Vec<(usize, &str)> = self.lines.iter().enumerate().map(|(i, l)| (i, l.name.as_str())).collect();
             canvas.legend(&names, true);
         }
-        let width = layout.width();
-        let y = canvas.take(20.0) + 14.0;
-        canvas.text(8.0, y, Anchor::Start, true, &fitted(&self.y.label, width - 16.0));
-
-        let y_ticks = self.y.ticks(layout.choose(6, 5));
-        let left = y_ticks.iter().map(|(_, text)| text_width(text)).fold(0.0, f64::max) + 16.0;
-        let (right, height) = (width - 18.0, layout.choose(280.0, 230.0));
-        let top = canvas.take(height + 52.0) + 6.0;
-        let bottom = top + height;
-        let at_x = |value: f64| left + self.x.place(value) * (right - left);
-        let at_y = |value: f64| bottom - self.y.place(value) * height;
-
-        for (value, text) in &y_ticks {
-            canvas.rule((left, at_y(*value)), (right, at_y(*value)), false);
-            canvas.text(left - 8.0, at_y(*value) + 4.5, Anchor::End, true, text);
-        }
-        canvas.rule((left, bottom), (right, bottom), true);
-        let mut free_from = f64::NEG_INFINITY;
-        for (value, text) in self.x.ticks(layout.choose(9, 5)) {
-            let (x, half) = (at_x(value), text_width(&text) / 2.0);
-            canvas.rule((x, bottom), (x, bottom + 4.0), true);
-            // A text that would run into its neighbour is left out; its tick stays.
-            if x - half >= free_from && x + half <= width {
-                canvas.text(x, bottom + 19.0, Anchor::Middle, true, &text);
-                free_from = x + half + 8.0;
-            }
-        }
-        canvas.text(right, bottom + 37.0, Anchor::End, true, &fitted(&self.x.label, right - 8.0));
+        let frame = Frame::draw(canvas, layout, &self.x, &self.y);
+        let (at_x, at_y, bottom) = (|value| frame.x(value), |value| frame.y(value), frame.bottom);
 
         for (i, line) in self.lines.iter().enumerate() {
             let band: Vec<Band> = line

@@ -1,4 +1,5 @@
-//! Charts as SVG, drawn by our own few functions: lines with bands, intervals on a ratio scale, stacked bars.
+//! Charts as SVG, drawn by our own few functions: lines with bands, points with intervals,
+//! intervals on a ratio scale, stacked bars.
 //!
 //! A chart crate would bring its own fonts, colours and layout, and most of it would be turned off again: here texts are
 //! left to the reader's fonts, colours change between light and dark, and every chart is drawn for
@@ -8,9 +9,11 @@
 
 mod axis;
 mod bars;
+mod frame;
 mod intervals;
 mod lines;
 mod palette;
+mod points;
 mod svg;
 
 pub(crate) use axis::Axis;
@@ -18,6 +21,7 @@ pub(crate) use bars::{Bar, Bars};
 pub(crate) use intervals::{IntervalRow, Intervals};
 pub(crate) use lines::{Band, Line, Lines};
 pub(crate) use palette::{dark_rules, rules};
+pub(crate) use points::{Point, PointSeries, Points};
 
 /// For which width a chart is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,6 +56,7 @@ pub(crate) enum Drawing {
     Lines(Lines),
     Intervals(Intervals),
     Bars(Bars),
+    Points(Points),
 }
 
 /// Where the drawing is going to stand.
@@ -79,6 +84,7 @@ pub(crate) fn draw(drawing: &Drawing, texts: Texts<'_>, layout: Layout, setting:
         Drawing::Lines(lines) => lines.draw(&mut canvas, layout),
         Drawing::Intervals(intervals) => intervals.draw(&mut canvas, layout),
         Drawing::Bars(bars) => bars.draw(&mut canvas, layout),
+        Drawing::Points(points) => points.draw(&mut canvas, layout),
     }
     canvas.finish()
 }

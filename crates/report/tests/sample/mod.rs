@@ -104,6 +104,7 @@ pub fn plan(targets: Vec<Target>) -> Plan {
             op_timeout_ns: 20 * SECOND_NS,
         },
         compare: ComparePlan { seed: 42, ..ComparePlan::default() },
+        factors: vec![],
     }
 }
 
@@ -155,6 +156,7 @@ fn slot(
         role,
         block,
         repeat,
+        treatment: None,
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_000,
         offset_ns: u64::from(index) * SECOND_NS,
         elapsed_ns,
@@ -242,6 +244,7 @@ pub fn slower() -> (Run, Verdict) {
                  anything else, but worth a look before the machines are blamed",
             ),
         ],
+        ..Verdict::default()
     };
     (run, verdict)
 }

@@ -24,6 +24,7 @@ pub(crate) fn plan(targets: usize) -> Plan {
             op_timeout_ns: 1,
         },
         compare: ComparePlan::default(),
+        factors: vec![],
     }
 }
 
@@ -42,6 +43,7 @@ pub(crate) fn slot(block: u32, repeat: u32, target: usize, elapsed_s: f64) -> Sl
         role: SlotRole::Measured,
         block,
         repeat,
+        treatment: None,
         started_unix_ms: 0,
         offset_ns: 0,
         elapsed_ns: (elapsed_s * 1e9).round() as u64,

@@ -133,7 +133,7 @@ impl<'a> Common<'a> {
                 let (body, content_type) = form::encode(form)?;
                 (Payload::Bytes(body.into()), Some(content_type))
             }
-            None => (Payload::of(&plan.body), None),
+            None => (Payload::of(&plan.body)?, None),
         };
         Ok(Self { plan, url, method, body, content_type, authorization, signer })
     }
@@ -198,12 +198,18 @@ pub(crate) fn announces_length(method: &str, length: usize) -> bool {
 }
 
 impl<'a> Payload<'a> {
-    fn of(body: &'a Body) -> Self {
-        match body {
+    fn of(body: &'a Body) -> Result<Self, WorkloadError> {
+        Ok(match body {
             Body::None => Self::Bytes(Cow::Borrowed(&[])),
             Body::Text(text) => Self::Bytes(Cow::Borrowed(text.as_bytes())),
+            Body::Generated(bytes) if *bytes > BODY_LIMIT_BYTES => {
+                return Err(WorkloadError(format!(
+                    "a request body of {bytes} bytes is asked for; at most 1 GiB can be sent"
+                )));
+            }
+            Body::Generated(bytes) => Self::Bytes(Cow::Owned(generated(*bytes))),
             Body::File(path) => Self::File(path),
-        }
+        })
     }
 
     /// Its length, as far as that is known before it is read.
@@ -275,6 +281,24 @@ pub(crate) fn read_body(path: &Path, mut bytes: Vec<u8>) -> Result<Vec<u8>, Work
     Ok(bytes)
 }
 
+/// Text without meaning: each byte is one of 64 characters, drawn evenly, so that it carries 6 bits and no compression
+/// leaves less than three quarters. Bytes of any value would carry 8, but servers that log bodies or hold them for text
+/// would do other work on them. The same for each size, so that all targets get the same body, in each repetition.
+fn generated(bytes: u64) -> Vec<u8> {
+    const CHARACTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+    let mut state = 0u64;
+    // Sixes of bits from SplitMix64 (Steele, Lea and Flood 2014), ten of each number.
+    let numbers = std::iter::repeat_with(move || {
+        state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    });
+    let characters =
+        numbers.flat_map(|number| (0..10).map(move |place| CHARACTERS[(number >> (6 * place)) as usize & 63]));
+    characters.take(bytes as usize).collect()
+}
+
 /// A token of RFC 9110, 5.6.2.
 pub(crate) fn checked_token<'a>(text: &'a str, what: &str) -> Result<&'a str, WorkloadError> {
     let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
@@ -340,6 +364,21 @@ mod tests {
         assert!(plain.contains("\r\nproxy-authorization: Basic eDp5\r\n"), "{plain}");
         let tunnelled = text(&plan, "https://h/a");
         assert!(tunnelled.starts_with("GET /a HTTP/1.1\r\nHost: h\r\n") && !tunnelled.contains("Basic"), "{tunnelled}");
+    }
+
+    #[test]
+    fn a_generated_body_has_its_length_and_is_hardly_compressible() {
+        let plan = HttpPlan { method: "POST".into(), body: Body::Generated(10_007), ..HttpPlan::default() };
+        let text = text(&plan, "http://h/");
+        let (head, body) = text.split_once("\r\n\r\n").unwrap();
+        assert!(head.contains("Content-Length: 10007") && body.len() == 10_007, "{head}");
+        assert!(generated(10_008).starts_with(body.as_bytes()));
+        let mut counts = std::collections::BTreeMap::<u8, f64>::new();
+        body.bytes().for_each(|byte| *counts.entry(byte).or_default() += 1.0);
+        let bits: f64 = counts.values().map(|n| n / 10_007.0 * (10_007.0 / n).log2()).sum();
+        assert!(counts.len() == 64 && bits > 5.98, "{bits} bits in each character");
+        let plan = HttpPlan { body: Body::Generated(u64::MAX), ..HttpPlan::default() };
+        assert!(Request::build(&plan, &"http://h/".parse().unwrap()).is_err());
     }
 
     #[test]

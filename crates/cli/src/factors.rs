@@ -1,0 +1,464 @@
+//! Factors: what was typed as a list, and what it means.
+//!
+//! One rule for all of them: `--vary NAME=LEVEL,LEVEL,...` makes a factor of any parameter that can be one. Options whose
+//! value cannot hold a comma otherwise (`-c`, `--rate`, `-m`, `--keepalive`, `--body-size`) take such a list themselves.
+//! The lists of `--tls`, `--ciphers`, `--groups` and `--encoding` say what is allowed together, and keep that meaning; as
+//! levels of a factor what is allowed together is joined by `+`.
+
+use crate::flags::LoadFlags;
+use crate::outcome::Usage;
+use crate::usage;
+use clap::Args;
+use duel_model::{
+    Bound, Factor, MILLISECOND_NS, Nanos, Plan, SECOND_NS, TlsVersion, WorkloadPlan, format_duration_ns,
+    parse_size_bytes, sanitize_line,
+};
+
+/// What is varied, and the options that exist for that.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Factors")]
+pub(crate) struct FactorFlags {
+    /// Vary NAME over these levels (repeatable): connections, rate, method, body-size, tls, cipher, group, resumption,
+    /// keepalive, encoding or path. All combinations of levels are run in random order. 8..64 stands for 8,16,32,64; a level
+    /// of tls, cipher, group or encoding may allow several: tls=1.2,1.3,1.2+1.3. -c, --rate, -m, --keepalive and
+    /// --body-size take lists themselves
+    #[arg(long, value_name = "NAME=LEVELS")]
+    pub(crate) vary: Vec<String>,
+}
+
+/// Load time for each treatment on each target where none is given: twelve slots of up to a quarter of a second, and their
+/// share of warm-up.
+const LOAD_PER_CELL_NS: Nanos = 4 * SECOND_NS;
+/// Fewest slots of each treatment on each target: six rounds are the fewest for an interval of 95 %.
+const FEWEST_SLOTS: u64 = 6;
+/// Shortest slot that an experiment is planned with: below, starting and ending a slot would be much of it.
+const SHORTEST_SLOT_NS: Nanos = 50 * MILLISECOND_NS;
+
+/// Connections as typed: one number, or the levels of a factor.
+pub(crate) fn connections(typed: &str) -> Result<Vec<u32>, Usage> {
+    let levels =
+        numbers("--connections", usage::CONNECTIONS, typed, |text| text.parse::<u32>().ok(), |n| n.checked_mul(2))?;
+    if levels.contains(&0) {
+        let which = if levels.len() > 1 { format!(" in '{}'", sanitize_line(typed)) } else { String::new() };
+        return Err(Usage(format!("-c 0{which}: without connections nothing can be sent; use at least 1")));
+    }
+    Ok(levels)
+}
+
+/// Rates as typed.
+pub(crate) fn rates(typed: &str) -> Result<Vec<f64>, Usage> {
+    let parse = |text: &str| text.parse::<f64>().ok();
+    let levels = numbers("--rate", usage::RATE, typed, parse, |rate| Some(rate * 2.0))?;
+    match levels.iter().find(|rate| !(rate.is_finite() && **rate > 0.0 && **rate <= 1e7)) {
+        None => Ok(levels),
+        Some(rate) => {
+            let wanted = format!("{}, above 0 and at most 10 million", usage::RATE);
+            Err(Usage(usage::takes("--rate", &wanted, &rate.to_string())))
+        }
+    }
+}
+
+/// Sizes of a request body as typed.
+pub(crate) fn body_sizes(typed: &str) -> Result<Vec<u64>, Usage> {
+    let parse = |text: &str| parse_size_bytes(text).ok();
+    let levels = numbers("--body-size", "a size such as 512, 64k or 2MiB", typed, parse, |size| size.checked_mul(2))?;
+    match levels.iter().find(|&&bytes| bytes > 1 << 30) {
+        None => Ok(levels),
+        Some(bytes) => Err(Usage(format!("--body-size {bytes}: at most 1 GiB can be sent"))),
+    }
+}
+
+/// On and off as typed.
+pub(crate) fn switches(option: &str, typed: &str) -> Result<Vec<bool>, Usage> {
+    let switch = |text: &str| match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    };
+    each(option, "on or off", typed, switch)
+}
+
+/// The plan with what is varied in it; as it was where nothing is.
+pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Result<Plan, Usage> {
+    one_accept_encoding(&load.encoding)?;
+    let factors = all(load)?;
+    if factors.is_empty() {
+        plan.load.threads = plan.load.threads.min(plan.load.connections);
+        return Ok(plan);
+    }
+    if has_requests {
+        return Err(Usage("-n counts the requests of one load; with factors give a duration (-d)".into()));
+    }
+    if load.think.is_some() && factors.iter().any(|factor| matches!(factor, Factor::Rate(_))) {
+        return Err(Usage("--think is for closed loops, and a rate makes an open one".into()));
+    }
+    if load.follow > 0 && factors.iter().any(|factor| matches!(factor, Factor::Path(_))) {
+        return Err(Usage("--follow cannot be used with a factor 'path': each path would lead elsewhere".into()));
+    }
+    if let (WorkloadPlan::Null, Some(factor)) =
+        (&plan.workload, factors.iter().find(|factor| !matches!(factor, Factor::Connections(_) | Factor::Rate(_))))
+    {
+        return Err(Usage(format!("'{}' has no meaning for null:, which sends nothing", factor.name())));
+    }
+    let most = |factor: &Factor| match factor {
+        Factor::Connections(levels) => levels.iter().copied().max(),
+        _ => None,
+    };
+    let threads = plan.load.threads;
+    let most_connections = factors.iter().find_map(most).unwrap_or(plan.load.connections);
+    plan.factors = factors;
+    if plan.treatments() > Plan::MOST_TREATMENTS {
+        return Err(Usage(format!(
+            "the factors make {} treatments ({}), and at most {} are run; give fewer levels, or vary fewer factors at a time",
+            plan.treatments(),
+            plan.factors
+                .iter()
+                .map(|factor| format!("{} {}", factor.levels(), factor.name()))
+                .collect::<Vec<_>>()
+                .join(" x "),
+            Plan::MOST_TREATMENTS
+        )));
+    }
+    for treatment in 0..plan.treatments() {
+        checked(&plan.treated(treatment))?;
+    }
+    let mut varied = Plan { factors: plan.factors.clone(), ..plan.treated(0) };
+    varied.load.threads = threads.min(most_connections);
+    give_time(&mut varied, load.duration.is_some())?;
+    Ok(varied)
+}
+
+/// What an experiment is going to be, and how long it takes, in one sentence.
+pub(crate) fn announcement(plan: &Plan) -> String {
+    let factor = |factor: &Factor| {
+        let levels: Vec<String> = (0..factor.levels()).map(|level| factor.label(level)).collect();
+        format!("{} {}", factor.name(), levels.join(", "))
+    };
+    let factors: Vec<String> = plan.factors.iter().map(factor).collect();
+    let (treatments, targets) = (plan.treatments(), plan.targets.len());
+    format!(
+        "Experiment: {treatments} treatments ({}) on {targets} target{}, in random order within blocks: {} of load, and a \
+         little more for connecting.",
+        sanitize_line(&factors.join("; ")),
+        if targets == 1 { "" } else { "s" },
+        format_duration_ns(plan.compare.max_load_ns as f64)
+    )
+}
+
+/// All factors: those of options with lists first, then those of `--vary` in their order.
+fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
+    let mut typed: Vec<(&str, &str)> = Vec::new();
+    let is_list = |text: &&str| text.contains(',') || text.contains("..");
+    let short = [
+        ("connections", Some(load.connections.as_str())),
+        ("rate", load.rate.as_deref()),
+        ("method", Some(load.method.as_str())),
+        ("keepalive", load.keepalive.as_deref()),
+        ("body-size", load.body_size.as_deref()),
+    ];
+    typed.extend(short.into_iter().filter_map(|(name, list)| Some((name, list.filter(is_list)?))));
+    for vary in &load.factors.vary {
+        typed.push(vary.split_once('=').ok_or_else(|| {
+            Usage(format!(
+                "--vary '{}' has not the form NAME=LEVEL,LEVEL,...; NAME is one of {}",
+                sanitize_line(vary),
+                Factor::NAMES.join(", ")
+            ))
+        })?);
+    }
+    let mut factors: Vec<Factor> = Vec::new();
+    for (name, levels) in typed {
+        let factor = factor(name.trim(), levels)?;
+        if factors.iter().any(|known| known.name() == factor.name()) {
+            return Err(Usage(format!("'{}' is varied twice", factor.name())));
+        }
+        distinct(&factor)?;
+        factors.push(factor);
+    }
+    Ok(factors)
+}
+
+/// A factor by its name.
+fn factor(name: &str, levels: &str) -> Result<Factor, Usage> {
+    let option = format!("--vary {name}");
+    let texts = || each(&option, "levels", levels, |text| Some(text.to_owned()));
+    let joined = |text: &str| text.split('+').map(|part| part.trim().to_owned()).collect::<Vec<String>>();
+    let lists = || {
+        each(&option, "levels", levels, |text| Some(joined(text)).filter(|parts| parts.iter().all(|p| !p.is_empty())))
+    };
+    Ok(match name {
+        "connections" => Factor::Connections(connections(levels)?),
+        "rate" => Factor::Rate(rates(levels)?),
+        "method" => Factor::Method(texts()?),
+        "body-size" => Factor::BodySize(body_sizes(levels)?),
+        "tls" => Factor::Tls(each(&option, "versions, 1.2, 1.3 or 1.2+1.3", levels, |text| {
+            joined(text).iter().map(|version| tls_version(version)).collect()
+        })?),
+        "cipher" => Factor::Cipher(lists()?),
+        "group" => Factor::Group(lists()?),
+        "resumption" => Factor::Resumption(switches(&option, levels)?),
+        "keepalive" => Factor::Keepalive(switches(&option, levels)?),
+        "encoding" => {
+            let coding = |list: Vec<String>| if list == ["identity"] { Vec::new() } else { list };
+            Factor::Encoding(lists()?.into_iter().map(coding).collect())
+        }
+        "path" => Factor::Path(each(&option, "paths, which begin with /", levels, |text| {
+            text.starts_with('/').then(|| text.to_owned())
+        })?),
+        other => {
+            return Err(Usage(format!(
+                "--vary: '{}' is nothing that can be varied; {} can",
+                sanitize_line(other),
+                Factor::NAMES.join(", ")
+            )));
+        }
+    })
+}
+
+fn tls_version(text: &str) -> Option<TlsVersion> {
+    [TlsVersion::V1_2, TlsVersion::V1_3].into_iter().find(|version| version.name() == text)
+}
+
+/// A factor takes two levels that differ.
+fn distinct(factor: &Factor) -> Result<(), Usage> {
+    let levels: Vec<String> = (0..factor.levels()).map(|level| factor.typed(level)).collect();
+    if levels.len() < 2 {
+        return Err(Usage(format!("'{}' has one level; it takes two to vary something", factor.name())));
+    }
+    match levels.iter().enumerate().find(|(place, level)| levels[..*place].contains(level)) {
+        None => Ok(()),
+        Some((_, level)) => Err(Usage(format!("'{}' has the level {} twice", factor.name(), sanitize_line(level)))),
+    }
+}
+
+/// Levels that are not numbers; an error names the one that is none.
+fn each<T>(option: &str, wanted: &str, typed: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Usage> {
+    let level = |text: &str| {
+        let text = text.trim();
+        parse(text).filter(|_| !text.is_empty()).ok_or_else(|| not_a_level(option, wanted, text, typed))
+    };
+    typed.split(',').map(level).collect()
+}
+
+/// Numbers, and ranges `A..B` of them: A, its doubles below B, and B.
+fn numbers<T: Copy + PartialOrd>(
+    option: &str,
+    wanted: &str,
+    typed: &str,
+    parse: impl Fn(&str) -> Option<T>,
+    doubled: impl Fn(T) -> Option<T>,
+) -> Result<Vec<T>, Usage> {
+    let mut levels = Vec::new();
+    for text in typed.split(',').map(str::trim) {
+        let wrong = || not_a_level(option, wanted, text, typed);
+        let Some((first, last)) = text.split_once("..") else {
+            levels.push(parse(text).ok_or_else(wrong)?);
+            continue;
+        };
+        let (first, last) = (parse(first.trim()).ok_or_else(wrong)?, parse(last.trim()).ok_or_else(wrong)?);
+        let grows = doubled(first).is_some_and(|double| double > first);
+        if !grows || first >= last {
+            return Err(Usage(format!(
+                "{option}: '{}' is no range; 8..64 stands for 8,16,32,64 and begins above 0",
+                sanitize_line(text)
+            )));
+        }
+        let doubles = std::iter::successors(Some(first), |&level| doubled(level)).take_while(|level| *level < last);
+        // Each double is at least twice as large: even of the smallest fractions there are no more than these.
+        levels.extend(doubles.take(Plan::MOST_TREATMENTS + 1).chain([last]));
+    }
+    Ok(levels)
+}
+
+fn not_a_level(option: &str, wanted: &str, level: &str, typed: &str) -> Usage {
+    let within = if level == typed { String::new() } else { format!(" in '{}'", sanitize_line(typed)) };
+    Usage(format!("{}{within} (see duel --help)", usage::takes(option, wanted, level)))
+}
+
+/// `identity` beside other codings means nothing as one value; who types it wants to compare.
+fn one_accept_encoding(list: &str) -> Result<(), Usage> {
+    let codings: Vec<&str> = list.split(',').map(str::trim).collect();
+    if codings.len() > 1 && codings.contains(&"identity") {
+        let list = sanitize_line(&codings.join(","));
+        return Err(Usage(format!(
+            "--encoding {list}: a list is one value of Accept-Encoding; to compare encodings: --vary encoding={list}"
+        )));
+    }
+    Ok(())
+}
+
+/// What can be found out about a treatment without the network.
+fn checked(plan: &Plan) -> Result<(), Usage> {
+    for target in plan.targets.iter().filter(|_| !matches!(plan.workload, WorkloadPlan::Null)) {
+        duel_lab::check_address(&target.name, &target.address).map_err(|error| Usage(error.to_string()))?;
+    }
+    match &plan.workload {
+        WorkloadPlan::Http(http) => duel_lab::check_tls_names(&http.tls).map_err(|error| Usage(error.to_string())),
+        WorkloadPlan::Null => Ok(()),
+    }
+}
+
+/// The load time of the whole: as given, if that is enough, or as much as all treatments take.
+fn give_time(plan: &mut Plan, is_given: bool) -> Result<(), Usage> {
+    let cells = plan.treatments() as u64 * plan.targets.len() as u64;
+    // Warm-up takes an eighth.
+    let slot_ns = plan.compare.slot_ns.unwrap_or(SHORTEST_SLOT_NS);
+    let least_ns = cells.saturating_mul(FEWEST_SLOTS * slot_ns / 7 * 8);
+    let typed_ns = match plan.load.bound {
+        Bound::Duration(ns) => ns,
+        Bound::Ops(_) => plan.compare.max_load_ns,
+    };
+    let total_ns = if is_given { typed_ns } else { typed_ns.max(cells * LOAD_PER_CELL_NS).max(least_ns) };
+    if total_ns < least_ns {
+        let seconds = least_ns.div_ceil(SECOND_NS);
+        return Err(Usage(format!(
+            "{} is too short for {} treatments on {} target{}: {FEWEST_SLOTS} slots of {} for each take {seconds} s of \
+             load with warm-up; give -d {seconds}s or more, or fewer levels",
+            format_duration_ns(total_ns as f64),
+            plan.treatments(),
+            plan.targets.len(),
+            if plan.targets.len() == 1 { "" } else { "s" },
+            format_duration_ns(slot_ns as f64),
+        )));
+    }
+    plan.compare.max_load_ns = total_ns;
+    plan.load.bound = Bound::Duration(total_ns);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::flags::tests::{plan_of, refused};
+    use duel_model::Body;
+    use proptest::prelude::*;
+
+    const TWO: [&str; 3] = ["duel", "https://a.example/x?y", "https://b.example/"];
+
+    fn factors(options: &[&str]) -> Vec<Factor> {
+        plan_of([&TWO[..], options].concat()).factors
+    }
+
+    #[test]
+    fn lists_make_factors_and_ranges_double() {
+        assert_eq!(factors(&["-c", "1,2,8..64"]), [Factor::Connections(vec![1, 2, 8, 16, 32, 64])]);
+        assert_eq!(factors(&["-c", "3..20"]), [Factor::Connections(vec![3, 6, 12, 20])]);
+        assert_eq!(factors(&["--rate", "0.5..3, 100"]), [Factor::Rate(vec![0.5, 1.0, 2.0, 3.0, 100.0])]);
+        assert_eq!(factors(&["--body-size", "0,1k..4k"]), [Factor::BodySize(vec![0, 1024, 2048, 4096])]);
+        assert_eq!(
+            factors(&["-m", "GET,HEAD", "--keepalive", "on,off", "-c", "1,2"]),
+            [
+                Factor::Connections(vec![1, 2]),
+                Factor::Method(vec!["GET".into(), "HEAD".into()]),
+                Factor::Keepalive(vec![true, false])
+            ]
+        );
+        assert_eq!(factors(&["-c", "64", "--tls", "1.2,1.3", "--encoding", "gzip,br"]), []);
+    }
+
+    #[test]
+    fn anything_can_be_varied_and_levels_may_allow_several() {
+        let all = factors(&[
+            "--vary",
+            "encoding=identity,gzip,gzip+br",
+            "--vary",
+            "tls=1.2,1.3,1.2+1.3",
+            "--vary",
+            "path=/a,/b?c=d",
+        ]);
+        let [Factor::Encoding(encodings), Factor::Tls(versions), Factor::Path(paths)] = all.as_slice() else {
+            panic!("{all:?}")
+        };
+        assert_eq!((encodings[0].len(), encodings[2].len(), versions[2].len()), (0, 2, 2));
+        assert_eq!(paths, &["/a", "/b?c=d"]);
+        assert_eq!(
+            factors(&[
+                "--vary",
+                "cipher=TLS_AES_128_GCM_SHA256,TLS_CHACHA20_POLY1305_SHA256",
+                "--vary",
+                "group=x25519,secp256r1"
+            ])
+            .iter()
+            .map(Factor::name)
+            .collect::<Vec<_>>(),
+            ["cipher", "group"]
+        );
+    }
+
+    #[test]
+    fn the_rest_of_the_plan_is_that_of_the_first_treatment() {
+        let plan =
+            plan_of([&TWO[..], &["-c", "1,64", "-t", "8", "--vary", "path=/p,/q", "--body-size", "1k,2k"]].concat());
+        assert_eq!(
+            (plan.load.connections, plan.load.threads),
+            (1, 8),
+            "as many threads as the most connections may have"
+        );
+        assert_eq!(plan.targets[0].address, "https://a.example/p");
+        let WorkloadPlan::Http(http) = &plan.workload else { panic!("http") };
+        assert_eq!(http.body, Body::Generated(1024));
+        assert_eq!(plan.treatments(), 8);
+        assert_eq!(plan.compare.max_load_ns, 64 * SECOND_NS);
+        assert_eq!(
+            announcement(&plan),
+            "Experiment: 8 treatments (connections 1, 64; body-size 1.02 kB, 2.05 kB; path /p, /q) on 2 targets, in random \
+             order within blocks: 64.0 s of load, and a little more for connecting."
+        );
+    }
+
+    #[test]
+    fn a_bad_level_is_named() {
+        for (options, parts) in [
+            (&["-c", "1,x,4"][..], &["--connections takes", "got 'x' in '1,x,4'"][..]),
+            (&["-c", "1,,4"], &["got '' in '1,,4'"]),
+            (&["-c", "0,4"], &["-c 0 in '0,4'"]),
+            (&["-c", "1,2,1"], &["'connections' has the level 1 twice"]),
+            (&["-c", "8..8"], &["'8..8' is no range"]),
+            (&["-c", "0..8"], &["'0..8' is no range"]),
+            (&["--rate", "100,fast"], &["--rate takes", "got 'fast' in '100,fast'"]),
+            (&["--rate", "100,0"], &["above 0", "got '0'"]),
+            (&["--keepalive", "on,maybe"], &["on or off", "'maybe'"]),
+            (&["--body-size", "1k,huge"], &["got 'huge' in '1k,huge'"]),
+            (&["--vary", "colour=red,blue"], &["'colour' is nothing that can be varied", "connections, rate"]),
+            (&["--vary", "colour"], &["NAME=LEVEL"]),
+            (&["--vary", "connections=4"], &["takes two"]),
+            (&["--vary", "connections=4,5", "-c", "1,2"], &["varied twice"]),
+            (&["--vary", "tls=1.1,1.2"], &["got '1.1' in '1.1,1.2'"]),
+            (&["--vary", "path=/a,b"], &["begin with /", "got 'b'"]),
+            (&["--vary", "cipher=TLS_AES_128_GCM_SHA256,NONSENSE"], &["NONSENSE"]),
+            (&["--encoding", "identity,gzip"], &["--vary encoding=identity,gzip"]),
+            (
+                &["-c", "1..1024", "-m", "A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T"],
+                &["220 treatments", "11 connections x 20 method"],
+            ),
+            (&["-c", "1,2,4,8", "-d", "1s"], &["too short for 4 treatments on 2 targets", "-d 3s"]),
+            (&["--vary", "path=/a,/b", "--follow", "3"], &["--follow"]),
+            (&["--vary", "rate=1,2", "--think", "1s"], &["--think"]),
+        ] {
+            let said = refused([&TWO[..], options].concat());
+            assert!(parts.iter().all(|part| said.contains(part)), "{options:?}: {said}");
+        }
+        let said = refused(["duel", "run", "http://a.example/", "-c", "1,2", "-n", "100"]);
+        assert!(said.contains("-n counts"), "{said}");
+        let said = refused(["duel", "run", "null:", "-m", "GET,HEAD"]);
+        assert!(said.contains("null:"), "{said}");
+    }
+
+    proptest! {
+        #[test]
+        fn ranges_begin_and_end_where_they_say_and_double_between(first in 1..1000_u32, more in 1..100_000_u32) {
+            let last = first + more;
+            let levels = connections(&format!("{first}..{last}")).unwrap();
+            prop_assert_eq!((levels[0], *levels.last().unwrap()), (first, last));
+            prop_assert!(levels.windows(2).all(|pair| pair[0] < pair[1] && pair[1] <= 2 * pair[0]));
+        }
+
+        #[test]
+        fn nothing_typed_makes_it_panic(typed in "[0-9.,+ek]{0,20}|.{0,20}") {
+            let _ = (connections(&typed), rates(&typed), body_sizes(&typed), switches("x", &typed));
+            for name in Factor::NAMES {
+                let _ = factor(name, &typed);
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Factors: what an experiment varies, and the treatments that come of it.
+
+use crate::{Arrival, Body, LoopKind, Plan, TlsVersion, WorkloadPlan, format_bytes};
+use serde::{Deserialize, Serialize};
+
+/// A parameter that an experiment varies, with its levels in the order in which they were given.
+///
+/// A level of TLS versions, ciphers, groups or encodings is itself a list of what is allowed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "name", content = "levels", rename_all = "kebab-case")]
+pub enum Factor {
+    /// Connections to each target.
+    Connections(Vec<u32>),
+    /// Requests per second of an open loop.
+    Rate(Vec<f64>),
+    /// Methods.
+    Method(Vec<String>),
+    /// Bytes of a generated request body; 0: none is sent.
+    BodySize(Vec<u64>),
+    /// Allowed versions of TLS.
+    Tls(Vec<Vec<TlsVersion>>),
+    /// Allowed cipher suites.
+    Cipher(Vec<Vec<String>>),
+    /// Key exchange groups.
+    Group(Vec<Vec<String>>),
+    /// Whether TLS sessions are resumed on new connections.
+    Resumption(Vec<bool>),
+    /// Whether connections are kept alive.
+    Keepalive(Vec<bool>),
+    /// Accepted content codings; an empty list: the field is not sent.
+    Encoding(Vec<Vec<String>>),
+    /// Path and query that replace those of each target's address; they begin with `/`.
+    Path(Vec<String>),
+}
+
+impl Factor {
+    /// The names of all factors, as they are typed.
+    pub const NAMES: [&'static str; 11] = [
+        "connections",
+        "rate",
+        "method",
+        "body-size",
+        "tls",
+        "cipher",
+        "group",
+        "resumption",
+        "keepalive",
+        "encoding",
+        "path",
+    ];
+
+    /// The factor's name, as it is typed.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Connections(_) => "connections",
+            Self::Rate(_) => "rate",
+            Self::Method(_) => "method",
+            Self::BodySize(_) => "body-size",
+            Self::Tls(_) => "tls",
+            Self::Cipher(_) => "cipher",
+            Self::Group(_) => "group",
+            Self::Resumption(_) => "resumption",
+            Self::Keepalive(_) => "keepalive",
+            Self::Encoding(_) => "encoding",
+            Self::Path(_) => "path",
+        }
+    }
+
+    /// Number of levels.
+    pub fn levels(&self) -> usize {
+        match self {
+            Self::Connections(levels) => levels.len(),
+            Self::Rate(levels) => levels.len(),
+            Self::BodySize(levels) => levels.len(),
+            Self::Method(levels) | Self::Path(levels) => levels.len(),
+            Self::Tls(levels) => levels.len(),
+            Self::Cipher(levels) | Self::Group(levels) | Self::Encoding(levels) => levels.len(),
+            Self::Resumption(levels) | Self::Keepalive(levels) => levels.len(),
+        }
+    }
+
+    /// A level as it is typed; empty where there is no such level. Foreign text: to be made safe before it is shown.
+    pub fn typed(&self, level: usize) -> String {
+        let switch = |on: &bool| if *on { "on" } else { "off" }.to_owned();
+        let typed = match self {
+            Self::Connections(levels) => levels.get(level).map(u32::to_string),
+            Self::Rate(levels) => levels.get(level).map(f64::to_string),
+            Self::BodySize(levels) => levels.get(level).map(u64::to_string),
+            Self::Method(levels) | Self::Path(levels) => levels.get(level).cloned(),
+            Self::Tls(levels) => levels.get(level).map(|versions| {
+                let names: Vec<&str> = versions.iter().map(|version| version.name()).collect();
+                names.join("+")
+            }),
+            Self::Cipher(levels) | Self::Group(levels) => levels.get(level).map(|names| names.join("+")),
+            Self::Encoding(levels) => levels.get(level).map(|codings| match codings.as_slice() {
+                [] => "identity".to_owned(),
+                codings => codings.join("+"),
+            }),
+            Self::Resumption(levels) | Self::Keepalive(levels) => levels.get(level).map(switch),
+        };
+        typed.unwrap_or_default()
+    }
+
+    /// A level as it is read: as typed, sizes with their unit.
+    pub fn label(&self, level: usize) -> String {
+        match self {
+            Self::BodySize(levels) => levels.get(level).map(|&bytes| format_bytes(bytes as f64)).unwrap_or_default(),
+            _ => self.typed(level),
+        }
+    }
+
+    /// A level as a number, where levels are numbers.
+    pub fn number(&self, level: usize) -> Option<f64> {
+        match self {
+            Self::Connections(levels) => levels.get(level).map(|&connections| f64::from(connections)),
+            Self::Rate(levels) => levels.get(level).copied(),
+            Self::BodySize(levels) => levels.get(level).map(|&bytes| bytes as f64),
+            _ => None,
+        }
+    }
+
+    /// Changes a plan to this level. A plan whose workload does not know the parameter stays as it is.
+    fn apply(&self, level: usize, plan: &mut Plan) {
+        match self {
+            Self::Connections(levels) => {
+                if let Some(&connections) = levels.get(level) {
+                    plan.load.connections = connections;
+                }
+            }
+            Self::Rate(levels) => {
+                if let Some(&rate_per_s) = levels.get(level) {
+                    let arrival = match plan.load.kind {
+                        LoopKind::Open { arrival, .. } => arrival,
+                        LoopKind::Closed { .. } => Arrival::Constant,
+                    };
+                    plan.load.kind = LoopKind::Open { rate_per_s, arrival };
+                }
+            }
+            Self::Path(levels) => {
+                if let Some(path) = levels.get(level) {
+                    for target in &mut plan.targets {
+                        target.address = with_path(&target.address, path);
+                    }
+                }
+            }
+            _ => self.apply_to_request(level, &mut plan.workload),
+        }
+    }
+
+    fn apply_to_request(&self, level: usize, workload: &mut WorkloadPlan) {
+        let WorkloadPlan::Http(http) = workload else { return };
+        match self {
+            Self::Connections(_) | Self::Rate(_) | Self::Path(_) => {}
+            Self::Method(levels) => http.method = levels.get(level).cloned().unwrap_or_default(),
+            Self::BodySize(levels) => {
+                http.body = levels.get(level).filter(|&&bytes| bytes > 0).map_or(Body::None, |&n| Body::Generated(n));
+            }
+            Self::Tls(levels) => http.tls.versions = levels.get(level).cloned().unwrap_or_default(),
+            Self::Cipher(levels) => http.tls.ciphers = levels.get(level).cloned().unwrap_or_default(),
+            Self::Group(levels) => http.tls.groups = levels.get(level).cloned().unwrap_or_default(),
+            Self::Resumption(levels) => http.tls.resumption = levels.get(level).copied().unwrap_or_default(),
+            Self::Keepalive(levels) => http.keepalive = levels.get(level).copied().unwrap_or_default(),
+            Self::Encoding(levels) => {
+                http.accept_encoding = levels.get(level).filter(|codings| !codings.is_empty()).map(|c| c.join(", "));
+            }
+        }
+    }
+}
+
+impl Plan {
+    /// Most treatments that are run and judged. Even with the shortest slots that say anything, more take hours; who asks
+    /// for more has usually multiplied factors without wanting to.
+    pub const MOST_TREATMENTS: usize = 200;
+
+    /// Number of treatments: of combinations of one level of each factor. 1 without factors.
+    pub fn treatments(&self) -> usize {
+        self.factors.iter().map(Factor::levels).fold(1, usize::saturating_mul)
+    }
+
+    /// Which level of a factor a treatment has. Treatments are counted like the digits of a number: the last factor
+    /// changes from each one to the next.
+    pub fn level_of(&self, treatment: usize, factor: usize) -> usize {
+        let behind = self.factors.iter().skip(factor + 1).map(Factor::levels).fold(1, usize::saturating_mul);
+        let levels = self.factors.get(factor).map_or(1, Factor::levels);
+        treatment / behind.max(1) % levels.max(1)
+    }
+
+    /// The plan of one treatment, without factors.
+    #[must_use]
+    pub fn treated(&self, treatment: usize) -> Self {
+        let mut plan = self.clone();
+        for (place, factor) in self.factors.iter().enumerate() {
+            factor.apply(self.level_of(treatment, place), &mut plan);
+        }
+        plan.factors.clear();
+        plan.load.threads = plan.load.threads.min(plan.load.connections);
+        plan
+    }
+
+    /// A treatment in words: `connections 8, method GET`. Foreign text: to be made safe before it is shown.
+    pub fn treatment_name(&self, treatment: usize) -> String {
+        let level = |(place, factor): (usize, &Factor)| {
+            format!("{} {}", factor.name(), factor.label(self.level_of(treatment, place)))
+        };
+        self.factors.iter().enumerate().map(level).collect::<Vec<_>>().join(", ")
+    }
+}
+
+/// An address with another path and query.
+fn with_path(address: &str, path: &str) -> String {
+    let (scheme, rest) = address.split_once("://").map_or(("", address), |(scheme, rest)| (scheme, rest));
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let separator = if scheme.is_empty() { "" } else { "://" };
+    format!("{scheme}{separator}{authority}{path}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bound, ComparePlan, LoadPlan, Target};
+
+    fn plan(factors: Vec<Factor>) -> Plan {
+        Plan {
+            targets: vec![Target { name: "A".into(), address: "https://[::1]:81/a?b#c".into(), host: None }],
+            workload: WorkloadPlan::Http(Box::default()),
+            load: LoadPlan {
+                connections: 50,
+                threads: 4,
+                kind: LoopKind::Closed { think_ns: 0 },
+                bound: Bound::Ops(1),
+                connect_timeout_ns: 1,
+                op_timeout_ns: 1,
+            },
+            compare: ComparePlan::default(),
+            factors,
+        }
+    }
+
+    #[test]
+    fn treatments_are_all_combinations_and_each_has_its_own_plan() {
+        let plan = plan(vec![
+            Factor::Connections(vec![1, 8]),
+            Factor::Keepalive(vec![true, false]),
+            Factor::Encoding(vec![vec![], vec!["gzip".into(), "br".into()], vec!["gzip".into()]]),
+        ]);
+        assert_eq!(plan.treatments(), 12);
+        let names: std::collections::BTreeSet<String> = (0..12).map(|t| plan.treatment_name(t)).collect();
+        assert_eq!(names.len(), 12);
+        assert_eq!(plan.treatment_name(0), "connections 1, keepalive on, encoding identity");
+        assert_eq!(plan.treatment_name(10), "connections 8, keepalive off, encoding gzip+br");
+        let treated = plan.treated(10);
+        let WorkloadPlan::Http(http) = &treated.workload else { panic!("it was http") };
+        assert_eq!((treated.load.connections, treated.load.threads, http.keepalive), (8, 4, false));
+        assert_eq!((http.accept_encoding.as_deref(), treated.treatments()), (Some("gzip, br"), 1));
+        assert_eq!(plan.treated(0).load.threads, 1, "no more threads than connections");
+    }
+
+    #[test]
+    fn a_path_replaces_path_and_query() {
+        let plan = plan(vec![Factor::Path(vec!["/x?y=z".into(), "/".into()])]);
+        assert_eq!(plan.treated(0).targets[0].address, "https://[::1]:81/x?y=z");
+        assert_eq!(plan.treated(1).targets[0].address, "https://[::1]:81/");
+        assert_eq!(with_path("http://h", "/x"), "http://h/x");
+    }
+
+    #[test]
+    fn a_rate_makes_an_open_loop_and_a_size_a_body() {
+        let plan = plan(vec![Factor::Rate(vec![100.0, 0.5]), Factor::BodySize(vec![0, 65_536])]);
+        let treated = plan.treated(3);
+        assert_eq!(treated.load.kind, LoopKind::Open { rate_per_s: 0.5, arrival: Arrival::Constant });
+        let WorkloadPlan::Http(http) = &treated.workload else { panic!("it was http") };
+        assert_eq!(http.body, Body::Generated(65_536));
+        assert_eq!(plan.treatment_name(3), "rate 0.5, body-size 65.5 kB");
+        let again: Plan = serde_json::from_str(&serde_json::to_string(&plan).unwrap()).unwrap();
+        assert_eq!(again, plan);
+    }
+
+    #[test]
+    fn a_plan_that_was_kept_before_there_were_factors_has_none() {
+        let mut old = serde_json::to_value(plan(vec![])).unwrap();
+        assert!(old.get("factors").is_none());
+        old["targets"] = serde_json::json!([]);
+        let read: Plan = serde_json::from_value(old).unwrap();
+        assert_eq!((read.treatments(), read.factors.len()), (1, 0));
+    }
+}
