@@ -12,6 +12,7 @@ mod proxy_protocol;
 mod request;
 mod resolve;
 mod response;
+mod search;
 mod source;
 mod tls;
 mod trust;
