@@ -17,6 +17,7 @@ mod repertoire;
 mod request;
 mod resolve;
 mod response;
+mod search;
 mod source;
 mod tls;
 mod trust;
