@@ -170,7 +170,21 @@ fn are_of_one_server(child: &[u8], parent: &[u8]) -> bool {
         };
         text.split_once(": ").map(|(program, _)| program.to_owned())
     };
-    (child == parent && !child.is_empty()) || title(child).is_some_and(|of_child| title(parent) == Some(of_child))
+    is_copy(child, parent) || title(child).is_some_and(|of_child| title(parent) == Some(of_child))
+}
+
+/// Whether the arguments are the same, or the parent has put some right behind the program's name: HAProxy tells a worker that
+/// follows another one which socket to take over.
+fn is_copy(child: &[u8], parent: &[u8]) -> bool {
+    fn split(line: &[u8]) -> Option<(&[u8], &[u8])> {
+        let end = line.iter().position(|&byte| byte == 0)?;
+        Some((&line[..end], &line[end..]))
+    }
+    let adds = |(of_child, behind): (&[u8], &[u8]), (of_parent, arguments): (&[u8], &[u8])| {
+        // A zero byte at each end, so that whole arguments are compared; more than that, so that there are any.
+        of_child == of_parent && arguments.len() > 1 && behind.ends_with(arguments)
+    };
+    !child.is_empty() && (child == parent || split(child).zip(split(parent)).is_some_and(|(c, p)| adds(c, p)))
 }
 
 fn own_mounts() -> PathBuf {
@@ -200,10 +214,13 @@ fn named(words: &[OsString], program: &Path, files: &ProcessFiles) -> PathBuf {
     called.filter(is_it).unwrap_or_else(|| program.to_owned())
 }
 
+/// Variables with which HAProxy starts itself anew when it is reloaded. With them it would wait for workers that a twin has not.
+const OF_A_RELOAD: [&[u8]; 3] = [b"HAPROXY_MWORKER_REEXEC", b"HAPROXY_MWORKER_WAIT_ONLY", b"HAPROXY_PROCESSES"];
+
 /// Variables, the first of a name. A process that shows a title of its own has written over them.
 fn environment(bytes: &[u8]) -> Environment {
     let mut known = BTreeMap::new();
-    for (name, value) in variables(bytes).filter(|(name, _)| is_name(name)) {
+    for (name, value) in variables(bytes).filter(|(name, _)| is_name(name) && !OF_A_RELOAD.contains(name)) {
         known.entry(owned(name)).or_insert_with(|| owned(value));
     }
     if known.is_empty() && !bytes.is_empty() { Environment::Overwritten } else { Environment::Known(known) }
@@ -239,7 +256,12 @@ mod tests {
         assert!(are_of_one_server(b"/usr/sbin/apache2\0-k\0start\0", b"/usr/sbin/apache2\0-k\0start\0"));
         assert!(are_of_one_server(b"nginx: worker process", b"nginx: master process nginx -g daemon off;"));
         assert!(are_of_one_server(b"php-fpm: pool www", b"php-fpm: master process (/etc/php/fpm.conf)"));
+        let (reloaded, master) = (b"haproxy\0-sf\x0042\0-x\0sockpair@3\0-W\0-f\0h.cfg\0", b"haproxy\0-W\0-f\0h.cfg\0");
+        assert!(are_of_one_server(reloaded, master));
+        assert!(!are_of_one_server(master, reloaded));
         assert!(!are_of_one_server(b"python3\0app.py\0", b"python3\0supervisor.py\0"));
+        assert!(!are_of_one_server(b"python3\0app.py\0", b"python3\0supervisor.py\0app.py\0"));
+        assert!(!are_of_one_server(b"sh\0-c\0x\0", b"sh\0"));
         assert!(!are_of_one_server(b"", b""), "what tells nothing is not taken for the same");
         assert!(!are_of_one_server(b"postgres: writer", b"nginx: master process nginx"));
     }
