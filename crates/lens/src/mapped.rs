@@ -80,7 +80,8 @@ fn by_name(_: u32, _: &Mapping) -> Option<File> {
     None
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(target_os = "linux")]
+#[cfg(test)]
 mod tests {
     use super::*;
     use duel_process::FileId;

@@ -107,9 +107,7 @@ const MINDED_BY_SHELLS: [&str; 15] = [
 /// seen by others for a moment, so it is only for what holds no secrets; also for what the loader looks at, so that it is
 /// loaded into the program alone.
 fn is_for_env(name: &OsStr) -> bool {
-    let is = |known: &&str| name == *known;
-    SET_BY_SHELLS.iter().any(|known| is(known))
-        || MINDED_BY_SHELLS.iter().any(|known| is(known))
+    SET_BY_SHELLS.iter().chain(&MINDED_BY_SHELLS).any(|known| name == *known)
         || [&b"LD_"[..], b"BASH_", b"GLIBC_TUNABLES"].iter().any(|start| name.as_bytes().starts_with(start))
 }
 
