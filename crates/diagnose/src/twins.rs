@@ -122,8 +122,8 @@ impl<'a> Gap<'a> {
     fn gone_when_started_anew(&self, same: Kind, view: &View<'_>) -> String {
         let known = self.reading(same).is_some_and(|reading| reading.environment_known);
         let follows = if known {
-            "so it lies neither in the program nor in its arguments, configuration or environment, but in what has become \
-             of the running process or stands around it"
+            "so it lies neither in the program nor in its arguments, configuration, environment or limits, but in what has \
+             become of the running process or stands around it, such as its control group, which a twin does not share"
         } else {
             "with a clean environment, since the server has written over its own: so what the running server was started \
              with, or what has become of it, matters"

@@ -1,8 +1,9 @@
 //! The measurement as commands for a shell.
 
-use crate::mask::{self, Architecture, MASK_VARIABLES};
+use crate::mask::{self, Architecture};
 use crate::order::LensOrder;
 use duel_model::{Capabilities, LensTreatment};
+use duel_process::MASK_VARIABLES;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::Path;

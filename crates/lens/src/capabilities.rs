@@ -5,18 +5,17 @@
 //! memory, which neither stops nor changes the server.
 
 use crate::features;
-use crate::mappings::{FileId, Mapping, mappings, start_of};
 use crate::mask::{self, Architecture};
 use crate::order::{LensOrder, ServerProcess};
-use crate::process;
+use crate::parent;
 use crate::segments::{HEADERS_BYTES, layout};
 use crate::spawn;
 use crate::vector::{self, Found};
 use duel_model::{Capabilities, CapabilityVector, LensTreatment, ProcessVector};
-use std::fs::{self, File};
-use std::io::{self, Read};
+use duel_process::{FileId, Mapping, ProcessFiles, children, mappings, start_of};
+use std::fs::File;
+use std::io;
 use std::os::unix::fs::FileExt;
-use std::path::{Path, PathBuf};
 
 /// Most processes of a server that are read: workers are as many as CPUs.
 const MOST_PROCESSES: usize = 64;
@@ -34,7 +33,7 @@ pub(crate) fn of_server(order: &LensOrder, architecture: Option<Architecture>) -
 
 fn read(order: &LensOrder, server: &ServerProcess, architecture: Architecture) -> Result<Capabilities, String> {
     let found = in_library(order, architecture)?;
-    let first = first_address(order.open_at.as_ref().unwrap_or(&order.library))?;
+    let first = first_address(order)?;
     let reader = Reader { found: &found, first, file: &server.file, words: vector::words(architecture) };
     let mut vector = CapabilityVector {
         offset: found.offset,
@@ -43,7 +42,7 @@ fn read(order: &LensOrder, server: &ServerProcess, architecture: Architecture) -
         missing: Vec::new(),
         not_read: Vec::new(),
     };
-    let workers = children_of(server.pid);
+    let workers = children(server.pid);
     for &pid in workers.iter().take(MOST_PROCESSES) {
         match reader.read(pid) {
             Ok(process) => vector.processes.push(process),
@@ -94,10 +93,9 @@ fn in_library(order: &LensOrder, architecture: Architecture) -> Result<Found, St
     vector::find(architecture, &whole, &[one?, other?])
 }
 
-fn first_address(file: &Path) -> Result<u64, String> {
-    let mut head = Vec::new();
-    let read = File::open(file).and_then(|file| file.take(HEADERS_BYTES as u64).read_to_end(&mut head));
-    read.map_err(|error| format!("cannot read the library's file: {error}"))?;
+fn first_address(order: &LensOrder) -> Result<u64, String> {
+    let head =
+        parent::beginning(order, HEADERS_BYTES).map_err(|error| format!("cannot read the library's file: {error}"))?;
     Ok(layout(&head).ok_or("its program headers make no sense")?.first)
 }
 
@@ -112,8 +110,8 @@ struct Reader<'a> {
 
 impl Reader<'_> {
     fn read(&self, pid: u32) -> Result<ProcessVector, String> {
-        let place = PathBuf::from(format!("/proc/{pid}"));
-        let maps = process::read(&place.join("maps")).map_err(|error| refused("mappings", &error))?;
+        let files = ProcessFiles::of(pid);
+        let maps = files.bytes("maps").map_err(|error| refused("mappings", &error))?;
         let mappings = mappings(&maps);
         if mappings.iter().map(Mapping::name).any(|name| name == FIPS_PROVIDER) {
             return Err("it maps OpenSSL's FIPS module as well, which has a set of CPU features of its own".into());
@@ -121,7 +119,7 @@ impl Reader<'_> {
         let start = start_of(&mappings, self.file)?;
         let address = start.wrapping_sub(self.first).wrapping_add(self.found.offset);
         let mut bytes = vec![0; 4 * self.words];
-        File::open(place.join("mem"))
+        File::open(files.path("mem"))
             .and_then(|memory| memory.read_exact_at(&mut bytes, address))
             .map_err(|error| refused("memory", &error))?;
         Ok(ProcessVector { pid, address, words: vector::as_words(&bytes) })
@@ -135,24 +133,6 @@ fn refused(what: &str, error: &io::Error) -> String {
         }
         _ => format!("cannot read its {what}: {error}"),
     }
-}
-
-/// The processes that a server has started, such as its workers, in order of their numbers.
-fn children_of(pid: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let is_child = |child: &u32| {
-        let stat = process::read(Path::new(&format!("/proc/{child}/stat"))).unwrap_or_default();
-        parent_in(&String::from_utf8_lossy(&stat)) == Some(pid)
-    };
-    let mut children: Vec<u32> = numbers.filter(is_child).collect();
-    children.sort_unstable();
-    children
-}
-
-/// The parent in a line of `/proc/PID/stat`. The name before it, in brackets, may hold anything.
-fn parent_in(stat: &str) -> Option<u32> {
-    stat.rsplit_once(") ")?.1.split(' ').nth(1)?.parse().ok()
 }
 
 #[cfg(test)]
@@ -191,18 +171,5 @@ mod tests {
         let why = |words| judged(Architecture::X86, vector(&[words])).unwrap_err();
         assert!(why([0; 4]).contains("has not looked"));
         assert!(why([0x1020_3040, 0x7fff_0000, 0, 1]).contains("may be something else"));
-    }
-
-    #[test]
-    fn the_parent_is_found_behind_any_name() {
-        assert_eq!(parent_in("12 (a) 7 (b) S 34 12 12"), Some(34));
-        assert_eq!(parent_in("12 (nginx) S x"), None);
-        assert_eq!(parent_in(""), None);
-        let us = std::process::id();
-        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
-        let children = children_of(us);
-        drop(child.stdin.take());
-        child.wait().unwrap();
-        assert!(children.contains(&child.id()), "{children:?}");
     }
 }

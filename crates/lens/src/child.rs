@@ -120,6 +120,8 @@ fn confine() {
     #[cfg(target_os = "linux")]
     {
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        // Nothing that it starts gets more rights than it has.
+        let _ = rustix::thread::set_no_new_privs(true);
     }
 }
 

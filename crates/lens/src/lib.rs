@@ -17,7 +17,7 @@ mod features;
 mod judge;
 mod libcrypto;
 mod line;
-mod mappings;
+mod mapped;
 mod mask;
 mod memory;
 mod order;
@@ -31,7 +31,7 @@ mod table;
 mod vector;
 mod work;
 
-pub use mappings::FileId;
+pub use duel_process::FileId;
 pub use mask::Architecture;
 pub use order::{ChildCommand, LensError, LensOrder, RunAs, ServerProcess};
 pub use parent::measure;

@@ -1,6 +1,7 @@
 //! Masks: how a libcrypto is told not to use a feature of the CPU.
 
 use duel_model::LensTreatment;
+use duel_process::MASK_VARIABLES;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -12,10 +13,6 @@ pub enum Architecture {
     /// 32 and 64 bits.
     Arm,
 }
-
-/// Every variable through which a libcrypto takes a mask, on whatever CPU.
-pub(crate) const MASK_VARIABLES: [&str; 5] =
-    ["OPENSSL_ia32cap", "OPENSSL_armcap", "OPENSSL_ppccap", "OPENSSL_s390xcap", "OPENSSL_riscvcap"];
 
 impl Architecture {
     /// This machine's.

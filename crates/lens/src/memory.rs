@@ -1,9 +1,8 @@
 //! A library's variables, read out of the process that has loaded it (Linux).
 
 use crate::libcrypto::Libcrypto;
-use crate::mappings::{mappings, start_of};
-use crate::process;
 use crate::segments::{HEADERS_BYTES, layout};
+use duel_process::{ProcessFiles, mappings, start_of};
 use std::fs::File;
 use std::io::Read;
 use std::os::unix::fs::FileExt;
@@ -36,7 +35,7 @@ pub(crate) fn variables(library: &Libcrypto, file: &Path) -> Result<Vec<Part>, S
     if bytes > MOST_BYTES {
         return Err(format!("it has {bytes} bytes of variables, too many to look through"));
     }
-    let maps = process::read(Path::new("/proc/self/maps")).map_err(|error| told("the mappings", error))?;
+    let maps = ProcessFiles::of(std::process::id()).bytes("maps").map_err(|error| told("the mappings", error))?;
     let mappings = mappings(&maps);
     let own = mappings.iter().find(|mapping| (mapping.start..mapping.end).contains(&inside));
     let own = own.ok_or("it is not among the mapped files")?;

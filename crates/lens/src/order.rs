@@ -1,20 +1,22 @@
 //! What is to be measured, and why it cannot be.
 
-use crate::mappings::FileId;
 use duel_model::{LensOp, Nanos, SECOND_NS};
+use duel_process::FileId;
 use std::collections::BTreeMap;
 use std::ffi::OsString;
+use std::fs::File;
 use std::io;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What [`measure`](crate::measure) is told.
 #[derive(Debug, Clone)]
 pub struct LensOrder {
     /// The library, as it is named to people.
     pub library: PathBuf,
-    /// Where the file is opened, when that differs: a process may map a file that has been replaced since, or one in a
-    /// container. It is then handed to the child as an open descriptor (Linux).
-    pub open_at: Option<PathBuf>,
+    /// The file itself, where it is that of a process, which may map a file whose name leads to another one since, or to
+    /// another one at any moment. Each child gets it as an open descriptor (Linux).
+    pub opened: Option<Arc<File>>,
     /// The running server that maps it, whose own state is read as well.
     pub server: Option<ServerProcess>,
     /// All of the child's environment: what the server's has that a libcrypto looks at.
@@ -68,7 +70,7 @@ impl LensOrder {
     pub fn new(library: impl Into<PathBuf>, child: ChildCommand) -> Self {
         Self {
             library: library.into(),
-            open_at: None,
+            opened: None,
             server: None,
             environment: BTreeMap::new(),
             run_as: None,

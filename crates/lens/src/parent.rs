@@ -9,7 +9,9 @@ use crate::work::BLOCK_BYTES;
 use crate::{by_hand, capabilities, elf};
 use duel_model::{Capabilities, LensIdentity, LensMeans, LensReading, LensTreatment};
 use std::fs::File;
-use std::io::Read;
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 /// A full TLS record, the last of [`BLOCK_BYTES`].
 const LARGEST: &[u32] = BLOCK_BYTES.split_at(BLOCK_BYTES.len() - 1).1;
@@ -135,19 +137,40 @@ fn say_once(said: &mut Vec<String>, sentence: String) {
 /// Looks at the file before any process is started: most mistakes can be told better than the loader would.
 fn look_at(order: &LensOrder) -> Result<(), LensError> {
     let path = spawn::shown(order);
-    let place = order.open_at.as_ref().unwrap_or(&order.library);
-    let unreadable = |error| LensError::Unreadable { path: path.clone(), error };
     // Before it is opened: opening a pipe would wait for its other end.
-    if !std::fs::metadata(place).map_err(unreadable)?.is_file() {
-        return Err(LensError::NotALibrary { path, what: "is not a file".into() });
+    if order.opened.is_none() {
+        let unreadable = |error| LensError::Unreadable { path: path.clone(), error };
+        if !std::fs::metadata(&order.library).map_err(unreadable)?.is_file() {
+            return Err(LensError::NotALibrary { path, what: "is not a file".into() });
+        }
     }
-    let file = File::open(place).map_err(unreadable)?;
-    let mut head = Vec::new();
-    file.take(elf::HEAD_BYTES as u64).read_to_end(&mut head).map_err(unreadable)?;
+    let head =
+        beginning(order, elf::HEAD_BYTES).map_err(|error| LensError::Unreadable { path: path.clone(), error })?;
     let (class, machine) = elf::here();
     match elf::fault(&head, class, machine) {
         // macOS has another format, and its loader says what is wrong.
         Some(what) if cfg!(not(target_vendor = "apple")) => Err(LensError::NotALibrary { path, what }),
         _ => Ok(()),
     }
+}
+
+/// The first bytes of the library's file, at most so many.
+pub(crate) fn beginning(order: &LensOrder, most_bytes: usize) -> io::Result<Vec<u8>> {
+    let mut head = vec![0; most_bytes];
+    let opened = match &order.opened {
+        Some(opened) => Arc::clone(opened),
+        None => Arc::new(File::open(&order.library)?),
+    };
+    let mut filled = 0;
+    // Not from where the last reader stopped: all share one place in the file.
+    while let Some(rest) = head.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+        match opened.read_at(rest, filled as u64) {
+            Ok(0) => break,
+            Ok(read) => filled += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    head.truncate(filled);
+    Ok(head)
 }

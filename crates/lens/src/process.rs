@@ -1,15 +1,13 @@
 //! From a server's process to its libcrypto: which file it maps, with which environment and rights.
 
-use crate::mappings::{Mapping, mappings};
+use crate::mapped;
 use crate::order::{ChildCommand, LensError, LensOrder, RunAs, ServerProcess};
 use duel_model::sanitize_line;
+use duel_process::{Mapping, ProcessError, ProcessFiles, Status, confinement, libcryptos, variables};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
-use std::fs;
-use std::io;
-use std::os::unix::ffi::OsStringExt;
-use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::Arc;
 
 /// The variables that change what a libcrypto does or how the loader finds what it needs. `LD_PRELOAD` is not among them: it
 /// would be loaded into our program, and what it puts in front of libcrypto is not libcrypto.
@@ -27,8 +25,8 @@ const CARRIED: [&str; 11] = [
     "GLIBC_TUNABLES",
 ];
 
-/// Bytes of a file of `/proc/PID` that are read: those of `maps` of a process with 100,000 mappings.
-const MOST_BYTES: u64 = 16 << 20;
+/// Those of them that name files or folders.
+const WITH_PATHS: [&str; 4] = ["OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES", "LD_LIBRARY_PATH"];
 
 /// What our own environment has that matters to a libcrypto.
 pub fn own_environment() -> BTreeMap<OsString, OsString> {
@@ -42,30 +40,47 @@ pub fn own_environment() -> BTreeMap<OsString, OsString> {
 ///
 /// # Errors
 ///
-/// When the process is not there, may not be looked at, maps no libcrypto, or maps several.
+/// When the process is not there, may not be looked at, maps no libcrypto, or maps several; and when it is confined to less
+/// than its user may do, such as in a container: a child cannot be confined in the same way.
 pub fn of_process(pid: u32, child: ChildCommand) -> Result<LensOrder, LensError> {
-    let place = PathBuf::from(format!("/proc/{pid}"));
-    let refused = |what: &str, error: &io::Error| {
-        LensError::Process(match error.kind() {
-            io::ErrorKind::NotFound if !place.exists() => format!("there is no process {pid}"),
-            io::ErrorKind::PermissionDenied => {
-                format!("may not read {what} of process {pid}: run duel as that process's user or as root")
-            }
-            _ => format!("cannot read {what} of process {pid}: {error}"),
-        })
-    };
-    let maps = read(&place.join("maps")).map_err(|error| refused("the mappings", &error))?;
-    let environ = read(&place.join("environ")).map_err(|error| refused("the environment", &error))?;
-    let mapped = the_libcrypto(&mapped_libcryptos(&maps), pid)?;
-    let status = read(&place.join("status")).map_err(|error| refused("the owner", &error))?;
+    let files = ProcessFiles::of(pid);
+    let maps = files.read("maps", "the mappings")?;
+    let environ = files.read("environ", "the environment")?;
+    let mapped = the_libcrypto(&libcryptos(&maps), pid)?;
+    if let Some(why) = confinement(pid)? {
+        return Err(LensError::Process(format!(
+            "not available here: the server (process {pid}) {why}; its library would be run with more rights than it has"
+        )));
+    }
     let mut order = LensOrder::new(&mapped.path, child);
     order.environment = carried(&environ);
-    order.run_as = run_as(owner(&status).ok_or_else(|| {
+    if let Some((name, _)) = order.environment.iter().find(|(name, _)| names_files(name))
+        && files.link("ns/mnt", "the mounts")? != ProcessFiles::of(std::process::id()).link("ns/mnt", "the mounts")?
+    {
+        // The same path may lead to a file of somebody else here, as in a private /tmp.
+        return Err(LensError::Process(format!(
+            "not available here: {} in the environment of process {pid} names files among mounts of its own",
+            name.to_string_lossy()
+        )));
+    }
+    let status = Status::parse(&files.read("status", "the owner")?);
+    let user = status.user.ok_or_else(|| {
         LensError::Process(format!("cannot find out whose process {pid} is, so its library is not loaded"))
-    })?);
-    order.open_at = Some(file_of(pid, &mapped)?);
+    })?;
+    order.run_as = run_as(RunAs { uid: user.uid, gid: user.gid });
+    order.opened = Some(Arc::new(mapped::open(pid, &mapped)?));
     order.server = Some(ServerProcess { pid, file: mapped.file });
     Ok(order)
+}
+
+impl From<ProcessError> for LensError {
+    fn from(error: ProcessError) -> Self {
+        Self::Process(error.to_string())
+    }
+}
+
+fn names_files(name: &OsStr) -> bool {
+    WITH_PATHS.iter().any(|with_path| name == *with_path)
 }
 
 fn the_libcrypto(found: &[Mapping], pid: u32) -> Result<Mapping, LensError> {
@@ -82,47 +97,6 @@ fn the_libcrypto(found: &[Mapping], pid: u32) -> Result<Mapping, LensError> {
     }
 }
 
-/// Every file named libcrypto that is mapped, once.
-fn mapped_libcryptos(maps: &[u8]) -> Vec<Mapping> {
-    let mut found: Vec<Mapping> = Vec::new();
-    for mapping in mappings(maps) {
-        let name = mapping.name();
-        let is_libcrypto = name.starts_with(b"libcrypto") && name.windows(3).any(|part| part == b".so");
-        if is_libcrypto && found.iter().all(|known| known.file != mapping.file) {
-            found.push(mapping);
-        }
-    }
-    found
-}
-
-/// Where the very file can be opened: by its name as the process sees it (it may live in a container), else by its mapping,
-/// which works though the file is deleted, for root.
-fn file_of(pid: u32, mapped: &Mapping) -> Result<PathBuf, LensError> {
-    let relative = mapped.path.strip_prefix("/").unwrap_or(&mapped.path);
-    let candidates = [
-        PathBuf::from(format!("/proc/{pid}/root")).join(relative),
-        PathBuf::from(format!("/proc/{pid}/map_files/{}", mapped.range)),
-    ];
-    let is_it = |path: &PathBuf| fs::metadata(path).is_ok_and(|file| file.is_file() && file.ino() == mapped.file.inode);
-    candidates.into_iter().find(is_it).ok_or_else(|| {
-        LensError::Process(format!(
-            "the file {} that process {pid} maps cannot be opened: it was replaced or deleted since the process started; \
-             run duel as root, or restart the server",
-            sanitize_line(&mapped.path.to_string_lossy())
-        ))
-    })
-}
-
-/// Effective user and group. The owner of `/proc/PID` is root where a process has changed its user, as web servers do.
-fn owner(status: &[u8]) -> Option<RunAs> {
-    let status = String::from_utf8_lossy(status);
-    let effective = |field: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(field))?;
-        line.split_whitespace().nth(1)?.parse().ok()
-    };
-    Some(RunAs { uid: effective("Uid:")?, gid: effective("Gid:")? })
-}
-
 /// Only root can take another's rights, and nobody needs to take their own.
 fn run_as(owner: RunAs) -> Option<RunAs> {
     let ours = RunAs { uid: rustix::process::geteuid().as_raw(), gid: rustix::process::getegid().as_raw() };
@@ -131,12 +105,10 @@ fn run_as(owner: RunAs) -> Option<RunAs> {
 
 fn carried(environ: &[u8]) -> BTreeMap<OsString, OsString> {
     let mut carried = BTreeMap::new();
-    for entry in environ.split(|&byte| byte == 0) {
-        let Some(equals) = entry.iter().position(|&byte| byte == b'=') else { continue };
-        let name = OsString::from_vec(entry[..equals].to_vec());
-        if is_carried(&name) {
-            // The first of a name counts, as for getenv.
-            carried.entry(name).or_insert_with(|| OsString::from_vec(entry[equals + 1..].to_vec()));
+    for (name, value) in variables(environ) {
+        let name = OsStr::from_bytes(name);
+        if is_carried(name) {
+            carried.entry(name.to_owned()).or_insert_with(|| OsStr::from_bytes(value).to_owned());
         }
     }
     carried
@@ -144,14 +116,6 @@ fn carried(environ: &[u8]) -> BTreeMap<OsString, OsString> {
 
 fn is_carried(name: &OsStr) -> bool {
     CARRIED.iter().any(|carried| name == *carried)
-}
-
-/// A file of `/proc`, as far as it makes sense.
-pub(crate) fn read(path: &Path) -> io::Result<Vec<u8>> {
-    use std::io::Read;
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(MOST_BYTES).read_to_end(&mut bytes)?;
-    Ok(bytes)
 }
 
 #[cfg(test)]
@@ -170,7 +134,7 @@ mod tests {
 
     #[test]
     fn libcryptos_are_found_in_mappings_once_each() {
-        let found = mapped_libcryptos(MAPS);
+        let found = libcryptos(MAPS);
         let paths: Vec<_> = found.iter().map(|mapped| (mapped.path.to_str().unwrap(), mapped.file.inode)).collect();
         assert_eq!(paths, [("/opt/my libs/libcrypto.so.3", 22), ("/usr/lib/libcrypto.so.1.1", 33)]);
         assert_eq!(found[0].range, "7f0000000000-7f0000001000");
@@ -186,8 +150,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_mappings_make_it_stumble(maps in "([0-9a-f-]{0,9} ?|/libcrypto.so|\n| ){0,40}", environ: Vec<u8>) {
-            let _ = mapped_libcryptos(maps.as_bytes());
+        fn no_environment_makes_it_stumble(environ: Vec<u8>) {
             let _ = carried(&environ);
         }
     }

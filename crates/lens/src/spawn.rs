@@ -7,7 +7,6 @@ use crate::order::{LensError, LensOrder};
 use duel_model::{LensIdentity, LensOp, Nanos, sanitize_line};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::fs::File;
 use std::io::{self, Read};
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::PathBuf;
@@ -81,11 +80,11 @@ pub(crate) fn shown(order: &LensOrder) -> String {
     sanitize_line(&order.library.to_string_lossy())
 }
 
-/// The child's standard input, and the path at which the child finds the library: where the file has another place than
-/// its name says, it is opened here, with our rights, and comes with the child's standard input.
+/// The child's standard input, and the path at which the child finds the library: a file that was opened for a process comes
+/// with the child's standard input.
 fn handed_over(order: &LensOrder) -> Result<(Stdio, PathBuf), LensError> {
-    let Some(open_at) = &order.open_at else { return Ok((Stdio::null(), order.library.clone())) };
-    let file = File::open(open_at).map_err(|error| LensError::Unreadable { path: shown(order), error })?;
+    let Some(opened) = &order.opened else { return Ok((Stdio::null(), order.library.clone())) };
+    let file = opened.try_clone().map_err(|error| LensError::Unreadable { path: shown(order), error })?;
     Ok((file.into(), "/proc/self/fd/0".into()))
 }
 

@@ -12,9 +12,9 @@ mod script;
 
 use crate::by_hand;
 use crate::judge::{Circumstances, judge};
-use crate::mask::MASK_VARIABLES;
 use crate::rates::Sample;
 use duel_model::{Capabilities, LensMeans, LensOp, LensReading, LensTreatment, sanitize_line};
+use duel_process::MASK_VARIABLES;
 use heard::heard;
 pub use script::script;
 use std::collections::BTreeMap;

@@ -26,7 +26,7 @@ fn main() {
     }
     // As the usual harness: a word selects, flags are none of ours.
     let word = arguments.iter().find_map(|word| word.to_str().filter(|word| !word.starts_with('-'))).unwrap_or("");
-    let checks: [(&str, fn()); 17] = [
+    let checks: [(&str, fn()); 19] = [
         ("the_system_s_libcrypto_is_measured_whole", the_system_s_libcrypto_is_measured_whole),
         ("a_mask_in_the_environment_is_found", a_mask_in_the_environment_is_found),
         ("a_build_without_assembly_is_found", a_build_without_assembly_is_found),
@@ -35,6 +35,8 @@ fn main() {
         ("an_overwritten_mask_is_found_in_the_server", servers::an_overwritten_mask_is_found_in_the_server),
         ("a_server_whose_library_was_deleted_is_read", servers::a_server_whose_library_was_deleted_is_read),
         ("a_server_with_a_file_system_of_its_own_is_read", servers::a_server_with_a_file_system_of_its_own_is_read),
+        ("what_a_confined_root_maps_is_not_run", servers::what_a_confined_root_maps_is_not_run),
+        ("paths_among_mounts_of_its_own_are_not_followed", servers::paths_among_mounts_of_its_own_are_not_followed),
         ("a_server_without_assembly_has_no_features", servers::a_server_without_assembly_has_no_features),
         ("what_is_no_library_is_told_in_words", what_is_no_library_is_told_in_words),
         ("a_library_without_evp_is_told", a_library_without_evp_is_told),
@@ -63,13 +65,23 @@ fn order(library: impl Into<PathBuf>) -> LensOrder {
     LensOrder { budget_ns: 2 * SECOND_NS, ..LensOrder::new(library, child) }
 }
 
+/// Says that a check is skipped for want of something that `./test` sees to; where that is set to skip nothing, it fails.
+#[track_caller]
+fn skipped(why: &str) {
+    println!("  skipped: {why}");
+    assert!(
+        std::env::var_os("DUEL_TESTS_SKIP_NOTHING").is_none_or(|value| value != "1"),
+        "nothing may be skipped: {why}"
+    );
+}
+
 /// Where the system keeps its libcrypto; `None`, and said, where it has none.
 fn system_libcrypto() -> Option<PathBuf> {
     let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib64", "/usr/lib", "/lib64"];
     let names = ["libcrypto.so.3", "libcrypto.so.1.1"];
     let found = folders.iter().flat_map(|folder| names.map(|name| Path::new(folder).join(name))).find(|p| p.exists());
     if found.is_none() {
-        println!("  skipped: there is no libcrypto in the usual folders");
+        skipped("there is no libcrypto in the usual folders");
     }
     found
 }
@@ -161,7 +173,7 @@ fn the_libcrypto_of_a_process_is_found() {
         .stdout(std::process::Stdio::null())
         .spawn();
     let Ok(mut server) = started else {
-        println!("  skipped: there is no openssl command");
+        skipped("there is no openssl command");
         return;
     };
     // Until it has mapped its libraries.
@@ -176,7 +188,7 @@ fn the_libcrypto_of_a_process_is_found() {
     let found = duel_lens::of_process(server.id(), child.clone());
     let reading = found.and_then(|found| {
         assert_eq!(found.environment[&OsString::from("OPENSSL_ia32cap")], "~0x0");
-        assert!(found.open_at.is_some());
+        assert!(found.opened.is_some());
         measure(&LensOrder { budget_ns: SECOND_NS, ops: vec![LensOp::Aes256Gcm], ..found })
     });
     let _ = server.kill();

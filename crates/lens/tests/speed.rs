@@ -16,15 +16,26 @@ impl Drop for Ended {
     }
 }
 
-/// `openssl enc`, which waits for its input with libcrypto mapped, as this user; and the library.
-fn server(uid: u32) -> Option<(Ended, String)> {
-    let mut command = Command::new("openssl");
-    command.args(["enc", "-base64"]).stdin(Stdio::piped()).stdout(Stdio::null()).current_dir("/");
+/// Says that a test is skipped for want of something that `./test` sees to; where that is set to skip nothing, it fails.
+#[track_caller]
+fn skipped(why: &str) {
+    println!("skipped: {why}");
+    assert!(
+        std::env::var_os("DUEL_TESTS_SKIP_NOTHING").is_none_or(|value| value != "1"),
+        "nothing may be skipped: {why}"
+    );
+}
+
+/// `openssl enc`, which waits for its input with libcrypto mapped, started by these words as this user; and the library.
+fn server(words: &[&str], uid: u32) -> Option<(Ended, String)> {
+    let mut command = Command::new(words[0]);
+    command.args(&words[1..]).args(["openssl", "enc", "-base64"]);
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).current_dir("/");
     if uid != 0 {
         command.uid(uid).gid(uid);
     }
     let Ok(child) = command.spawn() else {
-        println!("skipped: there is no openssl command");
+        skipped(&format!("there is no {}", words[0]));
         return None;
     };
     let server = Ended(child);
@@ -40,7 +51,7 @@ fn server(uid: u32) -> Option<(Ended, String)> {
         }
         std::thread::sleep(std::time::Duration::from_millis(20));
     }
-    println!("skipped: openssl maps no libcrypto here");
+    skipped("openssl maps no libcrypto here");
     None
 }
 
@@ -49,10 +60,10 @@ fn server(uid: u32) -> Option<(Ended, String)> {
 fn the_library_is_run_with_the_server_s_rights() {
     const NOBODY: u32 = 65534;
     if !rustix::process::geteuid().is_root() || Command::new("setpriv").arg("--version").output().is_err() {
-        println!("skipped: it takes root and setpriv");
+        skipped("it takes root and setpriv");
         return;
     }
-    let Some((server, library)) = server(NOBODY) else { return };
+    let Some((server, library)) = server(&["env"], NOBODY) else { return };
     // A command of ours in the place of ldd tells who runs it. It finds nothing, so that nothing is measured.
     let folder = tempfile::tempdir().unwrap();
     let told = folder.path().join("told");
@@ -70,8 +81,29 @@ fn the_library_is_run_with_the_server_s_rights() {
 
 #[test]
 fn a_process_that_maps_another_file_is_not_measured() {
-    let Some((server, library)) = server(0) else { return };
+    let Some((server, library)) = server(&["env"], 0) else { return };
     let ran = Command::new("sh").args(["-c", &script(&SpeedOrder::new("/lib/libcrypto.so.0", server.0.id()))]).output();
     let said = String::from_utf8(ran.unwrap().stdout).unwrap();
     assert!(said.contains(&format!("not-available process {} maps {library}", server.0.id())), "{said}");
+}
+
+/// A root in a container may name any library as its own; it is not run by a root outside.
+#[test]
+fn the_library_of_a_confined_root_is_not_run() {
+    if !rustix::process::geteuid().is_root() {
+        skipped("it takes root");
+        return;
+    }
+    for words in [
+        &["setpriv", "--bounding-set=-sys_admin", "--"][..],
+        &["unshare", "--user", "--map-root-user"],
+        &["unshare", "--mount", "sh", "-c", "mount --bind / /mnt && exec chroot /mnt \"$@\"", "sh"],
+    ] {
+        let Some((server, library)) = server(words, 0) else { continue };
+        let library = library.strip_prefix("/mnt").unwrap_or(&library);
+        let ran = Command::new("sh").args(["-c", &script(&SpeedOrder::new(library, server.0.id()))]).output();
+        let said = String::from_utf8(ran.unwrap().stdout).unwrap();
+        assert!(said.contains("duel-lens not-available the server"), "{words:?}: {said}");
+        assert!(said.contains("more rights than it has"), "{words:?}: {said}");
+    }
 }

@@ -2,14 +2,15 @@
 
 use crate::process::{Environment, ServerProcess};
 use crate::script::{Told, script};
-use crate::{NoTwin, libraries};
+use crate::{NoTwin, libraries, logs};
 use duel_model::{TwinChange, TwinReading, sanitize_line};
+use duel_process::MASK_VARIABLES;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -25,7 +26,7 @@ const END: Duration = Duration::from_secs(3);
 /// Most memory for the files that a twin writes, and as much again for what it shares between its processes.
 const MEMORY_BYTES: u64 = 256 << 20;
 /// Most bytes that the script may say.
-const MOST_ANSWER_BYTES: u64 = 64 << 10;
+const MOST_ANSWER_BYTES: u64 = 1 << 20;
 
 /// What is to be started.
 #[derive(Debug, Clone)]
@@ -54,8 +55,8 @@ pub struct Twin {
 #[derive(Debug, PartialEq, Eq)]
 struct Outfit {
     environment: BTreeMap<OsString, OsString>,
-    /// The TLS libraries that it has to map, if it maps any.
-    libraries: Vec<PathBuf>,
+    /// The libcrypto of the server, and the one that stands in its place.
+    exchanged: Option<(PathBuf, PathBuf)>,
     /// What differs from the server, in words.
     changed: Option<String>,
 }
@@ -66,7 +67,7 @@ impl Twin {
     /// # Errors
     ///
     /// Why there is no twin: a program or a right that is missing here, a change that cannot be made, a server that
-    /// does not start anew, or one that then maps other TLS libraries than it should.
+    /// does not start anew, or one that then has a library from elsewhere than the server.
     pub fn start(order: &TwinOrder<'_>, stop: &AtomicBool) -> Result<Self, NoTwin> {
         if !cfg!(target_os = "linux") {
             return Err(NoTwin::new("a twin needs the namespaces of Linux"));
@@ -75,6 +76,7 @@ impl Twin {
             return Err(NoTwin::new("a twin needs namespaces and mounts of its own, which only root may make"));
         }
         let outfit = outfit(order)?;
+        let logs = logs::large_logs(order.server.pid, MEMORY_BYTES)?;
         let mut keeper = command(order.server).spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => NoTwin::new("taskset, nsenter or unshare (util-linux) is not there"),
             _ => NoTwin::new(format!("cannot start unshare: {error}")),
@@ -89,13 +91,12 @@ impl Twin {
         };
         // From here on dropping ends it.
         let mut twin = Self { keeper, lifeline, reading };
-        let sent = twin.lifeline.as_mut().map(|line| line.write_all(&told(order, &outfit)).and_then(|()| line.flush()));
+        let sent =
+            twin.lifeline.as_mut().map(|line| line.write_all(&told(order, &outfit, &logs)).and_then(|()| line.flush()));
         let mapped = answers.map_or(Err(None), |answers| twin.until_ready(&answers, stop));
         match (mapped, sent) {
             (Ok(mapped), Some(Ok(()))) => {
-                check(&mapped, &outfit)?;
-                let libcrypto = libraries::libcrypto(&mapped);
-                twin.reading.libcrypto = libcrypto.map(|path| sanitize_line(&path.to_string_lossy()));
+                twin.reading.libcrypto = checked(&mapped, order.server, &outfit)?;
                 Ok(twin)
             }
             (Err(Some(why)), _) => Err(NoTwin::new(why)),
@@ -118,7 +119,7 @@ impl Twin {
         &self.reading
     }
 
-    /// The TLS libraries that it maps, once it listens; why it does not, as far as anybody told.
+    /// The files that it executes, once it listens; why it does not, as far as anybody told.
     fn until_ready(&self, answers: &Receiver<String>, stop: &AtomicBool) -> Result<Vec<PathBuf>, Option<String>> {
         let deadline = Instant::now() + PATIENCE + GRACE;
         let mut mapped = Vec::new();
@@ -184,25 +185,23 @@ fn command(server: &ServerProcess) -> Command {
 }
 
 /// The script for this order.
-fn told(order: &TwinOrder<'_>, outfit: &Outfit) -> Vec<u8> {
+fn told(order: &TwinOrder<'_>, outfit: &Outfit, logs: &[PathBuf]) -> Vec<u8> {
     let server = order.server;
     let mut arguments = vec![server.program.as_os_str()];
     arguments.extend(server.arguments.iter().map(OsString::as_os_str));
-    let (user, groups) = server.user.as_ref().map_or_else(Default::default, |user| {
-        let groups: Vec<String> = user.groups.iter().map(u32::to_string).collect();
-        (format!("+{}:+{}", user.uid, user.gid), groups.join(","))
-    });
     let ip = order.address.ip();
     let prefix = if ip.is_ipv4() { 32 } else { 128 };
     script(&Told {
         arguments,
+        executable: server.executable.as_os_str(),
         environment: outfit.environment.iter().map(|(name, value)| (name.as_os_str(), value.as_os_str())).collect(),
         folder: server.folder.as_os_str(),
-        user,
-        groups,
+        umask: server.umask.map_or_else(String::new, |bits| format!("{bits:04o}")),
+        rights: server.rights.clone(),
         address: if ip.is_loopback() { String::new() } else { format!("{ip}/{prefix}") },
         port: order.address.port(),
-        descriptors: server.descriptors.unwrap_or(1024),
+        exchanged: outfit.exchanged.as_ref().map(|(own, found)| (own.as_os_str(), found.as_os_str())),
+        logs: logs.iter().map(|path| path.as_os_str()).collect(),
         patience: PATIENCE.as_millis() as u32 / 100,
         memory_bytes: MEMORY_BYTES,
     })
@@ -211,9 +210,6 @@ fn told(order: &TwinOrder<'_>, outfit: &Outfit) -> Vec<u8> {
 /// What a server whose environment is lost is given in any case: where programs are found.
 const CLEAN: (&str, &str) = ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin");
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
-/// Every variable through which a libcrypto takes a mask, on whatever CPU.
-const MASKS: [&str; 5] =
-    ["OPENSSL_ia32cap", "OPENSSL_armcap", "OPENSSL_ppccap", "OPENSSL_s390xcap", "OPENSSL_riscvcap"];
 
 /// The server's own environment, as far as it is known, with the change done to it.
 fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
@@ -227,37 +223,37 @@ fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
                 environment.insert(LIBRARY_PATH.into(), path);
             }
             if let Some(mask) = order.mask {
-                environment.insert(MASKS[0].into(), mask.into());
+                environment.insert(MASK_VARIABLES[0].into(), mask.into());
             }
             environment
         }
     };
-    let mut libraries = libraries::of_tls(&server.mapped);
+    let mut exchanged = None;
     let changed = match order.change {
         None => None,
         Some(TwinChange::NoMask) => Some(unmask(&mut environment, &server.environment)?),
         Some(TwinChange::SystemLibcrypto) => {
-            let own = libraries::libcrypto(&libraries);
-            let own = own.ok_or_else(|| NoTwin::new("the server maps no libcrypto that could be exchanged"))?.clone();
-            let before = environment.get(OsStr::new(LIBRARY_PATH)).map(OsString::as_os_str);
-            let (path, found) = libraries::with_the_system_s(&own, before, &server.root()).map_err(NoTwin::new)?;
-            let told = format!(
-                "{LIBRARY_PATH}={} instead of {}",
-                sanitize_line(&path.to_string_lossy()),
-                before.map_or_else(|| "none".into(), |before| sanitize_line(&before.to_string_lossy()))
-            );
-            environment.insert(LIBRARY_PATH.into(), path);
-            // Its libssl may come from either place.
-            libraries = vec![found];
+            let own = server.mapped.iter().find(|mapping| mapping.is_libcrypto());
+            let own =
+                own.ok_or_else(|| NoTwin::new("the server maps no libcrypto that could be exchanged"))?.path.clone();
+            let found =
+                libraries::the_system_s(&own, &server.files().inside(Path::new("/")), &server.files().path("exe"))
+                    .map_err(NoTwin::new)?;
+            let told = format!("{} in the place of {}", shown(&found), shown(&own));
+            exchanged = Some((own, found));
             Some(told)
         }
     };
-    Ok(Outfit { environment, libraries, changed })
+    Ok(Outfit { environment, exchanged, changed })
+}
+
+fn shown(path: &Path) -> String {
+    sanitize_line(&path.to_string_lossy())
 }
 
 /// Takes all masks away, and tells which.
 fn unmask(environment: &mut BTreeMap<OsString, OsString>, known: &Environment) -> Result<String, NoTwin> {
-    let gone: Vec<String> = MASKS
+    let gone: Vec<String> = MASK_VARIABLES
         .iter()
         .filter_map(|name| Some(format!("{name}={}", environment.remove(OsStr::new(name))?.to_string_lossy())))
         .collect();
@@ -270,26 +266,21 @@ fn unmask(environment: &mut BTreeMap<OsString, OsString>, known: &Environment) -
     }
 }
 
-/// Whether a twin maps what it has to map. A libcrypto may be loaded late, so one that maps none yet passes.
-fn check(mapped: &[PathBuf], outfit: &Outfit) -> Result<(), NoTwin> {
-    for wanted in &outfit.libraries {
-        let stem = |path: &PathBuf| {
-            let file = path.file_name().unwrap_or_default();
-            file.to_string_lossy().split(".so").next().unwrap_or_default().to_owned()
-        };
-        // By the folder, since a name may be a link to the file with the longer one beside it.
-        let same = |path: &PathBuf| path.parent() == wanted.parent();
-        if let Some(other) = mapped.iter().find(|path| stem(path) == stem(wanted))
-            && !same(other)
-        {
-            return Err(NoTwin::new(format!(
-                "it maps {} where {} was expected",
-                sanitize_line(&other.to_string_lossy()),
-                sanitize_line(&wanted.to_string_lossy())
-            )));
+/// The libcrypto of a twin that maps what its server maps, from the same places, except for what was exchanged, which lies
+/// in the same place too. A libcrypto may be loaded late; where one was exchanged, it has to be there.
+fn checked(mapped: &[PathBuf], server: &ServerProcess, outfit: &Outfit) -> Result<Option<String>, NoTwin> {
+    if let Some((of_twin, of_server)) = libraries::from_elsewhere(mapped, &server.mapped) {
+        return Err(NoTwin::new(format!("it maps {} where {} was expected", shown(of_twin), shown(of_server))));
+    }
+    match &outfit.exchanged {
+        Some((own, found)) if mapped.contains(own) => Ok(Some(shown(found))),
+        Some((own, _)) => Err(NoTwin::new(format!("it does not map what was put in the place of {}", shown(own)))),
+        None => {
+            let is_libcrypto =
+                |path: &&PathBuf| server.mapped.iter().any(|mapping| mapping.is_libcrypto() && mapping.path == **path);
+            Ok(mapped.iter().find(is_libcrypto).map(|path| shown(path)))
         }
     }
-    Ok(())
 }
 
 /// Lines as they come, on a thread: a pipe cannot be read with a timeout. It ends with the pipe.

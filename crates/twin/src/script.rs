@@ -1,21 +1,28 @@
 //! The script: what is sent to the shell that becomes process 1 of the twin.
 
 use std::ffi::{OsStr, OsString};
-use std::os::unix::ffi::OsStrExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 /// What the script is told.
 #[derive(Debug, Default)]
 pub(crate) struct Told<'a> {
+    /// The program first.
     pub(crate) arguments: Vec<&'a OsStr>,
+    /// The file that its processes execute.
+    pub(crate) executable: &'a OsStr,
     pub(crate) environment: Vec<(&'a OsStr, &'a OsStr)>,
     pub(crate) folder: &'a OsStr,
-    /// `UID:GID` as chroot takes it, and further groups; both empty for root.
-    pub(crate) user: String,
-    pub(crate) groups: String,
+    /// Bits that it leaves out of the modes of files, as the shell takes them; empty: ours.
+    pub(crate) umask: String,
+    /// The command that takes the server's rights, priority and limits, and then runs what follows.
+    pub(crate) rights: Vec<String>,
     /// Address and length of its prefix; empty: loopback is enough.
     pub(crate) address: String,
     pub(crate) port: u16,
-    pub(crate) descriptors: u64,
+    /// A file, and another one that is put in its place.
+    pub(crate) exchanged: Option<(&'a OsStr, &'a OsStr)>,
+    /// Files that it appends to, and finds empty.
+    pub(crate) logs: Vec<&'a OsStr>,
     /// Tenths of a second until it has to listen.
     pub(crate) patience: u32,
     /// Most memory for what it writes.
@@ -25,35 +32,89 @@ pub(crate) struct Told<'a> {
 /// The whole script. It is sent to standard input, so that no list of processes shows the environment, which may hold
 /// secrets. Its last line starts it: a shell that reads ahead has nothing left to read.
 pub(crate) fn script(told: &Told<'_>) -> Vec<u8> {
-    let words: Vec<OsString> = told.arguments.iter().map(|word| quoted(word)).collect();
-    let words = words.join(OsStr::new(" "));
     let mut script = Vec::with_capacity(16 << 10);
-    let mut line = |parts: &[&OsStr]| {
-        parts.iter().for_each(|part| script.extend(part.as_bytes()));
-        script.push(b'\n');
-    };
+    let (exchanged, exchanged_for) = told.exchanged.unwrap_or_default();
+    let inner = inner(told);
     for (name, value) in [
-        // Quoted twice: once for this line, once for `eval`, which makes words of it.
-        ("ARGUMENTS", words.as_os_str()),
-        ("FOLDER", told.folder),
-        ("USER_AND_GROUP", OsStr::new(&told.user)),
-        ("GROUPS_TOO", OsStr::new(&told.groups)),
+        // Words are quoted twice: once for this line, once for `eval`, which makes words of it.
+        ("RIGHTS", words(told.rights.iter().map(OsStr::new)).as_os_str()),
+        ("LOGS", words(told.logs.iter().copied()).as_os_str()),
+        ("INNER", inner.as_os_str()),
+        ("EXECUTABLE", told.executable),
+        ("EXCHANGED", exchanged),
+        ("EXCHANGED_FOR", exchanged_for),
         ("ADDRESS", OsStr::new(&told.address)),
         ("PORT_HEX", OsStr::new(&format!("{:04X}", told.port))),
-        ("DESCRIPTORS", OsStr::new(&told.descriptors.to_string())),
         ("TRIES", OsStr::new(&told.patience.to_string())),
         ("MEMORY_BYTES", OsStr::new(&told.memory_bytes.to_string())),
     ] {
-        line(&[OsStr::new(name), OsStr::new("="), &quoted(value)]);
+        script.extend([name.as_bytes(), b"=", quoted(value).as_bytes(), b"\n"].concat());
     }
-    line(&[OsStr::new("twin_environment() {\n:")]);
-    for (name, value) in &told.environment {
-        line(&[OsStr::new("export "), name, OsStr::new("="), &quoted(value)]);
-    }
-    line(&[OsStr::new("}")]);
     script.extend(include_bytes!("start.sh"));
     script.extend(b"main; exit\n");
     script
+}
+
+/// What the shell that has the server's rights already is told on its standard input. Only here, and not before, comes what
+/// the server's owner has chosen: a library to be loaded into every program, for example.
+fn inner(told: &Told<'_>) -> OsString {
+    let mut lines: Vec<u8> = Vec::new();
+    let mut line = |parts: &[&OsStr]| {
+        parts.iter().for_each(|part| lines.extend(part.as_bytes()));
+        lines.push(b'\n');
+    };
+    if !told.umask.is_empty() {
+        line(&[OsStr::new("umask "), OsStr::new(&told.umask)]);
+    }
+    line(&[OsStr::new("cd "), &quoted(told.folder), OsStr::new(" || exit")]);
+    let mut assigned = Vec::new();
+    for &(name, value) in &told.environment {
+        if is_for_env(name) {
+            assigned.push([name.as_bytes(), b"=", value.as_bytes()].concat());
+        } else {
+            line(&[OsStr::new("export "), name, OsStr::new("="), &quoted(value)]);
+        }
+    }
+    let unset = SET_BY_SHELLS.iter().flat_map(|name| [OsStr::new("-u"), OsStr::new(*name)]);
+    let assigned = assigned.iter().map(|assignment| OsStr::from_bytes(assignment));
+    let all = words(unset.chain(assigned).chain(told.arguments.iter().copied()));
+    line(&[OsStr::new("exec /usr/bin/env "), &all, OsStr::new(" </dev/null")]);
+    OsString::from_vec(lines)
+}
+
+/// Variables that shells make themselves; a server that had none gets none.
+const SET_BY_SHELLS: [&str; 4] = ["_", "OLDPWD", "PWD", "SHLVL"];
+/// Variables that a shell will not have set, or minds when they are.
+const MINDED_BY_SHELLS: [&str; 15] = [
+    "BASHOPTS",
+    "DIRSTACK",
+    "ENV",
+    "EUID",
+    "FUNCNAME",
+    "GROUPS",
+    "HISTCMD",
+    "IFS",
+    "LINENO",
+    "OPTARG",
+    "OPTIND",
+    "PPID",
+    "RANDOM",
+    "SHELLOPTS",
+    "UID",
+];
+
+/// Whether a variable is handed over as an argument of `env`, which starts the program and is no shell. Arguments can be
+/// seen by others for a moment, so it is only for what holds no secrets; also for what the loader looks at, so that it is
+/// loaded into the program alone.
+fn is_for_env(name: &OsStr) -> bool {
+    SET_BY_SHELLS.iter().chain(&MINDED_BY_SHELLS).any(|known| name == *known)
+        || [&b"LD_"[..], b"BASH_", b"GLIBC_TUNABLES"].iter().any(|start| name.as_bytes().starts_with(start))
+}
+
+/// Words for a shell, with spaces between them.
+fn words<'a>(words: impl Iterator<Item = &'a OsStr>) -> OsString {
+    let words: Vec<OsString> = words.map(quoted).collect();
+    words.join(OsStr::new(" "))
 }
 
 /// A word as a POSIX shell has to be given it: within single quotes every character but the single quote stands for
@@ -69,7 +130,7 @@ fn quoted(word: &OsStr) -> OsString {
         }
     }
     bytes.push(b'\'');
-    std::os::unix::ffi::OsStringExt::from_vec(bytes)
+    OsString::from_vec(bytes)
 }
 
 #[cfg(test)]
@@ -78,38 +139,80 @@ mod tests {
     use std::io::Write;
     use std::process::{Command, Stdio};
 
-    /// What a shell understands of the variables: the script without its end, and other words behind it.
-    fn shell_says(told: &Told<'_>, rest: &str) -> Vec<u8> {
-        let mut text = script(told);
-        let end = text.len() - b"main; exit\n".len();
-        text.truncate(end);
-        text.extend(rest.as_bytes());
-        let mut shell = Command::new("/bin/sh").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        shell.stdin.take().unwrap().write_all(&text).unwrap();
-        shell.wait_with_output().unwrap().stdout
+    /// What the program prints that the inner shell is told to start, with this shell.
+    fn printed(shell: &str, told: &Told<'_>) -> Vec<u8> {
+        let mut child = Command::new(shell)
+            .arg("-s")
+            .env_clear()
+            .env("PATH", "/usr/bin:/bin")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        child.stdin.take().unwrap().write_all(inner(told).as_bytes()).unwrap();
+        child.wait_with_output().unwrap().stdout
+    }
+
+    /// Shells that are `sh` somewhere.
+    fn shells() -> impl Iterator<Item = &'static str> {
+        let shells = ["/bin/sh", "/bin/bash", "/bin/dash"];
+        shells.into_iter().filter(|shell| std::path::Path::new(shell).exists())
     }
 
     #[test]
     fn what_is_handed_over_arrives_byte_by_byte() {
         let odd = OsStr::from_bytes(b"it's $(x) \\ `y`\n\"z\" \xff*");
         let told = Told {
-            arguments: vec![OsStr::new("a"), OsStr::new(""), odd],
-            environment: vec![(OsStr::new("ODD"), odd)],
-            folder: odd,
+            arguments: vec![OsStr::new("/usr/bin/printf"), OsStr::new("%s|"), OsStr::new("a"), OsStr::new(""), odd],
+            folder: OsStr::new("/"),
             ..Told::default()
         };
-        let said = shell_says(
-            &told,
-            "eval \"set -- $ARGUMENTS\"; twin_environment; printf '%s|' $# \"$1\" \"$2\" \"$3\" \"$FOLDER\"; \
-             sh -c 'printf \"%s|\" \"$ODD\"'\n",
-        );
-        let expected = [b"3".as_slice(), b"a", b"", odd.as_bytes(), odd.as_bytes(), odd.as_bytes(), b""].join(&b'|');
-        assert_eq!(said, expected);
+        for shell in shells() {
+            assert_eq!(printed(shell, &told), [b"a".as_slice(), b"", odd.as_bytes(), b""].join(&b'|'), "{shell}");
+        }
     }
 
     #[test]
-    fn the_port_is_written_as_the_kernel_writes_it() {
-        let told = Told { port: 443, ..Told::default() };
-        assert!(script(&told).windows(16).any(|line| line == b"PORT_HEX='01BB'\n"));
+    fn the_environment_is_the_server_s_and_nothing_else() {
+        let odd = OsStr::from_bytes(b"it's $(x) \\ `y`\n\"z\" \xff*");
+        let mut environment: Vec<(&OsStr, &OsStr)> = ["UID", "PPID", "SHELLOPTS", "IFS", "PWD", "LD_X", "PATH", "HOME"]
+            .into_iter()
+            .map(|name| (OsStr::new(name), OsStr::new("7")))
+            .collect();
+        environment.push((OsStr::new("ODD"), odd));
+        let told = Told {
+            arguments: vec![OsStr::new("/usr/bin/env"), OsStr::new("-0")],
+            environment: environment.clone(),
+            folder: OsStr::new("/"),
+            umask: "0027".to_owned(),
+            ..Told::default()
+        };
+        let mut expected: Vec<Vec<u8>> =
+            environment.iter().map(|(name, value)| [name.as_bytes(), b"=", value.as_bytes()].concat()).collect();
+        expected.sort();
+        for shell in shells() {
+            let printed = printed(shell, &told);
+            let mut found: Vec<Vec<u8>> = printed.split(|&byte| byte == 0).map(<[u8]>::to_vec).collect();
+            found.retain(|entry| !entry.is_empty());
+            found.sort();
+            assert_eq!(found, expected, "{shell}");
+        }
+    }
+
+    #[test]
+    fn no_secret_is_an_argument() {
+        assert!(!is_for_env(OsStr::new("DB_PASSWORD")) && is_for_env(OsStr::new("LD_PRELOAD")));
+    }
+
+    #[test]
+    fn any_posix_shell_parses_the_script() {
+        let told = Told { port: 443, logs: vec![OsStr::new("/var/log/it's")], ..Told::default() };
+        let script = script(&told);
+        assert!(script.windows(16).any(|line| line == b"PORT_HEX='01BB'\n"));
+        for shell in shells() {
+            let mut parser = Command::new(shell).args(["-n", "-s"]).stdin(Stdio::piped()).spawn().unwrap();
+            parser.stdin.take().unwrap().write_all(&script).unwrap();
+            assert!(parser.wait().unwrap().success(), "{shell}");
+        }
     }
 }

@@ -1,10 +1,12 @@
 # Starts a program anew in namespaces of its own. Sent to a shell that is process 1 of its own process namespace, with
-# network, mounts and System V memory of its own; before it stand the variables that say what to start, and `twin_args`,
-# `twin_environment`, which hand over arguments and environment. What it prints: `failed WHY`, or `maps FILE` for
-# libraries, and `ready`.
+# network, mounts and System V memory of its own; before it stand the variables that say what to start. What it prints:
+# `failed WHY`, or `maps FILE` for files that the program executes, and `ready`.
 #
 # Its standard input is its life line: it ends with it, and the kernel ends everything else with process 1. Nothing is
 # written to the disk: the root file system is an overlay whose upper half lies in memory.
+#
+# Everything here runs as root. Nothing that the server's owner chooses may reach it: not the environment, which is set
+# behind the change of user, and no path of theirs outside of the overlay, since a link there leads wherever they like.
 
 failed() {
     printf 'failed %s\n' "$(printf '%s' "$*" | tr '\n' ' ')"
@@ -33,6 +35,9 @@ cover() {
     mount -t overlay -o "lowerdir=$1,upperdir=$base/upper$layers,workdir=$base/work$layers" duel-twin "$root$1"
 }
 
+# Whether the way to a mount point leads through no link.
+is_plain() { [ "$(cd -P "$1" && pwd -P)" = "$1" ]; }
+
 files() {
     mounts=$(cat /proc/self/mountinfo)
     # A folder that is everywhere and whose content is not wanted below; this hides it from here on.
@@ -40,7 +45,7 @@ files() {
     try mount -t tmpfs -o "mode=755,size=$MEMORY_BYTES" duel-twin $base
     try mkdir $root
     # Not in a subshell, which would count for itself.
-    cover / </dev/null >$base/said 2>&1 || failed "no overlay over the root file system: $(last_words)"
+    cover / </dev/null >$base/said 2>&1 || failed "no overlay over the root file system: $(tail -c 600 $base/said)"
     while read -r _ _ _ _ point rest; do
         kind=${rest#* - }
         case $point in / | /proc | /proc/* | /sys | /sys/* | /dev | /dev/* | *[\\,:]*) continue ;; esac
@@ -51,15 +56,34 @@ files() {
         esac
         # Of very many (containers' layers, say) the first; a server that needs another one will say so.
         [ $layers -lt 100 ] || break
-        # What cannot be the lower half of an overlay, a file too, can be read. What cannot be had is missing: the server
-        # tells if it cannot do without.
-        [ -d "$point" ] && cover "$point" || mount --bind -o ro "$point" "$root$point"
+        # What cannot be had is missing: the server tells if it cannot do without. A folder that cannot be the lower half of
+        # an overlay is not even shown: through a bind its sockets would lead to programs outside, read-only or not. Through
+        # an overlay they lead nowhere.
+        if [ -d "$point" ]; then
+            if is_plain "$root$point"; then cover "$point"; fi
+        elif [ -f "$point" ] && [ -f "$root$point" ] && ! [ -L "$root$point" ] && is_plain "$root${point%/*}"; then
+            mount --bind "$point" "$root$point" && mount -o remount,bind,ro "$root$point"
+        fi
     done >/dev/null 2>&1 <<MOUNTS
 $mounts
 MOUNTS
-    try mount -t proc proc $root/proc
+    processes
     try mount -t sysfs -o ro sysfs $root/sys
     devices
+}
+
+# What it sees of processes are its own. The switches of the whole machine that lie beside them cannot be moved; those of
+# its network can.
+processes() {
+    try mount -t proc proc $root/proc
+    try mount --bind $root/proc/sys $root/proc/sys
+    try mount --bind $root/proc/sys/net $root/proc/sys/net
+    try mount -o remount,bind,ro $root/proc/sys
+    for name in acpi bus fs irq scsi sysrq-trigger; do
+        [ -e "$root/proc/$name" ] || continue
+        try mount --bind "$root/proc/$name" "$root/proc/$name"
+        try mount -o remount,bind,ro "$root/proc/$name"
+    done
 }
 
 # No disk is among the devices, and memory is shared with nobody.
@@ -78,36 +102,57 @@ devices() {
     done
 }
 
-# The program, with everything that it was started with. It may put itself into the background.
+# Makes the overlay the root folder of all here, process 1 too, and takes the old one away: what is there can then be
+# reached by no path. What the program says, and how it ends, is kept in files without a name.
+enter() {
+    : >$base/said
+    : >$base/ended
+    exec 5>>$base/said 6<$base/said 7>>$base/ended 8<$base/ended
+    try mkdir $root/dev/old
+    try pivot_root $root $root/dev/old
+    cd /
+    try umount -l /dev/old
+    rmdir /dev/old
+}
+
+# Done within, where every path of the server's ends in the overlay.
+prepare() {
+    # Another library in the place of the one that the server maps, by its name.
+    if [ -n "$EXCHANGED" ]; then try mount --bind "$EXCHANGED_FOR" "$EXCHANGED"; fi
+    # To append to a file, an overlay copies all of it into memory first. The twin begins its logs anew.
+    eval "set -- $LOGS"
+    for log; do
+        if [ -f "$log" ] && ! [ -L "$log" ]; then { : >"$log"; } 2>/dev/null; fi
+    done
+}
+
+# The program, with everything that it was started with: first the rights, then what it has chosen. It may put itself into
+# the background.
 start() {
-    chroot=$(command -v chroot) || failed 'there is no chroot'
-    eval "set -- $ARGUMENTS"
-    set -- "$root" /bin/sh -c 'cd "$1" || exit; shift; exec "$@"' sh "$FOLDER" "$@"
-    if [ -n "$USER_AND_GROUP" ]; then set -- --userspec="$USER_AND_GROUP" --groups="$GROUPS_TOO" "$@"; fi
+    eval "set -- $RIGHTS"
     (
-        ulimit -S -n "$DESCRIPTORS"
-        twin_environment
-        "$chroot" "$@"
-        echo $? >$base/ended
-    ) </dev/null >$base/said 2>&1 &
+        trap 'echo $? >&7' EXIT
+        printf '%s\n' "$INNER" | "$@" /bin/sh -s 6<&- 7>&- 8<&- 5>&-
+    ) >&5 2>&1 </dev/null &
 }
 
 listens() { grep -q -s ":$PORT_HEX [0-9A-F]*:[0-9A-F]* 0A " /proc/net/tcp /proc/net/tcp6; }
 
 # What it said, at its end.
-last_words() { tail -c 600 $base/said; }
+last_words() { tail -c 600 <&6; }
 
 wait_for_it() {
     tries=0
     until listens; do
         tries=$((tries + 1))
-        status=$(cat $base/ended 2>/dev/null)
+        status=$(cat <&8)
         [ "${status:-0}" = 0 ] || failed "it ended with status $status: $(last_words)"
         [ $tries -lt "$TRIES" ] || failed "it does not listen on the port; it said: $(last_words)"
         sleep 0.1
     done
-    $chroot $root /bin/sh -c 'cat /proc/[0-9]*/maps' 2>/dev/null |
-        sed -n -E 's#^[^ ]* r-x[^ ]* [^/]*(/.*/lib(crypto|ssl)\.so[^/]*)$#maps \1#p' | sort -u
+    # Of the program's processes alone: what the shells here map is nobody's business.
+    for process in $(grep -l -s -F -e "$EXECUTABLE" /proc/[0-9]*/maps); do cat "$process" 2>/dev/null; done |
+        sed -n -E 's#^[^ ]* r-x[^ ]* [^/]*(/.*)$#maps \1#p' | sort -u
     echo ready
 }
 
@@ -115,6 +160,8 @@ main() {
     PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
     network
     files
+    enter
+    prepare
     start
     wait_for_it </dev/null &
     exec cat >/dev/null

@@ -1,18 +1,20 @@
-//! Twins of a real nginx. They need root and namespaces; where these are not to be had, that is said, and nothing fails.
+//! Twins of a real nginx. They need Linux, root and namespaces; where these are not to be had, that is said, and nothing
+//! fails.
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::{children, get, may_make_namespaces, wait_until, within};
 use duel_model::TwinChange;
 use duel_twin::{Environment, NoTwin, ServerProcess, Twin, TwinOrder};
 use std::fs;
-use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// Nothing here takes longer, even where the machine is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A private nginx with a main process and a worker. Its main process has no terminal and no parent but us.
 struct Nginx {
@@ -121,6 +123,47 @@ fn a_twin_is_started_with_one_change_or_not_at_all() {
 }
 
 #[test]
+fn one_library_is_exchanged_and_what_lies_beside_it_stays() {
+    if !may_make_namespaces() {
+        return;
+    }
+    let system = Path::new("/usr/lib").join(format!("{}-linux-gnu", std::env::consts::ARCH));
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["libcrypto.so.3", "libz.so.1"] {
+        if fs::copy(system.join(name), folder.path().join(name)).is_err() {
+            common::skipped("the system's libraries lie elsewhere");
+            return;
+        }
+    }
+    let nginx = Nginx::start("return 204;", &[("LD_LIBRARY_PATH", folder.path().to_str().unwrap())]);
+    let shown = |twin: &Twin| {
+        let process = descendants(twin.network_pid()).into_iter().rev();
+        let mut maps = process.map(|pid| fs::read_to_string(format!("/proc/{pid}/maps")).unwrap_or_default());
+        maps.find(|maps| maps.contains("nginx")).unwrap()
+    };
+    let own = folder.path().join("libcrypto.so.3").display().to_string();
+    let same = nginx.twin(None).unwrap();
+    assert_eq!(same.reading().libcrypto.as_deref(), Some(own.as_str()));
+    let inode = |maps: &str, path: &str| {
+        maps.lines().find(|line| line.ends_with(path)).map(|line| line.split_whitespace().nth(4).unwrap().to_owned())
+    };
+    let before = shown(&same);
+    drop(same);
+
+    let changed = nginx.twin(Some(TwinChange::SystemLibcrypto)).unwrap();
+    let told = changed.reading().changed.clone().unwrap();
+    assert!(told.ends_with(&format!("libcrypto.so.3 in the place of {own}")), "{told}");
+    assert!(changed.reading().libcrypto.as_ref().is_some_and(|path| path.ends_with("libcrypto.so.3") && *path != own));
+    let after = shown(&changed);
+    // The names are what they were; one file is another.
+    assert_ne!(inode(&before, "/libcrypto.so.3"), inode(&after, "/libcrypto.so.3"), "{after}");
+    let system_s = fs::metadata(system.join("libcrypto.so.3")).unwrap().ino().to_string();
+    assert_eq!(inode(&after, "/libcrypto.so.3"), Some(system_s));
+    assert_eq!(inode(&before, "/libz.so.1"), inode(&after, "/libz.so.1"));
+    assert!(inode(&after, "/libz.so.1").is_some() && after.contains(folder.path().to_str().unwrap()), "{after}");
+}
+
+#[test]
 fn what_does_not_start_says_why() {
     if !may_make_namespaces() {
         return;
@@ -154,54 +197,10 @@ fn starting_is_given_up_when_asked() {
     assert_eq!(why, "interrupted");
 }
 
-fn may_make_namespaces() -> bool {
-    let mut command = Command::new("unshare");
-    command.args(["--net", "--mount", "--pid", "--fork", "true"]).stderr(Stdio::null());
-    let may = command.status().is_ok_and(|status| status.success());
-    if !may {
-        eprintln!("skipped: no namespaces can be made here");
-    }
-    may
-}
-
-/// Connects in the network of a process.
-fn within<T: Send>(pid: u32, address: SocketAddr, act: impl FnOnce(&mut TcpStream) -> T + Send) -> T {
-    use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
-    std::thread::scope(|scope| {
-        let inside = scope.spawn(|| {
-            let network = fs::File::open(format!("/proc/{pid}/ns/net")).unwrap();
-            move_into_link_name_space(rustix::fd::AsFd::as_fd(&network), Some(LinkNameSpaceType::Network)).unwrap();
-            act(&mut TcpStream::connect(address).unwrap())
-        });
-        inside.join().unwrap()
-    })
-}
-
-fn get(stream: &mut TcpStream) -> String {
-    stream.write_all(b"GET / HTTP/1.1\r\nHost: twin\r\nConnection: close\r\n\r\n").unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).unwrap();
-    answer
-}
-
-fn children(pid: u32) -> Vec<u32> {
-    let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
-    text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
-}
-
 fn descendants(pid: u32) -> Vec<u32> {
     children(pid).into_iter().flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
 fn is_alive(pid: u32) -> bool {
     Path::new(&format!("/proc/{pid}")).exists()
-}
-
-#[track_caller]
-fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
-    let until = Instant::now() + PATIENCE;
-    while !holds() {
-        assert!(Instant::now() < until, "waited in vain for: {what}");
-        std::thread::sleep(Duration::from_millis(10));
-    }
 }

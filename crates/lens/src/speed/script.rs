@@ -2,8 +2,9 @@
 
 use super::{BLOCK_BYTES, MARK, SpeedOrder, cipher, figures, tag};
 use crate::by_hand::{quoted, search_path};
-use crate::mask::{Architecture, MASK_VARIABLES};
+use crate::mask::Architecture;
 use duel_model::LensTreatment;
+use duel_process::MASK_VARIABLES;
 use std::path::Path;
 
 /// Lines for a POSIX shell. They change nothing on that host, and end with exit code 0 also when there is nothing to
@@ -24,6 +25,9 @@ pub fn script(order: &SpeedOrder) -> String {
             None => lines.push(format!("unset {name}")),
         }
     }
+    let paths = ["OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES", "LD_LIBRARY_PATH"];
+    let paths = paths.into_iter().find(|&name| order.environment.contains_key(name));
+    lines.push(format!("paths={}", paths.unwrap_or_default()));
     lines.push(PREPARE.trim_end().to_owned());
     lines.extend(masks());
     lines.push("measure() {".into());
@@ -82,8 +86,24 @@ group=$(sed -n 's/^Gid:[^0-9]*[0-9]*[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status
 if [ -z "$owner" ] || [ -z "$group" ]; then refuse whose process "$pid" is cannot be found out; fi
 if [ "$owner" != 0 ]; then
 if ! command -v setpriv >/dev/null 2>&1; then refuse there is no setpriv command to take the rights of the server; fi
-as="setpriv --reuid=$owner --regid=$group --clear-groups"
+as="setpriv --reuid=$owner --regid=$group --clear-groups --inh-caps=-all --no-new-privs"
 fi
+fi
+confined() { refuse "the server $*; its library would be run with more rights than it has"; }
+field() { sed -n "s/^$2:[^0-9a-f]*//p" "/proc/$1/status" 2>/dev/null; }
+label() { { tr '\0' '\n' <"/proc/$1/attr/current"; } 2>/dev/null | head -n 1; }
+same() { [ "$(readlink "/proc/$pid/$1" 2>/dev/null)" = "$(readlink "/proc/self/$1" 2>/dev/null)" ]; }
+if [ "$(id -u)" = 0 ] || [ -r "/proc/$pid/maps" ]; then
+if ! same ns/user || ! same ns/pid; then confined runs in a container; fi
+if ! same root || ! [ "/proc/$pid/root/." -ef /. ]; then confined has a root folder of its own; fi
+if [ "$(field "$pid" Seccomp)" != "$(field self Seccomp)" ]; then confined runs under a filter of system calls; fi
+if [ "$(id -u)" = 0 ] && [ "$owner" = 0 ]; then
+for right in CapEff CapBnd; do
+if [ "$(field "$pid" $right)" != "$(field self $right)" ]; then confined runs as a root with other capabilities; fi
+done
+fi
+if [ "$(label "$pid")" != unconfined ] && [ "$(label "$pid")" != "$(label self)" ]; then confined has a security label of its own; fi
+if [ -n "$paths" ] && ! same ns/mnt; then refuse "$paths in the environment of process $pid names files among mounts of its own"; fi
 fi
 limit=
 if command -v timeout >/dev/null 2>&1; then limit='timeout 10'; fi

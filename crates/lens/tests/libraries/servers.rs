@@ -1,10 +1,11 @@
 //! What the libcrypto within a running server holds: at real servers, one of which overwrites its environment.
 
-use super::{CHILD, cpu_has_aes, no_asm_libcrypto, system_libcrypto};
+use super::{CHILD, cpu_has_aes, no_asm_libcrypto, skipped, system_libcrypto};
 use duel_lens::{Architecture, ChildCommand, LensOrder, measure};
 use duel_model::{Assembly, Capabilities, CapabilityVector, HardwareUse, LensOp, LensReading, SECOND_NS};
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::os::unix::fs::MetadataExt;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::thread;
 use std::time::Duration;
@@ -81,7 +82,7 @@ fn nginx(environment: &[(&str, &str)]) -> Option<Server> {
         .stderr(Stdio::null())
         .spawn();
     let Ok(child) = started else {
-        println!("  skipped: there is no nginx");
+        skipped("there is no nginx");
         return None;
     };
     Some(Server { child, _folder: Some(folder) }.settled(2))
@@ -92,13 +93,15 @@ fn openssl(words: &[&str], environment: &[(&str, &str)]) -> Option<Server> {
     let started = Command::new(words[0])
         .args(&words[1..])
         .args(["openssl", "enc", "-base64"])
+        // Cargo sets one for tests.
+        .env_remove("LD_LIBRARY_PATH")
         .envs(environment.iter().copied())
         .stdin(Stdio::piped())
         .stdout(Stdio::null())
         .stderr(Stdio::null())
         .spawn();
     let Ok(child) = started else {
-        println!("  skipped: there is no {}", words[0]);
+        skipped(&format!("there is no {}", words[0]));
         return None;
     };
     Some(Server { child, _folder: None }.settled(0))
@@ -166,7 +169,7 @@ pub(crate) fn an_overwritten_mask_is_found_in_the_server() {
 pub(crate) fn a_server_whose_library_was_deleted_is_read() {
     let (true, Some(library)) = (applies(), system_libcrypto()) else { return };
     if !rustix::process::geteuid().is_root() {
-        println!("  skipped: it takes root to open a deleted file");
+        skipped("it takes root to open a deleted file");
         return;
     }
     let folder = tempfile::tempdir().unwrap();
@@ -190,15 +193,53 @@ pub(crate) fn a_server_with_a_file_system_of_its_own_is_read() {
     let script = format!("mount --bind {} {} && exec \"$@\"", copy.display(), library.display());
     let can = Command::new("unshare").args(["-m", "sh", "-c", &script, "sh", "true"]).output();
     if !can.is_ok_and(|can| can.status.success()) {
-        println!("  skipped: no mount namespaces here");
+        skipped("no mount namespaces here");
         return;
     }
     let Some(server) = openssl(&["unshare", "-m", "sh", "-c", &script, "sh"], &[MASK]) else { return };
     let order = order(server.pid());
-    assert_eq!(order.open_at, Some(PathBuf::from(format!("/proc/{}/root{}", server.pid(), library.display()))));
+    // By that name there is another file here.
+    let identity = |file: fs::Metadata| (file.dev(), file.ino());
+    let opened = identity(order.opened.as_ref().unwrap().metadata().unwrap());
+    assert_eq!(opened, identity(fs::metadata(&copy).unwrap()));
+    assert_ne!(opened, identity(fs::metadata(&library).unwrap()));
     let reading = reading(server.pid());
     assert_eq!(vector(&reading).missing[..2], ["AES-NI", "PCLMULQDQ"]);
     assert_eq!(reading.hardware, HardwareUse::Masked);
+}
+
+/// What is said of a server that is started by these words, with this in its environment.
+fn refusal(words: &[&str], environment: &[(&str, &str)]) -> Option<String> {
+    if !rustix::process::geteuid().is_root() {
+        skipped("it takes root");
+        return None;
+    }
+    let can = Command::new(words[0]).args(&words[1..]).arg("true").output();
+    if !can.is_ok_and(|can| can.status.success()) {
+        skipped(&format!("{} cannot be had here", words.join(" ")));
+        return None;
+    }
+    let server = openssl(words, environment)?;
+    let child = ChildCommand { program: std::env::current_exe().unwrap(), arguments: vec![CHILD.into()] };
+    Some(duel_lens::of_process(server.pid(), child).unwrap_err().to_string())
+}
+
+pub(crate) fn what_a_confined_root_maps_is_not_run() {
+    for words in [
+        &["setpriv", "--bounding-set=-sys_admin", "--"][..],
+        &["unshare", "--user", "--map-root-user"],
+        &["unshare", "--mount", "sh", "-c", "mount --bind / /mnt && exec chroot /mnt \"$@\"", "sh"],
+    ] {
+        let Some(why) = refusal(words, &[]) else { continue };
+        assert!(why.contains("not available here") && why.contains("more rights than it has"), "{words:?}: {why}");
+    }
+}
+
+pub(crate) fn paths_among_mounts_of_its_own_are_not_followed() {
+    let Some(library) = system_libcrypto() else { return };
+    let search = library.parent().unwrap().to_str().unwrap();
+    let Some(why) = refusal(&["unshare", "--mount"], &[("LD_LIBRARY_PATH", search)]) else { return };
+    assert!(why.contains("LD_LIBRARY_PATH in the environment") && why.contains("mounts of its own"), "{why}");
 }
 
 pub(crate) fn a_server_without_assembly_has_no_features() {

@@ -1,23 +1,28 @@
 //! The files that a process maps, from its `/proc/PID/maps` (Linux).
 
 use std::ffi::OsString;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
 /// A part of a file in a process's memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Mapping {
+pub struct Mapping {
     /// As `/proc/PID/map_files` names it.
-    pub(crate) range: String,
-    pub(crate) start: u64,
+    pub range: String,
+    /// Its first byte.
+    pub start: u64,
     /// Behind the last byte.
-    pub(crate) end: u64,
+    pub end: u64,
     /// Where it begins in the file.
-    pub(crate) file_offset: u64,
+    pub file_offset: u64,
     /// Which file it is, whatever became of its name.
-    pub(crate) file: FileId,
+    pub file: FileId,
     /// Its name when it was mapped.
-    pub(crate) path: PathBuf,
+    pub path: PathBuf,
+    /// The file has no name any more: it was deleted, or another was put in its place.
+    pub is_deleted: bool,
+    /// What is there may be executed.
+    pub is_executable: bool,
 }
 
 /// A file as mappings tell it: comparable between processes of one machine. File systems made of layers show another
@@ -25,20 +30,39 @@ pub(crate) struct Mapping {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileId {
     /// Major and minor number, as they are printed.
-    pub(crate) device: String,
-    pub(crate) inode: u64,
+    pub device: String,
+    /// Number within the device.
+    pub inode: u64,
 }
 
 impl Mapping {
     /// The file's name without its folder.
-    pub(crate) fn name(&self) -> &[u8] {
-        self.path.file_name().map(std::os::unix::ffi::OsStrExt::as_bytes).unwrap_or_default()
+    pub fn name(&self) -> &[u8] {
+        self.path.file_name().map(OsStrExt::as_bytes).unwrap_or_default()
+    }
+
+    /// Whether the file's name is that of a libcrypto: `libcrypto.so.3`, or with a mark of a build as in
+    /// `libcrypto-1f2e3d4c.so.3`; but not `libcryptopp.so`, which is another library.
+    pub fn is_libcrypto(&self) -> bool {
+        let Some(rest) = self.name().strip_prefix(b"libcrypto") else { return false };
+        matches!(rest.first(), Some(b'.' | b'-' | b'_')) && rest.windows(3).any(|part| part == b".so")
     }
 }
 
 /// Every mapping of a file, in the order of addresses. Lines that make no sense are passed over.
-pub(crate) fn mappings(maps: &[u8]) -> Vec<Mapping> {
+pub fn mappings(maps: &[u8]) -> Vec<Mapping> {
     maps.split(|&byte| byte == b'\n').filter_map(mapping).collect()
+}
+
+/// Every file named libcrypto that is mapped, once.
+pub fn libcryptos(maps: &[u8]) -> Vec<Mapping> {
+    let mut found: Vec<Mapping> = Vec::new();
+    for mapping in mappings(maps) {
+        if mapping.is_libcrypto() && found.iter().all(|known| known.file != mapping.file) {
+            found.push(mapping);
+        }
+    }
+    found
 }
 
 /// Range, rights, offset, device, inode; then the path, which may have spaces.
@@ -50,7 +74,7 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
         rest = rest[end..].trim_ascii_start();
         Some(field)
     };
-    let (range, _rights, offset, device, inode) = (field()?, field()?, field()?, field()?, field()?);
+    let (range, rights, offset, device, inode) = (field()?, field()?, field()?, field()?, field()?);
     let path = rest.strip_suffix(b" (deleted)").unwrap_or(rest);
     if !path.starts_with(b"/") {
         return None;
@@ -64,11 +88,13 @@ fn mapping(line: &[u8]) -> Option<Mapping> {
         file_offset: address(offset)?,
         file: FileId { device: device.to_owned(), inode: inode.parse().ok()? },
         path: PathBuf::from(OsString::from_vec(path.to_vec())),
+        is_deleted: path.len() < rest.len(),
+        is_executable: rights.as_bytes().get(2) == Some(&b'x'),
     })
 }
 
 /// Where a library begins in a process's memory; an error where it is not there, or there more than once.
-pub(crate) fn start_of(mappings: &[Mapping], file: &FileId) -> Result<u64, String> {
+pub fn start_of(mappings: &[Mapping], file: &FileId) -> Result<u64, String> {
     let mut starts = mappings.iter().filter(|mapping| mapping.file == *file && mapping.file_offset == 0);
     match (starts.next(), starts.next()) {
         (Some(only), None) => Ok(only.start),
@@ -95,6 +121,7 @@ mod tests {
         let found = mappings(MAPS);
         assert_eq!(found.len(), 4);
         assert_eq!(found[0].path.to_str(), Some("/opt/my libs/libcrypto.so.3"));
+        assert!(found[1].is_executable && !found[0].is_executable && found[0].is_deleted && !found[2].is_deleted);
         assert_eq!((found[1].name(), found[1].end), (&b"libcrypto.so.3"[..], 0x7f00_0000_2000));
         let file = |device: &str, inode| FileId { device: device.into(), inode };
         assert_eq!(start_of(&found, &file("08:01", 22)), Ok(0x7f00_0000_0000));
@@ -102,10 +129,19 @@ mod tests {
         assert!(start_of(&found, &file("08:01", 23)).unwrap_err().contains("does not map"));
     }
 
+    #[test]
+    fn libcryptos_are_told_by_their_names_once_each() {
+        let line = |inode, name: &str| format!("7f0000000000-7f0000001000 r-xp 00000000 08:01 {inode} /x/{name}\n");
+        let names = ["libcrypto.so.3", "libcrypto-1f2e.so.1.1", "libcryptopp.so.8", "libcrypto.txt", "libcrypto.so.3"];
+        let maps: String = names.iter().zip([1, 2, 3, 4, 1]).map(|(name, inode)| line(inode, name)).collect();
+        let found = libcryptos(maps.as_bytes());
+        assert_eq!(found.iter().map(|found| found.file.inode).collect::<Vec<_>>(), [1, 2]);
+    }
+
     proptest! {
         #[test]
         fn no_mappings_make_it_stumble(maps in "([0-9a-f-]{0,9} ?|/libcrypto.so|\n| ){0,40}") {
-            mappings(maps.as_bytes());
+            libcryptos(maps.as_bytes());
         }
     }
 }
