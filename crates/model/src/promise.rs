@@ -174,7 +174,7 @@ fn time_metric(name: &str) -> Option<PromiseMetric> {
     let percent: f64 = digits.parse().ok()?;
     let millionths = (percent * 1e4).round();
     // p0 is the minimum, and p100 has a name of its own.
-    (millionths >= 1.0 && millionths <= 999_999.0).then_some(PromiseMetric::Quantile { millionths: millionths as u32 })
+    (1.0..=999_999.0).contains(&millionths).then_some(PromiseMetric::Quantile { millionths: millionths as u32 })
 }
 
 /// A share to a billionth, so that it is shown as it was typed.
@@ -224,7 +224,8 @@ impl fmt::Display for Promise {
             _ => {
                 let nanos = self.limit as Nanos;
                 let units = [("s", SECOND_NS), ("ms", MILLISECOND_NS), ("us", MICROSECOND_NS), ("ns", 1)];
-                let (unit, scale) = units.into_iter().find(|(_, scale)| nanos.is_multiple_of(*scale)).unwrap_or(("ns", 1));
+                let (unit, scale) =
+                    units.into_iter().find(|(_, scale)| nanos.is_multiple_of(*scale)).unwrap_or(("ns", 1));
                 write!(f, "{}{unit}", nanos / scale)
             }
         }
@@ -252,8 +253,19 @@ mod tests {
     #[test]
     fn promises_are_shown_as_they_are_typed() {
         for typed in [
-            "p99<50ms", "p50<=1500us", "p99.9<2s", "p99.99<7ns", "mean<5ms", "max<90s", "errors<0.1%", "errors<=0%",
-            "errors<7%", "rate>500/s", "rate>=0.5/s", "rate>99.5%", "rate>=100%",
+            "p99<50ms",
+            "p50<=1500us",
+            "p99.9<2s",
+            "p99.99<7ns",
+            "mean<5ms",
+            "max<90s",
+            "errors<0.1%",
+            "errors<=0%",
+            "errors<7%",
+            "rate>500/s",
+            "rate>=0.5/s",
+            "rate>99.5%",
+            "rate>=100%",
         ] {
             let promise: Promise = typed.parse().unwrap();
             assert_eq!(promise.to_string(), typed);
