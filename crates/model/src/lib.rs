@@ -13,6 +13,7 @@ mod promise;
 mod run;
 mod slot;
 mod text;
+mod threshold;
 mod twin;
 mod units;
 mod verdict;
@@ -36,6 +37,7 @@ pub use slot::{
     WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line, shell_word};
+pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
 pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};

@@ -5,6 +5,7 @@
 //! paired within their block, and all that is decided rests on the log-ratios of these pairs.
 //!
 //! * [`judge`] and [`judge_slots`]: slots in, [`Verdict`](duel_model::Verdict) with doubts out.
+//! * [`check`]: a run held against thresholds.
 //! * [`early_stop`]: whether more blocks would tell more.
 //! * [`observe`]: what each target showed, merged over its slots.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
@@ -13,6 +14,7 @@
 //! The method with its sources and its simulated error rates is told in `METHOD.md` at the root of the repository.
 
 mod bootstrap;
+mod check;
 mod contrast;
 mod doubts;
 mod estimate;
@@ -25,6 +27,7 @@ mod stopping;
 mod trend;
 mod warmup;
 
+pub use check::{CheckStanding, Checked, TargetFigures, check};
 pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};
 pub use observe::observe;
