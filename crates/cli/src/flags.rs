@@ -1,10 +1,15 @@
 //! What was typed. What it means is found out in [`crate::meaning`].
 
+use crate::check::CheckFlags;
+use crate::commands::manual::{CompletionsFlags, ManFlags};
+use crate::commands::plan::PlanWords;
 use crate::connection::ConnectionFlags;
 use crate::factors::FactorFlags;
-use crate::outcome::{self, Outcome};
+use crate::outcome::{self, Outcome, Usage};
+use crate::plan_file::{self, PlanFlag};
 use crate::requests::RequestFlags;
-use crate::usage;
+use crate::telemetry::TelemetryFlags;
+use crate::{commands, usage};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
@@ -24,6 +29,7 @@ pub(crate) struct Flags {
 pub(crate) enum Command {
     Compare(CompareFlags),
     Run(RunFlags),
+    Check(Box<CheckFlags>, Box<LoadFlags>),
     Demo(DemoFlags),
     Why(WhyFlags, SecretFlags),
     List(ListFlags),
@@ -35,6 +41,9 @@ pub(crate) enum Command {
     Facts(FactsFlags),
     Lens(LensFlags),
     LensChild(ChildFlags),
+    Plan(PlanWords),
+    Man(ManFlags),
+    Completions(CompletionsFlags),
     Ruler(RulerFlags),
 }
 
@@ -42,6 +51,19 @@ pub(crate) enum Command {
 pub(crate) const TLS_VERSIONS: &str = "1.2,1.3";
 /// Default of `--alpn`.
 pub(crate) const ALPN: &str = "http/1.1";
+/// What the help of a check ends with.
+const CHECK: &str = "\
+Examples:
+  duel check https://a.example/ -d 5s --critical 'p99<200ms' --warning 'p99<100ms'
+  duel check old=https://a/ new=https://b/ --critical 'slower than old by 5%'
+  duel check last --critical 'errors<1%' --critical 'rate>500/s' --junit check.xml
+
+A threshold on a figure is held against all requests of the run. 'slower than' is CRITICAL or OK if the whole interval of \
+the verdict says so, and UNKNOWN where it does not tell.
+
+TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.
+Exit codes: 0 OK, 1 WARNING, 2 CRITICAL (a target that does not answer, too), 3 UNKNOWN (not known, or could not be \
+checked).";
 /// As in wrk, h2load and ab, where a bare number of `-d` or `-t` counts seconds.
 const TIMES: &str = "TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.";
 
@@ -84,6 +106,14 @@ enum Verb {
     Run {
         #[command(flatten)]
         run: RunFlags,
+        #[command(flatten)]
+        load: Box<LoadFlags>,
+    },
+    /// Hold targets, or an earlier run, against thresholds: one line and an exit code for monitoring and CI
+    #[command(after_help = CHECK)]
+    Check {
+        #[command(flatten)]
+        check: Box<CheckFlags>,
         #[command(flatten)]
         load: Box<LoadFlags>,
     },
@@ -141,6 +171,13 @@ enum Verb {
     /// Load a libcrypto and measure it, for `duel lens`
     #[command(hide = true)]
     LensChild(ChildFlags),
+    /// Print the plan file of a command line
+    #[command(disable_help_flag = true)]
+    Plan(PlanWords),
+    /// Print the manual page
+    Man(ManFlags),
+    /// Print completions for a shell
+    Completions(CompletionsFlags),
     /// Serve the ruler: a test server whose truth is known
     #[command(hide = true)]
     Ruler(RulerFlags),
@@ -161,6 +198,10 @@ pub(crate) struct CompareFlags {
     pub(crate) diagnosis: DiagnosisFlags,
     #[command(flatten)]
     pub(crate) hosts: HostFlags,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryFlags,
+    #[command(flatten)]
+    pub(crate) plan: PlanFlag,
 }
 
 /// How a cause is looked for.
@@ -214,6 +255,10 @@ pub(crate) struct RunFlags {
     /// Progress as lines for programs: seconds, and how many requests are done, twice a second on standard error
     #[arg(long)]
     pub(crate) progress_log: bool,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryFlags,
+    #[command(flatten)]
+    pub(crate) plan: PlanFlag,
 }
 
 /// The load, the same for every target.
@@ -553,28 +598,59 @@ pub(crate) struct RulerFlags {
     pub(crate) arguments: Vec<OsString>,
 }
 
+/// All commands and options, as clap knows them.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
 /// Reads the command line; help and usage errors are printed and become an outcome.
-pub(crate) fn parse() -> Result<Flags, Outcome> {
-    let matches = Cli::command().try_get_matches();
-    let cli = matches.and_then(|matches| senseless(&matches).map_or_else(|| Cli::from_arg_matches(&matches), Err));
-    let Cli { verb, compare, load, output } = cli.map_err(|error| {
+pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
+    let is_check = is_check(&typed);
+    let bad_usage = |sentence: &str| {
+        if is_check { commands::check::unknown(sentence) } else { Outcome::BadUsage }
+    };
+    let words = plan_file::filled_in(typed).map_err(|error| {
+        error.say();
+        bad_usage(&error.sentence)
+    })?;
+    let flags = read(&words).map_err(|error| {
         if error.use_stderr() {
-            outcome::say(&usage::sentence(&error));
-            return Outcome::BadUsage;
+            let sentence = usage::sentence(&error);
+            outcome::say(&sentence);
+            return bad_usage(&sentence);
         }
         // Help. Where even this cannot be printed, there is nobody to read it.
         let _ = error.print();
-        Outcome::Done
+        // By the guidelines for plugins: nobody watches a service by asking for help.
+        if is_check { Outcome::Checked(crate::check::State::Unknown) } else { Outcome::Done }
     })?;
+    if let Command::Compare(compare) = &flags.command
+        && compare.targets.is_empty()
+    {
+        let _ = Cli::command().print_help();
+        return Err(Outcome::BadUsage);
+    }
+    Ok(flags)
+}
+
+/// Whether the first command on a command line is a check.
+fn is_check(typed: &[OsString]) -> bool {
+    let cli = Cli::command();
+    let verb = typed.iter().skip(1).find(|word| cli.get_subcommands().any(|command| *word == command.get_name()));
+    verb.is_some_and(|verb| verb == "check")
+}
+
+/// Sorts the words of a command line, the program's name first.
+pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
+    let matches = Cli::command().try_get_matches_from(words)?;
+    if let Some(error) = senseless(&matches) {
+        return Err(error);
+    }
+    let Cli { verb, compare, load, output } = Cli::from_arg_matches(&matches)?;
     Ok(match verb {
-        None => {
-            if compare.targets.is_empty() {
-                let _ = Cli::command().print_help();
-                return Err(Outcome::BadUsage);
-            }
-            Flags { command: Command::Compare(compare), load, output }
-        }
+        None => Flags { command: Command::Compare(compare), load, output },
         Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
+        Some(Verb::Check { check, load: own }) => Flags { command: Command::Check(check, own), load, output },
         Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
         Some(Verb::Why { why, secrets }) => Flags { command: Command::Why(why, secrets), load, output },
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
@@ -588,11 +664,30 @@ pub(crate) fn parse() -> Result<Flags, Outcome> {
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
         // Where it stands first, clap never sees it.
         Some(Verb::Hey(_)) => {
-            outcome::say("'hey' stands first, and its options behind it: duel hey ...");
-            return Err(Outcome::BadUsage);
+            let text = "'hey' stands first, and its options behind it: duel hey ...";
+            return Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
         }
+        Some(Verb::Plan(plan)) => Flags { command: Command::Plan(plan), load, output },
+        Some(Verb::Man(man)) => Flags { command: Command::Man(man), load, output },
+        Some(Verb::Completions(shell)) => Flags { command: Command::Completions(shell), load, output },
         Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
     })
+}
+
+impl Flags {
+    /// Whether what was typed has a meaning, as far as that can be told before anything is done.
+    pub(crate) fn checked(&self) -> Result<(), Usage> {
+        let plan = match &self.command {
+            Command::Compare(compare) => commands::compare::plan(compare, &self.load)?.0,
+            Command::Run(run) => commands::run::plan(run, &self.load)?,
+            Command::Check(check, load) => match commands::check::plan(check, load)? {
+                Some(plan) => plan,
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        commands::rerun::refuse_missing_secrets(&plan)
+    }
 }
 
 /// What clap lets pass and makes no sense.

@@ -1,6 +1,7 @@
 //! The `duel` command: which of two systems is faster, by how much, how sure, and why.
 
 mod basic;
+mod check;
 mod commands;
 mod connection;
 mod deliver;
@@ -11,6 +12,7 @@ mod hosts;
 mod keep;
 mod meaning;
 mod outcome;
+mod plan_file;
 mod progress_log;
 mod proxy;
 #[cfg(feature = "png")]
@@ -18,6 +20,7 @@ mod raster;
 mod requests;
 mod retype;
 mod signals;
+mod telemetry;
 mod terminal;
 mod usage;
 mod watching;
@@ -29,7 +32,7 @@ fn main() -> std::process::ExitCode {
     if let Some(arguments) = hey::arguments(std::env::args_os()) {
         return hey::main(&arguments).exit_code();
     }
-    let flags = match flags::parse() {
+    let flags = match flags::parse(std::env::args_os().collect()) {
         Ok(flags) => flags,
         Err(outcome) => return outcome.exit_code(),
     };
@@ -37,6 +40,7 @@ fn main() -> std::process::ExitCode {
     let done = match command {
         Command::Compare(compare) => commands::compare::compare(&compare, &load, &output),
         Command::Run(run) => commands::run::run(&run, &load, &output),
+        Command::Check(check, load) => return commands::check::check(&check, &load, &output).exit_code(),
         Command::Demo(demo) => commands::demo::demo(&demo, &output),
         Command::Why(why, secrets) => commands::why::why(&why, &secrets, &output),
         Command::List(list) => commands::runs::list(&list, &output),
@@ -48,6 +52,9 @@ fn main() -> std::process::ExitCode {
         Command::Facts(facts) => commands::facts::facts(&facts, &output),
         Command::Lens(lens) => commands::lens::lens(&lens, &output),
         Command::LensChild(child) => commands::lens::child(&child),
+        Command::Plan(plan) => commands::plan::plan(&plan),
+        Command::Man(man) => commands::manual::man(&man),
+        Command::Completions(shell) => commands::manual::completions(&shell),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
     Outcome::of(done).exit_code()

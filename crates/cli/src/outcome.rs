@@ -14,6 +14,8 @@ pub(crate) enum Outcome {
     BadUsage,
     /// The user ended it.
     Interrupted,
+    /// A check came to this state.
+    Checked(crate::check::State),
 }
 
 /// An error of the command line: what was typed cannot be meant.
@@ -49,7 +51,7 @@ fn without_error_numbers(text: &str) -> String {
 }
 
 /// An error and its causes. Many errors tell their cause themselves; it is not told twice.
-fn told(error: &anyhow::Error) -> String {
+pub(crate) fn told(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
         "" => cause,
         told if told.contains(&cause) => told.to_owned(),
@@ -81,6 +83,7 @@ impl Outcome {
             Self::CouldNotRun => 1,
             Self::BadUsage => 2,
             Self::Interrupted => 130,
+            Self::Checked(state) => state.code(),
         })
     }
 }

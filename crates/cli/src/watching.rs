@@ -1,8 +1,9 @@
-//! Watching an experiment: progress on standard error, slots into the archive.
+//! Watching an experiment: progress on standard error, slots into the archive, figures to who is told them.
 
 use crate::flags::OutputFlags;
 use crate::keep::Keeper;
 use crate::progress_log::ProgressLog;
+use crate::telemetry::Telemetry;
 use crate::terminal;
 use duel_lab::{View, Watcher};
 use duel_model::{Nanos, Run, Slot};
@@ -16,8 +17,9 @@ const REDRAW: Duration = Duration::from_millis(100);
 const PLAIN_LINE: Duration = Duration::from_secs(1);
 
 /// Shows progress and keeps slots.
-pub(crate) struct Watching<'a> {
+pub(crate) struct Watching<'a, 't> {
     keeper: Keeper<'a>,
+    telemetry: Option<&'t Telemetry>,
     show: Show,
     label: String,
     next: Instant,
@@ -30,6 +32,8 @@ pub(crate) enum Shown {
     Progress,
     /// Lines for programs.
     Log,
+    /// Bars on a terminal, nothing elsewhere.
+    OnTerminals,
 }
 
 enum Show {
@@ -39,19 +43,26 @@ enum Show {
     Terminal { style: Style, drawn: usize },
 }
 
-impl<'a> Watching<'a> {
+impl<'a, 't> Watching<'a, 't> {
     /// Shows as the output flags and the terminal allow.
-    pub(crate) fn new(keeper: Keeper<'a>, shown: Shown, output: &OutputFlags) -> Self {
+    pub(crate) fn new(
+        keeper: Keeper<'a>,
+        shown: Shown,
+        telemetry: Option<&'t Telemetry>,
+        output: &OutputFlags,
+    ) -> Self {
         let show = if output.quiet {
             Show::Nothing
         } else if shown == Shown::Log {
             Show::Log(ProgressLog::new())
         } else if std::io::stderr().is_terminal() {
             Show::Terminal { style: terminal::progress_style(), drawn: 0 }
+        } else if shown == Shown::OnTerminals {
+            Show::Nothing
         } else {
             Show::Lines
         };
-        Self { keeper, show, label: String::new(), next: Instant::now() }
+        Self { keeper, telemetry, show, label: String::new(), next: Instant::now() }
     }
 
     /// The experiment is over: clears the progress and gives the keeper back.
@@ -99,9 +110,12 @@ impl<'a> Watching<'a> {
     }
 }
 
-impl Watcher for Watching<'_> {
+impl Watcher for Watching<'_, '_> {
     fn begun(&mut self, run: &Run) {
         self.keeper.begin(run);
+        if let Some(telemetry) = self.telemetry {
+            telemetry.begun(run);
+        }
     }
 
     fn label(&mut self, label: &str) {
@@ -110,6 +124,9 @@ impl Watcher for Watching<'_> {
 
     fn slot(&mut self, slot: &Slot) {
         self.keeper.slot(slot);
+        if let Some(telemetry) = self.telemetry {
+            telemetry.slot(slot);
+        }
         if let Show::Log(_) = self.show {
             let line = ProgressLog::stamped(slot.elapsed_ns, &ProgressLog::last_line(slot));
             let _ = writeln!(std::io::stderr(), "{line}");
@@ -117,6 +134,9 @@ impl Watcher for Watching<'_> {
     }
 
     fn live(&mut self, view: &View<'_>) {
+        if let Some(telemetry) = self.telemetry {
+            telemetry.live(view);
+        }
         if let Show::Log(log) = &mut self.show {
             let target = &view.targets[view.active];
             if let Some(line) = log.line(view.elapsed_ns, target.ok + target.failed) {

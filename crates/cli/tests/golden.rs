@@ -29,7 +29,9 @@ fn help() {
     let place = Place::new();
     golden("help.txt", &session(&place, &[&["--help"]]));
     golden("help-short.txt", &session(&place, &[&["-h"], &["--version"]]));
-    let verbs = ["demo", "why", "list", "show", "diff", "report", "export", "rerun"].map(|verb| [verb, "-h"]);
+    let verbs =
+        ["check", "demo", "why", "list", "show", "diff", "report", "export", "rerun", "plan", "man", "completions"]
+            .map(|verb| [verb, "-h"]);
     golden("help-run.txt", &session(&place, &[&["run", "--help"]]));
     golden("help-verbs.txt", &session(&place, &verbs.each_ref().map(<[_; 2]>::as_slice)));
 }

@@ -21,6 +21,7 @@ mod watch;
 
 pub use duel_lens::ChildCommand;
 pub use duel_load::{Failure, OpRecord, PhaseTimes};
+pub use duel_stats::{CheckStanding, Checked, TargetFigures, check};
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;

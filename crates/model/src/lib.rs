@@ -11,11 +11,13 @@ mod host;
 mod lens;
 mod plan;
 mod profile;
+mod promise;
 mod reach;
 mod requests;
 mod run;
 mod slot;
 mod text;
+mod threshold;
 mod twin;
 mod units;
 mod verdict;
@@ -37,6 +39,7 @@ pub use plan::{
     ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
 };
 pub use profile::Profile;
+pub use promise::{Comparison, ParsePromiseError, Promise, PromiseMetric};
 pub use reach::{AddressChoice, AddressRange, IpFamily, NameOverride, ParseReachError, ProxyProtocol, ReachPlan};
 pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
@@ -47,6 +50,7 @@ pub use slot::{
     WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line, shell_word};
+pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
 pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};

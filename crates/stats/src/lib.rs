@@ -6,6 +6,7 @@
 //!
 //! * [`judge`] and [`judge_slots`]: slots in, [`Verdict`](duel_model::Verdict) with doubts out.
 //!   A run with factors is judged level by level, and where connections are varied a scaling law is fitted.
+//! * [`check`]: a run held against thresholds.
 //! * [`early_stop`]: whether more blocks would tell more.
 //! * [`observe`]: what each target showed, merged over its slots.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
@@ -14,6 +15,7 @@
 //! The method with its sources and its simulated error rates is told in `METHOD.md` at the root of the repository.
 
 mod bootstrap;
+mod check;
 mod contrast;
 mod doubts;
 mod estimate;
@@ -28,6 +30,7 @@ mod trend;
 mod usl;
 mod warmup;
 
+pub use check::{CheckStanding, Checked, TargetFigures, check};
 pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};
 pub use observe::observe;

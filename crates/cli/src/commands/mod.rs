@@ -1,10 +1,13 @@
 //! One file for each command.
 
+pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod lens;
+pub(crate) mod manual;
+pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod rerun;
 pub(crate) mod ruler;
@@ -14,7 +17,8 @@ pub(crate) mod why;
 
 use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
-use crate::outcome::{self, Outcome};
+use crate::outcome::{Outcome, say};
+use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
 use crate::{factors, requests, signals, terminal};
 use duel_lab::{DiagnosisPlan, Lab};
@@ -23,27 +27,59 @@ use duel_report::Again;
 
 /// Runs a plan, explains it if that is asked for, keeps it and prints it.
 fn execute(plan: &Plan, why: Option<DiagnosisPlan>, output: &OutputFlags) -> anyhow::Result<Outcome> {
-    execute_shown(plan, why, Shown::Progress, output)
+    execute_shown(plan, why, Shown::Progress, &TelemetryFlags::default(), output)
 }
 
-/// As [`execute`], where progress may be shown otherwise.
+/// As [`execute`], where progress may be shown otherwise, and figures go elsewhere too.
 fn execute_shown(
     plan: &Plan,
     why: Option<DiagnosisPlan>,
     shown: Shown,
+    telemetry: &TelemetryFlags,
     output: &OutputFlags,
 ) -> anyhow::Result<Outcome> {
+    let lab = lens::equip(Lab::new(signals::stop_flag()?));
+    let done = carry_out(&lab, plan, why, shown, telemetry, output)?;
+    print_run(&done.run, done.is_kept, output)?;
+    done.kept?;
+    let outcome = outcome_of(&done.run, &lab);
+    if outcome == Outcome::Done
+        && let Some(sentence) = all_failed(&done.run)
+    {
+        anyhow::bail!(sentence);
+    }
+    Ok(outcome)
+}
+
+/// A run that was made.
+struct CarriedOut {
+    run: Run,
+    /// Whether it is in the archive.
+    is_kept: bool,
+    /// What went wrong with keeping it.
+    kept: anyhow::Result<()>,
+}
+
+/// Runs a plan, explains it if that is asked for, and keeps it.
+fn carry_out(
+    lab: &Lab,
+    plan: &Plan,
+    why: Option<DiagnosisPlan>,
+    shown: Shown,
+    telemetry: &TelemetryFlags,
+    output: &OutputFlags,
+) -> anyhow::Result<CarriedOut> {
     if let Some(note) = requests::check(plan)?
         && !output.quiet
     {
-        outcome::say(&note);
+        say(&note);
     }
     let mut archive = keep::open(output)?;
     if !plan.factors.is_empty() && !output.quiet {
         terminal::note(&factors::announcement(plan));
     }
-    let lab = lens::equip(Lab::new(signals::stop_flag()?));
-    let mut watching = Watching::new(Keeper::new(archive.as_mut()), shown, output);
+    let telemetry = Telemetry::open(telemetry, output)?;
+    let mut watching = Watching::new(Keeper::new(archive.as_mut()), shown, telemetry.as_ref(), output);
     let result = lab.run(plan, &mut watching).and_then(|mut run| {
         if let Some(diagnosis) = why
             && run.status == RunStatus::Complete
@@ -53,17 +89,13 @@ fn execute_shown(
         Ok(run)
     });
     let keeper = watching.end();
-    let run = result?;
-    let kept = keeper.finish(&run);
-    print_run(&run, kept.is_ok() && archive.is_some(), output)?;
-    kept?;
-    let outcome = outcome_of(&run, &lab);
-    if outcome == Outcome::Done
-        && let Some(sentence) = all_failed(&run)
-    {
-        anyhow::bail!(sentence);
+    let mut run = result?;
+    if let Some(doubt) = telemetry.and_then(|telemetry| telemetry.finish(&duel_lab::judge(&run))) {
+        say(&doubt.text);
+        run.doubts.push(doubt);
     }
-    Ok(outcome)
+    let kept = keeper.finish(&run);
+    Ok(CarriedOut { run, is_kept: kept.is_ok() && archive.is_some(), kept })
 }
 
 /// Prints a run with its verdict and its explanation, as the output flags say.

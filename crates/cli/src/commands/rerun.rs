@@ -30,6 +30,11 @@ pub(super) fn restore_secrets(plan: &mut Plan, secrets: &SecretFlags) -> Result<
             }
         }
     }
+    refuse_missing_secrets(plan)
+}
+
+/// Refuses a plan in which values of header fields are missing that were not kept.
+pub(crate) fn refuse_missing_secrets(plan: &Plan) -> Result<(), Usage> {
     match plan.missing_secrets().as_slice() {
         [] => Ok(()),
         missing => Err(Usage(format!(

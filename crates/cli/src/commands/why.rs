@@ -32,7 +32,7 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
     restore_secrets(&mut plan, secrets)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
-    let mut watching = Watching::new(Keeper::Nowhere, Shown::Progress, output);
+    let mut watching = Watching::new(Keeper::Nowhere, Shown::Progress, None, output);
     let result = lab.explain(&mut run, &plan, diagnosis, &mut watching);
     watching.end();
     result?;

@@ -1,0 +1,53 @@
+//! `duel plan ...`: the plan file of a command line.
+
+use crate::outcome::{Outcome, Usage};
+use crate::{flags, plan_file, terminal};
+use clap::{Args, CommandFactory, Parser};
+use std::ffi::OsString;
+
+/// The command line to write down, parsed as it would be without the word `plan`.
+#[derive(Args, Clone)]
+#[command(after_help = AFTER_HELP)]
+pub(crate) struct PlanWords {
+    /// The command line: targets and options of a comparison, or 'run' or 'check' with theirs
+    #[arg(value_name = "run|check] [OPTIONS] [[NAME=]URL", trailing_var_arg = true, allow_hyphen_values = true)]
+    words: Vec<OsString>,
+}
+
+const AFTER_HELP: &str = "\
+Prints all options with their values as TOML, defaults written out, and those that are not set as comments. Values of \
+header fields that carry secrets are left out; name a file for them: -H @FILE.
+
+Examples:
+  duel plan old=https://a/ new=https://b/ -c 100 >plan.toml      write a plan
+  duel --plan plan.toml                                          compare as it says
+  duel --plan plan.toml -c 200                                   what is typed goes first
+  duel plan check https://a/ --critical 'p99<200ms'              with thresholds";
+
+/// To print the help of this command: its own words are taken as they come.
+#[derive(Parser)]
+#[command(name = "duel plan", about = "Print the plan file of a command line", disable_help_flag = true)]
+struct Alone {
+    #[command(flatten)]
+    _words: PlanWords,
+}
+
+/// Prints the plan of the command line given; nothing is done.
+pub(crate) fn plan(plan: &PlanWords) -> anyhow::Result<Outcome> {
+    if matches!(plan.words.first(), Some(word) if word == "-h" || word == "--help") {
+        terminal::print(&Alone::command().render_help().to_string())?;
+        return Ok(Outcome::Done);
+    }
+    let typed: Vec<OsString> = std::iter::once("duel".into()).chain(plan.words.iter().cloned()).collect();
+    let words = match plan_file::filled_in(typed) {
+        Ok(words) => words,
+        Err(error) => {
+            error.say();
+            return Ok(Outcome::BadUsage);
+        }
+    };
+    let flags = flags::read(&words).map_err(|error| Usage(crate::usage::sentence(&error)))?;
+    flags.checked()?;
+    terminal::print(&plan_file::of_words(&words)?)?;
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,223 @@
+//! Figures for other systems on the real binary: a scraper, and collectors of several characters.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+use common::{Place, Ruler, Running, free_port, wait_until};
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+fn scraped(port: u16) -> Option<String> {
+    let mut connection = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    connection.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    connection.write_all(b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n").ok()?;
+    let mut text = String::new();
+    connection.read_to_string(&mut text).ok()?;
+    text.starts_with("HTTP/1.1 200").then_some(text)
+}
+
+/// The value of a sample, by its name and labels.
+fn sample(page: &str, name: &str) -> Option<f64> {
+    page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok())
+}
+
+#[test]
+fn a_scraper_sees_counts_grow_while_others_stall() {
+    let (place, ruler, port) = (Place::new(), Ruler::start(&[]), free_port());
+    let mut command = place.command();
+    let target = format!("web={}", ruler.url("/delay/1000"));
+    command.args(["run", &target, "-d", "60s", "-c", "2", "-t", "1", "-q", "--metrics", &port.to_string()]);
+    let running = Running::start(command);
+    wait_until("the page is there", || scraped(port).is_some());
+    let stalling: Vec<TcpStream> = (0..3).map(|_| TcpStream::connect(("127.0.0.1", port)).unwrap()).collect();
+    let ok = "duel_requests_total{target=\"web\",outcome=\"ok\"}";
+    let mut seen = Vec::new();
+    wait_until("the count grows", || {
+        let page = scraped(port).unwrap_or_default();
+        if let Some(count) = sample(&page, ok) {
+            seen.push(count);
+        }
+        seen.iter().copied().fold(0.0, f64::max) > 50.0 && seen.first() < seen.last()
+    });
+    assert!(seen.windows(2).all(|pair| pair[0] <= pair[1]), "a counter never falls: {seen:?}");
+    let page = scraped(port).unwrap();
+    assert_eq!(sample(&page, "duel_target_active{target=\"web\"}"), Some(1.0), "{page}");
+    assert!(sample(&page, "duel_response_p99_seconds{target=\"web\"}").is_some_and(|p99| p99 > 0.0), "{page}");
+    running.signal(rustix::process::Signal::INT);
+    running.end().ended(130);
+    drop(stalling);
+}
+
+#[test]
+fn a_port_that_is_taken_is_told_before_any_load() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let sentence = place.duel(["run", &ruler.url("/"), "-n", "5", "--metrics", &address]).refused(1);
+    assert_eq!(sentence, format!("cannot serve metrics on {address}: Address already in use"));
+    assert_eq!(place.duel(["list"]).ok().stdout, "No runs in the archive\n");
+    let sentence = place.duel(["run", &ruler.url("/"), "--metrics", "here"]).refused(2);
+    assert!(sentence.starts_with("--metrics takes HOST:PORT or a PORT"), "{sentence}");
+}
+
+/// A collector: answers each request with what it is made for, and keeps the documents.
+struct Collector {
+    address: SocketAddr,
+    documents: Arc<Mutex<Vec<Value>>>,
+    stop: Arc<AtomicBool>,
+    thread: Option<std::thread::JoinHandle<()>>,
+}
+
+impl Collector {
+    /// `None`: it accepts, reads, and never answers.
+    fn start(answer: Option<&'static str>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        let documents: Arc<Mutex<Vec<Value>>> = Arc::default();
+        let stop = Arc::new(AtomicBool::new(false));
+        let (kept, stopped) = (Arc::clone(&documents), Arc::clone(&stop));
+        let thread = std::thread::spawn(move || {
+            let mut held = Vec::new();
+            for connection in listener.incoming() {
+                if stopped.load(Ordering::Relaxed) {
+                    return;
+                }
+                let mut connection = connection.unwrap();
+                let Some(answer) = answer else {
+                    held.push(connection);
+                    continue;
+                };
+                if let Some(document) = received(&mut connection) {
+                    kept.lock().unwrap().push(document);
+                }
+                let _ = connection.write_all(answer.as_bytes());
+            }
+        });
+        Self { address, documents, stop, thread: Some(thread) }
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    fn documents(&self) -> Vec<Value> {
+        self.documents.lock().unwrap().clone()
+    }
+}
+
+impl Drop for Collector {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+        let _ = TcpStream::connect(self.address);
+        let _ = self.thread.take().unwrap().join();
+    }
+}
+
+/// The document of one request, which has to be what the specification asks for.
+fn received(connection: &mut TcpStream) -> Option<Value> {
+    connection.set_read_timeout(Some(Duration::from_secs(10))).unwrap();
+    let mut bytes = Vec::new();
+    let mut part = [0; 4096];
+    loop {
+        if let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
+            let head = String::from_utf8_lossy(&bytes[..end]).to_ascii_lowercase();
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+            if bytes.len() >= end + 4 + length.unwrap_or(0) {
+                assert!(head.starts_with("post /v1/metrics http/1.1"), "{head}");
+                assert!(head.contains("content-type: application/json"), "{head}");
+                assert!(head.contains("api-key: s3cr3t"), "{head}");
+                return serde_json::from_slice(&bytes[end + 4..]).ok();
+            }
+        }
+        match connection.read(&mut part) {
+            Ok(0) | Err(_) => return None,
+            Ok(count) => bytes.extend_from_slice(&part[..count]),
+        }
+    }
+}
+
+const WELL: &str =
+    "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 2\r\nConnection: close\r\n\r\n{}";
+
+/// Loads a little and sends figures to `url` five times a second.
+fn pushed(place: &Place, url: &str) -> common::Done {
+    let ruler = Ruler::start(&[]);
+    let mut command = place.command();
+    command
+        .args(["run", &format!("web={}", ruler.url("/delay/1000")), "-d", "1s", "-c", "2", "-t", "1", "-q"])
+        .args(["--otlp", url])
+        .env("OTEL_METRIC_EXPORT_INTERVAL", "200")
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cr3t");
+    Running::start(command).end().ended(0)
+}
+
+/// The only data point of a metric whose attributes hold `attribute`.
+fn point<'d>(document: &'d Value, metric: &str, kind: &str, attribute: &str) -> &'d Value {
+    let metrics = document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+    let metric = metrics.iter().find(|found| found["name"] == metric).unwrap_or_else(|| panic!("{document:#}"));
+    let has = |point: &&Value| {
+        point["attributes"].as_array().unwrap().iter().any(|found| found["value"]["stringValue"] == attribute)
+    };
+    metric[kind]["dataPoints"].as_array().unwrap().iter().find(has).unwrap_or_else(|| panic!("{metric:#}"))
+}
+
+#[test]
+fn a_collector_gets_figures_while_it_runs_and_at_the_end() {
+    let (place, collector) = (Place::new(), Collector::start(Some(WELL)));
+    let done = pushed(&place, &collector.url());
+    assert_eq!(done.stderr, "");
+    let documents = collector.documents();
+    assert!(documents.len() >= 2, "one while it ran, and the last one: {}", documents.len());
+    let counts: Vec<u64> = documents
+        .iter()
+        .map(|document| point(document, "duel.requests", "sum", "ok")["asInt"].as_str().unwrap().parse().unwrap())
+        .collect();
+    assert!(counts.windows(2).all(|pair| pair[0] <= pair[1]), "{counts:?}");
+    // The last one holds what the run holds.
+    let run = place.json(["show", "last"]);
+    assert_eq!(run["targets"][0]["ops"], *counts.last().unwrap());
+    assert_eq!(run["doubts"].as_array().unwrap().iter().filter(|doubt| doubt["id"] == "not-recorded").count(), 0);
+    let histogram = point(documents.last().unwrap(), "duel.response.duration", "histogram", "web");
+    assert_eq!(histogram["count"], counts.last().unwrap().to_string());
+}
+
+#[test]
+fn a_collector_that_fails_becomes_a_doubt_and_nothing_else() {
+    let down = format!("http://127.0.0.1:{}", free_port());
+    let garbage = Collector::start(Some("HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"));
+    let no_http = Collector::start(Some("220 mail.example ESMTP\r\n"));
+    let refusing = Collector::start(Some("HTTP/1.1 404 Not Found\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"));
+    let stalling = Collector::start(None);
+    for (url, said) in [
+        (&down, "connection refused"),
+        (&garbage.url(), "what it answers is not OTLP"),
+        (&no_http.url(), "of metrics to http://127.0.0.1:"),
+        (&refusing.url(), "it answers 404"),
+        (&stalling.url(), "it did not answer within 3 s"),
+    ] {
+        let place = Place::new();
+        let done = pushed(&place, url);
+        let sentence = done.sentence();
+        assert!(sentence.contains("pushes of metrics to http://127.0.0.1:") && sentence.contains(said), "{sentence}");
+        assert!(!sentence.contains("s3cr3t"), "{sentence}");
+        // It is told in the report, and kept with the run.
+        assert!(done.stdout.contains("pushes of metrics"), "{}", done.stdout);
+        let run = place.json(["show", "last"]);
+        let doubts = run["doubts"].as_array().unwrap().iter().filter(|doubt| doubt["id"] == "not-recorded");
+        assert_eq!(doubts.count(), 1, "{:#}", run["doubts"]);
+        assert_eq!((&run["status"], run["targets"][0]["ops"].as_u64() > Some(10)), (&"complete".into(), true));
+    }
+}
+
+#[test]
+fn an_address_that_is_none_is_refused() {
+    let place = Place::new();
+    let sentence = place.duel(["run", "http://h/", "--otlp", "grpc://c:4317"]).refused(2);
+    assert!(sentence.starts_with("--otlp takes the URL of a collector"), "{sentence}");
+    let sentence = place.duel(["run", "http://h/", "--otlp", "http://u:s3cr3t@c/"]).refused(2);
+    assert!(sentence.contains("OTEL_EXPORTER_OTLP_HEADERS") && !sentence.contains("s3cr3t"), "{sentence}");
+}

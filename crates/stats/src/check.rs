@@ -1,0 +1,353 @@
+//! A run held against thresholds: kept, broken, or not known.
+//!
+//! A promise such as `p99<200ms` is held against all requests of the run, so it is kept or broken as a matter of fact: this
+//! run's requests are counted, and nothing is inferred from them. What may come out otherwise next time by chance alone is
+//! told beside it. Whether one target is slower than another is inferred, and rests on the interval of the verdict.
+
+use crate::observe::share;
+use crate::side::MISSING;
+use duel_model::{
+    Call, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, Run, SlotRole, Tally, Threshold,
+    Verdict, format_duration_ns,
+};
+
+/// How a target stands to a threshold.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Checked {
+    /// Name of the target.
+    pub target: String,
+    /// Kept, broken or not known.
+    pub standing: CheckStanding,
+    /// The figure that was held against the threshold, in the unit of [`Promise::limit`], or the slowdown.
+    pub figure: Option<f64>,
+    /// Why it is not known, or what else has to be said; empty where there is nothing.
+    pub remark: String,
+}
+
+/// Kept, broken or not known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum CheckStanding {
+    /// The threshold is kept.
+    Kept,
+    /// It is not.
+    Broken,
+    /// The run does not tell.
+    Unknown,
+}
+
+/// What one target did in all its measured slots.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TargetFigures {
+    tally: Tally,
+    elapsed_ns: u128,
+}
+
+/// Holds a run against a threshold, target by target; a comparison is held for all targets but the baseline.
+///
+/// Pure: an archived run can be checked against other thresholds.
+pub fn check(run: &Run, verdict: &Verdict, threshold: &Threshold) -> Vec<Checked> {
+    let targets = run.plan.targets.iter().enumerate();
+    match threshold {
+        Threshold::Promise(promise) => targets
+            .map(|(place, target)| {
+                let hampered = is_hampered(verdict, &target.name);
+                keeps(&TargetFigures::of(run, place), *promise, hampered).named(&target.name)
+            })
+            .collect(),
+        Threshold::Slower { metric, by, .. } => targets
+            .skip(1)
+            .map(|(place, target)| {
+                let pair = verdict.pairs.iter().find(|pair| {
+                    pair.target == target.name && metric.is_none_or(|metric: Metric| pair.metric == metric)
+                });
+                let biased = is_biased(run, verdict, place);
+                is_slower(pair, *by, biased).named(&target.name)
+            })
+            .collect(),
+    }
+}
+
+impl Checked {
+    fn new(standing: CheckStanding, figure: Option<f64>, remark: impl Into<String>) -> Self {
+        Self { target: String::new(), standing, figure, remark: remark.into() }
+    }
+
+    fn named(self, target: &str) -> Self {
+        Self { target: target.to_owned(), ..self }
+    }
+}
+
+impl TargetFigures {
+    /// Of the target at `place` of the plan.
+    pub fn of(run: &Run, place: usize) -> Self {
+        let mut figures = Self::default();
+        for slot in run.slots.iter().filter(|slot| slot.target == place && slot.role == SlotRole::Measured) {
+            figures.tally.merge(&slot.tally);
+            figures.elapsed_ns += u128::from(slot.elapsed_ns);
+        }
+        figures
+    }
+
+    /// The figure that a promise is made of; `None` where nothing tells.
+    pub fn figure(&self, metric: PromiseMetric) -> Option<f64> {
+        let (tally, due) = (&self.tally, self.due());
+        match metric {
+            PromiseMetric::Quantile { .. } => tally.response.quantile_ns(metric.quantile()?).map(|ns| ns as f64),
+            PromiseMetric::Mean => tally.response.mean_ns(),
+            PromiseMetric::Max => tally.response.max_ns().map(|ns| ns as f64),
+            PromiseMetric::Errors => share(due - tally.ok, due),
+            PromiseMetric::Done => share(tally.ok, due),
+            PromiseMetric::Rate => (self.elapsed_ns > 0).then(|| tally.ok as f64 * 1e9 / self.elapsed_ns as f64),
+        }
+    }
+
+    /// Ops that became due.
+    pub fn due(&self) -> u64 {
+        self.tally.started + self.tally.unstarted
+    }
+
+    /// Ops that ended well.
+    pub fn ok(&self) -> u64 {
+        self.tally.ok
+    }
+
+    /// What the first failure said, safe to show.
+    pub fn failure_example(&self) -> Option<&str> {
+        self.tally.failure_examples.first().map(String::as_str)
+    }
+
+    /// Ops without a response time: they failed at once, and are neither the fast ones nor the slow ones.
+    fn timeless(&self) -> u64 {
+        self.due().saturating_sub(self.tally.response.count())
+    }
+}
+
+fn keeps(figures: &TargetFigures, promise: Promise, hampered: bool) -> Checked {
+    let figure = figures.figure(promise.metric);
+    let Some(value) = figure else {
+        return Checked::new(CheckStanding::Unknown, None, "nothing was measured");
+    };
+    let held = |holds: bool| if holds { CheckStanding::Kept } else { CheckStanding::Broken };
+    let timeless = figures.timeless();
+    let (standing, remark) = match promise.metric.quantile() {
+        Some(q) => of_quantile(&figures.tally.response, timeless, q, promise),
+        None if promise.metric.is_time()
+            && promise.holds(value)
+            && share(timeless, figures.due()).is_some_and(|share| share > MISSING) =>
+        {
+            (CheckStanding::Unknown, failed_without_a_time(timeless))
+        }
+        None => (held(promise.holds(value)), String::new()),
+    };
+    let is_ours = hampered && !matches!(promise.metric, PromiseMetric::Errors | PromiseMetric::Done);
+    if is_ours && standing == CheckStanding::Broken {
+        let remark = "the generator itself was the bottleneck, so the target may do better";
+        return Checked::new(CheckStanding::Unknown, figure, remark);
+    }
+    Checked::new(standing, figure, remark)
+}
+
+/// A quantile, where ops that have no response time may have been as fast or as slow as they like.
+fn of_quantile(response: &Distribution, timeless: u64, q: f64, promise: Promise) -> (CheckStanding, String) {
+    let (timed, all) = (response.count(), response.count() + timeless);
+    // Below that the quantile is the maximum, and says nothing of its own.
+    let fewest = (1.0 / (1.0 - q)).round() as u64;
+    if all < fewest {
+        return (CheckStanding::Unknown, format!("{all} requests are too few: it takes {fewest} at least"));
+    }
+    let rank = (q * all as f64).ceil();
+    // The op of this rank among those with a time, if all others were the fastest, or the slowest.
+    let at = |rank: f64| (rank <= timed as f64).then(|| response.quantile_ns(rank / timed as f64)).flatten();
+    let least = at((rank - timeless as f64).max(1.0));
+    let most = at(rank);
+    if most.is_some_and(|most| promise.holds(most as f64)) {
+        (CheckStanding::Kept, chance(response, q, promise))
+    } else if least.is_some_and(|least| !promise.holds(least as f64)) {
+        (CheckStanding::Broken, chance(response, q, promise))
+    } else {
+        (CheckStanding::Unknown, failed_without_a_time(timeless))
+    }
+}
+
+/// What to say of a limit so near that other requests might have fallen on its other side.
+///
+/// The interval holds the quantile of all such requests at 95 %, if they are independent of each other: order statistics
+/// 1.96 standard deviations of a binomial count from its mean (David and Nagaraja 2003, 7.1). Requests that share a
+/// moment are alike, so it is wider in truth, and it is not used to decide anything.
+fn chance(response: &Distribution, q: f64, promise: Promise) -> String {
+    let n = response.count() as f64;
+    let reach = 1.96 * (n * q * (1.0 - q)).sqrt();
+    let (low, high) = (((n * q - reach) / n).max(0.0), ((n * q + reach) / n).min(1.0));
+    match (response.quantile_ns(low), response.quantile_ns(high)) {
+        (Some(low), Some(high)) if promise.holds(low as f64) != promise.holds(high as f64) => format!(
+            "near its limit: by chance alone {} to {}",
+            format_duration_ns(low as f64),
+            format_duration_ns(high as f64)
+        ),
+        _ => String::new(),
+    }
+}
+
+fn failed_without_a_time(timeless: u64) -> String {
+    format!("{timeless} requests failed and have no response time")
+}
+
+/// Whether a target is slower by more than `by`: sure if the whole interval says so.
+fn is_slower(pair: Option<&PairVerdict>, by: f64, biased: bool) -> Checked {
+    let Some((pair, (slowdown, low, high))) = pair.and_then(|pair| Some((pair, pair.slowdown()?))) else {
+        return Checked::new(CheckStanding::Unknown, None, "too few slots to compare");
+    };
+    let figure = Some(slowdown);
+    let interval = format!("{:.0} % interval {low:.3} to {high:.3}", pair.confidence * 100.0);
+    // A call that was made is one that no bias could have made (see `judge::tempered`).
+    let stands = |calls: [Call; 2]| !biased || calls.contains(&pair.call);
+    let limit = 1.0 + by;
+    if low > limit && stands([Call::Slower, Call::Equivalent]) {
+        Checked::new(CheckStanding::Broken, figure, interval)
+    } else if high <= limit && stands([Call::Faster, Call::Equivalent]) {
+        Checked::new(CheckStanding::Kept, figure, interval)
+    } else if low > limit || high <= limit {
+        Checked::new(
+            CheckStanding::Unknown,
+            figure,
+            format!("{interval}, but something of ours or failed requests could have made it"),
+        )
+    } else {
+        Checked::new(CheckStanding::Unknown, figure, format!("{interval}: the limit of {limit} is within"))
+    }
+}
+
+/// Whether the generator held a target back.
+fn is_hampered(verdict: &Verdict, target: &str) -> bool {
+    let concerns = |doubt: &&Doubt| doubt.target.as_deref().is_none_or(|name| name == target);
+    verdict
+        .doubts
+        .iter()
+        .filter(concerns)
+        .any(|doubt| matches!(doubt.id, DoubtId::GeneratorSaturated | DoubtId::ScheduleLag))
+}
+
+/// Whether something could have made a difference between a target and the baseline that is not theirs.
+fn is_biased(run: &Run, verdict: &Verdict, place: usize) -> bool {
+    let names = [0, place].map(|place| run.plan.targets[place].name.as_str());
+    let failed = [0, place].map(|place| {
+        let figures = TargetFigures::of(run, place);
+        figures.figure(PromiseMetric::Errors).unwrap_or(1.0)
+    });
+    (failed[0] - failed[1]).abs() > MISSING || names.iter().any(|name| is_hampered(verdict, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn figures(times_ms: impl IntoIterator<Item = u64>, failed: u64) -> TargetFigures {
+        let response = Distribution::from_values(times_ms.into_iter().map(|ms| ms * 1_000_000));
+        let ok = response.count();
+        let failed_kinds = [(duel_model::FailureKind::Refused, failed)].into();
+        let tally = Tally { started: ok + failed, ok, failed: failed_kinds, response, ..Tally::default() };
+        TargetFigures { tally, elapsed_ns: 2_000_000_000 }
+    }
+
+    fn stands(figures: &TargetFigures, promise: &str) -> CheckStanding {
+        keeps(figures, promise.parse().unwrap(), false).standing
+    }
+
+    #[test]
+    fn promises_are_held_against_what_was_counted() {
+        let all = figures(1..=1000, 0);
+        for (promise, standing) in [
+            ("p99<991ms", CheckStanding::Kept),
+            ("p99<990ms", CheckStanding::Broken),
+            ("p99<=990ms", CheckStanding::Kept),
+            ("mean<501ms", CheckStanding::Kept),
+            ("max<1s", CheckStanding::Broken),
+            ("errors<=0%", CheckStanding::Kept),
+            ("rate>=500/s", CheckStanding::Kept),
+            ("rate>500/s", CheckStanding::Broken),
+            ("rate>99%", CheckStanding::Kept),
+            ("p99.99<2s", CheckStanding::Unknown),
+        ] {
+            assert_eq!(stands(&all, promise), standing, "{promise}");
+        }
+        assert_eq!(stands(&TargetFigures::default(), "p50<1s"), CheckStanding::Unknown);
+        assert_eq!(
+            stands(&TargetFigures::default(), "errors<1%"),
+            CheckStanding::Unknown,
+            "nothing sent, nothing failed"
+        );
+    }
+
+    #[test]
+    fn requests_that_failed_may_have_been_the_slow_ones() {
+        // 99 of 100 within 10 ms; 3 of 103 failed at once.
+        let some = figures((0..100).map(|n| if n < 99 { 10 } else { 500 }), 3);
+        assert_eq!(stands(&some, "p95<20ms"), CheckStanding::Kept, "even if all that failed were slow");
+        assert_eq!(stands(&some, "p98<20ms"), CheckStanding::Unknown);
+        assert_eq!(stands(&some, "p50<5ms"), CheckStanding::Broken, "even if all that failed were fast");
+        assert_eq!(stands(&some, "max<1s"), CheckStanding::Unknown);
+        assert_eq!(stands(&some, "max<100ms"), CheckStanding::Broken);
+        assert_eq!(stands(&some, "errors<1%"), CheckStanding::Broken);
+        let none = figures([], 50);
+        assert_eq!(stands(&none, "p50<1s"), CheckStanding::Unknown);
+        assert_eq!(stands(&none, "errors<1%"), CheckStanding::Broken);
+    }
+
+    #[test]
+    fn what_the_generator_may_have_done_itself_is_not_held_against_the_target() {
+        let all = figures(1..=1000, 0);
+        let of = |promise: &str| keeps(&all, promise.parse().unwrap(), true).standing;
+        assert_eq!(of("p99<10ms"), CheckStanding::Unknown);
+        assert_eq!(of("rate>900/s"), CheckStanding::Unknown);
+        assert_eq!(of("p99<1s"), CheckStanding::Kept, "it can only be better");
+        let failing = figures(1..=100, 50);
+        assert_eq!(keeps(&failing, "errors<1%".parse().unwrap(), true).standing, CheckStanding::Broken);
+    }
+
+    #[test]
+    fn a_limit_that_chance_could_cross_is_told() {
+        let all = figures(1..=1000, 0);
+        let remark = keeps(&all, "p99<991ms".parse().unwrap(), false).remark;
+        assert!(remark.contains("near its limit") && remark.contains("984 ms to 997 ms"), "{remark}");
+        assert_eq!(keeps(&all, "p99<1200ms".parse().unwrap(), false).remark, "");
+    }
+
+    #[test]
+    fn slower_is_broken_or_kept_where_the_whole_interval_says_so() {
+        let pair = |call, low: f64, high: f64| PairVerdict {
+            baseline: "A".into(),
+            target: "B".into(),
+            metric: Metric::ResponseP50,
+            call,
+            ratio: Some((low * high).sqrt()),
+            low: Some(low),
+            high: Some(high),
+            confidence: 0.95,
+            slots: 24,
+        };
+        for (call, low, high, biased, standing) in [
+            (Call::Slower, 1.06, 1.09, false, CheckStanding::Broken),
+            (Call::Slower, 1.06, 1.09, true, CheckStanding::Broken),
+            (Call::Unknown, 1.06, 1.09, true, CheckStanding::Unknown),
+            (Call::Slower, 1.02, 1.09, false, CheckStanding::Unknown),
+            (Call::Slower, 1.02, 1.04, false, CheckStanding::Kept),
+            (Call::Slower, 1.02, 1.04, true, CheckStanding::Unknown),
+            (Call::Unknown, 0.97, 1.03, false, CheckStanding::Kept),
+            (Call::Unknown, 0.97, 1.03, true, CheckStanding::Unknown),
+            (Call::Equivalent, 0.99, 1.01, true, CheckStanding::Kept),
+            (Call::Faster, 0.5, 0.6, true, CheckStanding::Kept),
+        ] {
+            assert_eq!(
+                is_slower(Some(&pair(call, low, high)), 0.05, biased).standing,
+                standing,
+                "{call:?} {low} {high}"
+            );
+        }
+        // Of a rate, lower is slower.
+        let rate = PairVerdict { metric: Metric::Rate, ..pair(Call::Slower, 0.80, 0.90) };
+        assert_eq!(is_slower(Some(&rate), 0.05, false).standing, CheckStanding::Broken);
+        let unknown = PairVerdict { low: None, high: None, ..pair(Call::Unknown, 1.0, 1.0) };
+        assert_eq!(is_slower(Some(&unknown), 0.05, false).standing, CheckStanding::Unknown);
+        assert_eq!(is_slower(None, 0.05, false).standing, CheckStanding::Unknown);
+    }
+}
