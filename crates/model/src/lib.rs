@@ -9,6 +9,7 @@ mod host;
 mod lens;
 mod plan;
 mod profile;
+mod promise;
 mod run;
 mod slot;
 mod text;
@@ -28,6 +29,7 @@ pub use plan::{
     RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
 };
 pub use profile::Profile;
+pub use promise::{Comparison, ParsePromiseError, Promise, PromiseMetric};
 pub use run::{Interruption, Run, RunStatus, Versions};
 pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, Tally,
