@@ -1,6 +1,7 @@
 //! What was typed. What it means is found out in [`crate::meaning`].
 
 use crate::outcome::{self, Outcome};
+use crate::shape::ShapeFlags;
 use crate::usage;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::error::ErrorKind;
@@ -215,16 +216,9 @@ pub(crate) struct RunFlags {
 /// The load, the same for every target.
 #[derive(Args, Clone)]
 pub(crate) struct LoadFlags {
-    /// Connections to each target
-    #[arg(
-        short = 'c',
-        long,
-        allow_negative_numbers = true,
-        value_name = "N",
-        help_heading = "Load",
-        default_value_t = 50
-    )]
-    pub(crate) connections: u32,
+    /// Connections to each target [default: 50]
+    #[arg(short = 'c', long, allow_negative_numbers = true, value_name = "N", help_heading = "Load")]
+    pub(crate) connections: Option<u32>,
     /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s]
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
     pub(crate) duration: Option<String>,
@@ -246,6 +240,8 @@ pub(crate) struct LoadFlags {
     /// Longest time to connect, TLS included
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Load")]
     pub(crate) connect_timeout: String,
+    #[command(flatten)]
+    pub(crate) shape: ShapeFlags,
 
     /// Method
     #[arg(short = 'm', long, default_value = "GET", help_heading = "Request")]
@@ -327,6 +323,15 @@ pub(crate) enum ArrivalFlag {
     Constant,
     /// Exponential gaps, as from many independent users
     Poisson,
+}
+
+impl From<ArrivalFlag> for duel_model::Arrival {
+    fn from(flag: ArrivalFlag) -> Self {
+        match flag {
+            ArrivalFlag::Constant => Self::Constant,
+            ArrivalFlag::Poisson => Self::Poisson,
+        }
+    }
 }
 
 /// What an archived plan does not hold.

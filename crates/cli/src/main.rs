@@ -12,6 +12,7 @@ mod progress_log;
 #[cfg(feature = "png")]
 mod raster;
 mod retype;
+mod shape;
 mod signals;
 mod terminal;
 mod usage;

@@ -1,17 +1,19 @@
 //! What the flags mean: one conversion from what was typed to a plan, with all checks in it.
 
-use crate::flags::{ALPN, ArrivalFlag, DiagnosisFlags, JudgingFlags, LoadFlags, TLS_VERSIONS};
+use crate::flags::{ALPN, DiagnosisFlags, JudgingFlags, LoadFlags, TLS_VERSIONS};
 use crate::outcome::Usage;
-use crate::usage;
+use crate::{shape, usage};
 use duel_lab::DiagnosisPlan;
 use duel_model::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, Target, TlsPlan,
+    Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, TlsPlan,
     TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
 };
 use std::path::Path;
 
 /// Address of a run that measures the generator itself.
 const NULL: &str = "null:";
+/// Connections that are not given.
+const CONNECTIONS: u32 = 50;
 /// More of them only get in each other's way.
 pub(crate) const MOST_THREADS: u32 = 1024;
 
@@ -27,7 +29,9 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
     let workload = if target.address == NULL { WorkloadPlan::Null } else { WorkloadPlan::Http(Box::new(http(load)?)) };
     tls_is_spoken(std::slice::from_ref(&target), load)?;
     let compare = ComparePlan { seed, ..ComparePlan::default() };
-    Ok(Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare })
+    let mut plan = Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare };
+    shape::single(&mut plan, load)?;
+    Ok(plan)
 }
 
 /// The plan of a comparison.
@@ -54,7 +58,9 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         stop_early: !judging.no_early_stop,
         ..ComparePlan::default()
     };
-    Ok(Plan { targets, workload, load: load_plan(load, Bound::Duration(max_load_ns))?, compare })
+    let mut plan = Plan { targets, workload, load: load_plan(load, Bound::Duration(max_load_ns))?, compare };
+    shape::comparison(&mut plan, load)?;
+    Ok(plan)
 }
 
 /// Half of the CPUs: the other half may be the server's, and is the kernel's in any case.
@@ -195,18 +201,15 @@ fn default_name(index: usize) -> String {
 }
 
 fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
-    if load.connections == 0 {
+    let connections = load.connections.unwrap_or(CONNECTIONS);
+    if connections == 0 {
         return Err(Usage("-c 0: without connections nothing can be sent; use at least 1".into()));
     }
     let kind = match load.rate {
         None => LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| time("--think", think))? },
-        Some(rate) if rate.is_finite() && rate > 0.0 && rate <= 1e7 => LoopKind::Open {
-            rate_per_s: rate,
-            arrival: match load.arrival {
-                ArrivalFlag::Constant => Arrival::Constant,
-                ArrivalFlag::Poisson => Arrival::Poisson,
-            },
-        },
+        Some(rate) if rate.is_finite() && rate > 0.0 && rate <= 1e7 => {
+            LoopKind::Open { rate_per_s: rate, arrival: load.arrival.into() }
+        }
         Some(rate) => {
             return Err(wants(
                 "--rate",
@@ -223,12 +226,13 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
         return Err(Usage(format!("-t {threads}: more than {MOST_THREADS} threads only get in each other's way")));
     }
     Ok(LoadPlan {
-        connections: load.connections,
-        threads: threads.min(load.connections),
+        connections,
+        threads: threads.min(connections),
         kind,
         bound,
         connect_timeout_ns: positive("--connect-timeout", &load.connect_timeout)?,
         op_timeout_ns: positive("--timeout", &load.timeout)?,
+        shape: LoadShape::default(),
     })
 }
 

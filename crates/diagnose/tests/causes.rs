@@ -498,7 +498,7 @@ fn a_saturated_generator_blames_no_server() {
     };
     let doubt = |id| Doubt { id, target: None, text: "workers used 99 % of their CPU".to_owned() };
     let conclude = |pair: &PairVerdict, doubts: Vec<Doubt>| {
-        let verdict = Verdict { pairs: vec![pair.clone()], doubts };
+        let verdict = Verdict { pairs: vec![pair.clone()], doubts, search: None };
         let case = Case {
             plan: &world.plan,
             verdict: &verdict,

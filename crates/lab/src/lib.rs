@@ -13,6 +13,7 @@ mod hosts;
 mod identity;
 mod lens;
 mod route;
+mod search;
 mod single;
 mod twins;
 mod watch;
@@ -113,7 +114,9 @@ impl Lab {
         let hosts = Hosts::watch_and_ask(plan);
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         watcher.begun(&run);
-        let result = if plan.targets.len() == 1 {
+        let result = if plan.load.shape.search.is_some() {
+            search::run(&mut bench, plan, &hosts, &mut run, watcher)
+        } else if plan.targets.len() == 1 {
             single::run(&mut bench, plan, &hosts, &mut run, watcher, self.is_to_the_letter)
         } else {
             compare::run(&mut bench, plan, &hosts, &mut run, watcher)
@@ -121,7 +124,9 @@ impl Lab {
         match result {
             Ok(()) => {}
             // What was measured before stays; warm-up alone says nothing.
-            Err(error) if !run.slots.iter().any(|slot| slot.role == SlotRole::Measured) => return Err(error),
+            Err(error) if !run.slots.iter().any(|slot| matches!(slot.role, SlotRole::Measured | SlotRole::Search)) => {
+                return Err(error);
+            }
             Err(error) => {
                 run.status = RunStatus::Interrupted(Interruption::Unfinished);
                 run.doubts.push(duel_model::Doubt {

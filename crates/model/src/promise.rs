@@ -1,6 +1,6 @@
 //! A promise about a target's figures, as people type it: `p99<50ms`, `errors<0.1%`, `rate>500/s`.
 
-use crate::{MICROSECOND_NS, MILLISECOND_NS, Nanos, SECOND_NS, parse_duration_ns, parse_ratio, sanitize_line};
+use crate::{Nanos, parse_duration_ns, parse_ratio, sanitize_line, typed_duration};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -221,12 +221,7 @@ impl fmt::Display for Promise {
         match self.metric {
             PromiseMetric::Errors | PromiseMetric::Done => write!(f, "{}%", (self.limit * 1e9).round() / 1e7),
             PromiseMetric::Rate => write!(f, "{}/s", self.limit),
-            _ => {
-                let nanos = self.limit as Nanos;
-                let units = [("s", SECOND_NS), ("ms", MILLISECOND_NS), ("us", MICROSECOND_NS), ("ns", 1)];
-                let (unit, scale) = units.into_iter().find(|(_, scale)| nanos.is_multiple_of(*scale)).unwrap_or(("ns", 1));
-                write!(f, "{}{unit}", nanos / scale)
-            }
+            _ => f.write_str(&typed_duration(self.limit as Nanos)),
         }
     }
 }
@@ -252,8 +247,19 @@ mod tests {
     #[test]
     fn promises_are_shown_as_they_are_typed() {
         for typed in [
-            "p99<50ms", "p50<=1500us", "p99.9<2s", "p99.99<7ns", "mean<5ms", "max<90s", "errors<0.1%", "errors<=0%",
-            "errors<7%", "rate>500/s", "rate>=0.5/s", "rate>99.5%", "rate>=100%",
+            "p99<50ms",
+            "p50<=1500us",
+            "p99.9<2s",
+            "p99.99<7ns",
+            "mean<5ms",
+            "max<90s",
+            "errors<0.1%",
+            "errors<=0%",
+            "errors<7%",
+            "rate>500/s",
+            "rate>=0.5/s",
+            "rate>99.5%",
+            "rate>=100%",
         ] {
             let promise: Promise = typed.parse().unwrap();
             assert_eq!(promise.to_string(), typed);

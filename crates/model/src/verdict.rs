@@ -1,5 +1,6 @@
 //! What the slots say, and what weakens it.
 
+use crate::RateSearch;
 use serde::{Deserialize, Serialize};
 
 /// The judgement of a run: every target against the first.
@@ -9,6 +10,9 @@ pub struct Verdict {
     pub pairs: Vec<PairVerdict>,
     /// What weakens the numbers.
     pub doubts: Vec<Doubt>,
+    /// What came of the search for a rate, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<RateSearch>,
 }
 
 /// One target against the baseline in one metric.

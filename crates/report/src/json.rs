@@ -1,6 +1,7 @@
 //! The JSON document, schema `duel/1`.
 
 mod hosts;
+mod shape;
 
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
@@ -10,6 +11,7 @@ use duel_model::{
 };
 use hosts::{HostDocument, WorkDocument};
 use serde::Serialize;
+use shape::{SearchDocument, StageDocument};
 use std::collections::BTreeMap;
 
 /// A run with its verdict and explanation as one document; serialises in a stable order of fields.
@@ -38,6 +40,9 @@ pub struct Document<'a> {
     ruled_out: &'a [String],
     probes: Vec<ProbeDocument<'a>>,
     hosts: Vec<HostDocument<'a>>,
+    /// The search for the highest rate that keeps a promise; `null` where none was made. Its attempts are in no other
+    /// figures of this document.
+    search: Option<SearchDocument<'a>>,
     status: &'static str,
     interruption: Option<&'a Interruption>,
     started_unix_ms: i64,
@@ -61,7 +66,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         targets: totals(run)
             .into_iter()
             .zip(&run.plan.targets)
-            .map(|(totals, target)| TargetDocument::of(&target.name, &target.address, totals))
+            .map(|(totals, target)| TargetDocument::of(run, &target.name, &target.address, totals))
             .collect(),
         pairs: verdict.pairs.iter().map(PairDocument::of).collect(),
         doubts: all_doubts(run, verdict).into_iter().map(DoubtDocument::of).collect(),
@@ -70,6 +75,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         ruled_out: explanation.map(|e| e.ruled_out.as_slice()).unwrap_or_default(),
         probes: explanation.map(|e| e.probes.iter().map(ProbeDocument::of).collect()).unwrap_or_default(),
         hosts: hosts::documents(run),
+        search: verdict.search.as_ref().map(|search| SearchDocument::of(run, search)),
         status,
         interruption,
         started_unix_ms: run.started_unix_ms,
@@ -139,6 +145,10 @@ struct TargetDocument<'a> {
     in_flight: u64,
     /// Ops that were due and never started.
     unstarted: u64,
+    /// Ops that were due and not sent, because their deadline had passed.
+    shed: u64,
+    /// The same by stages, where there are any.
+    stages: Vec<StageDocument>,
     statuses: BTreeMap<u16, u64>,
     failure_examples: Vec<String>,
     slots: usize,
@@ -153,7 +163,7 @@ struct TargetDocument<'a> {
 }
 
 impl<'a> TargetDocument<'a> {
-    fn of(name: &'a str, address: &'a str, totals: Totals<'_>) -> Self {
+    fn of(run: &Run, name: &'a str, address: &'a str, totals: Totals<'_>) -> Self {
         let (rate_per_s, bytes_per_s) = (totals.rate_per_s(), totals.bytes_per_s());
         let phases_ms = totals
             .tally
@@ -185,6 +195,8 @@ impl<'a> TargetDocument<'a> {
             started: tally.started,
             in_flight: tally.in_flight,
             unstarted: tally.unstarted,
+            shed: tally.shed,
+            stages: StageDocument::all(run, &tally.stages),
             statuses: tally.statuses,
             failure_examples: tally.failure_examples,
             slots: totals.slots.len(),

@@ -7,7 +7,7 @@ use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
-use crate::{chart, last_words, negotiated, phases, settings, single};
+use crate::{chart, last_words, negotiated, phases, search, settings, single};
 use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
 use std::collections::BTreeSet;
 
@@ -21,7 +21,10 @@ pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Stri
     let targets = totals(run);
     let doubts = all_doubts(run, verdict);
     let mut sections = match targets.as_slice() {
-        [one] => single::sections(run, one, style),
+        [one] => match &verdict.search {
+            Some(search) => search::sections(run, search, one, style),
+            None => single::sections(run, one, style),
+        },
         many => compared(run, verdict, many, style),
     };
     if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
@@ -84,6 +87,9 @@ pub(crate) fn failure_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     }
     if targets.iter().any(|t| t.tally.unstarted > 0) {
         rows.push(Row::new("never started", each(&|t| count(t.tally.unstarted))));
+    }
+    if targets.iter().any(|t| t.tally.shed > 0) {
+        rows.push(Row::new("shed (too late)", each(&|t| count(t.tally.shed))));
     }
     rows
 }

@@ -191,7 +191,7 @@ fn long_names_and_many_targets_do_not_break_it() {
             )
         })
     });
-    let verdict = Verdict { pairs: pairs.collect(), doubts: vec![] };
+    let verdict = Verdict { pairs: pairs.collect(), doubts: vec![], search: None };
     let (seen, console) = look(browser, &page(&run, &verdict, &[]), false);
     assert_eq!(console, Vec::<String>::new());
     let charts =

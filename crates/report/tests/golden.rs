@@ -54,6 +54,7 @@ fn three_targets() {
             pair("C", Metric::Rate, Call::Faster, Some([1.25, 1.21, 1.3])),
         ],
         doubts: vec![],
+        search: None,
     };
     golden("three-targets.txt", &report(&sample::run(&servers, 3), &verdict, PLAIN));
 }
@@ -74,7 +75,7 @@ fn unknown_ratio_after_an_interruption() {
     run.doubts = vec![doubt(DoubtId::TooFewSlots, None, "2 pairs of slots are too few for a 95 % interval")];
     let unknown = PairVerdict { slots: 4, ..pair("B", Metric::Rate, Call::Unknown, None) };
     // The same doubt comes from both sides and is told once.
-    let verdict = Verdict { pairs: vec![unknown], doubts: run.doubts.clone() };
+    let verdict = Verdict { pairs: vec![unknown], doubts: run.doubts.clone(), search: None };
     golden("unknown.txt", &report(&run, &verdict, PLAIN));
 }
 
@@ -84,6 +85,7 @@ fn a_saturated_generator_leaves_a_lower_bound() {
     let verdict = Verdict {
         pairs: vec![pair("B", Metric::Rate, Call::Slower, Some([0.444, 0.438, 0.451]))],
         doubts: vec![doubt(DoubtId::GeneratorSaturated, Some("A"), "a worker used 99 % of its CPU during slots of A")],
+        search: None,
     };
     let text = report(&sample::run(&servers, 3), &verdict, PLAIN);
     assert!(text.starts_with("B is at least 2.25x slower than A (95 % interval 2.22 to 2.28, 24 slots;"), "{text}");
@@ -125,6 +127,7 @@ fn hostile_names_and_fields() {
             ..pair(&b.name, Metric::Rate, Call::Slower, Some([0.9, 0.88, 0.92]))
         }],
         doubts: vec![doubt(DoubtId::Errors, Some(&b.name), "5 of\x1b[5m 905 failed")],
+        search: None,
     };
     golden("hostile.txt", &report(&run, &verdict, PLAIN));
     let text = json_text(&run, &verdict, None);
@@ -144,7 +147,7 @@ fn zero_ops_and_nothing_but_failures() {
         at_ns: 12_000_000_001,
         how: "connection refused 50 times".into(),
     });
-    let verdict = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
+    let verdict = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![], search: None };
     golden("one-dead.txt", &report(&run, &verdict, PLAIN));
 
     let a = Server0::named("A");
@@ -205,7 +208,7 @@ fn documents() {
     let mut empty = run;
     empty.slots.clear();
     empty.first_contact = vec![None, None];
-    let unknown = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
+    let unknown = Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![], search: None };
     golden("no-slots.json", &json_text(&empty, &unknown, None));
 }
 
@@ -340,7 +343,7 @@ fn differences_between_runs() {
     second.plan.load.connections = 128;
     second.versions.duel = "0.2.0".into();
     second.status = RunStatus::Interrupted(Interruption::User);
-    let other = Verdict { pairs: vec![pair("C", Metric::Rate, Call::Unknown, None)], doubts: vec![] };
+    let other = Verdict { pairs: vec![pair("C", Metric::Rate, Call::Unknown, None)], doubts: vec![], search: None };
     golden("diff.txt", &diff((&first, &verdict), (&second, &other), PLAIN));
 }
 

@@ -122,6 +122,7 @@ fn texts_of_servers_and_users_stay_texts() {
     let verdict = Verdict {
         pairs: vec![pair(&b.name, Metric::Rate, Call::Slower, Some([0.9, 0.88, 0.92]))],
         doubts: vec![doubt(DoubtId::Errors, Some(evil), evil)],
+        search: None,
     };
     let html = page(&run, &verdict, &[command(evil)]);
     check_markup(&html);
@@ -166,7 +167,7 @@ fn a_big_run_makes_a_small_page() {
     let metrics = [Metric::Rate, Metric::ResponseP50, Metric::ResponseP99];
     let pairs =
         names[1..].iter().flat_map(|name| metrics.map(|m| pair(name, m, Call::Slower, Some([0.9, 0.88, 0.92]))));
-    let verdict = Verdict { pairs: pairs.collect(), doubts: vec![] };
+    let verdict = Verdict { pairs: pairs.collect(), doubts: vec![], search: None };
     let html = page(&run, &verdict, &[]);
     assert!(html.len() < 1_000_000, "{} bytes", html.len());
     check_ids(&html);
@@ -207,7 +208,7 @@ proptest! {
             ok.iter().enumerate().map(|(i, &ok)| server(&format!("T{i}"), "http://t/", ok, tls_ns)).collect();
         let run = sample::run(&servers, blocks);
         let pairs = figures.iter().map(|f| pair("T1", Metric::Rate, Call::Unknown, f.map(|(a, b, c)| [a, b, c])));
-        let verdict = Verdict { pairs: pairs.collect(), doubts: vec![] };
+        let verdict = Verdict { pairs: pairs.collect(), doubts: vec![], search: None };
         for chart in charts(&run, &verdict) {
             for layout in [Layout::Wide, Layout::Narrow] {
                 let svg = chart.svg(layout);

@@ -7,6 +7,7 @@
 //! * [`judge`] and [`judge_slots`]: slots in, [`Verdict`](duel_model::Verdict) with doubts out.
 //! * [`early_stop`]: whether more blocks would tell more.
 //! * [`observe`]: what each target showed, merged over its slots.
+//! * [`rate_search`], [`next_rate`]: the highest rate that keeps a promise, and which one to try next.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
 //! * [`Estimate`]: arithmetic on numbers with intervals, for who compares differences of differences.
 //!
@@ -19,6 +20,7 @@ mod estimate;
 mod judge;
 mod observe;
 mod pairing;
+mod search;
 mod side;
 mod signed_rank;
 mod stopping;
@@ -28,5 +30,6 @@ mod warmup;
 pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};
 pub use observe::observe;
+pub use search::{START_SHARE, SearchStep, attempt, attempt_ns, next_rate, promised_figure, rate_search};
 pub use stopping::{SlotFigure, Stop, early_stop};
 pub use warmup::warmup_ended;

@@ -180,6 +180,7 @@ pub fn world(servers: &[Server]) -> World {
                 bound: Bound::Duration(SECOND_NS),
                 connect_timeout_ns: SECOND_NS,
                 op_timeout_ns: SECOND_NS,
+                shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),
         },
@@ -494,7 +495,7 @@ impl World {
                 (pair.call, pair.ratio, pair.low, pair.high) = (Call::Equivalent, Some(1.0), Some(1.0), Some(1.0));
             }
         }
-        Verdict { pairs, doubts: Vec::new() }
+        Verdict { pairs, doubts: Vec::new(), search: None }
     }
 
     /// The loop of the laboratory; also holds every promise that holds for all worlds.

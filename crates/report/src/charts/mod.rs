@@ -8,6 +8,7 @@ mod probes;
 mod progress;
 mod rate;
 mod ratios;
+mod search;
 
 use crate::plot::{self, Drawing, Layout, Setting, Texts};
 use crate::table::Table;
@@ -66,6 +67,7 @@ pub fn charts(run: &Run, verdict: &Verdict) -> Vec<Chart> {
     [
         ratios::chart(&subject),
         probes::chart(&subject),
+        search::chart(&subject),
         progress::chart(&subject),
         rate::chart(&subject),
         latency::chart(&subject),

@@ -74,7 +74,7 @@ pub(super) fn columns() -> Vec<Column> {
         column("role", Kind::Text, |_, slot| Cell::Text(role(&slot.role).to_owned())),
         column("probe", Kind::Text, |_, slot| match &slot.role {
             SlotRole::Probe(id) => Cell::Text(clean(id)),
-            SlotRole::Warmup | SlotRole::Measured => Cell::Unknown,
+            SlotRole::Warmup | SlotRole::Measured | SlotRole::Search => Cell::Unknown,
         }),
         whole("block", |slot| u64::from(slot.block)),
         whole("repeat", |slot| u64::from(slot.repeat)),
@@ -124,6 +124,8 @@ pub(super) fn columns() -> Vec<Column> {
     }));
     columns.push(figure("schedule_lag_p99_ms", |slot| lag_p99_ms(slot, |worker| &worker.schedule_lag)));
     columns.push(figure("loop_lag_p99_ms", |slot| lag_p99_ms(slot, |worker| &worker.loop_lag)));
+    columns.push(whole("shed_ops", |slot| slot.tally.shed));
+    columns.push(figure("offered_per_s", |slot| slot.offered_per_s));
     columns
 }
 
@@ -131,6 +133,7 @@ fn role(role: &SlotRole) -> &'static str {
     match role {
         SlotRole::Warmup => "warmup",
         SlotRole::Measured => "measured",
+        SlotRole::Search => "search",
         SlotRole::Probe(_) => "probe",
     }
 }

@@ -22,6 +22,7 @@ pub(crate) fn plan(targets: usize) -> Plan {
             bound: Bound::Ops(1),
             connect_timeout_ns: 1,
             op_timeout_ns: 1,
+            shape: duel_model::LoadShape::default(),
         },
         compare: ComparePlan::default(),
     }
@@ -45,6 +46,7 @@ pub(crate) fn slot(block: u32, repeat: u32, target: usize, elapsed_s: f64) -> Sl
         started_unix_ms: 0,
         offset_ns: 0,
         elapsed_ns: (elapsed_s * 1e9).round() as u64,
+        offered_per_s: None,
         tally: Tally { started: 1_000_000, ok: 1_000_000, ..Tally::default() },
         series: duel_model::Series::default(),
         audit: duel_model::GeneratorAudit::default(),
