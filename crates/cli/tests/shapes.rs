@@ -76,7 +76,7 @@ fn a_known_capacity_is_found() {
 }
 
 #[test]
-#[ignore = "wants a quiet machine and two minutes: cargo test --release -p duel-cli --test shapes -- --ignored"]
+#[ignore = "wants a quiet machine and two minutes: cargo test --release -p duel --test shapes -- --ignored"]
 fn the_capacity_is_found_within_three_percent() {
     for (path, capacity) in [("/serial/5000", 200.0), ("/serial/1000", 1_000.0)] {
         let found = found_capacity(path, "60s", "p99<50ms,errors<0.1%");

@@ -68,7 +68,9 @@ pub enum SearchStep {
 pub fn attempt_ns(plan: &Plan, rate_per_s: f64) -> Nanos {
     let Some(search) = &plan.load.shape.search else { return SHORTEST_NS };
     let times = search.promises.iter().filter(|promise| promise.metric.is_time()).map(|promise| promise.limit);
-    let by_time_ns = times.fold(0.0, f64::max) / (search.precision / 2.0);
+    // Random arrivals make a queue wander: it takes longer to show what it is.
+    let wandering = if is_poisson(plan) { 4.0 } else { 1.0 };
+    let by_time_ns = wandering * times.fold(0.0, f64::max) / (search.precision / 2.0);
     let wanted_ns = (ops_needed(plan) / rate_per_s * 1e9).max(by_time_ns) as Nanos;
     wanted_ns.clamp(SHORTEST_NS, longest_ns(plan)).next_multiple_of(SERIES_NS)
 }
@@ -170,12 +172,13 @@ fn backlog_growth(slot: &Slot, rate_per_s: f64, scheduled_ns: f64) -> Option<f64
 /// Poisson arrivals besides what their number scatters by (3 standard deviations).
 fn growth_allowed(search: &SearchPlan, plan: &Plan, slot: &Slot) -> f64 {
     let due = slot.tally.due().max(1) as f64;
-    let scatter = match plan.load.kind {
-        LoopKind::Open { arrival: Arrival::Poisson, .. } => 3.0 / due.sqrt(),
-        _ => 0.0,
-    };
+    let scatter = if is_poisson(plan) { 3.0 / due.sqrt() } else { 0.0 };
     // A handful of ops may be on their way at any time.
     (search.precision / 2.0).max(OPS_OF_BACKLOG / due) + scatter
+}
+
+fn is_poisson(plan: &Plan) -> bool {
+    matches!(plan.load.kind, LoopKind::Open { arrival: Arrival::Poisson, .. })
 }
 
 /// Whether the generator held the attempt back: it had no CPU time left, or was itself late by a tenth of the times.

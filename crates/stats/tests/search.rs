@@ -162,7 +162,8 @@ fn a_known_capacity_is_found_within_three_percent_wherever_the_search_begins() {
 fn a_promise_that_is_broken_below_capacity_is_found_where_theory_says() {
     let (capacity, mut answers) = (1_000.0, Vec::new());
     for dice in 1..=9 {
-        let plan = plan("p99<50ms", Arrival::Poisson);
+        let mut plan = plan("p99<50ms", Arrival::Poisson);
+        plan.load.bound = Bound::Duration(240 * SECOND_NS);
         let mut queue = Queue { scatter: 1.0, dice, ..Queue::of(capacity) };
         answers.push(search(&plan, &mut queue, 700.0).1.search.unwrap().kept_per_s.unwrap());
     }
