@@ -114,11 +114,10 @@ fn found_capacity(path: &str, time: &str, promises: &str) -> f64 {
 #[test]
 fn a_promise_that_is_never_kept_is_an_answer_too() {
     let _alone = measuring();
-    let place = Place::new();
+    let (place, ruler) = (Place::new(), ruler());
     // 30 ms are not within 20.
-    let url_of = ruler();
     let document =
-        place.json(["run", &url_of.url("/delay/30000"), "--find-rate", "p50<20ms", "-d", "10s", "-c", "4", "-t", "1"]);
+        place.json(["run", &ruler.url("/delay/30000"), "--find-rate", "p50<20ms", "-d", "10s", "-c", "4", "-t", "1"]);
     assert_eq!(document["search"]["kept_per_s"], Value::Null);
     assert!(document["search"]["broken_per_s"].is_number(), "{}", document["search"]);
 }
@@ -126,8 +125,8 @@ fn a_promise_that_is_never_kept_is_an_answer_too() {
 #[test]
 fn a_target_without_answers_is_no_search() {
     let place = Place::new();
-    let url = ruler().url("/status/500");
-    let done = place.duel(["run", &url, "--find-rate", "p99<50ms", "-d", "10s", "-c", "2", "-q"]);
+    let ruler = ruler();
+    let done = place.duel(["run", &ruler.url("/status/500"), "--find-rate", "p99<50ms", "-d", "10s", "-c", "2", "-q"]);
     assert!(done.refused(1).contains("no request ended well"), "the status is an error");
 }
 

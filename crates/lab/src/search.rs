@@ -50,7 +50,7 @@ pub(crate) fn run(
             break Ok(());
         };
         let attempt_ns = duel_stats::attempt_ns(plan, rate_per_s);
-        if total_ns.is_some_and(|total_ns| bench.load_ns() + attempt_ns > total_ns) {
+        if total_ns.is_some_and(|total_ns| bench.load_ns() + attempt_ns + grace_ns(plan) > total_ns) {
             break Ok(());
         }
         watcher.label(&format!("trying {rate_per_s}/s"));

@@ -155,3 +155,90 @@ pub(crate) fn set(search: &duel_model::SearchPlan, start_per_s: f64) -> String {
     let start = if start_per_s > 0.0 { format!(", from {} on", rate(start_per_s)) } else { String::new() };
     format!("searching for the highest rate that keeps {promised} to {}{start}", exact_percent(search.precision))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn attempt(rate_per_s: f64, outcome: AttemptOutcome, p99_ms: f64, growth: f64) -> Attempt {
+        let kept = outcome == AttemptOutcome::Kept;
+        Attempt {
+            slot: 0,
+            rate_per_s,
+            outcome,
+            figures: vec![Some(p99_ms * 1e6), Some(0.0)],
+            broken: if p99_ms < 50.0 { vec![] } else { vec![0] },
+            backlog_growth: Some(growth),
+            fell_behind: !kept && growth > 0.01,
+        }
+    }
+
+    fn search(kept_per_s: Option<f64>, broken_per_s: Option<f64>, end: SearchEnd) -> RateSearch {
+        RateSearch {
+            promises: Promise::parse_all("p99<50ms,errors<0.1%").unwrap_or_default(),
+            attempts: vec![
+                attempt(1_000.0, AttemptOutcome::Kept, 20.0, 0.0),
+                attempt(1_018.0, AttemptOutcome::Broken, 80.0, 0.018),
+                attempt(1_018.0, AttemptOutcome::Broken, 40.0, 0.012),
+            ],
+            kept_per_s,
+            broken_per_s,
+            end,
+        }
+    }
+
+    #[test]
+    fn an_answer_says_what_is_known_and_no_more() {
+        let (kept, broken) = (Some(1_000.0), Some(1_018.0));
+        let why = "1,018/s did not: p99 of 80.0 ms, fell behind by 2 % of the requests";
+        for (kept, broken, end, said) in [
+            (
+                kept,
+                broken,
+                SearchEnd::Found,
+                format!("Highest rate that kept p99<50ms and errors<0.1%: 1,000/s ({why})"),
+            ),
+            (
+                kept,
+                broken,
+                SearchEnd::OutOfTime,
+                format!(
+                    "Kept p99<50ms and errors<0.1% at 1,000/s ({why}); the time was over before this was known more closely"
+                ),
+            ),
+            (
+                kept,
+                None,
+                SearchEnd::OutOfTime,
+                "Kept p99<50ms and errors<0.1% up to 1,000/s at least: the time was over before any rate was too high"
+                    .to_owned(),
+            ),
+            (
+                kept,
+                broken,
+                SearchEnd::Generator,
+                "Kept p99<50ms and errors<0.1% up to 1,000/s at least: beyond that the generator itself was the limit"
+                    .to_owned(),
+            ),
+            (None, broken, SearchEnd::NothingKept, format!("No rate kept p99<50ms and errors<0.1%: even {why}")),
+            (
+                None,
+                None,
+                SearchEnd::OutOfTime,
+                "Nothing is known about p99<50ms and errors<0.1%: no rate was tried often enough".to_owned(),
+            ),
+        ] {
+            assert_eq!(answer(&search(kept, broken, end)), said);
+        }
+    }
+
+    #[test]
+    fn an_attempt_says_what_broke_it() {
+        let search = search(None, None, SearchEnd::OutOfTime);
+        let outcomes: Vec<String> = search.attempts.iter().map(|attempt| outcome(&search, attempt)).collect();
+        assert_eq!(outcomes, ["kept", "behind", "behind"]);
+        let alone = attempt(1.0, AttemptOutcome::Broken, 60.0, 0.0);
+        assert_eq!(outcome(&search, &alone), "p99 broken");
+        assert_eq!(outcome(&search, &attempt(1.0, AttemptOutcome::Generator, 60.0, 0.0)), "generator");
+    }
+}

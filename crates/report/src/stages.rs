@@ -17,23 +17,22 @@ pub(crate) fn table(run: &Run, target: &Totals<'_>) -> Option<Table> {
     let quantile = |tally: &StageTally, q| tally.response.quantile_ns(q).map(|ns| ns as f64);
     let unit = TimeUnit::suiting(rows.iter().filter_map(|(_, tally)| quantile(tally, 0.5)));
     let per_s = |ops: u64, stage: &Stage| rate(ops as f64 * 1e9 / stage.duration_ns as f64);
-    let sheds = rows.iter().any(|(_, tally)| tally.shed > 0);
+    // Columns of what did not happen would only push the others off the line.
+    let has_unanswered = rows.iter().any(|(_, tally)| tally.unstarted + tally.in_flight > 0);
+    let has_shed = rows.iter().any(|(_, tally)| tally.shed > 0);
     let table_rows = rows
         .iter()
         .map(|(stage, tally)| {
-            let mut cells = vec![
-                per_s(tally.due, stage),
-                per_s(tally.ended_ok, stage),
-                count(tally.failed),
-                count(tally.unstarted + tally.in_flight),
-            ];
-            cells.extend(sheds.then(|| count(tally.shed)));
+            let mut cells = vec![per_s(tally.due, stage), per_s(tally.ended_ok, stage), count(tally.failed)];
+            cells.extend(has_unanswered.then(|| count(tally.unstarted + tally.in_flight)));
+            cells.extend(has_shed.then(|| count(tally.shed)));
             cells.extend([0.5, 0.99].map(|q| maybe(quantile(tally, q), |ns| unit.show(ns))));
             Row::new(label(stage), cells)
         })
         .collect();
-    let mut heads = vec!["due", "done", "failed", "unanswered"];
-    heads.extend(sheds.then_some("shed"));
+    let mut heads = vec!["due", "done", "failed"];
+    heads.extend(has_unanswered.then_some("unanswered"));
+    heads.extend(has_shed.then_some("shed"));
     heads.extend(["p50", "p99"]);
     let heads = heads.into_iter().map(str::to_owned).collect();
     Some(Table { corner: String::new(), heads, rows: table_rows, align: Align::Right })
@@ -50,4 +49,17 @@ pub(crate) fn label(stage: &Stage) -> String {
         }
     };
     format!("{} at {level}", set_duration(stage.duration_ns))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stages_in_words() {
+        let stages = Stage::parse_all("30s@100..5000,1500ms@0").unwrap_or_default();
+        assert_eq!(stages.iter().map(label).collect::<Vec<_>>(), ["30 s at 100/s to 5,000/s", "1.5 s at 0/s"]);
+        let stages = Stage::parse_all("10s@1c,1m@10c..1000c").unwrap_or_default();
+        assert_eq!(stages.iter().map(label).collect::<Vec<_>>(), ["10 s at 1 conn.", "60 s at 10 to 1,000 conn."]);
+    }
 }

@@ -161,10 +161,7 @@ impl Found {
             let (due, shed) = (side.tally.due(), side.tally.shed);
             let of_them = match load.shape.deadline_ns {
                 Some(deadline_ns) if shed > 0 => {
-                    format!(
-                        " ; {shed} of them were given up at their deadline of {}",
-                        format_duration_ns(deadline_ns as f64)
-                    )
+                    format!(", {shed} of them given up at their deadline of {}", format_duration_ns(deadline_ns as f64))
                 }
                 _ => String::new(),
             };

@@ -6,7 +6,7 @@ use crate::observe::share;
 use crate::side::Side;
 use duel_model::{
     Arrival, Attempt, AttemptOutcome, Bound, Doubt, DoubtId, LoopKind, Nanos, Plan, Promise, PromiseMetric, RateSearch,
-    Run, SECOND_NS, SearchEnd, SearchPlan, Slot, SlotRole, Stage, format_duration_ns,
+    Run, SECOND_NS, SearchEnd, SearchPlan, Slot, SlotRole, Stage, Tally, format_duration_ns,
 };
 
 /// Most attempts at one rate: what two of three say holds. If one attempt is wrong with probability p, two of three are
@@ -14,9 +14,10 @@ use duel_model::{
 const MOST_VOTES: u32 = 3;
 const VOTES_NEEDED: u32 = 2;
 
-/// A target that served less than this share of what was offered is overloaded beyond doubt, and one attempt is enough:
-/// a hiccup would have to last a tenth of the attempt, and until its end.
-const GROSS: f64 = 0.9;
+/// A target that left more than this share of what was offered undone is overloaded beyond doubt, and one attempt is
+/// enough: a hiccup would have to last as long, and until the attempt's end. The first step beyond a closed loop's rate
+/// ([`START_SHARE`] times [`FIRST_STEP`]) leaves a ninth.
+const GROSS: f64 = 0.08;
 
 /// First step up or down from where the search begins. Every further step in the same direction is the square of the one
 /// before, so that a far goal is reached soon; a near one is not overshot by much.
@@ -265,6 +266,9 @@ pub(crate) fn doubts(search: &RateSearch, run: &Run) -> Vec<Doubt> {
             format!("above {kept}/s the generator itself was late or had no CPU time left: the target may do better"),
         );
     }
+    if let Some(text) = connections_short(search, run) {
+        add(DoubtId::RateNotReached, text);
+    }
     let needed = ops_needed(&run.plan);
     let fewest = search
         .attempts
@@ -286,6 +290,35 @@ pub(crate) fn doubts(search: &RateSearch, run: &Run) -> Vec<Doubt> {
         );
     }
     doubts
+}
+
+/// Service times that are longer by less than this share are those of a target that is no slower.
+const NO_SLOWER: f64 = 0.25;
+/// Share of the connections that are busy on average where there are too few of them.
+const ALL_BUSY: f64 = 0.9;
+
+/// Whether connections of ours were the limit, in words: at the rate that was too high all of them were busy (by Little's
+/// law, the rate times the time that an op takes), and the target took no longer for an op than at the rate that was kept.
+fn connections_short(search: &RateSearch, run: &Run) -> Option<String> {
+    let at = |per_s: f64| {
+        let mut tally = Tally::default();
+        let mut elapsed_ns = 0;
+        for slot in run.slots.iter().filter(|slot| slot.role == SlotRole::Search && slot.offered_per_s == Some(per_s)) {
+            tally.merge(&slot.tally);
+            elapsed_ns += slot.elapsed_ns;
+        }
+        let busy = tally.service.sum_ns as f64 / elapsed_ns.max(1) as f64;
+        Some((tally.service.mean_ns()?, busy))
+    };
+    let ((kept_ns, _), (broken_ns, busy)) = (at(search.kept_per_s?)?, at(search.broken_per_s?)?);
+    let connections = run.plan.load.connections;
+    (busy > ALL_BUSY * f64::from(connections) && broken_ns < (1.0 + NO_SLOWER) * kept_ns).then(|| {
+        format!(
+            "at {}/s all {connections} connections were busy, and the target took no longer for a request than before: \
+             with more connections (-c) it may do better",
+            search.broken_per_s.unwrap_or(0.0)
+        )
+    })
 }
 
 fn run_length_ns(plan: &Plan) -> f64 {
@@ -347,7 +380,7 @@ fn rates(attempts: &[Attempt], slots: &[Slot]) -> Vec<Rate> {
             .iter()
             .find(|slot| slot.index == attempt.slot)
             .map_or((0, 0), |slot| (slot.tally.due(), slot.tally.ok));
-        let overloaded = growth > 1.0 - GROSS && growth * due as f64 > 2.0 * OPS_OF_BACKLOG;
+        let overloaded = growth > GROSS && growth * due as f64 > 2.0 * OPS_OF_BACKLOG;
         rate.is_gross |= attempt.outcome != AttemptOutcome::Kept && (overloaded || (due > 0 && ok == 0));
     }
     rates.sort_by(|a, b| a.per_s.total_cmp(&b.per_s));

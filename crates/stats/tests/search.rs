@@ -24,6 +24,8 @@ struct Queue {
     stalled: &'static [usize],
     /// The generator has no CPU time left above this rate.
     generator_per_s: f64,
+    /// It is no queue of the server's, but for one of so many connections, each of which takes as long for an op.
+    connections: Option<u32>,
     dice: u64,
 }
 
@@ -35,6 +37,7 @@ impl Queue {
             errors: 0.0,
             stalled: &[],
             generator_per_s: f64::INFINITY,
+            connections: None,
             dice: 42,
         }
     }
@@ -88,6 +91,11 @@ impl Queue {
             slot.tally.failed.insert(FailureKind::Status, failed);
         }
         slot.tally.response = Distribution::from_values(responses);
+        if let Some(connections) = self.connections {
+            let op_ns = (self.service_ns * f64::from(connections)) as u64;
+            slot.tally.service = Distribution::from_values((0..slot.tally.ok).map(|_| op_ns));
+            slot.elapsed_ns = slot.elapsed_ns.max((self.service_ns * slot.tally.ok as f64) as u64);
+        }
         slot.series = Series { interval_ns: INTERVAL_NS, intervals };
         let busy = (rate_per_s / self.generator_per_s).min(1.0);
         slot.audit.workers =
@@ -195,6 +203,18 @@ fn what_the_generator_breaks_is_not_blamed_on_the_target() {
     assert_eq!(found.end, SearchEnd::Generator);
     assert!(found.attempts.iter().any(|attempt| attempt.outcome == AttemptOutcome::Generator));
     assert!(verdict.doubts.iter().any(|doubt| doubt.id == duel_model::DoubtId::GeneratorSaturated));
+}
+
+#[test]
+fn too_few_connections_are_not_blamed_on_the_target_alone() {
+    let mut plan = plan("p99<50ms", Arrival::Constant);
+    plan.load.connections = 8;
+    let says_so = |queue: &mut Queue| {
+        let (_, verdict) = search(&plan, queue, 450.0);
+        verdict.doubts.iter().any(|doubt| doubt.text.contains("all 8 connections were busy"))
+    };
+    assert!(says_so(&mut Queue { connections: Some(8), ..Queue::of(500.0) }));
+    assert!(!says_so(&mut Queue { connections: Some(1), ..Queue::of(500.0) }), "one of eight is busy");
 }
 
 #[test]

@@ -33,13 +33,13 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     }
     let unit = TimeUnit::suiting(points.iter().map(|&(_, ns, _)| ns));
     let what = metric.map_or_else(|| "p99".to_owned(), |metric| metric.to_string());
-    let fastest = points.last().map_or(0.0, |&(per_s, _, _)| per_s);
+    let (slowest, fastest) = (points.first()?.0, points.last()?.0);
     Some(Chart {
         id: "search",
         title: format!("Response time ({what}) by offered rate"),
         description: sentences([answer(search), format!("The highest rate tried was {}", rate(fastest))]),
         drawing: Drawing::Lines(Lines {
-            x: Axis::from_zero(format!("{}s offered per second", subject.noun), fastest).with_headroom(),
+            x: Axis::log(format!("{}s offered per second, log scale", subject.noun), slowest, fastest)?,
             y: time_axis(format!("{what} ({})", unit.name), unit.value(lowest), unit.value(highest)),
             lines: vec![Line {
                 name: subject.names().into_iter().next().unwrap_or_default(),
