@@ -174,7 +174,7 @@ fn time_metric(name: &str) -> Option<PromiseMetric> {
     let percent: f64 = digits.parse().ok()?;
     let millionths = (percent * 1e4).round();
     // p0 is the minimum, and p100 has a name of its own.
-    (millionths >= 1.0 && millionths <= 999_999.0).then_some(PromiseMetric::Quantile { millionths: millionths as u32 })
+    (1.0..=999_999.0).contains(&millionths).then_some(PromiseMetric::Quantile { millionths: millionths as u32 })
 }
 
 /// A share to a billionth, so that it is shown as it was typed.

@@ -184,12 +184,12 @@ fn a_promise_that_is_broken_below_capacity_is_found_where_theory_says() {
 
 #[test]
 fn a_stall_in_one_attempt_does_not_move_the_answer() {
-    for number in 0..12 {
-        const EACH: [&[usize]; 12] = [&[0], &[1], &[2], &[3], &[4], &[5], &[6], &[7], &[8], &[9], &[10], &[11]];
+    const EACH: [&[usize]; 12] = [&[0], &[1], &[2], &[3], &[4], &[5], &[6], &[7], &[8], &[9], &[10], &[11]];
+    for stalled in EACH {
         let plan = plan("p99<50ms", Arrival::Constant);
-        let mut queue = Queue { stalled: EACH[number], ..Queue::of(500.0) };
+        let mut queue = Queue { stalled, ..Queue::of(500.0) };
         let kept = search(&plan, &mut queue, 450.0).1.search.unwrap().kept_per_s.unwrap();
-        assert!((kept / 500.0 - 1.0).abs() < 0.03, "stall in attempt {number}: {kept}");
+        assert!((kept / 500.0 - 1.0).abs() < 0.03, "stall in attempt {stalled:?}: {kept}");
     }
 }
 
