@@ -69,8 +69,8 @@ fn version_2(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     )
 }
 
-/// Slots of several treatments, and generated bodies: the tables stay as they are, but an older duel would judge the
-/// treatments as one.
+/// Slots may be of several treatments, and may be attempts of a search (role `search`); bodies may be generated. The
+/// tables stay as they are, but an older duel would judge the treatments as one, and cannot read the others.
 fn version_3(_: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }

@@ -259,6 +259,7 @@ impl Mark {
         let role = match &slot.role {
             SlotRole::Warmup => "warmup".to_owned(),
             SlotRole::Measured => "measured".to_owned(),
+            SlotRole::Search => "search".to_owned(),
             SlotRole::Probe(id) => format!("probe:{id}"),
         };
         Self {

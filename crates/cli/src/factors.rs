@@ -80,7 +80,6 @@ pub(crate) fn switches(option: &str, typed: &str) -> Result<Vec<bool>, Usage> {
 
 /// The plan with what is varied in it; as it was where nothing is.
 pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Result<Plan, Usage> {
-    one_accept_encoding(&load.encoding)?;
     let factors = all(load)?;
     if factors.is_empty() {
         plan.load.threads = plan.load.threads.min(plan.load.connections);
@@ -88,6 +87,9 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
     }
     if has_requests {
         return Err(Usage("-n counts the requests of one load; with factors give a duration (-d)".into()));
+    }
+    if !plan.load.shape.stages.is_empty() || plan.load.shape.search.is_some() {
+        return Err(Usage("--stages and --find-rate are experiments of their own: leave the factors out".into()));
     }
     if load.think.is_some() && factors.iter().any(|factor| matches!(factor, Factor::Rate(_))) {
         return Err(Usage("--think is for closed loops, and a rate makes an open one".into()));
@@ -150,13 +152,16 @@ fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
     let mut typed: Vec<(&str, &str)> = Vec::new();
     let is_list = |text: &&str| text.contains(',') || text.contains("..");
     let short = [
-        ("connections", Some(load.connections.as_str())),
+        ("connections", load.connections.as_deref()),
         ("rate", load.rate.as_deref()),
         ("method", Some(load.method.as_str())),
         ("keepalive", load.keepalive.as_deref()),
         ("body-size", load.body_size.as_deref()),
     ];
     typed.extend(short.into_iter().filter_map(|(name, list)| Some((name, list.filter(is_list)?))));
+    if compares_codings(&load.encoding) {
+        typed.push(("encoding", &load.encoding));
+    }
     for vary in &load.factors.vary {
         typed.push(vary.split_once('=').ok_or_else(|| {
             Usage(format!(
@@ -275,16 +280,10 @@ fn not_a_level(option: &str, wanted: &str, level: &str, typed: &str) -> Usage {
     Usage(format!("{}{within} (see duel --help)", usage::takes(option, wanted, level)))
 }
 
-/// `identity` beside other codings means nothing as one value; who types it wants to compare.
-fn one_accept_encoding(list: &str) -> Result<(), Usage> {
-    let codings: Vec<&str> = list.split(',').map(str::trim).collect();
-    if codings.len() > 1 && codings.contains(&"identity") {
-        let list = sanitize_line(&codings.join(","));
-        return Err(Usage(format!(
-            "--encoding {list}: a list is one value of Accept-Encoding; to compare encodings: --vary encoding={list}"
-        )));
-    }
-    Ok(())
+/// A list for `Accept-Encoding` is one value of it, but where `identity` stands in it: beside other codings that means
+/// nothing, and who types it wants to compare.
+fn compares_codings(list: &str) -> bool {
+    list.contains(',') && list.split(',').any(|coding| coding.trim() == "identity")
 }
 
 /// What can be found out about a treatment without the network.
@@ -354,6 +353,10 @@ mod tests {
             ]
         );
         assert_eq!(factors(&["-c", "64", "--tls", "1.2,1.3", "--encoding", "gzip,br"]), []);
+        assert_eq!(
+            factors(&["--encoding", "identity, gzip"]),
+            [Factor::Encoding(vec![vec![], vec!["gzip".to_owned()]])]
+        );
     }
 
     #[test]
@@ -426,7 +429,7 @@ mod tests {
             (&["--vary", "tls=1.1,1.2"], &["got '1.1' in '1.1,1.2'"]),
             (&["--vary", "path=/a,b"], &["begin with /", "got 'b'"]),
             (&["--vary", "cipher=TLS_AES_128_GCM_SHA256,NONSENSE"], &["NONSENSE"]),
-            (&["--encoding", "identity,gzip"], &["--vary encoding=identity,gzip"]),
+            (&["--encoding", "identity,gzip", "--vary", "encoding=gzip,br"], &["varied twice"]),
             (
                 &["-c", "1..1024", "-m", "A,B,C,D,E,F,G,H,I,J,K,L,M,N,O,P,Q,R,S,T"],
                 &["220 treatments", "11 connections x 20 method"],

@@ -8,6 +8,7 @@ use crate::factors::FactorFlags;
 use crate::outcome::{self, Outcome, Usage};
 use crate::plan_file::{self, PlanFlag};
 use crate::requests::RequestFlags;
+use crate::shape::ShapeFlags;
 use crate::telemetry::TelemetryFlags;
 use crate::{commands, usage};
 use clap::builder::{PossibleValuesParser, TypedValueParser};
@@ -264,16 +265,9 @@ pub(crate) struct RunFlags {
 /// The load, the same for every target.
 #[derive(Args, Clone)]
 pub(crate) struct LoadFlags {
-    /// Connections to each target; a list makes a factor: 1,2,4 or 8..64, which doubles
-    #[arg(
-        short = 'c',
-        long,
-        allow_negative_numbers = true,
-        value_name = "N",
-        help_heading = "Load",
-        default_value = "50"
-    )]
-    pub(crate) connections: String,
+    /// Connections to each target; a list makes a factor: 1,2,4 or 8..64, which doubles [default: 50]
+    #[arg(short = 'c', long, allow_negative_numbers = true, value_name = "N", help_heading = "Load")]
+    pub(crate) connections: Option<String>,
     /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s; with factors 4s for
     /// each treatment on each target, if that is more]
     #[arg(short = 'd', long, value_name = "TIME", help_heading = "Load")]
@@ -297,6 +291,8 @@ pub(crate) struct LoadFlags {
     /// Longest time to connect, TLS included
     #[arg(long, value_name = "TIME", default_value = "10s", help_heading = "Load")]
     pub(crate) connect_timeout: String,
+    #[command(flatten)]
+    pub(crate) shape: ShapeFlags,
 
     /// Method; a list makes a factor: GET,HEAD
     #[arg(short = 'm', long, default_value = "GET", help_heading = "Request")]
@@ -316,7 +312,7 @@ pub(crate) struct LoadFlags {
     /// Host field, where it differs from the address
     #[arg(long, value_name = "NAME", help_heading = "Request")]
     pub(crate) host: Option<String>,
-    /// Accept-Encoding; 'identity' sends none
+    /// Accept-Encoding; 'identity' sends none, and in a list makes a factor: identity,gzip
     #[arg(long, value_name = "LIST", default_value = "gzip", help_heading = "Request")]
     pub(crate) encoding: String,
     /// A new connection for each request
@@ -388,6 +384,15 @@ pub(crate) enum ArrivalFlag {
     Constant,
     /// Exponential gaps, as from many independent users
     Poisson,
+}
+
+impl From<ArrivalFlag> for duel_model::Arrival {
+    fn from(flag: ArrivalFlag) -> Self {
+        match flag {
+            ArrivalFlag::Constant => Self::Constant,
+            ArrivalFlag::Poisson => Self::Poisson,
+        }
+    }
 }
 
 /// What an archived plan does not hold.

@@ -19,6 +19,7 @@ mod proxy;
 mod raster;
 mod requests;
 mod retype;
+mod shape;
 mod signals;
 mod telemetry;
 mod terminal;

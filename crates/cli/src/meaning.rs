@@ -1,17 +1,19 @@
 //! What the flags mean: one conversion from what was typed to a plan, with all checks in it.
 
-use crate::flags::{ALPN, ArrivalFlag, DiagnosisFlags, JudgingFlags, LoadFlags, TLS_VERSIONS};
+use crate::flags::{ALPN, DiagnosisFlags, JudgingFlags, LoadFlags, TLS_VERSIONS};
 use crate::outcome::Usage;
-use crate::{factors, requests, usage};
+use crate::{factors, requests, shape, usage};
 use duel_lab::DiagnosisPlan;
 use duel_model::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, Target, TlsPlan,
+    Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, TlsPlan,
     TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
 };
 use std::path::Path;
 
 /// Address of a run that measures the generator itself.
 const NULL: &str = "null:";
+/// Connections that are not given.
+const CONNECTIONS: &str = "50";
 /// More of them only get in each other's way.
 pub(crate) const MOST_THREADS: u32 = 1024;
 
@@ -28,7 +30,9 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
         if target.address == NULL { WorkloadPlan::Null } else { WorkloadPlan::Http(Box::new(http(load, seed)?)) };
     tls_is_spoken(std::slice::from_ref(&target), load)?;
     let compare = ComparePlan { seed, ..ComparePlan::default() };
-    let plan = Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare, factors: Vec::new() };
+    let mut plan =
+        Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare, factors: Vec::new() };
+    shape::single(&mut plan, load)?;
     factors::vary(plan, load, requests.is_some())
 }
 
@@ -58,7 +62,9 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         ..ComparePlan::default()
     };
     let load_plan = load_plan(load, Bound::Duration(max_load_ns))?;
-    factors::vary(Plan { targets, workload, load: load_plan, compare, factors: Vec::new() }, load, false)
+    let mut plan = Plan { targets, workload, load: load_plan, compare, factors: Vec::new() };
+    shape::comparison(&mut plan, load)?;
+    factors::vary(plan, load, false)
 }
 
 /// Half of the CPUs: the other half may be the server's, and is the kernel's in any case.
@@ -200,15 +206,11 @@ fn default_name(index: usize) -> String {
 
 fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
     // Of lists the first level: `factors` makes the others.
-    let levels = factors::connections(&load.connections)?;
-    let arrival = match load.arrival {
-        ArrivalFlag::Constant => Arrival::Constant,
-        ArrivalFlag::Poisson => Arrival::Poisson,
-    };
+    let levels = factors::connections(load.connections.as_deref().unwrap_or(CONNECTIONS))?;
     let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
     let kind = match rates.first() {
         None => LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| time("--think", think))? },
-        Some(&rate_per_s) => LoopKind::Open { rate_per_s, arrival },
+        Some(&rate_per_s) => LoopKind::Open { rate_per_s, arrival: load.arrival.into() },
     };
     let threads = load.threads.unwrap_or_else(default_threads);
     if threads == 0 {
@@ -224,6 +226,7 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
         bound,
         connect_timeout_ns: positive("--connect-timeout", &load.connect_timeout)?,
         op_timeout_ns: positive("--timeout", &load.timeout)?,
+        shape: LoadShape::default(),
     })
 }
 

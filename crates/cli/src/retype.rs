@@ -1,8 +1,8 @@
 //! What to type to mean a plan: the way back from [`crate::meaning`].
 
 use duel_model::{
-    Arrival, Body, Bound, ComparePlan, HttpPlan, LoopKind, Nanos, Plan, TlsPlan, WorkloadPlan, sanitize_line,
-    shell_word,
+    Arrival, Body, Bound, ComparePlan, HttpPlan, LoopKind, Plan, Stage, TlsPlan, WorkloadPlan, sanitize_line,
+    shell_word, typed_duration as time,
 };
 use std::path::Path;
 
@@ -37,6 +37,8 @@ fn words(plan: &Plan) -> Option<Vec<String>> {
             words.push("run".to_owned());
             options.value("--seed", plan.compare.seed.to_string());
             match plan.load.bound {
+                // Stages say it themselves.
+                Bound::Duration(_) if !plan.load.shape.stages.is_empty() => {}
                 Bound::Duration(ns) => options.value("-d", time(ns)),
                 Bound::Ops(ops) => options.value("-n", ops.to_string()),
             }
@@ -74,18 +76,34 @@ fn comparison(options: &mut Options, plan: &Plan) {
 
 fn load(options: &mut Options, plan: &Plan) {
     let load = &plan.load;
-    options.value("-c", load.connections.to_string());
+    let (stages, search) = (&load.shape.stages, &load.shape.search);
+    if stages.is_empty() || stages.iter().all(Stage::is_of_rate) {
+        options.value("-c", load.connections.to_string());
+    }
     // Their default depends on the machine.
     options.value("-t", load.threads.to_string());
     match load.kind {
         LoopKind::Closed { think_ns: 0 } => {}
         LoopKind::Closed { think_ns } => options.value("--think", time(think_ns)),
         LoopKind::Open { rate_per_s, arrival } => {
-            options.value("--rate", rate_per_s.to_string());
+            // Stages have rates of their own, and a search may find out where to begin.
+            if stages.is_empty() && rate_per_s > 0.0 {
+                options.value("--rate", rate_per_s.to_string());
+            }
             if arrival == Arrival::Poisson {
                 options.value("--arrival", "poisson");
             }
         }
+    }
+    if !stages.is_empty() {
+        options.value("--stages", stages.iter().map(ToString::to_string).collect::<Vec<_>>().join(","));
+    }
+    if let Some(search) = search {
+        let promises: Vec<String> = search.promises.iter().map(ToString::to_string).collect();
+        options.value("--find-rate", promises.join(","));
+    }
+    if let Some(ns) = load.shape.deadline_ns {
+        options.value("--deadline", time(ns));
     }
     options.value("--timeout", time(load.op_timeout_ns));
     options.value("--connect-timeout", time(load.connect_timeout_ns));
@@ -203,13 +221,6 @@ impl Options {
     }
 }
 
-/// A length of time as it is typed, to the nanosecond.
-fn time(ns: Nanos) -> String {
-    let units = [("s", 1_000_000_000), ("ms", 1_000_000), ("us", 1_000)];
-    let unit = units.iter().find(|(_, scale)| ns >= *scale && ns.is_multiple_of(*scale));
-    unit.map_or_else(|| format!("{ns}ns"), |(name, scale)| format!("{}{name}", ns / scale))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -242,6 +253,11 @@ mod tests {
             "duel http://a.example/ http://b.example/ --seed 1 --rate 10..40 --body-size 0,64k --vary path=/a,/b?c=d",
             "duel https://a.example/ https://b.example/ --seed 1 --vary group=x25519,secp256r1 --vary resumption=off,on",
             "duel run http://a.example/ -c 1..4 --keepalive off",
+            "duel run http://a.example/ --stages 10s@100,30s@100..5000,10s@0 --arrival poisson --deadline 50ms -c 7",
+            "duel run http://a.example/ --stages 1s@1c,1500ms@1c..9c --think 1ms",
+            "duel run http://a.example/ --find-rate p99.9<50ms,errors<0.1% -d 90s",
+            "duel run http://a.example/ --find-rate mean<2ms,rate>99% --rate 250 --deadline 1s",
+            "duel http://a.example/ http://b.example/ --rate 100 --deadline 250ms --seed 3",
         ] {
             let plan = plan_of(typed.split_whitespace());
             let words = words(&plan).unwrap();
@@ -277,19 +293,5 @@ mod tests {
             http.follows_each = true;
         }
         assert_eq!(command(&plan), None);
-    }
-
-    #[test]
-    fn times_as_they_are_typed() {
-        for (ns, typed) in [
-            (30_000_000_000, "30s"),
-            (90_000_000_000, "90s"),
-            (1_500_000, "1500us"),
-            (250_000_000, "250ms"),
-            (7, "7ns"),
-        ] {
-            assert_eq!(time(ns), typed);
-            assert_eq!(duel_model::parse_duration_ns(typed), Ok(ns));
-        }
     }
 }

@@ -4,7 +4,7 @@ use crate::LabError;
 use crate::contact::{Contact, Factory};
 use crate::watch::{TargetView, View, Watcher};
 use duel_load::{Live, Session, SessionError, SlotOrder, monotonic_ns};
-use duel_model::{LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
+use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -147,6 +147,11 @@ impl Bench {
         self.load.connections
     }
 
+    /// Slots from now on offer ops at this rate, spaced as the plan says.
+    pub(crate) fn offer(&mut self, rate_per_s: f64, arrival: Arrival) {
+        self.load.kind = LoopKind::Open { rate_per_s, arrival };
+    }
+
     /// Runs one slot and shows it to the watcher.
     pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
         self.slot_until(spec, watcher, &mut |_, _| ControlFlow::Continue(()))
@@ -169,6 +174,8 @@ impl Bench {
             grace_ns: spec.grace_ns,
             // Each slot has arrivals of its own, but those of one block's targets are the same for all.
             seed: self.seed ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
+            stages: if spec.back_to_back { Vec::new() } else { self.load.shape.stages.clone() },
+            deadline_ns: self.load.shape.deadline_ns,
         };
         let began_ns = monotonic_ns();
         let (views, load_ns) = (&self.views, self.load_ns);
@@ -199,6 +206,10 @@ impl Bench {
             started_unix_ms: record.started_unix_ms,
             offset_ns: record.start_ns.saturating_sub(self.run_start_ns),
             elapsed_ns: record.elapsed_ns,
+            offered_per_s: match order.kind {
+                LoopKind::Open { rate_per_s, .. } if order.stages.is_empty() => Some(rate_per_s),
+                _ => None,
+            },
             tally: record.tally,
             series: record.series,
             audit: record.audit,
@@ -209,7 +220,8 @@ impl Bench {
         self.views[slot.target].add(&slot);
         // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
         // user stopped it is what the user wants to see.
-        if (self.sessions.len() == 1 && self.treatment.is_none()) || !record.interrupted {
+        let is_whole_run = self.sessions.len() == 1 && self.treatment.is_none() && slot.role == SlotRole::Measured;
+        if !record.interrupted || is_whole_run {
             watcher.slot(&slot);
         }
         Ok(slot)

@@ -168,6 +168,8 @@ fn one_op(factory: HttpFactory, plan: &Plan, stop: &Arc<AtomicBool>) -> Result<(
         op_timeout_ns: plan.load.op_timeout_ns,
         grace_ns: SECOND_NS,
         seed: 0,
+        stages: Vec::new(),
+        deadline_ns: None,
     };
     let record = Session::open(factory, 1, 1, Arc::clone(stop))
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))

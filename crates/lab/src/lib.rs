@@ -14,6 +14,7 @@ mod hosts;
 mod identity;
 mod lens;
 mod route;
+mod search;
 mod servers;
 mod single;
 mod twins;
@@ -126,6 +127,8 @@ impl Lab {
         watcher.begun(&run);
         let result = if !treatments.is_empty() {
             factorial::run(&mut bench, plan, &mut treatments, &hosts, &mut run, watcher)
+        } else if plan.load.shape.search.is_some() {
+            search::run(&mut bench, plan, &hosts, &mut run, watcher)
         } else if plan.targets.len() == 1 {
             single::run(&mut bench, plan, &hosts, &mut run, watcher, self.is_to_the_letter)
         } else {
@@ -134,7 +137,9 @@ impl Lab {
         match result {
             Ok(()) => {}
             // What was measured before stays; warm-up alone says nothing.
-            Err(error) if !run.slots.iter().any(|slot| slot.role == SlotRole::Measured) => return Err(error),
+            Err(error) if !run.slots.iter().any(|slot| matches!(slot.role, SlotRole::Measured | SlotRole::Search)) => {
+                return Err(error);
+            }
             Err(error) => {
                 run.status = RunStatus::Interrupted(Interruption::Unfinished);
                 run.doubts.push(duel_model::Doubt {

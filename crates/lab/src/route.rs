@@ -152,6 +152,7 @@ mod tests {
                 bound: Bound::Ops(1),
                 connect_timeout_ns: 10 * SECOND_NS,
                 op_timeout_ns: 10 * SECOND_NS,
+                shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),
             factors: vec![],

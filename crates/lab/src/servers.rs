@@ -160,6 +160,7 @@ mod tests {
                 op_timeout_ns: SECOND_NS,
                 connect_timeout_ns: SECOND_NS,
                 bound: Bound::Ops(1),
+                shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),
             factors: vec![],

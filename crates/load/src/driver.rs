@@ -1,6 +1,7 @@
 //! The one driver loop: wait until an op is due, start it, hear of its end, record it.
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::course::{LaneCourse, RateCourse};
 use crate::log::OpLog;
 use crate::pacing::Schedule;
 use crate::poller::Poller;
@@ -8,7 +9,7 @@ use crate::recorder::Recorder;
 use crate::session::LiveSlot;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
 use duel_model::{
-    FailureKind, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Negotiated, Series, Tally, WorkerAudit,
+    FailureKind, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Negotiated, Series, Stage, Tally, WorkerAudit,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -32,6 +33,10 @@ pub struct SlotOrder {
     pub grace_ns: Nanos,
     /// Seed of this slot's Poisson arrivals.
     pub seed: u64,
+    /// How rate or connections change within the slot, whose `duration_ns` is then theirs; empty: they do not.
+    pub stages: Vec<Stage>,
+    /// Open loop: an op that could only start later than this after its due time is not sent.
+    pub deadline_ns: Option<Nanos>,
 }
 
 /// What one worker brings back from a slot.
@@ -121,9 +126,25 @@ struct Pace {
 enum Source {
     /// Lanes make their own next op due; those whose time has not come yet are in the heap, those without pause that
     /// could not be started from within the event (blocking workloads, the slot's start) in the queue.
-    Closed { think_ns: Nanos, ready: VecDeque<LaneId>, later: BinaryHeap<Reverse<(Nanos, LaneId)>> },
+    Closed {
+        think_ns: Nanos,
+        ready: VecDeque<LaneId>,
+        later: BinaryHeap<Reverse<(Nanos, LaneId)>>,
+        /// How many lanes may carry ops; `None`: all.
+        crew: Option<Crew>,
+    },
     /// A schedule makes ops due, idle lanes take them in turn.
     Open { schedule: Schedule, idle: VecDeque<LaneId> },
+}
+
+/// Of a closed loop whose connections change by stages: which lanes carry ops.
+struct Crew {
+    course: LaneCourse,
+    /// Lanes that carry ops, or wait for their next one.
+    active: usize,
+    /// How many of them there may be.
+    allowed: usize,
+    resting: Vec<LaneId>,
 }
 
 impl<W: Workload> Worker<W> {
@@ -151,7 +172,7 @@ impl<W: Workload> Worker<W> {
         self.settle_parked_lanes(start_ns)?;
         // What happened to parked connections is not part of this slot, except what they last negotiated.
         let parked = self.workload.take_counters();
-        self.recorder.reset(start_ns, log.is_some());
+        self.recorder.reset(start_ns, &order.stages, log.is_some());
         live.publish(&self.recorder);
         let mut pace = self.pace(order, start_ns);
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
@@ -284,7 +305,9 @@ impl<W: Workload> Worker<W> {
     /// Starts every op that is due and for which a lane is free.
     fn start_due(&mut self, pace: &mut Pace, mut now: Nanos) {
         let batch_end_ns = now + SYNCHRONOUS_BATCH_NS;
-        while let Some((lane, due_ns)) = pace.next_due(now) {
+        loop {
+            self.shed(pace, now);
+            let Some((lane, due_ns)) = pace.next_due(now) else { return };
             if pace.measures_schedule_lag() {
                 let could_start_ns = due_ns.max(self.lanes[lane].free_since_ns);
                 self.recorder.schedule_lag.record(now.saturating_sub(could_start_ns));
@@ -304,6 +327,14 @@ impl<W: Workload> Worker<W> {
                     }
                 }
             }
+        }
+    }
+
+    /// Passes over the ops whose deadline is behind them.
+    #[inline]
+    fn shed(&mut self, pace: &mut Pace, now: Nanos) {
+        while let Some(due_ns) = pace.next_shed(now) {
+            self.recorder.shed(due_ns, pace.order.deadline_ns.unwrap_or(0));
         }
     }
 
@@ -353,8 +384,9 @@ impl<W: Workload> Worker<W> {
             self.workload.cancel(lane);
             self.lanes[lane].busy = false;
             in_flight += 1;
+            self.recorder.left_in_flight(self.lanes[lane].due_ns);
             if !interrupted {
-                self.recorder.took(self.lanes[lane].due_ns, self.lanes[lane].start_ns, now, &phases);
+                self.recorder.given_up(self.lanes[lane].due_ns, self.lanes[lane].start_ns, now, &phases);
             }
         }
         pace.busy = 0;
@@ -363,13 +395,16 @@ impl<W: Workload> Worker<W> {
 
     /// Counts the ops that became due and were never started; their waiting counts as [`Worker::abandon`] says.
     fn leave_unstarted(&mut self, pace: &mut Pace, now: Nanos, interrupted: bool) -> u64 {
+        self.shed(pace, now);
         let Source::Open { schedule, .. } = &mut pace.source else { return 0 };
         let mut unstarted = 0;
         while pace.ops_left > 0 && schedule.next_due_ns() < pace.end_ns.min(now) {
+            let due_ns = schedule.next_due_ns();
             unstarted += 1;
             pace.ops_left -= 1;
+            self.recorder.left_unstarted(due_ns);
             if !interrupted {
-                self.recorder.waited_unstarted(schedule.next_due_ns(), now);
+                self.recorder.waited_without_start(due_ns, now.saturating_sub(due_ns));
             }
             schedule.advance();
         }
@@ -405,9 +440,27 @@ impl<W: Workload> Worker<W> {
         }
         let lanes: VecDeque<LaneId> = (0..self.lanes.len()).collect();
         let source = match order.kind {
-            LoopKind::Closed { think_ns } => Source::Closed { think_ns, ready: lanes, later: BinaryHeap::new() },
+            LoopKind::Closed { think_ns } if !order.stages.is_empty() => Source::Closed {
+                think_ns,
+                ready: VecDeque::new(),
+                later: BinaryHeap::new(),
+                crew: Some(Crew {
+                    course: LaneCourse::new(&order.stages, start_ns, self.number, self.workers),
+                    active: 0,
+                    allowed: 0,
+                    // Taken from the end: low numbers first.
+                    resting: lanes.into_iter().rev().collect(),
+                }),
+            },
+            LoopKind::Closed { think_ns } => {
+                Source::Closed { think_ns, ready: lanes, later: BinaryHeap::new(), crew: None }
+            }
             LoopKind::Open { rate_per_s, arrival } => Source::Open {
-                schedule: Schedule::new(start_ns, rate_per_s, arrival, self.number, self.workers, order.seed),
+                schedule: if order.stages.is_empty() {
+                    Schedule::new(start_ns, rate_per_s, arrival, self.number, self.workers, order.seed)
+                } else {
+                    Schedule::staged(start_ns, &order.stages, arrival, self.number, self.workers, order.seed)
+                },
                 idle: lanes,
             },
         };
@@ -437,7 +490,8 @@ impl<W: Workload> Worker<W> {
             started_after_end: false,
             spin_ns: match order.kind {
                 LoopKind::Open { rate_per_s, .. } => {
-                    let mean_gap_ns = 1e9 * f64::from(self.workers) / rate_per_s;
+                    let highest_per_s = RateCourse::highest_per_s(&order.stages).max(rate_per_s);
+                    let mean_gap_ns = 1e9 * f64::from(self.workers) / highest_per_s;
                     ((mean_gap_ns / SPIN_SHARE) as Nanos).min(LONGEST_SPIN_NS)
                 }
                 LoopKind::Closed { .. } => 0,
@@ -455,17 +509,26 @@ impl Pace {
         }
         match &mut self.source {
             Source::Closed { .. } if now >= self.end_ns => None,
-            Source::Closed { ready, later, .. } => {
-                if let Some(lane) = ready.pop_front() {
+            Source::Closed { ready, later, crew, .. } => loop {
+                if let Some(lane) = crew.as_mut().and_then(|crew| crew.called(now)) {
                     return Some((lane, now));
                 }
-                let &Reverse((due_ns, lane)) = later.peek()?;
-                if due_ns > now || due_ns >= self.end_ns {
+                let (lane, due_ns) = if let Some(lane) = ready.pop_front() {
+                    (lane, now)
+                } else if let Some(&Reverse((due_ns, lane))) = later.peek()
+                    && due_ns <= now
+                    && due_ns < self.end_ns
+                {
+                    later.pop();
+                    (lane, due_ns)
+                } else {
                     return None;
+                };
+                match crew.as_mut().filter(|crew| crew.is_too_many()) {
+                    Some(crew) => crew.rest(lane),
+                    None => return Some((lane, due_ns)),
                 }
-                later.pop();
-                Some((lane, due_ns))
-            }
+            },
             Source::Open { schedule, idle } => {
                 let due_ns = schedule.next_due_ns();
                 if due_ns > now || due_ns >= self.end_ns {
@@ -479,10 +542,25 @@ impl Pace {
         }
     }
 
+    /// The due time of the next op whose deadline has passed at `now`; it is taken from the schedule.
+    #[inline]
+    fn next_shed(&mut self, now: Nanos) -> Option<Nanos> {
+        let deadline_ns = self.order.deadline_ns?;
+        let Source::Open { schedule, .. } = &mut self.source else { return None };
+        let due_ns = schedule.next_due_ns();
+        if self.ops_left == 0 || due_ns >= self.end_ns || due_ns.saturating_add(deadline_ns) >= now {
+            return None;
+        }
+        schedule.advance();
+        self.ops_left -= 1;
+        Some(due_ns)
+    }
+
     /// Whether a lane whose op ended at `now` goes on without pause.
     #[inline]
     fn takes_next_at_once(&self, now: Nanos) -> bool {
-        matches!(self.source, Source::Closed { think_ns: 0, .. }) && now < self.end_ns && self.ops_left > 0
+        // Where connections come and go, the queue decides.
+        matches!(self.source, Source::Closed { think_ns: 0, crew: None, .. }) && now < self.end_ns && self.ops_left > 0
     }
 
     /// A lane is free for its next op.
@@ -540,17 +618,40 @@ impl Pace {
         }
         match &self.source {
             Source::Closed { ready, .. } if !ready.is_empty() && now < self.end_ns => now,
-            Source::Closed { later, .. } => {
-                later.peek().map_or(
-                    wake_ns,
-                    |&Reverse((due_ns, _))| if due_ns < self.end_ns { wake_ns.min(due_ns) } else { wake_ns },
-                )
+            Source::Closed { later, crew, .. } => {
+                let next_ns = later.peek().map(|&Reverse((due_ns, _))| due_ns).filter(|&due_ns| due_ns < self.end_ns);
+                let change_ns = crew.as_ref().and_then(|crew| crew.course.next_change_ns());
+                [next_ns, change_ns].into_iter().flatten().fold(wake_ns, Nanos::min)
             }
             Source::Open { schedule, idle } if !idle.is_empty() && schedule.next_due_ns() < self.end_ns => {
                 wake_ns.min(schedule.next_due_ns())
             }
             Source::Open { .. } => wake_ns,
         }
+    }
+}
+
+impl Crew {
+    /// A resting lane that is to carry ops from `now` on; and as many as then may is what [`Crew::is_too_many`] goes by.
+    fn called(&mut self, now: Nanos) -> Option<LaneId> {
+        self.allowed = self.course.allowed(now);
+        if self.active >= self.allowed {
+            return None;
+        }
+        let lane = self.resting.pop()?;
+        self.active += 1;
+        Some(lane)
+    }
+
+    /// Whether one of the lanes at work has to rest.
+    #[inline]
+    fn is_too_many(&self) -> bool {
+        self.active > self.allowed
+    }
+
+    fn rest(&mut self, lane: LaneId) {
+        self.active -= 1;
+        self.resting.push(lane);
     }
 }
 

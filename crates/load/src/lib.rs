@@ -5,6 +5,7 @@
 //! ([`driver`](self)); pacing, bound and protocol are parameters of it. What an op *is* comes in through [`Workload`].
 
 mod clock;
+mod course;
 mod driver;
 mod limits;
 mod log;
@@ -12,6 +13,7 @@ mod pacing;
 mod poller;
 mod recorder;
 mod session;
+mod stages;
 mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};

@@ -1,26 +1,40 @@
 //! When ops are due in an open loop: arithmetic on an explicit clock.
 
-use duel_model::{Arrival, Nanos};
+use crate::course::RateCourse;
+use duel_model::{Arrival, Nanos, Stage};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 
 /// The due times of one worker's share of an open loop, in rising order.
+///
+/// Two steps: arrivals are counted off in ops, and the course of the rate says when so many ops are due. That is the
+/// time change which makes any rate out of a rate of 1, for equal gaps as for a Poisson process (Cinlar 1975,
+/// "Introduction to Stochastic Processes", section 4.7).
 ///
 /// Constant arrivals are computed from the op's number, never by adding gaps, so that no rounding accumulates:
 /// after an hour at 50,000 per second the schedule is still exact to the nanosecond.
 #[derive(Debug, Clone)]
 pub struct Schedule {
     start_ns: Nanos,
-    gaps: Gaps,
+    arrivals: Arrivals,
+    course: Course,
     next_due_ns: Nanos,
 }
 
+/// How many ops of all workers are due before this worker's next one.
 #[derive(Debug, Clone)]
-enum Gaps {
+enum Arrivals {
     /// The worker's ops are those numbered `first`, `first + step`, ... of all workers' together.
-    Constant { period_ns: f64, number: u64, step: u64 },
+    Constant { number: u64, step: u64 },
     /// Splitting a Poisson process evenly gives independent Poisson processes of a part of the rate.
-    Poisson { mean_gap_ns: f64, elapsed_ns: f64, random: Box<Pcg64Mcg> },
+    Poisson { ops: f64, mean_gap: f64, random: Box<Pcg64Mcg> },
+}
+
+/// When so many ops are due.
+#[derive(Debug, Clone)]
+enum Course {
+    Constant { period_ns: f64 },
+    Staged(RateCourse),
 }
 
 impl Schedule {
@@ -28,22 +42,33 @@ impl Schedule {
     ///
     /// `rate_per_s` is that of all workers together and must be above zero; `seed` matters for Poisson arrivals only.
     pub fn new(start_ns: Nanos, rate_per_s: f64, arrival: Arrival, worker: u32, workers: u32, seed: u64) -> Self {
-        assert!(rate_per_s > 0.0 && worker < workers, "a schedule needs a rate and a place among the workers");
-        let period_ns = 1e9 / rate_per_s;
-        let gaps = match arrival {
-            Arrival::Constant => Gaps::Constant { period_ns, number: u64::from(worker), step: u64::from(workers) },
-            Arrival::Poisson => Gaps::Poisson {
-                mean_gap_ns: period_ns * f64::from(workers),
-                elapsed_ns: 0.0,
-                random: Box::new(Pcg64Mcg::seed_from_u64(seed ^ (u64::from(worker) << 48))),
-            },
+        assert!(rate_per_s > 0.0, "a schedule needs a rate");
+        Self::on(Course::Constant { period_ns: 1e9 / rate_per_s }, start_ns, arrival, worker, workers, seed)
+    }
+
+    /// The same where the rate changes by stages, and no op is due after the last one.
+    pub fn staged(start_ns: Nanos, stages: &[Stage], arrival: Arrival, worker: u32, workers: u32, seed: u64) -> Self {
+        Self::on(Course::Staged(RateCourse::new(stages)), start_ns, arrival, worker, workers, seed)
+    }
+
+    fn on(course: Course, start_ns: Nanos, arrival: Arrival, worker: u32, workers: u32, seed: u64) -> Self {
+        assert!(worker < workers, "a schedule needs a place among the workers");
+        let arrivals = match arrival {
+            Arrival::Constant => Arrivals::Constant { number: u64::from(worker), step: u64::from(workers) },
+            Arrival::Poisson => {
+                let random = Pcg64Mcg::seed_from_u64(seed ^ (u64::from(worker) << 48));
+                let mut arrivals =
+                    Arrivals::Poisson { ops: 0.0, mean_gap: f64::from(workers), random: Box::new(random) };
+                arrivals.advance();
+                arrivals
+            }
         };
-        let mut schedule = Self { start_ns, gaps, next_due_ns: start_ns };
+        let mut schedule = Self { start_ns, arrivals, course, next_due_ns: start_ns };
         schedule.next_due_ns = schedule.due_ns();
         schedule
     }
 
-    /// When the next op is due.
+    /// When the next op is due; at the end of time if none is.
     #[inline]
     pub fn next_due_ns(&self) -> Nanos {
         self.next_due_ns
@@ -52,22 +77,30 @@ impl Schedule {
     /// Moves on to the op after the next one.
     #[inline]
     pub fn advance(&mut self) {
-        if let Gaps::Constant { number, step, .. } = &mut self.gaps {
-            *number += *step;
-        }
+        self.arrivals.advance();
         self.next_due_ns = self.due_ns();
     }
 
-    fn due_ns(&mut self) -> Nanos {
-        let since_start_ns = match &mut self.gaps {
-            Gaps::Constant { period_ns, number, .. } => *number as f64 * *period_ns,
-            Gaps::Poisson { mean_gap_ns, elapsed_ns, random } => {
-                // Inverse transform; 1 - u lies in (0, 1], so the logarithm is finite.
-                *elapsed_ns += -(1.0 - random.random::<f64>()).ln() * *mean_gap_ns;
-                *elapsed_ns
-            }
+    fn due_ns(&self) -> Nanos {
+        let ops = match self.arrivals {
+            Arrivals::Constant { number, .. } => number as f64,
+            Arrivals::Poisson { ops, .. } => ops,
         };
-        self.start_ns + since_start_ns.round() as Nanos
+        match &self.course {
+            Course::Constant { period_ns } => self.start_ns + (ops * *period_ns).round() as Nanos,
+            Course::Staged(course) => course.when_ns(ops).map_or(Nanos::MAX, |since_ns| self.start_ns + since_ns),
+        }
+    }
+}
+
+impl Arrivals {
+    #[inline]
+    fn advance(&mut self) {
+        match self {
+            Self::Constant { number, step } => *number += *step,
+            // Inverse transform; 1 - u lies in (0, 1], so the logarithm is finite.
+            Self::Poisson { ops, mean_gap, random } => *ops += -(1.0 - random.random::<f64>()).ln() * *mean_gap,
+        }
     }
 }
 
@@ -112,5 +145,33 @@ mod tests {
         // 200,000 gaps: the mean's standard error is 0.2 %, the variance's about 0.6 %.
         assert!((mean - 1.0).abs() < 0.012, "{mean}");
         assert!((variance - 1.0).abs() < 0.04, "{variance}");
+    }
+
+    #[test]
+    fn workers_share_a_ramp() {
+        let stages = Stage::parse_all("2s@0..1000,1s@500").unwrap();
+        let mut dues: Vec<_> = (0..3)
+            .flat_map(|worker| dues_before(Schedule::staged(7, &stages, Arrival::Constant, worker, 3, 0), Nanos::MAX))
+            .collect();
+        dues.sort_unstable();
+        let alone = dues_before(Schedule::staged(7, &stages, Arrival::Constant, 0, 1, 0), Nanos::MAX);
+        assert_eq!(dues, alone);
+        assert_eq!(dues.len(), 1_500);
+    }
+
+    /// Of an inhomogeneous Poisson process the counts in any stretches are independent and Poisson, with the integral of
+    /// the rate as mean.
+    #[test]
+    fn poisson_arrivals_follow_a_ramp() {
+        let stages = Stage::parse_all("50s@0..1000,10s@0,50s@1000..0").unwrap();
+        let dues = dues_before(Schedule::staged(0, &stages, Arrival::Poisson, 0, 1, 11), Nanos::MAX);
+        let counts = |from_s: u64, to_s: u64| {
+            dues.iter().filter(|&&due| due >= from_s * SECOND_NS && due < to_s * SECOND_NS).count() as f64
+        };
+        for (from_s, to_s, mean) in [(0, 25, 6_250.0), (25, 50, 18_750.0), (50, 60, 0.0), (60, 110, 25_000.0)] {
+            let count = counts(from_s, to_s);
+            // Five standard deviations.
+            assert!((count - mean).abs() <= 5.0 * f64::sqrt(mean), "{count} of {mean} from {from_s} s");
+        }
     }
 }

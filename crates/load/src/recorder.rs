@@ -2,8 +2,9 @@
 
 use crate::clock::monotonic_ns;
 use crate::log::{OpLog, OpRecord};
+use crate::stages::StageRecorder;
 use crate::workload::{OpEnd, PhaseTimes};
-use duel_model::{Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Tally, sanitize_line};
+use duel_model::{Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Stage, Tally, sanitize_line};
 use hdrhistogram::Histogram;
 
 /// Smallest time told apart from its neighbours, 1 µs (in fact 512 ns, the next power of two below).
@@ -23,6 +24,7 @@ pub(crate) struct Recorder {
     pub(crate) started: u64,
     pub(crate) ok: u64,
     pub(crate) bytes_in: u64,
+    shed: u64,
     failed: [u64; FailureKind::ALL.len()],
     failure_examples: Vec<String>,
     response: Recording,
@@ -32,6 +34,7 @@ pub(crate) struct Recorder {
     pub(crate) loop_lag: Recording,
     slot_start_ns: Nanos,
     series: Series,
+    stages: StageRecorder,
     /// Records of ops that nobody has fetched yet; `None`: nobody will.
     records: Option<Vec<OpRecord>>,
 }
@@ -42,6 +45,7 @@ impl Recorder {
             started: 0,
             ok: 0,
             bytes_in: 0,
+            shed: 0,
             failed: [0; FailureKind::ALL.len()],
             failure_examples: Vec::new(),
             response: Recording::new(),
@@ -51,16 +55,19 @@ impl Recorder {
             loop_lag: Recording::new(),
             slot_start_ns: monotonic_ns(),
             series: Series { interval_ns: INTERVAL_NS, intervals: Vec::new() },
+            stages: StageRecorder::default(),
             records: None,
         }
     }
 
-    /// Forgets everything; a slot begins, of whose every op a record is kept where that is wanted.
-    pub(crate) fn reset(&mut self, slot_start_ns: Nanos, keeps_records: bool) {
+    /// Forgets everything; a slot of these stages begins, of whose every op a record is kept where that is wanted.
+    pub(crate) fn reset(&mut self, slot_start_ns: Nanos, stages: &[Stage], keeps_records: bool) {
+        self.stages.reset(slot_start_ns, stages);
         self.records = keeps_records.then(Vec::new);
         self.started = 0;
         self.ok = 0;
         self.bytes_in = 0;
+        self.shed = 0;
         self.failed = [0; FailureKind::ALL.len()];
         self.failure_examples.clear();
         for recording in self.recordings() {
@@ -86,13 +93,15 @@ impl Recorder {
                 interval.response_sum_ns += response_ns;
                 interval.response_max_ns = interval.response_max_ns.max(response_ns);
                 self.ok += 1;
+                self.stages.ok(due_ns, op.end_ns);
                 self.took(due_ns, start_ns, op.end_ns, &op.phases);
             }
             Err(failure) => {
                 interval.failed += 1;
                 self.failed[failure.kind as usize] += 1;
+                self.stages.failed(due_ns);
                 if matches!(failure.kind, FailureKind::Timeout | FailureKind::ConnectTimeout) {
-                    self.took(due_ns, start_ns, op.end_ns, &op.phases);
+                    self.given_up(due_ns, start_ns, op.end_ns, &op.phases);
                 }
                 if self.failure_examples.len() < Tally::FAILURE_EXAMPLES {
                     let example = sanitize_line(&failure.text);
@@ -116,11 +125,16 @@ impl Recorder {
         }
     }
 
-    /// Records what an op took: one that ended well, or one that was given up without an answer, for the distribution must
-    /// not look better than what the caller of such an op would have seen. The phase that it got stuck in counts for as
-    /// long as it lasted: stalls would otherwise be missing where they happened.
+    /// Records time that an op took which was given up without an answer: the distribution must not look better than what
+    /// the caller of such an op would have seen. The phase that it got stuck in counts for as long as it lasted: stalls would
+    /// otherwise be missing where they happened.
+    pub(crate) fn given_up(&mut self, due_ns: Nanos, start_ns: Nanos, until_ns: Nanos, phases: &PhaseTimes) {
+        self.stages.waited(due_ns, until_ns.saturating_sub(due_ns));
+        self.took(due_ns, start_ns, until_ns, phases);
+    }
+
     #[inline]
-    pub(crate) fn took(&mut self, due_ns: Nanos, start_ns: Nanos, until_ns: Nanos, phases: &PhaseTimes) {
+    fn took(&mut self, due_ns: Nanos, start_ns: Nanos, until_ns: Nanos, phases: &PhaseTimes) {
         self.response.record(until_ns.saturating_sub(due_ns));
         self.service.record(until_ns.saturating_sub(start_ns));
         for (phase, recording) in Phase::ALL.into_iter().zip(&mut self.phases) {
@@ -131,8 +145,27 @@ impl Recorder {
     }
 
     /// Records time that an op waited which was never started.
-    pub(crate) fn waited_unstarted(&mut self, due_ns: Nanos, until_ns: Nanos) {
-        self.response.record(until_ns.saturating_sub(due_ns));
+    pub(crate) fn waited_without_start(&mut self, due_ns: Nanos, waited_ns: Nanos) {
+        self.response.record(waited_ns);
+        self.stages.waited(due_ns, waited_ns);
+    }
+
+    /// Counts an op that is not sent, because it could only start after its deadline. Whoever asks with a deadline has
+    /// waited until then and gone away: that long is what the distribution gets, and no answer could have come sooner.
+    pub(crate) fn shed(&mut self, due_ns: Nanos, deadline_ns: Nanos) {
+        self.shed += 1;
+        self.stages.shed(due_ns);
+        self.waited_without_start(due_ns, deadline_ns);
+    }
+
+    /// Counts an op, by its stage, that was started and has not ended.
+    pub(crate) fn left_in_flight(&mut self, due_ns: Nanos) {
+        self.stages.in_flight(due_ns);
+    }
+
+    /// Counts an op, by its stage, that became due and was never started.
+    pub(crate) fn left_unstarted(&mut self, due_ns: Nanos) {
+        self.stages.unstarted(due_ns);
     }
 
     pub(crate) fn failed_total(&self) -> u64 {
@@ -157,6 +190,8 @@ impl Recorder {
             failed: FailureKind::ALL.into_iter().zip(self.failed).filter(|&(_, count)| count > 0).collect(),
             in_flight,
             unstarted,
+            shed: self.shed,
+            stages: self.stages.tallies(),
             response: self.response.snapshot(),
             service: self.service.snapshot(),
             phases: Phase::ALL
@@ -205,7 +240,7 @@ pub(crate) struct Recording {
 }
 
 impl Recording {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         #[expect(clippy::expect_used, reason = "the bounds are constants that the histogram accepts")]
         let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS).expect("valid bounds");
         Self { histogram, sum_ns: 0, min_ns: Nanos::MAX, max_ns: 0 }
@@ -258,7 +293,7 @@ mod tests {
         for (index, kind) in FailureKind::ALL.into_iter().enumerate() {
             assert_eq!(kind as usize, index);
             let mut recorder = Recorder::new();
-            recorder.reset(0, false);
+            recorder.reset(0, &[], false);
             recorder.op_ended(0, 0, &end(5, Err(kind)));
             let tally = recorder.tally(0, 0);
             assert_eq!(tally.failed.get(&kind), Some(&1));
@@ -269,7 +304,7 @@ mod tests {
     #[test]
     fn a_timeout_enters_the_distribution_and_a_reset_does_not() {
         let mut recorder = Recorder::new();
-        recorder.reset(0, false);
+        recorder.reset(0, &[], false);
         recorder.op_ended(0, 1_000, &end(30_000_000, Err(FailureKind::Timeout)));
         recorder.op_ended(0, 1_000, &end(5_000, Err(FailureKind::Reset)));
         let tally = recorder.tally(0, 0);
@@ -282,7 +317,7 @@ mod tests {
     fn records_are_kept_where_they_are_wanted_and_given_away_once() {
         let (log, fetched) = std::sync::mpsc::channel();
         let mut recorder = Recorder::new();
-        recorder.reset(100, true);
+        recorder.reset(100, &[], true);
         recorder.op_ended(110, 120, &end(150, Ok(())));
         recorder.op_ended(110, 130, &end(160, Err(FailureKind::Reset)));
         recorder.hand_over(Some(&log));
@@ -292,7 +327,7 @@ mod tests {
         assert_eq!((batch[0].due_ns, batch[0].start_ns, batch[0].end_ns), (10, 20, 50));
         assert_eq!((batch[0].response_ns(), &batch[0].failure), (40, &None));
         assert_eq!(batch[1].failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Reset));
-        recorder.reset(0, false);
+        recorder.reset(0, &[], false);
         recorder.op_ended(0, 0, &end(5, Ok(())));
         recorder.hand_over(Some(&log));
         assert!(fetched.try_recv().is_err(), "nobody wanted them");
@@ -301,7 +336,7 @@ mod tests {
     #[test]
     fn a_long_slot_keeps_a_bounded_series_and_loses_no_op() {
         let mut recorder = Recorder::new();
-        recorder.reset(0, false);
+        recorder.reset(0, &[], false);
         for minute in 0..600 {
             recorder.op_ended(0, 0, &end(minute * 60 * SECOND_NS, Ok(())));
         }

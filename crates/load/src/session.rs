@@ -348,6 +348,8 @@ mod tests {
             op_timeout_ns: SECOND_NS,
             grace_ns: SECOND_NS,
             seed: 0,
+            stages: Vec::new(),
+            deadline_ns: None,
         }
     }
 

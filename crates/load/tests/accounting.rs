@@ -23,6 +23,8 @@ fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOr
         op_timeout_ns: 10 * SECOND_NS,
         grace_ns: SECOND_NS,
         seed: 3,
+        stages: Vec::new(),
+        deadline_ns: None,
     }
 }
 

@@ -15,6 +15,7 @@ mod promise;
 mod reach;
 mod requests;
 mod run;
+mod shape;
 mod slot;
 mod text;
 mod threshold;
@@ -45,14 +46,19 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunStatus, Versions};
+pub use shape::{
+    Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
+};
 pub use slot::{
-    CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, Tally,
-    WorkerAudit,
+    CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
+    Tally, WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
-pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
+pub use units::{
+    ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
+};
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.

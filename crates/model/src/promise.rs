@@ -1,6 +1,6 @@
 //! A promise about a target's figures, as people type it: `p99<50ms`, `errors<0.1%`, `rate>500/s`.
 
-use crate::{MICROSECOND_NS, MILLISECOND_NS, Nanos, SECOND_NS, parse_duration_ns, parse_ratio, sanitize_line};
+use crate::{Nanos, parse_duration_ns, parse_ratio, sanitize_line, typed_duration};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -221,13 +221,7 @@ impl fmt::Display for Promise {
         match self.metric {
             PromiseMetric::Errors | PromiseMetric::Done => write!(f, "{}%", (self.limit * 1e9).round() / 1e7),
             PromiseMetric::Rate => write!(f, "{}/s", self.limit),
-            _ => {
-                let nanos = self.limit as Nanos;
-                let units = [("s", SECOND_NS), ("ms", MILLISECOND_NS), ("us", MICROSECOND_NS), ("ns", 1)];
-                let (unit, scale) =
-                    units.into_iter().find(|(_, scale)| nanos.is_multiple_of(*scale)).unwrap_or(("ns", 1));
-                write!(f, "{}{unit}", nanos / scale)
-            }
+            _ => f.write_str(&typed_duration(self.limit as Nanos)),
         }
     }
 }

@@ -27,6 +27,9 @@ pub struct Slot {
     /// From the slot's start until it was over: in a closed loop the end of its last op, so that
     /// `ok / elapsed_ns` is the rate without a cut through ops in flight.
     pub elapsed_ns: Nanos,
+    /// Ops per second that an open loop offered; `None` in a closed loop, and where stages changed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub offered_per_s: Option<f64>,
     /// What was counted.
     pub tally: Tally,
     /// The same over time.
@@ -52,6 +55,8 @@ pub enum SlotRole {
     Warmup,
     /// Judged.
     Measured,
+    /// An attempt at a rate, in the search for the highest one that keeps a promise.
+    Search,
     /// Part of the probe of this id.
     Probe(String),
 }
@@ -179,7 +184,8 @@ impl FailureKind {
     }
 }
 
-/// Counts and distributions of a slot. Invariant: `started == ok + failed + in_flight`.
+/// Counts and distributions of a slot. Invariant: `started == ok + failed + in_flight`, and what became due is `started +
+/// unstarted + shed`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Tally {
     /// Ops that were started.
@@ -192,6 +198,9 @@ pub struct Tally {
     pub in_flight: u64,
     /// Ops that became due in the slot's time and were never started, because no connection was free.
     pub unstarted: u64,
+    /// Ops that became due and were not sent, because their deadline had passed before a connection was free.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub shed: u64,
     /// Bytes read from connections (headers, and TLS overhead where there is TLS).
     pub bytes_in: u64,
     /// Bytes written to connections.
@@ -210,15 +219,57 @@ pub struct Tally {
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// End minus due time: of ok ops, and the time waited of those that timed out, that were still in flight after a
-    /// full grace, or that were never started.
+    /// full grace, that were never started, or that were shed (their deadline).
     pub response: Distribution,
-    /// End minus start, of the same ops but those never started.
+    /// End minus start, of the same ops but those never started or shed.
     pub service: Distribution,
     /// Parts of the ops in `service`, the phase in which one was given up included; a phase that an op did not go through
     /// is not recorded for it.
     pub phases: BTreeMap<Phase, Distribution>,
     /// The first few failures in words, safe to show.
     pub failure_examples: Vec<String>,
+    /// The same by the stage in which ops were due, where there are stages.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageTally>,
+}
+
+/// Counts of the ops that were due in one stage. Invariant: `due == ok + failed + in_flight + unstarted + shed`.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct StageTally {
+    /// Ops that became due.
+    pub due: u64,
+    /// Ops that ended well, whenever that was.
+    pub ok: u64,
+    /// Ops that failed.
+    pub failed: u64,
+    /// Ops started and not ended when the slot was over.
+    pub in_flight: u64,
+    /// Ops never started, because no connection was free.
+    pub unstarted: u64,
+    /// Ops not sent, because their deadline had passed.
+    pub shed: u64,
+    /// Ops that ended well in the stage's time, whenever they were due: its throughput.
+    pub ended_ok: u64,
+    /// As [`Tally::response`].
+    pub response: Distribution,
+}
+
+impl StageTally {
+    /// Adds everything of `other`.
+    pub fn merge(&mut self, other: &Self) {
+        self.due += other.due;
+        self.ok += other.ok;
+        self.failed += other.failed;
+        self.in_flight += other.in_flight;
+        self.unstarted += other.unstarted;
+        self.shed += other.shed;
+        self.ended_ok += other.ended_ok;
+        self.response.merge(&other.response);
+    }
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Tally {
@@ -230,6 +281,11 @@ impl Tally {
         self.failed.values().sum()
     }
 
+    /// Ops that became due.
+    pub fn due(&self) -> u64 {
+        self.started + self.unstarted + self.shed
+    }
+
     /// Adds everything of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.started += other.started;
@@ -239,6 +295,7 @@ impl Tally {
         }
         self.in_flight += other.in_flight;
         self.unstarted += other.unstarted;
+        self.shed += other.shed;
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.body_bytes += other.body_bytes;
@@ -260,6 +317,12 @@ impl Tally {
             if self.failure_examples.len() < Self::FAILURE_EXAMPLES && !self.failure_examples.contains(example) {
                 self.failure_examples.push(example.clone());
             }
+        }
+        if self.stages.len() < other.stages.len() {
+            self.stages.resize(other.stages.len(), StageTally::default());
+        }
+        for (mine, theirs) in self.stages.iter_mut().zip(&other.stages) {
+            mine.merge(theirs);
         }
     }
 }

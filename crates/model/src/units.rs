@@ -91,6 +91,13 @@ pub fn format_bytes(bytes: f64) -> String {
     if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
 }
 
+/// A length of time as it is typed, to the nanosecond, in the largest unit that divides it: `30s`, `1500us`, `7ns`.
+pub fn typed_duration(nanos: Nanos) -> String {
+    let units = [("s", SECOND_NS), ("ms", MILLISECOND_NS), ("us", MICROSECOND_NS), ("ns", 1)];
+    let (unit, scale) = units.into_iter().find(|(_, scale)| nanos.is_multiple_of(*scale)).unwrap_or(("ns", 1));
+    format!("{}{unit}", nanos / scale)
+}
+
 fn three_digits(value: f64) -> String {
     if value < 9.995 {
         format!("{value:.2}")
@@ -140,6 +147,20 @@ mod tests {
         assert!(parse_size_bytes("3 bananas").is_err());
         assert_eq!(parse_ratio("2%"), Ok(0.02));
         assert_eq!(parse_ratio("0.05"), Ok(0.05));
+    }
+
+    #[test]
+    fn times_as_they_are_typed() {
+        for (ns, typed) in [
+            (30_000_000_000, "30s"),
+            (90_000_000_000, "90s"),
+            (1_500_000, "1500us"),
+            (250_000_000, "250ms"),
+            (7, "7ns"),
+        ] {
+            assert_eq!(typed_duration(ns), typed);
+            assert_eq!(parse_duration_ns(typed), Ok(ns));
+        }
     }
 
     #[test]

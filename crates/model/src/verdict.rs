@@ -1,6 +1,6 @@
 //! What the slots say, and what weakens it.
 
-use crate::Experiment;
+use crate::{Experiment, RateSearch};
 use serde::{Deserialize, Serialize};
 
 /// The judgement of a run: every target against the first.
@@ -14,6 +14,9 @@ pub struct Verdict {
     /// What the factors showed, in a run that has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Experiment>,
+    /// What came of the search for a rate, where there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<RateSearch>,
 }
 
 /// One target against the baseline in one metric.

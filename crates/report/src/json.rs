@@ -2,6 +2,7 @@
 
 mod experiment;
 mod hosts;
+mod shape;
 
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
@@ -12,6 +13,7 @@ use duel_model::{
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
 use serde::Serialize;
+use shape::{SearchDocument, StageDocument};
 use std::collections::BTreeMap;
 
 /// A run with its verdict and explanation as one document; serialises in a stable order of fields.
@@ -43,6 +45,9 @@ pub struct Document<'a> {
     ruled_out: &'a [String],
     probes: Vec<ProbeDocument<'a>>,
     hosts: Vec<HostDocument<'a>>,
+    /// The search for the highest rate that keeps a promise; `null` where none was made. Its attempts are in no other
+    /// figures of this document.
+    search: Option<SearchDocument<'a>>,
     status: &'static str,
     interruption: Option<&'a Interruption>,
     started_unix_ms: i64,
@@ -66,7 +71,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         targets: totals(run)
             .into_iter()
             .zip(&run.plan.targets)
-            .map(|(totals, target)| TargetDocument::of(&target.name, &target.address, totals))
+            .map(|(totals, target)| TargetDocument::of(run, &target.name, &target.address, totals))
             .collect(),
         pairs: verdict.pairs.iter().map(PairDocument::of).collect(),
         experiment: verdict.experiment.as_ref().map(ExperimentDocument::of),
@@ -76,6 +81,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         ruled_out: explanation.map(|e| e.ruled_out.as_slice()).unwrap_or_default(),
         probes: explanation.map(|e| e.probes.iter().map(ProbeDocument::of).collect()).unwrap_or_default(),
         hosts: hosts::documents(run),
+        search: verdict.search.as_ref().map(|search| SearchDocument::of(run, search)),
         status,
         interruption,
         started_unix_ms: run.started_unix_ms,
@@ -145,6 +151,10 @@ struct TargetDocument<'a> {
     in_flight: u64,
     /// Ops that were due and never started.
     unstarted: u64,
+    /// Ops that were due and not sent, because their deadline had passed.
+    shed: u64,
+    /// The same by stages, where there are any.
+    stages: Vec<StageDocument>,
     statuses: BTreeMap<u16, u64>,
     failure_examples: Vec<String>,
     slots: usize,
@@ -161,7 +171,7 @@ struct TargetDocument<'a> {
 }
 
 impl<'a> TargetDocument<'a> {
-    fn of(name: &'a str, address: &'a str, totals: Totals<'_>) -> Self {
+    fn of(run: &Run, name: &'a str, address: &'a str, totals: Totals<'_>) -> Self {
         let (rate_per_s, bytes_per_s) = (totals.rate_per_s(), totals.bytes_per_s());
         let phases_ms = totals
             .tally
@@ -193,6 +203,8 @@ impl<'a> TargetDocument<'a> {
             started: tally.started,
             in_flight: tally.in_flight,
             unstarted: tally.unstarted,
+            shed: tally.shed,
+            stages: StageDocument::all(run, &tally.stages),
             statuses: tally.statuses,
             failure_examples: tally.failure_examples,
             slots: totals.slots.len(),

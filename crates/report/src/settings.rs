@@ -3,6 +3,7 @@
 use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
+use crate::{search, stages};
 use duel_model::{
     AddressChoice, Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Plan, ReachPlan,
     RequestFormat, RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, WorkloadPlan,
@@ -105,9 +106,18 @@ pub(crate) fn settings(plan: &Plan) -> String {
                 Arrival::Constant => "constant",
                 Arrival::Poisson => "Poisson",
             };
-            format!("open loop at {} ({arrival})", rate(rate_per_s))
+            match &load.shape.search {
+                Some(wanted) => format!("open loop ({arrival}), {}", search::set(wanted, rate_per_s)),
+                None if load.shape.stages.is_empty() => format!("open loop at {} ({arrival})", rate(rate_per_s)),
+                None => format!("open loop ({arrival})"),
+            }
         }
     });
+    if !load.shape.stages.is_empty() {
+        let stages: Vec<String> = load.shape.stages.iter().map(stages::label).collect();
+        parts.push(format!("stages of {}", stages.join(" then ")));
+    }
+    parts.extend(load.shape.deadline_ns.map(|ns| format!("deadline {}", set_duration(ns))));
     if let WorkloadPlan::Http(http) = &plan.workload {
         if !varies("keepalive") {
             parts.push(if http.keepalive { "keep-alive on" } else { "keep-alive off" }.to_owned());
@@ -133,6 +143,7 @@ pub(crate) fn settings(plan: &Plan) -> String {
         parts.push(format!("{bound}{} of load{stop}", set_duration(compare.max_load_ns)));
     } else {
         parts.push(match load.bound {
+            Bound::Duration(ns) if load.shape.search.is_some() => format!("for at most {}", set_duration(ns)),
             Bound::Duration(ns) => format!("for {}", set_duration(ns)),
             Bound::Ops(ops) => plural(ops, noun),
         });

@@ -7,7 +7,7 @@ use crate::summary::{LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, failu
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
 use crate::totals::{Totals, op_noun};
-use crate::{chart, negotiated, phases};
+use crate::{chart, negotiated, phases, stages};
 use duel_model::Run;
 
 /// The sections of the report up to the doubts.
@@ -17,6 +17,7 @@ pub(crate) fn sections(run: &Run, target: &Totals<'_>, style: Style) -> Vec<Vec<
         headline(run, target, noun, style),
         figures(target, noun, style),
         failures(target, style),
+        staged(run, target, style),
         spread(target, noun, style),
         phases::spent(target, noun, style),
         chart::rate_over_time(std::slice::from_ref(target), style),
@@ -80,6 +81,11 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
         rows.push(Row::new(format!("status {status}"), vec![count(*n)]));
     }
     rows
+}
+
+fn staged(run: &Run, target: &Totals<'_>, style: Style) -> Vec<String> {
+    let Some(table) = stages::table(run, target) else { return Vec::new() };
+    [wrap(stages::TITLE, style.columns(), "", "  "), table.lines(style.columns())].concat()
 }
 
 fn failures(target: &Totals<'_>, style: Style) -> Vec<String> {

@@ -7,7 +7,7 @@ use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
-use crate::{chart, experiment, last_words, negotiated, phases, settings, single};
+use crate::{chart, experiment, last_words, negotiated, phases, search, settings, single};
 use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
 use std::collections::BTreeSet;
 
@@ -22,7 +22,10 @@ pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Stri
     let doubts = all_doubts(run, verdict);
     let mut sections = match (&verdict.experiment, targets.as_slice()) {
         (Some(experiment), targets) => experiment::sections(run, verdict, experiment, targets, style),
-        (None, [one]) => single::sections(run, one, style),
+        (None, [one]) => match &verdict.search {
+            Some(search) => search::sections(run, search, one, style),
+            None => single::sections(run, one, style),
+        },
         (None, many) => compared(run, verdict, many, style),
     };
     if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
@@ -85,6 +88,9 @@ pub(crate) fn failure_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     }
     if targets.iter().any(|t| t.tally.unstarted > 0) {
         rows.push(Row::new("never started", each(&|t| count(t.tally.unstarted))));
+    }
+    if targets.iter().any(|t| t.tally.shed > 0) {
+        rows.push(Row::new("shed (too late)", each(&|t| count(t.tally.shed))));
     }
     rows
 }

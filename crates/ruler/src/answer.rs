@@ -109,6 +109,11 @@ impl<'s> Answerer<'s> {
                 self.wait(delay)?;
                 self.text(200, HTML, PAGE)
             }
+            Route::Serial(service) => {
+                let served = self.shared.clerk.take(service);
+                self.shared.stop.wait_until(served, self.shared.config.spin)?;
+                self.text(200, HTML, PAGE)
+            }
             Route::StallOnce { length, after } => self.stall_once(length, after),
             Route::EarlyClose => Ok(Done { status: None, then: Then::Drop }),
             Route::Reset => Ok(Done { status: None, then: Then::Reset }),

@@ -35,6 +35,8 @@ kinds! {
     UntilClose = "until-close",
     /// `/delay/US`
     Delay = "delay",
+    /// `/serial/US`
+    Serial = "serial",
     /// `/stall-once/MS/AFTER`
     StallOnce = "stall-once",
     /// `/early-close`
@@ -97,6 +99,7 @@ pub(crate) enum Route {
     Chunked(u64),
     UntilClose(u64),
     Delay(Duration),
+    Serial(Duration),
     StallOnce { length: Duration, after: u64 },
     EarlyClose,
     Reset,
@@ -150,6 +153,7 @@ impl Route {
             (b"chunked", Some(Some(bytes)), None) => Route::Chunked(bytes),
             (b"until-close", Some(Some(bytes)), None) => Route::UntilClose(bytes),
             (b"delay", Some(Some(us)), None) => Route::Delay(micros(us)),
+            (b"serial", Some(Some(us)), None) => Route::Serial(micros(us)),
             (b"stall-once", Some(Some(ms)), Some(Some(after))) if after > 0 => {
                 Route::StallOnce { length: Duration::from_millis(ms), after }
             }
@@ -189,6 +193,7 @@ impl Route {
             Route::Chunked(_) => Kind::Chunked,
             Route::UntilClose(_) => Kind::UntilClose,
             Route::Delay(_) => Kind::Delay,
+            Route::Serial(_) => Kind::Serial,
             Route::StallOnce { .. } => Kind::StallOnce,
             Route::EarlyClose => Kind::EarlyClose,
             Route::Reset => Kind::Reset,

@@ -29,6 +29,7 @@
 //! | `/chunked/N` | 200, N bytes in chunks of 16 KiB, each with an extension, and a trailer `X-Duel-Trailer: end` |
 //! | `/until-close/N` | 200, N bytes without a length; the end of the connection ends the body |
 //! | `/delay/US` | the page, after exactly US microseconds |
+//! | `/serial/US` | the page, served by a single clerk for all connections, to whom each such request takes exactly US microseconds, in the order of arrival: 1,000,000 / US per second at most, however late threads wake up |
 //! | `/stall-once/MS/AFTER` | the page at once; but the AFTER-th request for this very path, over all connections, begins a stall of MS milliseconds: that one and all that follow until its end are answered at its end. Once in the server's life |
 //! | `/early-close` | no byte; the connection closes |
 //! | `/reset` | no byte; the connection is reset (RST; on a Unix socket it closes) |
@@ -66,6 +67,7 @@
 mod answer;
 mod behaviour;
 pub mod child;
+mod clerk;
 mod clock;
 mod config;
 mod connection;

@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, poll};
 
+use crate::clerk::Clerk;
 use crate::clock::{Stop, hold};
 use crate::config::{Config, Listen};
 use crate::connection;
@@ -37,6 +38,8 @@ pub(crate) struct Shared {
     pub(crate) stop: Stop,
     /// How often each `/errors/PERCENT` was asked for.
     pub(crate) asked_for_errors: Vec<AtomicU64>,
+    /// Serves `/serial/US`.
+    pub(crate) clerk: Clerk,
     /// The connections open, so that the end can reach threads that wait for their clients.
     open: Mutex<HashMap<u64, Arc<Socket>>>,
     closed: Condvar,
@@ -57,6 +60,7 @@ impl Ruler {
             tls,
             stop: Stop::default(),
             asked_for_errors: (0..=100).map(|_| AtomicU64::new(0)).collect(),
+            clerk: Clerk::default(),
             open: Mutex::default(),
             closed: Condvar::new(),
             wake,

@@ -103,7 +103,7 @@ impl TargetFigures {
 
     /// Ops that became due.
     pub fn due(&self) -> u64 {
-        self.tally.started + self.tally.unstarted
+        self.tally.due()
     }
 
     /// Ops that ended well.

@@ -158,14 +158,20 @@ impl Found {
             self.add(DoubtId::ScheduleLag, side.name, lag(side, "mean", Some(late as u64)));
         }
         if let Some(share) = side.unstarted_share().filter(|&share| share > WORTH_A_WORD) {
-            let due = side.tally.started + side.tally.unstarted;
+            let (due, shed) = (side.tally.due(), side.tally.shed);
+            let of_them = match load.shape.deadline_ns {
+                Some(deadline_ns) if shed > 0 => {
+                    format!(", {shed} of them given up at their deadline of {}", format_duration_ns(deadline_ns as f64))
+                }
+                _ => String::new(),
+            };
             self.add(
                 DoubtId::RateNotReached,
                 side.name,
                 format!(
-                    "{} of {due} ops ({}) that were due on {} were never started, because no connection was free: \
+                    "{} of {due} ops ({}) that were due on {} were never started, because no connection was free{of_them}: \
                      latencies are at least those shown",
-                    side.tally.unstarted,
+                    side.tally.unstarted + shed,
                     percent(share),
                     side.name
                 ),

@@ -41,6 +41,10 @@ pub fn judge(run: &Run) -> Verdict {
         }
     }
     verdict.doubts.extend(run.doubts.iter().cloned());
+    verdict.search = crate::search::rate_search(run);
+    if let Some(search) = &verdict.search {
+        verdict.doubts.extend(crate::search::doubts(search, run));
+    }
     verdict
 }
 

@@ -9,6 +9,7 @@
 //! * [`check`]: a run held against thresholds.
 //! * [`early_stop`]: whether more blocks would tell more.
 //! * [`observe`]: what each target showed, merged over its slots.
+//! * [`rate_search`], [`next_rate`]: the highest rate that keeps a promise, and which one to try next.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
 //! * [`Estimate`]: arithmetic on numbers with intervals, for who compares differences of differences.
 //!
@@ -23,6 +24,7 @@ mod experiment;
 mod judge;
 mod observe;
 mod pairing;
+mod search;
 mod side;
 mod signed_rank;
 mod stopping;
@@ -34,5 +36,6 @@ pub use check::{CheckStanding, Checked, TargetFigures, check};
 pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};
 pub use observe::observe;
+pub use search::{START_SHARE, SearchStep, attempt, attempt_ns, next_rate, promised_figure, rate_search};
 pub use stopping::{SlotFigure, Stop, early_stop};
 pub use warmup::warmup_ended;

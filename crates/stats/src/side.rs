@@ -78,9 +78,9 @@ impl<'a> Side<'a> {
         share(self.tally.failed_total(), self.tally.started)
     }
 
-    /// Ops never started as a share of those due.
+    /// Ops never started, those that were shed included, as a share of those due.
     pub(crate) fn unstarted_share(&self) -> Option<f64> {
-        share(self.tally.unstarted, self.tally.started + self.tally.unstarted)
+        share(self.tally.unstarted + self.tally.shed, self.tally.due())
     }
 
     /// By which share an open loop stayed below its rate: ops that were never started, and ops that were started so late

@@ -29,6 +29,7 @@ pub fn empty_run(id: &str) -> Run {
                 bound: Bound::Ops(u64::MAX),
                 connect_timeout_ns: 5 * SECOND_NS,
                 op_timeout_ns: 20 * SECOND_NS,
+                shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan { seed: u64::MAX, margin: 0.1 + 0.2, ..ComparePlan::default() },
             factors: vec![Factor::Connections(vec![1, 64]), Factor::Method(vec!["GET".into(), "HEAD".into()])],
@@ -191,6 +192,7 @@ pub fn slot(index: u32) -> Slot {
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_001,
         offset_ns: u64::from(index) * 1_001_000_777,
         elapsed_ns: 1_000_345_678,
+        offered_per_s: None,
         tally,
         series: Series { interval_ns: 100_000_000, intervals: (0..10).map(|_| interval(random)).collect() },
         audit: GeneratorAudit {

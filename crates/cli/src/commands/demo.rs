@@ -54,6 +54,7 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
             bound: Bound::Duration(COMPARE_NS),
             connect_timeout_ns: 10 * SECOND_NS,
             op_timeout_ns: 30 * SECOND_NS,
+            shape: duel_model::LoadShape::default(),
         },
         compare: ComparePlan {
             seed: demo.seed.unwrap_or_else(meaning::seed_from_clock),

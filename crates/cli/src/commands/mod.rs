@@ -135,7 +135,7 @@ fn all_failed(run: &Run) -> Option<String> {
         return None;
     };
     let tallies = || run.slots.iter().filter(|slot| slot.role == SlotRole::Measured).map(|slot| &slot.tally);
-    let total = tallies().map(|tally| tally.started + tally.unstarted).sum::<u64>();
+    let total = tallies().map(duel_model::Tally::due).sum::<u64>();
     if total == 0 || tallies().any(|tally| tally.ok > 0) {
         return None;
     }

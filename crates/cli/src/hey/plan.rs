@@ -71,6 +71,7 @@ impl Task {
                 bound,
                 connect_timeout_ns: timeout_ns,
                 op_timeout_ns: timeout_ns,
+                shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),
             factors: vec![],

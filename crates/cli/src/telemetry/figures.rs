@@ -95,6 +95,7 @@ impl Figures {
             SlotRole::Warmup => "warmup",
             SlotRole::Measured => "measured",
             SlotRole::Probe(_) => "probe",
+            SlotRole::Search => "search",
         };
         *target.slots.entry(role).or_default() += 1;
         target.received_bytes += slot.tally.bytes_in;

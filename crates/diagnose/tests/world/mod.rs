@@ -180,6 +180,7 @@ pub fn world(servers: &[Server]) -> World {
                 bound: Bound::Duration(SECOND_NS),
                 connect_timeout_ns: SECOND_NS,
                 op_timeout_ns: SECOND_NS,
+                shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),
             factors: vec![],

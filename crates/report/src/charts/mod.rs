@@ -9,6 +9,7 @@ mod probes;
 mod progress;
 mod rate;
 mod ratios;
+mod search;
 
 use crate::plot::{self, Drawing, Layout, Setting, Texts};
 use crate::table::Table;
@@ -71,6 +72,7 @@ pub fn charts(run: &Run, verdict: &Verdict) -> Vec<Chart> {
     [
         ratios::chart(&subject),
         probes::chart(&subject),
+        search::chart(&subject),
         progress::chart(&subject),
         rate::chart(&subject),
         latency::chart(&subject),

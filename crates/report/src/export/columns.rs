@@ -74,7 +74,7 @@ pub(super) fn columns() -> Vec<Column> {
         column("role", Kind::Text, |_, slot| Cell::Text(role(&slot.role).to_owned())),
         column("probe", Kind::Text, |_, slot| match &slot.role {
             SlotRole::Probe(id) => Cell::Text(clean(id)),
-            SlotRole::Warmup | SlotRole::Measured => Cell::Unknown,
+            SlotRole::Warmup | SlotRole::Measured | SlotRole::Search => Cell::Unknown,
         }),
         whole("block", |slot| u64::from(slot.block)),
         whole("repeat", |slot| u64::from(slot.repeat)),
@@ -127,6 +127,8 @@ pub(super) fn columns() -> Vec<Column> {
     columns.push(column("treatment", Kind::Text, |run, slot| {
         slot.treatment.map_or(Cell::Unknown, |number| Cell::Text(clean(&run.plan.treatment_name(number as usize))))
     }));
+    columns.push(whole("shed_ops", |slot| slot.tally.shed));
+    columns.push(figure("offered_per_s", |slot| slot.offered_per_s));
     columns
 }
 
@@ -134,6 +136,7 @@ fn role(role: &SlotRole) -> &'static str {
     match role {
         SlotRole::Warmup => "warmup",
         SlotRole::Measured => "measured",
+        SlotRole::Search => "search",
         SlotRole::Probe(_) => "probe",
     }
 }

@@ -78,6 +78,7 @@ mod tests {
             started_unix_ms: 0,
             offset_ns: 0,
             elapsed_ns,
+            offered_per_s: None,
             tally: duel_model::Tally::default(),
             series: Series { interval_ns, intervals },
             audit: duel_model::GeneratorAudit::default(),

@@ -17,8 +17,8 @@ use crate::summary::{RATIOS, figures_table};
 use crate::table::{Align, Table};
 use crate::text::clean;
 use crate::totals::{Totals, op_noun, totals};
-use crate::{negotiated, single};
-use duel_model::{Run, Verdict};
+use crate::{negotiated, search, single, stages};
+use duel_model::{RateSearch, Run, Verdict};
 use html::Html;
 use secrets::Secrets;
 pub(crate) use secrets::without_secrets;
@@ -61,7 +61,11 @@ pub fn page(run: &Run, verdict: &Verdict, commands: &[Command]) -> String {
         html.raw("<p>There is nothing to draw: nothing was measured.</p>");
     }
     html.raw("</section>");
-    figures(&mut html, run, verdict, &targets);
+    if let Some(wanted) = &verdict.search {
+        searched(&mut html, run, wanted);
+    } else {
+        figures(&mut html, run, verdict, &targets);
+    }
     environment::section(&mut html, run);
     again(&mut html, commands);
     html.raw("</main>");
@@ -121,6 +125,10 @@ fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]
             &Table { corner: String::new(), heads: vec![one.name.clone()], rows, align: Align::Right },
             "Figures",
         );
+        if let Some(table) = stages::table(run, one) {
+            html.raw("<h3>Stages</h3>");
+            html.table(&table, stages::TITLE);
+        }
     } else {
         let (table, has_ratios) = figures_table(noun, targets);
         html.table(&table, "Figures of all targets");
@@ -147,6 +155,15 @@ fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]
         html.raw("</h3>");
         html.table(&table, title);
     }
+    html.raw("</section>");
+}
+
+/// The attempts of a search, which has no figures beside them.
+fn searched(html: &mut Html, run: &Run, wanted: &RateSearch) {
+    html.raw("<section><h2>Figures</h2><p class=\"faint\">");
+    html.text(&format!("{}.", search::TRIED));
+    html.raw("</p>");
+    html.table(&search::table(run, wanted), "Rates tried");
     html.raw("</section>");
 }
 

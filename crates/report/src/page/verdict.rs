@@ -3,10 +3,10 @@
 use super::html::Html;
 use crate::sentence::{is_lower_bound, verdict_sentence};
 use crate::settings::{ended_early, status_word};
-use crate::single;
 use crate::summary::names;
 use crate::text::{clean, clean_whole};
 use crate::totals::{Totals, all_doubts, op_noun};
+use crate::{search, single};
 use duel_model::{Call, Doubt, Run, Verdict};
 
 /// Opens the first section, which the caller closes: the title, what was decided, and for whom.
@@ -27,7 +27,10 @@ pub(super) fn section(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[
         }
     } else if let [one] = targets {
         html.raw("<p class=\"call\">");
-        html.text(&single::outcome(one, op_noun(run)));
+        html.text(&match &verdict.search {
+            Some(search) => search::answer(search),
+            None => single::outcome(one, op_noun(run)),
+        });
         html.raw("</p>");
     } else {
         calls(html, run, verdict);

@@ -102,6 +102,7 @@ pub fn plan(targets: Vec<Target>) -> Plan {
             bound: Bound::Duration(10 * SECOND_NS),
             connect_timeout_ns: 5 * SECOND_NS,
             op_timeout_ns: 20 * SECOND_NS,
+            shape: duel_model::LoadShape::default(),
         },
         compare: ComparePlan { seed: 42, ..ComparePlan::default() },
         factors: vec![],
@@ -160,6 +161,7 @@ fn slot(
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_000,
         offset_ns: u64::from(index) * SECOND_NS,
         elapsed_ns,
+        offered_per_s: None,
         tally,
         series: Series { interval_ns: INTERVAL, intervals },
         audit: GeneratorAudit {

@@ -38,6 +38,8 @@ pub(crate) fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>
         op_timeout_ns: PATIENCE_NS,
         grace_ns: PATIENCE_NS,
         seed: 7,
+        stages: Vec::new(),
+        deadline_ns: None,
     }
 }
 

@@ -1,0 +1,97 @@
+//! Options of load that does not stay as it is: stages, a deadline, the search for a rate.
+
+use crate::factors;
+use crate::flags::LoadFlags;
+use crate::meaning::positive;
+use crate::outcome::Usage;
+use clap::Args;
+use duel_model::{Arrival, Bound, LoadPlan, LoopKind, Plan, Promise, SECOND_NS, SearchPlan, Stage};
+
+/// Time of a search that is not given: room for twelve attempts of 5 s.
+const SEARCH_NS: u64 = 60 * SECOND_NS;
+/// Shortest search: an attempt takes a second at least, and there are eight or so.
+const SHORTEST_SEARCH_NS: u64 = 10 * SECOND_NS;
+
+/// How load changes.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct ShapeFlags {
+    /// (run) Stages one after the other, each TIME@RATE (a step of the rate of an open loop) or TIME@RATE..RATE (a ramp):
+    /// 10s@100,30s@100..5000,10s@0. With a c they are connections of a closed loop: 10s@10c,30s@10c..100c
+    #[arg(long, value_name = "STAGES", conflicts_with_all = ["duration", "rate", "find_rate"])]
+    pub(crate) stages: Option<String>,
+    /// Open loop: a request that could only be sent later than this after its due time is not sent, but counted as shed
+    #[arg(long, value_name = "TIME")]
+    pub(crate) deadline: Option<String>,
+    /// (run) Look for the highest rate at which all PROMISES are kept, such as 'p99<50ms,errors<0.1%': pNN, mean or max
+    /// of the response time, errors<SHARE, rate>PER_SECOND. Takes -d at most [default: 60s], and begins at --rate
+    #[arg(long, value_name = "PROMISES", conflicts_with = "think")]
+    pub(crate) find_rate: Option<String>,
+}
+
+/// Gives the plan of a run on one target the shape that was asked for.
+pub(crate) fn single(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
+    let given = [("--stages", load.shape.stages.is_some()), ("--find-rate", load.shape.find_rate.is_some())];
+    if let (Bound::Ops(_), Some((option, _))) = (plan.load.bound, given.iter().find(|(_, is_given)| *is_given)) {
+        return Err(Usage(format!("{option} goes by time, not by a number of requests: leave -n out")));
+    }
+    if let Some(typed) = &load.shape.stages {
+        let stages = Stage::parse_all(typed).map_err(|error| Usage(format!("--stages: {error}")))?;
+        stage(&mut plan.load, stages, load)?;
+    }
+    if let Some(typed) = &load.shape.find_rate {
+        let promises = Promise::parse_all(typed).map_err(|error| Usage(format!("--find-rate: {error}")))?;
+        if load.duration.is_none() {
+            plan.load.bound = Bound::Duration(SEARCH_NS);
+        }
+        if matches!(plan.load.bound, Bound::Duration(ns) if ns < SHORTEST_SEARCH_NS) {
+            return Err(Usage("--find-rate tries one rate after the other, which takes -d 10s at least".into()));
+        }
+        let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
+        let rate_per_s = rates.first().copied().unwrap_or(0.0);
+        plan.load.kind = LoopKind::Open { rate_per_s, arrival: load.arrival.into() };
+        plan.load.shape.search = Some(SearchPlan { promises, precision: SearchPlan::PRECISION });
+    }
+    deadline(&mut plan.load, load)
+}
+
+/// The same for a comparison, whose slots are of one load.
+pub(crate) fn comparison(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
+    let given = [("--stages", load.shape.stages.is_some()), ("--find-rate", load.shape.find_rate.is_some())];
+    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
+        return Err(Usage(format!(
+            "{option} works on one target, since a comparison pairs slots of the same load: duel run [NAME=]URL {option} ..."
+        )));
+    }
+    deadline(&mut plan.load, load)
+}
+
+fn stage(plan: &mut LoadPlan, stages: Vec<Stage>, load: &LoadFlags) -> Result<(), Usage> {
+    plan.bound = Bound::Duration(Stage::total_ns(&stages));
+    if stages.iter().all(Stage::is_of_rate) {
+        if load.think.is_some() {
+            return Err(Usage("--think is a pause of a closed loop, and these stages are rates of an open one".into()));
+        }
+        let arrival: Arrival = load.arrival.into();
+        plan.kind = LoopKind::Open { rate_per_s: Stage::mean_of(&stages), arrival };
+    } else {
+        if load.connections.is_some() {
+            return Err(Usage("-c and stages of connections: the stages say how many there are".into()));
+        }
+        plan.connections = stages.iter().map(Stage::highest).fold(1.0, f64::max) as u32;
+        plan.threads = plan.threads.min(plan.connections);
+    }
+    plan.shape.stages = stages;
+    Ok(())
+}
+
+fn deadline(plan: &mut LoadPlan, load: &LoadFlags) -> Result<(), Usage> {
+    let Some(typed) = &load.shape.deadline else { return Ok(()) };
+    if matches!(plan.kind, LoopKind::Closed { .. }) {
+        return Err(Usage(
+            "--deadline counts from when a request is due, which only an open loop knows: give a --rate as well".into(),
+        ));
+    }
+    plan.shape.deadline_ns = Some(positive("--deadline", typed)?);
+    Ok(())
+}
