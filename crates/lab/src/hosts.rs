@@ -136,7 +136,7 @@ impl Hosts {
                 if let Some((before, after)) = told {
                     let alone = || HostRecord { how: "over Redfish alone".to_owned(), ..HostRecord::default() };
                     let after = after.and_then(|asked| asked.join().ok()).unwrap_or_default();
-                    if before.0.get("redfish").is_none()
+                    if !before.0.contains_key("redfish")
                         && let Some(Known::Unavailable(why)) = after.0.get("redfish")
                     {
                         let text = format!("its management controller was not read after the load: {why}");

@@ -53,12 +53,9 @@ impl<'a> Found<'a> {
                         "translated" => Arrival::Translated,
                         "elsewhere" => Arrival::Elsewhere,
                         _ => Arrival::Port,
-                    }
+                    };
                 }
-                "serves" => {
-                    found.serves =
-                        [("yes", true), ("no", false)].into_iter().find_map(|(w, is)| (w == rest).then_some(is))
-                }
+                "serves" => found.serves = yes_or_no(rest),
                 "boot" => found.boot = rest,
                 "started" => found.started = rest,
                 "socket" => found.socket_user = found.socket_user.or(words().nth(1)),
@@ -97,6 +94,14 @@ impl<'a> Found<'a> {
     /// Whether one of them holds a socket on which connections arrive; `None`: not known.
     pub(in crate::parse) fn serves(&self) -> Option<bool> {
         self.serves
+    }
+}
+
+fn yes_or_no(word: &str) -> Option<bool> {
+    match word {
+        "yes" => Some(true),
+        "no" => Some(false),
+        _ => None,
     }
 }
 
