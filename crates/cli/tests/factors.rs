@@ -138,7 +138,7 @@ fn an_experiment_is_announced_told_drawn_and_repeated() {
 fn one_target_has_a_table_and_a_law() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(Config::default()).unwrap());
-    let args = ["run", &ruler.url("/delay/2000"), "-c", "1..8", "-d", "8s", "--slot", "50ms", "--seed", "1", "-q"];
+    let args = ["run", &ruler.url("/delay/2000"), "-c", "1..8", "-d", "8s", "--seed", "1", "-q"];
     let done = place.duel(args).ok();
     for part in
         ["4 treatments on 1 target, ", "Rate by connections\n", "Scaling law: rate = lambda N", "lambda", "peak at"]
