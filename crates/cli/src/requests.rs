@@ -18,17 +18,17 @@ const PASSWORD_VARIABLE: &str = "DUEL_PASSWORD";
 pub(crate) struct RequestFlags {
     /// Requests for the addresses in FILE, one on each line, after a weight where that is not 1; # begins a comment. Paths are
     /// put behind the target's own path. Whole addresses have to be of one host: their path is taken, and the target's host
-    #[arg(long, value_name = "FILE", group = "source")]
+    #[arg(long, value_name = "FILE", group = "request_source")]
     pub(crate) urls: Option<PathBuf>,
     /// Requests with methods, header fields and bodies: vegeta's JSON lines, or an editor's .http file. All are sent to the
     /// target, as with --urls
-    #[arg(long, value_name = "FILE", group = "source")]
+    #[arg(long, value_name = "FILE", group = "request_source")]
     pub(crate) request_file: Option<PathBuf>,
     /// How the request file is written [default: from its name: http for .http and .rest, vegeta for .json, .jsonl and .ndjson]
     #[arg(long, value_enum, value_name = "FORMAT", requires = "request_file")]
     pub(crate) request_format: Option<FormatFlag>,
     /// The requests of a browser's recording (HAR); those to other hosts than its first are left out
-    #[arg(long, value_name = "FILE", group = "source")]
+    #[arg(long, value_name = "FILE", group = "request_source")]
     pub(crate) har: Option<PathBuf>,
     /// In which order they are sent: as listed, round and round, or at random by weight
     #[arg(long, value_enum, default_value_t = OrderFlag::InTurn)]
