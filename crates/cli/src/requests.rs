@@ -14,7 +14,7 @@ const PASSWORD_VARIABLE: &str = "DUEL_PASSWORD";
 
 /// What is asked for.
 #[derive(Args, Clone)]
-#[command(next_help_heading = "Requests")]
+#[command(next_help_heading = "Several requests")]
 pub(crate) struct RequestFlags {
     /// Requests for the addresses in FILE, one on each line, after a weight where that is not 1; # begins a comment. Paths are
     /// put behind the target's own path. Whole addresses have to be of one host: their path is taken, and the target's host

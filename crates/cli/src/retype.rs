@@ -112,7 +112,7 @@ fn load(options: &mut Options, plan: &Plan) {
 fn request(options: &mut Options, redacted: &Plan, http: &HttpPlan) -> Option<()> {
     let default = HttpPlan::default();
     // Only `duel hey` makes such plans.
-    if http.follows_each || http.accepts_any_status {
+    if http.accepts_any_status {
         return None;
     }
     if http.method != default.method {
@@ -290,7 +290,7 @@ mod tests {
     fn a_plan_that_no_options_mean_has_no_command() {
         let mut plan = plan_of(["duel", "run", "http://a/"]);
         if let WorkloadPlan::Http(http) = &mut plan.workload {
-            http.follows_each = true;
+            http.accepts_any_status = true;
         }
         assert_eq!(command(&plan), None);
     }

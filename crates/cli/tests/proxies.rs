@@ -65,7 +65,7 @@ fn plain_requests_are_handed_on_and_tls_goes_through_tunnels() {
         (origin.https(2, "/"), false, "-"),
     ] {
         let before = origin.access_log(0).len();
-        let more = if keepalive { "--keepalive" } else { "--no-keepalive" };
+        let more = if keepalive { "--keepalive=on" } else { "--no-keepalive" };
         let args = ["run", &url, "-n", "40", "-c", "4", "-k", "--proxy", &through, more];
         let document = place.json(args);
         let target = &document["targets"][0];

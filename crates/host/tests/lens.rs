@@ -75,20 +75,25 @@ fn a_build_without_assembly_is_found_over_ssh() {
         let order = order(&watch);
         assert!(order.library.contains("openssl-no-asm"), "{}", order.library);
         let expected = if cpu_has_aes() { HardwareUse::NotUsed } else { HardwareUse::NotOffered };
-        // A machine that is busy with other work may leave it unknown; it never makes it wrong.
-        for attempt in 1.. {
+        // A neighbour who takes the CPU now and then may leave it unknown; nothing makes it wrong. How it is decided is tested
+        // with the judgement.
+        for _ in 0..3 {
             let printed = watch.run(&script(&order), Duration::from_secs(seconds(&order) + 60)).unwrap();
             let reading = reading(&order, &printed).unwrap_or_else(|why| panic!("{why}\n{printed}"));
             println!("{}", duel_lens::table(&reading));
-            let unknown =
-                (matches!(reading.assembly, Assembly::Unknown(_)), matches!(reading.hardware, HardwareUse::Unknown(_)));
-            assert!(unknown.0 || reading.assembly == Assembly::Absent);
-            assert!(unknown.1 || reading.hardware == expected);
-            if unknown == (false, false) {
+            match &reading.assembly {
+                Assembly::Unknown(why) => assert!(why.contains("vary too much"), "{why}"),
+                told => assert_eq!(*told, Assembly::Absent),
+            }
+            match &reading.hardware {
+                HardwareUse::Unknown(why) => assert!(why.contains("may be"), "{why}"),
+                told => assert_eq!(*told, expected),
+            }
+            if reading.assembly == Assembly::Absent && reading.hardware == expected {
                 return;
             }
-            assert!(attempt < 4, "it stayed unknown");
         }
+        println!("  the machine varies too much to tell");
     });
 }
 
