@@ -169,9 +169,8 @@ static CATALOGUE: [CauseEntry; 35] = [
 
 /// Causes that are told as suspicions rather than named, for only simulated worlds have shown them so far: a wrong
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
-/// make no clock slow, and no CPU but by a quota, which is found as that; listen queues it made overflow, and they were
-/// not found.
-static UNPROVEN: [&str; 3] = ["cpu.slower", "cpu.slow-clock", "net.backlog-overflow"];
+/// make no clock slow, and no CPU but by a quota, which is found as that.
+static UNPROVEN: [&str; 2] = ["cpu.slower", "cpu.slow-clock"];
 
 /// Whether a cause may be named as a finding.
 pub(crate) fn is_proven(id: &str) -> bool {
