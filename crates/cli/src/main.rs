@@ -18,7 +18,8 @@ mod proxy;
 #[cfg(feature = "png")]
 mod raster;
 mod requests;
-mod retype;
+#[cfg(test)]
+mod round_trips;
 mod shape;
 mod signals;
 mod telemetry;

@@ -10,8 +10,8 @@ use crate::{Lab, LabError, contact, judge, lens, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine, LensReading,
-    LoopKind, MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot,
-    SlotRole, Target, TargetObservation, Variation, WorkloadPlan, sanitize_line,
+    MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
+    Target, TargetObservation, sanitize_line,
 };
 use std::sync::Arc;
 
@@ -141,7 +141,7 @@ impl Lab {
             None => None,
         };
         let site = &Site { routes: stand_in.as_ref().map_or(routes, |stand_in| &stand_in.routes[..]), ..*site };
-        let varied = vary(plan, &probe);
+        let varied = plan.varied(&probe.variation);
         let (mut slots, mut demands) = (Vec::new(), vec![None; plan.targets.len()]);
         let mut seen = Seen { slots: &mut slots, demands: &mut demands };
         let failed = self.run_probe(site, &varied, &probe, next_index, watcher, &mut seen).err();
@@ -360,64 +360,6 @@ impl Clock {
     fn now_ns(self) -> Nanos {
         self.since_start_ns + duel_load::monotonic_ns().saturating_sub(self.at_ns)
     }
-}
-
-/// The plan with a probe's changes. Probes are closed loops: they ask what an op costs, not what a schedule does.
-fn vary(plan: &Plan, probe: &Probe) -> Plan {
-    let Variation {
-        connections,
-        keepalive,
-        ciphers,
-        groups,
-        resumption,
-        accept_encoding,
-        range_bytes,
-        method,
-        versions,
-        quick_ack,
-        segment_bytes,
-        // Where requests go, and not what they are.
-        twin: _,
-    } = probe.variation.clone();
-    let mut plan = plan.clone();
-    plan.load.kind = LoopKind::Closed { think_ns: 0 };
-    if let Some(connections) = connections {
-        plan.load.connections = connections;
-        plan.load.threads = plan.load.threads.min(connections);
-    }
-    if let WorkloadPlan::Http(http) = &mut plan.workload {
-        if let Some(keepalive) = keepalive {
-            http.keepalive = keepalive;
-        }
-        if let Some(ciphers) = ciphers {
-            http.tls.ciphers = ciphers;
-        }
-        if let Some(groups) = groups {
-            http.tls.groups = groups;
-        }
-        if let Some(resumption) = resumption {
-            http.tls.resumption = resumption;
-        }
-        if let Some(accept_encoding) = accept_encoding {
-            http.accept_encoding = accept_encoding;
-        }
-        if range_bytes.is_some() {
-            http.range_bytes = range_bytes;
-        }
-        if let Some(method) = method {
-            http.method = method;
-        }
-        if let Some(versions) = versions {
-            http.tls.versions = versions;
-        }
-        if let Some(quick_ack) = quick_ack {
-            http.quick_ack = quick_ack;
-        }
-        if segment_bytes.is_some() {
-            http.segment_bytes = segment_bytes;
-        }
-    }
-    plan
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 //! This crate does no I/O and decides nothing. What is here can be written down (serde) and read back by a later
 //! version: fields are added, never re-used with another meaning.
 
+mod command;
 mod distribution;
 mod experiment;
 mod factor;
@@ -21,6 +22,7 @@ mod text;
 mod threshold;
 mod twin;
 mod units;
+mod variation;
 mod verdict;
 
 pub use distribution::Distribution;
@@ -29,7 +31,7 @@ pub use experiment::{
     ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
 };
 pub use factor::Factor;
-pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
+pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation};
 pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
 pub use lens::{
     Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
@@ -53,12 +55,13 @@ pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
     Tally, WorkerAudit,
 };
-pub use text::{sanitize, sanitize_line, shell_word};
+pub use text::{sanitize, sanitize_line, shell_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
 pub use units::{
     ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
 };
+pub use variation::Variation;
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.

@@ -41,7 +41,7 @@ impl ReachPlan {
     }
 
     /// What is typed for it: options, and their values.
-    pub fn options(&self) -> Vec<(&'static str, Option<String>)> {
+    pub(crate) fn options(&self) -> Vec<(&'static str, Option<String>)> {
         let mut options = Vec::new();
         if !self.sources.is_empty() {
             let list: Vec<String> = self.sources.iter().map(AddressRange::to_string).collect();

@@ -4,7 +4,7 @@ use super::demo;
 use crate::deliver::{Destination, deliver, write};
 use crate::flags::{OutputFlags, ReportFlags};
 use crate::outcome::{Outcome, Usage};
-use crate::{keep, retype, terminal};
+use crate::{keep, terminal};
 use anyhow::Context;
 use duel_model::{Plan, Run, sanitize_line};
 use duel_report::{Chart, Command, Layout};
@@ -109,7 +109,7 @@ fn commands(run: &Run) -> Vec<Command> {
         let seed = run.plan.compare.seed;
         commands.push(command("Make another demonstration with this seed", format!("duel demo --seed {seed}")));
     } else {
-        if let Some(typed) = retype::command(&run.plan) {
+        if let Some(typed) = run.plan.command() {
             let again = if typed.contains(Plan::REDACTED) {
                 "Repeat it on any machine; put the values that were not kept in their places"
             } else if run.plan.targets.iter().any(|target| target.host.is_some()) {

@@ -1,6 +1,7 @@
 use super::*;
 use crate::flags::tests::plan_of;
 use crate::plan_file::read::PlanFile;
+use crate::round_trips::COMMAND_LINES;
 use clap::error::ErrorKind;
 use proptest::prelude::*;
 
@@ -124,16 +125,10 @@ fn completed(all: &Command, command: &Command, verb: Option<&str>, options: Vec<
 
 #[test]
 fn a_plan_means_what_its_command_line_means() {
-    for typed in [
-        "duel http://a.example/ http://b.example/f?x=1 --seed 7",
-        "duel old=https://a.example/ new=https://b.example/ -c 8 -t 2 -d 90s --seed 1 --margin 5% --slot 250ms \
-         --no-early-stop --no-keepalive -k --tls 1.3 --groups x25519 --ciphers TLS_AES_128_GCM_SHA256 --resumption",
-        "duel http://a.example/ http://b.example/ --rate 500.5 --arrival poisson --seed 3 -m POST --body {} \
-         -H X-Id:7 -H B:#2 --encoding identity --host c.example --follow 2 --connect-to [::1]:80:127.0.0.1:8080 \
-         --quick-ack --segment-bytes 536",
-        "duel run x=http://a.example/ -n 3000 -c 300 -t 4 --unix-socket /run/x.sock",
-        "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx",
-    ] {
+    // A file keeps how machines are read, which the words of a plan leave out.
+    let with_machines =
+        "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx";
+    for typed in COMMAND_LINES.into_iter().chain([with_machines]) {
         let typed: Vec<&str> = typed.split_whitespace().collect();
         let verb = typed.get(1).copied().filter(|word| *word == "run");
         let text = of_words(&typed.iter().map(OsString::from).collect::<Vec<_>>()).unwrap();
