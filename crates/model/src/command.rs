@@ -1,8 +1,10 @@
 //! What to type to mean a plan: the way back from the command line.
 
+use crate::text::shell_line;
+use crate::units::typed_duration as time;
 use crate::{
-    Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Stage, TlsPlan, WorkloadPlan,
-    shell_line, typed_duration as time,
+    Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Stage, TlsPlan,
+    WorkloadPlan,
 };
 use std::path::Path;
 

@@ -1,8 +1,6 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{
-    Doubt, HostDemand, LensReading, Nanos, Negotiated, PairVerdict, Phase, Profile, TwinReading, Variation,
-};
+use crate::{Doubt, HostDemand, LensReading, Nanos, Negotiated, PairVerdict, Phase, Profile, TwinReading, Variation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

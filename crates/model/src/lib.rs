@@ -3,6 +3,9 @@
 //! This crate does no I/O and decides nothing. What is here can be written down (serde) and read back by a later
 //! version: fields are added, never re-used with another meaning.
 
+#[macro_use]
+mod kept;
+
 mod command;
 mod distribution;
 mod experiment;
@@ -55,12 +58,10 @@ pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
     Tally, WorkerAudit,
 };
-pub use text::{sanitize, sanitize_line, shell_line, shell_word};
+pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
-pub use units::{
-    ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
-};
+pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
 pub use variation::Variation;
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
 

@@ -1,6 +1,7 @@
 //! A promise about a target's figures, as people type it: `p99<50ms`, `errors<0.1%`, `rate>500/s`.
 
-use crate::{Nanos, parse_duration_ns, parse_ratio, sanitize_line, typed_duration};
+use crate::units::{parse_per_second, typed_duration};
+use crate::{Nanos, parse_duration_ns, parse_ratio, sanitize_line};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -135,7 +136,7 @@ impl FromStr for Promise {
         let (metric, limit) = match name {
             "errors" => (PromiseMetric::Errors, share(limit).ok_or_else(unclear)?),
             "rate" if limit.ends_with('%') => (PromiseMetric::Done, share(limit).ok_or_else(unclear)?),
-            "rate" => (PromiseMetric::Rate, per_second(limit).ok_or_else(unclear)?),
+            "rate" => (PromiseMetric::Rate, parse_per_second(limit).ok_or_else(unclear)?),
             _ => {
                 let metric = time_metric(name).ok_or_else(unclear)?;
                 (metric, parse_duration_ns(limit).map_err(|_| unclear())? as f64)
@@ -183,14 +184,6 @@ fn share(typed: &str) -> Option<f64> {
     (share <= 1.0).then(|| (share * 1e9).round() / 1e9)
 }
 
-fn per_second(typed: &str) -> Option<f64> {
-    let number = typed.strip_suffix("/s").unwrap_or(typed).trim();
-    if !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    number.parse::<f64>().ok().filter(|rate| rate.is_finite())
-}
-
 impl fmt::Display for PromiseMetric {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -226,19 +219,7 @@ impl fmt::Display for Promise {
     }
 }
 
-impl From<Promise> for String {
-    fn from(promise: Promise) -> Self {
-        promise.to_string()
-    }
-}
-
-impl TryFrom<String> for Promise {
-    type Error = ParsePromiseError;
-
-    fn try_from(typed: String) -> Result<Self, ParsePromiseError> {
-        typed.parse()
-    }
-}
+kept_as_typed!(Promise);
 
 #[cfg(test)]
 mod tests {

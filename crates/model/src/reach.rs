@@ -273,25 +273,6 @@ impl fmt::Display for NameOverride {
     }
 }
 
-/// Both are kept as they are typed.
-macro_rules! kept_as_typed {
-    ($($kind:ty),*) => {$(
-        impl TryFrom<String> for $kind {
-            type Error = ParseReachError;
-
-            fn try_from(kept: String) -> Result<Self, ParseReachError> {
-                kept.parse()
-            }
-        }
-
-        impl From<$kind> for String {
-            fn from(value: $kind) -> Self {
-                value.to_string()
-            }
-        }
-    )*};
-}
-
 kept_as_typed!(AddressRange, NameOverride);
 
 fn literal(typed: &str) -> Result<IpAddr, ParseReachError> {

@@ -39,7 +39,7 @@ pub fn shell_word(word: &str) -> String {
 
 /// Words as a line for a POSIX shell; `None` where one cannot be shown whole: it has control characters, or is longer than
 /// what a line keeps.
-pub fn shell_line(words: &[String]) -> Option<String> {
+pub(crate) fn shell_line(words: &[String]) -> Option<String> {
     let whole = words.iter().all(|word| sanitize_line(word) == *word);
     whole.then(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
