@@ -403,6 +403,11 @@ pub enum TlsVersion {
 }
 
 impl TlsVersion {
+    /// The version that is typed so.
+    pub fn of_name(typed: &str) -> Option<Self> {
+        [Self::V1_2, Self::V1_3].into_iter().find(|version| version.name() == typed)
+    }
+
     /// The version as it is typed.
     pub fn name(self) -> &'static str {
         match self {

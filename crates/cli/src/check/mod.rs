@@ -11,10 +11,7 @@ pub(crate) use junit::{junit, junit_of_nothing};
 pub(crate) use line::{bare_line, line};
 pub(crate) use report::{Report, of_run};
 
-use crate::flags::{HostFlags, JudgingFlags};
 use crate::outcome::Usage;
-use crate::plan_file::PlanFlag;
-use crate::telemetry::TelemetryFlags;
 use clap::Args;
 use duel_model::Threshold;
 use std::path::PathBuf;
@@ -60,27 +57,6 @@ impl State {
         };
         if weight(other) > weight(self) { other } else { self }
     }
-}
-
-/// Options of a check.
-#[derive(Args, Clone)]
-pub(crate) struct CheckFlags {
-    /// Targets as [NAME=]URL, the first is the baseline; or an earlier run: its id, or 'last'
-    #[arg(value_name = "[NAME=]URL|RUN", required = true)]
-    pub(crate) subjects: Vec<String>,
-    #[command(flatten)]
-    pub(crate) thresholds: ThresholdFlags,
-    /// Number of requests instead of a duration, of a single target
-    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", help_heading = "Load")]
-    pub(crate) requests: Option<u64>,
-    #[command(flatten)]
-    pub(crate) judging: JudgingFlags,
-    #[command(flatten)]
-    pub(crate) hosts: HostFlags,
-    #[command(flatten)]
-    pub(crate) telemetry: TelemetryFlags,
-    #[command(flatten)]
-    pub(crate) plan: PlanFlag,
 }
 
 /// What a run is held against.

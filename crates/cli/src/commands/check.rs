@@ -1,15 +1,34 @@
 //! `duel check`: targets or an earlier run, held against thresholds.
 
 use super::{CarriedOut, carry_out, lens};
-use crate::check::{self, CheckFlags, Report, State};
+use crate::check::{self, Report, State, ThresholdFlags};
 use crate::deliver::{Destination, write};
-use crate::flags::{LoadFlags, OutputFlags};
+use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
+use crate::meaning::{self, JudgingFlags};
 use crate::outcome::{Outcome, Usage, say, told};
 use crate::watching::Shown;
-use crate::{hosts, keep, meaning, signals, terminal};
+use crate::{keep, signals, terminal};
+use clap::Args;
 use duel_lab::{Lab, LabError};
 use duel_model::{Plan, Run};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Options of a check.
+#[derive(Args, Clone)]
+pub(crate) struct CheckFlags {
+    /// Targets as [NAME=]URL, the first is the baseline; or an earlier run: its id, or 'last'
+    #[arg(value_name = "[NAME=]URL|RUN", required = true)]
+    pub(crate) subjects: Vec<String>,
+    #[command(flatten)]
+    pub(crate) thresholds: ThresholdFlags,
+    /// Number of requests instead of a duration, of a single target
+    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", help_heading = "Load")]
+    pub(crate) requests: Option<u64>,
+    #[command(flatten)]
+    pub(crate) judging: JudgingFlags,
+    #[command(flatten)]
+    pub(crate) measuring: MeasuringFlags,
+}
 
 /// Measures what was given, or takes the run, and prints one line. Everything that goes wrong becomes a state.
 pub(crate) fn check(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> Outcome {
@@ -56,7 +75,7 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
     let run = match plan(flags, load)? {
         Some(plan) => {
             let lab = lens::equip(Lab::new(signals::stop_flag()?));
-            let done = carry_out(&lab, &plan, None, Shown::OnTerminals, &flags.telemetry, output)?;
+            let done = carry_out(&lab, &plan, None, Shown::OnTerminals, &flags.measuring.telemetry, output)?;
             let CarriedOut { run, kept, .. } = done;
             // That it could not be kept says nothing about the targets.
             if let Err(error) = kept {
@@ -78,10 +97,12 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
 pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>, Usage> {
     let limits = flags.thresholds.limits()?;
     flags.thresholds.junit.as_deref().map(Destination::of).transpose()?;
-    flags.telemetry.checked()?;
     let judging = &flags.judging;
     let mut plan = match flags.subjects.as_slice() {
-        [only] if is_run(only) => return Ok(None),
+        [only] if is_run(only) => {
+            flags.measuring.telemetry.checked()?;
+            return Ok(None);
+        }
         [target] => {
             if judging.slot.is_some() || judging.no_early_stop {
                 return Err(Usage("--slot and --no-early-stop have a meaning with two targets only".into()));
@@ -95,7 +116,7 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
             meaning::comparison(several, judging, load)?
         }
     };
-    hosts::assign(&mut plan.targets, &flags.hosts)?;
+    flags.measuring.apply(&mut plan)?;
     check::fits(&limits, &plan.targets)?;
     Ok(Some(plan))
 }

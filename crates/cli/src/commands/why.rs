@@ -2,15 +2,26 @@
 
 use super::rerun::restore_secrets;
 use super::{demo, lens, print_run};
-use crate::flags::{OutputFlags, SecretFlags, WhyFlags};
+use crate::diagnosis::DiagnosisFlags;
+use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage};
+use crate::signals;
 use crate::watching::{Shown, Watching};
-use crate::{meaning, signals};
 use anyhow::Context;
+use clap::Args;
 use duel_lab::Lab;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Options of finding out why.
+#[derive(Args, Clone)]
+pub(crate) struct WhyFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    #[command(flatten)]
+    pub(crate) diagnosis: DiagnosisFlags,
+}
 
 /// Explains an earlier comparison by probes that are made now, and keeps them with it.
 pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
@@ -27,7 +38,7 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
         );
     }
     demo::refuse_if_made(&run)?;
-    let diagnosis = meaning::diagnosis(&why.diagnosis, &run.plan.targets)?;
+    let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();
     restore_secrets(&mut plan, secrets)?;
     let stop = signals::stop_flag()?;
