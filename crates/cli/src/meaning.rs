@@ -124,10 +124,16 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
         let (name, address) = split_name(typed);
         let name = name.map_or_else(|| default_name(index), str::to_owned);
         if name.chars().count() > 40 || name.chars().any(char::is_control) {
-            return Err(Usage(format!("'{}' is no usable name of a target", sanitize_line(&name))));
+            return Err(Usage(format!(
+                "'{}' is no usable name of a target; one has at most 40 characters, and no control characters",
+                sanitize_line(&name)
+            )));
         }
         if targets.iter().any(|target| target.name == name) {
-            return Err(Usage(format!("two targets are called '{}'", sanitize_line(&name))));
+            return Err(Usage(format!(
+                "two targets are called '{}'; give each a name of its own: NAME=URL",
+                sanitize_line(&name)
+            )));
         }
         let address = if address == "null" { NULL } else { address };
         if address != NULL {

@@ -5,6 +5,7 @@ use crate::outcome::Usage;
 use crate::{factors, requests};
 use clap::Args;
 use duel_model::{Body, HttpPlan, sanitize_line};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 /// What is asked for, the same for every target.
@@ -79,7 +80,7 @@ pub(crate) fn headers(typed: &[String]) -> Result<Vec<(String, String)>, Usage> 
     let mut headers = Vec::new();
     for typed in typed {
         if let Some(path) = typed.strip_prefix('@') {
-            let text = std::fs::read_to_string(path)
+            let text = header_file(Path::new(path))
                 .map_err(|error| Usage(format!("cannot read header fields from {}: {error}", sanitize_line(path))))?;
             for line in text.lines().filter(|line| !line.trim().is_empty()) {
                 headers.push(header(line)?);
@@ -89,6 +90,17 @@ pub(crate) fn headers(typed: &[String]) -> Result<Vec<(String, String)>, Usage> 
         }
     }
     Ok(headers)
+}
+
+/// The text of a file of header fields; one that is longer than any server takes is another file, or has no end.
+fn header_file(path: &Path) -> std::io::Result<String> {
+    const MOST_BYTES: u64 = 1 << 20;
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(std::io::Error::other("it is longer than 1 MiB, which no server takes; name another file"));
+    }
+    Ok(text)
 }
 
 fn header(typed: &str) -> Result<(String, String), Usage> {
@@ -114,6 +126,11 @@ fn checked_body_file(path: &Path) -> Result<&Path, Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_file_of_header_fields_without_end_is_given_up() {
+        assert!(headers(&["@/dev/zero".into()]).unwrap_err().0.contains("longer than 1 MiB"));
+    }
 
     #[test]
     fn a_header_without_a_colon_is_refused_without_being_shown() {

@@ -76,6 +76,9 @@ fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {
     }
     match servers.keys().chain(controllers.keys()).next() {
         None => Ok(plans),
-        Some(name) => Err(Usage(format!("no machine is called '{}'", sanitize_line(name)))),
+        Some(name) => {
+            let names: Vec<_> = plans.iter().map(|(name, _)| sanitize_line(name)).collect();
+            Err(Usage(format!("no machine is called '{}'; there is {}", sanitize_line(name), names.join(", "))))
+        }
     }
 }
