@@ -3,6 +3,7 @@
 //! This crate does no I/O and decides nothing. What is here can be written down (serde) and read back by a later
 //! version: fields are added, never re-used with another meaning.
 
+mod contest;
 mod distribution;
 mod experiment;
 mod factor;
@@ -23,6 +24,7 @@ mod twin;
 mod units;
 mod verdict;
 
+pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
 pub use experiment::{
     Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure, LevelVerdict, Ranged, Scaling, ScalingCurve,
