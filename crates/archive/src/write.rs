@@ -260,6 +260,7 @@ impl Mark {
             SlotRole::Warmup => "warmup".to_owned(),
             SlotRole::Measured => "measured".to_owned(),
             SlotRole::Search => "search".to_owned(),
+            SlotRole::HeadToHead => "head-to-head".to_owned(),
             SlotRole::Probe(id) => format!("probe:{id}"),
         };
         Self {

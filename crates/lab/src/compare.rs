@@ -193,7 +193,7 @@ pub(crate) fn blocks(
 
 /// Gives a target new connections, and lets each of them carry a request before anything is measured; the slot in which
 /// they do. `None` where connections are not kept.
-fn renew(
+pub(crate) fn renew(
     bench: &mut Bench,
     target: usize,
     block: u32,

@@ -8,6 +8,7 @@ mod bench;
 mod clocks;
 mod compare;
 mod contact;
+mod courses;
 mod explain;
 mod factorial;
 mod hosts;
@@ -131,6 +132,8 @@ impl Lab {
             search::run(&mut bench, plan, &hosts, &mut run, watcher)
         } else if plan.targets.len() == 1 {
             single::run(&mut bench, plan, &hosts, &mut run, watcher, self.is_to_the_letter)
+        } else if !plan.load.shape.stages.is_empty() {
+            courses::run(&mut bench, plan, &hosts, &mut run, watcher)
         } else {
             compare::run(&mut bench, plan, &hosts, &mut run, watcher)
         };

@@ -7,6 +7,7 @@
 mod kept;
 
 mod command;
+mod contest;
 mod distribution;
 mod experiment;
 mod factor;
@@ -28,6 +29,7 @@ mod units;
 mod variation;
 mod verdict;
 
+pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
 pub use experiment::{
     Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure, LevelVerdict, Ranged, Scaling, ScalingCurve,
@@ -61,7 +63,9 @@ pub use slot::{
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
-pub use units::{ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes};
+pub use units::{
+    ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
+};
 pub use variation::Variation;
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
 

@@ -1,7 +1,7 @@
 //! How load changes within a run: stages, a deadline, and the search for the highest rate that keeps a promise.
 
 use crate::units::{parse_per_second, typed_duration};
-use crate::{Nanos, Promise, parse_duration_ns, sanitize_line};
+use crate::{Nanos, Promise, Slot, parse_duration_ns, sanitize_line};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -192,9 +192,11 @@ impl fmt::Display for StageLevel {
 
 kept_as_typed!(Stage);
 
-/// What came of the search for a rate: derived from the run's slots, whenever it is judged.
+/// What came of the search for a rate on one target: derived from the run's slots, whenever it is judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateSearch {
+    /// Which of the plan's targets.
+    pub target: usize,
     /// What had to be kept.
     pub promises: Vec<Promise>,
     /// Every rate that was tried, in that order.
@@ -205,6 +207,17 @@ pub struct RateSearch {
     pub broken_per_s: Option<f64>,
     /// Why the search ended.
     pub end: SearchEnd,
+}
+
+impl RateSearch {
+    /// Whether a slot is one of the attempts that the answer rests on: at the highest rate that was kept, and kept.
+    pub fn is_of_answer(&self, slot: &Slot) -> bool {
+        self.attempts.iter().any(|attempt| {
+            attempt.slot == slot.index
+                && attempt.outcome == AttemptOutcome::Kept
+                && Some(attempt.rate_per_s) == self.kept_per_s
+        })
+    }
 }
 
 /// Why the search for a rate ended.

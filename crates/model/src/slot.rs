@@ -57,6 +57,8 @@ pub enum SlotRole {
     Measured,
     /// An attempt at a rate, in the search for the highest one that keeps a promise.
     Search,
+    /// An attempt at a rate that is to tell two targets apart whose highest rates were found.
+    HeadToHead,
     /// Part of the probe of this id.
     Probe(String),
 }

@@ -101,7 +101,7 @@ pub fn format_bytes(bytes: f64) -> String {
 }
 
 /// A length of time as it is typed, to the nanosecond, in the largest unit that divides it: `30s`, `1500us`, `7ns`.
-pub(crate) fn typed_duration(nanos: Nanos) -> String {
+pub fn typed_duration(nanos: Nanos) -> String {
     let units = [("s", SECOND_NS), ("ms", MILLISECOND_NS), ("us", MICROSECOND_NS), ("ns", 1)];
     let (unit, scale) = units.into_iter().find(|(_, scale)| nanos.is_multiple_of(*scale)).unwrap_or(("ns", 1));
     format!("{}{unit}", nanos / scale)

@@ -5,10 +5,11 @@
 //! told beside it. Whether one target is slower than another is inferred, and rests on the interval of the verdict.
 
 use crate::observe::share;
+use crate::search::rate_searches;
 use crate::side::MISSING;
 use duel_model::{
-    Call, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, Run, SlotRole, Tally, Threshold,
-    Verdict, format_duration_ns,
+    Call, Contest, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, RateSearch, Run,
+    SearchEnd, Slot, SlotRole, Tally, Threshold, Verdict, format_duration_ns,
 };
 
 /// How a target stands to a threshold.
@@ -35,7 +36,8 @@ pub enum CheckStanding {
     Unknown,
 }
 
-/// What one target did in all its measured slots.
+/// What one target did in all its measured slots; where a rate was looked for, in the attempts at the highest one that were
+/// kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TargetFigures {
     tally: Tally,
@@ -47,6 +49,11 @@ pub struct TargetFigures {
 /// Pure: an archived run can be checked against other thresholds.
 pub fn check(run: &Run, verdict: &Verdict, threshold: &Threshold) -> Vec<Checked> {
     let targets = run.plan.targets.iter().enumerate();
+    if !verdict.searches.is_empty() {
+        return targets
+            .filter_map(|(place, target)| Some(searched(run, verdict, threshold, place)?.named(&target.name)))
+            .collect();
+    }
     match threshold {
         Threshold::Promise(promise) => targets
             .map(|(place, target)| {
@@ -81,7 +88,12 @@ impl TargetFigures {
     /// Of the target at `place` of the plan.
     pub fn of(run: &Run, place: usize) -> Self {
         let mut figures = Self::default();
-        for slot in run.slots.iter().filter(|slot| slot.target == place && slot.role == SlotRole::Measured) {
+        let searches = rate_searches(run);
+        let is_answer = |slot: &&Slot| match searches.get(place) {
+            Some(search) => search.is_of_answer(slot),
+            None => slot.role == SlotRole::Measured,
+        };
+        for slot in run.slots.iter().filter(|slot| slot.target == place).filter(is_answer) {
             figures.tally.merge(&slot.tally);
             figures.elapsed_ns += u128::from(slot.elapsed_ns);
         }
@@ -119,6 +131,63 @@ impl TargetFigures {
     /// Ops without a response time: they failed at once, and are neither the fast ones nor the slow ones.
     fn timeless(&self) -> u64 {
         self.due().saturating_sub(self.tally.response.count())
+    }
+}
+
+/// A threshold and a target whose highest rate was looked for; `None` for the baseline, which is compared with nothing.
+fn searched(run: &Run, verdict: &Verdict, threshold: &Threshold, place: usize) -> Option<Checked> {
+    let search = verdict.searches.get(place)?;
+    match threshold {
+        Threshold::Promise(promise) if promise.metric == PromiseMetric::Rate => Some(keeps_rate(search, *promise)),
+        Threshold::Promise(promise) => Some(keeps(&TargetFigures::of(run, place), *promise, false)),
+        Threshold::Slower { metric: None | Some(Metric::Rate), by, .. } => {
+            let name = &run.plan.targets[place].name;
+            Some(is_slower_at_most(verdict.contests.iter().find(|contest| contest.target == *name)?, *by))
+        }
+        Threshold::Slower { .. } if place == 0 => None,
+        Threshold::Slower { .. } => Some(Checked::new(
+            CheckStanding::Unknown,
+            None,
+            "where a rate is looked for, only the highest rates are compared",
+        )),
+    }
+}
+
+/// A promised rate and the highest one that was kept: it lies above what was kept, and below what was not.
+fn keeps_rate(search: &RateSearch, promise: Promise) -> Checked {
+    let holds = |per_s: Option<f64>| per_s.map(|per_s| promise.holds(per_s));
+    let standing = match (holds(search.kept_per_s), holds(search.broken_per_s)) {
+        (Some(true), _) => CheckStanding::Kept,
+        (_, Some(false)) if search.end != SearchEnd::Generator => CheckStanding::Broken,
+        _ => CheckStanding::Unknown,
+    };
+    let remark = match standing {
+        CheckStanding::Unknown => "the search did not come so far, or the generator was the limit",
+        CheckStanding::Kept | CheckStanding::Broken => "",
+    };
+    Checked::new(standing, search.kept_per_s, remark)
+}
+
+/// Whether the highest rate of a target is lower by more than `by`. That it is lower at all is known by what both did head to
+/// head, by how much by the brackets.
+fn is_slower_at_most(contest: &Contest, by: f64) -> Checked {
+    let inverse = |value: Option<f64>| value.map(|value| 1.0 / value);
+    let (figure, least, most) = (inverse(contest.ratio), inverse(contest.high), inverse(contest.low));
+    let limit = 1.0 + by;
+    let shown = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.3}"));
+    let bracket = format!("bracket {} to {}", shown(least), shown(most));
+    match contest.call {
+        Call::Faster => Checked::new(CheckStanding::Kept, figure, bracket),
+        Call::Slower if least.is_some_and(|least| least > limit) => {
+            Checked::new(CheckStanding::Broken, figure, bracket)
+        }
+        Call::Slower if most.is_some_and(|most| most <= limit) => Checked::new(CheckStanding::Kept, figure, bracket),
+        Call::Slower => {
+            Checked::new(CheckStanding::Unknown, figure, format!("{bracket}: the limit of {limit} is within"))
+        }
+        Call::Equivalent | Call::Unknown => {
+            Checked::new(CheckStanding::Unknown, figure, format!("{bracket}, and not called"))
+        }
     }
 }
 

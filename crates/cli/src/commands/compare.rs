@@ -44,5 +44,12 @@ pub(crate) fn plan(compare: &CompareFlags, load: &LoadFlags) -> Result<(Plan, Di
     if compare.why && !plan.factors.is_empty() {
         return Err(Usage("--why looks for the cause of one difference; leave the factors out, or --why".into()));
     }
+    let shape = &plan.load.shape;
+    if compare.why && (!shape.stages.is_empty() || shape.search.is_some()) {
+        return Err(Usage(
+            "--why looks for the cause of a difference under one load; leave --stages and --find-rate out, or --why"
+                .into(),
+        ));
+    }
     Ok((plan, diagnosis))
 }

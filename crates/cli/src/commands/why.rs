@@ -37,6 +37,12 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
             Usage(format!("run {id} varied factors; compare at one level of each, and ask why of that run")).into()
         );
     }
+    if !run.plan.load.shape.stages.is_empty() || run.plan.load.shape.search.is_some() {
+        let id = &run.id;
+        return Err(
+            Usage(format!("the load of run {id} changed; compare under one load, and ask why of that run")).into()
+        );
+    }
     demo::refuse_if_made(&run)?;
     let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();

@@ -25,7 +25,7 @@ use crate::telemetry::TelemetryFlags;
 use crate::{commands, usage};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use duel_model::Plan;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -250,9 +250,36 @@ pub(crate) struct HeyFlags {
     pub(crate) arguments: Vec<OsString>,
 }
 
-/// All commands and options, as clap knows them.
+/// All commands and options, as the help shows them.
 pub(crate) fn command() -> clap::Command {
     Cli::command()
+}
+
+/// The same, to read a command line by: what can only be switched on takes `=false`, too, which goes before a plan file that
+/// switches it on. The help shows it once (`--plan`) and not at every option.
+pub(crate) fn readable() -> clap::Command {
+    fn switchable(command: clap::Command) -> clap::Command {
+        let switch = |arg: Arg| match arg.get_action() {
+            ArgAction::SetTrue => arg
+                .action(ArgAction::Set)
+                .value_parser(clap::value_parser!(bool))
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true")
+                .default_value("false"),
+            _ => arg,
+        };
+        command.mut_args(switch).mut_subcommands(switchable)
+    }
+    switchable(command())
+}
+
+/// What clap makes of the words of a command line, the program's name first. Help and errors show options as [`command`] does.
+pub(crate) fn matched(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    readable().try_get_matches_from(words).map_err(|error| {
+        let shown = command().try_get_matches_from(words).err();
+        shown.filter(|shown| shown.kind() == error.kind()).unwrap_or(error)
+    })
 }
 
 /// Reads the command line; help and usage errors are printed and become an outcome.
@@ -294,7 +321,7 @@ fn is_check(typed: &[OsString]) -> bool {
 
 /// Sorts the words of a command line, the program's name first.
 pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
-    let matches = Cli::command().try_get_matches_from(words)?;
+    let matches = matched(words)?;
     if let Some(error) = senseless(&matches) {
         return Err(error);
     }
@@ -400,6 +427,42 @@ pub(crate) mod tests {
 
     #[test]
     fn the_command_line_is_consistent() {
-        Cli::command().debug_assert();
+        command().debug_assert();
+        readable().debug_assert();
+    }
+
+    #[test]
+    fn every_switch_can_be_typed_as_on_and_as_off() {
+        let words = |verb: Option<&str>, rest: &[&str]| -> Vec<OsString> {
+            ["duel"].into_iter().chain(verb).chain(rest.iter().copied()).map(OsString::from).collect()
+        };
+        for (verb, targets) in
+            [(None, &["http://a/", "http://b/"][..]), (Some("run"), &["http://a/"]), (Some("check"), &["last"])]
+        {
+            let all = command();
+            let of_verb = verb.map_or(&all, |verb| all.find_subcommand(verb).unwrap());
+            let switches = of_verb.get_arguments().filter(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
+            let mut tried = 0;
+            for long in switches.filter_map(Arg::get_long) {
+                for (typed, is_on) in [("", true), ("=true", true), ("=false", false)] {
+                    let option = format!("--{long}{typed}");
+                    let matches = matched(&words(verb, &[targets, &[&option]].concat())).unwrap();
+                    let of_verb = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+                    let id = of_verb.ids().map(clap::Id::as_str).find(|id| id.replace('_', "-") == long).unwrap();
+                    assert_eq!(of_verb.get_flag(id), is_on, "{verb:?} {option}");
+                }
+                tried += 1;
+            }
+            assert!(tried >= 8, "{verb:?}: {tried}");
+        }
+        let flags = read(&words(None, &["-kq", "http://a/", "http://b/", "--no-keepalive=false"])).unwrap();
+        assert!(
+            flags.load.tls.insecure && flags.output.quiet && !flags.load.request.no_keepalive,
+            "letters are still put together"
+        );
+        let error = read(&words(None, &["http://a/", "http://b/", "--why=maybe"])).map(drop).unwrap_err();
+        assert!(usage::sentence(&error).contains("'maybe'"), "{error}");
+        let error = read(&words(None, &["http://a/", "--no-archive", "--archive", "x"])).map(drop).unwrap_err();
+        assert!(!error.to_string().contains("[="), "shown as in the help: {error}");
     }
 }

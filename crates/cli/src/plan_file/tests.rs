@@ -15,7 +15,7 @@ fn entries(text: &str, verb: Option<&str>) -> Result<Vec<read::Entry>, PlanError
 /// The words that a plan stands for, behind those that are typed.
 fn words(text: &str, typed: &[&str], verb: Option<&str>) -> Vec<String> {
     let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
-    let matches = indulgent(flags::command()).try_get_matches_from(&typed).unwrap();
+    let matches = indulgent(flags::readable()).try_get_matches_from(&typed).unwrap();
     let matches = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     let mut entries = entries(text, verb).unwrap();
     entries.retain(|entry| !words::is_overruled(entry, command_of(verb).unwrap(), matches));
@@ -28,7 +28,7 @@ fn said(text: &str, verb: Option<&str>) -> String {
 
 /// Matches of a command line in which nothing has to be there.
 fn matched(words: &[OsString], verb: Option<&str>) -> ArgMatches {
-    let matches = indulgent(flags::command()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
+    let matches = indulgent(flags::readable()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
     match verb {
         None => matches,
         Some(_) => matches.subcommand().unwrap().1.clone(),
@@ -161,6 +161,9 @@ fn what_is_typed_goes_first() {
     let typed = ["duel", "http://x/", "http://y/", "--rate", "5", "-H", "B: 2", "--body-file", "f"];
     let left = ["--connections=8", "--duration=20", "--no-keepalive"];
     assert_eq!(words(text, &typed, None)[typed.len()..], left);
+    // What the file switches on is switched off.
+    let typed = ["duel", "--no-keepalive=false", "http://x/", "http://y/"];
+    assert!(!words(text, &typed, None)[typed.len()..].contains(&"--no-keepalive".to_owned()));
     let text = "targets = \"http://a/\"\nduration = \"20s\"\n";
     assert_eq!(words(text, &["duel", "run", "-n", "5"], Some("run")), ["duel", "run", "-n", "5", "--", "http://a/"]);
 }

@@ -96,6 +96,7 @@ impl Figures {
             SlotRole::Measured => "measured",
             SlotRole::Probe(_) => "probe",
             SlotRole::Search => "search",
+            SlotRole::HeadToHead => "head-to-head",
         };
         *target.slots.entry(role).or_default() += 1;
         target.received_bytes += slot.tally.bytes_in;

@@ -42,7 +42,7 @@ pub(crate) fn judge_experiment<'a>(slots: impl IntoIterator<Item = &'a Slot>, pl
         scaling: scaling::judge(plan, &cells, &judge),
     };
     let doubts = doubts::of(plan, &plans, &cells);
-    Verdict { pairs: overall.pairs, doubts, experiment: Some(experiment), search: None }
+    Verdict { pairs: overall.pairs, doubts, experiment: Some(experiment), ..Verdict::default() }
 }
 
 /// What all levels are judged by.
