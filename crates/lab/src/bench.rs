@@ -216,7 +216,8 @@ impl Bench {
             negotiated: record.negotiated,
         };
         self.next_index += 1;
-        self.load_ns += slot.elapsed_ns;
+        // Waiting for stragglers is no time of the slot, but it is time that the user waits.
+        self.load_ns += slot.elapsed_ns.max(monotonic_ns().saturating_sub(began_ns));
         self.views[slot.target].add(&slot);
         // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
         // user stopped it is what the user wants to see.

@@ -13,7 +13,7 @@ const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
 
 /// A target that has given no sign of life for this long, while ops on it failed, is gone. Restarts of a service take
 /// less, and whoever measures through one wants to see the hole that it leaves.
-const GONE_AFTER_NS: Nanos = 10 * SECOND_NS;
+pub(crate) const GONE_AFTER_NS: Nanos = 10 * SECOND_NS;
 
 /// Runs the one slot that such a run has; `to_the_end` also where the target is gone.
 pub(crate) fn run(

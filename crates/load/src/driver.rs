@@ -47,10 +47,26 @@ pub(crate) struct WorkerSlot {
     pub(crate) audit: WorkerAudit,
     /// When the last op ended; `None` if none did.
     pub(crate) last_end_ns: Option<Nanos>,
+    /// What a closed loop of a set time lost by waiting for stragglers; `None` of other loops.
+    pub(crate) drain: Option<Drain>,
     /// Ops waited for a free connection when the slot's time was over.
     pub(crate) had_backlog: bool,
     pub(crate) negotiated: Option<Negotiated>,
 }
+
+/// How the lanes of a worker came to rest after a slot's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Drain {
+    /// By then lanes have usually come to rest: ops that end later are stragglers.
+    pub(crate) usual_end_ns: Nanos,
+    /// Time beyond that which lanes spent on stragglers, summed over them.
+    pub(crate) straggling_ns: Nanos,
+    pub(crate) lanes: u64,
+}
+
+/// Lanes that share a busy server come to rest within one response time of each other, lanes whose ops end at random
+/// (exponentially) within ln(n) of them. Four medians is what thirty of the latter take.
+const USUAL_DRAIN_MEDIANS: Nanos = 4;
 
 impl WorkerSlot {
     /// What a worker reports once, before its first slot: that it is there.
@@ -60,6 +76,7 @@ impl WorkerSlot {
             series: Series::default(),
             audit: WorkerAudit::default(),
             last_end_ns: None,
+            drain: None,
             had_backlog: false,
             negotiated: None,
         }
@@ -212,6 +229,7 @@ impl<W: Workload> Worker<W> {
             schedule_lag: self.recorder.schedule_lag.snapshot(),
             loop_lag: self.recorder.loop_lag.snapshot(),
         };
+        let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
         let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
         live.publish(&self.recorder);
@@ -231,6 +249,7 @@ impl<W: Workload> Worker<W> {
             series: self.recorder.series().clone(),
             audit,
             last_end_ns: pace.last_end_ns,
+            drain,
             had_backlog: pace.started_after_end || unstarted > 0,
             negotiated: counters.negotiated.or(parked.negotiated),
         })
@@ -368,6 +387,18 @@ impl<W: Workload> Worker<W> {
             };
             self.op_ended(pace, lane, &op);
         }
+    }
+
+    /// What waiting for stragglers cost, those that are about to be given up at `now` included.
+    fn drain(&self, pace: &Pace, now: Nanos) -> Option<Drain> {
+        if !matches!(pace.source, Source::Closed { .. }) || pace.order.duration_ns.is_none() || pace.order.ops.is_some()
+        {
+            return None;
+        }
+        let usual_end_ns = pace.end_ns + USUAL_DRAIN_MEDIANS * self.recorder.median_service_ns()?;
+        let rest_ns = |lane: &Lane| if lane.busy { now } else { lane.free_since_ns };
+        let straggling_ns = self.lanes.iter().map(|lane| rest_ns(lane).saturating_sub(usual_end_ns)).sum();
+        Some(Drain { usual_end_ns, straggling_ns, lanes: self.lanes.len() as u64 })
     }
 
     /// Gives up what is still in flight when the slot is over, and says how many ops that were.

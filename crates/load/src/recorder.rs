@@ -182,6 +182,11 @@ impl Recorder {
         (!self.response.histogram.is_empty()).then(|| self.response.histogram.value_at_quantile(0.99))
     }
 
+    /// Median of the service times so far, ns.
+    pub(crate) fn median_service_ns(&self) -> Option<Nanos> {
+        (!self.service.histogram.is_empty()).then(|| self.service.histogram.value_at_quantile(0.5))
+    }
+
     /// What was recorded, with the ops that are still in flight or were never started.
     pub(crate) fn tally(&self, in_flight: u64, unstarted: u64) -> Tally {
         Tally {

@@ -281,7 +281,7 @@ fn merge(
     interrupted: bool,
 ) -> SlotRecord {
     let had_backlog = slots.iter().any(|slot| slot.had_backlog);
-    let last_end_ns = slots.iter().filter_map(|slot| slot.last_end_ns).max();
+    let last_end_ns = served_until_ns(&slots);
     let mut record = SlotRecord {
         started_unix_ms,
         start_ns,
@@ -313,6 +313,30 @@ fn merge(
     record
 }
 
+/// When the slot's last op ended. Of stragglers only the part counts that they cost.
+///
+/// While one lane of n waits for a straggler the others rest, where in a longer slot they would have gone on: the wait
+/// costs an n-th of its time, not all of it. (Ops n and times s of a lane that are counted to the end of the op under way
+/// when the time is over satisfy E n * E op = E s, Wald's identity.) A lane whose op was given up counts as long as it was
+/// waited for, which is the least that the op would have taken.
+fn served_until_ns(slots: &[WorkerSlot]) -> Option<Nanos> {
+    let usual_ns = slots.iter().filter_map(|slot| {
+        let (last_ns, drain) = (slot.last_end_ns?, slot.drain);
+        // An op that was given up is no end, but its lane was at work until then.
+        let straggled = drain.is_some_and(|drain| drain.straggling_ns > 0);
+        Some(drain.map_or(
+            last_ns,
+            |drain| {
+                if straggled { drain.usual_end_ns } else { last_ns.min(drain.usual_end_ns) }
+            },
+        ))
+    });
+    let drains = || slots.iter().filter_map(|slot| slot.drain);
+    let lanes: u64 = drains().map(|drain| drain.lanes).sum();
+    let straggling_ns: Nanos = drains().map(|drain| drain.straggling_ns).sum();
+    Some(usual_ns.max()? + straggling_ns / lanes.max(1))
+}
+
 /// The time over which a slot's ops were served.
 ///
 /// Closed loop: to the end of the last op. A cut at the slot's nominal end would leave out ops in flight, and that
@@ -337,6 +361,7 @@ fn elapsed_ns(order: &SlotOrder, started: u64, busy_ns: Nanos, had_backlog: bool
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::driver::Drain;
     use duel_model::{Arrival, SECOND_NS};
 
     fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
@@ -360,6 +385,24 @@ mod tests {
         assert_eq!(elapsed_ns(&order(closed, None, Some(9)), 9, 1_300_000_000, false), 1_300_000_000);
         // Think time: the last op may end long before the slot does.
         assert_eq!(elapsed_ns(&order(closed, Some(SECOND_NS), None), 9, 5_000, false), SECOND_NS);
+    }
+
+    /// Two workers of two lanes each in a slot of 1 s that began at 0, with ops of 10 ms.
+    #[test]
+    fn a_straggler_costs_its_lane_and_not_all_lanes() {
+        let ms = 1_000_000;
+        let worker = |last_end_ms: u64, straggling_ms: u64| WorkerSlot {
+            last_end_ns: Some(last_end_ms * ms),
+            drain: Some(Drain { usual_end_ns: 1_040 * ms, straggling_ns: straggling_ms * ms, lanes: 2 }),
+            ..WorkerSlot::ready()
+        };
+        assert_eq!(served_until_ns(&[worker(1_010, 0), worker(1_015, 0)]), Some(1_015 * ms), "the last end, as ever");
+        assert_eq!(served_until_ns(&[worker(1_010, 0), worker(5_040, 4_000)]), Some(2_040 * ms), "a fourth of 4 s");
+        // Given up after a wait of 4 s: no op ended late, but the lane was at work.
+        assert_eq!(served_until_ns(&[worker(1_010, 0), worker(1_012, 4_000)]), Some(2_040 * ms));
+        // All lanes: the server stood still.
+        assert_eq!(served_until_ns(&[worker(5_040, 8_000), worker(5_040, 8_000)]), Some(5_040 * ms));
+        assert_eq!(served_until_ns(&[WorkerSlot::ready()]), None);
     }
 
     #[test]

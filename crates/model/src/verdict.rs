@@ -124,6 +124,8 @@ pub enum DoubtId {
     TooFewSlots,
     /// A slot held too few ops of each connection for its rate to be sharp.
     ShortSlots,
+    /// Ops were given up at the end of their slots.
+    Unfinished,
     /// Ops failed.
     Errors,
     /// Rank interval and bootstrap interval differ much.

@@ -97,7 +97,14 @@ pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -
             let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
             let contrast = contrast(&pairs.pairs, &plan.compare);
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
-            let call = tempered(call(&contrast, &pairs, metric, &plan.compare), of_target, of_baseline);
+            let call_of = |contrast: &Contrast| call(contrast, &pairs, metric, &plan.compare);
+            let seen = call_of(&contrast);
+            // What was given up would have taken longer on either side: a call has to hold whatever it would have taken.
+            let stands = metric != Metric::Rate
+                || [-target.unfinished_log(), baseline.unfinished_log()]
+                    .into_iter()
+                    .all(|by| call_of(&contrast.shifted(by)) == seen);
+            let call = if stands { tempered(seen, of_target, of_baseline) } else { Call::Unknown };
             verdict.pairs.push(PairVerdict {
                 baseline: baseline.name.to_owned(),
                 target: target.name.to_owned(),
