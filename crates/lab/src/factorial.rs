@@ -15,7 +15,7 @@ use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::watch::Watcher;
 use duel_load::monotonic_ns;
-use duel_model::{Factor, Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, sanitize_line};
+use duel_model::{Factor, Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole, sanitize_line};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
