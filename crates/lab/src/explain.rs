@@ -6,7 +6,7 @@ use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::Watcher;
-use crate::{Lab, LabError, contact, judge, lens, servers};
+use crate::{Lab, LabError, contact, judge, lens, route, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine, LensReading,
@@ -68,7 +68,7 @@ impl Lab {
             }
         }
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
-        let mut routes: Option<Vec<Route>> = None;
+        let mut ways: Option<(Vec<Route>, Plan)> = None;
         let mut spent_ns = 0;
         let explanation: Explanation = loop {
             let case = Case {
@@ -90,7 +90,12 @@ impl Lab {
                 Step::Conclude(explanation) => break explanation,
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);
-                    let routes = routes.get_or_insert_with(|| self.ways_to(run, plan, &comparison));
+                    if ways.is_none() {
+                        let routes = self.ways_to(run, plan, &comparison);
+                        let plan = route::behind_redirects(plan, &routes)?;
+                        ways = Some((routes, plan));
+                    }
+                    let Some((routes, plan)) = &ways else { continue };
                     let first_contact = &run.first_contact;
                     let site = Site { plan, routes, first_contact, hosts: &hosts, clock };
                     let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);

@@ -116,6 +116,10 @@ impl Lab {
         };
         run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
         let routes: Vec<Route> = contacts.iter().map(Route::of).collect();
+        // From here on, what is sent behind redirects is the plan.
+        let plan = &route::behind_redirects(plan, &routes)?;
+        let first = &plan.treated(0);
+        run.plan = plan.redacted();
         let mut treatments = factorial::prepare(plan, &contacts, &routes, &self.stop)?;
         *self.last_ways() = Some(Ways { run_id: run.id.clone(), routes });
         if plan.targets.iter().any(|target| target.host.is_some()) {

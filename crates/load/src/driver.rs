@@ -366,7 +366,8 @@ impl<W: Workload> Worker<W> {
             if !busy || waited_ns < pace.order.op_timeout_ns.min(pace.order.connect_timeout_ns) {
                 continue;
             }
-            let (kind, limit_ns) = if self.workload.connecting(lane) && waited_ns >= pace.order.connect_timeout_ns {
+            let is_late = |since_ns| now.saturating_sub(since_ns) >= pace.order.connect_timeout_ns;
+            let (kind, limit_ns) = if self.workload.connecting_since(lane).is_some_and(is_late) {
                 (FailureKind::ConnectTimeout, pace.order.connect_timeout_ns)
             } else if waited_ns >= pace.order.op_timeout_ns {
                 (FailureKind::Timeout, pace.order.op_timeout_ns)

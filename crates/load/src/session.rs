@@ -308,7 +308,7 @@ fn merge(
     record.elapsed_ns = if interrupted {
         monotonic_ns().saturating_sub(start_ns)
     } else {
-        elapsed_ns(order, record.tally.started, busy_ns, had_backlog)
+        elapsed_ns(order, record.tally.started + record.tally.shed, busy_ns, had_backlog)
     };
     record
 }
@@ -343,13 +343,15 @@ fn served_until_ns(slots: &[WorkerSlot]) -> Option<Nanos> {
 /// hits the slower target harder: with 30 connections and 0.3 s per op, a slot of 1 s would lose a third of its work.
 /// Open loop that kept up: the schedule's own length, since each op was only shifted by its latency; if ops had to
 /// wait beyond the end, the server did not keep up, and the time it took to work them off belongs to the slot.
-fn elapsed_ns(order: &SlotOrder, started: u64, busy_ns: Nanos, had_backlog: bool) -> Nanos {
+///
+/// `passed` ops were started or shed: where a number of ops bounds the slot and all of them have passed, that ended it.
+fn elapsed_ns(order: &SlotOrder, passed: u64, busy_ns: Nanos, had_backlog: bool) -> Nanos {
     let nominal_ns = match (order.kind, order.ops, order.duration_ns) {
-        (LoopKind::Open { rate_per_s, .. }, Some(ops), duration_ns) if started >= ops => {
+        (LoopKind::Open { rate_per_s, .. }, Some(ops), duration_ns) if passed >= ops => {
             let scheduled_ns = (ops as f64 * 1e9 / rate_per_s) as Nanos;
             duration_ns.map_or(scheduled_ns, |duration_ns| duration_ns.min(scheduled_ns))
         }
-        (LoopKind::Closed { .. }, Some(ops), _) if started >= ops => 0,
+        (LoopKind::Closed { .. }, Some(ops), _) if passed >= ops => 0,
         (_, _, duration_ns) => duration_ns.unwrap_or(0),
     };
     match order.kind {
@@ -411,5 +413,8 @@ mod tests {
         assert_eq!(elapsed_ns(&order(open, Some(SECOND_NS), None), 10, 1_001_000_000, false), SECOND_NS);
         assert_eq!(elapsed_ns(&order(open, Some(SECOND_NS), None), 10, 1_900_000_000, true), 1_900_000_000);
         assert_eq!(elapsed_ns(&order(open, None, Some(20)), 20, 1_901_000_000, false), 2 * SECOND_NS);
+        // The shorter of two bounds.
+        assert_eq!(elapsed_ns(&order(open, Some(SECOND_NS), Some(20)), 10, 1_001_000_000, false), SECOND_NS);
+        assert_eq!(elapsed_ns(&order(open, Some(9 * SECOND_NS), Some(20)), 20, 1_901_000_000, false), 2 * SECOND_NS);
     }
 }

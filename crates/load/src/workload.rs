@@ -52,10 +52,11 @@ pub trait Workload {
         PhaseTimes::NONE
     }
 
-    /// Whether the op on `lane` is still establishing its connection, so that the connect timeout applies.
-    fn connecting(&self, lane: LaneId) -> bool {
+    /// Since when the op on `lane` has been establishing the connection that it waits for, so that the connect timeout
+    /// applies; `None`: it has one. An op may need several, one after another.
+    fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
         let _ = lane;
-        false
+        None
     }
 
     /// Counters since the last call.

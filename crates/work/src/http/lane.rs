@@ -54,6 +54,8 @@ struct Connection {
     socket: Option<OwnedFd>,
     tls: Option<TlsStream>,
     stage: Stage,
+    /// When it began to be established.
+    connecting_since_ns: Nanos,
     /// The descriptor is watched for room to write, too.
     watches_writing: bool,
     reader: ResponseReader,
@@ -160,8 +162,9 @@ impl Workload for Http {
         op.phases
     }
 
-    fn connecting(&self, lane: LaneId) -> bool {
-        matches!(self.connections[lane].stage, Stage::Connecting | Stage::Tunnelling | Stage::Handshaking)
+    fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
+        let Connection { stage, connecting_since_ns, .. } = self.connections[lane];
+        matches!(stage, Stage::Connecting | Stage::Tunnelling | Stage::Handshaking).then_some(connecting_since_ns)
     }
 
     fn take_counters(&mut self) -> Counters {
@@ -242,7 +245,8 @@ impl Http {
             connection.choose(picker, &self.shared);
         }
         let result = if connection.socket.is_some() {
-            self.counters.reused += 1;
+            // Once for an op, however many redirects it follows.
+            self.counters.reused += u64::from(connection.detour.is_none());
             self.send_request(lane, io)
         } else {
             self.connect(lane, io)
@@ -330,7 +334,8 @@ impl Http {
             connection.close();
             connection.op = Op { retried: true, ..connection.op };
             // It goes over a new connection after all.
-            self.counters.reused = self.counters.reused.saturating_sub(1);
+            let was_counted = u64::from(connection.detour.is_none());
+            self.counters.reused = self.counters.reused.saturating_sub(was_counted);
             let result = self.connect(lane, io);
             return self.settle(lane, result, io);
         }
@@ -382,6 +387,8 @@ impl Http {
         io.watch(&socket, lane, interest).map_err(|error| Broken::System("watch a socket", errno_of(&error)))?;
         connection.socket = Some(socket);
         connection.stage = Stage::Connecting;
+        let is_first = !connection.op.retried;
+        connection.connecting_since_ns = if is_first { connection.op.phase_start_ns } else { monotonic_ns() };
         if is_connected { self.connected(lane, io) } else { Ok(Step::Wait) }
     }
 
@@ -597,6 +604,7 @@ impl Connection {
             socket: None,
             tls: None,
             stage: Stage::Idle,
+            connecting_since_ns: 0,
             watches_writing: false,
             reader,
             out: Vec::new(),
@@ -621,6 +629,7 @@ impl Connection {
     fn choose(&mut self, picker: &mut Picker, shared: &Shared) {
         let Requests::Many(repertoire) = &shared.requests else { return };
         if let Some(detour) = &mut self.detour {
+            self.reader.expect_head_only(detour.is_head);
             if let Some(jar) = self.jar.as_ref().filter(|jar| !jar.is_empty()) {
                 let mut field = Vec::new();
                 jar.push_field(path_of(&detour.bytes), &mut field);
