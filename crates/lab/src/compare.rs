@@ -353,7 +353,7 @@ impl Pulses {
 
 /// Whether a target may have died: a slot without a single success and with failures. What was seen, in words. What we
 /// ran out of ourselves is not the target's death.
-fn death(slot: &Slot) -> Option<String> {
+pub(crate) fn death(slot: &Slot) -> Option<String> {
     let tally = &slot.tally;
     let ours = |kind| tally.failed.get(&kind).copied().unwrap_or(0);
     let ours = ours(FailureKind::PortsExhausted) + ours(FailureKind::DescriptorsExhausted);
