@@ -10,7 +10,7 @@ use super::proxy;
 use super::request::Request;
 use super::{HttpFactory, Shared};
 use duel_load::{
-    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, WorkloadError,
+    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError,
     WorkloadFactory,
 };
 use duel_model::{Body, FailureKind, HttpPlan, Nanos, sanitize_line};
@@ -163,6 +163,12 @@ impl Workload for Following {
 
     fn connecting(&self, lane: LaneId) -> bool {
         self.legs[self.trips[lane].leg].connecting(lane)
+    }
+
+    fn traffic(&self) -> Traffic {
+        let mut all = Traffic::default();
+        self.legs.iter().for_each(|leg| all += leg.traffic());
+        all
     }
 
     fn take_counters(&mut self) -> Counters {

@@ -10,7 +10,8 @@ use super::source;
 use super::tls::{TlsError, TlsStream};
 use super::{Requests, Shared};
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, monotonic_ns,
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    monotonic_ns,
 };
 use duel_model::{FailureKind, Nanos, Negotiated, Phase, sanitize_line};
 use rustix::fd::OwnedFd;
@@ -162,6 +163,11 @@ impl Workload for Http {
 
     fn connecting(&self, lane: LaneId) -> bool {
         matches!(self.connections[lane].stage, Stage::Connecting | Stage::Tunnelling | Stage::Handshaking)
+    }
+
+    fn traffic(&self) -> Traffic {
+        let Counters { bytes_in, bytes_out, connections, .. } = self.counters;
+        Traffic { bytes_in, bytes_out, connections }
     }
 
     fn take_counters(&mut self) -> Counters {
