@@ -8,6 +8,7 @@ use duel_model::{
     Body, Bound, ComparePlan, ConnectTo, HttpPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, TlsPlan,
     TlsVersion, WorkloadPlan, parse_duration_ns, parse_ratio, sanitize_line,
 };
+use std::io::Read;
 use std::path::Path;
 
 /// Address of a run that measures the generator itself.
@@ -120,7 +121,7 @@ pub(crate) fn headers(typed: &[String]) -> Result<Vec<(String, String)>, Usage> 
     let mut headers = Vec::new();
     for typed in typed {
         if let Some(path) = typed.strip_prefix('@') {
-            let text = std::fs::read_to_string(path)
+            let text = short_text(path)
                 .map_err(|error| Usage(format!("cannot read header fields from {}: {error}", sanitize_line(path))))?;
             for line in text.lines().filter(|line| !line.trim().is_empty()) {
                 headers.push(header(line)?);
@@ -130,6 +131,17 @@ pub(crate) fn headers(typed: &[String]) -> Result<Vec<(String, String)>, Usage> 
         }
     }
     Ok(headers)
+}
+
+/// A file of a few lines; one without an end is none.
+fn short_text(path: &str) -> std::io::Result<String> {
+    const LONGEST_BYTES: u64 = 64 << 10;
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(LONGEST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > LONGEST_BYTES {
+        return Err(std::io::Error::other("it is longer than 64 KiB"));
+    }
+    Ok(text)
 }
 
 /// A seed that differs from run to run and is easy to type again.

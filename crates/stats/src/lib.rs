@@ -32,7 +32,7 @@ mod trend;
 mod usl;
 mod warmup;
 
-pub use check::{CheckStanding, Checked, TargetFigures, check};
+pub use check::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};
 pub use observe::observe;
