@@ -101,7 +101,7 @@ mod tests {
         let mut archive = Archive::open(&path).unwrap();
         let run = run();
         let mut keeper = Keeper::new(Some(&mut archive));
-        keeper.begin(&run);
+        keeper.begin(&Run { slots: vec![], ..run.clone() });
         let other = rusqlite::Connection::open(&path).unwrap();
         other.execute_batch("BEGIN IMMEDIATE").unwrap();
         assert_eq!(keeper.slot(&run.slots[0]), Some(LATE));

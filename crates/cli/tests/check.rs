@@ -175,7 +175,7 @@ fn where_no_run_can_be_kept_targets_are_checked_all_the_same() {
     let args = ["check", &url, "-n", "20", "-c", "1", "-t", "1", "--critical", "errors<1%"];
     // As under a monitoring agent that gives its plugins no home.
     let mut command = place.command();
-    command.args(args).env_remove("HOME").env_remove("XDG_DATA_HOME");
+    command.args(args).env_remove("HOME").env_remove("XDG_DATA_HOME").env_remove("DUEL_ARCHIVE");
     let done = Running::start(command).end().ended(0);
     assert!(done.stdout.starts_with("OK - errors 0 %"), "{}", done.stdout);
     assert!(done.sentence().contains("there is no data folder to keep runs in"), "{}", done.stderr);

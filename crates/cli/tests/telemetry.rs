@@ -291,8 +291,8 @@ fn the_last_push_is_tried_again_where_the_collector_asks_for_it() {
     assert_eq!(documents.len(), 1);
     assert_eq!(point(&documents[0], "duel.requests", "sum", "ok")["asInt"], "20");
     // What would be refused again is not tried again, and who never has time is given up.
-    let refusing = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
-    let collector = Collector::answering(&[refusing], Some(WELL));
+    const REFUSING: &str = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let collector = Collector::answering(&[REFUSING], Some(WELL));
     assert!(sent(&collector).sentence().ends_with("failed: it answers 400"));
     assert!(collector.documents().is_empty());
     assert!(sent(&Collector::start(Some(BUSY))).sentence().ends_with("failed: it answers 503"));

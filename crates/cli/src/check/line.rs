@@ -229,7 +229,7 @@ mod tests {
         assert_eq!(
             data,
             "'p50'=U;;;0 'p99'=U;;0.2;0 'errors'=U;;;0;100 'rate'=U;700:;;0 'slowdown'=1.07;1.05;1.1;0 'slowdown \
-             response-p99'=U;;1.05;0\n"
+             response p99'=U;;1.05;0\n"
         );
     }
 

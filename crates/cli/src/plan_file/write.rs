@@ -125,7 +125,7 @@ fn values(arg: &Arg, matches: &ArgMatches) -> Result<Vec<String>, Usage> {
 /// A value without its secret. Where a file is named, its name is none.
 fn public(arg: &Arg, value: &str) -> String {
     let option = arg.get_long().unwrap_or_default();
-    let is_file = arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "FILE"));
+    let is_file = arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.ends_with("FILE")));
     let header = value.split_once(':').map(|(name, _)| name.trim());
     match header {
         Some(name) if option == "header" && !value.starts_with('@') && is_secret_name(name) => {

@@ -133,11 +133,12 @@ mod tests {
             "duel_response_seconds_bucket{target=\"A\",le=\"+Inf\"} 3",
             "duel_response_seconds_sum{target=\"A\"} 0.006",
             "duel_response_seconds_count{target=\"A\"} 3",
+            "duel_response_p99_seconds{target=\"A\"} 0.002",
         ] {
             assert!(page.lines().any(|found| found == line), "{line}\n{page}");
         }
         // Unknown is not zero: it is not there.
-        assert!(!page.contains("\nduel_progress_ratio ") && !page.contains("p99_seconds{"), "{page}");
+        assert!(!page.contains("\nduel_progress_ratio ") && !page.contains("p99_seconds{target=\"b"), "{page}");
         // Every line is a comment or `name{labels} value`, each family is announced once.
         let mut families: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         families.sort_unstable();
