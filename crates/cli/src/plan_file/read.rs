@@ -83,7 +83,8 @@ impl PlanFile {
             let (word, key_span) = (key.get_ref().to_string(), key.span());
             if let DeValue::Table(inner) = value.get_ref() {
                 if name.is_some() || word == TARGETS {
-                    return Err(self.error_at(key_span, &format!("'{}' cannot be a table", sanitize_line(&word))));
+                    let sentence = format!("'{}' cannot be a table", sanitize_line(&word));
+                    return Err(PlanError::at(&self.name, &self.text, &key_span, hides(&word), &sentence));
                 }
                 self.known_table(&word, &key_span)?;
                 self.collect(inner, Some(&word))?;
