@@ -22,13 +22,13 @@ mod twins;
 mod watch;
 
 pub use duel_lens::ChildCommand;
-pub use duel_load::{Failure, OpRecord, PhaseTimes};
-pub use duel_stats::{CheckStanding, Checked, TargetFigures, check};
+pub use duel_load::{Failure, Live, OpRecord, PhaseTimes, Traffic};
+pub use duel_stats::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
 pub use servers::forget_unproven_ids;
-pub use watch::{TargetView, View, Watcher};
+pub use watch::{SlotView, TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};

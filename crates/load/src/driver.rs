@@ -39,6 +39,17 @@ pub struct SlotOrder {
     pub deadline_ns: Option<Nanos>,
 }
 
+impl SlotOrder {
+    /// When the schedule or the slot's time ends, from the slot's start; `None` where that depends on how fast ops end.
+    pub fn planned_ns(&self) -> Option<Nanos> {
+        let scheduled_ns = match (self.kind, self.ops) {
+            (LoopKind::Open { rate_per_s, .. }, Some(ops)) => Some((ops as f64 * 1e9 / rate_per_s) as Nanos),
+            _ => None,
+        };
+        scheduled_ns.into_iter().chain(self.duration_ns).min()
+    }
+}
+
 /// What one worker brings back from a slot.
 #[derive(Debug)]
 pub(crate) struct WorkerSlot {
@@ -190,7 +201,6 @@ impl<W: Workload> Worker<W> {
         // What happened to parked connections is not part of this slot, except what they last negotiated.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
-        live.publish(&self.recorder);
         let mut pace = self.pace(order, start_ns);
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
@@ -207,7 +217,7 @@ impl<W: Workload> Worker<W> {
             self.start_due(&mut pace, now);
             let now = monotonic_ns();
             if now >= next_live_ns {
-                live.publish(&self.recorder);
+                live.publish(&self.recorder, self.workload.traffic());
                 self.recorder.hand_over(log);
                 next_live_ns = now + LIVE_INTERVAL_NS;
             }
@@ -232,7 +242,7 @@ impl<W: Workload> Worker<W> {
         let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
         let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
-        live.publish(&self.recorder);
+        live.publish(&self.recorder, self.workload.traffic());
         self.recorder.hand_over(log);
         let counters = self.workload.take_counters();
         let mut tally = self.recorder.tally(in_flight, unstarted);

@@ -5,8 +5,11 @@ use crate::driver::{SlotOrder, Worker, WorkerSlot};
 use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::Recorder;
-use crate::workload::{LanesPerWorker, WorkerId, WorkloadFactory};
-use duel_model::{FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally};
+use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
+use duel_model::{
+    Distribution, FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally,
+};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -46,21 +49,43 @@ pub struct SlotRecord {
     pub interrupted: bool,
 }
 
-/// Figures of the slot under way, for a person who watches; at most a few tenths of a second old.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Figures of the slot under way, for whoever watches; at most a few tenths of a second old. What they hold is in the slot's
+/// [`Tally`] too when it is over: none of them is larger than there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Live {
     /// Ops started.
     pub started: u64,
     /// Ops that ended well.
     pub ok: u64,
-    /// Ops that failed.
-    pub failed: u64,
-    /// Those of them to which the other side gave no sign of life: see [`FailureKind::is_silence`].
-    pub silent: u64,
-    /// Bytes read.
-    pub bytes_in: u64,
-    /// 99th percentile of the response time, ns, of the worker where it is worst.
-    pub response_p99_ns: Option<Nanos>,
+    /// Ops that failed, by kind; kinds that did not occur are absent.
+    pub failed: BTreeMap<FailureKind, u64>,
+    /// What went over connections.
+    pub traffic: Traffic,
+    /// As [`Tally::response`].
+    pub response: Distribution,
+}
+
+impl Live {
+    /// Failed ops of all kinds.
+    pub fn failed_total(&self) -> u64 {
+        self.failed.values().sum()
+    }
+
+    /// Failed ops to which the other side gave no sign of life: see [`FailureKind::is_silence`].
+    pub fn silent(&self) -> u64 {
+        self.failed.iter().filter(|(kind, _)| kind.is_silence()).map(|(_, count)| count).sum()
+    }
+
+    /// Adds another worker's figures of the same slot.
+    fn merge(&mut self, other: &Self) {
+        self.started += other.started;
+        self.ok += other.ok;
+        for (&kind, count) in &other.failed {
+            *self.failed.entry(kind).or_default() += count;
+        }
+        self.traffic += other.traffic;
+        self.response.merge(&other.response);
+    }
 }
 
 /// A session could not be opened, or a worker failed.
@@ -108,15 +133,20 @@ pub(crate) struct LiveSlot {
 }
 
 impl LiveSlot {
-    pub(crate) fn publish(&self, recorder: &Recorder) {
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = Live {
-            started: recorder.started,
-            ok: recorder.ok,
-            failed: recorder.failed_total(),
-            silent: recorder.failed_of(FailureKind::is_silence),
-            bytes_in: recorder.bytes_in,
-            response_p99_ns: recorder.response_p99_ns(),
-        };
+    /// Nothing has happened yet: called before the worker is told to begin, so that nobody takes the last slot's figures for
+    /// those of the next.
+    fn begin(&self) {
+        self.halted.store(false, Ordering::Relaxed);
+        self.exchange(Live::default());
+    }
+
+    pub(crate) fn publish(&self, recorder: &Recorder, traffic: Traffic) {
+        self.exchange(recorder.live(traffic));
+    }
+
+    /// The lock is held for the exchange alone: what is old is dropped, and what is new was made, outside of it.
+    fn exchange(&self, mut live: Live) {
+        std::mem::swap(&mut *self.figures.lock().unwrap_or_else(PoisonError::into_inner), &mut live);
     }
 
     /// Whether the slot under way is to end now.
@@ -124,8 +154,8 @@ impl LiveSlot {
         self.halted.load(Ordering::Relaxed)
     }
 
-    fn read(&self) -> Live {
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    fn add_to(&self, sum: &mut Live) {
+        sum.merge(&self.figures.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -179,12 +209,12 @@ impl Session {
     pub fn run_slot(
         &mut self,
         order: &SlotOrder,
-        tick: &mut dyn FnMut(Live) -> ControlFlow<()>,
+        tick: &mut dyn FnMut(&Live) -> ControlFlow<()>,
     ) -> Result<SlotRecord, SessionError> {
         let (started_unix_ms, start_ns) = (unix_ms(), monotonic_ns() + LEAD_NS);
         let mut halted = false;
         for worker in &self.workers {
-            worker.live.halted.store(false, Ordering::Relaxed);
+            worker.live.begin();
             let start = Start { order: order.clone(), at_ns: start_ns, log: self.log.clone() };
             worker.orders.send(start).map_err(|_| SessionError::WorkerLost)?;
         }
@@ -193,7 +223,7 @@ impl Session {
             match self.reports.recv_timeout(TICK) {
                 Ok(Report(slot)) => slots.push(slot?),
                 Err(RecvTimeoutError::Timeout) => {
-                    if tick(self.live()).is_break() {
+                    if tick(&self.live()).is_break() {
                         halted = true;
                         self.workers.iter().for_each(|worker| worker.live.halted.store(true, Ordering::Relaxed));
                     }
@@ -208,14 +238,9 @@ impl Session {
     }
 
     fn live(&self) -> Live {
-        self.workers.iter().map(|worker| worker.live.read()).fold(Live::default(), |sum, worker| Live {
-            started: sum.started + worker.started,
-            ok: sum.ok + worker.ok,
-            failed: sum.failed + worker.failed,
-            silent: sum.silent + worker.silent,
-            bytes_in: sum.bytes_in + worker.bytes_in,
-            response_p99_ns: sum.response_p99_ns.max(worker.response_p99_ns),
-        })
+        let mut sum = Live::default();
+        self.workers.iter().for_each(|worker| worker.live.add_to(&mut sum));
+        sum
     }
 }
 
@@ -347,10 +372,7 @@ fn served_until_ns(slots: &[WorkerSlot]) -> Option<Nanos> {
 /// `passed` ops were started or shed: where a number of ops bounds the slot and all of them have passed, that ended it.
 fn elapsed_ns(order: &SlotOrder, passed: u64, busy_ns: Nanos, had_backlog: bool) -> Nanos {
     let nominal_ns = match (order.kind, order.ops, order.duration_ns) {
-        (LoopKind::Open { rate_per_s, .. }, Some(ops), duration_ns) if passed >= ops => {
-            let scheduled_ns = (ops as f64 * 1e9 / rate_per_s) as Nanos;
-            duration_ns.map_or(scheduled_ns, |duration_ns| duration_ns.min(scheduled_ns))
-        }
+        (LoopKind::Open { .. }, Some(ops), _) if passed >= ops => order.planned_ns().unwrap_or(0),
         (LoopKind::Closed { .. }, Some(ops), _) if passed >= ops => 0,
         (_, _, duration_ns) => duration_ns.unwrap_or(0),
     };
@@ -364,7 +386,57 @@ fn elapsed_ns(order: &SlotOrder, passed: u64, busy_ns: Nanos, had_backlog: bool)
 mod tests {
     use super::*;
     use crate::driver::Drain;
-    use duel_model::{Arrival, SECOND_NS};
+    use crate::workload::{Failure, OpEnd, PhaseTimes};
+    use duel_model::{Arrival, MILLISECOND_NS, SECOND_NS};
+
+    /// A worker that has seen `ops` end after `response_ns` each.
+    fn worker(ops: u64, response_ns: Nanos, outcome: Result<(), FailureKind>) -> LiveSlot {
+        let mut recorder = Recorder::new();
+        recorder.reset(0, &[], false);
+        for _ in 0..ops {
+            recorder.op_ended(
+                0,
+                0,
+                &OpEnd {
+                    end_ns: response_ns,
+                    outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: String::new() })),
+                    phases: PhaseTimes::NONE,
+                    bytes_in: 0,
+                    status: None,
+                    body_bytes: 0,
+                },
+            );
+        }
+        let live = LiveSlot::default();
+        live.publish(&recorder, Traffic { bytes_in: 7, bytes_out: 5, connections: 1 });
+        live
+    }
+
+    #[test]
+    fn live_figures_are_those_of_all_workers_together() {
+        let workers = [
+            worker(990, MILLISECOND_NS, Ok(())),
+            worker(10, 100 * MILLISECOND_NS, Ok(())),
+            worker(3, SECOND_NS, Err(FailureKind::Refused)),
+        ];
+        let mut sum = Live::default();
+        workers.iter().for_each(|worker| worker.add_to(&mut sum));
+        assert_eq!((sum.ok, sum.failed_total(), sum.silent()), (1000, 3, 3));
+        assert_eq!(sum.traffic, Traffic { bytes_in: 21, bytes_out: 15, connections: 3 });
+        // Not the 100 ms of the slower worker, but what 99 of 100 requests stayed below.
+        let p99_ns = sum.response.quantile_ns(0.99).unwrap();
+        assert!(p99_ns.abs_diff(MILLISECOND_NS) < 1_000, "{p99_ns}");
+        assert_eq!(sum.response.sum_ns, u128::from(1990 * MILLISECOND_NS));
+    }
+
+    #[test]
+    fn a_slot_that_begins_shows_nothing_of_the_last_one() {
+        let worker = worker(5, MILLISECOND_NS, Ok(()));
+        worker.begin();
+        let mut sum = Live::default();
+        worker.add_to(&mut sum);
+        assert_eq!(sum, Live::default());
+    }
 
     fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
         SlotOrder {

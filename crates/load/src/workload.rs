@@ -5,6 +5,7 @@ use duel_model::{FailureKind, Nanos, Negotiated, Phase};
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::AddAssign;
 
 /// Number of a lane within its worker. A lane carries one op at a time; for a network workload it is a connection.
 pub type LaneId = usize;
@@ -58,6 +59,11 @@ pub trait Workload {
         let _ = lane;
         None
     }
+
+    /// What went over connections since [`take_counters`] was last called.
+    ///
+    /// [`take_counters`]: Workload::take_counters
+    fn traffic(&self) -> Traffic;
 
     /// Counters since the last call.
     fn take_counters(&mut self) -> Counters;
@@ -207,6 +213,25 @@ impl PhaseTimes {
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
         let spent_ns = self.0[phase as usize];
         (spent_ns != Nanos::MAX).then_some(spent_ns)
+    }
+}
+
+/// What went over connections: the part of [`Counters`] that is told while a slot runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes read from connections.
+    pub bytes_in: u64,
+    /// Bytes written to connections.
+    pub bytes_out: u64,
+    /// Connections established.
+    pub connections: u64,
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.connections += other.connections;
     }
 }
 

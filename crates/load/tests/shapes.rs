@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use duel_load::{
-    Counters, Event, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Workload,
-    WorkloadError, WorkloadFactory, monotonic_ns,
+    Counters, Event, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Traffic,
+    Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS, Stage};
 use std::collections::BTreeSet;
@@ -70,6 +70,9 @@ impl Workload for Blocking {
         Progress::Pending
     }
     fn cancel(&mut self, _lane: LaneId) {}
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
     fn take_counters(&mut self) -> Counters {
         Counters::default()
     }

@@ -20,6 +20,7 @@ mod promise;
 mod reach;
 mod requests;
 mod run;
+mod secret;
 mod shape;
 mod slot;
 mod text;
@@ -44,7 +45,7 @@ pub use lens::{
 };
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan,
-    ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
+    ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan,
 };
 pub use profile::Profile;
 pub use promise::{Comparison, ParsePromiseError, Promise, PromiseMetric};
@@ -53,6 +54,7 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunStatus, Versions};
+pub use secret::{is_secret_name, without_secret_parameters};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };

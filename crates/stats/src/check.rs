@@ -9,13 +9,13 @@ use crate::search::rate_searches;
 use crate::side::MISSING;
 use duel_model::{
     Call, Contest, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, RateSearch, Run,
-    SearchEnd, Slot, SlotRole, Tally, Threshold, Verdict, format_duration_ns,
+    SearchEnd, Slot, SlotRole, Tally, Target, Threshold, Verdict, format_duration_ns,
 };
 
 /// How a target stands to a threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// Name of the target.
+    /// Name of the target, or of the [`CheckSubject`].
     pub target: String,
     /// Kept, broken or not known.
     pub standing: CheckStanding,
@@ -36,15 +36,50 @@ pub enum CheckStanding {
     Unknown,
 }
 
-/// What one target did in all its measured slots; where a rate was looked for, in the attempts at the highest one that were
-/// kept.
+/// What promises are held for: a target, and where the run has factors, a target under one treatment. Requests of several
+/// treatments are never mixed: the many of a light load would hide the few of a heavy one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckSubject {
+    /// The target's place in the plan.
+    pub target: usize,
+    /// The treatment, where there are factors.
+    pub treatment: Option<u32>,
+    /// Both in words, such as `A at connections 64`. Foreign text: to be made safe before it is shown.
+    pub name: String,
+}
+
+impl CheckSubject {
+    /// All of a run, in the plan's order.
+    pub fn all(run: &Run) -> Vec<Self> {
+        let plan = &run.plan;
+        let targets = plan.targets.iter().enumerate();
+        if plan.factors.is_empty() {
+            let alone =
+                |(place, target): (usize, &Target)| Self { target: place, treatment: None, name: target.name.clone() };
+            return targets.map(alone).collect();
+        }
+        let under = |(place, target): (usize, &Target), treatment: usize| Self {
+            target: place,
+            treatment: u32::try_from(treatment).ok(),
+            name: format!("{} at {}", target.name, plan.treatment_name(treatment)),
+        };
+        targets.flat_map(|target| (0..plan.treatments()).map(move |treatment| under(target, treatment))).collect()
+    }
+
+    fn has(&self, slot: &Slot) -> bool {
+        slot.target == self.target && slot.treatment == self.treatment && slot.role == SlotRole::Measured
+    }
+}
+
+/// What one target did in all its measured slots, or in those under one treatment; where a rate was looked for, in the
+/// attempts at the highest one that were kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TargetFigures {
     tally: Tally,
     elapsed_ns: u128,
 }
 
-/// Holds a run against a threshold, target by target; a comparison is held for all targets but the baseline.
+/// Holds a run against a threshold: a promise for each [`CheckSubject`], a comparison for all targets but the baseline.
 ///
 /// Pure: an archived run can be checked against other thresholds.
 pub fn check(run: &Run, verdict: &Verdict, threshold: &Threshold) -> Vec<Checked> {
@@ -55,13 +90,18 @@ pub fn check(run: &Run, verdict: &Verdict, threshold: &Threshold) -> Vec<Checked
             .collect();
     }
     match threshold {
-        Threshold::Promise(promise) => targets
-            .map(|(place, target)| {
-                let hampered = is_hampered(verdict, &target.name);
-                keeps(&TargetFigures::of(run, place), *promise, hampered).named(&target.name)
+        Threshold::Promise(promise) => CheckSubject::all(run)
+            .iter()
+            .map(|subject| {
+                let hampered = is_hampered(verdict, &run.plan.targets[subject.target].name);
+                keeps(&TargetFigures::of(run, subject), *promise, hampered).named(&subject.name)
             })
             .collect(),
-        Threshold::Slower { metric, by, .. } => targets
+        Threshold::Slower { metric, by, .. } => run
+            .plan
+            .targets
+            .iter()
+            .enumerate()
             .skip(1)
             .map(|(place, target)| {
                 let pair = verdict.pairs.iter().find(|pair| {
@@ -85,15 +125,15 @@ impl Checked {
 }
 
 impl TargetFigures {
-    /// Of the target at `place` of the plan.
-    pub fn of(run: &Run, place: usize) -> Self {
+    /// Of one subject of a run.
+    pub fn of(run: &Run, subject: &CheckSubject) -> Self {
         let mut figures = Self::default();
         let searches = rate_searches(run);
-        let is_answer = |slot: &&Slot| match searches.get(place) {
-            Some(search) => search.is_of_answer(slot),
-            None => slot.role == SlotRole::Measured,
+        let is_of_subject = |slot: &&Slot| match searches.get(subject.target) {
+            Some(search) => slot.target == subject.target && search.is_of_answer(slot),
+            None => subject.has(slot),
         };
-        for slot in run.slots.iter().filter(|slot| slot.target == place).filter(is_answer) {
+        for slot in run.slots.iter().filter(is_of_subject) {
             figures.tally.merge(&slot.tally);
             figures.elapsed_ns += u128::from(slot.elapsed_ns);
         }
@@ -139,7 +179,10 @@ fn searched(run: &Run, verdict: &Verdict, threshold: &Threshold, place: usize) -
     let search = verdict.searches.get(place)?;
     match threshold {
         Threshold::Promise(promise) if promise.metric == PromiseMetric::Rate => Some(keeps_rate(search, *promise)),
-        Threshold::Promise(promise) => Some(keeps(&TargetFigures::of(run, place), *promise, false)),
+        Threshold::Promise(promise) => {
+            let subject = CheckSubject { target: place, treatment: None, name: run.plan.targets[place].name.clone() };
+            Some(keeps(&TargetFigures::of(run, &subject), *promise, false))
+        }
         Threshold::Slower { metric: None | Some(Metric::Rate), by, .. } => {
             let name = &run.plan.targets[place].name;
             Some(is_slower_at_most(verdict.contests.iter().find(|contest| contest.target == *name)?, *by))
@@ -299,8 +342,8 @@ fn is_hampered(verdict: &Verdict, target: &str) -> bool {
 /// Whether something could have made a difference between a target and the baseline that is not theirs.
 fn is_biased(run: &Run, verdict: &Verdict, place: usize) -> bool {
     let names = [0, place].map(|place| run.plan.targets[place].name.as_str());
-    let failed = [0, place].map(|place| {
-        let figures = TargetFigures::of(run, place);
+    let failed = [0, place].map(|target| {
+        let figures = TargetFigures::of(run, &CheckSubject { target, treatment: None, name: String::new() });
         figures.figure(PromiseMetric::Errors).unwrap_or(1.0)
     });
     (failed[0] - failed[1]).abs() > MISSING || names.iter().any(|name| is_hampered(verdict, name))

@@ -35,7 +35,7 @@ mod trend;
 mod usl;
 mod warmup;
 
-pub use check::{CheckStanding, Checked, TargetFigures, check};
+pub use check::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 pub use contest::next_head_to_head;
 pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};

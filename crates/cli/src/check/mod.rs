@@ -71,7 +71,8 @@ pub(crate) struct ThresholdFlags {
     /// WARNING (exit code 1), likewise
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) warning: Vec<String>,
-    /// Write JUnit XML to this file, with a case for each threshold and target; - is standard output, in place of the line
+    /// Write JUnit XML to this file, which is replaced, with a case for each threshold and target; - is standard output, in
+    /// place of the line
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 }
@@ -107,11 +108,11 @@ impl ThresholdFlags {
     }
 }
 
-/// Refuses thresholds that need another baseline than there is.
-pub(crate) fn fits(limits: &[Limit], targets: &[duel_model::Target]) -> Result<(), Usage> {
+/// Refuses what cannot be held against such a plan.
+pub(crate) fn fits(limits: &[Limit], plan: &duel_model::Plan) -> Result<(), Usage> {
     for limit in limits {
         let Threshold::Slower { than, .. } = &limit.threshold else { continue };
-        let [baseline, _, ..] = targets else {
+        let [baseline, _, ..] = plan.targets.as_slice() else {
             return Err(Usage(format!("'{}' needs two targets to compare", limit.threshold)));
         };
         if baseline.name != *than {
@@ -119,6 +120,12 @@ pub(crate) fn fits(limits: &[Limit], targets: &[duel_model::Target]) -> Result<(
                 "'{}': targets are compared with the first one, which is called '{}'",
                 limit.threshold,
                 duel_model::sanitize_line(&baseline.name)
+            )));
+        }
+        if !plan.factors.is_empty() {
+            return Err(Usage(format!(
+                "'{}' is about one load, and this has factors: check each of their levels by itself",
+                limit.threshold
             )));
         }
     }

@@ -9,8 +9,9 @@ use crate::outcome::{Outcome, Usage, say, told};
 use crate::watching::Shown;
 use crate::{keep, signals, terminal};
 use clap::Args;
+use anyhow::Context;
 use duel_lab::{Lab, LabError};
-use duel_model::{Plan, Run};
+use duel_model::{Plan, Run, sanitize_line};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// Options of a check.
@@ -44,8 +45,11 @@ pub(crate) fn check(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) 
     match delivered(flags, &line, &xml) {
         Ok(()) => Outcome::Checked(state),
         Err(error) => {
-            say(&told(&error));
-            Outcome::Checked(state.and(State::Unknown))
+            let (text, state) = (told(&error), state.and(State::Unknown));
+            say(&text);
+            // The line and the exit code are to say the same.
+            let _ = terminal::print(&check::bare_line(state, &duel_model::sanitize(&text)));
+            Outcome::Checked(state)
         }
     }
 }
@@ -75,17 +79,27 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
     let run = match plan(flags, load)? {
         Some(plan) => {
             let lab = lens::equip(Lab::new(signals::stop_flag()?));
-            let done = carry_out(&lab, &plan, None, Shown::OnTerminals, &flags.measuring.telemetry, output)?;
+            // That it cannot be kept says nothing about the targets.
+            let archive = match keep::open(output) {
+                Err(error) if !error.is::<Usage>() => {
+                    say(&told(&error));
+                    None
+                }
+                opened => opened?,
+            };
+            let done = carry_out(&lab, &plan, None, Shown::OnTerminals, &flags.measuring.telemetry, archive, output)?;
             let CarriedOut { run, kept, .. } = done;
-            // That it could not be kept says nothing about the targets.
             if let Err(error) = kept {
                 say(&told(&error));
             }
             run
         }
         None => {
-            let run = keep::open_to_read(output)?.load(&flags.subjects[0])?;
-            check::fits(&limits, &run.plan.targets)?;
+            let name = &flags.subjects[0];
+            let run = keep::open_to_read(output)?.load(name).with_context(|| {
+                format!("'{}' is taken for a run, since addresses begin with http:// or the like", sanitize_line(name))
+            })?;
+            check::fits(&limits, &run.plan)?;
             run
         }
     };
@@ -101,7 +115,10 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
     let mut plan = match flags.subjects.as_slice() {
         [only] if is_run(only) => {
             flags.measuring.telemetry.checked()?;
-            return Ok(None);
+            return match load_option(flags, load) {
+                Some(option) => Err(Usage(format!("{option} has no meaning with a run: nothing is loaded"))),
+                None => Ok(None),
+            };
         }
         [target] => {
             if judging.slot.is_some() || judging.no_early_stop {
@@ -117,8 +134,31 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
         }
     };
     flags.measuring.apply(&mut plan)?;
-    check::fits(&limits, &plan.targets)?;
+    check::fits(&limits, &plan)?;
     Ok(Some(plan))
+}
+
+/// An option that was typed and is for loading only. A plan has such options for those who load.
+fn load_option(flags: &CheckFlags, load: &LoadFlags) -> Option<&'static str> {
+    if flags.measuring.has_plan() {
+        return None;
+    }
+    let judging = &flags.judging;
+    [
+        ("-c", load.connections.is_some()),
+        ("-d", load.duration.is_some()),
+        ("-n", flags.requests.is_some()),
+        ("-t", load.threads.is_some()),
+        ("--rate", load.rate.is_some()),
+        ("--think", load.think.is_some()),
+        ("--slot", judging.slot.is_some()),
+        ("--seed", judging.seed.is_some()),
+        ("-H", !load.request.headers.is_empty()),
+        ("--metrics", flags.measuring.telemetry.metrics.is_some()),
+        ("--otlp", flags.measuring.telemetry.otlp.is_some()),
+    ]
+    .into_iter()
+    .find_map(|(option, is_given)| is_given.then_some(option))
 }
 
 /// Whether a word is the name of an earlier run and not a target.
@@ -130,9 +170,9 @@ fn delivered(flags: &CheckFlags, line: &str, xml: &str) -> anyhow::Result<()> {
     match flags.thresholds.junit.as_deref().map(Destination::of).transpose()? {
         Some(Destination::Output) => terminal::print(xml),
         Some(Destination::File(path)) => {
-            terminal::print(line)?;
             // CI servers run the same check again and again.
-            write(&path, xml.as_bytes(), true)
+            write(&path, xml.as_bytes(), true)?;
+            terminal::print(line)
         }
         None => terminal::print(line),
     }

@@ -66,8 +66,9 @@ Examples:
   duel check old=https://a/ new=https://b/ --critical 'slower than old by 5%'
   duel check last --critical 'errors<1%' --critical 'rate>500/s' --junit check.xml
 
-A threshold on a figure is held against all requests of the run. 'slower than' is CRITICAL or OK if the whole interval of \
-the verdict says so, and UNKNOWN where it does not tell.
+A threshold on a figure is held against all requests of the run, or with factors of each level, and has a unit. 'slower \
+than' is CRITICAL or OK if the whole interval of the verdict says so, and UNKNOWN where it does not tell. Every check is \
+kept as a run, unless --no-archive is given.
 
 TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.
 Exit codes: 0 OK, 1 WARNING, 2 CRITICAL (a target that does not answer, too), 3 UNKNOWN (not known, or could not be \
@@ -203,6 +204,11 @@ pub(crate) struct MeasuringFlags {
 }
 
 impl MeasuringFlags {
+    /// Whether options come from a plan file as well.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.plan.plan.is_some()
+    }
+
     /// Says in the plan which machines are read; refuses what cannot be meant.
     pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Usage> {
         hosts::assign(&mut plan.targets, &self.hosts)?;

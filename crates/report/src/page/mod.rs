@@ -21,7 +21,6 @@ use crate::{negotiated, search, single, stages};
 use duel_model::{Run, Verdict};
 use html::Html;
 use secrets::Secrets;
-pub(crate) use secrets::without_secrets;
 
 /// What a reader can type, and what it is good for.
 #[derive(Debug, Clone)]

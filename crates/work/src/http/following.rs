@@ -9,7 +9,7 @@ use super::manner::Manner;
 use super::request::Request;
 use super::{HttpFactory, Shared};
 use duel_load::{
-    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, WorkloadError,
+    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError,
     WorkloadFactory,
 };
 use duel_model::{AddressChoice, FailureKind, HttpPlan, Nanos, Negotiated, SECOND_NS, sanitize_line};
@@ -154,6 +154,12 @@ impl Workload for Following {
 
     fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
         self.legs[self.trips[lane].leg].connecting_since(lane)
+    }
+
+    fn traffic(&self) -> Traffic {
+        let mut all = Traffic::default();
+        self.legs.iter().for_each(|leg| all += leg.traffic());
+        all
     }
 
     fn take_counters(&mut self) -> Counters {

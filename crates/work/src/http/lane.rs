@@ -10,7 +10,8 @@ use super::source;
 use super::tls::{TlsError, TlsStream};
 use super::{Requests, Shared};
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, monotonic_ns,
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    monotonic_ns,
 };
 use duel_model::{FailureKind, Nanos, Negotiated, Phase, sanitize_line};
 use rustix::fd::OwnedFd;
@@ -165,6 +166,11 @@ impl Workload for Http {
     fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
         let Connection { stage, connecting_since_ns, .. } = self.connections[lane];
         matches!(stage, Stage::Connecting | Stage::Tunnelling | Stage::Handshaking).then_some(connecting_since_ns)
+    }
+
+    fn traffic(&self) -> Traffic {
+        let Counters { bytes_in, bytes_out, connections, .. } = self.counters;
+        Traffic { bytes_in, bytes_out, connections }
     }
 
     fn take_counters(&mut self) -> Counters {
