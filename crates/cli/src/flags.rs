@@ -38,7 +38,7 @@ pub(crate) enum Command {
     Diff(DiffFlags),
     Report(ReportFlags),
     Export(ExportFlags),
-    Rerun(RunName, SecretFlags),
+    Rerun(RerunFlags),
     Facts(FactsFlags),
     Lens(LensFlags),
     LensChild(ChildFlags),
@@ -156,12 +156,7 @@ enum Verb {
     /// Write an earlier run in a form that other programs read
     Export(ExportFlags),
     /// Repeat an earlier run with the same plan and seed
-    Rerun {
-        #[command(flatten)]
-        run: RunName,
-        #[command(flatten)]
-        secrets: SecretFlags,
-    },
+    Rerun(RerunFlags),
     /// Show what machines are, side by side, what differs first
     Facts {
         #[command(flatten)]
@@ -435,6 +430,19 @@ pub(crate) struct WhyFlags {
     pub(crate) run: RunName,
     #[command(flatten)]
     pub(crate) diagnosis: DiagnosisFlags,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryFlags,
+}
+
+/// Options of repeating a run.
+#[derive(Args, Clone)]
+pub(crate) struct RerunFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    #[command(flatten)]
+    pub(crate) secrets: SecretFlags,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryFlags,
 }
 
 /// Options of listing runs.
@@ -538,7 +546,6 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_name = "DIR")]
     pub(crate) svg: Option<PathBuf>,
     /// Write each chart to this folder as a PNG file
-    #[cfg(feature = "png")]
     #[arg(long, value_name = "DIR")]
     pub(crate) png: Option<PathBuf>,
     /// Replace files that are there
@@ -565,7 +572,7 @@ pub(crate) struct ExportFlags {
     pub(crate) force: bool,
 }
 
-/// The forms that this build can write, by name.
+/// The forms, by name.
 fn forms() -> impl TypedValueParser<Value = Format> {
     let names = Format::ALL.iter().map(|format| format.name());
     PossibleValuesParser::new(names).map(|name| {
@@ -663,7 +670,7 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
         Some(Verb::Report(report)) => Flags { command: Command::Report(report), load, output },
         Some(Verb::Export(export)) => Flags { command: Command::Export(export), load, output },
-        Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
+        Some(Verb::Rerun(rerun)) => Flags { command: Command::Rerun(rerun), load, output },
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },

@@ -15,7 +15,7 @@ mod outcome;
 mod plan_file;
 mod progress_log;
 mod proxy;
-#[cfg(feature = "png")]
+#[cfg_attr(not(feature = "png"), path = "raster_left_out.rs")]
 mod raster;
 mod requests;
 mod retype;
@@ -49,7 +49,7 @@ fn main() -> std::process::ExitCode {
         Command::Diff(diff) => commands::runs::diff(&diff, &output),
         Command::Report(report) => commands::report::report(&report, &output),
         Command::Export(export) => commands::export::export(&export, &output),
-        Command::Rerun(run, secrets) => commands::rerun::rerun(&run, &secrets, &output),
+        Command::Rerun(rerun) => commands::rerun::rerun(&rerun, &output),
         Command::Facts(facts) => commands::facts::facts(&facts, &output),
         Command::Lens(lens) => commands::lens::lens(&lens, &output),
         Command::LensChild(child) => commands::lens::child(&child),

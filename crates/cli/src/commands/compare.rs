@@ -1,6 +1,6 @@
 //! `duel A B ...`: compare targets.
 
-use super::execute_shown;
+use super::execute;
 use crate::flags::{CompareFlags, LoadFlags, OutputFlags};
 use crate::outcome::{Outcome, Usage};
 use crate::watching::Shown;
@@ -11,7 +11,7 @@ use duel_model::Plan;
 /// Compares the targets given, and explains the difference if asked to.
 pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let (plan, diagnosis) = plan(compare, load)?;
-    execute_shown(&plan, compare.why.then_some(diagnosis), Shown::Progress, &compare.telemetry, output)
+    execute(&plan, compare.why.then_some(diagnosis), Shown::Progress, &compare.telemetry, output)
 }
 
 /// What the flags mean.

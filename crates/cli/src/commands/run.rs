@@ -1,6 +1,6 @@
 //! `duel run URL`: load one target.
 
-use super::execute_shown;
+use super::execute;
 use crate::flags::{LoadFlags, OutputFlags, RunFlags};
 use crate::outcome::{Outcome, Usage};
 use crate::watching::Shown;
@@ -11,7 +11,7 @@ use duel_model::Plan;
 pub(crate) fn run(run: &RunFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let plan = plan(run, load)?;
     let show = if run.progress_log { Shown::Log } else { Shown::Progress };
-    execute_shown(&plan, None, show, &run.telemetry, output)
+    execute(&plan, None, show, &run.telemetry, output)
 }
 
 /// What the flags mean.
