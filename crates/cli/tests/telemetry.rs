@@ -208,7 +208,8 @@ fn repeating_and_explaining_an_earlier_run_tell_figures_too() {
     };
 
     let collector = Collector::start(Some(WELL));
-    pushing(&place, &collector.url(), &["why", "last", "--why-budget", "4s"]).ended(0);
+    // Enough for a probe or two; with less there are none, and nothing to count.
+    pushing(&place, &collector.url(), &["why", "last", "--why-budget", "12s"]).ended(0);
     let told = roles_of(&collector);
     assert!(told.contains("\"probe\"") && !told.contains("\"measured\""), "{told}");
 
