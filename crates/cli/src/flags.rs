@@ -32,7 +32,7 @@ pub(crate) enum Command {
     Run(RunFlags),
     Check(Box<CheckFlags>, Box<LoadFlags>),
     Demo(DemoFlags),
-    Why(WhyFlags, SecretFlags),
+    Why(WhyFlags),
     List(ListFlags),
     Show(RunName),
     Diff(DiffFlags),
@@ -125,12 +125,7 @@ enum Verb {
     },
     /// Find out why the targets of an earlier comparison differ
     #[command(after_help = TIMES)]
-    Why {
-        #[command(flatten)]
-        why: WhyFlags,
-        #[command(flatten)]
-        secrets: SecretFlags,
-    },
+    Why(WhyFlags),
     /// Take hey's command line and print what hey prints; see duel hey -help
     #[command(disable_help_flag = true)]
     Hey(HeyFlags),
@@ -431,6 +426,8 @@ pub(crate) struct WhyFlags {
     #[command(flatten)]
     pub(crate) diagnosis: DiagnosisFlags,
     #[command(flatten)]
+    pub(crate) secrets: SecretFlags,
+    #[command(flatten)]
     pub(crate) telemetry: TelemetryFlags,
 }
 
@@ -664,7 +661,7 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
         Some(Verb::Check { check, load: own }) => Flags { command: Command::Check(check, own), load, output },
         Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
-        Some(Verb::Why { why, secrets }) => Flags { command: Command::Why(why, secrets), load, output },
+        Some(Verb::Why(why)) => Flags { command: Command::Why(why), load, output },
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
         Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },
         Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },

@@ -43,7 +43,7 @@ fn main() -> std::process::ExitCode {
         Command::Run(run) => commands::run::run(&run, &load, &output),
         Command::Check(check, load) => return commands::check::check(&check, &load, &output).exit_code(),
         Command::Demo(demo) => commands::demo::demo(&demo, &output),
-        Command::Why(why, secrets) => commands::why::why(&why, &secrets, &output),
+        Command::Why(why) => commands::why::why(&why, &output),
         Command::List(list) => commands::runs::list(&list, &output),
         Command::Show(show) => commands::runs::show(&show, &output),
         Command::Diff(diff) => commands::runs::diff(&diff, &output),

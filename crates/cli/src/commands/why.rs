@@ -2,7 +2,7 @@
 
 use super::rerun::restore_secrets;
 use super::{demo, lens, print_run};
-use crate::flags::{OutputFlags, SecretFlags, WhyFlags};
+use crate::flags::{OutputFlags, WhyFlags};
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage, say};
 use crate::telemetry::Telemetry;
@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// Explains an earlier comparison by probes that are made now, and keeps them with it.
-pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     why.telemetry.checked()?;
     // Read first: where nothing is kept, nothing is made.
     let mut run = keep::open_to_read(output)?.load(&why.run.name)?;
@@ -31,7 +31,7 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
     demo::refuse_if_made(&run)?;
     let diagnosis = meaning::diagnosis(&why.diagnosis, &run.plan.targets)?;
     let mut plan = run.plan.clone();
-    restore_secrets(&mut plan, secrets)?;
+    restore_secrets(&mut plan, &why.secrets)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
     let telemetry = Telemetry::open(&why.telemetry, output)?;

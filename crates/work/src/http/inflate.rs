@@ -265,7 +265,7 @@ mod tests {
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, (window_log - 10) << 3];
         for block in 0..blocks {
             let is_last = u32::from(block + 1 == blocks);
-            let header = (128 * 1024) << 3 | 1 << 1 | is_last;
+            let header = ((128 * 1024) << 3) | (1 << 1) | is_last;
             frame.extend_from_slice(&header.to_le_bytes()[..3]);
             frame.push(b'x');
         }
