@@ -6,6 +6,7 @@ mod world;
 
 use duel_model::{Confidence, Explanation, Phase, SECOND_NS, Variation};
 use std::collections::BTreeMap;
+use world::machine::UNAVAILABLE;
 use world::network::{Net, Stall};
 use world::{Dice, Server, World, named, world};
 
@@ -158,6 +159,34 @@ fn filter_chain() {
     // A way that is longer than any number of rules makes it.
     let far = read(Server { round_trip: 20e6, ..near() }, &[("firewall.nft_rules", "10000")], &QUIET);
     assert_only(&pair(fast, far, 600.0, 16, true), "net.path-delay", Confidence::Likely, 0.8);
+}
+
+#[track_caller]
+fn assert_not_ruled_out(world: &World, cause: &str) {
+    both_ways(world, |explanation, _| {
+        assert!(explanation.ruled_out.iter().all(|id| id != cause), "{explanation:#?}");
+    });
+}
+
+#[test]
+fn filter_rules_that_may_not_be_counted_are_not_none() {
+    let filtered = over(&near(), |net| net.filter = 150e3);
+    let fast = read(near(), &[("firewall.nft_rules", "12")], &QUIET);
+    let slow = |facts: &[(&'static str, &'static str)]| read(filtered.clone(), facts, &QUIET);
+    let apart = ("process.network", "its own");
+    for facts in [
+        // An ordinary user may not look at the rules of nft, and the files of the older tables are not there.
+        &[("firewall.nft_rules", UNAVAILABLE), ("firewall.iptables_rules", "0"), ("firewall.ip6tables_rules", "0")][..],
+        // Those of the container were counted, those of the machine that forwards to it were not.
+        &[apart, ("firewall.nft_rules", "0")],
+        &[apart, ("firewall.nft_rules", "0"), ("firewall.machine.nft_rules", UNAVAILABLE)],
+    ] {
+        let world = pair(fast.clone(), slow(facts), 600.0, 1, true);
+        assert_never(&world, &["net.filter-chain"]);
+        assert_not_ruled_out(&world, "net.filter-chain");
+    }
+    let forwarded = slow(&[apart, ("firewall.nft_rules", "0"), ("firewall.machine.iptables_rules", "10000")]);
+    assert_only(&pair(fast, forwarded, 600.0, 1, true), "net.filter-chain", Confidence::Likely, 0.6);
 }
 
 #[test]

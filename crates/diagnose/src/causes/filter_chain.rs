@@ -24,9 +24,6 @@ const CLEARLY_MORE: f64 = 3.0;
 /// Packets are often handled by a single CPU; less than this of one leaves it idle for a good part of the time.
 const BUSY: f64 = 0.7;
 
-/// Filters whose rules are counted.
-const FILTERS: [&str; 6] = ["nft", "iptables", "ip6tables", "pf", "ipfw", "ipl"];
-
 pub(super) struct FilterChain;
 
 impl Cause for FilterChain {
@@ -37,18 +34,17 @@ impl Cause for FilterChain {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let reference = reference(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let Some(of_slow) = rules(gap, gap.slow) else {
+        let Some(counted) = Rules::of(gap, gap.slow) else {
             let text = format!("how many filter rules {slow} has is not known");
             return Err(Standing::Undecided(gap.on_host(text, None)));
         };
-        let of_fast = rules(gap, gap.fast);
-        let counts = match of_fast {
-            Some(of_fast) => format!("{slow} has {of_slow:.0} filter rules, {fast} {of_fast:.0}"),
-            None => format!("{slow} has {of_slow:.0} filter rules, {fast}'s are not known"),
-        };
+        let of_fast = Rules::of(gap, gap.fast);
+        let shown = of_fast.map_or_else(|| "'s are not known".to_owned(), |of_fast| format!(" {}", of_fast.tell()));
+        let counts = format!("{slow} has {} filter rules, {fast}{shown}", counted.tell());
         let fact = || gap.on_host(counts.clone(), Some(COUNT.to_owned()));
-        if of_slow < LEAST_RULES || of_fast.is_some_and(|of_fast| of_slow < CLEARLY_MORE * of_fast) {
-            return Err(Standing::RuledOut(fact()));
+        let of_slow = counted.at_least;
+        if of_slow < LEAST_RULES || of_fast.is_some_and(|of_fast| of_slow < CLEARLY_MORE * of_fast.at_least) {
+            return Err(if counted.all { Standing::RuledOut(fact()) } else { Standing::Undecided(fact()) });
         }
         let trips = trips(gap)?;
         let extra = trips.extra();
@@ -111,10 +107,35 @@ impl Cause for FilterChain {
 /// How the rules are counted by hand.
 const COUNT: &str = "nft list ruleset | wc -l; iptables-save | grep -c '^-A'";
 
-/// All filter rules of a side's machine that could be counted; `None` where none could.
-pub(super) fn rules(gap: &Gap<'_>, side: usize) -> Option<f64> {
-    let counts = FILTERS.iter().filter_map(|filter| gap.host_number(side, &format!("firewall.{filter}_rules")));
-    counts.fold(None, |sum, count| Some(sum.unwrap_or(0.0) + count))
+/// The filter rules that packets to a side may have to pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// Those that were counted.
+    pub(super) at_least: f64,
+    /// Whether those are all: what may not be looked at may hold thousands.
+    all: bool,
+}
+
+impl Rules {
+    /// `None` where none could be counted.
+    pub(super) fn of(gap: &Gap<'_>, side: usize) -> Option<Self> {
+        let facts = gap.case.hosts.get(side)?.as_ref()?;
+        // Packets to a network of its own pass the machine's chains as well.
+        let is_apart = facts.value("process.network") == Some("its own");
+        let mut all = !is_apart || facts.under("firewall.machine.").next().is_some();
+        let mut at_least = None;
+        for (_, known) in facts.under("firewall") {
+            match known.value().and_then(|count| count.parse::<f64>().ok()) {
+                Some(count) => at_least = Some(at_least.unwrap_or(0.0) + count),
+                None => all = false,
+            }
+        }
+        at_least.map(|at_least| Self { at_least, all })
+    }
+
+    fn tell(self) -> String {
+        if self.all { format!("{:.0}", self.at_least) } else { format!("{:.0} or more", self.at_least) }
+    }
 }
 
 /// What an op makes of work on the slow side's machine.

@@ -8,6 +8,9 @@ use std::collections::BTreeMap;
 const LOAD_S: f64 = 10.0;
 const BETWEEN_SAMPLES_S: f64 = 10.5;
 
+/// The value of a fact that was asked for in vain.
+pub const UNAVAILABLE: &str = "(not permitted)";
+
 /// CPUs that count for themselves.
 fn cpus(server: &Server) -> u32 {
     server.cores.ceil().clamp(1.0, 64.0) as u32
@@ -31,7 +34,10 @@ pub fn facts(server: &Server) -> Option<HostFacts> {
             ("cgroup.memory_limit_bytes", "none".to_owned()),
         ]);
     }
-    let known = |(key, value): (&str, String)| (key.to_owned(), Known::Value(value));
+    let known = |(key, value): (&str, String)| {
+        let known = if value == UNAVAILABLE { Known::Unavailable("not permitted".to_owned()) } else { Known::Value(value) };
+        (key.to_owned(), known)
+    };
     Some(HostFacts(usual.into_iter().chain(given).map(known).collect()))
 }
 
