@@ -161,6 +161,26 @@ fn filter_chain() {
     assert_only(&pair(fast, far, 600.0, 16, true), "net.path-delay", Confidence::Likely, 0.8);
 }
 
+#[test]
+fn a_longer_way_to_a_machine_with_many_rules_is_no_filtering() {
+    let rules = ("firewall.iptables_rules", "12000");
+    // A node with other guests, whose CPUs and interrupts are busy with other things for as long as a request takes.
+    let busy = |busy_ns: f64| counts(&[("cpu.busy_ns", busy_ns), ("tcp.received_segments", 1.0)]);
+    let fast = read(near(), &[("firewall.iptables_rules", "0")], &busy(80e3));
+    for connections in [1, 16] {
+        let zone = Server { round_trip: near().round_trip + 600e3, ..near() };
+        let slow = read(zone, &[rules], &busy(2e6));
+        let world = pair(fast.clone(), slow.clone(), 600.0, connections, true);
+        assert_never(&world, &["net.filter-chain"]);
+        // Where the other machine is not read, nobody knows whether it works less.
+        let unread = Server { facts: None, ..fast.clone() };
+        let filtered = read(over(&near(), |net| net.filter = 300e3), &[rules], &counts(&[("tcp.received_segments", 1.0)]));
+        assert_never(&pair(unread, filtered.clone(), 600.0, connections, true), &["net.filter-chain"]);
+        let read_too = pair(read(near(), &[], &QUIET), filtered, 600.0, connections, true);
+        assert_only(&read_too, "net.filter-chain", Confidence::Likely, 0.6);
+    }
+}
+
 #[track_caller]
 fn assert_not_ruled_out(world: &World, cause: &str) {
     both_ways(world, |explanation, _| {

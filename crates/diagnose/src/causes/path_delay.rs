@@ -133,7 +133,7 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
 }
 
 /// Whether the gap is smaller under the plan's load, beyond both intervals: what is waited for, others can use.
-fn is_hidden_by_load(gap: &Gap<'_>, reference: &View<'_>) -> bool {
+pub(super) fn is_hidden_by_load(gap: &Gap<'_>, reference: &View<'_>) -> bool {
     let closed = gap.comparison.connections().is_some_and(|connections| connections > 1);
     closed && reference.connections() == Some(1) && gap.comparison.log.high() < reference.log.low()
 }

@@ -90,6 +90,9 @@ fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
         }
     }
     count("cpu.busy_ns".to_owned(), busy_ns);
+    // The kernel counts what it does in interrupts for whom it interrupts as well.
+    count("cpu.softirq_ns".to_owned(), ops * server.net.filtering_ns(shown.new));
+    count("cpu.irq_ns".to_owned(), 0.0);
     count("process.user_ns".to_owned(), user_ns);
     count("process.system_ns".to_owned(), system_ns);
     count("process.cpu_ns".to_owned(), user_ns + system_ns);
