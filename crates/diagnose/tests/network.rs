@@ -333,6 +333,22 @@ fn backlog_overflow() {
 }
 
 #[test]
+fn a_few_overflows_are_not_all_of_an_overloaded_servers_queueing() {
+    // Half of the requests queue for 300 ms, and two in a thousand overflow, as they do where too much is asked.
+    let overloaded = over(&near(), |net| {
+        net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(Phase::Wait, 0.5, 300e6) });
+    });
+    let few = counts(&[("tcp.listen_overflows", 0.002), ("tcp.listen_drops", 0.002)]);
+    let slow = read(overloaded.clone(), &[("listen.80.backlog", "511")], &few);
+    let world = pair(read(near(), &[], &QUIET), slow, 600.0, 300, false);
+    assert_never(&world, &["net.backlog-overflow"]);
+    // As many as explain it, and the other side's machine is not read.
+    let many = counts(&[("tcp.listen_overflows", 0.3), ("tcp.listen_drops", 0.3)]);
+    let slow = read(overflowing(0.3), &[("listen.80.backlog", "1")], &many);
+    assert_only(&pair(near(), slow, 600.0, 64, false), "net.backlog-overflow", Confidence::Possible, 0.8);
+}
+
+#[test]
 fn rate_cap() {
     for cap in [5e6, 20e6] {
         for (body, connections) in [(500e3, 1), (500e3, 4), (1e6, 16)] {
