@@ -174,7 +174,8 @@ fn a_longer_way_to_a_machine_with_many_rules_is_no_filtering() {
         assert_never(&world, &["net.filter-chain"]);
         // Where the other machine is not read, nobody knows whether it works less.
         let unread = Server { facts: None, ..fast.clone() };
-        let filtered = read(over(&near(), |net| net.filter = 300e3), &[rules], &counts(&[("tcp.received_segments", 1.0)]));
+        let filtered =
+            read(over(&near(), |net| net.filter = 300e3), &[rules], &counts(&[("tcp.received_segments", 1.0)]));
         assert_never(&pair(unread, filtered.clone(), 600.0, connections, true), &["net.filter-chain"]);
         let read_too = pair(read(near(), &[], &QUIET), filtered, 600.0, connections, true);
         assert_only(&read_too, "net.filter-chain", Confidence::Likely, 0.6);
@@ -292,6 +293,21 @@ fn loss() {
     // Some loss, and a server that is slow for another reason.
     let busy = read(Server { delay: 10e6, ..near() }, &[], &counts(&[("tcp.retransmitted_segments", 0.02)]));
     assert_never(&pair(read(near(), &[], &QUIET), busy, 600.0, 16, true), &["net.loss"]);
+}
+
+#[test]
+fn what_others_lose_on_the_machine_is_not_what_our_requests_wait_for() {
+    // Three in ten requests miss a cache, and other visitors' segments are sent again: one for each 25 requests of ours.
+    for (misses, ns) in [(0.3, 20e6), (0.6, 5e6)] {
+        let cold = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, misses, ns)));
+        for per_op in [0.04, 0.1] {
+            let slow = read(cold.clone(), &[], &counts(&[("tcp.retransmitted_segments", per_op)]));
+            assert_never(&pair(read(near(), &[], &QUIET), slow, 600.0, 16, true), &["net.loss"]);
+        }
+    }
+    // Whether the other machine sends as much again is not known.
+    let slow = read(lossy(&near(), 0.05, 0.0), &[], &counts(&[("tcp.retransmitted_segments", 0.05)]));
+    assert_only(&pair(near(), slow, 600.0, 16, true), "net.loss", Confidence::Possible, 0.7);
 }
 
 #[test]

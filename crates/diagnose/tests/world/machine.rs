@@ -35,7 +35,8 @@ pub fn facts(server: &Server) -> Option<HostFacts> {
         ]);
     }
     let known = |(key, value): (&str, String)| {
-        let known = if value == UNAVAILABLE { Known::Unavailable("not permitted".to_owned()) } else { Known::Value(value) };
+        let known =
+            if value == UNAVAILABLE { Known::Unavailable("not permitted".to_owned()) } else { Known::Value(value) };
         (key.to_owned(), known)
     };
     Some(HostFacts(usual.into_iter().chain(given).map(known).collect()))
