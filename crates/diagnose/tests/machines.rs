@@ -205,6 +205,38 @@ fn the_innocent_are_not_accused() {
     }
 }
 
+/// A log that is written at once keeps the disk busy, while a full cache gives a few pages back.
+#[test]
+fn a_disk_that_writes_is_not_short_of_memory() {
+    let writes = |differ: &[(&'static str, f64)]| {
+        let mut counts = vec![
+            ("disk.sda.writes", 1.0),
+            ("disk.sda.write_ns", 1.4e6),
+            ("disk.sda.read_ns", 5e3),
+            ("disk.sda.reads", 0.05),
+            ("memory.refaults_file", 0.05),
+            ("memory.reclaimed_directly_pages", 0.03),
+        ];
+        counts.extend(differ);
+        with_counts(Server { disk: 1.5e6, ..good() }, &counts)
+    };
+    // Nobody took pages away to speak of, and reading again took hardly any time.
+    let little = [("disk.sda.read_ns", 1.4e6), ("disk.sda.reads", 1.0), ("memory.refaults_file", 1.0)];
+    for slow in [writes(&[]), writes(&little)] {
+        for set_up in set_ups() {
+            both_ways(&a_world(&slow, &good(), set_up), |_, explanation, _| {
+                assert!(named(explanation).iter().all(|(cause, _)| *cause != "mem.limit"), "{explanation:#?}");
+            });
+        }
+    }
+    // The machine's whole memory is short: as many pages are taken away as are read again.
+    let short = Server { disk: 1.5e6, ..good() };
+    let short = with_counts(short, &[("memory.refaults_file", 15.0), ("memory.reclaimed_directly_pages", 14.0)]);
+    both_ways(&a_world(&short, &good(), set_ups()[0]), |_, explanation, side| {
+        assert_eq!(named(explanation)[0], ("mem.limit", Some(side)), "{explanation:#?}");
+    });
+}
+
 /// Both targets, and the load generator, on one machine.
 #[test]
 fn a_load_generator_on_the_same_machine_is_nobody_elses_work() {

@@ -165,9 +165,14 @@ impl Side<'_> {
     }
 
     /// Busy time of that disk per op, ns. Disks upon disks count the same request twice.
-    pub(super) fn busiest_disk_ns(&self) -> Option<f64> {
-        let disks = self.demand.growth.keys().filter(|key| key.starts_with("disk.") && key.ends_with(".busy_ns"));
-        disks.filter_map(|key| self.per_op(key)).reduce(f64::max)
+    fn busiest_disk_ns(&self) -> Option<f64> {
+        self.disks().filter_map(|disk| self.per_op(&format!("{disk}.busy_ns"))).reduce(f64::max)
+    }
+
+    /// The disks that are counted, as their counters begin: `disk.sda`.
+    pub(super) fn disks(&self) -> impl Iterator<Item = &str> {
+        let keys = self.demand.growth.keys().filter(|key| key.starts_with("disk."));
+        keys.filter_map(|key| key.strip_suffix(".busy_ns"))
     }
 
     /// Time of one op, all connections together, ns.

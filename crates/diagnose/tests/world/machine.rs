@@ -126,6 +126,8 @@ fn count_the_rest(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
         ("memory.swapped_in_bytes", 0.0),
         ("cgroup.memory_limit_hits", 0.0),
         ("disk.sda.busy_ns", server.disk),
+        ("disk.sda.read_ns", server.disk),
+        ("disk.sda.reads", server.disk / 1e5),
     ];
     growth.extend(per_op.map(|(key, per_op)| (key.to_owned(), per_op * ops)));
 }
