@@ -389,6 +389,8 @@ fn acknowledgements_are_no_further_hop() {
 #[test]
 fn what_looks_like_a_further_hop() {
     let fast = || listening("/usr/sbin/nginx", 40e3, 5e3, 2.0);
+    let mut stolen = listening("/usr/sbin/haproxy", 60e3, 55e3, 2.0);
+    stolen.counts.push(("cpu.steal_ns", 50e3));
     let cases = [
         // Slower for another reason, without and with a neighbour that uses CPU time of its own.
         Server { delay: 5e6, ..fast() },
@@ -398,10 +400,19 @@ fn what_looks_like_a_further_hop() {
         Server { delay: 20e6, ..listening("/usr/sbin/haproxy", 30e3, 40e3, 5.0) },
         Server { cap: Some(100e3), ..listening("/usr/sbin/haproxy", 30e3, 40e3, 5.0) },
         Server { cpu: 4.0, ..fast() },
+        // A cache and a balancer that answer by themselves, and take longer for that; the hypervisor withholds CPU time.
+        listening("/usr/sbin/varnishd", 70e3, 5e3, 2.0),
+        stolen,
     ];
     for slow in cases {
         assert_never(&set_up(slow, fast(), 2e3, true, 1), "net.extra-hop");
     }
+    // What is behind a Unix socket is not seen to be handed on; others work for it.
+    let socket = listening("/usr/sbin/haproxy", 70e3, 45e3, 2.0);
+    both_ways(&set_up(socket, fast(), 2e3, true, 1), |explanation, slow| {
+        let finding = explanation.findings.iter().find(|finding| finding.cause == "net.extra-hop").unwrap();
+        assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
+    });
     // Both have one.
     let both = |delay| Server { delay, ..listening("/usr/sbin/haproxy", 60e3, 45e3, 5.0) };
     assert_never(&set_up(both(500e3), both(0.0), 2e3, true, 1), "net.extra-hop");

@@ -159,10 +159,13 @@ impl HostDemand {
         self.spans += 1;
     }
 
-    /// CPU time per op that neither the server nor the load generator took, ns.
+    /// CPU time per op that neither the server nor the load generator took, ns, nor the hypervisor. Interrupts are among it:
+    /// most kernels count them for whom they interrupt as well, so they cannot be told apart.
     pub fn others_cpu_per_op(&self) -> Option<f64> {
         let ours = self.generator_cpu_ns as f64 / self.ops.max(1) as f64;
-        Some((self.per_op("cpu.busy_ns")? - self.per_op("process.cpu_ns")? - ours).max(0.0))
+        // A hypervisor that does not tell, and a machine without one, count nothing.
+        let withheld = self.per_op("cpu.steal_ns").unwrap_or(0.0);
+        Some((self.per_op("cpu.busy_ns")? - withheld - self.per_op("process.cpu_ns")? - ours).max(0.0))
     }
 
     /// Growth of a counter per op (for times: the service demand, ns); `None` where it is not known.
