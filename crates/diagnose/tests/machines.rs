@@ -75,6 +75,11 @@ fn faults() -> Vec<Fault> {
     for (of, others) in [(&one, 0.5), (&one, 0.8), (&good(), 5.0)] {
         faults.push(fault("neighbour", "cpu.noisy-neighbour", Server { others, ..of.clone() }, of.clone()));
     }
+    for (of, stolen) in [(&one, 0.6), (&one, 0.9), (&good(), 5.0)] {
+        let type_of = ("machine.product", "t3.micro");
+        let slow = with_facts(Server { stolen, ..of.clone() }, &[type_of]);
+        faults.push(fault("stolen", "cpu.stolen", slow, with_facts(of.clone(), &[type_of])));
+    }
     for (cores, of) in [(1.0, 2.0), (2.0, 8.0), (4.0, 8.0)] {
         let of = Server { cores: of, ..good() };
         faults.push(fault("fewer cores", "cpu.fewer-cores", Server { cores, ..of.clone() }, of));

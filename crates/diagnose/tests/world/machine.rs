@@ -79,7 +79,8 @@ fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
     let mut count = |key: String, value: f64| growth.insert(key, value);
     let others_ns = ops * (server.outside + server.generator) + server.others * 1e9 * BETWEEN_SAMPLES_S;
     let (user_ns, system_ns) = (ops * shown.user_ns, ops * shown.system_ns);
-    let busy_ns = user_ns + system_ns + others_ns;
+    let stolen_ns = server.stolen * 1e9 * LOAD_S;
+    let busy_ns = user_ns + system_ns + others_ns + stolen_ns;
     for cpu in 0..cpus {
         let cpus = f64::from(cpus);
         count(format!("cpu.{cpu}.busy_ns"), busy_ns / cpus);
@@ -87,13 +88,14 @@ fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
             count(format!("cpu.{cpu}.user_ns"), (user_ns + others_ns) / cpus);
             count(format!("cpu.{cpu}.system_ns"), system_ns / cpus);
             count(format!("cpu.{cpu}.nice_ns"), 0.0);
-            count(format!("cpu.{cpu}.steal_ns"), 0.0);
+            count(format!("cpu.{cpu}.steal_ns"), stolen_ns / cpus);
         }
     }
     count("cpu.busy_ns".to_owned(), busy_ns);
     // The kernel counts what it does in interrupts for whom it interrupts as well.
     count("cpu.softirq_ns".to_owned(), ops * server.net.filtering_ns(shown.new));
     count("cpu.irq_ns".to_owned(), 0.0);
+    count("cpu.steal_ns".to_owned(), stolen_ns);
     count("process.user_ns".to_owned(), user_ns);
     count("process.system_ns".to_owned(), system_ns);
     count("process.cpu_ns".to_owned(), user_ns + system_ns);
@@ -109,7 +111,7 @@ fn count_waiting(server: &Server, shown: &Shown, threads: f64, growth: &mut BTre
     // All threads wait while the group is held back; and one for each CPU that somebody else keeps from it, the more often
     // the closer it comes to what is left.
     let by_generator = shown.rate * server.generator / 1e9;
-    let left = (server.cores - server.others - by_generator).max(1e-9);
+    let left = (server.cores - server.others - server.stolen - by_generator).max(1e-9);
     let waits = (server.others + by_generator) * (40.0 * (run / left) - 39.0).clamp(0.0, 1.0);
     growth.insert("workers.wait_ns".to_owned(), threads * held_back_ns + waits * 1e9 * LOAD_S);
 }

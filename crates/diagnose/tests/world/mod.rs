@@ -63,6 +63,8 @@ pub struct Server {
     pub quota: Option<f64>,
     /// CPUs' worth of time that others take, with or without load.
     pub others: f64,
+    /// CPUs' worth of time that the hypervisor withholds under load.
+    pub stolen: f64,
     /// CPU time per op in the kernel, and in other processes meanwhile.
     pub kernel: f64,
     pub outside: f64,
@@ -119,6 +121,7 @@ impl Default for Server {
             places: 1e9,
             quota: None,
             others: 0.0,
+            stolen: 0.0,
             kernel: 0.0,
             outside: 0.0,
             generator: 0.0,
@@ -346,7 +349,7 @@ impl World {
         let busy_ns = user_ns + system_ns;
         let places = connections.min(server.places);
         // A server, who runs on its behalf, and who asks it take turns on its CPUs.
-        let cpus = server.cores - server.others;
+        let cpus = server.cores - server.others - server.stolen;
         let by_cpus = (cpus * 1e9 / (busy_ns + server.outside + server.generator)).min(server.workers * 1e9 / busy_ns);
         let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
         let free = (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
