@@ -242,6 +242,25 @@ fn a_disk_that_writes_is_not_short_of_memory() {
     });
 }
 
+/// Of a gap of a few percent, a quarter is less than what counting by ticks and a quiet machine make of nothing.
+#[test]
+fn less_than_the_margin_is_no_share_of_a_small_gap() {
+    let one = Server { cores: 1.0, ..good() };
+    for set_up in set_ups() {
+        let slow = Server { stolen: 0.012, others: 0.012, cpu: 1.012, ..one.clone() };
+        let world = World { noise: 0.001, ..a_world(&slow, &one, set_up) };
+        both_ways(&world, |_, explanation, _| {
+            let blamed = ["cpu.stolen", "cpu.noisy-neighbour"];
+            assert!(named(explanation).iter().all(|(cause, _)| !blamed.contains(cause)), "{explanation:#?}");
+        });
+        let slow = Server { stolen: 0.03, ..one.clone() };
+        let world = World { noise: 0.001, ..a_world(&slow, &one, set_up) };
+        both_ways(&world, |_, explanation, side| {
+            assert_eq!(named(explanation)[0], ("cpu.stolen", Some(side)), "{explanation:#?}");
+        });
+    }
+}
+
 /// Both targets, and the load generator, on one machine.
 #[test]
 fn a_load_generator_on_the_same_machine_is_nobody_elses_work() {
