@@ -305,6 +305,20 @@ fn what_others_lose_on_the_machine_is_not_what_our_requests_wait_for() {
             assert_never(&pair(read(near(), &[], &QUIET), slow, 600.0, 16, true), &["net.loss"]);
         }
     }
+    // Others' segments take as long as a few of our own would, and go on while we are silent.
+    let few = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, 0.02, 205e6)));
+    let loss = ("tcp.retransmitted_segments", 100.0);
+    let among_others =
+        |seen| Server { background: vec![loss], seen_in_silence: seen, ..read(few.clone(), &[], &QUIET) };
+    let fast = || read(near(), &[], &QUIET);
+    assert_never(&pair(fast(), among_others(true), 600.0, 16, true), &["net.loss"]);
+    // Without a look at the silence they pass for ours.
+    assert_only(&pair(fast(), among_others(false), 600.0, 16, true), "net.loss", Confidence::Likely, 0.2);
+    // Ours among them.
+    let ours = counts(&[("tcp.retransmitted_segments", 0.1)]);
+    let slow = read(lossy(&near(), 0.1, 0.0), &[], &ours);
+    let among_few = Server { background: vec![("tcp.retransmitted_segments", 5.0)], seen_in_silence: true, ..slow };
+    assert_only(&pair(fast(), among_few, 600.0, 16, true), "net.loss", Confidence::Likely, 0.7);
     // Whether the other machine sends as much again is not known.
     let slow = read(lossy(&near(), 0.05, 0.0), &[], &counts(&[("tcp.retransmitted_segments", 0.05)]));
     assert_only(&pair(near(), slow, 600.0, 16, true), "net.loss", Confidence::Possible, 0.7);

@@ -241,7 +241,8 @@ impl Lab {
         }
         let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
         let local = plan.targets.iter().map(is_local).collect();
-        let mut readings = Readings { hosts, demands, local, allowed: duel_load::allowed_cpus(), before: None };
+        let mut readings =
+            Readings { hosts, demands, local, allowed: duel_load::allowed_cpus(), before: None, quiet: Vec::new() };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -277,7 +278,8 @@ struct Seen<'a> {
     demands: &'a mut Vec<Option<HostDemand>>,
 }
 
-/// Reads the machine of a target before and after each of its slots.
+/// Reads the machine of a target before and after each of its slots, and machines elsewhere meanwhile: what they do then they
+/// do without load.
 struct Readings<'a> {
     hosts: &'a Hosts,
     demands: &'a mut Vec<Option<HostDemand>>,
@@ -286,14 +288,27 @@ struct Readings<'a> {
     /// The CPUs that we may run on.
     allowed: Vec<u32>,
     before: Option<HostSample>,
+    quiet: Vec<(usize, HostSample)>,
 }
 
 impl Around for Readings<'_> {
     fn before(&mut self, target: usize) {
+        let elsewhere = self.hosts.elsewhere(target).into_iter();
+        self.quiet = elsewhere.filter_map(|other| Some((other, self.hosts.sample(other)?))).collect();
         self.before = self.hosts.sample(target);
     }
 
     fn after(&mut self, slot: &Slot) {
+        self.add_load(slot);
+        for (other, before) in std::mem::take(&mut self.quiet) {
+            let Some(after) = self.hosts.sample(other) else { continue };
+            self.demands[other].get_or_insert_default().add_quiet(&HostSpan::between(&before, &after));
+        }
+    }
+}
+
+impl Readings<'_> {
+    fn add_load(&mut self, slot: &Slot) {
         let Some((before, after)) = self.before.take().zip(self.hosts.sample(slot.target)) else { return };
         let demand = self.demands[slot.target].get_or_insert_default();
         demand.add(&HostSpan::between(&before, &after), slot.tally.ok);

@@ -7,6 +7,8 @@ use std::collections::BTreeMap;
 /// Load, and the time between the samples: some of that is silence and reading.
 const LOAD_S: f64 = 10.0;
 const BETWEEN_SAMPLES_S: f64 = 10.5;
+/// Time in which the machine was looked at without load.
+const SILENCE_S: f64 = 9.0;
 
 /// The value of a fact that was asked for in vain.
 pub const UNAVAILABLE: &str = "(not permitted)";
@@ -62,6 +64,10 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
     for (key, per_op) in &server.counts {
         growth.insert((*key).to_owned(), per_op * ops);
     }
+    for (key, per_s) in &server.background {
+        *growth.entry((*key).to_owned()).or_default() += per_s * BETWEEN_SAMPLES_S;
+    }
+    let in_silence = server.background.iter().map(|(key, per_s)| ((*key).to_owned(), (per_s * SILENCE_S) as u64));
     HostDemand {
         ops: ops.round() as u64,
         elapsed_ns: (BETWEEN_SAMPLES_S * 1e9) as Nanos,
@@ -70,6 +76,8 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
         spans: 6,
         generator_cpu_ns: (ops * server.generator) as Nanos,
         generator_allowed: Vec::new(),
+        quiet_growth: if server.seen_in_silence { in_silence.collect() } else { BTreeMap::new() },
+        quiet_ns: if server.seen_in_silence { (SILENCE_S * 1e9) as Nanos } else { 0 },
     }
 }
 

@@ -81,6 +81,9 @@ pub struct Server {
     pub all_read: bool,
     /// Counters per op; those that follow from its costs do not count beside them.
     pub counts: Vec<(&'static str, f64)>,
+    /// Counters per second that go on without load, and whether they are seen then.
+    pub background: Vec<(&'static str, f64)>,
+    pub seen_in_silence: bool,
     pub net: network::Net,
 }
 
@@ -130,6 +133,8 @@ impl Default for Server {
             facts: None,
             all_read: false,
             counts: Vec::new(),
+            background: Vec::new(),
+            seen_in_silence: false,
             net: network::Net::default(),
         }
     }
