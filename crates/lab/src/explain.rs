@@ -318,6 +318,24 @@ impl Readings<'_> {
             demand.generator_cpu_ns += ours_ns;
             demand.generator_allowed.clone_from(&self.allowed);
         }
+        forget_our_own(demand, slot.target, &self.local);
+    }
+}
+
+/// Takes out counters that hold what the generator itself sends, receives and is woken for, where it runs on this target's
+/// machine and not on those of all others: held against theirs they would tell of the generator.
+fn forget_our_own(demand: &mut HostDemand, target: usize, local: &[bool]) {
+    const COUNTERS: [&str; 6] = [
+        "tcp.sent_segments",
+        "tcp.received_segments",
+        "tcp.retransmitted_segments",
+        "cpu.switches",
+        "cpu.softirq_ns",
+        "cpu.irq_ns",
+    ];
+    if local[target] && local.contains(&false) {
+        let is_ours = |key: &str| COUNTERS.contains(&key) || ["ip.", "link."].iter().any(|part| key.starts_with(part));
+        demand.growth.retain(|key, _| !is_ours(key));
     }
 }
 
@@ -439,6 +457,21 @@ fn vary(plan: &Plan, probe: &Probe) -> Plan {
 mod tests {
     use super::*;
     use duel_model::{HostFacts, Known};
+
+    #[test]
+    fn what_the_generator_does_on_one_of_two_machines_is_not_held_against_the_other() {
+        let left = |local: &[bool]| {
+            let keys =
+                ["tcp.received_segments", "tcp.listen_overflows", "ip.received_bytes", "cpu.switches", "cpu.busy_ns"];
+            let mut demand = HostDemand { growth: keys.map(|key| (key.to_owned(), 7)).into(), ..HostDemand::default() };
+            forget_our_own(&mut demand, 0, local);
+            demand.growth.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(left(&[true, false]), ["cpu.busy_ns", "tcp.listen_overflows"]);
+        for all_alike in [[true, true], [false, true], [false, false]] {
+            assert_eq!(left(&all_alike).len(), 5, "{all_alike:?}");
+        }
+    }
 
     #[test]
     fn what_the_log_said_of_the_comparison_stays() {
