@@ -7,6 +7,7 @@
 mod world;
 
 use duel_model::{Confidence, Explanation, SECOND_NS};
+use world::machine::UNAVAILABLE;
 use world::{Dice, Server, World, named, open_loop, world};
 
 /// A server whose machine is read. It has eight CPUs, unless said otherwise.
@@ -257,6 +258,27 @@ fn less_than_the_margin_is_no_share_of_a_small_gap() {
         let world = World { noise: 0.001, ..a_world(&slow, &one, set_up) };
         both_ways(&world, |_, explanation, side| {
             assert_eq!(named(explanation)[0], ("cpu.stolen", Some(side)), "{explanation:#?}");
+        });
+    }
+}
+
+/// In a container's namespace the groups above its root are not shown, nor for how long they hold back.
+#[test]
+fn a_quota_that_is_not_shown_is_not_ruled_out() {
+    let one = Server { cores: 1.0, ..good() };
+    let hidden = [("cgroup.cpu_quota_cpus", UNAVAILABLE)];
+    let held_back = with_facts(Server { quota: Some(0.3), others: 0.2, ..one.clone() }, &hidden);
+    let unseen = with_counts(held_back, &[("cgroup.throttled_ns", 0.0)]);
+    for set_up in set_ups() {
+        both_ways(&a_world(&unseen, &one, set_up), |_, explanation, _| {
+            assert!(!explanation.ruled_out.iter().any(|cause| cause == "cpu.quota"), "{explanation:#?}");
+            let found = named(explanation);
+            assert!(found.iter().all(|(cause, _)| *cause != "cpu.noisy-neighbour"), "{explanation:#?}");
+        });
+        // One that is counted is told, whatever else is not shown.
+        let counted = with_facts(Server { quota: Some(0.3), ..one.clone() }, &hidden);
+        both_ways(&a_world(&counted, &one, set_up), |_, explanation, side| {
+            assert_eq!(named(explanation)[0], ("cpu.quota", Some(side)), "{explanation:#?}");
         });
     }
 }

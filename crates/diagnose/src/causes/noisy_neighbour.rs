@@ -9,6 +9,7 @@
 //! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
 
 use super::machines::{Machines, Side, allowed_cpus};
+use super::quota::QUOTA;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Gap, percent};
 use duel_model::{Confidence, format_duration_ns};
@@ -70,6 +71,9 @@ impl Cause for NoisyNeighbour {
             return Err(open(format!(
                 "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
             )));
+        }
+        if gap.host_fact(gap.slow, QUOTA).is_none() {
+            return Err(open(format!("{}; but whether a quota held {slow} back is not known", counted.text)));
         }
         let running = machines.slow.gauge("cpu.running");
         if running.is_none_or(|running| running < SOMEBODY_RUNS) {

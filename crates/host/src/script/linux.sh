@@ -31,10 +31,10 @@ facts() {
         last=${MEMBERS##* }
         section maps maps "$last"
         libraries "$last"
-        section cgroup_path head_of "$PROC/$last/cgroup"
+        section cgroup_path cgroup_path "$last"
         find_cgroups "$last"
     else
-        section cgroup_path head_of "$PROC/self/cgroup"
+        section cgroup_path cgroup_path self
         find_cgroups self
     fi
     section cgroup cgroup_limits
