@@ -228,6 +228,21 @@ fn delayed_acknowledgements() {
     }
 }
 
+/// Behind a proxy it is the proxy that acknowledges, and other systems cannot be told to do so at once.
+#[test]
+fn acknowledgements_that_are_not_ours_to_send_acquit_nobody() {
+    // Ours change nothing.
+    let nagle = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, 1.0, 40e6)));
+    let mut proxied = pair(near(), nagle.clone(), 1_200.0, 1, true);
+    proxied.http().proxy = Some(duel_model::ProxyPlan { host: "proxy".into(), port: 3128 });
+    let mut elsewhere = pair(near(), nagle, 1_200.0, 1, true);
+    elsewhere.unavailable.push("quick-ack".to_owned());
+    for world in [proxied, elsewhere] {
+        assert_not_ruled_out(&world, "net.delayed-ack");
+        assert_never(&world, &["net.delayed-ack"]);
+    }
+}
+
 #[test]
 fn packets_that_nothing_puts_together_are_counted_on_machines() {
     for (packets, cpu_ns) in [(300.0, 900e3), (100.0, 2e6)] {
