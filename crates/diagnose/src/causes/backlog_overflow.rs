@@ -23,7 +23,7 @@ const CONNECTING: [(Phase, Nanos); 3] =
     [(Phase::Connect, SYN_SENT_AGAIN_NS), (Phase::Tls, DATA_SENT_AGAIN_NS), (Phase::Wait, DATA_SENT_AGAIN_NS)];
 
 /// What one overflow costs who was dropped: the second until the first packet is sent again, and a way there. Of three in a
-/// row each costs twice as much (1 s, 2 s, 4 s).
+/// row each costs twice as much (1 s, 2 s, 4 s), so that half of the stalls suffices.
 const MOST_PER_OVERFLOW_NS: f64 = 1_100e6;
 
 /// Nobody connects twice for a reason other than loss or overflow; three are no chance.
@@ -86,10 +86,8 @@ impl Cause for BacklogOverflow {
             return Err(Standing::RuledOut(counted));
         }
         // A server that has more to do than it can lets a few overflow, and the others queue for as long.
-        let stalled_ns = stalls.ns_per_op - of_fast.ns_per_op;
         let most_ns = overflows.per_op * MOST_PER_OVERFLOW_NS;
-        let share = share_of_phases(reference, stalled_ns.min(most_ns)).unwrap_or(0.0);
-        if most_ns < 0.5 * stalled_ns || share < Flip::NOTEWORTHY {
+        if most_ns < 0.5 * (stalls.ns_per_op - of_fast.ns_per_op) {
             let text = format!("{}; {}: too few for those stalls", told.text, counted.text);
             return Err(Standing::Undecided(Evidence { text, ..counted }));
         }

@@ -270,7 +270,9 @@ fn hindered_log(gap: &Gap<'_>, many: &View<'_>) -> Option<f64> {
     Some(hindered).filter(|log| *log <= MOST_OF_THE_GAP * many.log.high()).map(|log| log.min(many.log.mid))
 }
 
-/// What the machines' counters say: pages that are read again leave it open, switches or CPU time make it likely.
+/// What the machines' counters say: pages that are read again and lost segments leave it open, CPU time that requests cost each
+/// other makes it likely. Switches are told; but a server with a thread for each connection has many at any load, whoever
+/// hinders whom.
 fn by_host(gap: &Gap<'_>) -> Result<(Confidence, Option<Evidence>), Standing> {
     let machines = match Machines::read(gap) {
         Ok(machines) => machines,

@@ -84,12 +84,11 @@ impl SentAgain {
     }
 
     /// What it can be worth. Loss hits some ops and leaves the others as they are, so of what ops take longer only the part
-    /// counts that lies in the longest: as many of them as segments were sent again, and as many once more, since a
-    /// connection is slower for a while after a loss. `None` where that is less than half: then most of it has another
-    /// reason, and what was lost may have been others'.
+    /// counts that lies in the longest, as many of them as segments were sent again. `None` where that is less than half:
+    /// then most of it has another reason, and what was lost may have been others'.
     fn share_of_gap(&self, reference: &View<'_>) -> Option<f64> {
         let whole_ns = reference.slow_ns()? - reference.fast_ns()?;
-        let hit = 2.0 * self.counted.per_op;
+        let hit = self.counted.per_op;
         let spared_ns = if hit < 1.0 {
             // Service times overlap where connections work side by side; time per op does not.
             let overlap = (reference.slow_ns()? / reference.slow.service_mean_ns?).min(1.0);
