@@ -179,6 +179,21 @@ fn few_workers_that_compute() {
     }
 }
 
+/// One worker each, and what separates the two is what a request takes; over one connection both wait for something else.
+#[test]
+fn one_worker_on_both_is_not_why_one_of_them_is_slower() {
+    let one = Server { delay: 80e6, ..computing(1.0) };
+    let slow = Server { cpu: 2.0, ..one.clone() };
+    let world = set_up(slow, one, 2e3, false, 200);
+    assert_never(&world, "http.few-workers");
+    let mut unread = world;
+    unread.servers[0].facts = None;
+    both_ways(&unread, |explanation, _| {
+        let mut found = explanation.findings.iter().filter(|finding| finding.cause == "http.few-workers");
+        assert!(found.all(|finding| finding.confidence == Confidence::Possible), "{explanation:#?}");
+    });
+}
+
 #[test]
 fn few_workers_that_wait() {
     for (places, processes) in [(4.0, "5"), (8.0, "8")] {
