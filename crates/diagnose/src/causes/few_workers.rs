@@ -32,6 +32,9 @@ const BUSY: f64 = 0.8;
 /// CPUs that are less busy than this, all together, do not hold back workers that mostly wait.
 const MOSTLY_IDLE: f64 = 0.5;
 
+/// Below this, one of four counts agrees within a half with any small number in a third of the cases and more.
+const MOST_BY_CHANCE: f64 = 8.0;
+
 /// Share of the time in which a cgroup may hold back the server before the quota, not the workers, is the story.
 const THROTTLED: f64 = 0.05;
 
@@ -211,7 +214,8 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     if share < Flip::NOTEWORTHY {
         return Standing::RuledOut(gap.on_host(text, None));
     }
-    fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, alone, text))
+    let confidence = if count < MOST_BY_CHANCE { Confidence::Possible } else { Confidence::Likely };
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told(gap, alone, text))
 }
 
 /// A limit on what is served at a time that is not its number of workers: of connections, say, or of a pool.
