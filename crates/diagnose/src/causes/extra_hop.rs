@@ -5,8 +5,8 @@
 //!
 //! * from outside a `Via` field that the fast side's answers do not have. What the hop costs stays unknown: possible;
 //! * on the machine the program that listens: a proxy, or a front server that has the work done by other processes, over
-//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop. What a request takes of that machine's CPU beyond the fast side's is what
-//!   the hop is worth at least: likely.
+//!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop.
+//!   What a request takes of that machine's CPU beyond the fast side's is what the hop is worth at least: likely.
 //!
 //! A hop on another machine that leaves no trace cannot be told.
 
