@@ -424,9 +424,9 @@ mod tests {
     #[test]
     fn what_goes_on_without_load_is_no_demand_of_it() {
         let keys = ["tcp.retransmitted_segments", "process.cpu_ns", "cpu.0.busy_ns", "link.eth0.sent_bytes"];
-        let at = |ms: i64, counts: [u64; 4]| {
+        let at = |ms: u64, counts: [u64; 4]| {
             let counts: Vec<_> = keys.into_iter().zip(counts).collect();
-            sample(ms, ms as u64, &counts)
+            sample(ms, ms, &counts)
         };
         let mut demand = HostDemand::default();
         demand.add(&HostSpan::between(&at(0, [0; 4]), &at(2_000, [100, 100, 100, 100])), 10);
