@@ -248,7 +248,10 @@ impl Kind {
                 refuse(!http.tls.versions.contains(&TlsVersion::V1_2), "the plan does not allow TLS 1.2")?;
                 refuse(http.tls.versions == [TlsVersion::V1_2], "the plan allows TLS 1.2 only")
             }
-            Self::QuickAck => refuse(http.quick_ack, "the plan acknowledges at once already"),
+            Self::QuickAck => {
+                refuse(http.proxy.is_some(), "it is the proxy that acknowledges what a target sends")?;
+                refuse(http.quick_ack, "the plan acknowledges at once already")
+            }
             Self::SuiteOf(target) => {
                 refuse(chosen(case, target, |seen| seen.cipher.clone()).is_none(), "the suite is not known")
             }

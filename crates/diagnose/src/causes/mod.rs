@@ -39,6 +39,7 @@ mod slower;
 mod small_mtu;
 mod small_window;
 mod stall;
+mod stolen;
 mod sync_logging;
 mod traced;
 mod trip;
@@ -95,7 +96,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 31] = [
+pub(crate) static CAUSES: [&dyn Cause; 32] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -122,6 +123,7 @@ pub(crate) static CAUSES: [&dyn Cause; 31] = [
     &quota::Quota,
     &traced::Traced,
     &noisy_neighbour::NoisyNeighbour,
+    &stolen::Stolen,
     &fewer_cores::FewerCores,
     &slower::Slower,
     &memory_limit::MemoryLimit,
@@ -129,7 +131,7 @@ pub(crate) static CAUSES: [&dyn Cause; 31] = [
     &slow_clock::SlowClock,
 ];
 
-static CATALOGUE: [CauseEntry; 35] = [
+static CATALOGUE: [CauseEntry; 36] = [
     aes_unused::ENTRY,
     no_asm::ENTRY,
     slow_cipher::ENTRY,
@@ -156,6 +158,7 @@ static CATALOGUE: [CauseEntry; 35] = [
     quota::ENTRY,
     traced::ENTRY,
     noisy_neighbour::ENTRY,
+    stolen::ENTRY,
     fewer_cores::ENTRY,
     slower::ENTRY,
     memory_limit::ENTRY,
@@ -169,8 +172,8 @@ static CATALOGUE: [CauseEntry; 35] = [
 
 /// Causes that are told as suspicions rather than named, for only simulated worlds have shown them so far: a wrong
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
-/// make no clock slow, and no CPU but by a quota, which is found as that.
-static UNPROVEN: [&str; 2] = ["cpu.slower", "cpu.slow-clock"];
+/// make no clock slow, no CPU but by a quota, which is found as that, and no hypervisor withhold anything.
+static UNPROVEN: [&str; 3] = ["cpu.slower", "cpu.slow-clock", "cpu.stolen"];
 
 /// Whether a cause may be named as a finding.
 pub(crate) fn is_proven(id: &str) -> bool {

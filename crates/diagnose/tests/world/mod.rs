@@ -63,6 +63,8 @@ pub struct Server {
     pub quota: Option<f64>,
     /// CPUs' worth of time that others take, with or without load.
     pub others: f64,
+    /// CPUs' worth of time that the hypervisor withholds under load.
+    pub stolen: f64,
     /// CPU time per op in the kernel, and in other processes meanwhile.
     pub kernel: f64,
     pub outside: f64,
@@ -79,6 +81,9 @@ pub struct Server {
     pub all_read: bool,
     /// Counters per op; those that follow from its costs do not count beside them.
     pub counts: Vec<(&'static str, f64)>,
+    /// Counters per second that go on without load, and whether they are seen then.
+    pub background: Vec<(&'static str, f64)>,
+    pub seen_in_silence: bool,
     pub net: network::Net,
 }
 
@@ -119,6 +124,7 @@ impl Default for Server {
             places: 1e9,
             quota: None,
             others: 0.0,
+            stolen: 0.0,
             kernel: 0.0,
             outside: 0.0,
             generator: 0.0,
@@ -127,6 +133,8 @@ impl Default for Server {
             facts: None,
             all_read: false,
             counts: Vec::new(),
+            background: Vec::new(),
+            seen_in_silence: false,
             net: network::Net::default(),
         }
     }
@@ -346,7 +354,7 @@ impl World {
         let busy_ns = user_ns + system_ns;
         let places = connections.min(server.places);
         // A server, who runs on its behalf, and who asks it take turns on its CPUs.
-        let cpus = server.cores - server.others;
+        let cpus = server.cores - server.others - server.stolen;
         let by_cpus = (cpus * 1e9 / (busy_ns + server.outside + server.generator)).min(server.workers * 1e9 / busy_ns);
         let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
         let free = (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
