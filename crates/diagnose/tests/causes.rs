@@ -109,6 +109,47 @@ fn large_key() {
     }
 }
 
+/// A share of one in a hundred requests is most of the time where a handshake costs a hundred requests.
+#[test]
+fn handshakes_that_are_rare_and_dear_are_no_less_a_cause() {
+    for closes_after in [20.0, 100.0] {
+        for connections in [1, 16] {
+            let base = Server { closes_after: Some(closes_after), ..good() };
+            let slow = Server { key: ("RSA", 4096), sign: 5e6 * closes_after / 20.0, ..base.clone() };
+            let mut world = World { body: 2e3, ..world(&[base, slow]) };
+            world.plan.load.connections = connections;
+            assert_only(world, "tls.large-key", Confidence::Confirmed, 0.8);
+        }
+    }
+}
+
+#[test]
+fn connections_closed_after_some_requests_are_named_where_that_is_the_gap() {
+    for connections in [1, 16] {
+        let base = Server { key: ("RSA", 4096), sign: 2e6, ..good() };
+        let slow = Server { closes_after: Some(20.0), ..base.clone() };
+        let mut world = World { body: 2e3, ..world(&[base, slow]) };
+        world.plan.load.connections = connections;
+        both_ways(world, |_, explanation, slow| {
+            let found = named(explanation);
+            assert_eq!(found[0], ("http.no-keepalive", Some(slow)), "{explanation:#?}");
+            assert!(found[1..].iter().all(|(cause, _)| *cause == "unknown"), "{explanation:#?}");
+            let summary = &first(explanation).summary;
+            assert!(summary.contains("after some 20 requests"), "{summary}");
+        });
+    }
+}
+
+/// OpenSSL 3.0 has no fast code for P-384: a signature takes longer than one with RSA-2048.
+#[test]
+fn a_long_curve_may_be_dearer_than_rsa() {
+    let base = Server { keeps: false, key: ("RSA", 2048), sign: 0.6e6, ..good() };
+    let slow = Server { key: ("EC", 384), sign: 1.6e6, ..base.clone() };
+    let mut world = World { body: 2e3, ..world(&[base, slow]) };
+    world.http().keepalive = false;
+    assert_only(world, "tls.large-key", Confidence::Confirmed, 0.8);
+}
+
 #[test]
 fn large_key_without_resumption() {
     let base = Server { resumes: false, ..good() };

@@ -32,6 +32,8 @@ pub struct Server {
     pub cpu: f64,
     pub cores: f64,
     pub keeps: bool,
+    /// Requests after which it closes a connection that it keeps.
+    pub closes_after: Option<f64>,
     /// Time and what is left of the size.
     pub gzip: Option<(f64, f64)>,
     /// Bytes per second of each connection.
@@ -101,6 +103,7 @@ impl Default for Server {
             cpu: 1.0,
             cores: 2.0,
             keeps: true,
+            closes_after: None,
             gzip: None,
             cap: None,
             has_chacha: true,
@@ -238,6 +241,7 @@ pub struct Shown {
     phases: Vec<(Phase, f64)>,
     bytes: f64,
     new: bool,
+    reused: f64,
     resumed: bool,
     tls: Option<Agreed>,
     refused: bool,
@@ -300,7 +304,9 @@ impl World {
         let accepts = variation.accept_encoding.as_ref().unwrap_or(&http.accept_encoding).is_some();
         let gzip = server.gzip.filter(|_| accepts);
         let new = !(variation.keepalive.unwrap_or(http.keepalive) && server.keeps);
-        let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && new && server.tls;
+        let share_new = if new { 1.0 } else { server.closes_after.map_or(0.0, f64::recip) };
+        let connects = share_new > 0.0;
+        let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && connects && server.tls;
         let tls = if server.tls { server.agree(variation) } else { None };
         let refused = server.tls && tls.is_none();
         let whole = self.body * server.larger;
@@ -322,14 +328,15 @@ impl World {
         // A head of the usual size is part of what a request costs anyhow.
         let sent = bytes + (server.head - 300.0).max(0.0);
         let exchange = tls.as_ref().map_or(0.0, |agreed| agreed.exchange);
-        let handshake = if new && server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
+        let one_handshake = if server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
+        let handshake = share_new * one_handshake;
         let mut phases = Vec::new();
-        if new {
-            phases.push((Phase::Connect, server.round_trip));
+        if connects {
+            phases.push((Phase::Connect, share_new * server.round_trip));
             if let Some(agreed) = &tls {
                 let trips =
                     1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
-                phases.push((Phase::Tls, f64::from(trips) * server.round_trip + server.cpu * handshake));
+                phases.push((Phase::Tls, share_new * f64::from(trips) * server.round_trip + server.cpu * handshake));
             }
         }
         let elsewhere = server.outside + server.disk;
@@ -361,7 +368,23 @@ impl World {
         phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
         let service = alone_ns * stretch;
-        Shown { alone_ns, rate, service, wants_cpus, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
+        // A probe connects before it measures: a part of what it counts is that.
+        let reused = if new { 0.0 } else { 0.97 - share_new };
+        Shown {
+            alone_ns,
+            rate,
+            service,
+            wants_cpus,
+            phases,
+            bytes,
+            new,
+            reused,
+            resumed,
+            tls,
+            refused,
+            user_ns,
+            system_ns,
+        }
     }
 
     fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
@@ -388,7 +411,7 @@ impl World {
             bytes_in_per_op: Some(
                 shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 },
             ),
-            reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
+            reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(Negotiated {
                 tls: agreed.map(|agreed| agreed.version.to_owned()),
