@@ -2,9 +2,9 @@
 
 use crate::case::{Case, Step};
 use crate::causes::{self, CAUSES, Cause, Fit, Standing, names, none, unknown};
-use crate::gap::{Flip, Gap, Reference};
+use crate::gap::{Flip, Gap, Reference, percent};
 use crate::probes::Kind;
-use duel_model::{Evidence, Explanation, Finding, Probe};
+use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
 
 /// The next step of a diagnosis: a probe to make, or the explanation.
 ///
@@ -42,7 +42,8 @@ impl<'a> Trial<'a> {
             }
             standing => standing,
         };
-        let standings = CAUSES.iter().map(stand).collect();
+        let mut standings: Vec<Standing> = CAUSES.iter().map(stand).collect();
+        keep_within_the_gap(&gap, &mut standings);
         Self { gap, standings, may_be_named }
     }
 
@@ -58,17 +59,56 @@ impl<'a> Trial<'a> {
     /// Times add up where shares of a log do not: two causes of 3 ms each that turn 1 ms into 7 ms move 29 % of the log
     /// alone, and all of it together. Where one cause alone explains more (as one that multiplies), that counts.
     fn share_left(&self) -> f64 {
+        self.share_left_by(&self.fits().collect::<Vec<_>>())
+    }
+
+    fn share_left_by(&self, fits: &[&Fit]) -> f64 {
         let Some(reference) = self.gap.known_reference() else { return 1.0 };
-        let by_one = self.fits().filter_map(|fit| fit.finding.explains).fold(0.0, f64::max);
+        let by_one = fits.iter().filter_map(|fit| fit.finding.explains).fold(0.0, f64::max);
         let Some(fast_ns) = reference.fast_ns() else { return 1.0 - by_one };
-        let moved_ns: f64 = self.fits().map(|fit| fit.moved_ns).sum();
+        let moved_ns: f64 = fits.iter().map(|fit| fit.moved_ns).sum();
         let ratio_left = (reference.ratio - moved_ns / fast_ns).max(1.0);
         let together = ratio_left.ln() / reference.log.mid;
-        if self.fits().nth(1).is_some() { together.min(1.0 - by_one) } else { 1.0 - by_one }
+        if fits.len() > 1 { together.min(1.0 - by_one) } else { 1.0 - by_one }
+    }
+
+    /// Whether more probes are not worth their time. What is possible at most explains nothing yet, and what was counted
+    /// may have counted the same time twice: of such causes only the largest helps to end the search.
+    fn is_settled(&self) -> bool {
+        let (counted, mut firm): (Vec<&Fit>, Vec<&Fit>) = self.fits().partition(|fit| fit.is_counted);
+        let share = |fit: &&Fit| fit.finding.explains.unwrap_or(0.0);
+        let likely = counted.into_iter().filter(|fit| fit.finding.confidence >= Confidence::Likely);
+        firm.extend(likely.max_by(|a, b| share(a).total_cmp(&share(b))));
+        !firm.is_empty() && self.share_left_by(&firm) <= 1.0 - Flip::EXPLAINS + f64::EPSILON
     }
 
     fn is_explained(&self) -> bool {
         self.fits().next().is_some() && self.share_left() <= 1.0 - Flip::EXPLAINS + f64::EPSILON
+    }
+}
+
+/// Takes back causes that were only counted and have no room beside one that a flip confirmed: together they would be more
+/// than the whole gap, so the time that was counted is part of what the flip took away, or does not matter.
+fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
+    let confirmed = standings.iter().zip(CAUSES).filter_map(|(standing, cause)| match standing {
+        Standing::Fits(fit) if !fit.is_counted && fit.finding.confidence == Confidence::Confirmed => {
+            Some((fit.finding.explains?, cause.entry().id))
+        }
+        _ => None,
+    });
+    let Some((share, id)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
+    for standing in standings {
+        if let Standing::Fits(fit) = standing
+            && fit.is_counted
+            && fit.finding.explains.is_some_and(|counted| counted + share > 1.0)
+        {
+            let text = format!(
+                "{} But {id} was shown to make {} of the gap, which leaves no room for that",
+                fit.finding.summary,
+                percent(share)
+            );
+            *standing = Standing::Undecided(gap.on_host(text, None));
+        }
     }
 }
 
@@ -91,7 +131,7 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             // Without it no other probe can be read.
             Reference::Wanted(probe) => want(probe, 1e6),
             Reference::Missing(_) => {}
-            Reference::Known(_) if trial.is_explained() => {}
+            Reference::Known(_) if trial.is_settled() => {}
             Reference::Known(_) => {
                 for (cause, standing) in CAUSES.iter().zip(&trial.standings) {
                     // What can only be suspected in the end accuses and acquits nobody either.
