@@ -171,6 +171,14 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
     if !flip.moved() {
         return did_not_move(gap, flip);
     }
+    if let Some((one_ns, most_ns)) = beyond_a_signature(gap, flip, reference, tls_ns) {
+        return open(format!(
+            "{keys}, but each full handshake takes {} more, and a signature some {} at most: something else is slow in \
+             them (a look-up, a check of the client's certificate, a key that is kept elsewhere)",
+            format_duration_ns(one_ns),
+            format_duration_ns(most_ns)
+        ));
+    }
     let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
     let slow = gap.slow_name();
     let told = Told {
@@ -188,6 +196,30 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
         further,
     };
     fit(gap, &ENTRY, flip, confidence, told)
+}
+
+/// What the flip took from each full handshake, and what a signature can take, where that is less: over one connection by
+/// time, under load at most by what every other connection waits for it.
+fn beyond_a_signature(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Option<f64>) -> Option<(f64, f64)> {
+    let key = gap.fact(gap.slow, |seen| seen.certificate_key.as_ref())?;
+    let bits = f64::from(key.bits.unwrap_or(256));
+    // On a slow CPU of today, and twice that.
+    let most_ns = 2.0
+        * match &*key.algorithm {
+            "RSA" => 5e6 * (bits / 2048.0).powi(3),
+            "EC" => 1e6 * (bits / 256.0).powi(3),
+            _ => 1e6,
+        };
+    let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
+    if connects <= 0.0 {
+        return None;
+    }
+    let each_ns = match gap.mode {
+        Mode::Alone => tls_ns.unwrap_or(flip.moved_ns),
+        Mode::Loaded => flip.moved_ns / reference.connections().map_or(1.0, f64::from),
+    };
+    let one_ns = each_ns / connects;
+    (one_ns > most_ns).then_some((one_ns, most_ns))
 }
 
 /// How much longer the slow side's handshakes take per op, in ns and as a share of the whole difference.
