@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Step};
 use crate::causes::{self, CAUSES, Cause, Fit, Standing, names, none, unknown};
-use crate::gap::{Flip, Gap, Reference, percent};
+use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
 
@@ -40,6 +40,7 @@ impl<'a> Trial<'a> {
                     format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
                 Standing::Undecided(Evidence { probe: "comparison".to_owned(), text, repeat: None })
             }
+            Standing::Fits(fit) if !fit.is_counted && !fit.shown_on_twin => after_control(&gap, fit),
             standing => standing,
         };
         let mut standings: Vec<Standing> = CAUSES.iter().map(stand).collect();
@@ -87,6 +88,23 @@ impl<'a> Trial<'a> {
     }
 }
 
+/// A cause that a flip has shown, once the gap was seen to be what it was in the comparison. Where there is no time left to
+/// look, it is possible at most.
+fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
+    let why = match gap.control() {
+        None | Some(Look::Shown(_)) => return Standing::Fits(fit),
+        Some(Look::NotAsked(probe)) if probe.budget_ns <= gap.case.budget_left_ns => {
+            return Standing::Wants(vec![probe]);
+        }
+        Some(Look::NotAsked(_)) => "there was no time left to look".to_owned(),
+        Some(Look::Missing(why)) => why,
+    };
+    let text = format!("not shown: that the gap was still there when the cause was taken away ({why})");
+    fit.finding.evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
+    fit.finding.confidence = fit.finding.confidence.min(Confidence::Possible);
+    Standing::Fits(fit)
+}
+
 /// Takes back causes that were only counted and have no room beside one that a flip confirmed: together they would be more
 /// than the whole gap, so the time that was counted is part of what the flip took away, or does not matter.
 fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
@@ -117,6 +135,8 @@ fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
 /// One that only places a gap which may stay unexplained counts a quarter: it accuses and acquits nobody.
 fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
     const PLACING: f64 = 0.25;
+    /// A cause is as good as found, and the answer may end the search.
+    const CONTROL: f64 = 1e3;
     let mut wanted: Vec<(Probe, f64)> = Vec::new();
     let mut want = |probe: &Probe, weight: f64| {
         let affordable = probe.budget_ns <= case.budget_left_ns && case.outcome(&probe.id).is_none();
@@ -135,9 +155,11 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             Reference::Known(_) => {
                 for (cause, standing) in CAUSES.iter().zip(&trial.standings) {
                     // What can only be suspected in the end accuses and acquits nobody either.
-                    let weight = if (trial.may_be_named)(cause.entry().id) { 1.0 } else { PLACING };
+                    let usual = if (trial.may_be_named)(cause.entry().id) { 1.0 } else { PLACING };
+                    let weight =
+                        |probe: &Probe| if probe.id == Kind::Again.id(trial.gap.mode) { CONTROL } else { usual };
                     if let Standing::Wants(probes) = standing {
-                        probes.iter().for_each(|probe| want(probe, weight));
+                        probes.iter().for_each(|probe| want(probe, weight(probe)));
                     }
                 }
                 unknown::wants(&trial.gap).iter().for_each(|probe| want(probe, PLACING));

@@ -148,6 +148,8 @@ pub struct World {
     pub unavailable: Vec<String>,
     /// Ids of probes that are answered by another world: disturbed ones, or ones that reach other servers.
     pub elsewhere: Vec<(String, World)>,
+    /// What has become of it when the probes are made.
+    pub later: Option<Box<World>>,
     /// What the lens shows of each server's libcrypto.
     pub lenses: Vec<Option<LensReading>>,
     /// Of which servers twins may be started.
@@ -195,6 +197,7 @@ pub fn world(servers: &[Server]) -> World {
         budget_ns: 60 * SECOND_NS,
         unavailable: Vec::new(),
         elsewhere: Vec::new(),
+        later: None,
         lenses: vec![None; servers.len()],
         twins: Vec::new(),
         peers: vec![None; servers.len()],
@@ -473,6 +476,9 @@ impl World {
         if let Some((_, other)) = self.elsewhere.iter().find(|(id, _)| *id == probe.id) {
             return other.answer(probe, dice);
         }
+        if let Some(later) = &self.later {
+            return later.answer(probe, dice);
+        }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
             return ProbeOutcome {
@@ -578,6 +584,7 @@ impl World {
         self.servers.reverse();
         self.peers.reverse();
         self.lenses.reverse();
+        self.later = self.later.map(|later| Box::new(later.swapped()));
         self.elsewhere = self.elsewhere.into_iter().map(|(id, world)| (id, world.swapped())).collect();
         let reached: Vec<_> =
             self.plan.targets.iter().rev().map(|target| (target.address.clone(), target.host.clone())).collect();
