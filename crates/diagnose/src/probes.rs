@@ -11,6 +11,8 @@ use duel_model::{
 pub(crate) enum Kind {
     /// The same requests over one connection: phases without queueing.
     Alone,
+    /// The comparison's own load once more: whether the gap is still what it was.
+    Again,
     /// The plan's connections in a closed loop: the reference of an open-loop plan whose gap does not show alone.
     Closed,
     Chacha20,
@@ -61,8 +63,9 @@ pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
-        const ORDER: [&str; 20] = [
+        const ORDER: [&str; 21] = [
             "alone",
+            "again",
             "closed",
             "hosts",
             "cipher-",
@@ -90,6 +93,7 @@ impl Kind {
         let id = match self {
             // These are what they are in either mode.
             Self::Alone => return "alone".to_owned(),
+            Self::Again => return "again".to_owned(),
             Self::Closed => return "closed".to_owned(),
             Self::Trip => return "trip".to_owned(),
             Self::Hosts => return "hosts".to_owned(),
@@ -122,6 +126,7 @@ impl Kind {
     pub(crate) fn phrase(self) -> &'static str {
         match self {
             Self::Alone => "over one connection",
+            Self::Again => "once more as in the comparison",
             Self::Closed => "with as many connections in a closed loop",
             Self::Chacha20 => "with ChaCha20 forced",
             Self::Range1 => "for the first byte of the response only",
@@ -153,6 +158,7 @@ impl Kind {
     fn question(self) -> &'static str {
         match self {
             Self::Alone => "Does the gap show over a single connection, and in which phase?",
+            Self::Again => "Is the gap still what it was in the comparison?",
             Self::Closed => "Does the gap show in a closed loop?",
             Self::Chacha20 => "Does the gap go away with another cipher?",
             Self::Range1 => "Is the gap paid per request or per byte?",
@@ -184,7 +190,7 @@ impl Kind {
 
     /// Whether the plan leaves room for it; if not, why.
     pub(crate) fn possible(self, case: &Case<'_>) -> Result<(), String> {
-        if self == Self::Alone {
+        if matches!(self, Self::Alone | Self::Again) {
             return Ok(());
         }
         if self == Self::Hosts {
@@ -214,7 +220,7 @@ impl Kind {
         let Some(http) = case.http() else { return Err("the workload is not HTTP".to_owned()) };
         let refuse = |when: bool, why: &str| if when { Err(why.to_owned()) } else { Ok(()) };
         match self {
-            Self::Alone | Self::Closed => Ok(()),
+            Self::Alone | Self::Again | Self::Closed => Ok(()),
             Self::Chacha20 => refuse(
                 case.plan.targets.iter().all(|target| !is_https(&target.address)),
                 "no target is addressed by https",
@@ -270,7 +276,7 @@ impl Kind {
     pub(crate) fn probe(self, case: &Case<'_>, mode: Mode) -> Probe {
         let connections = match self {
             Self::Alone | Self::Trip => Some(1),
-            Self::Closed | Self::Hosts => None,
+            Self::Again | Self::Closed | Self::Hosts => None,
             Self::Connections(count) => Some(count),
             _ => (mode == Mode::Alone).then_some(1),
         };
@@ -297,7 +303,7 @@ impl Kind {
     fn variation(self, case: &Case<'_>) -> Variation {
         let nothing = Variation::default();
         match self {
-            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::LensOf(_) => nothing,
+            Self::Alone | Self::Again | Self::Closed | Self::Hosts | Self::Connections(_) | Self::LensOf(_) => nothing,
             // The environment is read where the twin is started; where it cannot be, the lens may have seen its mask at work.
             Self::TwinOf(of, change) => {
                 Variation { twin: Some(TwinPlan { of, change, mask: mask_in_server(case, of) }), ..nothing }
@@ -342,6 +348,7 @@ impl Kind {
             // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
             // Whether a twin is what it should be is found out when it is started.
             Self::Alone
+            | Self::Again
             | Self::Closed
             | Self::Hosts
             | Self::Connections(_)

@@ -305,6 +305,58 @@ fn packets_that_many_connections_lose_are_no_lock() {
     }
 }
 
+/// A server that needs more CPU time waits for it longer beside the same neighbour. (Waits are given here: the world's own
+/// servers wait only where no CPU is left.)
+#[test]
+fn a_neighbour_of_both_is_not_what_makes_the_gap() {
+    let beside_others = |fixed: f64, waits: f64| {
+        let server = Server { fixed, delay: 300e3, others: 2.0, ..good() };
+        with_counts(server, &[("workers.wait_ns", waits)])
+    };
+    let on = |server: &Server, boot, group| with_facts(server.clone(), &[("os.boot_id", boot), ("cgroup.path", group)]);
+    let slow = beside_others(400e3, 200e3);
+    let told = |slow: &Server, fast: &Server, accused: bool| {
+        both_ways(&a_world(slow, fast, (2e3, true, 1)), |_, explanation, side| {
+            let found = named(explanation);
+            let is_told = found.contains(&("cpu.noisy-neighbour", Some(side)));
+            assert_eq!(is_told, accused, "{explanation:#?}");
+        });
+    };
+    // As long for each CPU second on either side, wherever they are.
+    told(&slow, &beside_others(60e3, 30e3), false);
+    // Who needs little is let in at once.
+    let light = beside_others(60e3, 0.0);
+    told(&on(&slow, "5f-a", "/user"), &on(&light, "5f-a", "/user"), false);
+    // Another machine, or another group beside which the neighbour has other rights.
+    told(&on(&slow, "5f-a", "/user"), &on(&light, "5f-b", "/user"), true);
+    told(&on(&slow, "5f-a", "/poor"), &on(&light, "5f-a", "/rich"), true);
+    told(&slow, &light, true);
+}
+
+/// What was counted beside a cause that a flip has shown to make all of the gap is part of it, or does not matter.
+#[test]
+fn all_findings_together_are_no_more_than_the_gap() {
+    let beside_others =
+        |aes: f64, waits: f64| with_counts(Server { aes, others: 2.0, ..good() }, &[("workers.wait_ns", waits)]);
+    let compresses = |server: Server| Server { gzip: Some((2e6, 0.9)), ..server };
+    for slow in [compresses(beside_others(0.25, 1.5e6))] {
+        both_ways(&a_world(&slow, &beside_others(0.25, 0.0), (20e3, true, 1)), |_, explanation, side| {
+            assert_eq!(named(explanation), [("http.compression", Some(side))], "{explanation:#?}");
+            assert_eq!(explanation.findings[0].confidence, Confidence::Confirmed);
+        });
+    }
+}
+
+/// A loss on a machine that is read alone is possible, and no reason to ask no further.
+#[test]
+fn what_is_only_possible_does_not_end_the_search() {
+    let held = |server: Server| Server { quota: Some(4.0), ..server };
+    let slow = held(Server { gzip: Some((200e3, 0.9)), ..good() });
+    both_ways(&a_world(&slow, &unread(&held(good())), (20e3, true, 32)), |_, explanation, side| {
+        assert_eq!(named(explanation)[0], ("http.compression", Some(side)), "{explanation:#?}");
+    });
+}
+
 /// Both targets, and the load generator, on one machine.
 #[test]
 fn a_load_generator_on_the_same_machine_is_nobody_elses_work() {

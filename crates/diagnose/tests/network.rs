@@ -477,6 +477,29 @@ fn small_window() {
     assert_never(&pair(fast, window(40e6), 1e6, 2, true), &["net.small-window", "net.rate-cap"]);
 }
 
+/// A larger response takes more flights, with ten segments in the first one as well.
+#[test]
+fn a_larger_response_is_no_small_first_flight() {
+    for connections in [1, 8] {
+        let base = over(&Server { round_trip: 80e6, ..near() }, |net| net.first_flight = Some(10.0));
+        let slow = Server { larger: 4.0, has_range: false, ..base.clone() };
+        let world = pair(base, slow, 10e3, connections, false);
+        assert_never(&world, &["net.initcwnd"]);
+    }
+}
+
+/// What kept connections save is more than the flights: the signature is the key's.
+#[test]
+fn a_small_first_flight_is_told_what_it_is_worth() {
+    let base = over(&Server { round_trip: 20e6, tls: true, ..near() }, |net| net.first_flight = Some(10.0));
+    let small = over(&base, |net| net.first_flight = Some(5.0));
+    let slow = Server { key: ("RSA", 4096), sign: 30e6, ..small };
+    both_ways(&pair(base, slow, 12e3, 1, false), |explanation, _| {
+        let told = explanation.findings.iter().find(|finding| finding.cause == "net.initcwnd");
+        assert!(told.is_none_or(|finding| finding.explains.unwrap() < 0.6), "{explanation:#?}");
+    });
+}
+
 #[test]
 fn first_flight() {
     for (round_trip, first, body) in [(10e6, 1.0, 12e3), (40e6, 2.0, 12e3), (20e6, 3.0, 30e3)] {

@@ -235,7 +235,24 @@ fn what_looks_like_few_workers() {
     // Somebody else uses the CPUs that the server could use.
     let busy = [("cpu.1.busy_ns", 5.2e6), ("cpu.2.busy_ns", 5.2e6), ("cpu.3.busy_ns", 5.2e6), ("cpu.0.busy_ns", 5.2e6)];
     let slow = Server { counts: busy.to_vec(), ..computing(1.0) };
-    assert_never(&set_up(slow, computing(4.0), 2e3, false, 64), "http.few-workers");
+    let world = set_up(slow, computing(4.0), 2e3, false, 64);
+    assert_never(&world, "http.few-workers");
+    // With CPUs of its own it might do more with more workers: that is not excluded.
+    both_ways(&world, |explanation, _| {
+        assert!(!explanation.ruled_out.contains(&"http.few-workers".to_owned()), "{explanation:#?}");
+    });
+    // Nor where none of its workers is busy all the time, for others are on its CPUs.
+    let waits = Server { places: 4.0, delay: 5e6, cores: 4.0, others: 3.9, ..with(&FOUR_CPUS) };
+    let world = set_up(
+        Server { counts: busy.to_vec(), ..waits.clone() },
+        Server { places: 64.0, others: 0.0, ..waits },
+        2e3,
+        true,
+        64,
+    );
+    both_ways(&world, |explanation, _| {
+        assert!(!explanation.ruled_out.contains(&"http.few-workers".to_owned()), "{explanation:#?}");
+    });
     // One at a time, as behind a lock.
     let one: Facts = [&FOUR_CPUS[..], &[("process.count", "1")]].concat();
     let base = Server { delay: 5e6, cores: 4.0, ..with(&FOUR_CPUS) };

@@ -77,10 +77,20 @@ impl Cause for FewWorkers {
         // The busy ones do the work: all but a fifth of it.
         if busy > 0 && by_busy >= Flip::EXPLAINS * workers.iter().sum::<f64>() {
             // They are that under load; between two samples there is silence, too, in which no CPU is idle for want of work.
-            let cpus = Cpus { busy: cpus.busy * busy as f64 / by_busy, ..cpus };
+            let as_under_load = busy as f64 / by_busy;
+            let own = cpus.own.map(|own| own * as_under_load);
+            let cpus = Cpus { busy: cpus.busy * as_under_load, own, ..cpus };
             return Ok(computing(gap, reference, &alone, &demands, &cpus, busy));
         }
         if cpus.busy > MOSTLY_IDLE * cpus.count {
+            // Not with the server's own work: what it would do on CPUs of its own is not to be seen.
+            if cpus.own.is_none_or(|own| own <= MOSTLY_IDLE * cpus.busy) {
+                return Err(open(format!(
+                    "the {:.0} CPUs that {slow}'s server may use are {:.0} % busy, mostly with other work than its own",
+                    cpus.count,
+                    100.0 * cpus.busy / cpus.count
+                )));
+            }
             let text = format!(
                 "{slow}'s server may use {:.0} CPUs, which are {:.0} % busy, and none of its workers is all the time",
                 cpus.count,
@@ -117,6 +127,16 @@ fn computing(
     let by_fast = demands.fast.and_then(used).zip(used(demands.slow)).map(|(fast, slow)| (fast / slow).ln());
     let share = by_fast.map_or(by_idle, |by_fast| by_fast.min(by_idle)) / reference.log.mid;
     if share < Flip::NOTEWORTHY {
+        // More workers would get a larger part of what others have now.
+        let others = cpus.own.map_or(0.0, |own| (cpus.busy - own).max(0.0));
+        let with_others = ((busy as f64 + idle.max(0.0) + others) / busy as f64).ln() / reference.log.mid;
+        if with_others >= Flip::NOTEWORTHY {
+            let text = format!(
+                "{facts}, and {others:.1} are busy with other work than its own: that hides what more workers \
+                                would be worth"
+            );
+            return Standing::Undecided(gap.on_host(text, None));
+        }
         let text = format!("{facts}: more workers would find no CPU, or {fast} has no use for more either");
         return Standing::RuledOut(gap.on_host(text, None));
     }
@@ -293,6 +313,8 @@ struct Cpus {
     count: f64,
     /// How many of them were busy, by whomever.
     busy: f64,
+    /// How many by the server itself, where that is told.
+    own: Option<f64>,
 }
 
 impl Cpus {
@@ -307,7 +329,11 @@ impl Cpus {
         // It also names CPUs that could be plugged in and are not; those have never counted anything.
         let shares: Vec<f64> =
             allowed.iter().filter_map(|cpu| demand.share_of_time(&format!("cpu.{cpu}.busy_ns"))).collect();
-        (!shares.is_empty()).then(|| Self { count: shares.len() as f64, busy: shares.iter().sum() })
+        (!shares.is_empty()).then(|| Self {
+            count: shares.len() as f64,
+            busy: shares.iter().sum(),
+            own: demand.share_of_time("process.cpu_ns"),
+        })
     }
 }
 

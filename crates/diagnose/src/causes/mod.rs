@@ -82,6 +82,8 @@ pub(crate) struct Fit {
     pub(crate) finding: Finding,
     /// Time per op that the slow side would save without it, ns.
     pub(crate) moved_ns: f64,
+    /// It rests on what was counted, and nothing was taken away.
+    pub(crate) is_counted: bool,
     /// The server itself was seen without the gap, started anew with nothing but the cause taken away.
     pub(crate) shown_on_twin: bool,
 }
@@ -231,6 +233,7 @@ fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence: Confidenc
             remedy: told.remedy,
         },
         moved_ns: flip.moved_ns,
+        is_counted: false,
         shown_on_twin: false,
     }))
 }
@@ -260,6 +263,7 @@ fn fit_by_host(gap: &Gap<'_>, entry: &CauseEntry, share: Option<f64>, confidence
             remedy: told.remedy,
         },
         moved_ns: moved_ns.unwrap_or(0.0),
+        is_counted: true,
         shown_on_twin: false,
     }))
 }
@@ -273,6 +277,7 @@ fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut to
     if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
         fit.finding.confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
         fit.moved_ns = flip.moved_ns;
+        fit.is_counted = false;
         fit.shown_on_twin = flip.confirms();
     }
     standing

@@ -7,6 +7,8 @@
 //!
 //! What looks alike: a quota, which holds threads back while others run (left open where a quota bites); a proxy's
 //! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
+//! And a neighbour that both sides have, on one machine or by chance: who needs more CPU time waits for it longer. That
+//! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts.
 
 use super::machines::{Machines, Side, allowed_cpus};
 use super::quota::QUOTA;
@@ -45,7 +47,11 @@ impl Cause for NoisyNeighbour {
         };
         let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
         let worth_log = |side: usize, loss: &Loss| machines.loss_log(gap, side, loss.run, loss.taken);
-        let worth = worth_log(gap.slow, &of_slow) - of_fast.as_ref().map_or(0.0, |loss| worth_log(gap.fast, loss));
+        let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
+            let by_own_need = machines.loss_log(gap, gap.slow, of_slow.run, loss.for_each_cpu() * of_slow.run);
+            worth_log(gap.fast, loss).max(by_own_need)
+        });
+        let worth = worth_log(gap.slow, &of_slow) - anyhow;
 
         let tell = |name: &str, loss: &Loss| {
             format!(
@@ -67,6 +73,13 @@ impl Cause for NoisyNeighbour {
             )));
         }
 
+        if share_neighbours(gap) {
+            return Err(open(format!(
+                "{}; but {slow} and {fast} run on the same CPUs of one machine, in one control group: whoever else works \
+                 there keeps both waiting",
+                counted.text
+            )));
+        }
         if machines.slow.is_held_back(&machines.view) {
             return Err(open(format!(
                 "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
@@ -108,6 +121,19 @@ impl Cause for NoisyNeighbour {
     }
 }
 
+/// Whether both servers have the same neighbours, and the same rights beside them: who needs more of the CPUs then waits
+/// longer, and may also be put behind one who needs little.
+fn share_neighbours(gap: &Gap<'_>) -> bool {
+    let same = |key| {
+        let of = |side| gap.host_fact(side, key);
+        of(gap.slow).is_some() && of(gap.slow) == of(gap.fast)
+    };
+    // Control groups may have different weights. Where they are not known, nothing tells that they do.
+    let groups = [gap.slow, gap.fast].map(|side| gap.host_fact(side, "cgroup.path"));
+    let same_rights = groups[0].zip(groups[1]).is_none_or(|(slow, fast)| slow == fast);
+    same("os.boot_id") && allowed_cpus(gap, gap.slow) == allowed_cpus(gap, gap.fast) && same_rights
+}
+
 /// What others than the load generator took from a server, in CPUs and per op.
 struct Loss {
     run: f64,
@@ -131,6 +157,11 @@ impl Loss {
         let taken = ((wait - by_quota).max(0.0) * for_others).min(others);
         let [wait_ns, others_ns] = [wait, others].map(|cpus| cpus * side.wall_ns());
         Some(Self { run, taken, wait_ns, others_ns })
+    }
+
+    /// What was taken for each CPU's worth of time that it ran.
+    fn for_each_cpu(&self) -> f64 {
+        if self.run > 0.0 { self.taken / self.run } else { 0.0 }
     }
 
     fn in_use(&self) -> f64 {
