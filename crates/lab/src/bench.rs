@@ -223,8 +223,9 @@ impl Bench {
             negotiated: record.negotiated,
         };
         self.next_index += 1;
-        // Waiting for stragglers is no time of the slot, but it is time that the user waits.
-        self.load_ns += slot.elapsed_ns.max(monotonic_ns().saturating_sub(began_ns));
+        // Not all the time that is waited for stragglers is the slot's, but all of it is the user's.
+        let waited_ns = slot.audit.workers.iter().map(|worker| worker.wall_ns).max();
+        self.load_ns += slot.elapsed_ns.max(waited_ns.unwrap_or(0));
         self.views[slot.target].add(&slot);
         // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
         // user stopped it is what the user wants to see.

@@ -205,7 +205,8 @@ fn equal_targets_are_hardly_ever_told_apart_and_different_ones_mostly_are() {
     let (one, three) = (wandering(0.01), wandering(0.03));
     let memoryless = |per_s: f64| Queue { scatter: 1.0, ..Queue::of(per_s) };
     let (constant, poisson) = (Arrival::Constant, Arrival::Poisson);
-    let kinds: [(&str, &str, Arrival, &dyn Fn(f64) -> Queue); 4] = [
+    type Kind<'a> = (&'a str, &'a str, Arrival, &'a dyn Fn(f64) -> Queue);
+    let kinds: [Kind<'_>; 4] = [
         ("steady", "p99<300ms", constant, &Queue::of),
         ("wandering by 1 %", "p99<300ms", constant, &one),
         ("wandering by 3 %", "p99<300ms", constant, &three),

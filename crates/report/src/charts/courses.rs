@@ -64,6 +64,9 @@ pub(super) fn rate(subject: &Subject<'_>) -> Option<Chart> {
     })
 }
 
+/// Seconds of the course; mean, least and most response time there, ns.
+type Point = (f64, (f64, f64, f64));
+
 /// Response times over the course.
 pub(super) fn latency(subject: &Subject<'_>) -> Option<Chart> {
     let all = steps(subject);
@@ -77,7 +80,7 @@ pub(super) fn latency(subject: &Subject<'_>) -> Option<Chart> {
     let lines = subject.names().into_iter().zip(&all).map(|(name, steps)| {
         let drawn = |step: &Step| step.response_ns.map(|ns| (step.at_s, ns));
         // Where nothing ended, the line has a gap.
-        let pieces: Vec<Vec<(f64, (f64, f64, f64))>> = steps
+        let pieces: Vec<Vec<Point>> = steps
             .split(|step| step.response_ns.is_none())
             .map(|piece| piece.iter().filter_map(drawn).collect())
             .collect();

@@ -24,7 +24,7 @@ impl Secrets {
         {
             let body = crate::text::clean_whole(body);
             // As it stands in commands, and by itself; a single letter by itself is in every word.
-            texts.push((format!("--body {}", shell_word(&body)), format!("--body '[left out]'")));
+            texts.push((format!("--body {}", shell_word(&body)), "--body '[left out]'".to_owned()));
             if body.chars().count() >= 4 {
                 texts.push((body, Plan::LEFT_OUT.to_owned()));
             }

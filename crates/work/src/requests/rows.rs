@@ -52,7 +52,7 @@ impl Rows {
         let mut rows = Self { name: name.clone(), columns, ..Self::default() };
         let mut record = csv::StringRecord::new();
         while reader.read_record(&mut record).map_err(|flaw| told(&flaw))? {
-            let line = record.position().map_or(0, |at| at.line());
+            let line = record.position().map_or(0, csv::Position::line);
             if rows.ends.len() + record.len() > most_values {
                 return Err(error(format!(
                     ", line {line}: there are more than {most_values} values, which is the most"
