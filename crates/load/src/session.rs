@@ -425,7 +425,8 @@ mod tests {
         assert_eq!(sum.traffic, Traffic { bytes_in: 21, bytes_out: 15, connections: 3 });
         // Not the 100 ms of the slower worker, but what 99 of 100 requests stayed below.
         let p99_ns = sum.response.quantile_ns(0.99).unwrap();
-        assert!(p99_ns.abs_diff(MILLISECOND_NS) < 1_000, "{p99_ns}");
+        // To the width of a bucket, 2 %.
+        assert!(p99_ns.abs_diff(MILLISECOND_NS) <= MILLISECOND_NS / 50, "{p99_ns}");
         assert_eq!(sum.response.sum_ns, u128::from(1990 * MILLISECOND_NS));
     }
 
