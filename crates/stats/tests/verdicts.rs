@@ -320,7 +320,9 @@ fn what_was_given_up_bars_calls_that_it_could_turn() {
             slot.tally.started += 1;
             slot.tally.in_flight += 1;
         }
-        judge_slots(&slots, &plan(2))
+        let mut plan = plan(2);
+        plan.load.op_timeout_ns = 30 * SECOND_NS;
+        judge_slots(&slots, &plan)
     };
     let plain = judge_slots(&duel(1.0), &plan(2));
     assert_eq!(plain.pairs[0].call, Call::Equivalent);
