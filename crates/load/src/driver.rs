@@ -197,6 +197,7 @@ impl<W: Workload> Worker<W> {
             if now >= pace.next_expiry_ns {
                 self.expire(&mut pace, now);
             }
+            self.hear_further(&mut pace);
             if pace.is_over(now) {
                 break;
             }
@@ -254,9 +255,22 @@ impl<W: Workload> Worker<W> {
                 self.op_ended(pace, lane, &op);
             }
         }
+        last_ns = self.hear_further(pace).unwrap_or(last_ns);
         // Up to its last op's end: what follows it delays nobody who is in this batch.
         self.recorder.loop_lag.record(last_ns.saturating_sub(woken_ns));
         Ok(())
+    }
+
+    /// Hears of ops that ended beside those that were asked about, and lets what was started leave; answers when the last
+    /// of them ended.
+    #[inline]
+    fn hear_further(&mut self, pace: &mut Pace) -> Option<Nanos> {
+        let mut last_ns = None;
+        while let Some((lane, op)) = self.workload.further(&Io::new(&self.poller)) {
+            last_ns = last_ns.max(Some(op.end_ns));
+            self.op_ended(pace, lane, &op);
+        }
+        last_ns
     }
 
     /// An op ended on `lane`: record it, and start the lane's next op if that is due at once.
@@ -425,6 +439,8 @@ impl<W: Workload> Worker<W> {
                 let progress = self.workload.ready(lane, event, &Io::new(&self.poller));
                 debug_assert!(matches!(progress, Progress::Pending), "a parked lane has no op to end");
             }
+            let further = self.workload.further(&Io::new(&self.poller));
+            debug_assert!(further.is_none(), "a parked lane has no op to end");
             if now >= start_ns {
                 if count == 0 || batches_left == 0 {
                     return Ok(());

@@ -135,7 +135,7 @@ const LEAD_NS: Nanos = 300 * MICROSECOND_NS;
 const TICK: Duration = Duration::from_millis(100);
 
 impl Session {
-    /// Starts the workers: `threads` of them share `connections` lanes, or one per connection where ops block.
+    /// Starts the workers: `threads` of them share `connections`, each with its lanes, or one per connection where ops block.
     ///
     /// Slots end early once `stop` is set.
     pub fn open<F: WorkloadFactory>(
@@ -144,6 +144,7 @@ impl Session {
         threads: u32,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, SessionError> {
+        let lanes_per_connection = u32::try_from(factory.lanes_per_connection()).unwrap_or(u32::MAX);
         let workers = match factory.lanes_per_worker() {
             LanesPerWorker::Many => threads.clamp(1, connections.max(1)),
             LanesPerWorker::One => connections.max(1),
@@ -154,7 +155,8 @@ impl Session {
         let mut session = Self { workers: Vec::new(), reports, stop, log: None, local_ports };
         for number in 0..workers {
             // The first workers take the remainder, so that exactly `connections` lanes exist.
-            let lanes = connections / workers + u32::from(number < connections % workers);
+            let connections = connections / workers + u32::from(number < connections % workers);
+            let lanes = connections.saturating_mul(lanes_per_connection);
             let handle =
                 spawn(Arc::clone(&factory), lanes, number, workers, report.clone(), Arc::clone(&session.stop))?;
             session.workers.push(handle);

@@ -6,7 +6,8 @@ use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::io;
 
-/// Number of a lane within its worker. A lane carries one op at a time; for a network workload it is a connection.
+/// Number of a lane within its worker. A lane carries one op at a time; for a network workload it is a connection, or a
+/// stream of one.
 pub type LaneId = usize;
 
 /// A kind of operation, one instance per worker thread, with all of that worker's lanes.
@@ -42,6 +43,15 @@ pub trait Workload {
     /// where the answer must be [`Progress::Pending`].
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress;
 
+    /// The next op that has ended without a call for its lane having said so: where lanes share a connection, an event on it
+    /// may end several. Asked after each round of events and of starts, until it answers `None`; what `start` has put by,
+    /// to send it together, leaves then at the latest.
+    #[inline]
+    fn further(&mut self, io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        let _ = io;
+        None
+    }
+
     /// Gives up the op on `lane`; the lane is idle afterwards and nothing of the op may reach a later one.
     fn cancel(&mut self, lane: LaneId);
 
@@ -74,6 +84,11 @@ pub trait WorkloadFactory: Send + Sync + 'static {
     fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Self::Workload, WorkloadError> {
         let _ = worker;
         self.make(lanes)
+    }
+
+    /// Lanes that share a connection. A worker's lanes are a multiple of it.
+    fn lanes_per_connection(&self) -> usize {
+        1
     }
 
     /// How lanes are spread over workers.
