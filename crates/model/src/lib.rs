@@ -36,7 +36,7 @@ pub use lens::{
     LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
 pub use plan::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Plan,
     ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
 };
 pub use profile::Profile;

@@ -257,6 +257,23 @@ pub struct HttpPlan {
     /// From where and to which addresses connections are made.
     #[serde(default, skip_serializing_if = "ReachPlan::is_default")]
     pub reach: ReachPlan,
+    /// Speak HTTP/2 and nothing else; `None`: HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2Plan>,
+}
+
+impl HttpPlan {
+    /// Requests that a connection carries at a time.
+    pub fn streams(&self) -> u32 {
+        self.http2.as_ref().map_or(1, |http2| http2.streams.max(1))
+    }
+}
+
+/// How HTTP/2 is spoken: over TLS by offering it alone, in the open by beginning with it (prior knowledge).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2Plan {
+    /// Requests that a connection carries at a time; at least 1.
+    pub streams: u32,
 }
 
 /// An HTTP proxy: plain requests are sent to it whole, for others it is asked for a tunnel (`CONNECT`). Credentials for it
@@ -301,6 +318,7 @@ impl Default for HttpPlan {
             proxy: None,
             requests: RequestsPlan::default(),
             reach: ReachPlan::default(),
+            http2: None,
         }
     }
 }

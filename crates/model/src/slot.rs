@@ -470,6 +470,9 @@ pub struct Negotiated {
     /// The response's `Location`, as sent: only to be followed; sanitize before showing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
+    /// HTTP/2: how many requests the server takes at a time on a connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_streams: Option<u32>,
     /// Whether the server left the connection open when we asked it to.
     pub keeps_alive: Option<bool>,
     /// Status of the response.

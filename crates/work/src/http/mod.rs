@@ -1,15 +1,21 @@
-//! HTTP/1.1 over TCP, Unix sockets and TLS.
+//! HTTP/1.1 and HTTP/2 over TCP, Unix sockets and TLS.
 //!
-//! The way of an op: `resolve` has found where to, `lane` connects, `tls` shakes hands, `request` is sent, `response` is
-//! read; `following` goes on where a redirect leads. Where ops differ in what they send, `repertoire` has all requests and
-//! `picker` chooses.
+//! The way of an op: `resolve` has found where to, `link` connects, `tls` shakes hands; then `lane` sends the `request` and
+//! reads the `response` as HTTP/1.1 has them, or `streams` as `h2` has them. `following` goes on where a redirect leads.
+//! Where ops differ in what they send, `repertoire` has all requests and `picker` chooses.
 
 mod address;
+mod broken;
 mod cookies;
 mod following;
+mod h2;
+mod handshake;
 mod inflate;
 mod lane;
+mod leg;
+mod link;
 mod network;
+mod op;
 mod picker;
 mod proxy;
 mod proxy_protocol;
@@ -19,30 +25,35 @@ mod resolve;
 mod response;
 mod search;
 mod source;
+mod streams;
 mod tls;
 mod trust;
 
 pub use following::{Following, FollowingFactory};
+pub use handshake::chooses_http2;
 pub use lane::Http;
 pub use network::Network;
 pub use proxy::unknown_to_proxy;
+pub use streams::Http2;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
 pub(crate) use request::read_body;
 
 use address::Address;
-use duel_load::{WorkerId, WorkloadError, WorkloadFactory};
+use duel_load::{Session, SessionError, WorkerId, WorkloadError, WorkloadFactory};
 use duel_model::{HttpPlan, Nanos, ProxyProtocol};
+use picker::Draft;
 use proxy::Tunnel;
 use repertoire::Repertoire;
 use request::Request;
 use resolve::{Proof, Resolved};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tls::TlsClient;
 
-/// Makes [`Http`] workloads for one target: everything that can be wrong with a plan or an address is found here.
+/// Prepares load on one target: everything that can be wrong with a plan or an address is found here. It makes [`Http`]
+/// workloads; where the plan wants HTTP/2, [`HttpFactory::session`] has [`Http2`] ones.
 #[derive(Debug, Clone)]
 pub struct HttpFactory {
     shared: Arc<Shared>,
@@ -66,6 +77,8 @@ struct Shared {
     accepts_any_status: bool,
     /// What the proxy is asked for before TLS begins, if there is one.
     tunnel: Option<Tunnel>,
+    /// What HTTP/2 needs, where it is spoken.
+    http2: Option<Http2Shared>,
     /// The header that connections begin with, if any.
     proxy_protocol: Option<ProxyProtocol>,
     /// Number of the next worker's first connection: all connections together go over all addresses in turn, and workers
@@ -73,6 +86,39 @@ struct Shared {
     next_turn: AtomicUsize,
     /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
     unreported_lookup_ns: AtomicU64,
+}
+
+/// What connections to a target have in common where HTTP/2 is spoken.
+#[derive(Debug)]
+struct Http2Shared {
+    /// Streams of a connection.
+    streams: usize,
+    /// The target's one request, or each one of the repertoire that stays as it is.
+    translated: Vec<Option<Translated>>,
+}
+
+/// A request whose head was translated beforehand.
+#[derive(Debug)]
+struct Translated {
+    fields: Vec<u8>,
+    /// Length of the head as HTTP/1.1 has it; the body is behind it.
+    head_bytes: usize,
+}
+
+impl Http2Shared {
+    fn build(plan: &HttpPlan, requests: &Requests, is_tls: bool) -> Self {
+        let translate = |request: &[u8]| {
+            let head_bytes = streams::head_bytes(request);
+            let mut fields = Vec::new();
+            h2::push_fields(&request[..head_bytes], is_tls, &mut fields);
+            Translated { fields, head_bytes }
+        };
+        let translated = match requests {
+            Requests::One(request) => vec![Some(translate(&request.bytes))],
+            Requests::Many(repertoire) => repertoire.fixed_heads().map(|head| head.map(translate)).collect(),
+        };
+        Self { streams: plan.streams() as usize, translated }
+    }
 }
 
 /// What ops send.
@@ -137,7 +183,21 @@ impl HttpFactory {
         let typed = address;
         let address = Address::parse(address)?;
         let requests = Requests::build(plan, &address.url, typed)?;
-        let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host)).transpose()?;
+        let only_http2 = plan.http2.is_some();
+        let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host, only_http2)).transpose()?;
+        if only_http2 && plan.proxy.is_some() && !address.is_tls {
+            return Err(WorkloadError(
+                "HTTP/2 goes through a proxy to https:// only; use https://, or leave --http2 or --proxy out".into(),
+            ));
+        }
+        if !plan.keepalive && plan.streams() > 1 {
+            return Err(WorkloadError(
+                "a connection that is closed after its first request carries one at a time: leave --streams out, or keep \
+                 connections"
+                    .into(),
+            ));
+        }
+        let http2 = only_http2.then(|| Http2Shared::build(plan, &requests, address.is_tls));
         let resolve = || address.resolve(plan, connect_timeout_ns, proof);
         let resolved = network.map_or_else(resolve, |network| network.within(resolve)?)?;
         let tunnel = Tunnel::to(&address, plan)?;
@@ -155,6 +215,7 @@ impl HttpFactory {
                 network: network.cloned(),
                 accepts_any_status: plan.accepts_any_status,
                 tunnel,
+                http2,
                 proxy_protocol: plan.reach.proxy_protocol,
                 next_turn: AtomicUsize::new(0),
                 unreported_lookup_ns,
@@ -171,6 +232,14 @@ impl HttpFactory {
     pub fn rewind(&self) {
         if let Requests::Many(repertoire) = &self.shared.requests {
             repertoire.rewind();
+        }
+    }
+
+    /// Opens a session of load on the target.
+    pub fn session(&self, connections: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
+        match self.shared.http2 {
+            None => Session::open(self.clone(), connections, threads, stop),
+            Some(_) => Session::open(Http2Factory { shared: Arc::clone(&self.shared) }, connections, threads, stop),
         }
     }
 
@@ -193,7 +262,33 @@ impl HttpFactory {
     }
 }
 
+/// Makes [`Http2`] workloads.
+#[derive(Debug)]
+struct Http2Factory {
+    shared: Arc<Shared>,
+}
+
 impl Shared {
+    /// Streams of a connection.
+    fn streams(&self) -> usize {
+        self.http2.as_ref().map_or(1, |http2| http2.streams)
+    }
+
+    /// What a draft has chosen, translated beforehand; `None`: it has to be translated now.
+    #[inline]
+    fn translated(&self, draft: &Draft) -> Option<&Translated> {
+        let index = match self.requests {
+            Requests::One(_) => 0,
+            Requests::Many(_) => draft.fixed()?,
+        };
+        self.http2.as_ref()?.translated.get(index)?.as_ref()
+    }
+
+    /// On the worker's own thread, which makes all connections.
+    fn enter_network(&self) -> Result<(), WorkloadError> {
+        self.network.as_ref().map_or(Ok(()), Network::enter)
+    }
+
     /// Where the plan asks for it: acknowledges what has arrived and what comes next at once. The system forgets it as
     /// soon as it takes the connection for an interactive one, so that it is said again after each read.
     #[inline]
@@ -222,11 +317,29 @@ impl WorkloadFactory for HttpFactory {
     }
 
     fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Http, WorkloadError> {
-        // On the worker's own thread, which makes all connections.
-        if let Some(network) = &self.shared.network {
-            network.enter()?;
-        }
+        self.shared.enter_network()?;
         Ok(Http::new(Arc::clone(&self.shared), worker, lanes))
+    }
+
+    fn address_pairs(&self) -> usize {
+        self.shared.resolved.ends.pairs()
+    }
+}
+
+impl WorkloadFactory for Http2Factory {
+    type Workload = Http2;
+
+    fn make(&self, lanes: usize) -> Result<Http2, WorkloadError> {
+        self.make_for(WorkerId::ONLY, lanes)
+    }
+
+    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Http2, WorkloadError> {
+        self.shared.enter_network()?;
+        Ok(Http2::new(Arc::clone(&self.shared), worker, lanes))
+    }
+
+    fn lanes_per_connection(&self) -> usize {
+        self.shared.streams()
     }
 
     fn address_pairs(&self) -> usize {

@@ -45,6 +45,12 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// Number of the request that was chosen, if it is sent as it stands in the repertoire.
+    #[inline]
+    pub(crate) fn fixed(&self) -> Option<usize> {
+        (!self.is_rendered).then_some(self.item as usize)
+    }
+
     #[inline]
     pub(crate) fn outgoing<'a>(&'a self, repertoire: &'a Repertoire) -> Outgoing<'a> {
         let Some(item) = repertoire.items.get(self.item as usize) else {

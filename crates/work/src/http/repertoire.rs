@@ -176,6 +176,12 @@ impl Repertoire {
         self.note.as_deref()
     }
 
+    /// The head of each request that stays as it is; `None` for one that is put together for each op.
+    pub(crate) fn fixed_heads(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let is_fixed = |item: &&Item| item.head_pieces.is_empty() && item.body_pieces.is_empty();
+        self.items.iter().map(move |item| Some(item).filter(is_fixed).map(|item| &self.arena[item.head.range()]))
+    }
+
     /// The next op takes the list from its beginning; numbers go on.
     pub(crate) fn rewind(&self) {
         self.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner).begun.clear();

@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Name and version of what does TLS, for the record.
 pub const LIBRARY: &str = "rustls 0.23 with aws-lc";
+/// HTTP/2 as ALPN calls it.
+pub(crate) const HTTP2: &[u8] = b"h2";
 
 /// Everything that connections to one target share.
 #[derive(Debug, Clone)]
@@ -60,7 +62,8 @@ pub(crate) enum TlsError {
 
 impl TlsClient {
     /// Builds the configuration; `host` is the name to verify unless the plan has another.
-    pub(crate) fn build(plan: &TlsPlan, host: &str) -> Result<Self, WorkloadError> {
+    /// `only_http2`: no other protocol is offered, whatever the plan says.
+    pub(crate) fn build(plan: &TlsPlan, host: &str, only_http2: bool) -> Result<Self, WorkloadError> {
         let provider = Arc::new(provider(plan)?);
         let versions: Vec<&'static rustls::SupportedProtocolVersion> =
             [(TlsVersion::V1_3, &rustls::version::TLS13), (TlsVersion::V1_2, &rustls::version::TLS12)]
@@ -88,7 +91,10 @@ impl TlsClient {
         } else {
             Resumption::disabled()
         };
-        config.alpn_protocols = plan.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+        config.alpn_protocols = match only_http2 {
+            true => vec![HTTP2.to_vec()],
+            false => plan.alpn.iter().map(|name| name.clone().into_bytes()).collect(),
+        };
         let name = plan.server_name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| WorkloadError(format!("'{}' cannot be a TLS server name", sanitize_line(name))))?;
@@ -165,6 +171,11 @@ impl TlsStream {
         self.closed
     }
 
+    /// Whether the server chose HTTP/2.
+    pub(crate) fn chose_http2(&self) -> bool {
+        self.connection.alpn_protocol() == Some(HTTP2)
+    }
+
     /// Keeps received bytes that are no whole record yet. What one large record needed is given back.
     #[inline]
     pub(crate) fn keep(&mut self, rest: &[u8]) {
@@ -200,6 +211,11 @@ impl TlsStream {
 }
 
 impl TlsError {
+    /// The server refused the handshake because it speaks none of the protocols that were offered.
+    pub(crate) fn is_no_protocol(&self) -> bool {
+        matches!(self, Self::Tls(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)))
+    }
+
     /// The error for the user, and how it is counted.
     pub(crate) fn describe(&self) -> (FailureKind, String) {
         use rustls::Error as E;
