@@ -260,6 +260,9 @@ fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         ..HttpPlan::default()
     };
     load.connection.put_into(&mut plan)?;
+    if plan.http2.is_some() && load.alpn != ALPN {
+        return Err(Usage("--http2 offers h2 and nothing else; leave --alpn out".into()));
+    }
     Ok(plan)
 }
 

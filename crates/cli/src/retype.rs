@@ -151,6 +151,10 @@ fn request(options: &mut Options, redacted: &Plan, http: &HttpPlan) -> Option<()
     if let Some(path) = &http.unix_socket {
         options.path("--unix-socket", path)?;
     }
+    options.flag("--http2", http.http2.is_some());
+    if http.streams() > 1 {
+        options.value("--streams", http.streams().to_string());
+    }
     options.flag("--quick-ack", http.quick_ack);
     if let Some(bytes) = http.segment_bytes {
         options.value("--segment-bytes", bytes.to_string());
@@ -255,6 +259,8 @@ mod tests {
             "duel run http://a.example/ -c 1..4 --keepalive off",
             "duel run http://a.example/ --stages 10s@100,30s@100..5000,10s@0 --arrival poisson --deadline 50ms -c 7",
             "duel run http://a.example/ --stages 1s@1c,1500ms@1c..9c --think 1ms",
+            "duel run https://a.example/ --http2 -c 10 --streams 20",
+            "duel https://a.example/ http://b.example/ --http2 --no-keepalive --seed 1",
             "duel run http://a.example/ --find-rate p99.9<50ms,errors<0.1% -d 90s",
             "duel run http://a.example/ --find-rate mean<2ms,rate>99% --rate 250 --deadline 1s",
             "duel http://a.example/ http://b.example/ --rate 100 --deadline 250ms --seed 3",

@@ -19,6 +19,12 @@ pub(crate) fn command(case: &Case<'_>, targets: [usize; 2], variation: &Variatio
         options.push(name.to_owned());
         options.extend(value);
     };
+    if http.http2.is_some() {
+        option("--http2", None);
+    }
+    if http.streams() > 1 && variation.connections.is_none() {
+        option("--streams", Some(http.streams().to_string()));
+    }
     match variation.keepalive.unwrap_or(http.keepalive) {
         false => option("--no-keepalive", None),
         true if variation.keepalive.is_some() => option("--keepalive", Some("on".to_owned())),

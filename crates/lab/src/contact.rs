@@ -171,7 +171,8 @@ fn one_op(factory: HttpFactory, plan: &Plan, stop: &Arc<AtomicBool>) -> Result<(
         stages: Vec::new(),
         deadline_ns: None,
     };
-    let record = Session::open(factory, 1, 1, Arc::clone(stop))
+    let record = factory
+        .session(1, 1, Arc::clone(stop))
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
         .map_err(|error| error.to_string())?;
     Ok((record.tally, record.negotiated))
@@ -231,7 +232,7 @@ impl Factory {
             Self::Http(factory) => {
                 // The first contact has told of the look-up already; the load is to tell of it, too.
                 factory.report_lookup();
-                Session::open(factory.clone(), connections, threads, stop)
+                factory.session(connections, threads, stop)
             }
             Self::Following(factory) => {
                 factory.target().report_lookup();

@@ -386,6 +386,10 @@ fn vary(plan: &Plan, probe: &Probe) -> Plan {
         plan.load.threads = plan.load.threads.min(connections);
     }
     if let WorkloadPlan::Http(http) = &mut plan.workload {
+        // So many connections stand for so many requests at a time.
+        if let (Some(http2), Some(_)) = (&mut http.http2, connections) {
+            http2.streams = 1;
+        }
         if let Some(keepalive) = keepalive {
             http.keepalive = keepalive;
         }

@@ -188,6 +188,20 @@ pub fn check_requests(plan: &Plan) -> Result<Option<String>, LabError> {
     duel_work::http::check_requests(http, &target.address).map_err(|error| LabError::Plan(error.to_string()))
 }
 
+/// Whether the server of a plan's first target chooses HTTP/2 when it is offered beside HTTP/1.1; `Ok(None)`: nothing is
+/// chosen without TLS. It costs one connection and no request. An error tells why there was no handshake.
+pub fn chooses_http2(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Option<bool>, LabError> {
+    let (duel_model::WorkloadPlan::Http(http), Some(target)) = (&plan.workload, plan.targets.first()) else {
+        return Ok(None);
+    };
+    if !target.address.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
+        return Ok(None);
+    }
+    duel_work::http::chooses_http2(http, &target.address, plan.load.connect_timeout_ns, stop)
+        .map(Some)
+        .map_err(|error| LabError::Target { name: sanitize_line(&target.name), text: error.to_string() })
+}
+
 /// Checks that the cipher suites and groups of a plan exist; the error lists those that do.
 pub fn check_tls_names(plan: &TlsPlan) -> Result<(), LabError> {
     duel_work::http::check_tls_names(plan).map_err(|error| LabError::Plan(error.to_string()))

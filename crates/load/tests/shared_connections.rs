@@ -105,9 +105,7 @@ impl Workload for Shared {
 #[test]
 fn all_ops_are_counted_and_those_that_start_together_leave_together() {
     const OPS: u64 = 3000;
-    for kind in
-        [LoopKind::Closed { think_ns: 0 }, LoopKind::Open { rate_per_s: 30_000.0, arrival: Arrival::Poisson }]
-    {
+    for kind in [LoopKind::Closed { think_ns: 0 }, LoopKind::Open { rate_per_s: 30_000.0, arrival: Arrival::Poisson }] {
         let truth = Arc::new(Truth::default());
         let stop = Arc::new(AtomicBool::new(false));
         let mut session = Session::open(Factory(Arc::clone(&truth)), 5, 2, stop).unwrap();

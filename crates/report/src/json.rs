@@ -270,6 +270,9 @@ struct Negotiation {
     content_encoding: Option<String>,
     content_type: Option<String>,
     location: Option<String>,
+    /// HTTP/2: requests that the server takes at a time on a connection; 2147483647 where it names no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_streams: Option<u32>,
     keeps_alive: Option<bool>,
     status: Option<u16>,
     body_bytes: Option<u64>,
@@ -294,6 +297,7 @@ impl Negotiation {
             content_encoding: seen.content_encoding,
             content_type: seen.content_type,
             location: seen.location,
+            max_streams: seen.max_streams,
             keeps_alive: seen.keeps_alive,
             status: seen.status,
             body_bytes: seen.body_bytes,

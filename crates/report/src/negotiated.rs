@@ -44,6 +44,9 @@ pub(crate) fn table(targets: &[Totals<'_>]) -> Option<(&'static str, Table)> {
     Some((title, Table { corner: String::new(), heads, rows: table_rows, align: Align::Left }))
 }
 
+/// Streams at a time where a server names no bound.
+const UNBOUNDED: u32 = (1 << 31) - 1;
+
 /// Every fact with its name; unknown ones are `None`. The texts are safe to show.
 pub(crate) fn rows(seen: &Negotiated) -> Vec<(&'static str, Option<String>)> {
     let text = |value: &Option<String>| value.as_deref().map(clean);
@@ -62,6 +65,11 @@ pub(crate) fn rows(seen: &Negotiated) -> Vec<(&'static str, Option<String>)> {
         ("encoding", text(&seen.content_encoding)),
         ("location", text(&seen.location)),
         ("body bytes", seen.body_bytes.map(count)),
+        (
+            "streams",
+            seen.max_streams
+                .map(|most| if most == UNBOUNDED { "any number".to_owned() } else { count(u64::from(most)) }),
+        ),
         ("keeps alive", seen.keeps_alive.map(|keeps| if keeps { "yes" } else { "no" }.to_owned())),
         ("peer", text(&seen.peer)),
         ("no answer", (!seen.dead_addresses.is_empty()).then(|| clean(&seen.dead_addresses.join("; ")))),

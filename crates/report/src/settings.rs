@@ -96,6 +96,11 @@ pub(crate) fn settings(plan: &Plan) -> String {
     if !varies("connections") {
         parts.push(plural(u64::from(load.connections), "connection"));
     }
+    if let WorkloadPlan::Http(http) = &plan.workload
+        && http.http2.is_some()
+    {
+        parts.push(format!("HTTP/2 with {} at a time on each", plural(u64::from(http.streams()), "request")));
+    }
     parts.push(plural(u64::from(load.threads), "thread"));
     parts.push(match load.kind {
         LoopKind::Open { .. } if varies("rate") => "open loop".to_owned(),

@@ -127,6 +127,7 @@ fn completed(last: Negotiated, first: Negotiated) -> Negotiated {
         content_encoding: last.content_encoding.or(first.content_encoding),
         content_type: last.content_type.or(first.content_type),
         location: last.location.or(first.location),
+        max_streams: last.max_streams.or(first.max_streams),
         keeps_alive: last.keeps_alive.or(first.keeps_alive),
         status: last.status.or(first.status),
         body_bytes: last.body_bytes.or(first.body_bytes),

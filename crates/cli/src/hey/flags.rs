@@ -247,7 +247,9 @@ Options:
   -U  User-Agent header field; duel's own is appended.
   -a  Basic authentication, user:password.
   -x  Proxy, host:port or http://user:password@host:port. The environment's http_proxy is not read.
-  -h2 HTTP/2: not available yet.
+  -h2 HTTP/2, if the server chooses it when it is offered over https; if not, HTTP/1.1 is used and standard error says so.
+      All -c requests are streams of one connection; if the server takes fewer at a time, the others wait. With
+      -disable-keepalive each request has a connection of its own.
 
   -host                 Host header field.
   -disable-compression  Do not offer gzip.

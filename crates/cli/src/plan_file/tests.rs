@@ -132,6 +132,7 @@ fn a_plan_means_what_its_command_line_means() {
          -H X-Id:7 -H B:#2 --encoding identity --host c.example --follow 2 --connect-to [::1]:80:127.0.0.1:8080 \
          --quick-ack --segment-bytes 536",
         "duel run x=http://a.example/ -n 3000 -c 300 -t 4 --unix-socket /run/x.sock",
+        "duel run x=https://a.example/ --http2 --streams 10 -d 5s",
         "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx",
     ] {
         let typed: Vec<&str> = typed.split_whitespace().collect();
