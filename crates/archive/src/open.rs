@@ -14,6 +14,9 @@ use std::time::{Duration, Instant};
 /// How long to wait for other writers. A slot takes them milliseconds; ten seconds are for a disk that hangs.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 
+/// The same for a slot of a run that goes on: whoever keeps it is to load the next target.
+pub(crate) const SLOT_TIMEOUT: Duration = Duration::from_millis(100);
+
 /// The smallest page that SQLite knows.
 const SMALLEST_DATABASE_BYTES: u64 = 512;
 

@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 pub(crate) type Step = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// All steps in order: the one at position N leads from version N to N + 1. Released steps are never changed.
-pub(crate) const STEPS: &[Step] = &[version_1, version_2, version_3];
+pub(crate) const STEPS: &[Step] = &[version_1, version_2, version_3, version_4];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and
 /// asked for without reading it; integers beyond 63 bits are cut there, not in the JSON.
@@ -72,6 +72,12 @@ fn version_2(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
 /// Slots may be of several treatments, and may be attempts of a search (role `search`); bodies may be generated. The
 /// tables stay as they are, but an older duel would judge the treatments as one, and cannot read the others.
 fn version_3(_: &Transaction<'_>) -> rusqlite::Result<()> {
+    Ok(())
+}
+
+/// Searches may be of several targets, with attempts head to head (role `head-to-head`), and courses of stages too. The
+/// tables stay as they are, but an older duel would take them for those of one target, and cannot read the former.
+fn version_4(_: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 

@@ -1,5 +1,6 @@
 //! Writing: a run as it goes on, a whole run, or something added to a run.
 
+use crate::open::{BUSY_TIMEOUT, SLOT_TIMEOUT};
 use crate::{Archive, ArchiveError, packing};
 use duel_model::{Interruption, Plan, Run, RunStatus, Slot, SlotRole, WorkloadPlan};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
@@ -119,8 +120,8 @@ impl RunWriter<'_> {
 
     /// Keeps a slot. When this returns, nothing that happens to this process can lose it.
     ///
-    /// A slot that could not be kept, because the disk was full for instance, may be tried again, and is tried again
-    /// by [`RunWriter::finish`].
+    /// It waits for other writers no longer than a measurement can stand still. A slot that could not be kept, because of
+    /// them or because the disk was full for instance, may be tried again, and is tried again by [`RunWriter::finish`].
     pub fn slot(&mut self, slot: &Slot) -> Result<(), ArchiveError> {
         let path = &self.archive.path;
         let packed = packing::pack(slot).map_err(|source| ArchiveError::Unwritable {
@@ -128,7 +129,12 @@ impl RunWriter<'_> {
             path: path.clone(),
             source,
         })?;
-        store(&self.archive.connection, path, &self.id, slot, &packed)
+        let connection = &self.archive.connection;
+        let failed = |error| ArchiveError::database(path, format!("keep run {}", self.id), error);
+        connection.busy_timeout(SLOT_TIMEOUT).map_err(failed)?;
+        let stored = store(connection, path, &self.id, slot, &packed);
+        connection.busy_timeout(BUSY_TIMEOUT).map_err(failed)?;
+        stored
     }
 
     /// Keeps how the run ended (status, doubts, first contact, explanation) and the slots that are missing yet.
@@ -260,6 +266,7 @@ impl Mark {
             SlotRole::Warmup => "warmup".to_owned(),
             SlotRole::Measured => "measured".to_owned(),
             SlotRole::Search => "search".to_owned(),
+            SlotRole::HeadToHead => "head-to-head".to_owned(),
             SlotRole::Probe(id) => format!("probe:{id}"),
         };
         Self {

@@ -78,6 +78,23 @@ fn slots_that_were_not_written_come_with_the_end() {
 }
 
 #[test]
+fn a_lock_of_another_program_holds_a_run_up_for_a_moment_only() {
+    let (folder, mut archive) = archive();
+    let run = sample::rich_run("r", 5);
+    let mut writer = archive.begin(&Run { slots: vec![], ..run.clone() }).unwrap();
+    let other = rusqlite::Connection::open(folder.path().join("some/where/runs.sqlite")).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let began = std::time::Instant::now();
+    assert!(matches!(writer.slot(&run.slots[0]), Err(ArchiveError::Locked { .. })));
+    // A tenth of a second in truth; it was ten.
+    assert!(began.elapsed() < std::time::Duration::from_secs(5), "{:?}", began.elapsed());
+    other.execute_batch("COMMIT").unwrap();
+    writer.slot(&run.slots[1]).unwrap();
+    writer.finish(&run).unwrap();
+    assert_eq!(archive.load("r").unwrap(), run);
+}
+
+#[test]
 fn diagnosis_is_added_later_and_what_was_measured_stays() {
     let (_folder, mut archive) = archive();
     let run = Run { status: RunStatus::Complete, explanation: None, doubts: vec![], ..sample::rich_run("r", 4) };

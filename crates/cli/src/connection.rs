@@ -1,15 +1,30 @@
-//! Flags about how connections are made, and what they mean.
+//! Options of how connections are made, and what they mean.
 
 use crate::outcome::Usage;
 use crate::proxy;
 use clap::{Args, ValueEnum};
-use duel_model::{AddressChoice, AddressRange, Http2Plan, HttpPlan, IpFamily, NameOverride, ProxyProtocol, ReachPlan};
+use duel_model::{
+    AddressChoice, AddressRange, ConnectTo, Http2Plan, HttpPlan, IpFamily, NameOverride, ProxyProtocol, ReachPlan,
+    sanitize_line,
+};
 use std::path::PathBuf;
 
 /// How connections are made, the same for every target.
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Connection")]
 pub(crate) struct ConnectionFlags {
+    /// Connect to ADDR:PORT2 for requests to HOST:PORT1; empty parts apply to all, or stay
+    #[arg(long, value_name = "HOST:PORT1:ADDR:PORT2")]
+    pub(crate) connect_to: Vec<String>,
+    /// Connect to this Unix socket
+    #[arg(long, value_name = "PATH")]
+    pub(crate) unix_socket: Option<PathBuf>,
+    /// Acknowledge what arrives at once, not after up to 40 ms (Linux)
+    #[arg(long)]
+    pub(crate) quick_ack: bool,
+    /// Announce that we take TCP segments of at most this size (88 to 32767)
+    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(88..=32767))]
+    pub(crate) segment_bytes: Option<u16>,
     /// HTTP/2 and nothing else: offered alone over TLS (ALPN h2), spoken from the first byte over http:// (prior knowledge)
     #[arg(long)]
     pub(crate) http2: bool,
@@ -70,6 +85,10 @@ pub(crate) enum ProxyProtocolFlag {
 impl ConnectionFlags {
     /// Puts what was asked for into the plan.
     pub(crate) fn put_into(&self, plan: &mut HttpPlan) -> Result<(), Usage> {
+        plan.connect_to = self.connect_to.iter().map(|rule| connect_to(rule)).collect::<Result<_, _>>()?;
+        plan.unix_socket.clone_from(&self.unix_socket);
+        plan.quick_ack = self.quick_ack;
+        plan.segment_bytes = self.segment_bytes;
         if let Some(typed) = &self.proxy {
             let proxy = proxy::parse(typed).map_err(|why| Usage(format!("--proxy {why}")))?;
             if let Some(value) = proxy::credentials(&proxy, self.proxy_password_file.as_deref())? {
@@ -139,5 +158,45 @@ impl ConnectionFlags {
             return Err(Usage(format!("--source: there is no {family} address among them, and no other may be used")));
         }
         Ok(plan)
+    }
+}
+
+/// `HOST:PORT1:ADDR:PORT2`, IPv6 addresses in brackets.
+fn connect_to(typed: &str) -> Result<ConnectTo, Usage> {
+    let error = || Usage(format!("--connect-to '{}' has not the form HOST:PORT1:ADDR:PORT2", sanitize_line(typed)));
+    let mut parts = Vec::new();
+    let (mut part, mut in_brackets) = (String::new(), false);
+    for c in typed.chars() {
+        match c {
+            '[' => in_brackets = true,
+            ']' => in_brackets = false,
+            ':' if !in_brackets => parts.push(std::mem::take(&mut part)),
+            c => part.push(c),
+        }
+    }
+    parts.push(part);
+    let [host, port, to_host, to_port] = <[String; 4]>::try_from(parts).map_err(|_| error())?;
+    let number = |text: &str| -> Result<Option<u16>, Usage> {
+        if text.is_empty() { Ok(None) } else { text.parse().map(Some).map_err(|_| error()) }
+    };
+    Ok(ConnectTo { port: number(&port)?, to_port: number(&to_port)?, host, to_host })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn connect_to_reads_brackets_and_empty_parts() {
+        let rule = connect_to("h:80:[::1]:81").unwrap();
+        assert_eq!(
+            (rule.host.as_str(), rule.port, rule.to_host.as_str(), rule.to_port),
+            ("h", Some(80), "::1", Some(81))
+        );
+        let rule = connect_to("::other:").unwrap();
+        assert_eq!((rule.host.as_str(), rule.port, rule.to_host.as_str(), rule.to_port), ("", None, "other", None));
+        for wrong in ["h", "h:80:x", "h:eighty:x:81", "h:80:x:81:82"] {
+            assert!(connect_to(wrong).is_err(), "{wrong}");
+        }
     }
 }

@@ -1,10 +1,54 @@
-//! Which machine belongs to which target: what `--local`, `--ssh`, `--pid`, `--service` and `--redfish` mean.
+//! Options of the targets' machines, and what they mean: which machine belongs to which target, and how it is read.
 
-use crate::flags::{HostFlags, RedfishFlags, ServerFlags};
 use crate::outcome::Usage;
+use clap::Args;
 use duel_model::{HostAccess, HostPlan, RedfishPlan, ServerPlan, Target, sanitize_line};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+
+/// Which machines are read while their targets are under load, and how.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct HostFlags {
+    /// Target NAME runs on this machine: read it
+    #[arg(long, value_name = "NAME")]
+    pub(crate) local: Vec<String>,
+    /// Target NAME runs on a machine that ssh reaches as DEST: read it, by a shell; nothing is installed
+    #[arg(long, value_name = "NAME=DEST")]
+    pub(crate) ssh: Vec<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    #[command(flatten)]
+    pub(crate) redfish: RedfishFlags,
+}
+
+/// Which process is the server, where it is not found by the port it listens on.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct ServerFlags {
+    /// The server of NAME is process N and its children
+    #[arg(long, value_name = "NAME=N")]
+    pub(crate) pid: Vec<String>,
+    /// The server of NAME is this service
+    #[arg(long, value_name = "NAME=UNIT")]
+    pub(crate) service: Vec<String>,
+}
+
+/// Management controllers of machines. A password on the command line could be read by everybody on this machine.
+#[derive(Args, Clone, Default)]
+#[command(next_help_heading = "Hosts")]
+pub(crate) struct RedfishFlags {
+    /// The management controller of NAME's machine: its fans, temperatures and power supplies are read before and after
+    /// the run. The password of USER is in $DUEL_REDFISH_PASSWORD or in a file
+    #[arg(long, value_name = "NAME=https://[USER@]HOST")]
+    pub(crate) redfish: Vec<String>,
+    /// The first line of FILE is the password for NAME's management controller
+    #[arg(long, value_name = "NAME=FILE")]
+    pub(crate) redfish_password_file: Vec<String>,
+    /// Do not verify certificates of management controllers
+    #[arg(long)]
+    pub(crate) redfish_insecure: bool,
+}
 
 /// Says of each target how its machine is read, as the flags say.
 pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Usage> {

@@ -38,11 +38,19 @@ pub(crate) enum Keeper<'a> {
     Nowhere,
     /// It has not begun.
     Ready(&'a mut Archive),
-    /// Slots are written as they come.
-    Writing(RunWriter<'a>),
+    /// Slots are written as they come, until one cannot be.
+    Writing {
+        /// Who writes.
+        writer: RunWriter<'a>,
+        /// What is missing is left to the end.
+        waits_for_the_end: bool,
+    },
     /// It could not be kept.
     Failed(duel_archive::ArchiveError),
 }
+
+/// Slots are kept at the end and not while the run goes on.
+const LATE: &str = "the archive cannot be written to at the moment; slots are kept when the run is over";
 
 impl<'a> Keeper<'a> {
     /// A keeper for the next run.
@@ -54,26 +62,75 @@ impl<'a> Keeper<'a> {
     pub(crate) fn begin(&mut self, run: &Run) {
         if let Self::Ready(archive) = std::mem::replace(self, Self::Nowhere) {
             *self = match archive.begin(run) {
-                Ok(writer) => Self::Writing(writer),
+                Ok(writer) => Self::Writing { writer, waits_for_the_end: false },
                 Err(error) => Self::Failed(error),
             };
         }
     }
 
-    /// A slot is over.
-    pub(crate) fn slot(&mut self, slot: &Slot) {
-        if let Self::Writing(writer) = self {
-            // What fails now is tried again at the end.
-            let _ = writer.slot(slot);
+    /// A slot is over. Tells once, in words, that it could not be kept; then no other is tried before the end, since each try
+    /// holds the measurement up.
+    pub(crate) fn slot(&mut self, slot: &Slot) -> Option<&'static str> {
+        if let Self::Writing { writer, waits_for_the_end: waits @ false } = self
+            && writer.slot(slot).is_err()
+        {
+            *waits = true;
+            return Some(LATE);
         }
+        None
     }
 
     /// The run is over: keeps how it ended, and tells what went wrong.
     pub(crate) fn finish(self, run: &Run) -> anyhow::Result<()> {
         match self {
             Self::Nowhere | Self::Ready(_) => Ok(()),
-            Self::Writing(writer) => Ok(writer.finish(run)?),
+            Self::Writing { writer, .. } => Ok(writer.finish(run)?),
             Self::Failed(error) => Err(error.into()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn after_a_slot_that_could_not_be_kept_none_is_tried_until_the_end() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("runs.sqlite");
+        let mut archive = Archive::open(&path).unwrap();
+        let run = run();
+        let mut keeper = Keeper::new(Some(&mut archive));
+        keeper.begin(&Run { slots: vec![], ..run.clone() });
+        let other = rusqlite::Connection::open(&path).unwrap();
+        other.execute_batch("BEGIN IMMEDIATE").unwrap();
+        assert_eq!(keeper.slot(&run.slots[0]), Some(LATE));
+        other.execute_batch("COMMIT").unwrap();
+        // It could be written now, and waits for the end nevertheless: the next lock would cost time again.
+        assert_eq!(keeper.slot(&run.slots[1]), None);
+        let slots = |other: &rusqlite::Connection| -> i64 {
+            other.query_row("SELECT count(*) FROM slots", [], |row| row.get(0)).unwrap()
+        };
+        assert_eq!(slots(&other), 0);
+        keeper.finish(&run).unwrap();
+        assert_eq!(slots(&other), 2);
+    }
+
+    /// A run as an archive has it.
+    fn run() -> Run {
+        let slot = |index: u32| {
+            serde_json::json!({
+                "index": index, "target": 0, "role": "measured", "block": 0, "repeat": 0, "started_unix_ms": 0,
+                "offset_ns": 0, "elapsed_ns": 1, "tally": duel_model::Tally::default(),
+                "series": duel_model::Series::default(), "audit": duel_model::GeneratorAudit::default(),
+                "negotiated": null,
+            })
+        };
+        serde_json::from_value(serde_json::json!({
+            "id": "R", "started_unix_ms": 0, "plan": crate::flags::tests::plan_of(["duel", "run", "http://a.example/"]),
+            "versions": duel_model::Versions::default(), "status": "complete", "first_contact": [null],
+            "slots": [slot(0), slot(1)], "doubts": [], "explanation": null,
+        }))
+        .unwrap()
     }
 }

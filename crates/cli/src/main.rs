@@ -5,6 +5,7 @@ mod check;
 mod commands;
 mod connection;
 mod deliver;
+mod diagnosis;
 mod factors;
 mod flags;
 mod hey;
@@ -17,12 +18,15 @@ mod progress_log;
 mod proxy;
 #[cfg(feature = "png")]
 mod raster;
+mod request;
 mod requests;
-mod retype;
+#[cfg(test)]
+mod round_trips;
 mod shape;
 mod signals;
 mod telemetry;
 mod terminal;
+mod tls;
 mod usage;
 mod watching;
 

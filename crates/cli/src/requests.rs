@@ -15,7 +15,7 @@ const PASSWORD_VARIABLE: &str = "DUEL_PASSWORD";
 /// What is asked for.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Several requests")]
-pub(crate) struct RequestFlags {
+pub(crate) struct RequestsFlags {
     /// Requests for the addresses in FILE, one on each line, after a weight where that is not 1; # begins a comment. Paths are
     /// put behind the target's own path. Whole addresses have to be of one host: their path is taken, and the target's host
     #[arg(long, value_name = "FILE", group = "request_source")]
@@ -114,7 +114,7 @@ pub(crate) fn check(plan: &Plan) -> Result<Option<String>, Usage> {
     duel_lab::check_requests(plan).map_err(|error| Usage(error.to_string()))
 }
 
-fn source(flags: &RequestFlags) -> Result<Option<RequestSource>, Usage> {
+fn source(flags: &RequestsFlags) -> Result<Option<RequestSource>, Usage> {
     let of = |file: &Path, format| Some(RequestSource { file: file.to_owned(), format });
     Ok(match (&flags.urls, &flags.request_file, &flags.har) {
         (Some(file), _, _) => of(file, RequestFormat::Urls),
@@ -136,7 +136,7 @@ fn request_format(file: &Path, typed: Option<FormatFlag>) -> Result<RequestForma
     }
 }
 
-fn auth(flags: &RequestFlags) -> Result<Option<AuthPlan>, Usage> {
+fn auth(flags: &RequestsFlags) -> Result<Option<AuthPlan>, Usage> {
     if let Some(user) = &flags.user {
         if user.contains(':') {
             return Err(Usage(
@@ -166,7 +166,7 @@ fn auth(flags: &RequestFlags) -> Result<Option<AuthPlan>, Usage> {
     }
 }
 
-fn form(flags: &RequestFlags) -> Result<Option<FormPlan>, Usage> {
+fn form(flags: &RequestsFlags) -> Result<Option<FormPlan>, Usage> {
     let (option, typed) = if flags.form.is_empty() { ("--field", &flags.field) } else { ("--form", &flags.form) };
     if typed.is_empty() {
         return Ok(None);
@@ -197,20 +197,21 @@ fn form_field(option: &str, typed: &str) -> Result<FormField, Usage> {
 fn refuse_what_contradicts(load: &LoadFlags, requests: &RequestsPlan) -> Result<(), Usage> {
     let flags = &load.requests;
     let given = |name: &str| {
-        load.headers
+        load.request
+            .headers
             .iter()
             .any(|typed| typed.split_once(':').is_some_and(|(given, _)| given.trim().eq_ignore_ascii_case(name)))
     };
     let has_methods = requests.source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls);
-    let has_body = load.body.is_some() || load.body_file.is_some();
+    let has_body = load.request.body.is_some() || load.request.body_file.is_some();
     let is_signed = flags.aws_sigv4.is_some();
-    let refused = if has_methods && (load.method != "GET" || has_body || requests.form.is_some()) {
+    let refused = if has_methods && (load.request.method != "GET" || has_body || requests.form.is_some()) {
         "a file of requests has their methods and bodies in it; -m, --body and forms go with --urls"
     } else if requests.source.is_none() && flags.order == OrderFlag::Random {
         "--order goes with a list of requests: --urls, --request-file or --har"
-    } else if (load.follow > 0 || flags.follow_each.is_some()) && requests.differ() {
+    } else if (load.request.follow > 0 || flags.follow_each.is_some()) && requests.differ() {
         "redirects are not followed with lists of requests or with variables; list the addresses that they lead to"
-    } else if (load.follow > 0 || flags.follow_each.is_some()) && is_signed {
+    } else if (load.request.follow > 0 || flags.follow_each.is_some()) && is_signed {
         "redirects are not followed with --aws-sigv4: a signature is good for one address only"
     } else if requests.is_template && requests.form.is_some() {
         "variables are not replaced in forms; write the form as --body, with its Content-Type by -H"

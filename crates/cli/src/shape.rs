@@ -5,26 +5,30 @@ use crate::flags::LoadFlags;
 use crate::meaning::positive;
 use crate::outcome::Usage;
 use clap::Args;
-use duel_model::{Arrival, Bound, LoadPlan, LoopKind, Plan, Promise, SECOND_NS, SearchPlan, Stage};
+use duel_model::{Arrival, Bound, LoadPlan, LoopKind, Plan, Promise, SECOND_NS, SearchPlan, Stage, typed_duration};
 
 /// Time of a search that is not given: room for twelve attempts of 5 s.
 const SEARCH_NS: u64 = 60 * SECOND_NS;
-/// Shortest search: an attempt takes a second at least, and there are eight or so.
+/// The same for each of several targets: eight more, to tell them apart, and time to come to rest in between.
+const SEARCH_EACH_NS: u64 = 120 * SECOND_NS;
+/// Shortest search of each target: an attempt takes a second at least, and there are eight or so.
 const SHORTEST_SEARCH_NS: u64 = 10 * SECOND_NS;
 
 /// How load changes.
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct ShapeFlags {
-    /// (run) Stages one after the other, each TIME@RATE (a step of the rate of an open loop) or TIME@RATE..RATE (a ramp):
-    /// 10s@100,30s@100..5000,10s@0. With a c they are connections of a closed loop: 10s@10c,30s@10c..100c
-    #[arg(long, value_name = "STAGES", conflicts_with_all = ["duration", "rate", "find_rate"])]
+    /// Stages one after the other, each TIME@RATE (a step of the rate of an open loop) or TIME@RATE..RATE (a ramp):
+    /// 10s@100,30s@100..5000,10s@0. With a c they are connections of a closed loop: 10s@10c,30s@10c..100c. Several targets
+    /// go through all of them in turn, twice, or as often as -d has room for
+    #[arg(long, value_name = "STAGES", conflicts_with_all = ["rate", "find_rate"])]
     pub(crate) stages: Option<String>,
     /// Open loop: a request that could only be sent later than this after its due time is not sent, but counted as shed
     #[arg(long, value_name = "TIME")]
     pub(crate) deadline: Option<String>,
-    /// (run) Look for the highest rate at which all PROMISES are kept, such as 'p99<50ms,errors<0.1%': pNN, mean or max
-    /// of the response time, errors<SHARE, rate>PER_SECOND. Takes -d at most [default: 60s], and begins at --rate
+    /// Look for the highest rate at which all PROMISES are kept, such as 'p99<50ms,errors<0.1%': pNN, mean or max of the
+    /// response time, errors<SHARE, rate>PER_SECOND. Takes -d at most [default: 60s; 120s for each of several targets],
+    /// and begins at --rate
     #[arg(long, value_name = "PROMISES", conflicts_with = "think")]
     pub(crate) find_rate: Option<String>,
 }
@@ -35,35 +39,65 @@ pub(crate) fn single(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
     if let (Bound::Ops(_), Some((option, _))) = (plan.load.bound, given.iter().find(|(_, is_given)| *is_given)) {
         return Err(Usage(format!("{option} goes by time, not by a number of requests: leave -n out")));
     }
+    if load.shape.stages.is_some() && load.duration.is_some() {
+        return Err(Usage("--stages say how long they last: leave -d out".into()));
+    }
+    shape(plan, load)
+}
+
+/// The same for a comparison, whose time is that of all targets.
+pub(crate) fn comparison(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
+    let given = [("--stages", load.shape.stages.is_some()), ("--find-rate", load.shape.find_rate.is_some())];
+    if let (true, Some((option, _))) = (plan.compare.slot_ns.is_some(), given.iter().find(|(_, is_given)| *is_given)) {
+        return Err(Usage(format!("--slot has no meaning with {option}, which says itself how long load lasts")));
+    }
+    shape(plan, load)?;
+    if !plan.load.shape.stages.is_empty() {
+        // Each target twice, in mirrored order: what drifts evenly hits all alike.
+        let block_ns = Stage::total_ns(&plan.load.shape.stages).saturating_mul(2 * plan.targets.len() as u64);
+        if load.duration.is_none() {
+            plan.compare.max_load_ns = block_ns;
+        } else if plan.compare.max_load_ns < block_ns {
+            return Err(Usage(format!(
+                "each target goes through the stages twice, which takes {}: give -d at least that, or leave it out",
+                typed_duration(block_ns)
+            )));
+        }
+    } else if let (Some(_), Bound::Duration(total_ns)) = (&plan.load.shape.search, plan.load.bound) {
+        plan.compare.max_load_ns = total_ns;
+    }
+    Ok(())
+}
+
+fn shape(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
     if let Some(typed) = &load.shape.stages {
         let stages = Stage::parse_all(typed).map_err(|error| Usage(format!("--stages: {error}")))?;
         stage(&mut plan.load, stages, load)?;
     }
     if let Some(typed) = &load.shape.find_rate {
-        let promises = Promise::parse_all(typed).map_err(|error| Usage(format!("--find-rate: {error}")))?;
-        if load.duration.is_none() {
-            plan.load.bound = Bound::Duration(SEARCH_NS);
-        }
-        if matches!(plan.load.bound, Bound::Duration(ns) if ns < SHORTEST_SEARCH_NS) {
-            return Err(Usage("--find-rate tries one rate after the other, which takes -d 10s at least".into()));
-        }
-        let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
-        let rate_per_s = rates.first().copied().unwrap_or(0.0);
-        plan.load.kind = LoopKind::Open { rate_per_s, arrival: load.arrival.into() };
-        plan.load.shape.search = Some(SearchPlan { promises, precision: SearchPlan::PRECISION });
+        search(plan, typed, load)?;
     }
     deadline(&mut plan.load, load)
 }
 
-/// The same for a comparison, whose slots are of one load.
-pub(crate) fn comparison(plan: &mut Plan, load: &LoadFlags) -> Result<(), Usage> {
-    let given = [("--stages", load.shape.stages.is_some()), ("--find-rate", load.shape.find_rate.is_some())];
-    if let Some((option, _)) = given.iter().find(|(_, is_given)| *is_given) {
+fn search(plan: &mut Plan, typed: &str, load: &LoadFlags) -> Result<(), Usage> {
+    let promises = Promise::parse_all(typed).map_err(|error| Usage(format!("--find-rate: {error}")))?;
+    let targets = plan.targets.len() as u64;
+    if load.duration.is_none() {
+        plan.load.bound = Bound::Duration(if targets == 1 { SEARCH_NS } else { targets * SEARCH_EACH_NS });
+    }
+    let shortest_ns = targets * SHORTEST_SEARCH_NS;
+    if matches!(plan.load.bound, Bound::Duration(ns) if ns < shortest_ns) {
         return Err(Usage(format!(
-            "{option} works on one target, since a comparison pairs slots of the same load: duel run [NAME=]URL {option} ..."
+            "--find-rate tries one rate after the other, which takes -d {} at least",
+            typed_duration(shortest_ns)
         )));
     }
-    deadline(&mut plan.load, load)
+    let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
+    let rate_per_s = rates.first().copied().unwrap_or(0.0);
+    plan.load.kind = LoopKind::Open { rate_per_s, arrival: load.arrival.into() };
+    plan.load.shape.search = Some(SearchPlan { promises, precision: SearchPlan::PRECISION });
+    Ok(())
 }
 
 fn stage(plan: &mut LoadPlan, stages: Vec<Stage>, load: &LoadFlags) -> Result<(), Usage> {

@@ -2,6 +2,7 @@
 
 use crate::flags::OutputFlags;
 use crate::keep::Keeper;
+use crate::outcome::say;
 use crate::progress_log::ProgressLog;
 use crate::telemetry::Telemetry;
 use crate::terminal;
@@ -123,7 +124,10 @@ impl Watcher for Watching<'_, '_> {
     }
 
     fn slot(&mut self, slot: &Slot) {
-        self.keeper.slot(slot);
+        if let Some(late) = self.keeper.slot(slot) {
+            self.clear();
+            say(late);
+        }
         if let Some(telemetry) = self.telemetry {
             telemetry.slot(slot);
         }

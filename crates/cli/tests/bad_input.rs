@@ -233,6 +233,7 @@ fn bodies_and_header_files_that_are_not_there() {
         (&["--body-file", folder], &["folder"]),
         (&["--body-file", &empty, "--body", "x"], &["--body", "--body-file"]),
         (&["-H", "@/nonexistent/headers"], &["/nonexistent/headers"]),
+        (&["-H", "@/dev/zero"], &["/dev/zero", "longer than 64 KiB"]),
     ] {
         refused(&place, &[&["run", &url], args].concat(), BAD_USAGE, words);
     }

@@ -55,6 +55,11 @@ fn a_target_that_keeps_its_promises_is_ok() {
     assert_eq!(value(&again, "p50").split(';').next(), value(&data, "p50").split(';').next());
     let (text, _) = parts(&place.duel(["check", "last", "--warning", "p50<1ms"]).ended(1).stdout);
     assert!(text.starts_with("WARNING - "), "{text}");
+    let (text, _) = parts(&place.duel(["check", "localhost", "--warning", "p50<1ms"]).ended(3).stdout);
+    assert!(text.contains("'localhost' is taken for a run, since addresses begin with http://"), "{text}");
+    // A document that cannot be written is not told as OK on the line and as UNKNOWN in the exit code.
+    let done = place.duel(["check", "last", "--critical", "p50<30s", "--junit", "no/such/folder.xml"]).ended(3);
+    assert!(done.stdout.starts_with("UNKNOWN - ") && done.stdout.lines().count() == 1, "{}", done.stdout);
     // 200 requests do not tell the 99.9th percentile.
     let (text, _) = parts(&place.duel(["check", "last", "--critical", "p99.9<30s"]).ended(3).stdout);
     assert!(text.starts_with("UNKNOWN - ") && text.contains("200 requests are too few"), "{text}");
@@ -87,11 +92,19 @@ fn what_cannot_be_checked_is_unknown() {
         (&["check", "http://h/", "--critical", "p99<1s", "--conections", "5"], "unexpected argument"),
         (&["check", "last", "--critical", "p99<1s"], "there is no archive"),
         (&["check", "http://h/", "--critical", "slower than A by 5%"], "needs two targets"),
+        (&["check", "http://h/", "--critical", "p99<200"], "--critical: 'p99<200' has no unit: p99<200ms or p99<200s"),
+        (&["check", "a=http://h/", "b=http://i/", "--warning", "slower than a by 5"], "a share has a %"),
+        (
+            &["check", "a=http://h/", "b=http://i/", "-c", "1,2", "--critical", "slower than a by 5%"],
+            "is about one load, and this has factors",
+        ),
         (
             &["check", "a=http://h/", "b=http://i/", "--critical", "slower than b by 5%"],
             "compared with the first one, which is called 'a'",
         ),
         (&["check", "http://h/", "--critical", "p99<1s", "--json"], "a check prints one line"),
+        (&["check", "last", "--critical", "p99<1s", "-d", "5s"], "-d has no meaning with a run"),
+        (&["check", "last", "--critical", "p99<1s", "--metrics", "9464"], "--metrics has no meaning with a run"),
         (&["check", "http://h/", "--critical", "p99<1s", "--plan", "nothing.toml"], "cannot read the plan"),
     ] {
         let done = place.duel(args).ended(3);
@@ -129,6 +142,46 @@ fn slower_than_the_baseline_is_critical_where_the_interval_says_so() {
     assert!(done.stdout.starts_with("OK - "), "{}", done.stdout);
     let done = place.duel(["check", "http://nosuch.invalid/", "--critical", "p99<1s", "--junit", "-"]).ended(2);
     assert!(done.stdout.starts_with("<?xml") && done.stdout.contains("<error type=\"no-run\""), "{}", done.stdout);
+}
+
+#[test]
+fn each_level_of_a_factor_has_to_keep_a_promise() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    // Three paths of four answer at once: over all requests the median would be short, and the errors few.
+    let paths = "path=/size/1,/size/2,/size/3,/delay/40000";
+    let args = ["check", &ruler.url("/"), "--vary", paths, "-d", "4s", "-c", "1", "-t", "1"];
+    let done = place.duel(args.iter().chain(&["--critical", "p50<30ms", "--junit", "check.xml"])).ended(2);
+    let (text, data) = parts(&done.stdout);
+    assert!(text.starts_with("CRITICAL - A at path /delay/40000 p50 "), "{text}");
+    assert!(text.contains("(critical: p50<30ms"), "{text}");
+    assert!(value(&data, "A at path /size/1 p50").ends_with(";;0.03;0"), "{data:?}");
+    assert_eq!(data.len(), 4 * 4, "each level has figures of its own: {data:?}");
+    let xml = std::fs::read_to_string(place.path("check.xml")).unwrap();
+    assert!(xml.contains("tests=\"8\" failures=\"1\" errors=\"0\" skipped=\"0\""), "{xml}");
+    assert!(xml.contains("<testcase classname=\"duel.A at path /delay/40000\" name=\"answers\""), "{xml}");
+    // The run that was kept is judged the same way.
+    let again = place.duel(["check", "last", "--critical", "p50<30ms"]).ended(2);
+    assert!(again.stdout.starts_with("CRITICAL - A at path /delay/40000 p50 "), "{}", again.stdout);
+}
+
+#[test]
+fn where_no_run_can_be_kept_targets_are_checked_all_the_same() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let url = ruler.url("/size/10");
+    let args = ["check", &url, "-n", "20", "-c", "1", "-t", "1", "--critical", "errors<1%"];
+    // As under a monitoring agent that gives its plugins no home.
+    let mut command = place.command();
+    command.args(args).env_remove("HOME").env_remove("XDG_DATA_HOME").env_remove("DUEL_ARCHIVE");
+    let done = Running::start(command).end().ended(0);
+    assert!(done.stdout.starts_with("OK - errors 0 %"), "{}", done.stdout);
+    assert!(done.sentence().contains("there is no data folder to keep runs in"), "{}", done.stderr);
+    place.file("notes.txt", "x".repeat(9000));
+    let done = place.duel(args.iter().chain(&["--archive", "notes.txt"])).ended(0);
+    assert!(done.stdout.starts_with("OK - ") && done.stderr.contains("notes.txt"), "{}{}", done.stdout, done.stderr);
+    let done = place.duel(args.iter().chain(&["--no-archive"])).ended(0);
+    assert_eq!(done.stderr, "");
+    let done = place.duel(args.iter().chain(&["--archive", ""])).ended(3);
+    assert!(done.stdout.starts_with("UNKNOWN - a value is required for"), "{}", done.stdout);
 }
 
 #[test]

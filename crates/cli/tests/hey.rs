@@ -473,6 +473,27 @@ fn who_reads_no_further_wants_no_more() {
 }
 
 #[test]
+fn failures_that_nobody_wants_to_hear_of_do_not_end_it() {
+    let (place, ruler) = (Place::new(), ruler());
+    let mut command = place.command();
+    command.args(["hey", "-n", "40", "-c", "2", "-o", "csv", "-t", "1", &ruler.url("/reset")]);
+    command.stdout(std::process::Stdio::null()).stderr(std::process::Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    drop(child.stderr.take());
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn a_log_of_progress_is_of_one_load() {
+    let place = Place::new();
+    for many in [&["-c", "1,2"][..], &["--find-rate", "p99<50ms"]] {
+        let args = [&["run", "http://a.example/", "--progress-log"], many].concat();
+        let sentence = place.duel(args).refused(2);
+        assert!(sentence.starts_with("--progress-log tells the progress of one load"), "{sentence}");
+    }
+}
+
+#[test]
 fn a_log_of_progress_is_for_programs() {
     let (place, ruler) = (Place::new(), ruler());
     let done = place.duel(["run", &ruler.url("/delay/20000"), "-n", "60", "-c", "1", "--progress-log"]).ok();

@@ -103,3 +103,20 @@ fn manual_pages_and_completions_are_made_of_the_options() {
         }
     }
 }
+
+#[test]
+fn a_line_that_may_hold_a_secret_is_not_shown() {
+    let place = Place::new();
+    for text in [
+        "targets = \"http://a/\"\n[load]\nheader = [\"X-Plain: s3cr3t\"]\n[request]\nheader = [\"X-Plain: s3cr3t\"]",
+        "targets = \"http://a/\"\n[request]\nheader = [[\"X-Plain: s3cr3t\"]]",
+        "targets = \"http://a/\"\n[request]\nbody = [\"s3cr3t\", \"s3cr3t\"]",
+        "targets = \"http://a/\"\n[request]\nform = { a = \"s3cr3t\" }",
+        "targets = \"http://a/?q=s3cr3t\"\n[load]\ntargets = \"http://a/?q=s3cr3t\"",
+        "targets = \"http://a/\"\notlp = [\"http://c/?q=s3cr3t\", \"http://c/?q=s3cr3t\"]",
+    ] {
+        place.file("plan.toml", text);
+        let done = place.duel(["run", "--plan", "plan.toml"]).ended(2);
+        assert!(done.stderr.contains("plan.toml:") && !done.stderr.contains("s3cr3t"), "{text}\n{}", done.stderr);
+    }
+}

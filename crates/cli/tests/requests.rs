@@ -175,6 +175,18 @@ fn credentials_come_from_files_and_the_environment_and_are_not_kept() {
     let hash_of_hi = "8f434346648f6b96df89dda901c5176b10a6d83961dd3c1ac88b59b2dc327aa4";
     assert_eq!(request.field("X-Amz-Content-Sha256"), Some(hash_of_hi));
     assert!(signed("execute-api").field("X-Amz-Content-Sha256").is_none());
+    // A signature that was recorded is not sent beside ours.
+    let recorded =
+        r#"{"method":"GET","url":"/","header":{"X-Amz-Date":["old"],"authorization":["old"],"X-Kept":["1"]}}"#;
+    let list = place.file("list.json", recorded);
+    let mut command = place.command();
+    command.args(["run", &recorder.url("/"), "-c", "1", "-n", "1", "-q", "--request-file", &list]);
+    command.args(["--aws-sigv4", "eu-west-1:s3"]);
+    command.env("AWS_ACCESS_KEY_ID", "AKID").env("AWS_SECRET_ACCESS_KEY", SECRET);
+    Running::start(command).end().ok();
+    let sent = recorder.take().pop().unwrap().head;
+    assert!(!sent.contains("old") && sent.contains("X-Kept: 1"), "{sent}");
+    assert_eq!((sent.matches("uthorization: ").count(), sent.matches("X-Amz-Date: ").count()), (1, 1), "{sent}");
     let kept = std::fs::read(place.archive()).unwrap();
     for secret in [SECRET, "QWxhZGRpbjpvcGVuIHNlc2FtZQ"] {
         assert!(!kept.windows(secret.len()).any(|bytes| bytes == secret.as_bytes()), "{secret} is in the archive");

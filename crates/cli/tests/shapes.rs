@@ -116,6 +116,120 @@ fn found_capacity(path: &str, time: &str, promises: &str) -> f64 {
     search["kept_per_s"].as_f64().unwrap_or(0.0)
 }
 
+/// One clerk serves 2,000 per second, the other 1,000, at rulers of their own. Whatever else the machine does can only break
+/// attempts of either, and so leave the answer open or make it lower: the best of three counts. A call for the slower one
+/// would be wrong in any of them.
+#[test]
+fn two_known_capacities_are_told_apart() {
+    let mut seen = Vec::new();
+    while seen.len() < 3 && !seen.iter().any(|(_, call)| call == "slower") {
+        let (ratio, call) = found_contest();
+        assert_ne!(call, "faster");
+        seen.push((ratio, call));
+    }
+    let best = seen.iter().find(|(_, call)| call == "slower");
+    let (ratio, _) = best.unwrap_or_else(|| panic!("{seen:?}"));
+    // The machine may give the faster one less than it could do.
+    assert!((0.45..1.0).contains(ratio), "{ratio}");
+}
+
+/// Searches on both, holds the books of the searches together, and answers the ratio and the call.
+fn found_contest() -> (f64, String) {
+    let _alone = measuring();
+    let (place, first, second) = (Place::new(), ruler(), ruler());
+    let (a, b) = (format!("a={}", first.url("/serial/500")), format!("b={}", second.url("/serial/1000")));
+    let document = place.json([&a, &b, "--find-rate", "errors<1%", "-d", "80s", "-c", "8", "-t", "1", "--seed", "1"]);
+    assert_eq!(document["search"], Value::Null, "there is not one search");
+    assert_eq!(document["pairs"].as_array().unwrap().len(), 0, "attempts are in no pairs");
+    let searches = document["searches"].as_array().unwrap();
+    assert_eq!(searches.iter().map(|it| it["target"].as_str().unwrap()).collect::<Vec<_>>(), ["a", "b"]);
+    for (search, capacity) in searches.iter().zip([2_000.0, 1_000.0]) {
+        assert!(search["attempts"].as_array().unwrap().len() >= 4, "{search}");
+        assert!(search["kept_per_s"].as_f64().unwrap_or(0.0) <= 1.06 * capacity, "{search}");
+    }
+    let contest = document["contests"][0].clone();
+    // Judged again from the archive it is the same; the text and the page say it, and a check rests on it.
+    let mut again = place.json(["show", "last"]);
+    assert_eq!((again["contests"][0].take(), &again["searches"]), (contest.clone(), &document["searches"]));
+    let shown = place.duel(["show", "last"]).ok().stdout;
+    let said = contest["text"].as_str().unwrap();
+    assert!(shown.replace("\n  ", " ").contains(said), "{said}: {shown}");
+    assert!(shown.contains("a: Rates tried") && shown.contains("b: Rates tried"), "{shown}");
+    let page = place.duel(["report", "last", "-o", "-"]).ok().stdout;
+    assert!(page.contains("chart-search") && page.contains("Rates tried on b"));
+    let checked = place.duel(["check", "last", "--critical", "rate>1500/s"]);
+    if searches[1]["end"] == "found" {
+        assert_eq!(checked.code, Some(2), "{}", checked.stdout);
+        assert!(checked.stdout.starts_with("CRITICAL - ") && checked.stdout.contains("b rate "), "{}", checked.stdout);
+    }
+    let slower = place.duel(["check", "last", "--critical", "slower than a by 20%"]);
+    let call = contest["call"].as_str().unwrap().to_owned();
+    let end = |field: &str| contest[field].as_f64().map_or(f64::NAN, |ratio| 1.0 / ratio);
+    let code = match (call.as_str(), end("high"), end("low")) {
+        ("slower", least, _) if least > 1.2 => 2,
+        ("slower", _, most) if most <= 1.2 => 0,
+        _ => 3,
+    };
+    assert_eq!(slower.code, Some(code), "{}", slower.stdout);
+    let why = place.duel(["why", "last"]).refused(2);
+    assert!(why.contains("changed"), "{why}");
+    (contest["ratio"].as_f64().unwrap_or(f64::NAN), call)
+}
+
+/// Both go through the stages twice. One of them answers after 4 ms, the other after 12 ms.
+#[test]
+fn stages_of_two_targets_are_told_side_by_side() {
+    let _alone = measuring();
+    let (place, first, second) = (Place::new(), ruler(), ruler());
+    let (a, b) = (format!("a={}", first.url("/delay/4000")), format!("b={}", second.url("/delay/12000")));
+    let stages = ["--stages", "300ms@100,400ms@100..300,100ms@0", "-c", "8", "-t", "1", "--seed", "1"];
+    let document = place.json([&[a.as_str(), b.as_str()][..], &stages].concat());
+    for (target, ruler) in document["targets"].as_array().unwrap().iter().zip([&first, &second]) {
+        assert_eq!(count(target, "slots"), 2);
+        let stages = target["stages"].as_array().unwrap();
+        assert_eq!(stages.iter().map(|stage| count(stage, "due")).collect::<Vec<_>>(), [60, 160, 0]);
+        assert_eq!(stages[0]["due_per_s"], 100.0, "over both courses");
+        // Beside the requests of the courses: the first contact, and one for each new connection.
+        let requests = ruler.settled(common::PATIENCE).requests;
+        assert_eq!(requests, count(target, "started") + 1 + 2 * 8);
+    }
+    let ratios = document["stage_ratios"].as_array().unwrap();
+    assert_eq!(ratios.len(), 3 * 3);
+    let of = |place: u64, metric: &str| {
+        ratios.iter().find(|it| it["place"] == place && it["metric"] == metric).unwrap_or_else(|| panic!("{ratios:?}"))
+    };
+    let median = of(0, "response_p50");
+    assert_eq!((median["target"].as_str(), median["pairs"].as_u64()), (Some("b"), Some(2)));
+    // Both wait for the same machine, which can only make them more alike.
+    assert!((1.2..3.2).contains(&median["ratio"].as_f64().unwrap()), "{median}");
+    assert_eq!(median["low"], Value::Null, "two pairs make no interval");
+    assert_eq!(of(2, "response_p50")["ratio"], Value::Null, "nothing was due");
+    let shown = place.duel(["show", "last"]).ok().stdout;
+    assert!(shown.contains("b over a, stage by stage") && shown.contains("300 ms at 100/s"), "{shown}");
+    assert!(shown.replace('\n', " ").contains("that takes 6 pairs (-d 9600ms)"), "{shown}");
+    let page = place.duel(["report", "last", "-o", "-"]).ok().stdout;
+    assert!(page.contains("Rate over the course of stages") && page.contains("stage by stage"));
+    let again = place.json(["rerun", "last"]);
+    assert_eq!(again["stage_ratios"].as_array().unwrap().len(), 9);
+}
+
+/// Six pairs make intervals: of the whole course, and of each stage.
+#[test]
+fn stages_have_intervals_where_there_is_time_for_six_pairs() {
+    let _alone = measuring();
+    let (place, first, second) = (Place::new(), ruler(), ruler());
+    let (a, b) = (format!("a={}", first.url("/delay/2000")), format!("b={}", second.url("/delay/30000")));
+    let stages = ["--stages", "200ms@100,200ms@2c"].map(str::to_owned);
+    let said = place.duel([&a, &b, &stages[0], &stages[1]]).refused(2);
+    assert!(said.contains("not of both"), "{said}");
+    let document = place.json([&a, &b, "--stages", "200ms@1c,200ms@4c", "-d", "12s", "-t", "1", "--seed", "1"]);
+    let ratios = document["stage_ratios"].as_array().unwrap();
+    assert!(ratios.iter().all(|it| it["pairs"].as_u64().unwrap() >= 6 || it["metric"] == "response_p99"), "{ratios:?}");
+    let median = ratios.iter().find(|it| it["metric"] == "response_p50").unwrap();
+    assert!(median["low"].as_f64().unwrap() > 1.5, "{median}");
+    assert_eq!(document["pairs"][0]["call"], "slower");
+}
+
 #[test]
 fn a_promise_that_is_never_kept_is_an_answer_too() {
     let _alone = measuring();
@@ -143,7 +257,7 @@ fn senseless_shapes_are_refused_in_a_sentence() {
         (&["--stages", "10s"][..], "--stages: '10s' is no stage such as"),
         (&["--stages", "10s@1,10s@1c"], "not of both"),
         (&["--stages", "10s@0"], "no stage has any load"),
-        (&["--stages", "1s@1", "-d", "5s"], "cannot be used with"),
+        (&["--stages", "1s@1", "-d", "5s"], "leave -d out"),
         (&["--stages", "1s@1", "--rate", "5"], "cannot be used with"),
         (&["--stages", "1s@1", "-n", "5"], "--stages goes by time"),
         (&["--stages", "1s@1", "--think", "5ms"], "--think is a pause of a closed loop"),
@@ -161,9 +275,18 @@ fn senseless_shapes_are_refused_in_a_sentence() {
         let said = place.duel([&["run", url], args].concat()).refused(2);
         assert!(said.contains(words), "{args:?}: {said}");
     }
-    for option in [["--stages", "1s@1"], ["--find-rate", "p99<5ms"]] {
-        let said = place.duel([&["http://127.0.0.1:1/", "http://127.0.0.1:2/"][..], &option].concat()).refused(2);
-        assert!(said.contains("works on one target") && said.contains("duel run"), "{said}");
+    for (args, words) in [
+        (&["--stages", "1s@1", "--slot", "1s"][..], "--slot has no meaning with --stages"),
+        (&["--find-rate", "p99<5ms", "--slot", "1s"], "--slot has no meaning with --find-rate"),
+        (&["--stages", "10s@1", "-d", "39s"], "goes through the stages twice, which takes 40s"),
+        (&["--find-rate", "p99<5ms", "-d", "19s"], "-d 20s at least"),
+        (&["--find-rate", "p99<5ms", "--why"], "leave --stages and --find-rate out"),
+        (&["--stages", "1s@1", "--why"], "leave --stages and --find-rate out"),
+        (&["--stages", "1s@1", "-c", "1,2"], "leave the factors out"),
+    ] {
+        let two = ["http://127.0.0.1:1/", "http://127.0.0.1:2/"];
+        let said = place.duel([&two, args].concat()).refused(2);
+        assert!(said.contains(words), "{args:?}: {said}");
     }
     assert!(!place.archive().exists(), "bad usage leaves nothing behind");
 }

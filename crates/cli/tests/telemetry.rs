@@ -47,6 +47,21 @@ fn a_scraper_sees_counts_grow_while_others_stall() {
     let page = scraped(port).unwrap();
     assert_eq!(sample(&page, "duel_target_active{target=\"web\"}"), Some(1.0), "{page}");
     assert!(sample(&page, "duel_response_p99_seconds{target=\"web\"}").is_some_and(|p99| p99 > 0.0), "{page}");
+    // A run on one target is one slot: what its page does not hold while that lasts, nobody would ever see.
+    for of_the_slot_under_way in [
+        "duel_received_bytes_total{target=\"web\"}",
+        "duel_sent_bytes_total{target=\"web\"}",
+        "duel_connections_opened_total{target=\"web\"}",
+        "duel_response_seconds_count{target=\"web\"}",
+        "duel_response_seconds_sum{target=\"web\"}",
+        "duel_response_seconds_bucket{target=\"web\",le=\"+Inf\"}",
+    ] {
+        assert!(
+            sample(&page, of_the_slot_under_way).is_some_and(|value| value > 0.0),
+            "{of_the_slot_under_way}\n{page}"
+        );
+    }
+    assert_eq!(sample(&page, "duel_response_seconds_bucket{target=\"web\",le=\"0.0005\"}"), Some(0.0), "{page}");
     running.signal(rustix::process::Signal::INT);
     running.end().ended(130);
     drop(stalling);
@@ -75,13 +90,18 @@ struct Collector {
 impl Collector {
     /// `None`: it accepts, reads, and never answers.
     fn start(answer: Option<&'static str>) -> Self {
+        Self::answering(&[], answer)
+    }
+
+    /// The first requests get other answers, and their documents are not taken.
+    fn answering(first: &'static [&'static str], answer: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let documents: Arc<Mutex<Vec<Value>>> = Arc::default();
         let stop = Arc::new(AtomicBool::new(false));
         let (kept, stopped) = (Arc::clone(&documents), Arc::clone(&stop));
         let thread = std::thread::spawn(move || {
-            let mut held = Vec::new();
+            let (mut held, mut first) = (Vec::new(), first.iter());
             for connection in listener.incoming() {
                 if stopped.load(Ordering::Relaxed) {
                     return;
@@ -91,10 +111,12 @@ impl Collector {
                     held.push(connection);
                     continue;
                 };
-                if let Some(document) = received(&mut connection) {
+                let Some(document) = received(&mut connection) else { continue };
+                let refusal = first.next();
+                if refusal.is_none() {
                     kept.lock().unwrap().push(document);
                 }
-                let _ = connection.write_all(answer.as_bytes());
+                let _ = connection.write_all(refusal.unwrap_or(&answer).as_bytes());
             }
         });
         Self { address, documents, stop, thread: Some(thread) }
@@ -186,6 +208,42 @@ fn a_collector_gets_figures_while_it_runs_and_at_the_end() {
 }
 
 #[test]
+fn requests_that_end_after_their_slot_are_counted_once() {
+    let (place, collector, ruler) = (Place::new(), Collector::start(Some(WELL)), Ruler::start(&[]));
+    let mut command = place.command();
+    // Answers come long after a slot's schedule has ended: the time since its begin is longer than the slot.
+    let targets = ["a", "b"].map(|name| format!("{name}={}", ruler.url("/delay/250000")));
+    command
+        .args([&targets[0], &targets[1], "--rate", "40", "-d", "4s", "--slot", "500ms", "-t", "1", "-q"])
+        .args(["--no-early-stop", "--otlp", &collector.url()])
+        .env("OTEL_METRIC_EXPORT_INTERVAL", "200")
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cr3t");
+    Running::start(command).end().ended(0);
+    let documents = collector.documents();
+    let rows = place.duel(["export", "last", "--format", "ndjson"]).ok().stdout;
+    let rows: Vec<Value> = rows.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    for target in ["a", "b"] {
+        let sum = |column: &str| -> u64 {
+            rows.iter().filter(|row| row["target"] == target).map(|row| row[column].as_u64().unwrap()).sum()
+        };
+        let told = |document: &Value, metric: &str| -> u64 {
+            let metrics = document["resourceMetrics"][0]["scopeMetrics"][0]["metrics"].as_array().unwrap();
+            let points = &metrics.iter().find(|found| found["name"] == metric).unwrap()["sum"]["dataPoints"];
+            let is_of = |point: &&Value| point["attributes"][0]["value"]["stringValue"] == target;
+            points.as_array().unwrap().iter().find(is_of).unwrap()["asInt"].as_str().unwrap().parse().unwrap()
+        };
+        let last = documents.last().unwrap();
+        assert!(sum("ok_ops") > 0);
+        for (metric, column) in [("duel.requests", "ok_ops"), ("duel.received", "bytes_in"), ("duel.sent", "bytes_out")]
+        {
+            assert_eq!(told(last, metric), sum(column), "{metric} of {target}");
+            let course: Vec<u64> = documents.iter().map(|document| told(document, metric)).collect();
+            assert!(course.windows(2).all(|pair| pair[0] <= pair[1]), "{metric}: {course:?}");
+        }
+    }
+}
+
+#[test]
 fn a_collector_that_fails_becomes_a_doubt_and_nothing_else() {
     let down = format!("http://127.0.0.1:{}", free_port());
     let garbage = Collector::start(Some("HTTP/1.1 200 OK\r\nContent-Length: 6\r\nConnection: close\r\n\r\n<html>"));
@@ -211,6 +269,35 @@ fn a_collector_that_fails_becomes_a_doubt_and_nothing_else() {
         assert_eq!(doubts.count(), 1, "{:#}", run["doubts"]);
         assert_eq!((&run["status"], run["targets"][0]["ops"].as_u64() > Some(10)), (&"complete".into(), true));
     }
+}
+
+#[test]
+fn the_last_push_is_tried_again_where_the_collector_asks_for_it() {
+    const BUSY: &str =
+        "HTTP/1.1 503 Service Unavailable\r\nRetry-After: 1\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let sent = |collector: &Collector| {
+        let mut command = place.command();
+        // Shorter than the interval: the last push is the only one.
+        command
+            .args(["run", &format!("web={}", ruler.url("/size/1")), "-n", "20", "-c", "2", "-t", "1", "-q"])
+            .args(["--otlp", &collector.url()])
+            .env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cr3t");
+        Running::start(command).end().ended(0)
+    };
+    let collector = Collector::answering(&[BUSY], Some(WELL));
+    assert_eq!(sent(&collector).stderr, "");
+    let documents = collector.documents();
+    assert_eq!(documents.len(), 1);
+    assert_eq!(point(&documents[0], "duel.requests", "sum", "ok")["asInt"], "20");
+    // What would be refused again is not tried again, and who never has time is given up.
+    const REFUSING: &str = "HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    let collector = Collector::answering(&[REFUSING], Some(WELL));
+    assert!(sent(&collector).sentence().ends_with("failed: it answers 400"));
+    assert!(collector.documents().is_empty());
+    assert!(sent(&Collector::start(Some(BUSY))).sentence().ends_with("failed: it answers 503"));
+    let elsewhere = "HTTP/1.1 308 Permanent Redirect\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
+    assert!(sent(&Collector::start(Some(elsewhere))).sentence().contains("it answers 308 and leads elsewhere"));
 }
 
 #[test]

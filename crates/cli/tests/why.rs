@@ -7,8 +7,9 @@
 
 mod common;
 
-use common::{Certificate, Place, Ruler, apache, haproxy, measuring, nginx};
+use common::{Certificate, DUEL, Place, Ruler, apache, haproxy, measuring, nginx};
 use serde_json::Value;
+use std::process::Command;
 
 /// The document of a comparison of `good` and `bad` that was explained.
 #[track_caller]
@@ -18,6 +19,21 @@ fn explained(place: &Place, good: &str, bad: &str, more: &[&str]) -> Value {
     let document = place.json(args);
     assert_eq!((&document["explained"], &document["status"]), (&true.into(), &"complete".into()));
     document
+}
+
+/// What repeats a measurement is understood, given to a shell: here its plan is printed instead of carried out.
+#[track_caller]
+fn assert_repeatable(document: &Value) {
+    let findings = document["findings"].as_array().unwrap();
+    let evidence = findings.iter().flat_map(|finding| finding["evidence"].as_array().unwrap());
+    let commands: Vec<&str> = evidence.filter_map(|line| line["repeat"].as_str()).collect();
+    let measurements = commands.iter().filter(|command| command.contains("://"));
+    assert!(measurements.clone().count() > 0, "{document:#}");
+    for command in measurements {
+        let script = format!("duel() {{ \"$0\" plan \"$@\"; }}; {command}");
+        let done = Command::new("sh").args(["-c", &script, DUEL]).output().unwrap();
+        assert!(done.status.success(), "{command}: {}", String::from_utf8_lossy(&done.stderr));
+    }
 }
 
 #[track_caller]
@@ -40,6 +56,7 @@ fn assert_found(document: &Value, cause: &str) {
     assert!(!finding["remedy"].as_str().unwrap().is_empty() && finding["summary"].as_str().unwrap().contains("bad"));
     let ruled_out = document["ruled_out"].as_array().unwrap();
     assert!(!ruled_out.contains(&cause.into()), "found and ruled out");
+    assert_repeatable(document);
 }
 
 #[test]

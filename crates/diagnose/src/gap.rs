@@ -38,7 +38,8 @@ pub(crate) enum Reference<'a> {
 pub(crate) struct View<'a> {
     /// Id of the probe, or `comparison`.
     pub(crate) id: &'a str,
-    pub(crate) variation: Variation,
+    /// What the probe changed; `None`: it is the comparison itself.
+    variation: Option<Variation>,
     /// Log of how many times slower the slow side is.
     pub(crate) log: Estimate,
     /// The same as ratio, and its interval as it was reported.
@@ -126,8 +127,7 @@ impl<'a> Gap<'a> {
         };
         let connections = (!case.is_open_loop()).then_some(case.plan.load.connections);
         let seen = |index: usize| case.comparison.get(index);
-        let comparison =
-            View::new("comparison", Variation::default(), pair, slow == 0, seen(slow)?, seen(fast)?, connections)?;
+        let comparison = View::new("comparison", None, pair, slow == 0, seen(slow)?, seen(fast)?, connections)?;
         let mut gap = Self {
             case,
             slow,
@@ -234,7 +234,7 @@ impl<'a> Gap<'a> {
         let view = pair.and_then(|pair| {
             View::new(
                 &outcome.probe.id,
-                outcome.probe.variation.clone(),
+                Some(outcome.probe.variation.clone()),
                 pair,
                 self.slow == 0,
                 slow,
@@ -246,7 +246,7 @@ impl<'a> Gap<'a> {
         let view = view.or_else(|| {
             (kind == Kind::Trip).then(|| View {
                 id: &outcome.probe.id,
-                variation: outcome.probe.variation.clone(),
+                variation: Some(outcome.probe.variation.clone()),
                 log: Estimate::around(0.0, f64::INFINITY),
                 ratio: 1.0,
                 low: 0.0,
@@ -410,10 +410,7 @@ impl<'a> Gap<'a> {
     }
 
     pub(crate) fn evidence(&self, view: &View<'_>, text: String) -> Evidence {
-        // How to type an open loop is not ours to know here; the closed-loop probes can all be typed.
-        let typed = view.connections.is_some();
-        let repeat =
-            typed.then(|| repeat::command(&self.case, [0, self.slow.max(self.fast)], &view.variation)).flatten();
+        let repeat = repeat::command(&self.case, [0, self.slow.max(self.fast)], view.variation.as_ref());
         Evidence { probe: view.id.to_owned(), text, repeat }
     }
 
@@ -477,7 +474,7 @@ impl<'a> View<'a> {
     /// `None` where ratio or interval are not known.
     fn new(
         id: &'a str,
-        variation: Variation,
+        variation: Option<Variation>,
         pair: &PairVerdict,
         baseline_is_slow: bool,
         slow: &'a TargetObservation,

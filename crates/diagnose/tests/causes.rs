@@ -451,14 +451,30 @@ fn evidence_can_be_repeated_by_hand() {
     let targets = r"duel 'A=https://a.example/f?x=1&y='\''2'\''' 'B=https://b.example/f?x=1&y='\''2'\'''";
     let chacha = "--ciphers TLS_CHACHA20_POLY1305_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,\
                   TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
-    assert_eq!(of("comparison").1, format!("{targets} -c 16"));
-    assert_eq!(of("cipher-chacha20").1, format!("{targets} -c 1 {chacha}"));
-    assert_eq!(of("range-1").1, format!("{targets} -c 1 -H 'Range: bytes=0-0'"));
+    let (times, judging) = ("--timeout 1s --connect-timeout 1s", "-d 30s --seed 1");
+    assert_eq!(of("comparison").1, format!("{targets} -c 16 -t 1 {times} {judging}"));
+    assert_eq!(of("cipher-chacha20").1, format!("{targets} -c 1 -t 1 {times} {chacha} {judging}"));
+    assert_eq!(of("range-1").1, format!("{targets} -c 1 -t 1 {times} -H 'Range: bytes=0-0' {judging}"));
     let text = of("cipher-chacha20").0;
     assert!(
         text.starts_with("with ChaCha20 forced: B and A equally fast (95 % interval 1.00 to 1.00) instead of"),
         "{text}"
     );
+}
+
+#[test]
+fn an_open_loop_is_repeated_at_its_rate_and_its_probes_are_not() {
+    let mut world = World { noise: 0.0, ..world(&[good(), Server { aes: 8.0, ..good() }]) };
+    world.plan.load.kind = open_loop(20.0);
+    world.plan.load.shape.deadline_ns = Some(SECOND_NS);
+    let explanation = world.explain();
+    let rate = "--rate 20 --arrival poisson --deadline 1s";
+    let repeated = first(&explanation).evidence.iter().filter_map(|line| Some((&line.probe, line.repeat.as_ref()?)));
+    assert!(repeated.clone().count() >= 3, "{explanation:#?}");
+    for (probe, command) in repeated {
+        let closed = !command.contains("--rate") && !command.contains("--deadline");
+        assert!(if probe == "comparison" { command.contains(rate) } else { closed }, "{probe}: {command}");
+    }
 }
 
 #[test]

@@ -1,23 +1,9 @@
 //! Command lines without their secrets.
 
+use duel_model::is_secret_name;
+
 /// What stands in place of a secret: the same words as in plans.
 const MASK: &str = duel_model::Plan::REDACTED;
-
-/// Parts of names whose values are secret.
-const SECRET_NAMES: [&str; 12] = [
-    "password",
-    "passwd",
-    "passphrase",
-    "pwd",
-    "token",
-    "secret",
-    "apikey",
-    "api-key",
-    "api_key",
-    "credential",
-    "private-key",
-    "auth",
-];
 
 /// A command line, its arguments joined by blanks, in which values of options and variables with telling names, and
 /// passwords in URLs, are replaced.
@@ -64,7 +50,7 @@ fn words(argument: &str) -> String {
 
 /// Whether this is an option whose value is the next word, whatever that begins with.
 fn wants_a_secret(word: &str) -> bool {
-    word.starts_with('-') && is_secret(word) && !word.contains(['=', ':'])
+    word.starts_with('-') && is_secret_name(word) && !word.contains(['=', ':'])
 }
 
 /// Whether a secret begins in this word whose end nobody can tell: `Authorization: Bearer X`, `password="a b"`.
@@ -72,7 +58,7 @@ fn secret_goes_on(word: &str) -> bool {
     let Some(at) = word.find(['=', ':']) else { return false };
     let (name, value) = (&word[..at], &word[at + 1..]);
     let is_header = word[at..].starts_with(':') && !value.starts_with("//");
-    is_secret(name) && (is_header || value.is_empty() || value.starts_with(['"', '\'']))
+    is_secret_name(name) && (is_header || value.is_empty() || value.starts_with(['"', '\'']))
 }
 
 fn masked_word(word: &str) -> String {
@@ -83,7 +69,7 @@ fn masked_word(word: &str) -> String {
         }
     }
     if let Some(at) = word.find(['=', ':'])
-        && is_secret(&word[..at])
+        && is_secret_name(&word[..at])
     {
         return format!("{}{MASK}", &word[..=at]);
     }
@@ -95,11 +81,6 @@ fn masked_word(word: &str) -> String {
         }
     }
     word.to_owned()
-}
-
-fn is_secret(name: &str) -> bool {
-    let name = name.to_ascii_lowercase();
-    SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use crate::LabError;
 use crate::contact::{Contact, Factory};
-use crate::watch::{TargetView, View, Watcher};
+use crate::watch::{SlotView, TargetView, View, Watcher};
 use duel_load::{Live, Session, SessionError, SlotOrder, monotonic_ns};
 use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
@@ -163,7 +163,7 @@ impl Bench {
         &mut self,
         spec: SlotSpec,
         watcher: &mut dyn Watcher,
-        look: &mut dyn FnMut(Live, Nanos) -> ControlFlow<()>,
+        look: &mut dyn FnMut(&Live, Nanos) -> ControlFlow<()>,
     ) -> Result<Slot, LabError> {
         let order = SlotOrder {
             kind: if spec.back_to_back { LoopKind::Closed { think_ns: 0 } } else { self.load.kind },
@@ -180,17 +180,24 @@ impl Bench {
         let began_ns = monotonic_ns();
         let (views, load_ns) = (&self.views, self.load_ns);
         let records = watcher.wants_ops().then(|| self.sessions[spec.target].log_ops());
-        let mut tick = |live: Live| {
+        let planned_ns = order.planned_ns();
+        let mut tick = |live: &Live| {
             records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
             let since_ns = monotonic_ns().saturating_sub(began_ns);
-            let mut targets = views.clone();
-            targets[spec.target] = views[spec.target].with(live, since_ns);
+            let slot = SlotView {
+                began_ns,
+                load_ns: planned_ns.map_or(since_ns, |planned_ns| planned_ns.min(since_ns)),
+                live,
+            };
+            let mut targets: Vec<TargetView> = views.iter().map(TargetView::shown).collect();
+            targets[spec.target] = views[spec.target].with(&slot);
             watcher.live(&View {
                 elapsed_ns: load_ns + since_ns,
                 total_ns: self.total_ns,
                 total_ops: self.total_ops,
                 targets: &targets,
                 active: spec.target,
+                slot,
             });
             look(live, since_ns)
         };
@@ -216,7 +223,8 @@ impl Bench {
             negotiated: record.negotiated,
         };
         self.next_index += 1;
-        self.load_ns += slot.elapsed_ns;
+        // Waiting for stragglers is no time of the slot, but it is time that the user waits.
+        self.load_ns += slot.elapsed_ns.max(monotonic_ns().saturating_sub(began_ns));
         self.views[slot.target].add(&slot);
         // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
         // user stopped it is what the user wants to see.

@@ -2,9 +2,9 @@
 
 use crate::LabError;
 use crate::route::Route;
-use duel_load::{LimitError, Session, SlotOrder, WorkloadError, WorkloadFactory, ensure_descriptors};
+use duel_load::{LimitError, Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory, ensure_descriptors};
 use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
-use duel_work::http::{FollowingFactory, HttpFactory, Network, unknown_to_proxy};
+use duel_work::http::{FollowingFactory, HttpFactory, Manner, Network, Trail, unknown_to_proxy};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -17,6 +17,8 @@ pub(crate) struct Contact {
     pub(crate) factory: Factory,
     /// Its address after redirects.
     pub(crate) address: String,
+    /// How requests go there, where redirects led.
+    pub(crate) manner: Manner,
     pub(crate) negotiated: Option<Negotiated>,
 }
 
@@ -73,7 +75,7 @@ pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
                     .and_then(|factory| Factory::http(factory, http, &address, plan)),
             };
             match factory {
-                Ok(factory) => Ok(Contact { factory, address, negotiated: None }),
+                Ok(factory) => Ok(Contact { factory, address, manner: Manner::default(), negotiated: None }),
                 Err(error) => Err(LabError::Target { name: sanitize_line(&target.name), text: error.to_string() }),
             }
         })
@@ -95,34 +97,40 @@ pub(crate) fn contact(
     route: Option<&Route>,
     stop: &Arc<AtomicBool>,
 ) -> Result<Contact, String> {
-    let mut address = route.map_or(address, |route| &route.address).to_owned();
+    let address = route.map_or(address, |route| &route.address);
     let WorkloadPlan::Http(http) = &plan.workload else {
-        return Ok(Contact { factory: Factory::Null, address, negotiated: None });
+        let (factory, manner) = (Factory::Null, Manner::default());
+        return Ok(Contact { factory, address: address.to_owned(), manner, negotiated: None });
     };
     let http = &route.map_or_else(|| (**http).clone(), |route| route.pinned(http));
+    let network = route.and_then(|route| route.network.as_ref());
     let redirects_before = if http.follows_each { 0 } else { http.max_redirects };
+    let mut trail = Trail::from(address).map_err(|error| error.to_string())?;
     for _ in 0..=redirects_before {
-        let network = route.and_then(|route| route.network.as_ref());
-        let (factory, negotiated) = request_once(plan, http, &address, network, stop)?;
-        let location = negotiated.as_ref().filter(|_| redirects_before > 0).and_then(redirect);
-        match location {
-            Some(location) => address = HttpFactory::join(&address, location).map_err(|error| error.to_string())?,
-            None => {
-                if let Some(route) = route {
-                    route.check(negotiated.as_ref())?;
-                }
-                factory.rewind();
-                let factory = Factory::http(factory, http, &address, plan).map_err(|error| error.to_string())?;
-                return Ok(Contact { factory, address, negotiated });
-            }
+        let (http, address) = (&trail.manner().plan(http), trail.address());
+        let (factory, negotiated) = request_once(plan, http, address, network, stop)?;
+        if let Some((status, location)) = negotiated.as_ref().filter(|_| redirects_before > 0).and_then(redirect) {
+            trail = trail.redirected(http, status, location).map_err(|error| error.to_string())?;
+            continue;
         }
+        if let Some(route) = route {
+            route.check(negotiated.as_ref())?;
+        }
+        factory.rewind();
+        let factory = Factory::http(factory, http, address, plan).map_err(|error| error.to_string())?;
+        if let (Factory::Following(factory), Some(_)) = (&factory, negotiated.as_ref().and_then(redirect)) {
+            // The hosts that redirects lead to are looked up now, not under load. What comes of it is for the load to tell.
+            let _ = one_op(Session::open(factory.clone(), 1, 1, Arc::clone(stop)), plan);
+        }
+        return Ok(Contact { factory, address: address.to_owned(), manner: trail.manner(), negotiated });
     }
-    Err(format!("more than {} redirects, the last to {}", http.max_redirects, sanitize_line(&address)))
+    Err(format!("more than {redirects_before} redirects, the last to {}", sanitize_line(trail.address())))
 }
 
-fn redirect(negotiated: &Negotiated) -> Option<&str> {
-    let is_redirect = matches!(negotiated.status, Some(301 | 302 | 303 | 307 | 308));
-    negotiated.location.as_deref().filter(|_| is_redirect)
+/// Status and location of a response that leads elsewhere.
+fn redirect(negotiated: &Negotiated) -> Option<(u16, &str)> {
+    let status = negotiated.status.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
+    status.zip(negotiated.location.as_deref().filter(|location| !location.is_empty()))
 }
 
 fn request_once(
@@ -136,7 +144,7 @@ fn request_once(
         .map_err(|error| error.to_string())?;
     let mut last = Tally::default();
     for _ in 0..ATTEMPTS {
-        let (tally, negotiated) = one_op(factory.clone(), plan, stop)?;
+        let (tally, negotiated) = one_op(factory.session(1, 1, Arc::clone(stop)), plan)?;
         // Only a proxy answers so, and it will do so each time.
         if negotiated.as_ref().is_some_and(|negotiated| negotiated.status == Some(407))
             && let Some(text) = unknown_to_proxy(http)
@@ -159,7 +167,7 @@ fn request_once(
     Err(format!("the first request to {}{} failed: {what}", sanitize_line(address), through.unwrap_or_default()))
 }
 
-fn one_op(factory: HttpFactory, plan: &Plan, stop: &Arc<AtomicBool>) -> Result<(Tally, Option<Negotiated>), String> {
+fn one_op(session: Result<Session, SessionError>, plan: &Plan) -> Result<(Tally, Option<Negotiated>), String> {
     let order = SlotOrder {
         kind: LoopKind::Closed { think_ns: 0 },
         duration_ns: None,
@@ -171,8 +179,7 @@ fn one_op(factory: HttpFactory, plan: &Plan, stop: &Arc<AtomicBool>) -> Result<(
         stages: Vec::new(),
         deadline_ns: None,
     };
-    let record = factory
-        .session(1, 1, Arc::clone(stop))
+    let record = session
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
         .map_err(|error| error.to_string())?;
     Ok((record.tally, record.negotiated))
@@ -193,7 +200,7 @@ fn expects_tls(
     let mut over_tls = http.clone();
     over_tls.tls.verify = false;
     let factory = HttpFactory::prepare(&over_tls, &format!("https://{rest}"), plan.load.connect_timeout_ns).ok()?;
-    let (_, negotiated) = one_op(factory, plan, stop).ok()?;
+    let (_, negotiated) = one_op(factory.session(1, 1, Arc::clone(stop)), plan).ok()?;
     negotiated?.tls.map(|_| {
         format!(
             "the server expects https on this port and refuses plain http (400); use https://{}",
@@ -226,7 +233,7 @@ impl Factory {
         connections: u32,
         threads: u32,
         stop: Arc<AtomicBool>,
-    ) -> Result<Session, duel_load::SessionError> {
+    ) -> Result<Session, SessionError> {
         match self {
             Self::Null => Session::open(NullFactory, connections, threads, stop),
             Self::Http(factory) => {

@@ -6,12 +6,12 @@ use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::Watcher;
-use crate::{Lab, LabError, contact, judge, lens, servers};
+use crate::{Lab, LabError, contact, judge, lens, route, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine, LensReading,
-    LoopKind, MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot,
-    SlotRole, Target, TargetObservation, Variation, WorkloadPlan, sanitize_line,
+    MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
+    Target, TargetObservation, sanitize_line,
 };
 use std::sync::Arc;
 
@@ -68,7 +68,7 @@ impl Lab {
             }
         }
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
-        let mut routes: Option<Vec<Route>> = None;
+        let mut ways: Option<(Vec<Route>, Plan)> = None;
         let mut spent_ns = 0;
         let explanation: Explanation = loop {
             let case = Case {
@@ -90,7 +90,12 @@ impl Lab {
                 Step::Conclude(explanation) => break explanation,
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);
-                    let routes = routes.get_or_insert_with(|| self.ways_to(run, plan, &comparison));
+                    if ways.is_none() {
+                        let routes = self.ways_to(run, plan, &comparison);
+                        let plan = route::behind_redirects(plan, &routes)?;
+                        ways = Some((routes, plan));
+                    }
+                    let Some((routes, plan)) = &ways else { continue };
                     let first_contact = &run.first_contact;
                     let site = Site { plan, routes, first_contact, hosts: &hosts, clock };
                     let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);
@@ -141,7 +146,7 @@ impl Lab {
             None => None,
         };
         let site = &Site { routes: stand_in.as_ref().map_or(routes, |stand_in| &stand_in.routes[..]), ..*site };
-        let varied = vary(plan, &probe);
+        let varied = plan.varied(&probe.variation);
         let (mut slots, mut demands) = (Vec::new(), vec![None; plan.targets.len()]);
         let mut seen = Seen { slots: &mut slots, demands: &mut demands };
         let failed = self.run_probe(site, &varied, &probe, next_index, watcher, &mut seen).err();
@@ -360,68 +365,6 @@ impl Clock {
     fn now_ns(self) -> Nanos {
         self.since_start_ns + duel_load::monotonic_ns().saturating_sub(self.at_ns)
     }
-}
-
-/// The plan with a probe's changes. Probes are closed loops: they ask what an op costs, not what a schedule does.
-fn vary(plan: &Plan, probe: &Probe) -> Plan {
-    let Variation {
-        connections,
-        keepalive,
-        ciphers,
-        groups,
-        resumption,
-        accept_encoding,
-        range_bytes,
-        method,
-        versions,
-        quick_ack,
-        segment_bytes,
-        // Where requests go, and not what they are.
-        twin: _,
-    } = probe.variation.clone();
-    let mut plan = plan.clone();
-    plan.load.kind = LoopKind::Closed { think_ns: 0 };
-    if let Some(connections) = connections {
-        plan.load.connections = connections;
-        plan.load.threads = plan.load.threads.min(connections);
-    }
-    if let WorkloadPlan::Http(http) = &mut plan.workload {
-        // So many connections stand for so many requests at a time.
-        if let (Some(http2), Some(_)) = (&mut http.http2, connections) {
-            http2.streams = 1;
-        }
-        if let Some(keepalive) = keepalive {
-            http.keepalive = keepalive;
-        }
-        if let Some(ciphers) = ciphers {
-            http.tls.ciphers = ciphers;
-        }
-        if let Some(groups) = groups {
-            http.tls.groups = groups;
-        }
-        if let Some(resumption) = resumption {
-            http.tls.resumption = resumption;
-        }
-        if let Some(accept_encoding) = accept_encoding {
-            http.accept_encoding = accept_encoding;
-        }
-        if range_bytes.is_some() {
-            http.range_bytes = range_bytes;
-        }
-        if let Some(method) = method {
-            http.method = method;
-        }
-        if let Some(versions) = versions {
-            http.tls.versions = versions;
-        }
-        if let Some(quick_ack) = quick_ack {
-            http.quick_ack = quick_ack;
-        }
-        if segment_bytes.is_some() {
-            http.segment_bytes = segment_bytes;
-        }
-    }
-    plan
 }
 
 #[cfg(test)]

@@ -9,13 +9,13 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec, keeps_connections};
-use crate::compare::{death, slot_length_ns, warm_up, whole_periods_ns};
+use crate::compare::{Pulses, slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Contact, Factory, contact_all, ensure_room};
 use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::watch::Watcher;
 use duel_load::monotonic_ns;
-use duel_model::{Factor, Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, sanitize_line};
+use duel_model::{Factor, Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole, sanitize_line};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -180,7 +180,7 @@ fn blocks(
     watcher: &mut dyn Watcher,
 ) -> Result<(), LabError> {
     let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
-    let mut dead_slots = vec![0; plan.targets.len()];
+    let mut pulses = Pulses::of(plan);
     let mut longest_block_ns = 0;
     for block in 0.. {
         // A block that would not end in time is not begun.
@@ -200,7 +200,7 @@ fn blocks(
                     // Cut at an arbitrary moment: not judged, and not kept.
                     return Ok(());
                 }
-                let died = of_measured(&slot, &mut dead_slots);
+                let died = pulses.feel(&slot);
                 let target = slot.target;
                 run.slots.push(slot);
                 if let Some(how) = died {
@@ -289,24 +289,6 @@ impl Ports {
         }
         let taken: u64 = self.opened.iter().map(|(_, count)| count).sum();
         wanted > self.affordable || taken + wanted <= self.affordable
-    }
-}
-
-/// Counts measured slots of each target without a single success; two in a row are a target that is gone. How, in words.
-fn of_measured(slot: &Slot, dead_slots: &mut [u32]) -> Option<String> {
-    let died = death(slot);
-    let count = &mut dead_slots[slot.target];
-    match died {
-        Some(how) => {
-            *count += 1;
-            (*count > 1).then_some(how)
-        }
-        None => {
-            if slot.role == SlotRole::Measured {
-                *count = 0;
-            }
-            None
-        }
     }
 }
 

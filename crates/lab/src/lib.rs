@@ -8,6 +8,7 @@ mod bench;
 mod clocks;
 mod compare;
 mod contact;
+mod courses;
 mod explain;
 mod factorial;
 mod hosts;
@@ -21,13 +22,13 @@ mod twins;
 mod watch;
 
 pub use duel_lens::ChildCommand;
-pub use duel_load::{Failure, OpRecord, PhaseTimes};
-pub use duel_stats::{CheckStanding, Checked, TargetFigures, check};
+pub use duel_load::{Failure, Live, OpRecord, PhaseTimes, Traffic};
+pub use duel_stats::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
 pub use servers::forget_unproven_ids;
-pub use watch::{TargetView, View, Watcher};
+pub use watch::{SlotView, TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};
@@ -115,6 +116,10 @@ impl Lab {
         };
         run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
         let routes: Vec<Route> = contacts.iter().map(Route::of).collect();
+        // From here on, what is sent behind redirects is the plan.
+        let plan = &route::behind_redirects(plan, &routes)?;
+        let first = &plan.treated(0);
+        run.plan = plan.redacted();
         let mut treatments = factorial::prepare(plan, &contacts, &routes, &self.stop)?;
         *self.last_ways() = Some(Ways { run_id: run.id.clone(), routes });
         if plan.targets.iter().any(|target| target.host.is_some()) {
@@ -131,6 +136,8 @@ impl Lab {
             search::run(&mut bench, plan, &hosts, &mut run, watcher)
         } else if plan.targets.len() == 1 {
             single::run(&mut bench, plan, &hosts, &mut run, watcher, self.is_to_the_letter)
+        } else if !plan.load.shape.stages.is_empty() {
+            courses::run(&mut bench, plan, &hosts, &mut run, watcher)
         } else {
             compare::run(&mut bench, plan, &hosts, &mut run, watcher)
         };

@@ -1,15 +1,22 @@
-//! One target at one rate after the other: the search for the highest rate that keeps the plan's promises.
+//! One rate after the other: the search for the highest one at which each target keeps the plan's promises.
 //!
-//! What an attempt shows and which rate comes next is decided by `duel_stats`; here it is carried out.
+//! Targets take turns, attempt by attempt, so that what drifts hits all alike; each has its own course of rates. Where the
+//! searches say that two targets differ, both are offered one rate in turn. What an attempt shows and which rate comes next
+//! is decided by `duel_stats`; here it is carried out.
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
+use crate::compare;
 use crate::hosts::Hosts;
 use crate::watch::Watcher;
 use duel_model::{
     Arrival, Attempt, Bound, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole,
+    sanitize_line,
 };
 use duel_stats::SearchStep;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
 
 /// How long a closed loop runs that says where to begin: some hundred ops of any target that is worth a search.
 const ESTIMATE_NS: Nanos = SECOND_NS;
@@ -21,7 +28,7 @@ const GRACE_LIMITS: u64 = 2;
 /// Where no time is promised, or a very short one: long against a turn of any event loop.
 const SHORTEST_GRACE_NS: Nanos = 200 * MILLISECOND_NS;
 
-/// Tries rates until the answer is narrow enough, or the plan's time is over.
+/// Tries rates until the answers are narrow enough and as many targets told apart as can be, or the plan's time is over.
 pub(crate) fn run(
     bench: &mut Bench,
     plan: &Plan,
@@ -38,120 +45,191 @@ pub(crate) fn run(
     };
     bench.expect(total_ns, None);
     watcher.label("warming up");
-    let closed_per_s = rest(bench, plan, run, watcher, Some(ESTIMATE_NS))?;
-    let start_per_s = if rate_per_s > 0.0 { rate_per_s } else { closed_per_s * duel_stats::START_SHARE };
-    let mut attempts: Vec<Attempt> = Vec::new();
+    let random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
+    let mut search = Search { bench, plan, arrival, total_ns, run, watcher, random, block: 0 };
+    let mut starts_per_s = Vec::new();
+    for target in 0..plan.targets.len() {
+        let closed_per_s = search.rest(target, Some(ESTIMATE_NS))?;
+        starts_per_s.push(if rate_per_s > 0.0 { rate_per_s } else { closed_per_s * duel_stats::START_SHARE });
+    }
     hosts.mark();
-    let result = loop {
-        if bench.is_stopped() {
-            break Ok(());
-        }
-        let SearchStep::Try(rate_per_s) = duel_stats::next_rate(plan, &attempts, &run.slots, start_per_s) else {
-            break Ok(());
-        };
-        let attempt_ns = duel_stats::attempt_ns(plan, rate_per_s);
-        if total_ns.is_some_and(|total_ns| bench.load_ns() + attempt_ns + grace_ns(plan) > total_ns) {
-            break Ok(());
-        }
-        watcher.label(&format!("trying {rate_per_s}/s"));
-        let attempt_number = attempts.len() as u32;
-        match attempt(bench, plan, rate_per_s, arrival, attempt_ns, attempt_number, run, watcher) {
-            Ok(None) => break Ok(()),
-            Ok(Some(seen)) => attempts.push(seen),
-            Err(error) => break Err(error),
-        }
-        if last_left_work(run) {
-            match rest(bench, plan, run, watcher, None) {
-                Ok(_) => {}
-                // It has answered before: now it is gone.
-                Err(error) => {
-                    run.status = RunStatus::Interrupted(Interruption::TargetDied {
-                        target: plan.targets[0].name.clone(),
-                        at_ns: bench.since_start_ns(),
-                        how: error.to_string(),
-                    });
-                    break Ok(());
-                }
-            }
-        }
-    };
+    let result = search.rounds(&starts_per_s).and_then(|next| match next {
+        Next::GoOn => search.heads(),
+        Next::End => Ok(()),
+    });
     hosts.mark();
     result
 }
 
-/// One attempt; `None` if the user ended it.
-#[expect(clippy::too_many_arguments, reason = "all of them are the search's state, and nothing else needs it together")]
-fn attempt(
-    bench: &mut Bench,
-    plan: &Plan,
-    rate_per_s: f64,
+/// A search on all targets that is under way.
+struct Search<'a> {
+    bench: &'a mut Bench,
+    plan: &'a Plan,
     arrival: Arrival,
-    attempt_ns: Nanos,
-    number: u32,
-    run: &mut Run,
-    watcher: &mut dyn Watcher,
-) -> Result<Option<Attempt>, LabError> {
-    bench.offer(rate_per_s, arrival);
-    let spec = SlotSpec {
-        target: 0,
-        role: SlotRole::Search,
-        block: number,
-        repeat: 0,
-        duration_ns: Some(attempt_ns),
-        ops: None,
-        grace_ns: grace_ns(plan),
-        back_to_back: false,
-    };
-    let slot = bench.slot(spec, watcher)?;
-    if bench.is_stopped() {
-        return Ok(None);
-    }
-    let seen = duel_stats::attempt(&slot, plan);
-    run.slots.push(slot);
-    Ok(seen)
+    total_ns: Option<Nanos>,
+    run: &'a mut Run,
+    watcher: &'a mut dyn Watcher,
+    random: Pcg64Mcg,
+    /// Number of the round, or of the pair: what stands in it ran next to each other, with the same arrivals.
+    block: u32,
 }
 
-/// Ops back to back in a closed loop: for a time, or one for each connection. It makes connections before they are
-/// measured, and lets a target that was overloaded come to rest, since each op waits for its answer. The ops per second
-/// that ended well.
-fn rest(
-    bench: &mut Bench,
-    plan: &Plan,
-    run: &mut Run,
-    watcher: &mut dyn Watcher,
-    duration_ns: Option<Nanos>,
-) -> Result<f64, LabError> {
-    let patience_ns = plan.load.op_timeout_ns.min(LONGEST_REST_NS);
-    let spec = SlotSpec {
-        target: 0,
-        role: SlotRole::Warmup,
-        block: 0,
-        repeat: 0,
-        duration_ns: Some(duration_ns.unwrap_or(patience_ns)),
-        ops: duration_ns.is_none().then(|| u64::from(bench.connections())),
-        grace_ns: patience_ns,
-        back_to_back: true,
-    };
-    let slot = bench.slot(spec, watcher)?;
-    let per_s = slot.rate_per_s().filter(|&per_s| per_s > 0.0);
-    let what = slot.tally.failure_examples.first().cloned();
-    let is_over = bench.is_stopped();
-    if !is_over {
-        run.slots.push(slot);
-    }
-    match per_s {
-        Some(per_s) => Ok(per_s),
-        None if is_over => Ok(0.0),
-        None => Err(LabError::Target {
-            name: duel_model::sanitize_line(&plan.targets[0].name),
-            text: format!("no request ended well: {}", what.unwrap_or_else(|| "no answer in time".to_owned())),
-        }),
-    }
+/// Whether anything may follow.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Next {
+    GoOn,
+    /// The user, the time or the death of a target ended it.
+    End,
 }
 
-/// Whether the last attempt left the target with work, or connections broken.
-fn last_left_work(run: &Run) -> bool {
-    run.slots.last().is_some_and(|slot| slot.tally.in_flight + slot.tally.failed_total() > 0)
+impl Search<'_> {
+    /// Rounds in each of which every target has an attempt whose rate is not known yet, every second one in reverse order.
+    fn rounds(&mut self, starts_per_s: &[f64]) -> Result<Next, LabError> {
+        let mut attempts: Vec<Vec<Attempt>> = vec![Vec::new(); starts_per_s.len()];
+        let mut order: Vec<usize> = (0..starts_per_s.len()).collect();
+        loop {
+            self.turn(&mut order);
+            let mut is_known = true;
+            for &target in &order {
+                let (own, start_per_s) = (&attempts[target], starts_per_s[target]);
+                let SearchStep::Try(rate_per_s) = duel_stats::next_rate(self.plan, own, &self.run.slots, start_per_s)
+                else {
+                    continue;
+                };
+                is_known = false;
+                self.watcher.label(&self.label(target, &format!("trying {rate_per_s}/s")));
+                let (next, seen) = self.attempt(target, rate_per_s, SlotRole::Search)?;
+                attempts[target].extend(seen);
+                if next == Next::End {
+                    return Ok(Next::End);
+                }
+            }
+            if is_known {
+                return Ok(Next::GoOn);
+            }
+            self.block += 1;
+        }
+    }
+
+    /// The baseline and each other target at one rate in turn, as long as that can tell more.
+    fn heads(&mut self) -> Result<(), LabError> {
+        for target in 1..self.plan.targets.len() {
+            let mut order = [0, target];
+            while let Some(rate_per_s) = duel_stats::next_head_to_head(self.run, target) {
+                self.turn(&mut order);
+                for own in order {
+                    self.watcher.label(&self.label(own, &format!("head to head at {rate_per_s:.0}/s")));
+                    if self.attempt(own, rate_per_s, SlotRole::HeadToHead)?.0 == Next::End {
+                        return Ok(());
+                    }
+                }
+                self.block += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Random order, and the reverse of it in the next block.
+    fn turn(&mut self, order: &mut [usize]) {
+        if self.block.is_multiple_of(2) {
+            order.shuffle(&mut self.random);
+        } else {
+            order.reverse();
+        }
+    }
+
+    fn label(&self, target: usize, what: &str) -> String {
+        match self.plan.targets.as_slice() {
+            [_] => what.to_owned(),
+            several => format!("{}: {what}", sanitize_line(&several[target].name)),
+        }
+    }
+
+    /// One attempt, and what it showed; nothing if it could not be made to its end.
+    fn attempt(&mut self, target: usize, rate_per_s: f64, role: SlotRole) -> Result<(Next, Option<Attempt>), LabError> {
+        let attempt_ns = duel_stats::attempt_ns(self.plan, rate_per_s);
+        let grace_ns = grace_ns(self.plan);
+        let is_over = |total_ns| self.bench.load_ns() + attempt_ns + grace_ns > total_ns;
+        if self.bench.is_stopped() || self.total_ns.is_some_and(is_over) {
+            return Ok((Next::End, None));
+        }
+        self.renew(target)?;
+        self.bench.offer(rate_per_s, self.arrival);
+        let spec = SlotSpec {
+            target,
+            role,
+            block: self.block,
+            repeat: 0,
+            duration_ns: Some(attempt_ns),
+            ops: None,
+            grace_ns,
+            back_to_back: false,
+        };
+        let slot = self.bench.slot(spec, self.watcher)?;
+        if self.bench.is_stopped() {
+            return Ok((Next::End, None));
+        }
+        let seen = duel_stats::attempt(&slot, self.plan);
+        let left_work = slot.tally.in_flight + slot.tally.failed_total() > 0;
+        self.run.slots.push(slot);
+        if left_work && let Err(error) = self.rest(target, None) {
+            // It has answered before: now it is gone.
+            self.run.status = RunStatus::Interrupted(Interruption::TargetDied {
+                target: self.plan.targets[target].name.clone(),
+                at_ns: self.bench.since_start_ns(),
+                how: error.to_string(),
+            });
+            return Ok((Next::End, seen));
+        }
+        Ok((Next::GoOn, seen))
+    }
+
+    /// New connections for an attempt, where targets are compared: what clings to a set of them is worth some percent (see
+    /// [`Bench::renew`]), and is to be another one in each.
+    fn renew(&mut self, target: usize) -> Result<(), LabError> {
+        if self.plan.targets.len() > 1 {
+            let patience_ns = self.patience_ns();
+            let slot = compare::renew(self.bench, target, self.block, patience_ns, self.watcher)?;
+            self.run.slots.extend(slot.filter(|_| !self.bench.is_stopped()));
+        }
+        Ok(())
+    }
+
+    /// Ops back to back in a closed loop: for a time, or one for each connection. It makes connections before they are
+    /// measured, and lets a target that was overloaded come to rest, since each op waits for its answer. The ops per second
+    /// that ended well.
+    fn rest(&mut self, target: usize, duration_ns: Option<Nanos>) -> Result<f64, LabError> {
+        let patience_ns = self.patience_ns();
+        let spec = SlotSpec {
+            target,
+            role: SlotRole::Warmup,
+            block: 0,
+            repeat: 0,
+            duration_ns: Some(duration_ns.unwrap_or(patience_ns)),
+            ops: duration_ns.is_none().then(|| u64::from(self.bench.connections())),
+            grace_ns: patience_ns,
+            back_to_back: true,
+        };
+        let slot = self.bench.slot(spec, self.watcher)?;
+        let per_s = slot.rate_per_s().filter(|&per_s| per_s > 0.0);
+        let what = slot.tally.failure_examples.first().cloned();
+        let is_over = self.bench.is_stopped();
+        if !is_over {
+            self.run.slots.push(slot);
+        }
+        match per_s {
+            Some(per_s) => Ok(per_s),
+            None if is_over => Ok(0.0),
+            None => Err(LabError::Target {
+                name: sanitize_line(&self.plan.targets[target].name),
+                text: format!("no request ended well: {}", what.unwrap_or_else(|| "no answer in time".to_owned())),
+            }),
+        }
+    }
+
+    fn patience_ns(&self) -> Nanos {
+        self.plan.load.op_timeout_ns.min(LONGEST_REST_NS)
+    }
 }
 
 fn grace_ns(plan: &Plan) -> Nanos {

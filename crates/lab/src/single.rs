@@ -13,7 +13,7 @@ const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
 
 /// A target that has given no sign of life for this long, while ops on it failed, is gone. Restarts of a service take
 /// less, and whoever measures through one wants to see the hole that it leaves.
-const GONE_AFTER_NS: Nanos = 10 * SECOND_NS;
+pub(crate) const GONE_AFTER_NS: Nanos = 10 * SECOND_NS;
 
 /// Runs the one slot that such a run has; `to_the_end` also where the target is gone.
 pub(crate) fn run(
@@ -71,13 +71,14 @@ struct Pulse {
 
 impl Pulse {
     /// Breaks once the target is gone. A target that is slow is not: ops on it do not fail.
-    fn feel(&mut self, live: Live, since_start_ns: Nanos) -> ControlFlow<()> {
-        let answered = live.ok + live.failed - live.silent;
+    fn feel(&mut self, live: &Live, since_start_ns: Nanos) -> ControlFlow<()> {
+        let silent = live.silent();
+        let answered = live.ok + live.failed_total() - silent;
         if answered > self.answered {
-            *self = Self { answered, silent_at_last_sign: live.silent, last_sign_ns: since_start_ns, is_gone: false };
+            *self = Self { answered, silent_at_last_sign: silent, last_sign_ns: since_start_ns, is_gone: false };
         }
         let silent_for_ns = since_start_ns.saturating_sub(self.last_sign_ns);
-        self.is_gone = live.silent > self.silent_at_last_sign && silent_for_ns >= GONE_AFTER_NS;
+        self.is_gone = silent > self.silent_at_last_sign && silent_for_ns >= GONE_AFTER_NS;
         if self.is_gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
@@ -94,31 +95,32 @@ mod tests {
     use super::*;
 
     fn live(ok: u64, answered_badly: u64, silent: u64) -> Live {
-        Live { ok, failed: answered_badly + silent, silent, ..Live::default() }
+        let failed = [(FailureKind::Status, answered_badly), (FailureKind::Refused, silent)].into();
+        Live { ok, failed, ..Live::default() }
     }
 
     #[test]
     fn a_target_is_gone_after_ten_seconds_of_failures_without_an_answer() {
         let mut pulse = Pulse::default();
-        assert!(pulse.feel(live(100, 0, 0), SECOND_NS).is_continue());
-        assert!(pulse.feel(live(100, 0, 5), 2 * SECOND_NS).is_continue());
-        assert!(pulse.feel(live(100, 0, 900), 11 * SECOND_NS - 1).is_continue());
-        assert!(pulse.feel(live(100, 0, 901), 11 * SECOND_NS).is_break());
+        assert!(pulse.feel(&live(100, 0, 0), SECOND_NS).is_continue());
+        assert!(pulse.feel(&live(100, 0, 5), 2 * SECOND_NS).is_continue());
+        assert!(pulse.feel(&live(100, 0, 900), 11 * SECOND_NS - 1).is_continue());
+        assert!(pulse.feel(&live(100, 0, 901), 11 * SECOND_NS).is_break());
         assert_eq!((pulse.is_gone, pulse.last_sign_ns), (true, SECOND_NS));
     }
 
     #[test]
     fn slow_answers_and_error_statuses_are_signs_of_life() {
         let mut pulse = Pulse::default();
-        assert!(pulse.feel(live(0, 0, 0), 60 * SECOND_NS).is_continue());
-        assert!(pulse.feel(live(0, 1, 0), 61 * SECOND_NS).is_continue());
-        assert!(pulse.feel(live(0, 1, 9), 70 * SECOND_NS).is_continue());
-        assert!(pulse.feel(live(0, 2, 20), 71 * SECOND_NS).is_continue());
-        assert!(pulse.feel(live(0, 2, 20), 99 * SECOND_NS).is_continue());
+        assert!(pulse.feel(&live(0, 0, 0), 60 * SECOND_NS).is_continue());
+        assert!(pulse.feel(&live(0, 1, 0), 61 * SECOND_NS).is_continue());
+        assert!(pulse.feel(&live(0, 1, 9), 70 * SECOND_NS).is_continue());
+        assert!(pulse.feel(&live(0, 2, 20), 71 * SECOND_NS).is_continue());
+        assert!(pulse.feel(&live(0, 2, 20), 99 * SECOND_NS).is_continue());
     }
 
     #[test]
     fn a_target_that_never_answered_is_gone_as_well() {
-        assert!(Pulse::default().feel(live(0, 0, 3), GONE_AFTER_NS).is_break());
+        assert!(Pulse::default().feel(&live(0, 0, 3), GONE_AFTER_NS).is_break());
     }
 }

@@ -50,6 +50,19 @@ pub struct View<'a> {
     pub targets: &'a [TargetView],
     /// Which target is under load.
     pub active: usize,
+    /// The slot under way alone. [`Watcher::slot`] is told the same slot when it is over, unless it was cut short.
+    pub slot: SlotView<'a>,
+}
+
+/// How far a slot has come.
+#[derive(Debug, Clone, Copy)]
+pub struct SlotView<'a> {
+    /// When it began, by a clock on which no two slots began at the same time.
+    pub began_ns: Nanos,
+    /// Time under load so far: the wait for answers after its planned end is none.
+    pub load_ns: Nanos,
+    /// What has ended in it.
+    pub live: &'a Live,
 }
 
 /// One target's figures so far, those of the slot under way included.
@@ -81,15 +94,21 @@ impl TargetView {
         self.p99_ns = self.response.quantile_ns(0.99);
     }
 
-    /// With the slot that is under way since `since_ns`.
-    pub(crate) fn with(&self, live: Live, since_ns: Nanos) -> Self {
+    /// As it is shown where no slot is under way.
+    pub(crate) fn shown(&self) -> Self {
+        Self { name: self.name.clone(), response: Distribution::default(), ..*self }
+    }
+
+    /// The same, with a slot that is under way.
+    pub(crate) fn with(&self, slot: &SlotView<'_>) -> Self {
+        let mut response = self.response.clone();
+        response.merge(&slot.live.response);
         Self {
-            name: self.name.clone(),
-            ok: self.ok + live.ok,
-            failed: self.failed + live.failed,
-            load_ns: self.load_ns + since_ns,
-            p99_ns: self.p99_ns.or(live.response_p99_ns),
-            response: Distribution::default(),
+            ok: self.ok + slot.live.ok,
+            failed: self.failed + slot.live.failed_total(),
+            load_ns: self.load_ns + slot.load_ns,
+            p99_ns: response.quantile_ns(0.99),
+            ..self.shown()
         }
     }
 

@@ -39,6 +39,17 @@ pub struct SlotOrder {
     pub deadline_ns: Option<Nanos>,
 }
 
+impl SlotOrder {
+    /// When the schedule or the slot's time ends, from the slot's start; `None` where that depends on how fast ops end.
+    pub fn planned_ns(&self) -> Option<Nanos> {
+        let scheduled_ns = match (self.kind, self.ops) {
+            (LoopKind::Open { rate_per_s, .. }, Some(ops)) => Some((ops as f64 * 1e9 / rate_per_s) as Nanos),
+            _ => None,
+        };
+        scheduled_ns.into_iter().chain(self.duration_ns).min()
+    }
+}
+
 /// What one worker brings back from a slot.
 #[derive(Debug)]
 pub(crate) struct WorkerSlot {
@@ -47,10 +58,26 @@ pub(crate) struct WorkerSlot {
     pub(crate) audit: WorkerAudit,
     /// When the last op ended; `None` if none did.
     pub(crate) last_end_ns: Option<Nanos>,
+    /// What a closed loop of a set time lost by waiting for stragglers; `None` of other loops.
+    pub(crate) drain: Option<Drain>,
     /// Ops waited for a free connection when the slot's time was over.
     pub(crate) had_backlog: bool,
     pub(crate) negotiated: Option<Negotiated>,
 }
+
+/// How the lanes of a worker came to rest after a slot's time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Drain {
+    /// By then lanes have usually come to rest: ops that end later are stragglers.
+    pub(crate) usual_end_ns: Nanos,
+    /// Time beyond that which lanes spent on stragglers, summed over them.
+    pub(crate) straggling_ns: Nanos,
+    pub(crate) lanes: u64,
+}
+
+/// Lanes that share a busy server come to rest within one response time of each other, lanes whose ops end at random
+/// (exponentially) within ln(n) of them. Four medians is what thirty of the latter take.
+const USUAL_DRAIN_MEDIANS: Nanos = 4;
 
 impl WorkerSlot {
     /// What a worker reports once, before its first slot: that it is there.
@@ -60,6 +87,7 @@ impl WorkerSlot {
             series: Series::default(),
             audit: WorkerAudit::default(),
             last_end_ns: None,
+            drain: None,
             had_backlog: false,
             negotiated: None,
         }
@@ -173,7 +201,6 @@ impl<W: Workload> Worker<W> {
         // What happened to parked connections is not part of this slot, except what they last negotiated.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
-        live.publish(&self.recorder);
         let mut pace = self.pace(order, start_ns);
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
@@ -190,7 +217,7 @@ impl<W: Workload> Worker<W> {
             self.start_due(&mut pace, now);
             let now = monotonic_ns();
             if now >= next_live_ns {
-                live.publish(&self.recorder);
+                live.publish(&self.recorder, self.workload.traffic());
                 self.recorder.hand_over(log);
                 next_live_ns = now + LIVE_INTERVAL_NS;
             }
@@ -213,9 +240,10 @@ impl<W: Workload> Worker<W> {
             schedule_lag: self.recorder.schedule_lag.snapshot(),
             loop_lag: self.recorder.loop_lag.snapshot(),
         };
+        let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
         let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
-        live.publish(&self.recorder);
+        live.publish(&self.recorder, self.workload.traffic());
         self.recorder.hand_over(log);
         let counters = self.workload.take_counters();
         let mut tally = self.recorder.tally(in_flight, unstarted);
@@ -232,6 +260,7 @@ impl<W: Workload> Worker<W> {
             series: self.recorder.series().clone(),
             audit,
             last_end_ns: pace.last_end_ns,
+            drain,
             had_backlog: pace.started_after_end || unstarted > 0,
             negotiated: counters.negotiated.or(parked.negotiated),
         })
@@ -361,7 +390,8 @@ impl<W: Workload> Worker<W> {
             if !busy || waited_ns < pace.order.op_timeout_ns.min(pace.order.connect_timeout_ns) {
                 continue;
             }
-            let (kind, limit_ns) = if self.workload.connecting(lane) && waited_ns >= pace.order.connect_timeout_ns {
+            let is_late = |since_ns| now.saturating_sub(since_ns) >= pace.order.connect_timeout_ns;
+            let (kind, limit_ns) = if self.workload.connecting_since(lane).is_some_and(is_late) {
                 (FailureKind::ConnectTimeout, pace.order.connect_timeout_ns)
             } else if waited_ns >= pace.order.op_timeout_ns {
                 (FailureKind::Timeout, pace.order.op_timeout_ns)
@@ -382,6 +412,18 @@ impl<W: Workload> Worker<W> {
             };
             self.op_ended(pace, lane, &op);
         }
+    }
+
+    /// What waiting for stragglers cost, those that are about to be given up at `now` included.
+    fn drain(&self, pace: &Pace, now: Nanos) -> Option<Drain> {
+        if !matches!(pace.source, Source::Closed { .. }) || pace.order.duration_ns.is_none() || pace.order.ops.is_some()
+        {
+            return None;
+        }
+        let usual_end_ns = pace.end_ns + USUAL_DRAIN_MEDIANS * self.recorder.median_service_ns()?;
+        let rest_ns = |lane: &Lane| if lane.busy { now } else { lane.free_since_ns };
+        let straggling_ns = self.lanes.iter().map(|lane| rest_ns(lane).saturating_sub(usual_end_ns)).sum();
+        Some(Drain { usual_end_ns, straggling_ns, lanes: self.lanes.len() as u64 })
     }
 
     /// Gives up what is still in flight when the slot is over, and says how many ops that were.

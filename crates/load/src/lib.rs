@@ -24,6 +24,6 @@ pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};
 pub use workload::{
-    Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, WorkerId, Workload, WorkloadError,
-    WorkloadFactory,
+    Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory,
 };

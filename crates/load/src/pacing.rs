@@ -87,8 +87,10 @@ impl Schedule {
             Arrivals::Poisson { ops, .. } => ops,
         };
         match &self.course {
-            Course::Constant { period_ns } => self.start_ns + (ops * *period_ns).round() as Nanos,
-            Course::Staged(course) => course.when_ns(ops).map_or(Nanos::MAX, |since_ns| self.start_ns + since_ns),
+            Course::Constant { period_ns } => self.start_ns.saturating_add((ops * *period_ns).round() as Nanos),
+            Course::Staged(course) => {
+                course.when_ns(ops).map_or(Nanos::MAX, |since_ns| self.start_ns.saturating_add(since_ns))
+            }
         }
     }
 }
@@ -116,6 +118,20 @@ mod tests {
             schedule.advance();
         }
         dues
+    }
+
+    #[test]
+    fn an_op_that_is_not_due_in_our_time_is_not_due_in_the_past() {
+        for arrival in [Arrival::Constant, Arrival::Poisson] {
+            for worker in 0..3 {
+                let mut schedule = Schedule::new(1_000, 1e-12, arrival, worker, 3, 0);
+                for _ in 0..5 {
+                    let before_ns = schedule.next_due_ns();
+                    schedule.advance();
+                    assert!(before_ns >= 1_000 && schedule.next_due_ns() >= before_ns, "{arrival:?} {schedule:?}");
+                }
+            }
+        }
     }
 
     #[test]

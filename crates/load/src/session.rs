@@ -5,8 +5,11 @@ use crate::driver::{SlotOrder, Worker, WorkerSlot};
 use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::Recorder;
-use crate::workload::{LanesPerWorker, WorkerId, WorkloadFactory};
-use duel_model::{FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally};
+use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
+use duel_model::{
+    Distribution, FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally,
+};
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
@@ -46,21 +49,43 @@ pub struct SlotRecord {
     pub interrupted: bool,
 }
 
-/// Figures of the slot under way, for a person who watches; at most a few tenths of a second old.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+/// Figures of the slot under way, for whoever watches; at most a few tenths of a second old. What they hold is in the slot's
+/// [`Tally`] too when it is over: none of them is larger than there.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Live {
     /// Ops started.
     pub started: u64,
     /// Ops that ended well.
     pub ok: u64,
-    /// Ops that failed.
-    pub failed: u64,
-    /// Those of them to which the other side gave no sign of life: see [`FailureKind::is_silence`].
-    pub silent: u64,
-    /// Bytes read.
-    pub bytes_in: u64,
-    /// 99th percentile of the response time, ns, of the worker where it is worst.
-    pub response_p99_ns: Option<Nanos>,
+    /// Ops that failed, by kind; kinds that did not occur are absent.
+    pub failed: BTreeMap<FailureKind, u64>,
+    /// What went over connections.
+    pub traffic: Traffic,
+    /// As [`Tally::response`].
+    pub response: Distribution,
+}
+
+impl Live {
+    /// Failed ops of all kinds.
+    pub fn failed_total(&self) -> u64 {
+        self.failed.values().sum()
+    }
+
+    /// Failed ops to which the other side gave no sign of life: see [`FailureKind::is_silence`].
+    pub fn silent(&self) -> u64 {
+        self.failed.iter().filter(|(kind, _)| kind.is_silence()).map(|(_, count)| count).sum()
+    }
+
+    /// Adds another worker's figures of the same slot.
+    fn merge(&mut self, other: &Self) {
+        self.started += other.started;
+        self.ok += other.ok;
+        for (&kind, count) in &other.failed {
+            *self.failed.entry(kind).or_default() += count;
+        }
+        self.traffic += other.traffic;
+        self.response.merge(&other.response);
+    }
 }
 
 /// A session could not be opened, or a worker failed.
@@ -108,15 +133,20 @@ pub(crate) struct LiveSlot {
 }
 
 impl LiveSlot {
-    pub(crate) fn publish(&self, recorder: &Recorder) {
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner) = Live {
-            started: recorder.started,
-            ok: recorder.ok,
-            failed: recorder.failed_total(),
-            silent: recorder.failed_of(FailureKind::is_silence),
-            bytes_in: recorder.bytes_in,
-            response_p99_ns: recorder.response_p99_ns(),
-        };
+    /// Nothing has happened yet: called before the worker is told to begin, so that nobody takes the last slot's figures for
+    /// those of the next.
+    fn begin(&self) {
+        self.halted.store(false, Ordering::Relaxed);
+        self.exchange(Live::default());
+    }
+
+    pub(crate) fn publish(&self, recorder: &Recorder, traffic: Traffic) {
+        self.exchange(recorder.live(traffic));
+    }
+
+    /// The lock is held for the exchange alone: what is old is dropped, and what is new was made, outside of it.
+    fn exchange(&self, mut live: Live) {
+        std::mem::swap(&mut *self.figures.lock().unwrap_or_else(PoisonError::into_inner), &mut live);
     }
 
     /// Whether the slot under way is to end now.
@@ -124,8 +154,8 @@ impl LiveSlot {
         self.halted.load(Ordering::Relaxed)
     }
 
-    fn read(&self) -> Live {
-        *self.figures.lock().unwrap_or_else(PoisonError::into_inner)
+    fn add_to(&self, sum: &mut Live) {
+        sum.merge(&self.figures.lock().unwrap_or_else(PoisonError::into_inner));
     }
 }
 
@@ -181,12 +211,12 @@ impl Session {
     pub fn run_slot(
         &mut self,
         order: &SlotOrder,
-        tick: &mut dyn FnMut(Live) -> ControlFlow<()>,
+        tick: &mut dyn FnMut(&Live) -> ControlFlow<()>,
     ) -> Result<SlotRecord, SessionError> {
         let (started_unix_ms, start_ns) = (unix_ms(), monotonic_ns() + LEAD_NS);
         let mut halted = false;
         for worker in &self.workers {
-            worker.live.halted.store(false, Ordering::Relaxed);
+            worker.live.begin();
             let start = Start { order: order.clone(), at_ns: start_ns, log: self.log.clone() };
             worker.orders.send(start).map_err(|_| SessionError::WorkerLost)?;
         }
@@ -195,7 +225,7 @@ impl Session {
             match self.reports.recv_timeout(TICK) {
                 Ok(Report(slot)) => slots.push(slot?),
                 Err(RecvTimeoutError::Timeout) => {
-                    if tick(self.live()).is_break() {
+                    if tick(&self.live()).is_break() {
                         halted = true;
                         self.workers.iter().for_each(|worker| worker.live.halted.store(true, Ordering::Relaxed));
                     }
@@ -210,14 +240,9 @@ impl Session {
     }
 
     fn live(&self) -> Live {
-        self.workers.iter().map(|worker| worker.live.read()).fold(Live::default(), |sum, worker| Live {
-            started: sum.started + worker.started,
-            ok: sum.ok + worker.ok,
-            failed: sum.failed + worker.failed,
-            silent: sum.silent + worker.silent,
-            bytes_in: sum.bytes_in + worker.bytes_in,
-            response_p99_ns: sum.response_p99_ns.max(worker.response_p99_ns),
-        })
+        let mut sum = Live::default();
+        self.workers.iter().for_each(|worker| worker.live.add_to(&mut sum));
+        sum
     }
 }
 
@@ -283,7 +308,7 @@ fn merge(
     interrupted: bool,
 ) -> SlotRecord {
     let had_backlog = slots.iter().any(|slot| slot.had_backlog);
-    let last_end_ns = slots.iter().filter_map(|slot| slot.last_end_ns).max();
+    let last_end_ns = served_until_ns(&slots);
     let mut record = SlotRecord {
         started_unix_ms,
         start_ns,
@@ -310,9 +335,33 @@ fn merge(
     record.elapsed_ns = if interrupted {
         monotonic_ns().saturating_sub(start_ns)
     } else {
-        elapsed_ns(order, record.tally.started, busy_ns, had_backlog)
+        elapsed_ns(order, record.tally.started + record.tally.shed, busy_ns, had_backlog)
     };
     record
+}
+
+/// When the slot's last op ended. Of stragglers only the part counts that they cost.
+///
+/// While one lane of n waits for a straggler the others rest, where in a longer slot they would have gone on: the wait
+/// costs an n-th of its time, not all of it. (Ops n and times s of a lane that are counted to the end of the op under way
+/// when the time is over satisfy E n * E op = E s, Wald's identity.) A lane whose op was given up counts as long as it was
+/// waited for, which is the least that the op would have taken.
+fn served_until_ns(slots: &[WorkerSlot]) -> Option<Nanos> {
+    let usual_ns = slots.iter().filter_map(|slot| {
+        let (last_ns, drain) = (slot.last_end_ns?, slot.drain);
+        // An op that was given up is no end, but its lane was at work until then.
+        let straggled = drain.is_some_and(|drain| drain.straggling_ns > 0);
+        Some(drain.map_or(
+            last_ns,
+            |drain| {
+                if straggled { drain.usual_end_ns } else { last_ns.min(drain.usual_end_ns) }
+            },
+        ))
+    });
+    let drains = || slots.iter().filter_map(|slot| slot.drain);
+    let lanes: u64 = drains().map(|drain| drain.lanes).sum();
+    let straggling_ns: Nanos = drains().map(|drain| drain.straggling_ns).sum();
+    Some(usual_ns.max()? + straggling_ns / lanes.max(1))
 }
 
 /// The time over which a slot's ops were served.
@@ -321,13 +370,12 @@ fn merge(
 /// hits the slower target harder: with 30 connections and 0.3 s per op, a slot of 1 s would lose a third of its work.
 /// Open loop that kept up: the schedule's own length, since each op was only shifted by its latency; if ops had to
 /// wait beyond the end, the server did not keep up, and the time it took to work them off belongs to the slot.
-fn elapsed_ns(order: &SlotOrder, started: u64, busy_ns: Nanos, had_backlog: bool) -> Nanos {
+///
+/// `passed` ops were started or shed: where a number of ops bounds the slot and all of them have passed, that ended it.
+fn elapsed_ns(order: &SlotOrder, passed: u64, busy_ns: Nanos, had_backlog: bool) -> Nanos {
     let nominal_ns = match (order.kind, order.ops, order.duration_ns) {
-        (LoopKind::Open { rate_per_s, .. }, Some(ops), duration_ns) if started >= ops => {
-            let scheduled_ns = (ops as f64 * 1e9 / rate_per_s) as Nanos;
-            duration_ns.map_or(scheduled_ns, |duration_ns| duration_ns.min(scheduled_ns))
-        }
-        (LoopKind::Closed { .. }, Some(ops), _) if started >= ops => 0,
+        (LoopKind::Open { .. }, Some(ops), _) if passed >= ops => order.planned_ns().unwrap_or(0),
+        (LoopKind::Closed { .. }, Some(ops), _) if passed >= ops => 0,
         (_, _, duration_ns) => duration_ns.unwrap_or(0),
     };
     match order.kind {
@@ -339,7 +387,58 @@ fn elapsed_ns(order: &SlotOrder, started: u64, busy_ns: Nanos, had_backlog: bool
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{Arrival, SECOND_NS};
+    use crate::driver::Drain;
+    use crate::workload::{Failure, OpEnd, PhaseTimes};
+    use duel_model::{Arrival, MILLISECOND_NS, SECOND_NS};
+
+    /// A worker that has seen `ops` end after `response_ns` each.
+    fn worker(ops: u64, response_ns: Nanos, outcome: Result<(), FailureKind>) -> LiveSlot {
+        let mut recorder = Recorder::new();
+        recorder.reset(0, &[], false);
+        for _ in 0..ops {
+            recorder.op_ended(
+                0,
+                0,
+                &OpEnd {
+                    end_ns: response_ns,
+                    outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: String::new() })),
+                    phases: PhaseTimes::NONE,
+                    bytes_in: 0,
+                    status: None,
+                    body_bytes: 0,
+                },
+            );
+        }
+        let live = LiveSlot::default();
+        live.publish(&recorder, Traffic { bytes_in: 7, bytes_out: 5, connections: 1 });
+        live
+    }
+
+    #[test]
+    fn live_figures_are_those_of_all_workers_together() {
+        let workers = [
+            worker(990, MILLISECOND_NS, Ok(())),
+            worker(10, 100 * MILLISECOND_NS, Ok(())),
+            worker(3, SECOND_NS, Err(FailureKind::Refused)),
+        ];
+        let mut sum = Live::default();
+        workers.iter().for_each(|worker| worker.add_to(&mut sum));
+        assert_eq!((sum.ok, sum.failed_total(), sum.silent()), (1000, 3, 3));
+        assert_eq!(sum.traffic, Traffic { bytes_in: 21, bytes_out: 15, connections: 3 });
+        // Not the 100 ms of the slower worker, but what 99 of 100 requests stayed below.
+        let p99_ns = sum.response.quantile_ns(0.99).unwrap();
+        assert!(p99_ns.abs_diff(MILLISECOND_NS) < 1_000, "{p99_ns}");
+        assert_eq!(sum.response.sum_ns, u128::from(1990 * MILLISECOND_NS));
+    }
+
+    #[test]
+    fn a_slot_that_begins_shows_nothing_of_the_last_one() {
+        let worker = worker(5, MILLISECOND_NS, Ok(()));
+        worker.begin();
+        let mut sum = Live::default();
+        worker.add_to(&mut sum);
+        assert_eq!(sum, Live::default());
+    }
 
     fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
         SlotOrder {
@@ -364,11 +463,32 @@ mod tests {
         assert_eq!(elapsed_ns(&order(closed, Some(SECOND_NS), None), 9, 5_000, false), SECOND_NS);
     }
 
+    /// Two workers of two lanes each in a slot of 1 s that began at 0, with ops of 10 ms.
+    #[test]
+    fn a_straggler_costs_its_lane_and_not_all_lanes() {
+        let ms = 1_000_000;
+        let worker = |last_end_ms: u64, straggling_ms: u64| WorkerSlot {
+            last_end_ns: Some(last_end_ms * ms),
+            drain: Some(Drain { usual_end_ns: 1_040 * ms, straggling_ns: straggling_ms * ms, lanes: 2 }),
+            ..WorkerSlot::ready()
+        };
+        assert_eq!(served_until_ns(&[worker(1_010, 0), worker(1_015, 0)]), Some(1_015 * ms), "the last end, as ever");
+        assert_eq!(served_until_ns(&[worker(1_010, 0), worker(5_040, 4_000)]), Some(2_040 * ms), "a fourth of 4 s");
+        // Given up after a wait of 4 s: no op ended late, but the lane was at work.
+        assert_eq!(served_until_ns(&[worker(1_010, 0), worker(1_012, 4_000)]), Some(2_040 * ms));
+        // All lanes: the server stood still.
+        assert_eq!(served_until_ns(&[worker(5_040, 8_000), worker(5_040, 8_000)]), Some(5_040 * ms));
+        assert_eq!(served_until_ns(&[WorkerSlot::ready()]), None);
+    }
+
     #[test]
     fn an_open_loop_lasts_as_long_as_its_schedule_unless_it_fell_behind() {
         let open = LoopKind::Open { rate_per_s: 10.0, arrival: Arrival::Constant };
         assert_eq!(elapsed_ns(&order(open, Some(SECOND_NS), None), 10, 1_001_000_000, false), SECOND_NS);
         assert_eq!(elapsed_ns(&order(open, Some(SECOND_NS), None), 10, 1_900_000_000, true), 1_900_000_000);
         assert_eq!(elapsed_ns(&order(open, None, Some(20)), 20, 1_901_000_000, false), 2 * SECOND_NS);
+        // The shorter of two bounds.
+        assert_eq!(elapsed_ns(&order(open, Some(SECOND_NS), Some(20)), 10, 1_001_000_000, false), SECOND_NS);
+        assert_eq!(elapsed_ns(&order(open, Some(9 * SECOND_NS), Some(20)), 20, 1_901_000_000, false), 2 * SECOND_NS);
     }
 }

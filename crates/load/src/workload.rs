@@ -5,6 +5,7 @@ use duel_model::{FailureKind, Nanos, Negotiated, Phase};
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::io;
+use std::ops::AddAssign;
 
 /// Number of a lane within its worker. A lane carries one op at a time; for a network workload it is a connection, or a
 /// stream of one.
@@ -62,11 +63,17 @@ pub trait Workload {
         PhaseTimes::NONE
     }
 
-    /// Whether the op on `lane` is still establishing its connection, so that the connect timeout applies.
-    fn connecting(&self, lane: LaneId) -> bool {
+    /// Since when the op on `lane` has been establishing the connection that it waits for, so that the connect timeout
+    /// applies; `None`: it has one. An op may need several, one after another.
+    fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
         let _ = lane;
-        false
+        None
     }
+
+    /// What went over connections since [`take_counters`] was last called.
+    ///
+    /// [`take_counters`]: Workload::take_counters
+    fn traffic(&self) -> Traffic;
 
     /// Counters since the last call.
     fn take_counters(&mut self) -> Counters;
@@ -224,6 +231,25 @@ impl PhaseTimes {
     }
 }
 
+/// What went over connections: the part of [`Counters`] that is told while a slot runs.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Traffic {
+    /// Bytes read from connections.
+    pub bytes_in: u64,
+    /// Bytes written to connections.
+    pub bytes_out: u64,
+    /// Connections established.
+    pub connections: u64,
+}
+
+impl AddAssign for Traffic {
+    fn add_assign(&mut self, other: Self) {
+        self.bytes_in += other.bytes_in;
+        self.bytes_out += other.bytes_out;
+        self.connections += other.connections;
+    }
+}
+
 /// What a workload counts besides the ops themselves.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counters {
@@ -245,4 +271,12 @@ pub struct Counters {
     pub statuses: BTreeMap<u16, u64>,
     /// What was negotiated last.
     pub negotiated: Option<Negotiated>,
+}
+
+impl Counters {
+    /// What went over connections.
+    pub fn traffic(&self) -> Traffic {
+        let Self { bytes_in, bytes_out, connections, .. } = *self;
+        Traffic { bytes_in, bytes_out, connections }
+    }
 }

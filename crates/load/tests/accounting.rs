@@ -4,7 +4,7 @@
 
 use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder,
-    SlotRecord, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
+    SlotRecord, Traffic, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, Phase, SECOND_NS};
 use std::ops::ControlFlow;
@@ -71,6 +71,9 @@ impl Workload for Blocking {
         Progress::Pending
     }
     fn cancel(&mut self, _lane: LaneId) {}
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
     fn take_counters(&mut self) -> Counters {
         Counters::default()
     }
@@ -130,6 +133,9 @@ impl Workload for Paired {
     fn cancel(&mut self, lane: LaneId) {
         // An answer under way must not reach a later op.
         self.lanes[lane] = Self::lane();
+    }
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
     fn take_counters(&mut self) -> Counters {
         Counters::default()
@@ -297,6 +303,30 @@ fn a_stop_ends_the_slot_and_keeps_what_there_is() {
 }
 
 #[test]
+fn what_is_told_while_a_slot_runs_is_a_part_of_what_is_told_when_it_is_over() {
+    let factory = Blocking { op_ns: 5 * MILLISECOND_NS, fail_every: Some(4), lanes: LanesPerWorker::One, count: 0 };
+    let mut session = Session::open(factory, 2, 2, Arc::default()).unwrap();
+    let mut seen = Vec::new();
+    let record = session
+        .run_slot(&order(CLOSED, Some(SECOND_NS), None), &mut |live| {
+            seen.push(live.clone());
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+    let last = seen.last().unwrap();
+    assert!(last.ok > 0 && last.failed_total() > 0 && !last.response.is_empty(), "{last:?}");
+    for live in &seen {
+        assert!(live.ok <= record.tally.ok && live.failed_total() <= record.tally.failed_total());
+        assert_eq!(live.response.count(), live.ok, "failures that are no time-outs have no response time");
+        for (bound, _) in live.response.buckets() {
+            let below =
+                |all: &[(Nanos, u64)]| all.iter().filter(|(value, _)| value <= bound).map(|(_, n)| n).sum::<u64>();
+            assert!(below(live.response.buckets()) <= below(record.tally.response.buckets()));
+        }
+    }
+}
+
+#[test]
 fn who_watches_can_end_a_slot_and_the_next_one_runs_whole() {
     let mut session = Session::open(PairedFactory { answers: true }, 2, 2, Arc::default()).unwrap();
     let for_ever = order(CLOSED, Some(3_600 * SECOND_NS), None);
@@ -335,6 +365,9 @@ impl Workload for NeverSilent {
         Progress::Pending
     }
     fn cancel(&mut self, _lane: LaneId) {}
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
     fn take_counters(&mut self) -> Counters {
         Counters::default()
     }

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use duel_load::{
-    Counters, Event, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Workload,
-    WorkloadError, WorkloadFactory, monotonic_ns,
+    Counters, Event, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Traffic,
+    Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS, Stage};
 use std::collections::BTreeSet;
@@ -34,6 +34,8 @@ fn open(arrival: Arrival) -> LoopKind {
 #[derive(Clone, Default)]
 struct Blocking {
     op_ns: Nanos,
+    /// The first op's, where that is longer.
+    first_op_ns: Nanos,
     lanes_per_worker_is_one: bool,
     worked: Arc<Mutex<Vec<(Nanos, LaneId)>>>,
 }
@@ -51,8 +53,9 @@ impl WorkloadFactory for Blocking {
 impl Workload for Blocking {
     fn start(&mut self, lane: LaneId, now_ns: Nanos, _io: &Io<'_>) -> Progress {
         self.worked.lock().unwrap().push((now_ns, lane));
-        while monotonic_ns() < now_ns + self.op_ns {
-            std::thread::sleep(std::time::Duration::from_nanos(self.op_ns / 10));
+        let op_ns = self.op_ns.max(std::mem::take(&mut self.first_op_ns));
+        while monotonic_ns() < now_ns + op_ns {
+            std::thread::sleep(std::time::Duration::from_nanos(op_ns / 10));
         }
         Progress::Done(OpEnd {
             end_ns: monotonic_ns(),
@@ -67,6 +70,9 @@ impl Workload for Blocking {
         Progress::Pending
     }
     fn cancel(&mut self, _lane: LaneId) {}
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
     fn take_counters(&mut self) -> Counters {
         Counters::default()
     }
@@ -160,6 +166,24 @@ fn a_number_of_ops_counts_those_that_were_shed() {
     let record = run(blocking, 1, 1, &order);
     assert_eq!(record.tally.due(), 100);
     assert!(record.tally.shed > 0);
+}
+
+/// The first op stalls, the others take no time: at the end nothing waits, and yet not all ops that were due were started.
+#[test]
+fn ops_that_were_shed_are_part_of_the_schedule_that_they_were_due_in() {
+    let stall_ns = 100 * MILLISECOND_NS;
+    for (duration_ns, schedule_ns) in [(None, 400), (Some(SECOND_NS), 400), (Some(300 * MILLISECOND_NS), 300)] {
+        let mut order = order(open(Arrival::Constant), "1s@1000");
+        order.stages.clear();
+        order.kind = LoopKind::Open { rate_per_s: 1_000.0, arrival: Arrival::Constant };
+        (order.duration_ns, order.ops, order.deadline_ns) = (duration_ns, Some(400), Some(10 * MILLISECOND_NS));
+        let blocking = Blocking { first_op_ns: stall_ns, lanes_per_worker_is_one: true, ..Blocking::default() };
+        let record = run(blocking, 1, 1, &order);
+        assert!(record.tally.shed > 0, "{:?}", record.tally);
+        // Longer only where this machine stalled at the schedule's end.
+        assert!(record.elapsed_ns >= schedule_ns * MILLISECOND_NS, "{} ns", record.elapsed_ns);
+        assert!(record.elapsed_ns < SECOND_NS, "the bound that ended it counts: {} ns", record.elapsed_ns);
+    }
 }
 
 #[test]

@@ -3,8 +3,8 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotOrder, Workload, WorkloadError,
-    WorkloadFactory, monotonic_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotOrder, Traffic, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Arrival, LoopKind, MILLISECOND_NS, SECOND_NS};
 use std::collections::VecDeque;
@@ -95,6 +95,10 @@ impl Workload for Shared {
 
     fn cancel(&mut self, lane: LaneId) {
         panic!("lane {lane} was given up though all are answered at once");
+    }
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
     }
 
     fn take_counters(&mut self) -> Counters {

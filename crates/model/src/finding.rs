@@ -1,8 +1,6 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{
-    Doubt, HostDemand, LensReading, Nanos, Negotiated, PairVerdict, Phase, Profile, TlsVersion, TwinPlan, TwinReading,
-};
+use crate::{Doubt, HostDemand, LensReading, Nanos, Negotiated, PairVerdict, Phase, Profile, TwinReading, Variation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -23,45 +21,6 @@ pub struct Probe {
     /// No load: the libcrypto that this target's server maps is measured alone, on its machine.
     #[serde(default)]
     pub lens_of: Option<usize>,
-}
-
-/// What a probe changes in the plan; `None` leaves as it is.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Variation {
-    /// Connections.
-    pub connections: Option<u32>,
-    /// Kept alive or one connection per request.
-    pub keepalive: Option<bool>,
-    /// Cipher suites allowed, by IANA name.
-    pub ciphers: Option<Vec<String>>,
-    /// Key exchange groups allowed.
-    pub groups: Option<Vec<String>>,
-    /// Session resumption.
-    pub resumption: Option<bool>,
-    /// `Accept-Encoding`: `Some(None)` does not send the field.
-    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
-    pub accept_encoding: Option<Option<String>>,
-    /// Only the first bytes of the resource.
-    pub range_bytes: Option<u64>,
-    /// Method.
-    pub method: Option<String>,
-    /// TLS versions allowed.
-    #[serde(default)]
-    pub versions: Option<Vec<TlsVersion>>,
-    /// Acknowledge what arrives at once.
-    #[serde(default)]
-    pub quick_ack: Option<bool>,
-    /// Largest segment that we announce, in bytes.
-    #[serde(default)]
-    pub segment_bytes: Option<u16>,
-    /// A target's server replaced by a private twin.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub twin: Option<TwinPlan>,
-}
-
-/// A field that is there: `null` means the inner `None`, only absence the outer one.
-fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
-    Option::deserialize(deserializer).map(Some)
 }
 
 /// What a probe showed.
@@ -172,18 +131,4 @@ pub struct Explanation {
     pub ruled_out: Vec<String>,
     /// Every probe that was asked for, in order.
     pub probes: Vec<ProbeOutcome>,
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn not_sending_a_field_is_told_from_leaving_it_as_it_is() {
-        for accept_encoding in [None, Some(None), Some(Some("gzip".to_owned()))] {
-            let variation = Variation { accept_encoding, ..Variation::default() };
-            let kept = serde_json::to_string(&variation).unwrap();
-            assert_eq!(serde_json::from_str::<Variation>(&kept).unwrap(), variation, "{kept}");
-        }
-    }
 }

@@ -3,6 +3,11 @@
 //! This crate does no I/O and decides nothing. What is here can be written down (serde) and read back by a later
 //! version: fields are added, never re-used with another meaning.
 
+#[macro_use]
+mod kept;
+
+mod command;
+mod contest;
 mod distribution;
 mod experiment;
 mod factor;
@@ -15,21 +20,24 @@ mod promise;
 mod reach;
 mod requests;
 mod run;
+mod secret;
 mod shape;
 mod slot;
 mod text;
 mod threshold;
 mod twin;
 mod units;
+mod variation;
 mod verdict;
 
+pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
 pub use experiment::{
     Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure, LevelVerdict, Ranged, Scaling, ScalingCurve,
     ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
 };
 pub use factor::Factor;
-pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation, Variation};
+pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation};
 pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
 pub use lens::{
     Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
@@ -37,7 +45,7 @@ pub use lens::{
 };
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Plan,
-    ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_secret_name,
+    ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan,
 };
 pub use profile::Profile;
 pub use promise::{Comparison, ParsePromiseError, Promise, PromiseMetric};
@@ -46,6 +54,7 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunStatus, Versions};
+pub use secret::{is_secret_name, without_secret_parameters};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
@@ -59,6 +68,7 @@ pub use twin::{TwinChange, TwinPlan, TwinReading};
 pub use units::{
     ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
 };
+pub use variation::Variation;
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.

@@ -421,6 +421,11 @@ pub enum TlsVersion {
 }
 
 impl TlsVersion {
+    /// The version that is typed so.
+    pub fn of_name(typed: &str) -> Option<Self> {
+        [Self::V1_2, Self::V1_3].into_iter().find(|version| version.name() == typed)
+    }
+
     /// The version as it is typed.
     pub fn name(self) -> &'static str {
         match self {
@@ -433,13 +438,15 @@ impl TlsVersion {
 impl Plan {
     /// What stands in place of a secret in everything that is shown or kept.
     pub const REDACTED: &'static str = "[not kept]";
+    /// What stands in place of a secret in a text that is kept and leaves it out where it is shown to others.
+    pub const LEFT_OUT: &'static str = "[left out]";
 
     /// The plan as it may be shown and archived: values of header fields that carry secrets are left out.
     pub fn redacted(&self) -> Self {
         let mut plan = self.clone();
         if let WorkloadPlan::Http(http) = &mut plan.workload {
             for (name, value) in &mut http.headers {
-                if is_secret_name(name) {
+                if crate::is_secret_name(name) {
                     *value = Self::REDACTED.to_owned();
                 }
             }
@@ -459,16 +466,6 @@ impl Plan {
             WorkloadPlan::Null => Vec::new(),
         }
     }
-}
-
-/// Whether a header field or a parameter of this name carries a secret: by its definition, or because people give such
-/// names to secrets.
-pub fn is_secret_name(name: &str) -> bool {
-    let name = name.to_ascii_lowercase().replace('_', "-");
-    matches!(name.as_str(), "authorization" | "proxy-authorization" | "cookie")
-        || ["token", "secret", "password", "api-key", "apikey", "session", "signature", "credential"]
-            .iter()
-            .any(|part| name.contains(part))
 }
 
 #[cfg(test)]

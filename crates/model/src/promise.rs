@@ -1,6 +1,7 @@
 //! A promise about a target's figures, as people type it: `p99<50ms`, `errors<0.1%`, `rate>500/s`.
 
-use crate::{Nanos, parse_duration_ns, parse_ratio, sanitize_line, typed_duration};
+use crate::units::{parse_per_second, typed_duration};
+use crate::{Nanos, parse_duration_ns, parse_ratio, sanitize_line};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -84,8 +85,14 @@ pub enum Comparison {
 
 /// A promise could not be understood; the text is a sentence for the user.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct ParsePromiseError(String);
+pub enum ParsePromiseError {
+    /// It has not the form of one.
+    #[error("'{0}' is no promise such as p99<50ms, mean<5ms, max<1s, errors<0.1%, rate>500/s or rate>99%")]
+    Unclear(String),
+    /// It has, and cannot be meant.
+    #[error("{0}")]
+    Senseless(String),
+}
 
 impl Promise {
     /// Whether a figure, in the unit of [`Promise::limit`], keeps it.
@@ -103,24 +110,18 @@ impl Promise {
         let promises: Vec<Self> = typed.split(',').map(str::parse).collect::<Result<_, _>>()?;
         for (index, promise) in promises.iter().enumerate() {
             if promises[..index].iter().any(|earlier| earlier.metric == promise.metric) {
-                return Err(ParsePromiseError(format!("{} is promised twice", promise.metric)));
+                return Err(ParsePromiseError::Senseless(format!("{} is promised twice", promise.metric)));
             }
         }
         Ok(promises)
     }
 }
 
-impl FromStr for Promise {
-    type Err = ParsePromiseError;
-
-    fn from_str(typed: &str) -> Result<Self, ParsePromiseError> {
+impl Promise {
+    fn read(typed: &str) -> Result<Self, ParsePromiseError> {
         let shown = || sanitize_line(typed.trim());
-        let unclear = || {
-            ParsePromiseError(format!(
-                "'{}' is no promise such as p99<50ms, mean<5ms, max<1s, errors<0.1%, rate>500/s or rate>99%",
-                shown()
-            ))
-        };
+        let unclear = || ParsePromiseError::Unclear(shown());
+        let senseless = |why: String| ParsePromiseError::Senseless(format!("'{}' {why}", shown()));
         let at = typed.find(['<', '>']).ok_or_else(unclear)?;
         let (name, rest) = (typed[..at].trim(), &typed[at..]);
         let (comparison, limit) = [
@@ -132,32 +133,54 @@ impl FromStr for Promise {
         .into_iter()
         .find_map(|(sign, comparison)| Some((comparison, rest.strip_prefix(sign)?.trim())))
         .ok_or_else(unclear)?;
+        // People think of 5 as of ms, or of per cent: where the number alone decides, a limit is a thousand times too high
+        // and never broken. Nothing is nothing in every unit.
+        let is_bare = limit.parse::<f64>().is_ok_and(|number| number != 0.0);
         let (metric, limit) = match name {
+            "errors" if is_bare => return Err(senseless(format!("has no unit: errors{comparison}{limit}%"))),
             "errors" => (PromiseMetric::Errors, share(limit).ok_or_else(unclear)?),
             "rate" if limit.ends_with('%') => (PromiseMetric::Done, share(limit).ok_or_else(unclear)?),
-            "rate" => (PromiseMetric::Rate, per_second(limit).ok_or_else(unclear)?),
+            "rate" => (PromiseMetric::Rate, parse_per_second(limit).ok_or_else(unclear)?),
             _ => {
                 let metric = time_metric(name).ok_or_else(unclear)?;
+                if is_bare {
+                    let how = format!("has no unit: {metric}{comparison}{limit}ms or {metric}{comparison}{limit}s");
+                    return Err(senseless(how));
+                }
                 (metric, parse_duration_ns(limit).map_err(|_| unclear())? as f64)
             }
         };
         let is_low = matches!(comparison, Comparison::Below | Comparison::AtMost);
         if is_low != metric.is_better_low() {
             let sign = if metric.is_better_low() { '<' } else { '>' };
-            return Err(ParsePromiseError(format!("'{}': {metric} is better {sign} than a limit", shown())));
+            return Err(ParsePromiseError::Senseless(format!("'{}': {metric} is better {sign} than a limit", shown())));
         }
-        let promise = Self { metric, comparison, limit };
-        // What nothing can keep is a mistake in typing: no time and no share is below 0, no share above 1.
-        let cannot_be_kept = match comparison {
-            Comparison::Below => limit == 0.0,
-            Comparison::Above => metric == PromiseMetric::Done && limit >= 1.0,
-            Comparison::AtLeast => metric == PromiseMetric::Done && limit > 1.0,
-            Comparison::AtMost => false,
-        };
-        if cannot_be_kept {
-            return Err(ParsePromiseError(format!("'{}' can never be kept", shown())));
+        Ok(Self { metric, comparison, limit })
+    }
+
+    /// What is wrong with its limit: no time and no share is below 0, no share above 1.
+    fn nonsense(&self) -> Option<&'static str> {
+        let (is_none, is_all) = (self.limit == 0.0, self.limit >= 1.0);
+        match (self.comparison, self.metric) {
+            (Comparison::Below, _) if is_none => Some("can never be kept"),
+            (Comparison::Above, PromiseMetric::Done) if is_all => Some("can never be kept"),
+            (Comparison::AtMost, PromiseMetric::Errors) if is_all => Some("can never be broken"),
+            (Comparison::AtLeast, _) if is_none => Some("can never be broken"),
+            _ => None,
         }
-        Ok(promise)
+    }
+}
+
+impl FromStr for Promise {
+    type Err = ParsePromiseError;
+
+    fn from_str(typed: &str) -> Result<Self, ParsePromiseError> {
+        let promise = Self::read(typed)?;
+        // A mistake in typing. Where a plan is read that was once accepted, it stays what it is.
+        match promise.nonsense() {
+            Some(why) => Err(ParsePromiseError::Senseless(format!("'{}' {why}", sanitize_line(typed.trim())))),
+            None => Ok(promise),
+        }
     }
 }
 
@@ -181,14 +204,6 @@ fn time_metric(name: &str) -> Option<PromiseMetric> {
 fn share(typed: &str) -> Option<f64> {
     let share = parse_ratio(typed).ok()?;
     (share <= 1.0).then(|| (share * 1e9).round() / 1e9)
-}
-
-fn per_second(typed: &str) -> Option<f64> {
-    let number = typed.strip_suffix("/s").unwrap_or(typed).trim();
-    if !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    number.parse::<f64>().ok().filter(|rate| rate.is_finite())
 }
 
 impl fmt::Display for PromiseMetric {
@@ -236,7 +251,7 @@ impl TryFrom<String> for Promise {
     type Error = ParsePromiseError;
 
     fn try_from(typed: String) -> Result<Self, ParsePromiseError> {
-        typed.parse()
+        Self::read(&typed)
     }
 }
 
@@ -266,9 +281,9 @@ mod tests {
             let json = serde_json::to_string(&promise).unwrap();
             assert_eq!(serde_json::from_str::<Promise>(&json).unwrap(), promise);
         }
-        let promise: Promise = " p99 < 0.05 ".parse().unwrap();
+        let promise: Promise = " p99 < 0.05 s ".parse().unwrap();
         assert_eq!(promise.to_string(), "p99<50ms");
-        assert_eq!("errors<0.001".parse::<Promise>().unwrap().to_string(), "errors<0.1%");
+        assert_eq!("errors<=0".parse::<Promise>().unwrap().to_string(), "errors<=0%");
         assert_eq!("rate>500".parse::<Promise>().unwrap().to_string(), "rate>500/s");
     }
 
@@ -311,6 +326,13 @@ mod tests {
             ("p99<0", "can never be kept"),
             ("errors<0%", "can never be kept"),
             ("rate>100%", "can never be kept"),
+            ("errors<=100%", "can never be broken"),
+            ("rate>=0", "can never be broken"),
+            ("rate>=0%", "can never be broken"),
+            ("p99<200", "'p99<200' has no unit: p99<200ms or p99<200s"),
+            ("mean <= 0.2", "has no unit: mean<=0.2ms or mean<=0.2s"),
+            ("errors<1", "'errors<1' has no unit: errors<1%"),
+            ("errors<0.01", "has no unit: errors<0.01%"),
             ("p99<5\u{1b}[2Jms", "is no promise"),
         ] {
             let error = typed.parse::<Promise>().unwrap_err().to_string();

@@ -41,7 +41,7 @@ impl ReachPlan {
     }
 
     /// What is typed for it: options, and their values.
-    pub fn options(&self) -> Vec<(&'static str, Option<String>)> {
+    pub(crate) fn options(&self) -> Vec<(&'static str, Option<String>)> {
         let mut options = Vec::new();
         if !self.sources.is_empty() {
             let list: Vec<String> = self.sources.iter().map(AddressRange::to_string).collect();
@@ -271,25 +271,6 @@ impl fmt::Display for NameOverride {
         let addresses: Vec<String> = self.addresses.iter().map(|address| bracketed(address.to_string())).collect();
         write!(f, "{}:{}:{}", bracketed(self.host.clone()), self.port, addresses.join(","))
     }
-}
-
-/// Both are kept as they are typed.
-macro_rules! kept_as_typed {
-    ($($kind:ty),*) => {$(
-        impl TryFrom<String> for $kind {
-            type Error = ParseReachError;
-
-            fn try_from(kept: String) -> Result<Self, ParseReachError> {
-                kept.parse()
-            }
-        }
-
-        impl From<$kind> for String {
-            fn from(value: $kind) -> Self {
-                value.to_string()
-            }
-        }
-    )*};
 }
 
 kept_as_typed!(AddressRange, NameOverride);

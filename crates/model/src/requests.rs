@@ -35,7 +35,7 @@ impl RequestsPlan {
     }
 
     /// The options that mean it, with their values; `None` where a path is no text.
-    pub fn options(&self) -> Option<Vec<(&'static str, Option<String>)>> {
+    pub(crate) fn options(&self) -> Option<Vec<(&'static str, Option<String>)>> {
         let path = |path: &PathBuf| path.to_str().map(str::to_owned);
         let mut options = Vec::new();
         if let Some(RequestSource { file, format }) = &self.source {

@@ -1,6 +1,7 @@
 //! How load changes within a run: stages, a deadline, and the search for the highest rate that keeps a promise.
 
-use crate::{Nanos, Promise, parse_duration_ns, sanitize_line, typed_duration};
+use crate::units::{parse_per_second, typed_duration};
+use crate::{Nanos, Promise, Slot, parse_duration_ns, sanitize_line};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -168,11 +169,7 @@ impl FromStr for Stage {
 }
 
 fn rate(typed: &str) -> Option<f64> {
-    let number = typed.strip_suffix("/s").unwrap_or(typed).trim();
-    if !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
-        return None;
-    }
-    number.parse().ok().filter(|rate| *rate <= Stage::HIGHEST_RATE_PER_S)
+    parse_per_second(typed).filter(|rate| *rate <= Stage::HIGHEST_RATE_PER_S)
 }
 
 impl fmt::Display for Stage {
@@ -193,23 +190,13 @@ impl fmt::Display for StageLevel {
     }
 }
 
-impl From<Stage> for String {
-    fn from(stage: Stage) -> Self {
-        stage.to_string()
-    }
-}
+kept_as_typed!(Stage);
 
-impl TryFrom<String> for Stage {
-    type Error = ParseStageError;
-
-    fn try_from(typed: String) -> Result<Self, ParseStageError> {
-        typed.parse()
-    }
-}
-
-/// What came of the search for a rate: derived from the run's slots, whenever it is judged.
+/// What came of the search for a rate on one target: derived from the run's slots, whenever it is judged.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RateSearch {
+    /// Which of the plan's targets.
+    pub target: usize,
     /// What had to be kept.
     pub promises: Vec<Promise>,
     /// Every rate that was tried, in that order.
@@ -220,6 +207,17 @@ pub struct RateSearch {
     pub broken_per_s: Option<f64>,
     /// Why the search ended.
     pub end: SearchEnd,
+}
+
+impl RateSearch {
+    /// Whether a slot is one of the attempts that the answer rests on: at the highest rate that was kept, and kept.
+    pub fn is_of_answer(&self, slot: &Slot) -> bool {
+        self.attempts.iter().any(|attempt| {
+            attempt.slot == slot.index
+                && attempt.outcome == AttemptOutcome::Kept
+                && Some(attempt.rate_per_s) == self.kept_per_s
+        })
+    }
 }
 
 /// Why the search for a rate ended.

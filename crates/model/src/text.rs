@@ -37,6 +37,13 @@ pub fn shell_word(word: &str) -> String {
     format!("'{}'", word.replace('\'', "'\\''"))
 }
 
+/// Words as a line for a POSIX shell; `None` where one cannot be shown whole: it has control characters, or is longer than
+/// what a line keeps.
+pub(crate) fn shell_line(words: &[String]) -> Option<String> {
+    let whole = words.iter().all(|word| sanitize_line(word) == *word);
+    whole.then(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
+}
+
 fn is_unsafe(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{feff}')
@@ -53,6 +60,7 @@ mod tests {
         assert!(shown.ends_with("ok next"));
         assert!(sanitize_line(&"x".repeat(1000)).chars().count() == 301);
     }
+
     #[test]
     fn a_word_stays_one_word() {
         for (word, quoted) in [
@@ -68,5 +76,45 @@ mod tests {
         ] {
             assert_eq!(shell_word(word), quoted);
         }
+    }
+
+    #[test]
+    fn a_line_is_shown_whole_or_not_at_all() {
+        let line = |words: &[&str]| shell_line(&words.iter().map(|word| (*word).to_owned()).collect::<Vec<_>>());
+        assert_eq!(line(&["duel", "a b"]).as_deref(), Some("duel 'a b'"));
+        assert_eq!(line(&["duel", "a\x1b[2J"]), None);
+        assert_eq!(line(&["duel", &"x".repeat(301)]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn the_shell_reads_back_what_was_meant(words in proptest::collection::vec("[ -~äß€]{0,12}", 1..4)) {
+            let line = shell_line(&words).unwrap();
+            proptest::prop_assert_eq!(shell_reads(&line), words);
+        }
+    }
+
+    /// Word splitting and quote removal for the quoting that we use; anything special outside quotes is a failure.
+    fn shell_reads(line: &str) -> Vec<String> {
+        let (mut words, mut word, mut quoted) = (Vec::new(), None::<String>, false);
+        let mut rest = line.chars();
+        while let Some(c) = rest.next() {
+            match c {
+                '\'' => {
+                    quoted = !quoted;
+                    word.get_or_insert_default();
+                }
+                c if quoted => word.get_or_insert_default().push(c),
+                '\\' => word.get_or_insert_default().push(rest.next().unwrap()),
+                ' ' => words.extend(word.take()),
+                c => {
+                    assert!(!"|&;<>()$`\"*?[#~!{}\n".contains(c), "{c} is bare in {line}");
+                    word.get_or_insert_default().push(c);
+                }
+            }
+        }
+        assert!(!quoted, "unclosed: {line}");
+        words.extend(word);
+        words
     }
 }

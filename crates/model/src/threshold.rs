@@ -1,6 +1,6 @@
 //! What a check holds a run against, as people type it: a promise, or `slower than A by 5%`.
 
-use crate::{Metric, Promise, parse_ratio, sanitize_line};
+use crate::{Metric, ParsePromiseError, Promise, parse_ratio, sanitize_line};
 use std::fmt;
 use std::str::FromStr;
 
@@ -41,11 +41,13 @@ impl FromStr for Threshold {
     fn from_str(typed: &str) -> Result<Self, ParseThresholdError> {
         let words: Vec<&str> = typed.split_whitespace().collect();
         let Some(at) = words.iter().position(|&word| word == "slower") else {
-            return typed.parse().map(Self::Promise).map_err(|_| {
-                ParseThresholdError(format!(
-                    "'{}' is no threshold such as p99<200ms, errors<0.1%, rate>500/s or 'slower than A by 5%'",
-                    sanitize_line(typed.trim())
-                ))
+            return typed.parse().map(Self::Promise).map_err(|error| {
+                ParseThresholdError(match error {
+                    ParsePromiseError::Unclear(typed) => format!(
+                        "'{typed}' is no threshold such as p99<200ms, errors<0.1%, rate>500/s or 'slower than A by 5%'"
+                    ),
+                    ParsePromiseError::Senseless(why) => why,
+                })
             });
         };
         let error = |what: &str| {
@@ -64,7 +66,8 @@ impl FromStr for Threshold {
             ["than", name @ .., "by", share] if !name.is_empty() => (name.join(" "), share),
             _ => return Err(error("a target and a share are wanted")),
         };
-        let by = parse_ratio(by).map_err(|_| error("a share is 5% or 0.05"))?;
+        // A bare 5 would be 500 %, and a check that never fails.
+        let by = by.strip_suffix('%').and_then(|_| parse_ratio(by).ok()).ok_or_else(|| error("a share has a %"))?;
         // Rounded to a billionth, so that it is shown as it was typed.
         Ok(Self::Slower { metric, than, by: (by * 1e9).round() / 1e9 })
     }
@@ -102,7 +105,7 @@ mod tests {
             assert_eq!(threshold.to_string(), typed);
             assert_eq!(threshold.to_string().parse::<Threshold>().unwrap(), threshold);
         }
-        let typed = "  slower   than A  by 0.05 ";
+        let typed = "  slower   than A  by 5.0% ";
         assert_eq!(typed.parse::<Threshold>().unwrap().to_string(), "slower than A by 5%");
     }
 
@@ -115,7 +118,13 @@ mod tests {
             ("slower", "a target and a share"),
             ("slower than by 5%", "a target and a share"),
             ("slower than A", "a target and a share"),
-            ("slower than A by much", "a share is 5%"),
+            ("slower than A by much", "a share has a %"),
+            ("slower than A by 5", "a share has a %, as in 'slower than A by 5%'"),
+            ("slower than A by 0.05", "a share has a %"),
+            ("slower than A by -5%", "a share has a %"),
+            ("p99<200", "has no unit: p99<200ms"),
+            ("errors<1", "has no unit: errors<1%"),
+            ("p99>1s", "is better <"),
             ("p98 slower than A by 5%", "rate, p50 and p99"),
             ("a b slower than A by 5%", "one metric at most"),
             ("p99<\u{1b}[2J", "is no threshold"),

@@ -62,6 +62,15 @@ pub fn parse_ratio(typed: &str) -> Result<f64, ParseUnitError> {
     }
 }
 
+/// Parses a number of something per second: `500`, `0.5/s`; no signs, exponents or infinities.
+pub(crate) fn parse_per_second(typed: &str) -> Option<f64> {
+    let number = typed.strip_suffix("/s").unwrap_or(typed).trim();
+    if !number.chars().all(|c| c.is_ascii_digit() || c == '.') {
+        return None;
+    }
+    number.parse::<f64>().ok().filter(|rate| rate.is_finite())
+}
+
 /// Three significant digits and the unit that suits: `812 ns`, `41.2 µs`, `7.60 ms`, `1.44 s`.
 pub fn format_duration_ns(nanos: f64) -> String {
     // 999.5 would be printed as "1000": the next unit begins where rounding to three digits leaves the former.

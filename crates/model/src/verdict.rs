@@ -1,6 +1,6 @@
 //! What the slots say, and what weakens it.
 
-use crate::{Experiment, RateSearch};
+use crate::{Contest, Experiment, RateSearch, StageContrast};
 use serde::{Deserialize, Serialize};
 
 /// The judgement of a run: every target against the first.
@@ -14,9 +14,15 @@ pub struct Verdict {
     /// What the factors showed, in a run that has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Experiment>,
-    /// What came of the search for a rate, where there was one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub search: Option<RateSearch>,
+    /// What came of the search for a rate on each target, in the plan's order; empty where there was none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub searches: Vec<RateSearch>,
+    /// The highest rate of each target after the first against that of the first, where rates were looked for.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub contests: Vec<Contest>,
+    /// Every target against the first in each stage, where there were some.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stages: Vec<StageContrast>,
 }
 
 /// One target against the baseline in one metric.
@@ -118,6 +124,8 @@ pub enum DoubtId {
     TooFewSlots,
     /// A slot held too few ops of each connection for its rate to be sharp.
     ShortSlots,
+    /// Ops were given up at the end of their slots.
+    Unfinished,
     /// Ops failed.
     Errors,
     /// Rank interval and bootstrap interval differ much.

@@ -7,7 +7,7 @@ use crate::summary::join;
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, wrap};
 use crate::totals::{Totals, all_doubts, totals};
-use crate::{negotiated, settings};
+use crate::{contest, negotiated, search, settings};
 use duel_model::{Doubt, Plan, Run, Verdict, Versions};
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -61,6 +61,14 @@ fn said(label: &str, run: &Run, verdict: &Verdict, style: Style) -> Vec<String> 
     for pair in &verdict.pairs {
         let text = verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts));
         lines.extend(wrap(&text, style.columns(), &first, "       "));
+    }
+    for contest in &verdict.contests {
+        let text = contest::sentence(contest, search::promises(verdict), run.plan.compare.margin);
+        lines.extend(wrap(&text, style.columns(), &first, "       "));
+    }
+    for wanted in &verdict.searches {
+        let name = run.plan.targets.get(wanted.target).map(|target| clean(&target.name)).unwrap_or_default();
+        lines.extend(wrap(&format!("{name}: {}", search::answer(wanted)), style.columns(), &first, "       "));
     }
     if let Some(text) = settings::ended_early(&run.status) {
         lines.extend(wrap(&text, style.columns(), &first, "       "));

@@ -13,7 +13,7 @@ use duel_model::{
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
 use serde::Serialize;
-use shape::{SearchDocument, StageDocument};
+use shape::{ContestDocument, SearchDocument, StageDocument, StageRatioDocument};
 use std::collections::BTreeMap;
 
 /// A run with its verdict and explanation as one document; serialises in a stable order of fields.
@@ -45,9 +45,16 @@ pub struct Document<'a> {
     ruled_out: &'a [String],
     probes: Vec<ProbeDocument<'a>>,
     hosts: Vec<HostDocument<'a>>,
-    /// The search for the highest rate that keeps a promise; `null` where none was made. Its attempts are in no other
-    /// figures of this document.
+    /// The search for the highest rate that keeps a promise on a single target; `null` where none was made. Its attempts are
+    /// in no other figures of this document.
     search: Option<SearchDocument<'a>>,
+    /// The same on every target, in their order.
+    searches: Vec<SearchDocument<'a>>,
+    /// The highest rate of each target against that of the first. `low` and `high` are what the brackets of both leave open,
+    /// no interval of any confidence; `call` rests on `head_to_head`.
+    contests: Vec<ContestDocument<'a>>,
+    /// Every target against the first in each stage; empty where there are none.
+    stage_ratios: Vec<StageRatioDocument<'a>>,
     status: &'static str,
     interruption: Option<&'a Interruption>,
     started_unix_ms: i64,
@@ -81,7 +88,13 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         ruled_out: explanation.map(|e| e.ruled_out.as_slice()).unwrap_or_default(),
         probes: explanation.map(|e| e.probes.iter().map(ProbeDocument::of).collect()).unwrap_or_default(),
         hosts: hosts::documents(run),
-        search: verdict.search.as_ref().map(|search| SearchDocument::of(run, search)),
+        search: match verdict.searches.as_slice() {
+            [only] => Some(SearchDocument::of(run, only)),
+            _ => None,
+        },
+        searches: verdict.searches.iter().map(|search| SearchDocument::of(run, search)).collect(),
+        contests: verdict.contests.iter().map(|contest| ContestDocument::of(run, verdict, contest)).collect(),
+        stage_ratios: verdict.stages.iter().map(|contrast| StageRatioDocument::of(run, contrast)).collect(),
         status,
         interruption,
         started_unix_ms: run.started_unix_ms,
@@ -204,7 +217,7 @@ impl<'a> TargetDocument<'a> {
             in_flight: tally.in_flight,
             unstarted: tally.unstarted,
             shed: tally.shed,
-            stages: StageDocument::all(run, &tally.stages),
+            stages: StageDocument::all(run, &tally.stages, totals.slots.len()),
             statuses: tally.statuses,
             failure_examples: tally.failure_examples,
             slots: totals.slots.len(),

@@ -8,6 +8,7 @@
 mod calendar;
 mod chart;
 mod charts;
+mod contest;
 mod diff;
 mod experiment;
 mod explanation;

@@ -1,28 +1,58 @@
-//! The report of a search for the highest rate that keeps a promise.
+//! The report of a search for the highest rate that keeps a promise, on one target or several.
 
 use crate::figures::{TimeUnit, count, duration, exact_percent, maybe, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
+use crate::summary::addresses;
 use crate::table::{Align, Row, Table};
-use crate::text::wrap;
+use crate::text::{clean, wrap};
 use crate::totals::Totals;
-use duel_model::{Attempt, AttemptOutcome, Promise, PromiseMetric, RateSearch, Run, SearchEnd, Slot};
+use crate::{contest, negotiated};
+use duel_model::{Attempt, AttemptOutcome, Call, Promise, PromiseMetric, RateSearch, Run, SearchEnd, Slot, Verdict};
 
 /// The sections of the report up to the doubts.
-pub(crate) fn sections(run: &Run, search: &RateSearch, target: &Totals<'_>, style: Style) -> Vec<Vec<String>> {
-    let name = if target.name == target.address { String::new() } else { format!("{}: ", target.name) };
-    let mut head = wrap(&format!("{name}{}", target.address), style.columns(), "", "  ");
-    head.extend(wrap(&answer(search), style.columns(), "", "  "));
+pub(crate) fn sections(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], style: Style) -> Vec<Vec<String>> {
+    let mut head = Vec::new();
+    for contest in &verdict.contests {
+        let ink = match contest.call {
+            Call::Slower => Some(Ink::Slower),
+            Call::Faster => Some(Ink::Faster),
+            Call::Equivalent | Call::Unknown => None,
+        };
+        let text = contest::sentence(contest, promises(verdict), run.plan.compare.margin);
+        head.extend(style.paint_lines(ink, wrap(&text, style.columns(), "", "  ")));
+    }
+    let answers = verdict.searches.iter().filter_map(|search| Some((search, targets.get(search.target)?)));
+    if let [one] = targets {
+        let name = if one.name == one.address { String::new() } else { format!("{}: ", one.name) };
+        head.extend(wrap(&format!("{name}{}", one.address), style.columns(), "", "  "));
+    }
+    for (search, target) in answers.clone() {
+        let name = if targets.len() > 1 { format!("{}: ", target.name) } else { String::new() };
+        head.extend(wrap(&format!("{name}{}", answer(search)), style.columns(), "", "  "));
+    }
     if let Some(text) = settings::ended_early(&run.status) {
         head.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
     }
-    let table = table(run, search);
-    let tried = if table.rows.is_empty() {
-        Vec::new()
-    } else {
-        [wrap(TRIED, style.columns(), "", "  "), table.lines(style.columns())].concat()
-    };
-    vec![head, tried]
+    let mut sections = vec![head];
+    if targets.len() > 1 {
+        sections.push(addresses(targets, style));
+        sections.push(negotiated::side_by_side(targets, style));
+    }
+    for (search, target) in answers {
+        let table = table(run, search);
+        if !table.rows.is_empty() {
+            let name = if targets.len() > 1 { format!("{}: ", target.name) } else { String::new() };
+            let title = wrap(&format!("{name}{TRIED}"), style.columns(), "", "  ");
+            sections.push([title, table.lines(style.columns())].concat());
+        }
+    }
+    sections
+}
+
+/// What had to be kept: the same on all targets.
+pub(crate) fn promises(verdict: &Verdict) -> &[Promise] {
+    verdict.searches.first().map(|search| search.promises.as_slice()).unwrap_or_default()
 }
 
 /// What the table of attempts holds.
@@ -30,7 +60,7 @@ pub(crate) const TRIED: &str = "Rates tried, the lowest first; an answer rests o
 
 /// What was found, in one sentence without a full stop.
 pub(crate) fn answer(search: &RateSearch) -> String {
-    let promised = search.promises.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    let promised = contest::promised(&search.promises);
     let kept = search.kept_per_s.map(rate);
     let broken = search.broken_per_s.map(|per_s| format!("{} did not: {}", rate(per_s), why_broken(search, per_s)));
     match (kept, broken, search.end) {
@@ -85,6 +115,21 @@ fn show(metric: PromiseMetric, figure: f64) -> String {
         PromiseMetric::Rate => rate(figure),
         _ => duration(figure),
     }
+}
+
+/// All attempts of all searches in one table, target by target.
+pub(crate) fn table_of_all(run: &Run, searches: &[RateSearch]) -> Table {
+    let name = |search: &RateSearch| run.plan.targets.get(search.target).map(|target| clean(&target.name));
+    let mut all = Table { corner: "offered".to_owned(), heads: Vec::new(), rows: Vec::new(), align: Align::Right };
+    for search in searches {
+        let table = table(run, search);
+        all.heads = table.heads;
+        all.rows.extend(table.rows.into_iter().map(|row| match (searches.len(), name(search)) {
+            (2.., Some(name)) => Row { label: format!("{name}, {}", row.label), ..row },
+            _ => row,
+        }));
+    }
+    all
 }
 
 /// All attempts by rate: what was done, the promised figures, and what came of it.
@@ -151,7 +196,7 @@ pub(crate) fn outcome(search: &RateSearch, attempt: &Attempt) -> String {
 
 /// How a search was set, for the settings.
 pub(crate) fn set(search: &duel_model::SearchPlan, start_per_s: f64) -> String {
-    let promised = search.promises.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ");
+    let promised = contest::promised(&search.promises);
     let start = if start_per_s > 0.0 { format!(", from {} on", rate(start_per_s)) } else { String::new() };
     format!("searching for the highest rate that keeps {promised} to {}{start}", exact_percent(search.precision))
 }
@@ -175,6 +220,7 @@ mod tests {
 
     fn search(kept_per_s: Option<f64>, broken_per_s: Option<f64>, end: SearchEnd) -> RateSearch {
         RateSearch {
+            target: 0,
             promises: Promise::parse_all("p99<50ms,errors<0.1%").unwrap_or_default(),
             attempts: vec![
                 attempt(1_000.0, AttemptOutcome::Kept, 20.0, 0.0),

@@ -137,13 +137,14 @@ pub(crate) fn settings(plan: &Plan) -> String {
         set_duration(load.op_timeout_ns)
     ));
     if plan.targets.len() > 1 {
-        let compare = &plan.compare;
-        parts.push(match compare.slot_ns {
-            Some(ns) => format!("slots of {}", set_duration(ns)),
-            None => "slot length from warm-up".to_owned(),
+        let (compare, is_plain) = (&plan.compare, load.shape.search.is_none() && load.shape.stages.is_empty());
+        parts.extend(match compare.slot_ns {
+            Some(ns) => Some(format!("slots of {}", set_duration(ns))),
+            None if is_plain => Some("slot length from warm-up".to_owned()),
+            None => None,
         });
         parts.push(format!("margin {}", exact_percent(compare.margin)));
-        let stop = if compare.stop_early || !plan.factors.is_empty() { "" } else { ", no early stop" };
+        let stop = if compare.stop_early || !plan.factors.is_empty() || !is_plain { "" } else { ", no early stop" };
         let bound = if plan.factors.is_empty() { "at most " } else { "" };
         parts.push(format!("{bound}{} of load{stop}", set_duration(compare.max_load_ns)));
     } else {

@@ -7,7 +7,7 @@ use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
-use crate::{chart, experiment, last_words, negotiated, phases, search, settings, single};
+use crate::{chart, experiment, last_words, negotiated, phases, search, settings, single, stages};
 use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
 use std::collections::BTreeSet;
 
@@ -22,10 +22,8 @@ pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Stri
     let doubts = all_doubts(run, verdict);
     let mut sections = match (&verdict.experiment, targets.as_slice()) {
         (Some(experiment), targets) => experiment::sections(run, verdict, experiment, targets, style),
-        (None, [one]) => match &verdict.search {
-            Some(search) => search::sections(run, search, one, style),
-            None => single::sections(run, one, style),
-        },
+        (None, targets) if !verdict.searches.is_empty() => search::sections(run, verdict, targets, style),
+        (None, [one]) => single::sections(run, one, style),
         (None, many) => compared(run, verdict, many, style),
     };
     if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
@@ -112,6 +110,14 @@ fn compared(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], style: Style) 
     let noun = op_noun(run);
     let mut sections = vec![sentences(run, verdict, style), addresses(targets, style)];
     sections.push(side_by_side(noun, targets, style));
+    let of_stages = stages::compared(run, verdict, targets);
+    let has_stages = !of_stages.is_empty();
+    for (title, table) in of_stages {
+        sections.push([wrap(&title, style.columns(), "", "  "), table.lines(style.columns())].concat());
+    }
+    if has_stages {
+        sections.push(wrap(&stages::note(run, verdict), style.columns(), "", ""));
+    }
     sections.push(negotiated::side_by_side(targets, style));
     let examples: Vec<String> = targets.iter().flat_map(|t| failure_examples(t, style)).collect();
     if !examples.is_empty() {

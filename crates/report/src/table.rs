@@ -22,7 +22,7 @@ pub(crate) struct Table {
     pub(crate) align: Align,
 }
 
-/// A row: its label and a cell for each column.
+/// A row: its label and a cell for each column; without any cells a heading.
 #[derive(Debug)]
 pub(crate) struct Row {
     pub(crate) label: String,
@@ -89,6 +89,11 @@ impl Table {
         }
         lines.push(head.trim_end().to_owned());
         for row in &self.rows {
+            // A row without cells is the heading of those below.
+            if row.cells.is_empty() {
+                lines.push(cut_middle(&row.label, labels));
+                continue;
+            }
             let cells: Vec<Vec<String>> =
                 range.clone().map(|i| wrap_cell(row.cells.get(i).map_or("", String::as_str), widths[i])).collect();
             // A row whose cells are all empty in this group has nothing to say in it.

@@ -164,6 +164,23 @@ fn an_explained_run_is_readable_everywhere() {
 }
 
 #[test]
+fn a_search_and_stages_of_two_targets_are_readable_everywhere() {
+    let Some(browser) = browser() else {
+        eprintln!("skipped: no Chromium is installed here (apt-get install chromium)");
+        return;
+    };
+    let (run, verdict) = sample::searched();
+    let (seen, console) = look(browser, &page(&run, &verdict, &[]), false);
+    assert_eq!(console, Vec::<String>::new());
+    check(&seen, "is 0.400x that of A, so slower", &["chart-search"]);
+    let (run, verdict) = sample::staged();
+    let (seen, console) = look(browser, &page(&run, &verdict, &[]), false);
+    assert_eq!(console, Vec::<String>::new());
+    let charts = ["chart-verdict", "chart-rate", "chart-latency", "chart-percentiles", "chart-phases"];
+    check(&seen, "B over A, stage by stage", &charts);
+}
+
+#[test]
 fn long_names_and_many_targets_do_not_break_it() {
     let Some(browser) = browser() else {
         eprintln!("skipped: no Chromium is installed here (apt-get install chromium)");

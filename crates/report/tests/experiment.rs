@@ -133,7 +133,7 @@ fn scaling_run(targets: usize) -> (Run, Verdict) {
             "at connections 32: the generator's busiest worker used 99 % of its CPU",
         )],
         experiment: Some(experiment),
-        search: None,
+        ..Verdict::default()
     };
     (run, verdict)
 }

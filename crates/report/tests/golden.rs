@@ -42,6 +42,16 @@ fn slower_with_explanation() {
 }
 
 #[test]
+fn searches_and_stages_of_two_targets() {
+    let (run, verdict) = sample::searched();
+    golden("search-two.txt", &report(&run, &verdict, PLAIN));
+    let (run, verdict) = sample::staged();
+    golden("stages-two.txt", &report(&run, &verdict, PLAIN));
+    let (again, verdict) = (run.clone(), Verdict { stages: vec![], ..verdict });
+    assert!(report(&again, &verdict, PLAIN).contains("without an interval: that takes 6 pairs (-d 12s)"));
+}
+
+#[test]
 fn three_targets() {
     let servers = [
         server("A", "https://a.example/", 4_000, 1_100_000),

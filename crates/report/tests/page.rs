@@ -158,6 +158,26 @@ fn secrets_stay_at_home() {
 }
 
 #[test]
+fn secrets_that_a_server_has_said_stay_at_home_too() {
+    let (mut run, verdict) = explained();
+    let location = "https://b.example/f?id=7&X-Amz-Signature=S1GS1G#access_token=T0K3N";
+    for seen in run.first_contact.iter_mut().flatten() {
+        seen.location = Some(location.to_owned());
+    }
+    let long = format!("https://b.example/{}?sig=S1GS1G{}", "f".repeat(250), "g".repeat(100));
+    for slot in &mut run.slots {
+        slot.tally.failed = [(FailureKind::Status, 1)].into();
+        slot.tally.failure_examples =
+            vec![format!("the redirect to '{location}' leads nowhere"), format!("no answer from {long}")];
+    }
+    let html = page(&run, &verdict, &[]);
+    assert!(html.contains("id=7&amp;X-Amz-Signature=[left out]#access_token=[left out]"), "what is public stays");
+    for secret in ["S1GS1G", "T0K3N"] {
+        assert!(!html.contains(secret), "{secret} is on the page");
+    }
+}
+
+#[test]
 fn a_big_run_makes_a_small_page() {
     let names = ["one", "two", "three", "four"];
     let servers: Vec<_> =

@@ -5,16 +5,17 @@
 //! told beside it. Whether one target is slower than another is inferred, and rests on the interval of the verdict.
 
 use crate::observe::share;
+use crate::search::rate_searches;
 use crate::side::MISSING;
 use duel_model::{
-    Call, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, Run, SlotRole, Tally, Threshold,
-    Verdict, format_duration_ns,
+    Call, Contest, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, RateSearch, Run,
+    SearchEnd, Slot, SlotRole, Tally, Target, Threshold, Verdict, format_duration_ns,
 };
 
 /// How a target stands to a threshold.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Checked {
-    /// Name of the target.
+    /// Name of the target, or of the [`CheckSubject`].
     pub target: String,
     /// Kept, broken or not known.
     pub standing: CheckStanding,
@@ -35,26 +36,72 @@ pub enum CheckStanding {
     Unknown,
 }
 
-/// What one target did in all its measured slots.
+/// What promises are held for: a target, and where the run has factors, a target under one treatment. Requests of several
+/// treatments are never mixed: the many of a light load would hide the few of a heavy one.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CheckSubject {
+    /// The target's place in the plan.
+    pub target: usize,
+    /// The treatment, where there are factors.
+    pub treatment: Option<u32>,
+    /// Both in words, such as `A at connections 64`. Foreign text: to be made safe before it is shown.
+    pub name: String,
+}
+
+impl CheckSubject {
+    /// All of a run, in the plan's order.
+    pub fn all(run: &Run) -> Vec<Self> {
+        let plan = &run.plan;
+        let targets = plan.targets.iter().enumerate();
+        if plan.factors.is_empty() {
+            let alone =
+                |(place, target): (usize, &Target)| Self { target: place, treatment: None, name: target.name.clone() };
+            return targets.map(alone).collect();
+        }
+        let under = |(place, target): (usize, &Target), treatment: usize| Self {
+            target: place,
+            treatment: u32::try_from(treatment).ok(),
+            name: format!("{} at {}", target.name, plan.treatment_name(treatment)),
+        };
+        targets.flat_map(|target| (0..plan.treatments()).map(move |treatment| under(target, treatment))).collect()
+    }
+
+    fn has(&self, slot: &Slot) -> bool {
+        slot.target == self.target && slot.treatment == self.treatment && slot.role == SlotRole::Measured
+    }
+}
+
+/// What one target did in all its measured slots, or in those under one treatment; where a rate was looked for, in the
+/// attempts at the highest one that were kept.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TargetFigures {
     tally: Tally,
     elapsed_ns: u128,
 }
 
-/// Holds a run against a threshold, target by target; a comparison is held for all targets but the baseline.
+/// Holds a run against a threshold: a promise for each [`CheckSubject`], a comparison for all targets but the baseline.
 ///
 /// Pure: an archived run can be checked against other thresholds.
 pub fn check(run: &Run, verdict: &Verdict, threshold: &Threshold) -> Vec<Checked> {
     let targets = run.plan.targets.iter().enumerate();
+    if !verdict.searches.is_empty() {
+        return targets
+            .filter_map(|(place, target)| Some(searched(run, verdict, threshold, place)?.named(&target.name)))
+            .collect();
+    }
     match threshold {
-        Threshold::Promise(promise) => targets
-            .map(|(place, target)| {
-                let hampered = is_hampered(verdict, &target.name);
-                keeps(&TargetFigures::of(run, place), *promise, hampered).named(&target.name)
+        Threshold::Promise(promise) => CheckSubject::all(run)
+            .iter()
+            .map(|subject| {
+                let hampered = is_hampered(verdict, &run.plan.targets[subject.target].name);
+                keeps(&TargetFigures::of(run, subject), *promise, hampered).named(&subject.name)
             })
             .collect(),
-        Threshold::Slower { metric, by, .. } => targets
+        Threshold::Slower { metric, by, .. } => run
+            .plan
+            .targets
+            .iter()
+            .enumerate()
             .skip(1)
             .map(|(place, target)| {
                 let pair = verdict.pairs.iter().find(|pair| {
@@ -78,10 +125,15 @@ impl Checked {
 }
 
 impl TargetFigures {
-    /// Of the target at `place` of the plan.
-    pub fn of(run: &Run, place: usize) -> Self {
+    /// Of one subject of a run.
+    pub fn of(run: &Run, subject: &CheckSubject) -> Self {
         let mut figures = Self::default();
-        for slot in run.slots.iter().filter(|slot| slot.target == place && slot.role == SlotRole::Measured) {
+        let searches = rate_searches(run);
+        let is_of_subject = |slot: &&Slot| match searches.get(subject.target) {
+            Some(search) => slot.target == subject.target && search.is_of_answer(slot),
+            None => subject.has(slot),
+        };
+        for slot in run.slots.iter().filter(is_of_subject) {
             figures.tally.merge(&slot.tally);
             figures.elapsed_ns += u128::from(slot.elapsed_ns);
         }
@@ -119,6 +171,66 @@ impl TargetFigures {
     /// Ops without a response time: they failed at once, and are neither the fast ones nor the slow ones.
     fn timeless(&self) -> u64 {
         self.due().saturating_sub(self.tally.response.count())
+    }
+}
+
+/// A threshold and a target whose highest rate was looked for; `None` for the baseline, which is compared with nothing.
+fn searched(run: &Run, verdict: &Verdict, threshold: &Threshold, place: usize) -> Option<Checked> {
+    let search = verdict.searches.get(place)?;
+    match threshold {
+        Threshold::Promise(promise) if promise.metric == PromiseMetric::Rate => Some(keeps_rate(search, *promise)),
+        Threshold::Promise(promise) => {
+            let subject = CheckSubject { target: place, treatment: None, name: run.plan.targets[place].name.clone() };
+            Some(keeps(&TargetFigures::of(run, &subject), *promise, false))
+        }
+        Threshold::Slower { metric: None | Some(Metric::Rate), by, .. } => {
+            let name = &run.plan.targets[place].name;
+            Some(is_slower_at_most(verdict.contests.iter().find(|contest| contest.target == *name)?, *by))
+        }
+        Threshold::Slower { .. } if place == 0 => None,
+        Threshold::Slower { .. } => Some(Checked::new(
+            CheckStanding::Unknown,
+            None,
+            "where a rate is looked for, only the highest rates are compared",
+        )),
+    }
+}
+
+/// A promised rate and the highest one that was kept: it lies above what was kept, and below what was not.
+fn keeps_rate(search: &RateSearch, promise: Promise) -> Checked {
+    let holds = |per_s: Option<f64>| per_s.map(|per_s| promise.holds(per_s));
+    let standing = match (holds(search.kept_per_s), holds(search.broken_per_s)) {
+        (Some(true), _) => CheckStanding::Kept,
+        (_, Some(false)) if search.end != SearchEnd::Generator => CheckStanding::Broken,
+        _ => CheckStanding::Unknown,
+    };
+    let remark = match standing {
+        CheckStanding::Unknown => "the search did not come so far, or the generator was the limit",
+        CheckStanding::Kept | CheckStanding::Broken => "",
+    };
+    Checked::new(standing, search.kept_per_s, remark)
+}
+
+/// Whether the highest rate of a target is lower by more than `by`. That it is lower at all is known by what both did head to
+/// head, by how much by the brackets.
+fn is_slower_at_most(contest: &Contest, by: f64) -> Checked {
+    let inverse = |value: Option<f64>| value.map(|value| 1.0 / value);
+    let (figure, least, most) = (inverse(contest.ratio), inverse(contest.high), inverse(contest.low));
+    let limit = 1.0 + by;
+    let shown = |value: Option<f64>| value.map_or_else(|| "?".to_owned(), |value| format!("{value:.3}"));
+    let bracket = format!("bracket {} to {}", shown(least), shown(most));
+    match contest.call {
+        Call::Faster => Checked::new(CheckStanding::Kept, figure, bracket),
+        Call::Slower if least.is_some_and(|least| least > limit) => {
+            Checked::new(CheckStanding::Broken, figure, bracket)
+        }
+        Call::Slower if most.is_some_and(|most| most <= limit) => Checked::new(CheckStanding::Kept, figure, bracket),
+        Call::Slower => {
+            Checked::new(CheckStanding::Unknown, figure, format!("{bracket}: the limit of {limit} is within"))
+        }
+        Call::Equivalent | Call::Unknown => {
+            Checked::new(CheckStanding::Unknown, figure, format!("{bracket}, and not called"))
+        }
     }
 }
 
@@ -230,8 +342,8 @@ fn is_hampered(verdict: &Verdict, target: &str) -> bool {
 /// Whether something could have made a difference between a target and the baseline that is not theirs.
 fn is_biased(run: &Run, verdict: &Verdict, place: usize) -> bool {
     let names = [0, place].map(|place| run.plan.targets[place].name.as_str());
-    let failed = [0, place].map(|place| {
-        let figures = TargetFigures::of(run, place);
+    let failed = [0, place].map(|target| {
+        let figures = TargetFigures::of(run, &CheckSubject { target, treatment: None, name: String::new() });
         figures.figure(PromiseMetric::Errors).unwrap_or(1.0)
     });
     (failed[0] - failed[1]).abs() > MISSING || names.iter().any(|name| is_hampered(verdict, name))

@@ -19,6 +19,19 @@ pub(crate) struct Contrast {
     pub disagreement: Option<(f64, f64)>,
 }
 
+impl Contrast {
+    /// The same, had all pairs come out so much higher.
+    pub(crate) fn shifted(self, by: f64) -> Self {
+        let moved = |span: Span| Span { low: span.low + by, high: span.high + by };
+        Self {
+            estimate: self.estimate.map(|estimate| estimate + by),
+            interval: self.interval.map(moved),
+            calling: self.calling.map(moved),
+            disagreement: self.disagreement,
+        }
+    }
+}
+
 /// Confidence of the interval that a call of faster or slower rests on: at 0.95 it is 0.99.
 ///
 /// An interval of 95 % excludes the truth in one run of 20 by design. As an interval that is the field's custom; as an

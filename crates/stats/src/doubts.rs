@@ -205,10 +205,24 @@ impl Found {
                 ),
             );
         }
+        if side.tally.in_flight > 0 {
+            self.add(DoubtId::Unfinished, side.name, unfinished(side));
+        }
         if side.tally.failed_total() > 0 {
             self.add(DoubtId::Errors, side.name, failures(side));
         }
     }
+}
+
+/// Ops that were given up at the end of their slots.
+fn unfinished(side: &Side<'_>) -> String {
+    let (name, count) = (side.name, side.tally.in_flight);
+    let were = if count == 1 { "request was" } else { "requests were" };
+    format!(
+        "{count} {were} given up on {name} because {} not answered when a slot's wait for answers was over: {name} is \
+         at least as slow as shown; a longer --slot or -d waits longer",
+        if count == 1 { "it was" } else { "they were" }
+    )
 }
 
 fn saturation(side: &Side<'_>, pairs: &[PairVerdict]) -> String {

@@ -1,21 +1,27 @@
 //! The verdict: calls from intervals, tempered by what is wrong with the numbers.
 
+use crate::contest::contests;
 use crate::contrast::{Contrast, contrast, log_margin};
-use crate::doubts;
+use crate::courses::stage_contrasts;
 use crate::experiment::judge_experiment;
 use crate::pairing::{Pairs, pair_up};
+use crate::search::rate_searches;
 use crate::side::{Bias, Side, biases, is_measured};
+use crate::{doubts, search};
 use duel_model::{
     Call, ComparePlan, Doubt, DoubtId, Interruption, LoopKind, Metric, PairVerdict, Plan, Run, RunStatus, Slot, Verdict,
 };
 
 /// Judges a run: its slots of role `Measured`, every target against the first of the plan.
 ///
-/// As [`judge_slots`], or with factors by treatments and levels, and besides: how the run ended, and the doubts that arose while it ran ([`Run::doubts`]), join
+/// As [`judge_slots`], with factors by treatments and levels, with stages also stage by stage, and where a rate was looked
+/// for by what the searches found. Besides: how the run ended, and the doubts that arose while it ran ([`Run::doubts`]), join
 /// the doubts. A target that died is never called faster or equivalent, nor is another one called slower than it.
 pub fn judge(run: &Run) -> Verdict {
     let measured = run.slots.iter().filter(|slot| is_measured(slot));
-    let mut verdict = if run.plan.factors.is_empty() {
+    let mut verdict = if run.plan.load.shape.search.is_some() {
+        judge_searches(run)
+    } else if run.plan.factors.is_empty() {
         judge_slots(measured, &run.plan)
     } else {
         judge_experiment(measured, &run.plan)
@@ -38,14 +44,23 @@ pub fn judge(run: &Run) -> Verdict {
             for pair in all_pairs(&mut verdict) {
                 pair.call = tempered(pair.call, bias_of(&pair.target), bias_of(&pair.baseline));
             }
+            for contest in &mut verdict.contests {
+                contest.call = tempered(contest.call, bias_of(&contest.target), bias_of(&contest.baseline));
+            }
         }
     }
     verdict.doubts.extend(run.doubts.iter().cloned());
-    verdict.search = crate::search::rate_search(run);
-    if let Some(search) = &verdict.search {
-        verdict.doubts.extend(crate::search::doubts(search, run));
-    }
     verdict
+}
+
+/// What the searches for a rate found. Their slots are in no pairs: each was made at a rate of its own.
+fn judge_searches(run: &Run) -> Verdict {
+    let searches = rate_searches(run);
+    let mut found = doubts::Found::default();
+    let contests = contests(run, &searches, &mut found);
+    let mut doubts = found.into_doubts();
+    doubts.extend(searches.iter().flat_map(|search| search::doubts(search, run)));
+    Verdict { doubts, searches, contests, ..Verdict::default() }
 }
 
 /// The pairs of a verdict, those of its levels and treatments included.
@@ -82,7 +97,14 @@ pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -
             let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
             let contrast = contrast(&pairs.pairs, &plan.compare);
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
-            let call = tempered(call(&contrast, &pairs, metric, &plan.compare), of_target, of_baseline);
+            let call_of = |contrast: &Contrast| call(contrast, &pairs, metric, &plan.compare);
+            let seen = call_of(&contrast);
+            // What was given up would have taken longer on either side: a call has to hold whatever it would have taken.
+            let stands = metric != Metric::Rate
+                || [-target.unfinished_log(), baseline.unfinished_log()]
+                    .into_iter()
+                    .all(|by| call_of(&contrast.shifted(by)) == seen);
+            let call = if stands { tempered(seen, of_target, of_baseline) } else { Call::Unknown };
             verdict.pairs.push(PairVerdict {
                 baseline: baseline.name.to_owned(),
                 target: target.name.to_owned(),
@@ -102,6 +124,7 @@ pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -
         found.of_side(side, &plan.load, &verdict.pairs);
     }
     verdict.doubts = found.into_doubts();
+    verdict.stages = stage_contrasts(&slots, plan);
     verdict
 }
 

@@ -9,7 +9,8 @@
 //! * [`check`]: a run held against thresholds.
 //! * [`early_stop`]: whether more blocks would tell more.
 //! * [`observe`]: what each target showed, merged over its slots.
-//! * [`rate_search`], [`next_rate`]: the highest rate that keeps a promise, and which one to try next.
+//! * [`rate_searches`], [`next_rate`]: the highest rate that keeps a promise, and which one to try next.
+//! * [`next_head_to_head`]: the rate that is to tell two targets apart, while that is not known.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
 //! * [`Estimate`]: arithmetic on numbers with intervals, for who compares differences of differences.
 //!
@@ -17,7 +18,9 @@
 
 mod bootstrap;
 mod check;
+mod contest;
 mod contrast;
+mod courses;
 mod doubts;
 mod estimate;
 mod experiment;
@@ -32,10 +35,11 @@ mod trend;
 mod usl;
 mod warmup;
 
-pub use check::{CheckStanding, Checked, TargetFigures, check};
+pub use check::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
+pub use contest::next_head_to_head;
 pub use estimate::Estimate;
 pub use judge::{judge, judge_slots};
 pub use observe::observe;
-pub use search::{START_SHARE, SearchStep, attempt, attempt_ns, next_rate, promised_figure, rate_search};
+pub use search::{START_SHARE, SearchStep, attempt, attempt_ns, next_rate, promised_figure, rate_searches};
 pub use stopping::{SlotFigure, Stop, early_stop};
 pub use warmup::warmup_ended;

@@ -48,6 +48,9 @@ const SHORTEST_NS: Nanos = SECOND_NS;
 /// The time of a search is divided for this many attempts at least; halving a step of 1.25 down to 2 % takes four rates,
 /// each of them up to three attempts.
 const ATTEMPTS_WANTED: u64 = 12;
+/// Where there are several targets, so many more of each, for its part of the pairs
+/// head to head.
+const ATTEMPTS_HEAD_TO_HEAD: u64 = 8;
 /// The first part of an attempt, of which the time in the system is taken as what belongs there.
 const FIRST_PART: f64 = 0.2;
 
@@ -78,7 +81,13 @@ pub fn attempt_ns(plan: &Plan, rate_per_s: f64) -> Nanos {
 
 fn longest_ns(plan: &Plan) -> Nanos {
     match plan.load.bound {
-        Bound::Duration(total_ns) => (total_ns / ATTEMPTS_WANTED).max(SHORTEST_NS),
+        Bound::Duration(total_ns) => {
+            let attempts = match plan.targets.len() as u64 {
+                0 | 1 => ATTEMPTS_WANTED,
+                several => several * (ATTEMPTS_WANTED + ATTEMPTS_HEAD_TO_HEAD),
+            };
+            (total_ns / attempts).max(SHORTEST_NS)
+        }
         Bound::Ops(_) => Nanos::MAX / 2,
     }
 }
@@ -118,10 +127,10 @@ pub fn promised_figure(metric: PromiseMetric, slot: &Slot) -> Option<f64> {
     }
 }
 
-/// What an attempt showed; `None` for a slot that is none.
+/// What an attempt showed, be it one of the search or head to head; `None` for a slot that is none.
 pub fn attempt(slot: &Slot, plan: &Plan) -> Option<Attempt> {
     let (search, rate_per_s) = (plan.load.shape.search.as_ref()?, slot.offered_per_s?);
-    if slot.role != SlotRole::Search {
+    if !matches!(slot.role, SlotRole::Search | SlotRole::HeadToHead) {
         return None;
     }
     let figures: Vec<Option<f64>> =
@@ -189,26 +198,32 @@ fn is_our_fault(slot: &Slot, plan: &Plan) -> bool {
     side.saturated() || side.late(0.99, 0.99)
 }
 
-/// The search as far as it has come; `None` where none was planned.
-pub fn rate_search(run: &Run) -> Option<RateSearch> {
-    let search = run.plan.load.shape.search.as_ref()?;
-    let attempts: Vec<Attempt> = run.slots.iter().filter_map(|slot| attempt(slot, &run.plan)).collect();
+/// The searches on all targets as far as they have come; empty where none was planned.
+pub fn rate_searches(run: &Run) -> Vec<RateSearch> {
+    let of = |search| (0..run.plan.targets.len()).map(move |target| rate_search(run, search, target));
+    run.plan.load.shape.search.iter().flat_map(of).collect()
+}
+
+fn rate_search(run: &Run, search: &SearchPlan, target: usize) -> RateSearch {
+    let own = run.slots.iter().filter(|slot| slot.target == target && slot.role == SlotRole::Search);
+    let attempts: Vec<Attempt> = own.filter_map(|slot| attempt(slot, &run.plan)).collect();
     let bracket = Bracket::of(&rates(&attempts, &run.slots));
     // The start is of no account once there is an attempt.
     let end = match next_rate(&run.plan, &attempts, &run.slots, 1.0) {
         SearchStep::End(end) => end,
         SearchStep::Try(_) => SearchEnd::OutOfTime,
     };
-    Some(RateSearch {
+    RateSearch {
+        target,
         promises: search.promises.clone(),
         kept_per_s: bracket.kept.map(|rate| rate.per_s),
         broken_per_s: bracket.broken.map(|rate| rate.per_s),
         attempts,
         end,
-    })
+    }
 }
 
-/// What to do after these attempts, beginning at `start_per_s`.
+/// What to do on a target after these attempts at it, beginning at `start_per_s`.
 ///
 /// Steps up until a rate is broken, or down until one is kept; then the bracket between them is halved on a scale of
 /// ratios until it is narrow. A rate counts as broken by two attempts of three (by one where the target was plainly
@@ -256,7 +271,7 @@ fn rounded(rate_per_s: f64) -> f64 {
 
 /// What weakens the answer.
 pub(crate) fn doubts(search: &RateSearch, run: &Run) -> Vec<Doubt> {
-    let target = run.plan.targets.first().map(|target| target.name.clone());
+    let target = run.plan.targets.get(search.target).map(|target| target.name.clone());
     let mut doubts = Vec::new();
     let mut add = |id, text| doubts.push(Doubt { id, target: target.clone(), text });
     if search.end == SearchEnd::Generator {
@@ -303,7 +318,8 @@ fn connections_short(search: &RateSearch, run: &Run) -> Option<String> {
     let at = |per_s: f64| {
         let mut tally = Tally::default();
         let mut elapsed_ns = 0;
-        for slot in run.slots.iter().filter(|slot| slot.role == SlotRole::Search && slot.offered_per_s == Some(per_s)) {
+        let own = run.slots.iter().filter(|slot| slot.target == search.target && slot.role == SlotRole::Search);
+        for slot in own.filter(|slot| slot.offered_per_s == Some(per_s)) {
             tally.merge(&slot.tally);
             elapsed_ns += slot.elapsed_ns;
         }

@@ -157,6 +157,29 @@ fn slots_without_a_value_make_no_figure_of_zero() {
     assert!(found.factors[0].dependences.is_empty(), "nothing can be said of it");
 }
 
+/// B's ratio to A is 0.5 or 0.4, and drifts by a factor of e from block to block. Each level lacks a value in another block.
+#[test]
+fn levels_are_held_against_each_other_in_the_rounds_that_both_have() {
+    let plan = varied(2, connections(&[1, 2]));
+    let mut slots =
+        blocks(
+            &plan,
+            10,
+            |block, _, treatment, target| {
+                if target == 0 { 100.0 } else { 100.0 * [0.5, 0.4][treatment] * f64::from(block).exp() }
+            },
+        );
+    for slot in slots.iter_mut().filter(|slot| slot.target == 1 && slot.repeat == 0) {
+        if (slot.block, slot.treatment) == (2, Some(0)) || (slot.block, slot.treatment) == (6, Some(1)) {
+            slot.tally = duel_model::Tally { started: 10, in_flight: 10, ..Default::default() };
+        }
+    }
+    let found = experiment(&plan, slots);
+    let dependence = found.factors[0].dependences.iter().find(|d| d.metric == Metric::Rate).unwrap();
+    assert!((dependence.change.value / 1.25 - 1.0).abs() < 1e-6, "{dependence:?}");
+    assert_eq!(dependence.answer, DependenceAnswer::Depends);
+}
+
 #[test]
 fn too_few_blocks_are_a_doubt_and_no_call() {
     let plan = varied(2, connections(&[1, 2]));

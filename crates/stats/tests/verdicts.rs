@@ -311,6 +311,30 @@ fn short_slots_are_doubted_in_a_closed_loop() {
     assert_eq!(ids(&judge_slots(&slots, &open)), []);
 }
 
+/// A request that was given up would have taken longer, nobody knows how much.
+#[test]
+fn what_was_given_up_bars_calls_that_it_could_turn() {
+    let with = |times: f64, given_up_on: usize, requests: u64| {
+        let mut slots = duel(times);
+        for slot in slots.iter_mut().filter(|slot| slot.target == given_up_on).take(requests as usize) {
+            slot.tally.started += 1;
+            slot.tally.in_flight += 1;
+        }
+        judge_slots(&slots, &plan(2))
+    };
+    let plain = judge_slots(&duel(1.0), &plan(2));
+    assert_eq!(plain.pairs[0].call, Call::Equivalent);
+    let verdict = with(1.0, 1, 6);
+    assert_eq!(verdict.pairs[0].call, Call::Unknown, "{verdict:?}");
+    let text = &doubt(&verdict, DoubtId::Unfinished).text;
+    assert!(text.starts_with("6 requests were given up on B because they were not answered"), "{text}");
+    // Slower it is in any case, and who is compared with it may be slower than it as well.
+    assert_eq!(with(1.5, 1, 6).pairs[0].call, Call::Slower);
+    assert_eq!(with(1.5, 0, 6).pairs[0].call, Call::Unknown);
+    assert_eq!(with(0.7, 0, 6).pairs[0].call, Call::Faster);
+    assert_eq!(with(0.7, 1, 6).pairs[0].call, Call::Unknown);
+}
+
 #[test]
 fn a_moving_ratio_is_doubted() {
     let slots = blocks(15, 2, |b, r, t| ripple(b, r, t) * if t == 1 { 1.0 + 0.01 * f64::from(b) } else { 1.0 });

@@ -1,7 +1,8 @@
 //! Ops that do nothing: what the generator itself costs.
 
 use duel_load::{
-    Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
+    Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, Workload, WorkloadError, WorkloadFactory,
+    monotonic_ns,
 };
 use duel_model::Nanos;
 
@@ -38,6 +39,10 @@ impl Workload for Null {
     }
 
     fn cancel(&mut self, _lane: LaneId) {}
+
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
 
     fn take_counters(&mut self) -> Counters {
         Counters::default()

@@ -48,9 +48,13 @@ type Heard = Arc<Mutex<Vec<(String, Vec<u8>)>>>;
 
 /// A server that notes what it was asked and redirects everything but `/end`.
 fn redirecting(status: &'static str, location: String) -> (Tiny, Heard) {
+    redirecting_at("127.0.0.1:0", status, location)
+}
+
+fn redirecting_at(address: &str, status: &'static str, location: String) -> (Tiny, Heard) {
     let heard = Arc::new(Mutex::new(Vec::new()));
     let notes = Arc::clone(&heard);
-    let server = Tiny::start(move |_, mut stream| {
+    let server = Tiny::start_at(address, move |_, mut stream| {
         while let Some((head, body)) = read_request(&mut stream) {
             let is_end = head.split(' ').nth(1) == Some("/end");
             notes.lock().unwrap().push((head, body));
@@ -69,6 +73,7 @@ fn each_request_follows_over_the_connection_it_has() {
     let (slot, records) = load(&following(&HttpPlan::default()), &url, 4, &ops(40));
     assert_eq!((slot.tally.ok, slot.tally.connections), (40, 4), "{:?}", slot.tally.failure_examples);
     assert_eq!(slot.tally.statuses, BTreeMap::from([(200, 40)]), "an op has one status");
+    assert_eq!(slot.tally.reused, 36, "once for each op that did not begin with a new connection");
     assert!(records.iter().all(|record| record.status == Some(200) && record.body_bytes == 1000));
     let truth = ruler.settled(PATIENCE);
     assert_eq!(truth.responses_by_status, BTreeMap::from([(200, 40), (302, 80)]));
@@ -143,6 +148,8 @@ fn another_host_gets_connections_of_its_own_and_no_credentials() {
     let (slot, _) = load(&plan, &here.url("/"), 2, &ops(20));
     assert_eq!(slot.tally.ok, 20, "{:?}", slot.tally.failure_examples);
     assert_eq!(here.connections(), 2);
+    let shown = slot.negotiated.as_ref().unwrap();
+    assert_eq!((&shown.peer, shown.status), (&Some(here.address().to_string()), Some(200)), "the target's connection");
     assert!(
         heard_here.lock().unwrap().iter().all(|(head, _)| head.contains("secret") && head.contains("given.example"))
     );
@@ -205,4 +212,79 @@ fn a_trip_that_takes_too_long_is_given_up_wherever_it_is() {
     assert!(records.iter().all(|record| record.response_ns() >= SECOND_NS / 10));
     // What was left behind does not reach the next slot: its connections are new.
     assert!(slot.tally.connections >= 6, "{}", slot.tally.connections);
+}
+
+/// The first answer comes late, and leads to a server that accepts connections and says nothing.
+#[test]
+fn a_connection_that_a_redirect_asks_for_has_its_own_time_to_be_made() {
+    let (late_ns, limit_ns) = (6 * SECOND_NS / 10, 2 * SECOND_NS / 10);
+    let silent = Tiny::start(|_, mut stream| {
+        let _ = std::io::Read::read_to_end(&mut stream, &mut Vec::new());
+    });
+    drop(std::net::TcpStream::connect(silent.address()).unwrap());
+    let location = format!("https://{}/", silent.address());
+    let late = Tiny::start(move |_, mut stream| {
+        while read_request(&mut stream).is_some() {
+            std::thread::sleep(std::time::Duration::from_nanos(late_ns));
+            if !answer(&mut stream, "302 Found", &location) {
+                return;
+            }
+        }
+    });
+    let order = SlotOrder { connect_timeout_ns: limit_ns, ..ops(2) };
+    let (slot, records) = load(&following(&HttpPlan::default()), &late.url("/"), 2, &order);
+    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::ConnectTimeout, 2)]));
+    assert!(records.iter().all(|record| record.end_ns - record.start_ns >= late_ns + limit_ns), "{records:?}");
+}
+
+#[test]
+fn a_response_to_head_has_no_body_wherever_a_redirect_led() {
+    let there = Tiny::start(|_, mut stream| {
+        while read_request(&mut stream).is_some_and(|(head, _)| head.starts_with("HEAD ")) {
+            if stream.write_all(b"HTTP/1.1 200 OK\r\nContent-Length: 100\r\n\r\n").is_err() {
+                return;
+            }
+        }
+    });
+    drop(std::net::TcpStream::connect(there.address()).unwrap());
+    let location = format!("http://localhost:{}/", there.address().port());
+    let here = Tiny::start(move |_, mut stream| {
+        while read_request(&mut stream).is_some() {
+            let head = format!("HTTP/1.1 302 Found\r\nLocation: {location}\r\nContent-Length: 9\r\n\r\n");
+            if stream.write_all(head.as_bytes()).is_err() {
+                return;
+            }
+        }
+    });
+    for cookies in [false, true] {
+        let mut plan = HttpPlan { method: "HEAD".into(), ..following(&HttpPlan::default()) };
+        plan.requests.cookies = cookies;
+        let (slot, _) = load(&plan, &here.url("/"), 1, &ops(3));
+        assert_eq!(slot.tally.ok, 3, "cookies {cookies}: {:?}", slot.tally.failure_examples);
+    }
+}
+
+/// The first of two addresses does not accept connections, and does not refuse them.
+#[test]
+fn an_address_that_is_silent_does_not_hold_up_the_load() {
+    let silent = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+    rustix::net::listen(&silent, 0).unwrap();
+    let port = silent.local_addr().unwrap().port();
+    // Until nobody else gets into its queue.
+    let mut queued = Vec::new();
+    while let Ok(stream) =
+        std::net::TcpStream::connect_timeout(&silent.local_addr().unwrap(), std::time::Duration::from_millis(100))
+    {
+        queued.push(stream);
+    }
+    let (there, heard) = redirecting_at(&format!("127.0.0.1:{port}"), "200 OK", String::new());
+    drop(std::net::TcpStream::connect(there.address()).unwrap());
+    let (here, _) = redirecting("302 Found", format!("http://two.example:{port}/end"));
+    let mut plan = following(&HttpPlan::default());
+    plan.reach.overrides = vec![format!("two.example:{port}:127.0.0.2,127.0.0.1").parse().unwrap()];
+    let (slot, _) = load(&plan, &here.url("/"), 2, &ops(6));
+    assert_eq!((slot.tally.ok, heard.lock().unwrap().len()), (6, 6), "{:?}", slot.tally.failure_examples);
+    // Waiting for it would have taken the connect timeout.
+    let longest_ns = slot.tally.response.max_ns().unwrap();
+    assert!(longest_ns < PATIENCE_NS / 2, "{longest_ns} ns");
 }

@@ -3,10 +3,11 @@
 use super::State;
 use super::report::Report;
 use duel_lab::CheckStanding;
+use duel_model::without_secret_parameters;
 use duel_report::{JunitCase, JunitOutcome, JunitSuite};
 
-/// A case for each threshold and target, and one for each target that it answers. What is not known is skipped: nothing
-/// was decided.
+/// A case for each threshold and target, and one for each target that it answers; where there are factors, for each of
+/// its treatments. What is not known is skipped: nothing was decided.
 pub(crate) fn junit(id: &str, started_unix_ms: i64, report: &Report) -> String {
     let mut cases: Vec<JunitCase> = report
         .targets
@@ -18,8 +19,9 @@ pub(crate) fn junit(id: &str, started_unix_ms: i64, report: &Report) -> String {
                 name: "answers".to_owned(),
                 seconds: target.seconds,
                 outcome: match &report.trouble {
-                    Some(text) if !target.answers => JunitOutcome::Error("no-answer", text.clone()),
-                    Some(text) => JunitOutcome::Skipped(text.clone()),
+                    Some(text) if !target.answers => JunitOutcome::Error("no-answer", without_secret_parameters(text)),
+                    Some(text) => JunitOutcome::Skipped(without_secret_parameters(text)),
+                    None if target.figures.due() == 0 => JunitOutcome::Skipped("nothing was measured".to_owned()),
                     None => JunitOutcome::Passed(said),
                 },
             }
@@ -42,7 +44,7 @@ pub(crate) fn junit(id: &str, started_unix_ms: i64, report: &Report) -> String {
             },
         }
     }));
-    let notes = report.doubts.iter().map(|doubt| doubt.text.clone()).collect();
+    let notes = report.doubts.iter().map(|doubt| without_secret_parameters(&doubt.text)).collect();
     JunitSuite { name: id.to_owned(), started_unix_ms, cases, notes }.xml()
 }
 
@@ -52,7 +54,7 @@ pub(crate) fn junit_of_nothing(started_unix_ms: i64, text: &str) -> String {
         subject: "check".to_owned(),
         name: "could be made".to_owned(),
         seconds: 0.0,
-        outcome: JunitOutcome::Error("no-run", text.to_owned()),
+        outcome: JunitOutcome::Error("no-run", without_secret_parameters(text)),
     };
     JunitSuite { name: "check".to_owned(), started_unix_ms, cases: vec![case], notes: vec![] }.xml()
 }

@@ -2,7 +2,7 @@
 
 use super::report::{Report, Result};
 use super::{Limit, State};
-use duel_model::{Comparison, PromiseMetric, Threshold, sanitize_line};
+use duel_model::{Comparison, Metric, Promise, PromiseMetric, Threshold, sanitize_line, without_secret_parameters};
 
 /// What is told of each target, also where no threshold asks for it, so that its course can be drawn.
 const ALWAYS: [PromiseMetric; 4] = [
@@ -52,9 +52,9 @@ pub(crate) fn bare_line(state: State, text: &str) -> String {
     format!("{}\n", bare(state, text))
 }
 
-/// A bar would begin the performance data.
+/// A bar would begin the performance data. The line goes to pagers and logs: secrets of addresses do not.
 fn bare(state: State, text: &str) -> String {
-    let text: String = text.chars().map(|c| if c == '|' { '/' } else { c }).collect();
+    let text: String = without_secret_parameters(text).chars().map(|c| if c == '|' { '/' } else { c }).collect();
     format!("{} - {}", state.word(), text.replace('\n', " "))
 }
 
@@ -95,14 +95,15 @@ fn performance_data(report: &Report) -> String {
         }
         for metric in metrics {
             let range = |wanted: State| {
-                limits_of(metric).find(|(state, _)| *state == wanted).map_or_else(String::new, |(_, promise)| {
-                    let limit = in_unit(metric, promise.limit);
-                    // What is outside of a range raises the alarm; one without a colon begins at 0.
-                    match promise.comparison {
-                        Comparison::Below | Comparison::AtMost => limit,
-                        Comparison::Above | Comparison::AtLeast => format!("{limit}:"),
-                    }
-                })
+                // What is outside of a range raises the alarm; one without a colon begins at 0. Of several the narrowest.
+                let limits = || limits_of(metric).filter(|(state, _)| *state == wanted).map(|(_, promise)| promise);
+                let is_upper = |promise: &Promise| matches!(promise.comparison, Comparison::Below | Comparison::AtMost);
+                let upper = limits().filter(is_upper).map(|promise| promise.limit).min_by(f64::total_cmp);
+                let lower =
+                    limits().filter(|promise| !is_upper(promise)).map(|promise| promise.limit).max_by(f64::total_cmp);
+                let (upper, lower) =
+                    (upper.map(|limit| in_unit(metric, limit)), lower.map(|limit| in_unit(metric, limit)));
+                upper.or_else(|| lower.map(|limit| format!("{limit}:"))).unwrap_or_default()
             };
             let (name, unit, most) = match metric {
                 PromiseMetric::Errors => ("errors".to_owned(), "%", "100"),
@@ -123,22 +124,38 @@ fn performance_data(report: &Report) -> String {
                 most,
             ));
         }
-        for result in report.results.iter().filter(|result| result.checked.target == target.name) {
-            if let (Threshold::Slower { metric, by, .. }, Some(slowdown)) =
-                (&result.limit.threshold, result.checked.figure)
-            {
-                let what = metric.map_or_else(|| "slowdown".to_owned(), |metric| format!("slowdown {}", metric.name()));
-                let name = label(&target.name, &what);
-                let limit = decimal(1.0 + by);
-                let (warn, crit) =
-                    if result.limit.state == State::Warning { (limit.as_str(), "") } else { ("", limit.as_str()) };
-                if !data.iter().any(|entry| entry.starts_with(&format!("{name}="))) {
-                    data.push(entry(&name, &decimal(slowdown), warn, crit, ""));
-                }
-            }
-        }
+        data.extend(slowdowns(report, &target.name).into_iter().map(|slowdown| {
+            let what =
+                slowdown.metric.map_or_else(|| "slowdown".to_owned(), |metric| format!("slowdown {}", metric.name()));
+            let limit = |limit: Option<f64>| limit.map_or_else(String::new, decimal);
+            let value = slowdown.figure.map_or_else(|| "U".to_owned(), decimal);
+            entry(&label(&target.name, &what), &value, &limit(slowdown.warning), &limit(slowdown.critical), "")
+        }));
     }
     data.join(" ")
+}
+
+/// A target's slowdown in one metric, and its limits.
+struct Slowdown {
+    metric: Option<Metric>,
+    figure: Option<f64>,
+    warning: Option<f64>,
+    critical: Option<f64>,
+}
+
+fn slowdowns(report: &Report, target: &str) -> Vec<Slowdown> {
+    let mut all: Vec<Slowdown> = Vec::new();
+    for result in report.results.iter().filter(|result| result.checked.target == target) {
+        let Threshold::Slower { metric, by, .. } = &result.limit.threshold else { continue };
+        let place = all.iter().position(|known| known.metric == *metric).unwrap_or_else(|| {
+            all.push(Slowdown { metric: *metric, figure: result.checked.figure, warning: None, critical: None });
+            all.len() - 1
+        });
+        let limit =
+            if result.limit.state == State::Warning { &mut all[place].warning } else { &mut all[place].critical };
+        *limit = Some(limit.map_or(1.0 + by, |other| other.min(1.0 + by)));
+    }
+    all
 }
 
 fn entry(label: &str, value: &str, warn: &str, crit: &str, most: &str) -> String {
@@ -195,6 +212,31 @@ mod tests {
             "WARNING - p99 250 ms (warning: p99<200ms; near), rate unknown (unknown whether rate>500/s; nothing was \
              measured), errors 0 % | 'p50'=U;;;0 'p99'=U;0.2;;0 'errors'=U;;0.1;0;100 'rate'=U;;500:;0\n"
         );
+    }
+
+    #[test]
+    fn several_limits_of_one_figure_stand_in_one_entry() {
+        let text = line(&report(vec![
+            result("slower than old by 10%", State::Critical, CheckStanding::Kept, Some(1.07), ""),
+            result("slower than old by 5%", State::Warning, CheckStanding::Broken, Some(1.07), ""),
+            result("p99 slower than old by 5%", State::Critical, CheckStanding::Unknown, None, ""),
+            result("p99<300ms", State::Critical, CheckStanding::Kept, Some(1e8), ""),
+            result("p99<200ms", State::Critical, CheckStanding::Kept, Some(1e8), ""),
+            result("rate>500/s", State::Warning, CheckStanding::Kept, Some(1e3), ""),
+            result("rate>700/s", State::Warning, CheckStanding::Kept, Some(1e3), ""),
+        ]));
+        let (_, data) = text.split_once(" | ").unwrap();
+        assert_eq!(
+            data,
+            "'p50'=U;;;0 'p99'=U;;0.2;0 'errors'=U;;;0;100 'rate'=U;700:;;0 'slowdown'=1.07;1.05;1.1;0 'slowdown \
+             response p99'=U;;1.05;0\n"
+        );
+    }
+
+    #[test]
+    fn secrets_of_addresses_are_not_told() {
+        let text = bare_line(State::Critical, "A: the first request to https://h/?a=1&token=s3cr3t failed");
+        assert_eq!(text, "CRITICAL - A: the first request to https://h/?a=1&token=[left out] failed\n");
     }
 
     #[test]

@@ -11,10 +11,7 @@ pub(crate) use junit::{junit, junit_of_nothing};
 pub(crate) use line::{bare_line, line};
 pub(crate) use report::{Report, of_run};
 
-use crate::flags::{HostFlags, JudgingFlags};
 use crate::outcome::Usage;
-use crate::plan_file::PlanFlag;
-use crate::telemetry::TelemetryFlags;
 use clap::Args;
 use duel_model::Threshold;
 use std::path::PathBuf;
@@ -62,27 +59,6 @@ impl State {
     }
 }
 
-/// Options of a check.
-#[derive(Args, Clone)]
-pub(crate) struct CheckFlags {
-    /// Targets as [NAME=]URL, the first is the baseline; or an earlier run: its id, or 'last'
-    #[arg(value_name = "[NAME=]URL|RUN", required = true)]
-    pub(crate) subjects: Vec<String>,
-    #[command(flatten)]
-    pub(crate) thresholds: ThresholdFlags,
-    /// Number of requests instead of a duration, of a single target
-    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", help_heading = "Load")]
-    pub(crate) requests: Option<u64>,
-    #[command(flatten)]
-    pub(crate) judging: JudgingFlags,
-    #[command(flatten)]
-    pub(crate) hosts: HostFlags,
-    #[command(flatten)]
-    pub(crate) telemetry: TelemetryFlags,
-    #[command(flatten)]
-    pub(crate) plan: PlanFlag,
-}
-
 /// What a run is held against.
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Check")]
@@ -95,7 +71,8 @@ pub(crate) struct ThresholdFlags {
     /// WARNING (exit code 1), likewise
     #[arg(long, value_name = "THRESHOLD")]
     pub(crate) warning: Vec<String>,
-    /// Write JUnit XML to this file, with a case for each threshold and target; - is standard output, in place of the line
+    /// Write JUnit XML to this file, which is replaced, with a case for each threshold and target; - is standard output, in
+    /// place of the line
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
 }
@@ -131,11 +108,11 @@ impl ThresholdFlags {
     }
 }
 
-/// Refuses thresholds that need another baseline than there is.
-pub(crate) fn fits(limits: &[Limit], targets: &[duel_model::Target]) -> Result<(), Usage> {
+/// Refuses what cannot be held against such a plan.
+pub(crate) fn fits(limits: &[Limit], plan: &duel_model::Plan) -> Result<(), Usage> {
     for limit in limits {
         let Threshold::Slower { than, .. } = &limit.threshold else { continue };
-        let [baseline, _, ..] = targets else {
+        let [baseline, _, ..] = plan.targets.as_slice() else {
             return Err(Usage(format!("'{}' needs two targets to compare", limit.threshold)));
         };
         if baseline.name != *than {
@@ -143,6 +120,12 @@ pub(crate) fn fits(limits: &[Limit], targets: &[duel_model::Target]) -> Result<(
                 "'{}': targets are compared with the first one, which is called '{}'",
                 limit.threshold,
                 duel_model::sanitize_line(&baseline.name)
+            )));
+        }
+        if !plan.factors.is_empty() {
+            return Err(Usage(format!(
+                "'{}' is about one load, and this has factors: check each of their levels by itself",
+                limit.threshold
             )));
         }
     }

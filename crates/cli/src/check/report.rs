@@ -1,7 +1,7 @@
 //! What a check found: the state of all thresholds together, and each of them.
 
 use super::{Limit, State};
-use duel_lab::{CheckStanding, Checked, TargetFigures, check};
+use duel_lab::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 use duel_model::{
     Doubt, Interruption, PromiseMetric, Run, RunStatus, Threshold, Verdict, format_duration_ns, sanitize_line,
 };
@@ -26,7 +26,7 @@ pub(crate) struct Result {
     pub(crate) checked: Checked,
 }
 
-/// One target's part of the performance data.
+/// One target's part of the performance data, or one treatment's of it.
 #[derive(Debug)]
 pub(crate) struct TargetReport {
     pub(crate) name: String,
@@ -47,22 +47,21 @@ pub(crate) fn of_run(run: &Run, verdict: &Verdict, limits: &[Limit]) -> Report {
             check(run, verdict, &limit.threshold).into_iter().map(|checked| Result { limit: limit.clone(), checked })
         })
         .collect();
-    let targets: Vec<TargetReport> = run
-        .plan
-        .targets
-        .iter()
-        .enumerate()
-        .map(|(place, target)| {
-            let figures = TargetFigures::of(run, place);
-            let own = run.slots.iter().filter(|slot| slot.target == place);
+    let targets: Vec<TargetReport> = CheckSubject::all(run)
+        .into_iter()
+        .map(|subject| {
+            let figures = TargetFigures::of(run, &subject);
+            let own =
+                run.slots.iter().filter(|slot| (slot.target, slot.treatment) == (subject.target, subject.treatment));
             let died = matches!(
                 &run.status,
-                RunStatus::Interrupted(Interruption::TargetDied { target: dead, .. }) if *dead == target.name
+                RunStatus::Interrupted(Interruption::TargetDied { target: dead, .. })
+                    if *dead == run.plan.targets[subject.target].name
             );
             TargetReport {
-                name: target.name.clone(),
                 seconds: own.map(|slot| slot.elapsed_ns as f64 / 1e9).sum(),
                 answers: !died && (figures.due() == 0 || figures.ok() > 0),
+                name: subject.name,
                 figures,
             }
         })

@@ -1,15 +1,35 @@
 //! `duel check`: targets or an earlier run, held against thresholds.
 
 use super::{CarriedOut, carry_out, lens};
-use crate::check::{self, CheckFlags, Report, State};
+use crate::check::{self, Report, State, ThresholdFlags};
 use crate::deliver::{Destination, write};
-use crate::flags::{LoadFlags, OutputFlags};
+use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
+use crate::meaning::{self, JudgingFlags};
 use crate::outcome::{Outcome, Usage, say, told};
 use crate::watching::Shown;
-use crate::{hosts, keep, meaning, signals, terminal};
+use crate::{keep, signals, terminal};
+use anyhow::Context;
+use clap::Args;
 use duel_lab::{Lab, LabError};
-use duel_model::{Plan, Run};
+use duel_model::{Plan, Run, sanitize_line};
 use std::time::{SystemTime, UNIX_EPOCH};
+
+/// Options of a check.
+#[derive(Args, Clone)]
+pub(crate) struct CheckFlags {
+    /// Targets as [NAME=]URL, the first is the baseline; or an earlier run: its id, or 'last'
+    #[arg(value_name = "[NAME=]URL|RUN", required = true)]
+    pub(crate) subjects: Vec<String>,
+    #[command(flatten)]
+    pub(crate) thresholds: ThresholdFlags,
+    /// Number of requests instead of a duration, of a single target
+    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", help_heading = "Load")]
+    pub(crate) requests: Option<u64>,
+    #[command(flatten)]
+    pub(crate) judging: JudgingFlags,
+    #[command(flatten)]
+    pub(crate) measuring: MeasuringFlags,
+}
 
 /// Measures what was given, or takes the run, and prints one line. Everything that goes wrong becomes a state.
 pub(crate) fn check(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> Outcome {
@@ -25,8 +45,11 @@ pub(crate) fn check(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) 
     match delivered(flags, &line, &xml) {
         Ok(()) => Outcome::Checked(state),
         Err(error) => {
-            say(&told(&error));
-            Outcome::Checked(state.and(State::Unknown))
+            let (text, state) = (told(&error), state.and(State::Unknown));
+            say(&text);
+            // The line and the exit code are to say the same.
+            let _ = terminal::print(&check::bare_line(state, &duel_model::sanitize(&text)));
+            Outcome::Checked(state)
         }
     }
 }
@@ -56,17 +79,27 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
     let run = match plan(flags, load)? {
         Some(plan) => {
             let lab = lens::equip(Lab::new(signals::stop_flag()?));
-            let done = carry_out(&lab, &plan, None, Shown::OnTerminals, &flags.telemetry, output)?;
+            // That it cannot be kept says nothing about the targets.
+            let archive = match keep::open(output) {
+                Err(error) if !error.is::<Usage>() => {
+                    say(&told(&error));
+                    None
+                }
+                opened => opened?,
+            };
+            let done = carry_out(&lab, &plan, None, Shown::OnTerminals, &flags.measuring.telemetry, archive, output)?;
             let CarriedOut { run, kept, .. } = done;
-            // That it could not be kept says nothing about the targets.
             if let Err(error) = kept {
                 say(&told(&error));
             }
             run
         }
         None => {
-            let run = keep::open_to_read(output)?.load(&flags.subjects[0])?;
-            check::fits(&limits, &run.plan.targets)?;
+            let name = &flags.subjects[0];
+            let run = keep::open_to_read(output)?.load(name).with_context(|| {
+                format!("'{}' is taken for a run, since addresses begin with http:// or the like", sanitize_line(name))
+            })?;
+            check::fits(&limits, &run.plan)?;
             run
         }
     };
@@ -78,10 +111,15 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
 pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>, Usage> {
     let limits = flags.thresholds.limits()?;
     flags.thresholds.junit.as_deref().map(Destination::of).transpose()?;
-    flags.telemetry.checked()?;
     let judging = &flags.judging;
     let mut plan = match flags.subjects.as_slice() {
-        [only] if is_run(only) => return Ok(None),
+        [only] if is_run(only) => {
+            flags.measuring.telemetry.checked()?;
+            return match load_option(flags, load) {
+                Some(option) => Err(Usage(format!("{option} has no meaning with a run: nothing is loaded"))),
+                None => Ok(None),
+            };
+        }
         [target] => {
             if judging.slot.is_some() || judging.no_early_stop {
                 return Err(Usage("--slot and --no-early-stop have a meaning with two targets only".into()));
@@ -95,9 +133,32 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
             meaning::comparison(several, judging, load)?
         }
     };
-    hosts::assign(&mut plan.targets, &flags.hosts)?;
-    check::fits(&limits, &plan.targets)?;
+    flags.measuring.apply(&mut plan)?;
+    check::fits(&limits, &plan)?;
     Ok(Some(plan))
+}
+
+/// An option that was typed and is for loading only. A plan has such options for those who load.
+fn load_option(flags: &CheckFlags, load: &LoadFlags) -> Option<&'static str> {
+    if flags.measuring.has_plan() {
+        return None;
+    }
+    let judging = &flags.judging;
+    [
+        ("-c", load.connections.is_some()),
+        ("-d", load.duration.is_some()),
+        ("-n", flags.requests.is_some()),
+        ("-t", load.threads.is_some()),
+        ("--rate", load.rate.is_some()),
+        ("--think", load.think.is_some()),
+        ("--slot", judging.slot.is_some()),
+        ("--seed", judging.seed.is_some()),
+        ("-H", !load.request.headers.is_empty()),
+        ("--metrics", flags.measuring.telemetry.metrics.is_some()),
+        ("--otlp", flags.measuring.telemetry.otlp.is_some()),
+    ]
+    .into_iter()
+    .find_map(|(option, is_given)| is_given.then_some(option))
 }
 
 /// Whether a word is the name of an earlier run and not a target.
@@ -109,9 +170,9 @@ fn delivered(flags: &CheckFlags, line: &str, xml: &str) -> anyhow::Result<()> {
     match flags.thresholds.junit.as_deref().map(Destination::of).transpose()? {
         Some(Destination::Output) => terminal::print(xml),
         Some(Destination::File(path)) => {
-            terminal::print(line)?;
             // CI servers run the same check again and again.
-            write(&path, xml.as_bytes(), true)
+            write(&path, xml.as_bytes(), true)?;
+            terminal::print(line)
         }
         None => terminal::print(line),
     }

@@ -1,30 +1,55 @@
 //! `duel A B ...`: compare targets.
 
 use super::execute_shown;
-use crate::flags::{CompareFlags, LoadFlags, OutputFlags};
+use crate::diagnosis::DiagnosisFlags;
+use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
+use crate::meaning::{self, JudgingFlags};
 use crate::outcome::{Outcome, Usage};
 use crate::watching::Shown;
-use crate::{hosts, meaning};
+use clap::Args;
 use duel_lab::DiagnosisPlan;
 use duel_model::Plan;
+
+/// Options of a comparison.
+#[derive(Args, Clone)]
+pub(crate) struct CompareFlags {
+    /// Targets as [NAME=]URL; the first is the baseline
+    #[arg(value_name = "[NAME=]URL")]
+    pub(crate) targets: Vec<String>,
+    #[command(flatten)]
+    pub(crate) judging: JudgingFlags,
+    /// Go on until the cause of a difference is found
+    #[arg(long)]
+    pub(crate) why: bool,
+    #[command(flatten)]
+    pub(crate) diagnosis: DiagnosisFlags,
+    #[command(flatten)]
+    pub(crate) measuring: MeasuringFlags,
+}
 
 /// Compares the targets given, and explains the difference if asked to.
 pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let (plan, diagnosis) = plan(compare, load)?;
-    execute_shown(&plan, compare.why.then_some(diagnosis), Shown::Progress, &compare.telemetry, output)
+    execute_shown(&plan, compare.why.then_some(diagnosis), Shown::Progress, &compare.measuring.telemetry, output)
 }
 
 /// What the flags mean.
 pub(crate) fn plan(compare: &CompareFlags, load: &LoadFlags) -> Result<(Plan, DiagnosisPlan), Usage> {
     let mut plan = meaning::comparison(&compare.targets, &compare.judging, load)?;
-    hosts::assign(&mut plan.targets, &compare.hosts)?;
-    let diagnosis = meaning::diagnosis(&compare.diagnosis, &plan.targets)?;
+    compare.measuring.apply(&mut plan)?;
+    let diagnosis = compare.diagnosis.plan(&plan.targets)?;
     if !compare.why && !diagnosis.may_start_twin.is_empty() {
         return Err(Usage("--may-start-twin has a meaning with --why only".into()));
     }
     if compare.why && !plan.factors.is_empty() {
         return Err(Usage("--why looks for the cause of one difference; leave the factors out, or --why".into()));
     }
-    compare.telemetry.checked()?;
+    let shape = &plan.load.shape;
+    if compare.why && (!shape.stages.is_empty() || shape.search.is_some()) {
+        return Err(Usage(
+            "--why looks for the cause of a difference under one load; leave --stages and --find-rate out, or --why"
+                .into(),
+        ));
+    }
     Ok((plan, diagnosis))
 }

@@ -1,16 +1,25 @@
 //! `duel demo`: two embedded HTTPS servers, one really handicapped; compared and explained.
 
 use super::execute;
-use crate::flags::{DemoFlags, OutputFlags};
+use crate::flags::OutputFlags;
 use crate::meaning;
 use crate::outcome::{Outcome, Usage};
 use anyhow::Context;
+use clap::Args;
 use duel_lab::DiagnosisPlan;
 use duel_model::{
     Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Plan, Run, SECOND_NS, Target, TlsPlan, WorkloadPlan,
 };
 use duel_ruler::child::Child;
 use std::io::Write;
+
+/// Options of the demonstration.
+#[derive(Args, Clone)]
+pub(crate) struct DemoFlags {
+    /// Seed of all random choices
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
+    pub(crate) seed: Option<u64>,
+}
 
 /// Load time of the comparison; with the probes the whole stays under a minute.
 const COMPARE_NS: u64 = 12 * SECOND_NS;

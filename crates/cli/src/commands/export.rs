@@ -1,10 +1,41 @@
 //! `duel export RUN --format FORM`: an earlier run for other programs.
 
 use crate::deliver::{Destination, deliver};
-use crate::flags::{ExportFlags, OutputFlags};
+use crate::flags::{OutputFlags, RunName};
 use crate::keep;
 use crate::outcome::{Outcome, Usage};
-use duel_report::ExportError;
+use clap::Args;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use duel_report::{ExportError, Format};
+use std::path::PathBuf;
+
+/// Options of an export.
+#[derive(Args, Clone)]
+pub(crate) struct ExportFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// The form
+    #[arg(short = 'f', long, value_name = "FORM", value_parser = forms())]
+    pub(crate) format: Format,
+    /// Write to this file; - is standard output [default: -]
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Only this target; hgrm holds one
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target: Option<String>,
+    /// Replace a file that is there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
+
+/// The forms that this build can write, by name.
+fn forms() -> impl TypedValueParser<Value = Format> {
+    let names = Format::ALL.iter().map(|format| format.name());
+    PossibleValuesParser::new(names).map(|name| {
+        let found = Format::ALL.iter().find(|format| format.name() == name);
+        found.copied().unwrap_or(Format::Json)
+    })
+}
 
 /// Writes an earlier run, judged again, in the form that was asked for.
 pub(crate) fn export(export: &ExportFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {

@@ -1,10 +1,30 @@
 //! `duel facts HOST ...`: what machines are, side by side.
 
-use crate::flags::{FactsFlags, OutputFlags};
+use crate::flags::OutputFlags;
+use crate::hosts::{self, RedfishFlags, ServerFlags};
 use crate::outcome::{Outcome, Usage, say};
-use crate::{hosts, terminal};
+use crate::terminal;
+use clap::Args;
 use duel_model::{HostAccess, HostPlan, HostRecord, ServerPlan, sanitize_line};
 use std::collections::BTreeMap;
+
+/// Machines to look at.
+#[derive(Args, Clone)]
+pub(crate) struct FactsFlags {
+    /// Machines as [NAME=]HOST: 'local' for this one, or a destination of ssh
+    #[arg(value_name = "[NAME=]HOST", default_value = "local")]
+    pub(crate) hosts: Vec<String>,
+    /// The server on NAME is whoever listens on this TCP port
+    #[arg(long, value_name = "NAME=PORT")]
+    pub(crate) port: Vec<String>,
+    #[command(flatten)]
+    pub(crate) server: ServerFlags,
+    #[command(flatten)]
+    pub(crate) redfish: RedfishFlags,
+    /// Show the facts that are the same, too
+    #[arg(long)]
+    pub(crate) all: bool,
+}
 
 /// Reads the machines given and shows their facts.
 pub(crate) fn facts(facts: &FactsFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
@@ -56,6 +76,9 @@ fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {
     }
     match servers.keys().chain(controllers.keys()).next() {
         None => Ok(plans),
-        Some(name) => Err(Usage(format!("no machine is called '{}'", sanitize_line(name)))),
+        Some(name) => {
+            let names: Vec<_> = plans.iter().map(|(name, _)| sanitize_line(name)).collect();
+            Err(Usage(format!("no machine is called '{}'; there is {}", sanitize_line(name), names.join(", "))))
+        }
     }
 }

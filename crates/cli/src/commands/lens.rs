@@ -1,12 +1,29 @@
 //! `duel lens`: one libcrypto measured alone, with and without the CPU's features.
 
-use crate::flags::{ChildFlags, LensFlags, OutputFlags};
+use crate::flags::OutputFlags;
 use crate::outcome::Outcome;
 use crate::terminal;
 use anyhow::Context;
+use clap::Args;
 use duel_lab::Lab;
 use duel_lens::{ChildCommand, LensOrder};
+use std::ffi::OsString;
 use std::path::PathBuf;
+
+/// Options of the lens.
+#[derive(Args, Clone)]
+pub(crate) struct LensFlags {
+    /// A libcrypto, or the id of a process that maps one
+    #[arg(value_name = "PATH|PID")]
+    pub(crate) subject: OsString,
+}
+
+/// Arguments of the lens's child, parsed by itself.
+#[derive(Args, Clone)]
+pub(crate) struct ChildFlags {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
 
 /// Measures a library, or that of a process, and prints the reading.
 pub(crate) fn lens(lens: &LensFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {

@@ -21,6 +21,7 @@ use crate::outcome::{Outcome, say};
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
 use crate::{factors, requests, signals, terminal};
+use duel_archive::Archive;
 use duel_lab::{DiagnosisPlan, Lab};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
 use duel_report::Again;
@@ -39,7 +40,8 @@ fn execute_shown(
     output: &OutputFlags,
 ) -> anyhow::Result<Outcome> {
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
-    let done = carry_out(&lab, plan, why, shown, telemetry, output)?;
+    let archive = keep::open(output)?;
+    let done = carry_out(&lab, plan, why, shown, telemetry, archive, output)?;
     print_run(&done.run, done.is_kept, output)?;
     done.kept?;
     let outcome = outcome_of(&done.run, &lab);
@@ -60,13 +62,14 @@ struct CarriedOut {
     kept: anyhow::Result<()>,
 }
 
-/// Runs a plan, explains it if that is asked for, and keeps it.
+/// Runs a plan, explains it if that is asked for, and keeps it where there is an archive.
 fn carry_out(
     lab: &Lab,
     plan: &Plan,
     why: Option<DiagnosisPlan>,
     shown: Shown,
     telemetry: &TelemetryFlags,
+    mut archive: Option<Archive>,
     output: &OutputFlags,
 ) -> anyhow::Result<CarriedOut> {
     if let Some(note) = requests::check(plan)?
@@ -74,7 +77,6 @@ fn carry_out(
     {
         say(&note);
     }
-    let mut archive = keep::open(output)?;
     if !plan.factors.is_empty() && !output.quiet {
         terminal::note(&factors::announcement(plan));
     }

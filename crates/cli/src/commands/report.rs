@@ -2,13 +2,34 @@
 
 use super::demo;
 use crate::deliver::{Destination, deliver, write};
-use crate::flags::{OutputFlags, ReportFlags};
+use crate::flags::{OutputFlags, RunName};
 use crate::outcome::{Outcome, Usage};
-use crate::{keep, retype, terminal};
+use crate::{keep, terminal};
 use anyhow::Context;
+use clap::Args;
 use duel_model::{Plan, Run, sanitize_line};
 use duel_report::{Chart, Command, Layout};
 use std::path::{Path, PathBuf};
+
+/// Options of a report.
+#[derive(Args, Clone)]
+pub(crate) struct ReportFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    /// Write the page to this file; - is standard output [default: duel-RUN.html here; none with --svg or --png]
+    #[arg(short = 'o', value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
+    /// Write each chart to this folder as an SVG file
+    #[arg(long, value_name = "DIR")]
+    pub(crate) svg: Option<PathBuf>,
+    /// Write each chart to this folder as a PNG file
+    #[cfg(feature = "png")]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) png: Option<PathBuf>,
+    /// Replace files that are there
+    #[arg(long)]
+    pub(crate) force: bool,
+}
 
 /// Writes the page of an earlier run, judged again, and the charts that were asked for. Tells the names of the files.
 pub(crate) fn report(report: &ReportFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
@@ -109,7 +130,7 @@ fn commands(run: &Run) -> Vec<Command> {
         let seed = run.plan.compare.seed;
         commands.push(command("Make another demonstration with this seed", format!("duel demo --seed {seed}")));
     } else {
-        if let Some(typed) = retype::command(&run.plan) {
+        if let Some(typed) = run.plan.command() {
             let again = if typed.contains(Plan::REDACTED) {
                 "Repeat it on any machine; put the values that were not kept in their places"
             } else if run.plan.targets.iter().any(|target| target.host.is_some()) {

@@ -3,7 +3,7 @@
 use super::{demo, execute};
 use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::outcome::{Outcome, Usage, say};
-use crate::{keep, meaning};
+use crate::{keep, request};
 use duel_model::{Plan, WorkloadPlan};
 
 /// Repeats an earlier run with its plan and seed. Only secrets have to be given again.
@@ -20,7 +20,7 @@ pub(crate) fn rerun(run: &RunName, secrets: &SecretFlags, output: &OutputFlags) 
 
 /// Puts header values that were not kept back from `-H`; an error names those that are missing.
 pub(super) fn restore_secrets(plan: &mut Plan, secrets: &SecretFlags) -> Result<(), Usage> {
-    let given = meaning::headers(&secrets.headers)?;
+    let given = request::headers(&secrets.headers)?;
     if let WorkloadPlan::Http(http) = &mut plan.workload {
         for (name, value) in &mut http.headers {
             if value == Plan::REDACTED

@@ -1,8 +1,16 @@
 //! `duel ruler`: the embedded test server, for the demonstration and for tests.
 
-use crate::flags::RulerFlags;
 use crate::outcome::{Outcome, Usage};
+use clap::Args;
 use duel_ruler::child;
+use std::ffi::OsString;
+
+/// Arguments of the ruler, parsed by itself.
+#[derive(Args, Clone)]
+pub(crate) struct RulerFlags {
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
 
 /// Serves until standard input ends.
 pub(crate) fn serve(ruler: &RulerFlags) -> anyhow::Result<Outcome> {

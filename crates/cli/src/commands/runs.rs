@@ -1,10 +1,30 @@
 //! `duel list`, `show` and `diff`: earlier runs.
 
 use super::print_run;
-use crate::flags::{DiffFlags, ListFlags, OutputFlags, RunName};
+use crate::flags::{OutputFlags, RunName};
 use crate::outcome::Outcome;
 use crate::{keep, terminal};
+use clap::Args;
 use duel_report::RunRow;
+
+/// Options of listing runs.
+#[derive(Args, Clone)]
+pub(crate) struct ListFlags {
+    /// How many
+    #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N", default_value_t = 20)]
+    pub(crate) limit: u32,
+}
+
+/// Two earlier runs.
+#[derive(Args, Clone)]
+pub(crate) struct DiffFlags {
+    /// The run to compare with
+    #[arg(value_name = "RUN")]
+    pub(crate) before: String,
+    /// The other run
+    #[arg(value_name = "RUN")]
+    pub(crate) after: String,
+}
 
 /// Lists runs, the latest first.
 pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {

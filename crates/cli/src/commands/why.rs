@@ -2,15 +2,26 @@
 
 use super::rerun::restore_secrets;
 use super::{demo, lens, print_run};
-use crate::flags::{OutputFlags, SecretFlags, WhyFlags};
+use crate::diagnosis::DiagnosisFlags;
+use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage};
+use crate::signals;
 use crate::watching::{Shown, Watching};
-use crate::{meaning, signals};
 use anyhow::Context;
+use clap::Args;
 use duel_lab::Lab;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+
+/// Options of finding out why.
+#[derive(Args, Clone)]
+pub(crate) struct WhyFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    #[command(flatten)]
+    pub(crate) diagnosis: DiagnosisFlags,
+}
 
 /// Explains an earlier comparison by probes that are made now, and keeps them with it.
 pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
@@ -26,8 +37,14 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
             Usage(format!("run {id} varied factors; compare at one level of each, and ask why of that run")).into()
         );
     }
+    if !run.plan.load.shape.stages.is_empty() || run.plan.load.shape.search.is_some() {
+        let id = &run.id;
+        return Err(
+            Usage(format!("the load of run {id} changed; compare under one load, and ask why of that run")).into()
+        );
+    }
     demo::refuse_if_made(&run)?;
-    let diagnosis = meaning::diagnosis(&why.diagnosis, &run.plan.targets)?;
+    let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();
     restore_secrets(&mut plan, secrets)?;
     let stop = signals::stop_flag()?;

@@ -108,7 +108,7 @@ fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
         (Output::Summary(style), None) => terminal::print(&output::summary(&results, total_ns, style))?,
         (Output::Csv, None) if results.failures > 0 => {
             say(&format!("{} requests failed and have no row", results.failures));
-            eprint!("{}", output::errors(&results));
+            terminal::note(output::errors(&results).trim_end_matches('\n'));
         }
         (Output::Csv, None) => {}
     }

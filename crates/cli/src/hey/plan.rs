@@ -158,6 +158,9 @@ fn http(flags: &Flags, workers: u32) -> Result<HttpPlan, Unusable> {
     })
 }
 
+/// Fields that Go's client, and so hey, makes itself whatever is given.
+const NOT_SENT: [&str; 2] = ["Content-Length", "Transfer-Encoding"];
+
 /// Header fields: each name once, the last one counts.
 fn headers(flags: &Flags) -> Result<Vec<(String, String)>, Unusable> {
     let mut fields: Vec<(String, String)> = Vec::new();
@@ -171,6 +174,9 @@ fn headers(flags: &Flags) -> Result<Vec<(String, String)>, Unusable> {
     let mut user_agent = flags.user_agent.as_str();
     for typed in &flags.headers {
         let (name, value) = header(typed)?;
+        if NOT_SENT.iter().any(|left_out| name.eq_ignore_ascii_case(left_out)) {
+            continue;
+        }
         if !name.eq_ignore_ascii_case("User-Agent") {
             set(name, value);
         } else if flags.user_agent.is_empty() {
@@ -349,6 +355,9 @@ mod tests {
         assert_eq!(http.headers, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
         assert!(refused(&["-H", "s3cr3t"]).contains("Name: value") && !refused(&["-H", "s3cr3t"]).contains("s3cr3t"));
         refused(&["-H", "Empty:"]);
+        // Go's client makes these itself.
+        let (_, http) = plan(&["-H", "Content-Length: 3", "-H", "transfer-encoding: chunked", "-d", "body"]);
+        assert!(http.headers.iter().all(|(name, _)| name == "Content-Type"), "{:?}", http.headers);
     }
 
     #[test]

@@ -99,7 +99,8 @@ impl Watcher for Watch<'_> {
     }
 
     fn slot(&mut self, slot: &Slot) {
-        self.keeper.slot(slot);
+        // The only one: that it is missing is told at the end, if it still is.
+        let _ = self.keeper.slot(slot);
         if matches!(self.lines, Lines::Progress(_)) {
             self.print(&format!("{}\n", ProgressLog::last_line(slot)));
         }

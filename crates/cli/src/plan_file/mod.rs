@@ -28,7 +28,7 @@ use std::sync::OnceLock;
 #[derive(Args, Clone, Default)]
 pub(crate) struct PlanFlag {
     /// Read options and targets from this TOML file, as 'duel plan' prints it; what is typed beside it goes first. Its keys
-    /// are the long names of the options
+    /// are the long names of the options; what it switches on is switched off by --OPTION=false
     #[arg(long, value_name = "FILE", help_heading = "Plan")]
     pub(crate) plan: Option<PathBuf>,
 }
@@ -46,7 +46,7 @@ const COMMANDS: [Option<&str>; 3] = [None, Some("run"), Some(CHECK)];
 /// told with the place in the file that it comes from.
 pub(crate) fn filled_in(typed: Vec<OsString>) -> Result<Vec<OsString>, PlanError> {
     // Of a command line that makes no sense by itself, the ordinary reading tells what is wrong.
-    let Ok(matches) = indulgent(flags::command()).try_get_matches_from(&typed) else { return Ok(typed) };
+    let Ok(matches) = indulgent(flags::readable()).try_get_matches_from(&typed) else { return Ok(typed) };
     let (verb, matches) = match matches.subcommand() {
         Some((verb, matches)) => (Some(verb), matches),
         None => (None, &matches),
@@ -68,8 +68,7 @@ pub(crate) fn filled_in(typed: Vec<OsString>) -> Result<Vec<OsString>, PlanError
 
 /// The plan file of a command line.
 pub(crate) fn of_words(words: &[OsString]) -> anyhow::Result<String> {
-    let matches =
-        flags::command().try_get_matches_from(words).map_err(|error| Usage(crate::usage::sentence(&error)))?;
+    let matches = flags::matched(words).map_err(|error| Usage(crate::usage::sentence(&error)))?;
     let (verb, matches) = match matches.subcommand() {
         Some((verb, matches)) => (Some(verb), matches),
         None => (None, &matches),

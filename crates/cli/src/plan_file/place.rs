@@ -72,7 +72,7 @@ impl<'t> Place<'t> {
 fn may_hold_a_secret(line: &str) -> bool {
     let is_word = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
     let words = || line.split(|c: char| !is_word(c));
-    (line.contains("://") && line.contains('@'))
+    (line.contains("://") && line.contains(['@', '?']))
         || words().any(|word| is_secret_name(word) || ["bearer", "basic"].contains(&word.to_ascii_lowercase().as_str()))
 }
 

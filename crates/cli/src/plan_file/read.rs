@@ -83,18 +83,18 @@ impl PlanFile {
             let (word, key_span) = (key.get_ref().to_string(), key.span());
             if let DeValue::Table(inner) = value.get_ref() {
                 if name.is_some() || word == TARGETS {
-                    return Err(self.error_at(key_span, &format!("'{}' cannot be a table", sanitize_line(&word))));
+                    let sentence = format!("'{}' cannot be a table", sanitize_line(&word));
+                    return Err(PlanError::at(&self.name, &self.text, &key_span, hides(&word), &sentence));
                 }
                 self.known_table(&word, &key_span)?;
                 self.collect(inner, Some(&word))?;
                 continue;
             }
             let given = given(value).map_err(|(span, what)| {
+                let hides = hides(&word);
                 let word = sanitize_line(&word);
-                self.error_at(
-                    span,
-                    &format!("{word} is set to {what}; a plan has texts, numbers, true, false and lists"),
-                )
+                let sentence = format!("{word} is set to {what}; a plan has texts, numbers, true, false and lists");
+                PlanError::at(&self.name, &self.text, &span, hides, &sentence)
             })?;
             self.entries.push(Entry { key: word, key_span, table: name.map(str::to_owned), given });
         }
@@ -141,15 +141,21 @@ impl PlanFile {
 
     /// An error at a place of this file.
     pub(super) fn error_at(&self, span: Range<usize>, sentence: &str) -> PlanError {
-        let holds = |entry: &&Entry| match &entry.given {
-            Given::Switch(_) => false,
-            Given::Values { values, .. } => values.iter().any(|value| value.span == span),
+        let holds = |entry: &&Entry| {
+            entry.key_span == span
+                || match &entry.given {
+                    Given::Switch(_) => false,
+                    Given::Values { values, .. } => values.iter().any(|value| value.span == span),
+                }
         };
-        let key = self.entries.iter().find(holds).map(|entry| entry.key.as_str());
-        // A header field without its name, or a body, may be a secret and not look like one.
-        let hides = matches!(key, Some("header" | "body" | "redfish"));
+        let hides = self.entries.iter().find(holds).is_some_and(|entry| hides(&entry.key));
         PlanError::at(&self.name, &self.text, &span, hides, sentence)
     }
+}
+
+/// Whether values of this key may be secrets without a name that tells it: a header field, a body, a field of a form.
+fn hides(key: &str) -> bool {
+    ["header", "body", "form", "field", "user", "redfish"].contains(&key)
 }
 
 /// The option that a key is the name of.

@@ -1,6 +1,7 @@
 use super::*;
 use crate::flags::tests::plan_of;
 use crate::plan_file::read::PlanFile;
+use crate::round_trips::COMMAND_LINES;
 use clap::error::ErrorKind;
 use proptest::prelude::*;
 
@@ -14,7 +15,7 @@ fn entries(text: &str, verb: Option<&str>) -> Result<Vec<read::Entry>, PlanError
 /// The words that a plan stands for, behind those that are typed.
 fn words(text: &str, typed: &[&str], verb: Option<&str>) -> Vec<String> {
     let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
-    let matches = indulgent(flags::command()).try_get_matches_from(&typed).unwrap();
+    let matches = indulgent(flags::readable()).try_get_matches_from(&typed).unwrap();
     let matches = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     let mut entries = entries(text, verb).unwrap();
     entries.retain(|entry| !words::is_overruled(entry, command_of(verb).unwrap(), matches));
@@ -27,7 +28,7 @@ fn said(text: &str, verb: Option<&str>) -> String {
 
 /// Matches of a command line in which nothing has to be there.
 fn matched(words: &[OsString], verb: Option<&str>) -> ArgMatches {
-    let matches = indulgent(flags::command()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
+    let matches = indulgent(flags::readable()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
     match verb {
         None => matches,
         Some(_) => matches.subcommand().unwrap().1.clone(),
@@ -124,17 +125,10 @@ fn completed(all: &Command, command: &Command, verb: Option<&str>, options: Vec<
 
 #[test]
 fn a_plan_means_what_its_command_line_means() {
-    for typed in [
-        "duel http://a.example/ http://b.example/f?x=1 --seed 7",
-        "duel old=https://a.example/ new=https://b.example/ -c 8 -t 2 -d 90s --seed 1 --margin 5% --slot 250ms \
-         --no-early-stop --no-keepalive -k --tls 1.3 --groups x25519 --ciphers TLS_AES_128_GCM_SHA256 --resumption",
-        "duel http://a.example/ http://b.example/ --rate 500.5 --arrival poisson --seed 3 -m POST --body {} \
-         -H X-Id:7 -H B:#2 --encoding identity --host c.example --follow 2 --connect-to [::1]:80:127.0.0.1:8080 \
-         --quick-ack --segment-bytes 536",
-        "duel run x=http://a.example/ -n 3000 -c 300 -t 4 --unix-socket /run/x.sock",
-        "duel run x=https://a.example/ --http2 --streams 10 -d 5s",
-        "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx",
-    ] {
+    // A file keeps how machines are read, which the words of a plan leave out.
+    let with_machines =
+        "duel a=http://a.example/ b=http://b.example/ --seed 1 --local a --ssh b=me@web --pid a=12 --service b=nginx";
+    for typed in COMMAND_LINES.into_iter().chain([with_machines]) {
         let typed: Vec<&str> = typed.split_whitespace().collect();
         let verb = typed.get(1).copied().filter(|word| *word == "run");
         let text = of_words(&typed.iter().map(OsString::from).collect::<Vec<_>>()).unwrap();
@@ -167,6 +161,9 @@ fn what_is_typed_goes_first() {
     let typed = ["duel", "http://x/", "http://y/", "--rate", "5", "-H", "B: 2", "--body-file", "f"];
     let left = ["--connections=8", "--duration=20", "--no-keepalive"];
     assert_eq!(words(text, &typed, None)[typed.len()..], left);
+    // What the file switches on is switched off.
+    let typed = ["duel", "--no-keepalive=false", "http://x/", "http://y/"];
+    assert!(!words(text, &typed, None)[typed.len()..].contains(&"--no-keepalive".to_owned()));
     let text = "targets = \"http://a/\"\nduration = \"20s\"\n";
     assert_eq!(words(text, &["duel", "run", "-n", "5"], Some("run")), ["duel", "run", "-n", "5", "--", "http://a/"]);
 }

@@ -117,19 +117,21 @@ fn values(arg: &Arg, matches: &ArgMatches) -> Result<Vec<String>, Usage> {
             let name = arg.get_long().map_or_else(|| TARGETS.to_owned(), |long| format!("--{long}"));
             Usage(format!("{name}: '{}' is no text in UTF-8, which TOML is", value.to_string_lossy()))
         })?;
-        Ok(public(arg.get_long().unwrap_or_default(), text))
+        Ok(public(arg, text))
     })
     .collect()
 }
 
 /// A value without its secret. Where a file is named, its name is none.
-fn public(option: &str, value: &str) -> String {
+fn public(arg: &Arg, value: &str) -> String {
+    let option = arg.get_long().unwrap_or_default();
+    let is_file = arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.ends_with("FILE")));
     let header = value.split_once(':').map(|(name, _)| name.trim());
     match header {
         Some(name) if option == "header" && !value.starts_with('@') && is_secret_name(name) => {
             format!("{name}: {}", Plan::REDACTED)
         }
-        _ if is_secret_name(option) && !option.ends_with("-file") => Plan::REDACTED.to_owned(),
+        _ if is_secret_name(option) && !is_file => Plan::REDACTED.to_owned(),
         _ if has_password(value) => Plan::REDACTED.to_owned(),
         _ => value.to_owned(),
     }

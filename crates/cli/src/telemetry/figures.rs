@@ -1,7 +1,7 @@
 //! The figures of a run as they are while it goes on.
 
-use duel_lab::View;
-use duel_model::{Distribution, Nanos, PairVerdict, Run, Slot, SlotRole, Verdict};
+use duel_lab::{SlotView, Traffic, View};
+use duel_model::{Distribution, FailureKind, Nanos, PairVerdict, Run, Slot, SlotRole, Verdict};
 use std::collections::BTreeMap;
 
 /// Upper bounds of the histogram of response times, in ns: steps of 2 to 2.5 from 0.1 ms to 10 s, as Prometheus' default
@@ -37,8 +37,8 @@ pub(super) struct Figures {
     pub(super) progress: Option<f64>,
     /// The verdict, once there is one.
     pub(super) pairs: Vec<PairVerdict>,
-    /// Load time of the bench when it was last looked at.
-    elapsed_ns: Nanos,
+    /// The slot that was looked at last, until it is over.
+    under_way: Option<UnderWay>,
 }
 
 /// One target's figures. Counts never fall.
@@ -47,28 +47,28 @@ pub(super) struct TargetFigures {
     pub(super) name: String,
     /// Of slots that are over.
     over: Counts,
-    /// The same, since the bench that is looked at was opened: what its views hold beside the slot under way.
-    in_view: Counts,
-    /// The most that was ever told, the slot under way included.
-    told: Counts,
-    pub(super) p99_ns: Option<Nanos>,
-    /// Failed ops by kind, of slots that are over.
-    pub(super) failures: BTreeMap<&'static str, u64>,
     /// Slots that are over, by role.
     pub(super) slots: BTreeMap<&'static str, u64>,
-    pub(super) received_bytes: u64,
-    pub(super) sent_bytes: u64,
-    pub(super) connections: u64,
-    /// Response times of slots that are over.
-    pub(super) response: Distribution,
 }
 
-/// What is counted while a slot runs.
-#[derive(Debug, Clone, Copy, Default)]
-struct Counts {
-    ok: u64,
-    failed: u64,
-    load_ns: Nanos,
+#[derive(Debug, Clone)]
+struct UnderWay {
+    target: usize,
+    began_ns: Nanos,
+    counts: Counts,
+}
+
+/// What is counted while a slot runs, and when it is over. What a slot counts while it runs is never more than it counts in
+/// the end.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Counts {
+    pub(super) ok: u64,
+    /// Failed ops by kind.
+    pub(super) failed: BTreeMap<FailureKind, u64>,
+    /// Time under load.
+    pub(super) load_ns: Nanos,
+    pub(super) traffic: Traffic,
+    pub(super) response: Distribution,
 }
 
 impl Figures {
@@ -83,38 +83,28 @@ impl Figures {
     }
 
     pub(super) fn add(&mut self, slot: &Slot) {
+        // It is this one, from its beginning to its end.
+        self.under_way = None;
+        self.active = None;
         let Some(target) = self.targets.get_mut(slot.target) else { return };
-        let counts = Counts { ok: slot.tally.ok, failed: slot.tally.failed_total(), load_ns: slot.elapsed_ns };
-        target.over = target.over.plus(counts);
-        target.in_view = target.in_view.plus(counts);
-        target.told = target.told.at_least(target.over);
-        for (kind, count) in &slot.tally.failed {
-            *target.failures.entry(kind.name()).or_default() += count;
-        }
+        target.over.add(&Counts::of(slot));
         let role = match slot.role {
             SlotRole::Warmup => "warmup",
             SlotRole::Measured => "measured",
             SlotRole::Probe(_) => "probe",
             SlotRole::Search => "search",
+            SlotRole::HeadToHead => "head-to-head",
         };
         *target.slots.entry(role).or_default() += 1;
-        target.received_bytes += slot.tally.bytes_in;
-        target.sent_bytes += slot.tally.bytes_out;
-        target.connections += slot.tally.connections;
-        target.response.merge(&slot.tally.response);
-        self.active = None;
     }
 
     pub(super) fn look(&mut self, view: &View<'_>) {
-        // A probe has a bench of its own, whose views begin anew.
-        if view.elapsed_ns < self.elapsed_ns {
-            self.targets.iter_mut().for_each(|target| target.in_view = Counts::default());
-        }
-        self.elapsed_ns = view.elapsed_ns;
-        for (target, seen) in self.targets.iter_mut().zip(view.targets) {
-            let under_way = Counts { ok: seen.ok, failed: seen.failed, load_ns: seen.load_ns }.beyond(target.in_view);
-            target.told = target.told.at_least(target.over.plus(under_way));
-            target.p99_ns = seen.p99_ns;
+        let now = UnderWay { target: view.active, began_ns: view.slot.began_ns, counts: Counts::so_far(&view.slot) };
+        // A slot that was followed by another one, and never told to be over, was cut: what it did was done nevertheless.
+        if let Some(before) = self.under_way.replace(now).filter(|before| before.began_ns != view.slot.began_ns)
+            && let Some(target) = self.targets.get_mut(before.target)
+        {
+            target.over.add(&before.counts);
         }
         self.active = Some(view.active);
         let share = |part: u64, whole: u64| (whole > 0).then(|| (part as f64 / whole as f64).min(1.0));
@@ -129,26 +119,63 @@ impl Figures {
         self.active = None;
         self.pairs.clone_from(&verdict.pairs);
     }
+
+    /// The targets with what they did so far, the slot under way included.
+    pub(super) fn so_far(&self) -> Vec<(&TargetFigures, Counts)> {
+        let mut so_far: Vec<_> = self.targets.iter().map(|target| (target, target.over.clone())).collect();
+        if let Some(slot) = &self.under_way
+            && let Some((_, counts)) = so_far.get_mut(slot.target)
+        {
+            counts.add(&slot.counts);
+        }
+        so_far
+    }
 }
 
-impl TargetFigures {
-    /// Ok ops, those of the slot under way included.
-    pub(super) fn ok(&self) -> u64 {
-        self.told.ok
+impl Counts {
+    fn of(slot: &Slot) -> Self {
+        let tally = &slot.tally;
+        Self {
+            ok: tally.ok,
+            failed: tally.failed.clone(),
+            load_ns: slot.elapsed_ns,
+            traffic: Traffic { bytes_in: tally.bytes_in, bytes_out: tally.bytes_out, connections: tally.connections },
+            response: tally.response.clone(),
+        }
     }
 
-    /// Failed ops, likewise.
-    pub(super) fn failed(&self) -> u64 {
-        self.told.failed
+    fn so_far(slot: &SlotView<'_>) -> Self {
+        Self {
+            ok: slot.live.ok,
+            failed: slot.live.failed.clone(),
+            load_ns: slot.load_ns,
+            traffic: slot.live.traffic,
+            response: slot.live.response.clone(),
+        }
     }
 
-    /// Time under load, likewise.
+    fn add(&mut self, other: &Self) {
+        self.ok += other.ok;
+        for (&kind, count) in &other.failed {
+            *self.failed.entry(kind).or_default() += count;
+        }
+        self.load_ns += other.load_ns;
+        self.traffic += other.traffic;
+        self.response.merge(&other.response);
+    }
+
+    /// Failed ops of all kinds.
+    pub(super) fn failed_total(&self) -> u64 {
+        self.failed.values().sum()
+    }
+
+    /// Time under load.
     pub(super) fn load_s(&self) -> f64 {
-        self.told.load_ns as f64 / 1e9
+        self.load_ns as f64 / 1e9
     }
 
     /// Response times counted by [`BOUNDS_NS`], one more at the end for what is above; not cumulated.
-    pub(super) fn counts_by_bound(&self) -> [u64; BOUNDS_NS.len() + 1] {
+    pub(super) fn by_bound(&self) -> [u64; BOUNDS_NS.len() + 1] {
         let mut counts = [0; BOUNDS_NS.len() + 1];
         for &(value_ns, count) in self.response.buckets() {
             counts[BOUNDS_NS.partition_point(|&bound| bound < value_ns)] += count;
@@ -157,33 +184,11 @@ impl TargetFigures {
     }
 }
 
-impl Counts {
-    fn plus(self, other: Self) -> Self {
-        Self { ok: self.ok + other.ok, failed: self.failed + other.failed, load_ns: self.load_ns + other.load_ns }
-    }
-
-    fn beyond(self, other: Self) -> Self {
-        Self {
-            ok: self.ok.saturating_sub(other.ok),
-            failed: self.failed.saturating_sub(other.failed),
-            load_ns: self.load_ns.saturating_sub(other.load_ns),
-        }
-    }
-
-    fn at_least(self, other: Self) -> Self {
-        Self {
-            ok: self.ok.max(other.ok),
-            failed: self.failed.max(other.failed),
-            load_ns: self.load_ns.max(other.load_ns),
-        }
-    }
-}
-
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use duel_lab::TargetView;
-    use duel_model::{FailureKind, GeneratorAudit, Series, Tally};
+    use duel_lab::Live;
+    use duel_model::{GeneratorAudit, Series, Tally};
 
     pub(in crate::telemetry) fn slot(target: usize, ok: u64, failed: u64, ms: u64) -> Slot {
         let tally = Tally {
@@ -208,40 +213,57 @@ pub(super) mod tests {
         Figures { run: "R".into(), targets: names.iter().map(named).collect(), ..Figures::default() }
     }
 
-    fn view(figures: &mut Figures, elapsed_ms: u64, ok: [u64; 2], active: usize) {
-        let target = |ok| {
-            let mut target = TargetView::default();
-            (target.ok, target.load_ns) = (ok, 1);
-            target
+    /// The slot that began at `began_ms` is looked at.
+    fn look(figures: &mut Figures, active: usize, began_ms: u64, load_ms: u64, ok: u64) {
+        let live = Live {
+            ok,
+            failed: [(FailureKind::Reset, 1)].into(),
+            traffic: Traffic { bytes_in: 10 * ok, ..Traffic::default() },
+            response: Distribution::from_values(std::iter::repeat_n(1_000_000, ok as usize)),
+            ..Live::default()
         };
-        let targets = ok.map(target);
+        let slot = SlotView { began_ns: began_ms * 1_000_000, load_ns: load_ms * 1_000_000, live: &live };
         figures.look(&View {
-            elapsed_ns: elapsed_ms * 1_000_000,
+            elapsed_ns: (began_ms + load_ms) * 1_000_000,
             total_ns: Some(10_000_000_000),
             total_ops: None,
-            targets: &targets,
+            targets: &[],
             active,
+            slot,
         });
+    }
+
+    fn ok(figures: &Figures) -> Vec<u64> {
+        figures.so_far().iter().map(|(_, counts)| counts.ok).collect()
     }
 
     #[test]
     fn counts_hold_the_slot_under_way_and_never_fall() {
         let mut figures = of(&["A", "B"]);
-        view(&mut figures, 500, [40, 0], 0);
-        assert_eq!((figures.targets[0].ok(), figures.progress), (40, Some(0.05)));
+        look(&mut figures, 0, 0, 500, 40);
+        assert_eq!((ok(&figures), figures.progress), (vec![40, 0], Some(0.05)));
+        let (_, counts) = &figures.so_far()[0];
+        assert_eq!((counts.traffic.bytes_in, counts.response.count(), counts.failed_total()), (400, 40, 1));
+        assert_eq!(counts.load_s(), 0.5);
         figures.add(&slot(0, 100, 3, 5));
-        assert_eq!((figures.targets[0].ok(), figures.targets[0].failed()), (100, 3));
-        view(&mut figures, 1200, [100, 7], 1);
-        assert_eq!(figures.targets.iter().map(TargetFigures::ok).collect::<Vec<_>>(), [100, 7]);
-        // The slot of B was cut: it is not told of again, but the count stays.
-        view(&mut figures, 1300, [100, 2], 1);
-        assert_eq!(figures.targets[1].ok(), 7);
-        // A probe's bench counts from zero.
-        view(&mut figures, 10, [5, 0], 0);
-        assert_eq!(figures.targets[0].ok(), 105);
+        assert_eq!((ok(&figures), figures.so_far()[0].1.failed_total()), (vec![100, 0], 3));
+        look(&mut figures, 1, 1000, 100, 7);
+        assert_eq!(ok(&figures), [100, 7]);
+        // The slot of B was cut: nobody is told that it is over, but its requests have ended.
+        look(&mut figures, 0, 1300, 10, 5);
+        assert_eq!(ok(&figures), [105, 7]);
         figures.add(&slot(0, 9, 0, 5));
-        view(&mut figures, 1100, [11, 0], 0);
-        assert_eq!(figures.targets[0].ok(), 111);
+        assert_eq!(ok(&figures), [109, 7]);
+    }
+
+    #[test]
+    fn a_slot_that_waited_for_answers_beyond_its_time_is_counted_once() {
+        // Its last look came 200 ms after its time was over, that of the next one comes earlier on the load's clock.
+        let mut figures = of(&["A", "B"]);
+        look(&mut figures, 0, 0, 1000, 90);
+        figures.add(&slot(0, 100, 0, 150));
+        look(&mut figures, 0, 1200, 100, 10);
+        assert_eq!((ok(&figures), figures.so_far()[0].1.load_s()), (vec![110, 0], 1.1));
     }
 
     #[test]
@@ -250,7 +272,7 @@ pub(super) mod tests {
         for (ok, ms) in [(3, 1), (4, 2), (5, 30_000)] {
             figures.add(&slot(0, ok, 0, ms));
         }
-        let counts = figures.targets[0].counts_by_bound();
+        let counts = figures.so_far()[0].1.by_bound();
         assert_eq!((counts[3], counts[4], counts[16], counts.iter().sum::<u64>()), (3, 4, 5, 12));
     }
 }

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 const MOST_ANSWERS: usize = 8;
 /// Longest request head.
 const LONGEST_HEAD_BYTES: usize = 8 << 10;
-/// Time for a whole request and its answer; a scraper that stalls is given up.
+/// Time for a whole request, and then for each part of the answer; a scraper that stalls is given up.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// Serves the page until it is dropped.
@@ -118,6 +118,8 @@ fn answer(mut connection: TcpStream, figures: &Shared) -> std::io::Result<()> {
     let mut words = head.split(' ');
     let (method, path) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
     let with_body = method != "HEAD";
+    // Proxies ask in absolute form.
+    let path = path.strip_prefix("http://").map_or(path, |rest| rest.find('/').map_or("/", |at| &rest[at..]));
     match (method, path.split('?').next().unwrap_or_default()) {
         ("GET" | "HEAD", "/metrics") => {
             let page = prometheus::page(&figures.copied());
@@ -192,6 +194,8 @@ mod tests {
         let at = listener.address();
         let page = asked(at, b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
         assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && page.contains("\r\n\r\n# HELP duel_info "), "{page}");
+        let page = asked(at, b"GET http://h:1/metrics?x HTTP/1.1\r\n\r\n");
+        assert!(page.starts_with("HTTP/1.1 200 OK\r\n") && !page.contains("duel_info{run=\"\""), "{page}");
         let head = asked(at, b"HEAD /metrics HTTP/1.0\r\n\r\n");
         assert!(head.starts_with("HTTP/1.1 200 OK\r\n") && head.ends_with("\r\n\r\n"), "{head}");
         for (request, status) in [

@@ -20,6 +20,13 @@ use ureq::{Agent, Error};
 const INTERVAL: Duration = Duration::from_secs(10);
 /// Time for one push. OpenTelemetry's default is 10 s; whoever waits for the end of a run waits for the last one.
 const PATIENCE: Duration = Duration::from_secs(3);
+/// How long the last push is tried again, where the collector only has no time for it now: it alone has the verdict, and
+/// none follows that would make it good.
+const PERSISTENCE: Duration = Duration::from_secs(3);
+/// The first pause between two tries; each is twice as long as the one before.
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+/// Shortest time between two pushes: more often would be felt beside the measurement, and seen by nobody.
+const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
 /// Longest answer that is read.
 const LONGEST_ANSWER_BYTES: u64 = 64 << 10;
 /// The path of metrics on a collector.
@@ -59,10 +66,11 @@ impl Destination {
         let interval = match environment("OTEL_METRIC_EXPORT_INTERVAL") {
             None => INTERVAL,
             Some(text) => {
-                text.trim().parse().ok().filter(|&ms| ms > 0).map(Duration::from_millis).ok_or_else(|| {
+                let ms = text.trim().parse().ok().filter(|&ms| ms > 0).ok_or_else(|| {
                     let text = sanitize_line(&text);
                     Usage(format!("OTEL_METRIC_EXPORT_INTERVAL is a number of milliseconds above 0; it is '{text}'"))
-                })?
+                })?;
+                Duration::from_millis(ms).max(SHORTEST_INTERVAL)
             }
         };
         let headers = environment("OTEL_EXPORTER_OTLP_HEADERS").map_or(Ok(Vec::new()), |text| headers(&text))?;
@@ -139,8 +147,8 @@ impl Exporter {
     /// Sends the last figures, waits for that, but not for long, and tells what went wrong.
     pub(super) fn finish(self) -> Option<Doubt> {
         drop(self.goes_on);
-        // A push that is under way, and the last one.
-        let text = match self.done.recv_timeout(2 * PATIENCE + Duration::from_secs(1)) {
+        // A push that is under way, and the tries of the last one.
+        let text = match self.done.recv_timeout(2 * PATIENCE + PERSISTENCE + Duration::from_secs(1)) {
             Ok(Account { failed: 0, .. }) => return None,
             Ok(Account { sent, failed, why }) => {
                 let why = why.unwrap_or_else(|| "unknown why".to_owned());
@@ -164,9 +172,11 @@ fn export(agent: &Agent, to: &Destination, figures: &Shared, end: &Receiver<()>)
         let figures = figures.copied();
         // Before the run begins there is nothing to tell.
         if !figures.run.is_empty() {
-            match push(agent, to, &document::document(&figures)) {
+            let document = document::document(&figures);
+            let pushed = if is_over { push_at_last(agent, to, &document) } else { push(agent, to, &document) };
+            match pushed {
                 Ok(()) => account.sent += 1,
-                Err(why) => {
+                Err(Trouble { why, .. }) => {
                     account.failed += 1;
                     account.why = Some(why);
                 }
@@ -181,6 +191,7 @@ fn export(agent: &Agent, to: &Destination, figures: &Shared, end: &Receiver<()>)
 fn agent(to: &Destination) -> anyhow::Result<Agent> {
     let mut config = Agent::config_builder()
         .max_redirects(0)
+        .max_redirects_will_error(false)
         .proxy(None)
         .http_status_as_error(false)
         .user_agent(concat!("duel/", env!("CARGO_PKG_VERSION")))
@@ -200,19 +211,65 @@ fn agent(to: &Destination) -> anyhow::Result<Agent> {
     Ok(config.build().into())
 }
 
-fn push(agent: &Agent, to: &Destination, document: &serde_json::Value) -> Result<(), String> {
+/// Why a push failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Trouble {
+    why: String,
+    /// It may be tried again after this long at least; `None`: it would fail again.
+    again_after: Option<Duration>,
+}
+
+impl Trouble {
+    fn lasting(why: impl Into<String>) -> Self {
+        Self { why: why.into(), again_after: None }
+    }
+
+    fn passing(why: impl Into<String>, again_after: Duration) -> Self {
+        Self { why: why.into(), again_after: Some(again_after) }
+    }
+}
+
+/// Tries until it is taken, or refused, or time is up.
+fn push_at_last(agent: &Agent, to: &Destination, document: &serde_json::Value) -> Result<(), Trouble> {
+    let until = Instant::now() + PERSISTENCE;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        let trouble = match push(agent, to, document) {
+            Ok(()) => return Ok(()),
+            Err(trouble) => trouble,
+        };
+        let Some(wait) = trouble.again_after.map(|asked| asked.max(pause)) else { return Err(trouble) };
+        if Instant::now() + wait > until {
+            return Err(trouble);
+        }
+        std::thread::sleep(wait);
+        pause *= 2;
+    }
+}
+
+fn push(agent: &Agent, to: &Destination, document: &serde_json::Value) -> Result<(), Trouble> {
     let mut request = agent.post(&to.url).header("Content-Type", "application/json");
     for (name, value) in &to.headers {
         request = request.header(name, value);
     }
     let mut answer = request.send(document.to_string().as_bytes()).map_err(|error| told(&error))?;
     let status = answer.status().as_u16();
-    if !(200..300).contains(&status) {
-        return Err(format!("it answers {status}"));
+    match status {
+        200..300 => {}
+        300..400 => {
+            let why = format!("it answers {status} and leads elsewhere: give the URL that it leads to");
+            return Err(Trouble::lasting(why));
+        }
+        // The specification's list of what is tried again (OTLP 1.5, "OTLP/HTTP Response").
+        429 | 502 | 503 | 504 => {
+            let after = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok()?.trim().parse().ok());
+            return Err(Trouble::passing(format!("it answers {status}"), Duration::from_secs(after.unwrap_or(0))));
+        }
+        _ => return Err(Trouble::lasting(format!("it answers {status}"))),
     }
     let body =
         answer.body_mut().with_config().limit(LONGEST_ANSWER_BYTES).read_to_vec().map_err(|error| told(&error))?;
-    accepted(&body)
+    accepted(&body).map_err(Trouble::lasting)
 }
 
 /// What a collector says of a push: an empty message, or how much of it was refused.
@@ -235,13 +292,18 @@ fn accepted(body: &[u8]) -> Result<(), String> {
     Err(format!("it refused {refused} figures: {}", sanitize_line(why)))
 }
 
-fn told(error: &Error) -> String {
+fn told(error: &Error) -> Trouble {
+    let now = Duration::ZERO;
     match error {
-        Error::Timeout(_) => format!("it did not answer within {} s", PATIENCE.as_secs()),
-        Error::HostNotFound => "there is no host of this name".to_owned(),
-        Error::BodyExceedsLimit(_) => "its answer is too long".to_owned(),
-        Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => "connection refused".to_owned(),
-        error => sanitize_line(&error.to_string()),
+        // Its time is over, and so is ours.
+        Error::Timeout(_) => Trouble::lasting(format!("it did not answer within {} s", PATIENCE.as_secs())),
+        Error::HostNotFound => Trouble::lasting("there is no host of this name"),
+        Error::BodyExceedsLimit(_) => Trouble::lasting("its answer is too long"),
+        Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
+            Trouble::passing("connection refused", now)
+        }
+        Error::Io(_) | Error::ConnectionFailed => Trouble::passing(sanitize_line(&error.to_string()), now),
+        error => Trouble::lasting(sanitize_line(&error.to_string())),
     }
 }
 

@@ -3,7 +3,7 @@
 //! Names and units by its conventions: base units (seconds, bytes, ratios), the unit in the name, `_total` for what only
 //! grows. The format is a few lines; a library for it would want its own counters beside ours.
 
-use super::figures::{BOUNDS_NS, Figures, TargetFigures};
+use super::figures::{BOUNDS_NS, Counts, Figures, TargetFigures};
 use duel_model::sanitize_line;
 use std::fmt::Write;
 
@@ -14,61 +14,65 @@ pub(super) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 pub(super) fn page(figures: &Figures) -> String {
     let mut page = Page(String::new());
     page.family("duel_info", "gauge", "The run that these figures are of.");
-    page.sample("duel_info", &[("run", &figures.run), ("version", env!("CARGO_PKG_VERSION"))], 1.0);
-
-    let targets = &figures.targets;
-    page.family("duel_requests_total", "counter", "Requests that ended, the slot under way included.");
-    for target in targets {
-        page.sample("duel_requests_total", &[("target", &target.name), ("outcome", "ok")], target.ok() as f64);
-        page.sample("duel_requests_total", &[("target", &target.name), ("outcome", "failed")], target.failed() as f64);
+    // Until the run has begun it has no name.
+    if !figures.run.is_empty() {
+        page.sample("duel_info", &[("run", &figures.run), ("version", env!("CARGO_PKG_VERSION"))], 1.0);
     }
-    page.family("duel_request_failures_total", "counter", "Failed requests by kind, of slots that are over.");
-    for target in targets {
-        for (kind, count) in &target.failures {
-            page.sample("duel_request_failures_total", &[("target", &target.name), ("kind", kind)], *count as f64);
+
+    let targets = figures.so_far();
+    page.family("duel_requests_total", "counter", "Requests that ended, in slots of every role.");
+    for (TargetFigures { name, .. }, counts) in &targets {
+        page.sample("duel_requests_total", &[("target", name), ("outcome", "ok")], counts.ok as f64);
+        page.sample("duel_requests_total", &[("target", name), ("outcome", "failed")], counts.failed_total() as f64);
+    }
+    page.family("duel_request_failures_total", "counter", "Failed requests by kind.");
+    for (TargetFigures { name, .. }, counts) in &targets {
+        for (kind, count) in &counts.failed {
+            let labels = [("target", name.as_str()), ("kind", kind.name())];
+            page.sample("duel_request_failures_total", &labels, *count as f64);
         }
     }
     page.family("duel_slots_total", "counter", "Slots that are over, by what they were for.");
-    for target in targets {
-        for (role, count) in &target.slots {
-            page.sample("duel_slots_total", &[("target", &target.name), ("role", role)], *count as f64);
+    for (TargetFigures { name, slots, .. }, _) in &targets {
+        for (role, count) in slots {
+            page.sample("duel_slots_total", &[("target", name), ("role", role)], *count as f64);
         }
     }
-    type Figure = fn(&TargetFigures) -> f64;
+    type Figure = fn(&Counts) -> f64;
     let counters: [(&str, &str, Figure); 4] = [
-        ("duel_load_seconds_total", "Time under load, the slot under way included.", TargetFigures::load_s),
-        ("duel_received_bytes_total", "Bytes read from connections, of slots that are over.", |target| {
-            target.received_bytes as f64
-        }),
-        ("duel_sent_bytes_total", "Bytes written to connections, of slots that are over.", |target| {
-            target.sent_bytes as f64
-        }),
-        ("duel_connections_opened_total", "Connections that were established, of slots that are over.", |target| {
-            target.connections as f64
+        ("duel_load_seconds_total", "Time under load.", Counts::load_s),
+        ("duel_received_bytes_total", "Bytes read from connections.", |counts| counts.traffic.bytes_in as f64),
+        ("duel_sent_bytes_total", "Bytes written to connections.", |counts| counts.traffic.bytes_out as f64),
+        ("duel_connections_opened_total", "Connections that were established.", |counts| {
+            counts.traffic.connections as f64
         }),
     ];
     for (name, help, figure) in counters {
         page.family(name, "counter", help);
-        targets.iter().for_each(|target| page.sample(name, &[("target", &target.name)], figure(target)));
+        targets.iter().for_each(|(target, counts)| page.sample(name, &[("target", &target.name)], figure(counts)));
     }
     page.family(
         "duel_response_seconds",
         "histogram",
-        "Response times from the due time on, of all slots that are over, warm-up included.",
+        "Response times from the due time on, in slots of every role, warm-up included.",
     );
-    targets.iter().for_each(|target| page.histogram("duel_response_seconds", target));
-    page.family("duel_response_p99_seconds", "gauge", "99th percentile of the response time so far.");
-    for target in targets {
-        if let Some(p99_ns) = target.p99_ns {
+    targets.iter().for_each(|(target, counts)| page.histogram("duel_response_seconds", &target.name, counts));
+    page.family("duel_response_p99_seconds", "gauge", "99th percentile of the same response times so far.");
+    for (target, counts) in &targets {
+        if let Some(p99_ns) = counts.response.quantile_ns(0.99) {
             page.sample("duel_response_p99_seconds", &[("target", &target.name)], p99_ns as f64 / 1e9);
         }
     }
     page.family("duel_target_active", "gauge", "Whether the target is under load now (1) or not (0).");
-    for (place, target) in targets.iter().enumerate() {
+    for (place, (target, _)) in targets.iter().enumerate() {
         let active = f64::from(u8::from(figures.active == Some(place)));
         page.sample("duel_target_active", &[("target", &target.name)], active);
     }
-    page.family("duel_progress_ratio", "gauge", "Share of the planned load that is done.");
+    page.family(
+        "duel_progress_ratio",
+        "gauge",
+        "Share of the planned load that is done, of a probe's own load while it runs.",
+    );
     if let Some(progress) = figures.progress {
         page.sample("duel_progress_ratio", &[], progress);
     }
@@ -89,17 +93,15 @@ impl Page {
     }
 
     /// Buckets are cumulated, and the last one has no bound.
-    fn histogram(&mut self, name: &str, target: &TargetFigures) {
-        let counts = target.counts_by_bound();
+    fn histogram(&mut self, name: &str, target: &str, counts: &Counts) {
         let mut below = 0;
-        for (place, count) in counts.iter().enumerate() {
+        for (place, count) in counts.by_bound().iter().enumerate() {
             below += count;
             let bound = BOUNDS_NS.get(place).map_or_else(|| "+Inf".to_owned(), |&ns| (ns as f64 / 1e9).to_string());
-            self.sample(&format!("{name}_bucket"), &[("target", &target.name), ("le", &bound)], below as f64);
+            self.sample(&format!("{name}_bucket"), &[("target", target), ("le", &bound)], below as f64);
         }
-        let sum_s = target.response.sum_ns as f64 / 1e9;
-        self.sample(&format!("{name}_sum"), &[("target", &target.name)], sum_s);
-        self.sample(&format!("{name}_count"), &[("target", &target.name)], below as f64);
+        self.sample(&format!("{name}_sum"), &[("target", target)], counts.response.sum_ns as f64 / 1e9);
+        self.sample(&format!("{name}_count"), &[("target", target)], below as f64);
     }
 }
 
@@ -131,11 +133,12 @@ mod tests {
             "duel_response_seconds_bucket{target=\"A\",le=\"+Inf\"} 3",
             "duel_response_seconds_sum{target=\"A\"} 0.006",
             "duel_response_seconds_count{target=\"A\"} 3",
+            "duel_response_p99_seconds{target=\"A\"} 0.002",
         ] {
             assert!(page.lines().any(|found| found == line), "{line}\n{page}");
         }
         // Unknown is not zero: it is not there.
-        assert!(!page.contains("\nduel_progress_ratio ") && !page.contains("p99_seconds{"), "{page}");
+        assert!(!page.contains("\nduel_progress_ratio ") && !page.contains("p99_seconds{target=\"b"), "{page}");
         // Every line is a comment or `name{labels} value`, each family is announced once.
         let mut families: Vec<&str> = page.lines().filter_map(|line| line.strip_prefix("# TYPE ")).collect();
         families.sort_unstable();

@@ -4,12 +4,12 @@ use super::ratios::{axis, margin_of, row};
 use super::{Chart, Subject, sentences};
 use crate::experiment::{dependence, figure, levels_table, metrics, title};
 use crate::figures::{TimeUnit, exact_percent, rate, three_digits};
-use crate::page::without_secrets;
 use crate::plot::{Axis, Drawing, Intervals, Point, PointSeries, Points};
 use crate::table::{Align, Row, Table};
 use crate::text::clean;
 use duel_model::{
     Experiment, Factor, FactorVerdict, LevelVerdict, Metric, PairVerdict, Ranged, Scaling, ScalingLaw, ScalingPoint,
+    without_secret_parameters,
 };
 
 /// Points of a fitted curve.
@@ -47,7 +47,7 @@ fn ids(factor: &Factor) -> [&'static str; 2] {
 }
 
 fn label(level: &LevelVerdict) -> String {
-    without_secrets(&clean(&level.label))
+    without_secret_parameters(&clean(&level.label))
 }
 
 /// The x axis of a factor and where its levels lie: numbers by their size, everything else side by side.
@@ -111,7 +111,7 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
     let said = verdict
         .dependences
         .iter()
-        .map(|found| without_secrets(&dependence(subject.run, &verdict.name, found, experiment.confidence)));
+        .map(|found| without_secret_parameters(&dependence(subject.run, &verdict.name, found, experiment.confidence)));
     Some(Chart {
         id: ids(factor)[0],
         title: format!("{} by {}", title(metric), verdict.name),

@@ -1,5 +1,6 @@
 //! Which charts a run has, each with the numbers that are drawn and a text for those who cannot see it.
 
+mod courses;
 mod factors;
 mod latency;
 mod over_time;
@@ -69,13 +70,15 @@ pub fn charts(run: &Run, verdict: &Verdict) -> Vec<Chart> {
         // Over time, and put together, slots of different treatments would make a picture of the order in which they ran.
         return ratios::chart(&subject).into_iter().chain(factors::charts(&subject, experiment)).collect();
     }
+    // Courses are laid one over the other: side by side in time, nobody could compare their stages.
+    let of_courses = courses::is_drawn(&subject);
     [
         ratios::chart(&subject),
         probes::chart(&subject),
         search::chart(&subject),
-        progress::chart(&subject),
-        rate::chart(&subject),
-        latency::chart(&subject),
+        if of_courses { None } else { progress::chart(&subject) },
+        if of_courses { courses::rate(&subject) } else { rate::chart(&subject) },
+        if of_courses { courses::latency(&subject) } else { latency::chart(&subject) },
         percentiles::chart(&subject),
         phases::chart(&subject),
     ]

@@ -42,13 +42,13 @@ pub(super) struct Steps<'a> {
     pub(super) joined: usize,
 }
 
-/// What a step of any of the targets is: `slot`, `group of up to 3 slots`, `part of a slot`.
+/// What a step of any of the targets is: `slot`, `group of up to 3 slots`, `stretch of time`.
 pub(super) fn step_name(all: &[Steps<'_>]) -> String {
     let joined = all.iter().map(|steps| steps.joined).max().unwrap_or(1);
     match all.iter().any(|steps| steps.are_slots) {
         true if joined > 1 => format!("group of up to {joined} slots"),
         true => "slot".to_owned(),
-        false => "part of a slot".to_owned(),
+        false => "stretch of time".to_owned(),
     }
 }
 

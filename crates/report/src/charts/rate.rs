@@ -27,6 +27,9 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let crosses = crosses(&all);
     let what = step_name(&all);
     let failed = if crosses.is_empty() { "" } else { " Crosses: something failed." };
+    // A stretch of a single interval has no other within it.
+    let has_bands = all.iter().any(|steps| steps.are_slots || steps.joined > 1);
+    let bands = if has_bands { "; bands reach from its slowest to its fastest interval" } else { "" };
     let said = names.iter().zip(&subject.targets).map(|(name, t)| format!("{name}: {}", maybe(t.rate_per_s(), rate)));
     Some(Chart {
         id: "rate",
@@ -37,7 +40,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             y: Axis::from_zero(format!("{noun}s per second"), highest).with_headroom(),
             lines,
             crosses,
-            note: format!("A point is a {what}; bands reach from its slowest to its fastest interval.{failed}"),
+            note: format!("A point is a {what}{bands}.{failed}"),
         }),
         table: table(subject, names),
     })

@@ -74,7 +74,7 @@ pub(super) fn columns() -> Vec<Column> {
         column("role", Kind::Text, |_, slot| Cell::Text(role(&slot.role).to_owned())),
         column("probe", Kind::Text, |_, slot| match &slot.role {
             SlotRole::Probe(id) => Cell::Text(clean(id)),
-            SlotRole::Warmup | SlotRole::Measured | SlotRole::Search => Cell::Unknown,
+            SlotRole::Warmup | SlotRole::Measured | SlotRole::Search | SlotRole::HeadToHead => Cell::Unknown,
         }),
         whole("block", |slot| u64::from(slot.block)),
         whole("repeat", |slot| u64::from(slot.repeat)),
@@ -137,6 +137,7 @@ fn role(role: &SlotRole) -> &'static str {
         SlotRole::Warmup => "warmup",
         SlotRole::Measured => "measured",
         SlotRole::Search => "search",
+        SlotRole::HeadToHead => "head-to-head",
         SlotRole::Probe(_) => "probe",
     }
 }

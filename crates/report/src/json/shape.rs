@@ -1,15 +1,20 @@
 //! Of the JSON document: the stages of a run, and the search for a rate.
 
 use super::{Times, digits, ms};
-use crate::search::answer;
-use duel_model::{Attempt, AttemptOutcome, Promise, PromiseMetric, RateSearch, Run, SearchEnd, Stage, StageTally};
+use crate::contest::sentence;
+use crate::search::{answer, promises};
+use duel_model::{
+    Attempt, AttemptOutcome, Call, Contest, HeadToHead, Metric, Promise, PromiseMetric, RateSearch, Run, SearchEnd,
+    Stage, StageContrast, StageTally, Verdict,
+};
 use serde::Serialize;
 
-/// Ops that were due in one stage, and what became of them; `due` is the sum of the five counts behind it.
+/// Ops that were due in one stage of all courses, and what became of them; `due` is the sum of the five counts behind it.
 #[derive(Debug, Serialize)]
 pub(super) struct StageDocument {
     /// As it is typed.
     stage: Stage,
+    /// Of all courses.
     duration_s: f64,
     due: u64,
     ok: u64,
@@ -24,12 +29,12 @@ pub(super) struct StageDocument {
 }
 
 impl StageDocument {
-    pub(super) fn all(run: &Run, tallies: &[StageTally]) -> Vec<Self> {
-        run.plan.load.shape.stages.iter().zip(tallies).map(|(stage, tally)| Self::of(stage, tally)).collect()
+    pub(super) fn all(run: &Run, tallies: &[StageTally], courses: usize) -> Vec<Self> {
+        run.plan.load.shape.stages.iter().zip(tallies).map(|(stage, tally)| Self::of(stage, tally, courses)).collect()
     }
 
-    fn of(stage: &Stage, tally: &StageTally) -> Self {
-        let duration_s = stage.duration_ns as f64 / 1e9;
+    fn of(stage: &Stage, tally: &StageTally, courses: usize) -> Self {
+        let duration_s = stage.duration_ns as f64 * courses as f64 / 1e9;
         Self {
             stage: *stage,
             duration_s,
@@ -46,9 +51,72 @@ impl StageDocument {
     }
 }
 
-/// What came of the search for a rate.
+/// One target against the baseline in one metric of one stage.
+#[derive(Debug, Serialize)]
+pub(super) struct StageRatioDocument<'a> {
+    baseline: &'a str,
+    target: &'a str,
+    /// As it is typed, and its place from 0 on.
+    stage: Option<Stage>,
+    place: usize,
+    metric: Metric,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    /// Of the interval of this stage and metric alone.
+    confidence: f64,
+    pairs: u32,
+}
+
+impl<'a> StageRatioDocument<'a> {
+    pub(super) fn of(run: &Run, contrast: &'a StageContrast) -> Self {
+        Self {
+            baseline: &contrast.baseline,
+            target: &contrast.target,
+            stage: run.plan.load.shape.stages.get(contrast.stage).copied(),
+            place: contrast.stage,
+            metric: contrast.metric,
+            ratio: contrast.ratio.and_then(|ratio| digits(ratio, 6)),
+            low: contrast.low.and_then(|low| digits(low, 6)),
+            high: contrast.high.and_then(|high| digits(high, 6)),
+            confidence: contrast.confidence,
+            pairs: contrast.pairs,
+        }
+    }
+}
+
+/// One target's highest rate against the baseline's.
+#[derive(Debug, Serialize)]
+pub(super) struct ContestDocument<'a> {
+    baseline: &'a str,
+    target: &'a str,
+    call: Call,
+    ratio: Option<f64>,
+    low: Option<f64>,
+    high: Option<f64>,
+    head_to_head: Option<HeadToHead>,
+    text: String,
+}
+
+impl<'a> ContestDocument<'a> {
+    pub(super) fn of(run: &Run, verdict: &'a Verdict, contest: &'a Contest) -> Self {
+        Self {
+            baseline: &contest.baseline,
+            target: &contest.target,
+            call: contest.call,
+            ratio: contest.ratio.and_then(|ratio| digits(ratio, 6)),
+            low: contest.low.and_then(|low| digits(low, 6)),
+            high: contest.high.and_then(|high| digits(high, 6)),
+            head_to_head: contest.head_to_head,
+            text: sentence(contest, promises(verdict), run.plan.compare.margin),
+        }
+    }
+}
+
+/// What came of the search for a rate on one target.
 #[derive(Debug, Serialize)]
 pub(super) struct SearchDocument<'a> {
+    target: &'a str,
     promises: &'a [Promise],
     /// Highest rate kept below all that were not, and the lowest that was not.
     kept_per_s: Option<f64>,
@@ -87,8 +155,9 @@ struct FigureDocument {
 }
 
 impl<'a> SearchDocument<'a> {
-    pub(super) fn of(run: &Run, search: &'a RateSearch) -> Self {
+    pub(super) fn of(run: &'a Run, search: &'a RateSearch) -> Self {
         Self {
+            target: run.plan.targets.get(search.target).map_or("", |target| target.name.as_str()),
             promises: &search.promises,
             kept_per_s: search.kept_per_s,
             broken_per_s: search.broken_per_s,

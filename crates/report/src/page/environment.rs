@@ -41,7 +41,7 @@ fn generator(html: &mut Html, run: &Run) {
     if !rows.is_empty() {
         html.raw("<h3>Load generator</h3>");
         html.table(
-            &Table { corner: String::new(), heads: vec!["what".to_owned()], rows, align: Align::Left },
+            &Table { corner: String::new(), heads: vec!["value".to_owned()], rows, align: Align::Left },
             "Load generator",
         );
     }

@@ -28,8 +28,7 @@ impl Html {
 
     /// A command that can be copied.
     pub(super) fn command(&mut self, command: &str) {
-        // Long ones scroll by themselves; the keyboard reaches them, too.
-        self.raw("<pre tabindex=\"0\"><code>");
+        self.raw("<pre><code>");
         self.text(command);
         self.raw("</code></pre>");
     }
@@ -51,7 +50,9 @@ impl Html {
         }
         self.raw("</tr></thead><tbody>");
         for row in &table.rows {
-            self.raw("<tr><th scope=\"row\">");
+            // What is indented on a terminal is a part of the row above it.
+            let is_part = table.align == Align::Right && row.label.starts_with("  ");
+            self.raw(if is_part { "<tr><th scope=\"row\" class=\"part\">" } else { "<tr><th scope=\"row\">" });
             self.text(row.label.trim_start());
             self.raw("</th>");
             for i in 0..table.heads.len() {

@@ -18,10 +18,9 @@ use crate::table::{Align, Table};
 use crate::text::clean;
 use crate::totals::{Totals, op_noun, totals};
 use crate::{negotiated, search, single, stages};
-use duel_model::{RateSearch, Run, Verdict};
+use duel_model::{Run, Verdict};
 use html::Html;
 use secrets::Secrets;
-pub(crate) use secrets::without_secrets;
 
 /// What a reader can type, and what it is good for.
 #[derive(Debug, Clone)]
@@ -58,13 +57,13 @@ pub fn page(run: &Run, verdict: &Verdict, commands: &[Command]) -> String {
         figure(&mut html, chart);
     }
     if charts.is_empty() {
-        html.raw("<p>There is nothing to draw: nothing was measured.</p>");
+        html.raw("<p>There is nothing to draw: nothing ended well.</p>");
     }
     html.raw("</section>");
-    if let Some(wanted) = &verdict.search {
-        searched(&mut html, run, wanted);
-    } else {
+    if verdict.searches.is_empty() {
         figures(&mut html, run, verdict, &targets);
+    } else {
+        searched(&mut html, run, verdict, &targets);
     }
     environment::section(&mut html, run);
     again(&mut html, commands);
@@ -137,6 +136,18 @@ fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]
             html.text(RATIOS);
             html.raw("</p>");
         }
+        let of_stages = stages::compared(run, verdict, targets);
+        for (title, table) in &of_stages {
+            html.raw("<h3>");
+            html.text(title);
+            html.raw("</h3>");
+            html.table(table, title);
+        }
+        if !of_stages.is_empty() {
+            html.raw("<p class=\"faint\">");
+            html.text(&stages::note(run, verdict));
+            html.raw("</p>");
+        }
     }
     let examples: Vec<_> =
         targets.iter().flat_map(|t| t.tally.failure_examples.iter().map(move |example| (t, example))).collect();
@@ -149,22 +160,40 @@ fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]
         }
         html.raw("</ul>");
     }
+    negotiated(html, targets);
+    html.raw("</section>");
+}
+
+/// The attempts of searches, which have no figures beside them.
+fn searched(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]) {
+    html.raw("<section><h2>Figures</h2><p class=\"faint\">");
+    html.text(&format!("{}.", search::TRIED));
+    html.raw("</p>");
+    for wanted in &verdict.searches {
+        let title = match targets.get(wanted.target) {
+            Some(target) if targets.len() > 1 => format!("Rates tried on {}", target.name),
+            _ => "Rates tried".to_owned(),
+        };
+        if targets.len() > 1 {
+            html.raw("<h3>");
+            html.text(&title);
+            html.raw("</h3>");
+        }
+        html.table(&search::table(run, wanted), &title);
+    }
+    if targets.len() > 1 {
+        negotiated(html, targets);
+    }
+    html.raw("</section>");
+}
+
+fn negotiated(html: &mut Html, targets: &[Totals<'_>]) {
     if let Some((title, table)) = negotiated::table(targets) {
         html.raw("<h3>");
         html.text(title);
         html.raw("</h3>");
         html.table(&table, title);
     }
-    html.raw("</section>");
-}
-
-/// The attempts of a search, which has no figures beside them.
-fn searched(html: &mut Html, run: &Run, wanted: &RateSearch) {
-    html.raw("<section><h2>Figures</h2><p class=\"faint\">");
-    html.text(&format!("{}.", search::TRIED));
-    html.raw("</p>");
-    html.table(&search::table(run, wanted), "Rates tried");
-    html.raw("</section>");
 }
 
 fn again(html: &mut Html, commands: &[Command]) {

@@ -1,12 +1,10 @@
 //! What is not to leave the machine with a page.
 //!
 //! Header values that carry secrets are not even archived. But addresses and request bodies are, and both come back in
-//! sentences and in the commands that evidence offers; so they are looked for in every text of the page.
+//! sentences and in the commands that evidence offers; so they are looked for in every text of the page. What servers have
+//! said may hold addresses too: there, parameters with telling names are looked for.
 
-use duel_model::{Body, FormValue, Plan, WorkloadPlan, is_secret_name, shell_word};
-
-/// What stands in a secret's place.
-const LEFT_OUT: &str = "[left out]";
+use duel_model::{Body, FormValue, Plan, WorkloadPlan, is_secret_name, shell_word, without_secret_parameters};
 
 /// Texts to leave out, each with what stands in its place; the longest first, so that none hides a part of another.
 #[derive(Debug)]
@@ -26,16 +24,16 @@ impl Secrets {
         {
             let body = crate::text::clean_whole(body);
             // As it stands in commands, and by itself; a single letter by itself is in every word.
-            texts.push((format!("--body {}", shell_word(&body)), format!("--body '{LEFT_OUT}'")));
+            texts.push((format!("--body {}", shell_word(&body)), format!("--body '[left out]'")));
             if body.chars().count() >= 4 {
-                texts.push((body, LEFT_OUT.to_owned()));
+                texts.push((body, Plan::LEFT_OUT.to_owned()));
             }
         }
         if let WorkloadPlan::Http(http) = &plan.workload {
             for field in http.requests.form.iter().flat_map(|form| &form.fields) {
                 if let FormValue::Text(value) = &field.value {
                     let typed = crate::text::clean_whole(&format!("{}={value}", field.name));
-                    texts.push((shell_word(&typed), shell_word(&format!("{}={LEFT_OUT}", field.name))));
+                    texts.push((shell_word(&typed), shell_word(&format!("{}=[left out]", field.name))));
                 }
             }
         }
@@ -51,14 +49,9 @@ impl Secrets {
                 text = text.replace(secret.as_str(), replacement);
             }
         }
-        text
+        // Whatever a server has said, such as where it redirects to, is known by its names only.
+        without_secret_parameters(&text)
     }
-}
-
-/// A text that may hold an address or a path, without the values of its secret parameters.
-pub(crate) fn without_secrets(text: &str) -> String {
-    let found = parameters(text).into_iter();
-    found.fold(text.to_owned(), |text, (secret, replacement)| text.replace(&secret, &replacement))
 }
 
 /// `name=value` of the parameters of an address whose names say that they are secret.
@@ -67,15 +60,9 @@ fn parameters(address: &str) -> Vec<(String, String)> {
     query
         .split(['&', ';', '#'])
         .filter_map(|part| Some((part, part.split_once('=')?)))
-        .filter(|(_, (name, value))| !value.is_empty() && is_secret_parameter(name))
-        .map(|(part, (name, _))| (part.to_owned(), format!("{name}={LEFT_OUT}")))
+        .filter(|(_, (name, value))| !value.is_empty() && is_secret_name(name))
+        .map(|(part, (name, _))| (part.to_owned(), format!("{name}=[left out]")))
         .collect()
-}
-
-/// Signed addresses have short names for what header fields spell out.
-fn is_secret_parameter(name: &str) -> bool {
-    let short = ["key", "sig", "auth", "pass", "pwd", "jwt", "sid"];
-    is_secret_name(name) || short.iter().any(|short| name.eq_ignore_ascii_case(short))
 }
 
 #[cfg(test)]

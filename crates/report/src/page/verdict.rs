@@ -6,7 +6,7 @@ use crate::settings::{ended_early, status_word};
 use crate::summary::names;
 use crate::text::{clean, clean_whole};
 use crate::totals::{Totals, all_doubts, op_noun};
-use crate::{search, single};
+use crate::{contest, search, single};
 use duel_model::{Call, Doubt, Run, Verdict};
 
 /// Opens the first section, which the caller closes: the title, what was decided, and for whom.
@@ -25,12 +25,11 @@ pub(super) fn section(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[
             html.raw("<p>Over all treatments (geometric mean):</p>");
             calls(html, run, verdict);
         }
+    } else if !verdict.searches.is_empty() {
+        searched(html, run, verdict, targets);
     } else if let [one] = targets {
         html.raw("<p class=\"call\">");
-        html.text(&match &verdict.search {
-            Some(search) => search::answer(search),
-            None => single::outcome(one, op_noun(run)),
-        });
+        html.text(&single::outcome(one, op_noun(run)));
         html.raw("</p>");
     } else {
         calls(html, run, verdict);
@@ -67,16 +66,39 @@ fn calls(html: &mut Html, run: &Run, verdict: &Verdict) {
         if !is_main && pair.ratio.is_none() {
             continue;
         }
-        // The word says it; the sign says it without colours, and the class with them.
-        let (class, sign) = match pair.call {
-            Call::Slower => ("slower", "\u{25bc} slower"),
-            Call::Faster => ("faster", "\u{25b2} faster"),
-            Call::Equivalent => ("equivalent", "= equivalent"),
-            Call::Unknown => ("unknown", "? unknown"),
-        };
         html.raw(if is_main { "<p class=\"call\">" } else { "<p class=\"further\">" });
-        html.raw(&format!("<span class=\"badge {class}\">{sign}</span> "));
+        badge(html, pair.call);
         html.text(&verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts)));
+        html.raw("</p>");
+    }
+}
+
+/// The word says it; the sign says it without colours, and the class with them.
+fn badge(html: &mut Html, call: Call) {
+    let (class, sign) = match call {
+        Call::Slower => ("slower", "\u{25bc} slower"),
+        Call::Faster => ("faster", "\u{25b2} faster"),
+        Call::Equivalent => ("equivalent", "= equivalent"),
+        Call::Unknown => ("unknown", "? unknown"),
+    };
+    html.raw(&format!("<span class=\"badge {class}\">{sign}</span> "));
+}
+
+/// The highest rates: against each other, and of each target.
+fn searched(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]) {
+    for contest in &verdict.contests {
+        html.raw("<p class=\"call\">");
+        badge(html, contest.call);
+        html.text(&contest::sentence(contest, search::promises(verdict), run.plan.compare.margin));
+        html.raw("</p>");
+    }
+    for wanted in &verdict.searches {
+        let name = match targets.get(wanted.target) {
+            Some(target) if targets.len() > 1 => format!("{}: ", target.name),
+            _ => String::new(),
+        };
+        html.raw(if targets.len() > 1 { "<p class=\"further\">" } else { "<p class=\"call\">" });
+        html.text(&format!("{name}{}", search::answer(wanted)));
         html.raw("</p>");
     }
 }

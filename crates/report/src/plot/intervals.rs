@@ -37,14 +37,28 @@ impl Intervals {
         let bottom = top + height;
         let at_x = |value: f64| left + self.axis.place(value) * (right - left);
 
+        // Where texts stand above the drawing of their row, no line is to run through them.
+        let stretches: Vec<(f64, f64)> = match layout {
+            Layout::Wide => vec![(top, bottom)],
+            Layout::Narrow => {
+                let row_at = |i: usize| top + row * i as f64 + at;
+                (0..self.rows.len()).map(|i| (row_at(i) - 10.0, row_at(i) + 10.0)).collect()
+            }
+        };
         if let Some((low, high)) = self.margin {
-            canvas.zone(at_x(low), top, (at_x(high) - at_x(low)).max(1.0), height);
+            for &(from, to) in &stretches {
+                canvas.zone(at_x(low), from, (at_x(high) - at_x(low)).max(1.0), to - from);
+            }
         }
         for (value, text) in self.axis.ticks(layout.choose(6, 5)) {
-            canvas.rule((at_x(value), top), (at_x(value), bottom), false);
+            for &(from, to) in &stretches {
+                canvas.rule((at_x(value), from), (at_x(value), to), false);
+            }
             canvas.text(at_x(value), bottom + 18.0, Anchor::Middle, true, &format!("{text}x"));
         }
-        canvas.rule((at_x(1.0), top), (at_x(1.0), bottom + 4.0), true);
+        for &(from, to) in &stretches {
+            canvas.rule((at_x(1.0), from), (at_x(1.0), to), true);
+        }
         canvas.text(right, bottom + 37.0, Anchor::End, true, &fitted(&self.axis.label, right - 8.0));
 
         for (i, interval_row) in self.rows.iter().enumerate() {

@@ -27,6 +27,8 @@ pub(crate) struct Line {
 /// A stretch of a band: `(x, low, high)`.
 pub(crate) type Band = Vec<(f64, f64, f64)>;
 
+/// Up to so many points of a line are all marked; they are what was measured.
+const ALL_MARKED: usize = 16;
 /// Marks on a line that is too dense to mark every point.
 const MARKS: usize = 7;
 
@@ -53,7 +55,7 @@ impl Lines {
             canvas.line(i, &pieces);
             let points: Vec<(f64, f64)> = pieces.into_iter().flatten().collect();
             // Lines begin their marks at different places, so that equal lines do not hide each other's.
-            let every = points.len().div_ceil(MARKS).max(1);
+            let every = if points.len() <= ALL_MARKED { 1 } else { points.len().div_ceil(MARKS) };
             let first = (every * i / self.lines.len().max(1)).min(points.len().saturating_sub(1));
             for &(x, y) in points.iter().skip(first).step_by(every) {
                 canvas.mark(i, x, y, 3.5);

@@ -251,6 +251,108 @@ pub fn slower() -> (Run, Verdict) {
     (run, verdict)
 }
 
+/// A keeps its promise up to 1,000 per second, and B up to 400.
+pub fn searched() -> (Run, Verdict) {
+    let names = [("A", "https://ubuntu.example/64k", 1_000.0), ("B", "https://freebsd.example/64k", 400.0)];
+    let servers = names.map(|(name, address, _)| server(name, address, 900, 2_000_000));
+    let mut run = run(&servers, 0);
+    run.plan.load.kind = LoopKind::Open { rate_per_s: 0.0, arrival: Arrival::Constant };
+    run.plan.load.bound = Bound::Duration(200 * SECOND_NS);
+    let promises = Promise::parse_all("p99<200ms,errors<0.1%").unwrap_or_default();
+    run.plan.load.shape.search = Some(SearchPlan { promises: promises.clone(), precision: SearchPlan::PRECISION });
+    let mut random = Random(5);
+    let mut searches = Vec::new();
+    for (target, (_, _, capacity)) in names.into_iter().enumerate() {
+        let mut attempts = Vec::new();
+        for share in [0.9, 1.125, 1.006, 1.02, 1.02, 1.0, 1.0] {
+            let (index, rate_per_s) = (run.slots.len() as u32, capacity * share);
+            let mut slot =
+                slot(&servers[target], target, SlotRole::Search, attempts.len() as u32, 0, index, &mut random);
+            slot.offered_per_s = Some(rate_per_s);
+            let is_kept = share <= 1.006;
+            slot.tally.response =
+                spread(if is_kept { (4e6 / (1.1 - share)) as u64 } else { 400_000_000 }, slot.tally.ok);
+            let figure = slot.tally.response.quantile_ns(0.99).map(|ns| ns as f64);
+            attempts.push(Attempt {
+                slot: index,
+                rate_per_s,
+                outcome: if is_kept { AttemptOutcome::Kept } else { AttemptOutcome::Broken },
+                figures: vec![figure, Some(0.0)],
+                broken: if is_kept { vec![] } else { vec![0] },
+                backlog_growth: Some((share - 1.0_f64).max(0.0)),
+                fell_behind: !is_kept,
+            });
+            run.slots.push(slot);
+        }
+        searches.push(RateSearch {
+            target,
+            promises: promises.clone(),
+            attempts,
+            kept_per_s: Some(1.006 * capacity),
+            broken_per_s: Some(1.02 * capacity),
+            end: SearchEnd::Found,
+        });
+    }
+    let heads = HeadToHead { rate_per_s: 640.6, baseline_alone: 8, target_alone: 0, alike: 1 };
+    let contests = vec![Contest {
+        baseline: "A".into(),
+        target: "B".into(),
+        call: Call::Slower,
+        ratio: Some(0.4),
+        low: Some(0.394_5),
+        high: Some(0.405_6),
+        head_to_head: Some(heads),
+    }];
+    (run, Verdict { searches, contests, ..Verdict::default() })
+}
+
+/// Both went through three stages twice; B falls behind in the second of them.
+pub fn staged() -> (Run, Verdict) {
+    let servers = [
+        server("A", "https://ubuntu.example/64k", 900, 2_000_000),
+        server("B", "https://freebsd.example/64k", 700, 9_000_000),
+    ];
+    let mut run = run(&servers, 2);
+    let stages = Stage::parse_all("300ms@500,400ms@500..1500,300ms@500").unwrap_or_default();
+    run.plan.load.kind = LoopKind::Open { rate_per_s: Stage::mean_of(&stages), arrival: Arrival::Constant };
+    run.plan.compare.max_load_ns = 4 * SECOND_NS;
+    for slot in run.slots.iter_mut().filter(|slot| slot.role == SlotRole::Measured) {
+        let is_slow = slot.target == 1;
+        let tally = |due: u64, behind: u64| StageTally {
+            due,
+            ok: due - behind,
+            ended_ok: due - behind,
+            unstarted: behind,
+            response: spread(if is_slow { 18_000_000 } else { 4_000_000 } * (1 + behind / 10), due - behind),
+            ..StageTally::default()
+        };
+        slot.tally.stages = vec![tally(150, 0), tally(400, if is_slow { 90 } else { 0 }), tally(150, 0)];
+        for (place, interval) in slot.series.intervals.iter_mut().enumerate() {
+            let mean_ns = if is_slow { 18_000_000 } else { 4_000_000 } * (1 + place as u64 % 5);
+            (interval.response_sum_ns, interval.response_max_ns) = (interval.ok * mean_ns, 3 * mean_ns);
+        }
+    }
+    let contrasts = (0..3).flat_map(|stage| {
+        [(Metric::Rate, 0.9), (Metric::ResponseP50, 4.5), (Metric::ResponseP99, 6.0)].map(|(metric, ratio)| {
+            StageContrast {
+                baseline: "A".into(),
+                target: "B".into(),
+                stage,
+                metric,
+                ratio: Some(ratio),
+                low: Some(0.96 * ratio),
+                high: Some(1.04 * ratio),
+                confidence: 0.95,
+                pairs: 6,
+            }
+        })
+    });
+    let stages_compared = contrasts.collect();
+    run.plan.load.shape.stages = stages;
+    let pairs = vec![pair("B", Metric::ResponseP50, Call::Slower, Some([4.5, 4.3, 4.7]))];
+    (run, Verdict { pairs, stages: stages_compared, ..Verdict::default() })
+}
+
 /// [`slower`] with the machines of both: A's was read to the end, B's was lost on the way.
 pub fn watched() -> (Run, Verdict) {
     let (mut run, verdict) = slower();

@@ -82,6 +82,19 @@ impl<'a> Cells<'a> {
         pairs
     }
 
+    /// How a target's ratio to the first differs between some treatments and others: for each round the difference of the
+    /// log-ratios. Rounds in which a value is missing on either side are left out.
+    pub(super) fn differences(&self, from: &[usize], to: &[usize], target: usize, metric: Metric) -> Vec<Pair> {
+        let of_round = |&(block, repeat): &(u32, u32)| {
+            let ratio = |treatments: &[usize]| {
+                let of = |place: usize| self.mean_log((block, repeat), treatments, place, metric);
+                Some(of(target)? - of(0)?)
+            };
+            Some(Pair { block, log_ratio: ratio(to)? - ratio(from)? })
+        };
+        self.rounds.iter().filter_map(of_round).collect()
+    }
+
     /// The logarithm of a target's value for each complete block under one treatment: the mean over the block's repeats.
     /// `None` as soon as one is missing.
     pub(super) fn by_block(&self, treatment: usize, target: usize, metric: Metric) -> Option<Vec<f64>> {

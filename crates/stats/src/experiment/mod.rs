@@ -11,7 +11,7 @@ mod scaling;
 
 use crate::contrast::{Contrast, contrast, contrast_among, log_margin};
 use crate::judge::{call, metrics, tempered};
-use crate::pairing::{Pair, Pairs};
+use crate::pairing::Pairs;
 use crate::side::{Bias, Side, biases};
 use cells::Cells;
 use duel_model::{
@@ -42,7 +42,7 @@ pub(crate) fn judge_experiment<'a>(slots: impl IntoIterator<Item = &'a Slot>, pl
         scaling: scaling::judge(plan, &cells, &judge),
     };
     let doubts = doubts::of(plan, &plans, &cells);
-    Verdict { pairs: overall.pairs, doubts, experiment: Some(experiment), search: None }
+    Verdict { pairs: overall.pairs, doubts, experiment: Some(experiment), ..Verdict::default() }
 }
 
 /// What all levels are judged by.
@@ -152,26 +152,16 @@ impl<'a> Judge<'a> {
     /// were chosen by what was seen.
     fn dependence(&self, target: usize, metric: Metric, levels: &[(String, Vec<usize>)]) -> Option<Dependence> {
         let compare = &self.plan.compare;
-        let seen: Vec<(Vec<Pair>, f64)> = levels
+        let seen: Vec<f64> = levels
             .iter()
-            .map(|(_, treatments)| {
-                let pairs = self.cells.pairs(treatments, target, metric).pairs;
-                let estimate = contrast(&pairs, compare).estimate?;
-                Some((pairs, estimate))
-            })
+            .map(|(_, treatments)| contrast(&self.cells.pairs(treatments, target, metric).pairs, compare).estimate)
             .collect::<Option<_>>()?;
-        let order = |&a: &usize, &b: &usize| seen[a].1.total_cmp(&seen[b].1);
+        let order = |&a: &usize, &b: &usize| seen[a].total_cmp(&seen[b]);
         let (from, to) = ((0..seen.len()).min_by(order)?, (0..seen.len()).max_by(order)?);
-        // Rounds in which a value is missing on either level have no difference.
-        if from == to || seen[from].0.len() != seen[to].0.len() {
+        if from == to {
             return None;
         }
-        let differences: Vec<Pair> = seen[to]
-            .0
-            .iter()
-            .zip(&seen[from].0)
-            .map(|(to, from)| Pair { block: to.block, log_ratio: to.log_ratio - from.log_ratio })
-            .collect();
+        let differences = self.cells.differences(&levels[from].1, &levels[to].1, target, metric);
         let looks = levels.len() * (levels.len() - 1) / 2;
         let change = contrast_among(&differences, compare, looks);
         let margin = log_margin(compare);

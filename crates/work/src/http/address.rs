@@ -12,7 +12,7 @@ pub(crate) struct Address {
     pub(crate) is_tls: bool,
     /// Name or literal address, as for SNI.
     pub(crate) host: String,
-    port: u16,
+    pub(super) port: u16,
 }
 
 impl Address {

@@ -53,11 +53,21 @@ impl Jar {
                 _ => {}
             }
         }
-        self.cookies.retain(|known| known.name != cookie.name || known.path != cookie.path);
         // The age counts where both are given (5.3, 3).
         let is_over = max_age.map_or_else(|| expires.is_some_and(|at| at <= unix_ms() / 1000), |age| age <= 0);
-        if !is_over && self.cookies.len() < MOST_COOKIES {
-            self.cookies.push(cookie);
+        let known = self.cookies.iter().position(|known| known.name == cookie.name && known.path == cookie.path);
+        match (known, is_over) {
+            // It keeps its place among those of equal paths (5.3, 11).
+            (Some(at), false) => self.cookies[at] = cookie,
+            (Some(at), true) => drop(self.cookies.remove(at)),
+            (None, true) => {}
+            (None, false) => {
+                // The oldest makes room (5.3): what a server sets last, such as a login, is what it asks for next.
+                if self.cookies.len() == MOST_COOKIES {
+                    self.cookies.remove(0);
+                }
+                self.cookies.push(cookie);
+            }
         }
     }
 
@@ -191,6 +201,15 @@ mod tests {
         ] {
             assert_eq!(sent(&jar(&[&format!("Set-Cookie: a=1; {kept}")]), "/a/b"), "Cookie: a=1\r\n", "{kept}");
         }
+    }
+
+    #[test]
+    fn a_full_jar_loses_its_oldest_cookie_and_a_replaced_one_keeps_its_place() {
+        let mut lines: Vec<String> = (0..MOST_COOKIES).map(|n| format!("Set-Cookie: track{n}=1")).collect();
+        lines.push("Set-Cookie: login=1".into());
+        lines.push("Set-Cookie: track1=2".into());
+        let sent = sent(&jar(&lines.iter().map(String::as_str).collect::<Vec<_>>()), "/a/b");
+        assert!(sent.starts_with("Cookie: track1=2; track2=1; ") && sent.ends_with("; login=1\r\n"), "{sent}");
     }
 
     #[test]

@@ -1,19 +1,18 @@
 //! Requests that follow their redirects, each for itself, wherever they lead.
 //!
 //! An op is a trip over one or more *legs*: a leg is an origin (scheme, host and port) with a connection for each lane.
-//! The target is the first leg; others are added when a redirect leads there. Methods, bodies and credentials change on
-//! the way as RFC 9110, 15.4 and the practice of browsers have it.
+//! The target is the first leg; others are added when a redirect leads there. What changes on the way is a [`Manner`].
 
 use super::HttpFactory;
 use super::address::Address;
 use super::leg::Leg;
-use super::proxy;
+use super::manner::Manner;
 use super::request::Request;
 use duel_load::{
-    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, WorkloadError,
+    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError,
     WorkloadFactory,
 };
-use duel_model::{Body, FailureKind, HttpPlan, Nanos, sanitize_line};
+use duel_model::{AddressChoice, FailureKind, HttpPlan, Nanos, Negotiated, SECOND_NS, sanitize_line};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use url::Url;
@@ -51,6 +50,9 @@ pub struct Following {
 
 /// Most origins beside the target's that a worker keeps connections to; each has a read buffer of its own.
 const MOST_ORIGINS: usize = 16;
+/// How long each of an origin's addresses, where there are several, is given to accept a connection before it is known
+/// which one to use.
+const LONGEST_LOOK_NS: Nanos = SECOND_NS;
 /// Most requests that are kept; where each redirect leads elsewhere, they are built anew.
 const MOST_REQUESTS: usize = 64;
 
@@ -64,17 +66,6 @@ struct Trip {
     /// Of the legs that are over.
     phases: PhaseTimes,
     bytes_in: u64,
-}
-
-/// How the plan's request has changed on the way.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-struct Manner {
-    /// It is a GET without a body by now.
-    is_get: bool,
-    /// Credentials are for the target only.
-    without_credentials: bool,
-    /// A `Host` field of the user's is for the target only.
-    without_host: bool,
 }
 
 /// Where a redirect led, and as what the request goes there.
@@ -182,8 +173,14 @@ impl Workload for Following {
         phases
     }
 
-    fn connecting(&self, lane: LaneId) -> bool {
-        self.legs[self.trips[lane].leg].connecting(lane)
+    fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
+        self.legs[self.trips[lane].leg].connecting_since(lane)
+    }
+
+    fn traffic(&self) -> Traffic {
+        let mut all = Traffic::default();
+        self.legs.iter().for_each(|leg| all += leg.traffic());
+        all
     }
 
     fn take_counters(&mut self) -> Counters {
@@ -212,7 +209,10 @@ impl Workload for Following {
             for (status, count) in statuses {
                 *all.statuses.entry(status).or_default() += count;
             }
-            all.negotiated = negotiated.or(all.negotiated);
+            all.negotiated = match (all.negotiated, negotiated) {
+                (Some(target), Some(last)) => Some(answered_elsewhere(target, last)),
+                (target, last) => target.or(last),
+            };
         }
         for (status, followed) in std::mem::take(&mut self.followed) {
             let left = all.statuses.get(&status).copied().unwrap_or(0).saturating_sub(followed);
@@ -271,8 +271,8 @@ impl Following {
         let nowhere = |why: String| format!("the redirect to '{}' leads nowhere: {why}", sanitize_line(&location));
         let mut url = trip.url.join(&location).map_err(|error| nowhere(error.to_string()))?;
         url.set_fragment(None);
-        let manner = trip.manner.after(&self.ways, status, &location, &url);
-        let leg = self.leg_to(&url).map_err(nowhere)?;
+        let manner = trip.manner.after(&self.ways.plan, &self.ways.url, status, &location, &url);
+        let leg = self.leg_to(&url, manner).map_err(nowhere)?;
         let request = self.request(&url, manner)?;
         let trip = &mut self.trips[lane];
         (trip.leg, trip.url, trip.manner) = (leg, Arc::new(url), manner);
@@ -281,7 +281,7 @@ impl Following {
     }
 
     /// Number of the leg to the origin of an address.
-    fn leg_to(&mut self, url: &Url) -> Result<usize, String> {
+    fn leg_to(&mut self, url: &Url, manner: Manner) -> Result<usize, String> {
         if url.origin() == self.ways.url.origin() {
             return Ok(0);
         }
@@ -292,7 +292,7 @@ impl Following {
         if self.leg_to.len() >= MOST_ORIGINS {
             return Err(format!("redirects have led to {MOST_ORIGINS} other hosts already"));
         }
-        let factory = self.ways.factory(&origin, url).map_err(|error| error.to_string())?;
+        let factory = self.ways.factory(&origin, url, manner).map_err(|error| error.to_string())?;
         let leg = Leg::to(&factory, WorkerId::ONLY, self.trips.len()).map_err(|error| error.to_string())?;
         self.legs.push(leg);
         self.leg_to.insert(origin, self.legs.len() - 1);
@@ -314,14 +314,19 @@ impl Following {
 }
 
 impl Ways {
-    /// What makes connections to an origin. The look-up holds up the worker that meets the origin first, and those that
-    /// meet it meanwhile.
-    fn factory(&self, origin: &str, url: &Url) -> Result<HttpFactory, WorkloadError> {
+    /// What makes connections to an origin. Looking it up holds up the worker that meets the origin first, and those that
+    /// meet it meanwhile, with all their ops: that is done at first contact where there is one, and is short elsewhere.
+    fn factory(&self, origin: &str, url: &Url, manner: Manner) -> Result<HttpFactory, WorkloadError> {
         let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = origins.get(origin) {
             return known.clone();
         }
-        let made = HttpFactory::assume(&self.plan, url.as_str(), self.connect_timeout_ns);
+        let mut plan = manner.plan(&self.plan);
+        if plan.reach.addresses == AddressChoice::Answering {
+            // One after another, each address that is silent would take its time.
+            plan.reach.addresses = AddressChoice::Race;
+        }
+        let made = HttpFactory::assume(&plan, url.as_str(), self.connect_timeout_ns.min(LONGEST_LOOK_NS));
         origins.insert(origin.to_owned(), made.clone());
         made
     }
@@ -348,124 +353,12 @@ impl Trip {
     }
 }
 
-impl Manner {
-    /// After one more redirect.
-    fn after(self, ways: &Ways, status: u16, location: &str, url: &Url) -> Self {
-        let is_form = ways.plan.requests.form.is_some();
-        let was_get = matches!(ways.plan.method.as_str(), "GET" | "HEAD") && !is_form;
-        let is_get = self.is_get || matches!(status, 301..=303) && !was_get;
-        // As Go's and curl's clients: what was meant for one host is for nobody else, and not for the open wire.
-        let in_the_open = ways.url.scheme() == "https" && url.scheme() == "http";
-        let is_absolute = location.starts_with("//") || Url::parse(location).is_ok();
-        Self {
-            is_get,
-            without_credentials: self.without_credentials || in_the_open || !is_within(&ways.url, url),
-            without_host: self.without_host || is_absolute,
-        }
-    }
-
-    /// The plan as it is to be sent.
-    fn plan(self, plan: &HttpPlan) -> HttpPlan {
-        let mut plan = plan.clone();
-        let mut leave_out = |names: &[&str]| {
-            plan.headers.retain(|(name, _)| !names.iter().any(|left_out| name.eq_ignore_ascii_case(left_out)));
-        };
-        if self.is_get {
-            leave_out(&["Content-Length", "Content-Type"]);
-        }
-        if self.without_credentials {
-            leave_out(&["Authorization", "Cookie"]);
-            plan.requests.auth = None;
-            // The same proxy is asked wherever a redirect leads.
-            if plan.proxy.is_none() {
-                leave_out(&[proxy::CREDENTIALS]);
-            }
-        }
-        if self.without_host {
-            leave_out(&["Host"]);
-            plan.host = None;
-        }
-        if self.is_get {
-            (plan.method, plan.body, plan.requests.form) = ("GET".to_owned(), Body::None, None);
-        }
-        plan
-    }
-}
-
-/// Whether the second address is on the first one's host, or below its domain.
-fn is_within(target: &Url, url: &Url) -> bool {
-    let (Some(target), Some(host)) = (target.host_str(), url.host_str()) else { return false };
-    let is_name = target.parse::<std::net::IpAddr>().is_err();
-    host == target || (is_name && host.strip_suffix(target).is_some_and(|front| front.ends_with('.')))
+/// What the connection to the target showed, with the answer that came from where its redirects led.
+fn answered_elsewhere(target: Negotiated, last: Negotiated) -> Negotiated {
+    let Negotiated { status, location, content_type, content_encoding, body_bytes, .. } = last;
+    Negotiated { status, location, content_type, content_encoding, body_bytes, ..target }
 }
 
 fn is_redirect(op: &OpEnd) -> bool {
     op.outcome.is_ok() && matches!(op.status, Some(301 | 302 | 303 | 307 | 308))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn ways(method: &str, address: &str) -> Ways {
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-        let somewhere = format!("http://{}/", listener.local_addr().unwrap());
-        let plan = HttpPlan {
-            method: method.into(),
-            body: Body::Text("body".into()),
-            host: Some("host.given".into()),
-            headers: ["Authorization", "Cookie", "Content-Type", "X-Other"]
-                .map(|name| (name.into(), "x".into()))
-                .into(),
-            ..HttpPlan::default()
-        };
-        let target = HttpFactory::assume(&plan, &somewhere, 1).unwrap();
-        let url = Arc::new(address.parse().unwrap());
-        Ways { plan, connect_timeout_ns: 1, target, url, origins: Mutex::default() }
-    }
-
-    fn names(plan: &HttpPlan) -> Vec<&str> {
-        plan.headers.iter().map(|(name, _)| name.as_str()).collect()
-    }
-
-    #[test]
-    fn methods_change_as_browsers_change_them() {
-        for (method, status, expected, has_body) in [
-            ("POST", 301, "GET", false),
-            ("POST", 303, "GET", false),
-            ("PUT", 302, "GET", false),
-            ("POST", 307, "POST", true),
-            ("POST", 308, "POST", true),
-            ("HEAD", 303, "HEAD", true),
-            ("GET", 302, "GET", true),
-        ] {
-            let ways = ways(method, "http://a.example/");
-            let manner = Manner::default().after(&ways, status, "/b", &"http://a.example/b".parse().unwrap());
-            let plan = manner.plan(&ways.plan);
-            assert_eq!((plan.method.as_str(), plan.body != Body::None), (expected, has_body), "{method} {status}");
-            assert_eq!(names(&plan).contains(&"Content-Type"), has_body);
-        }
-        // Once a GET, it stays one.
-        let ways = ways("POST", "http://a.example/");
-        let there = "http://a.example/c".parse().unwrap();
-        assert!(Manner { is_get: true, ..Manner::default() }.after(&ways, 307, "/c", &there).is_get);
-    }
-
-    #[test]
-    fn credentials_stay_with_the_host_that_they_were_given_for() {
-        let without = |target: &str, location: &str| {
-            let ways = ways("GET", target);
-            let url = ways.url.join(location).unwrap();
-            let plan = Manner::default().after(&ways, 302, location, &url).plan(&ways.plan);
-            assert!(names(&plan).contains(&"X-Other"));
-            assert_eq!(names(&plan).contains(&"Authorization"), names(&plan).contains(&"Cookie"));
-            (!names(&plan).contains(&"Authorization"), plan.host.is_none())
-        };
-        assert_eq!(without("http://a.example/", "/b"), (false, false));
-        assert_eq!(without("http://a.example/", "https://a.example/b"), (false, true));
-        assert_eq!(without("http://a.example/", "//sub.a.example:81/b"), (false, true));
-        assert_eq!(without("http://a.example/", "http://nota.example/b"), (true, true));
-        assert_eq!(without("https://a.example/", "http://a.example/b"), (true, true));
-        assert_eq!(without("http://0.0.0.1/", "http://1.0.0.0.1.example/"), (true, true));
-    }
 }

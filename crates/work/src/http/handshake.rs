@@ -7,8 +7,8 @@ use super::response::ProtocolError;
 use super::tls::HTTP2;
 use super::{Shared, broken::Broken};
 use duel_load::{
-    Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Workload, WorkloadError, WorkloadFactory,
-    monotonic_ns,
+    Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Traffic, Workload, WorkloadError,
+    WorkloadFactory, monotonic_ns,
 };
 use duel_model::{HttpPlan, LoopKind, Nanos, Negotiated};
 use std::ops::ControlFlow;
@@ -103,7 +103,7 @@ impl Handshake {
 impl Workload for Handshake {
     fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress {
         let Self { shared, link, op, counters, .. } = self;
-        *op = Op { phase_start_ns: now_ns, ..Op::NONE };
+        *op = Op::begin(now_ns);
         let result = link.connect(0, lane, &mut Traveller { shared, op, counters }, io);
         self.settle(result)
     }
@@ -123,8 +123,12 @@ impl Workload for Handshake {
         self.link.close();
     }
 
-    fn connecting(&self, _lane: LaneId) -> bool {
-        true
+    fn connecting_since(&self, _lane: LaneId) -> Option<Nanos> {
+        Some(self.op.connecting_since_ns)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.counters.traffic()
     }
 
     fn take_counters(&mut self) -> Counters {

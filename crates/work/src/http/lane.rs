@@ -9,7 +9,7 @@ use super::request::{Outgoing, Request};
 use super::response::{ProtocolError, ResponseReader, field, surplus};
 use super::tls::TlsStream;
 use super::{Requests, Shared};
-use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, monotonic_ns};
+use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, monotonic_ns};
 use duel_model::{Nanos, Negotiated, Phase};
 use rustix::io::Errno;
 use std::sync::Arc;
@@ -106,8 +106,13 @@ impl Workload for Http {
         op.phases
     }
 
-    fn connecting(&self, lane: LaneId) -> bool {
-        self.connections[lane].stage == Stage::Reaching
+    fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
+        let Connection { stage, op, .. } = &self.connections[lane];
+        (*stage == Stage::Reaching).then_some(op.connecting_since_ns)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.counters.traffic()
     }
 
     fn take_counters(&mut self) -> Counters {
@@ -167,12 +172,13 @@ impl Http {
     ) -> Progress {
         let connection = &mut self.connections[lane];
         connection.detour = detour;
-        connection.op = Op { phase_start_ns: now_ns, ..Op::NONE };
+        connection.op = Op::begin(now_ns);
         if let Some(picker) = &mut self.picker {
             connection.choose(picker, &self.shared);
         }
         let result = if connection.link.socket.is_some() {
-            self.counters.reused += 1;
+            // Once for an op, however many redirects it follows.
+            self.counters.reused += u64::from(connection.detour.is_none());
             self.send_request(lane, io)
         } else {
             self.connect(lane, io)
@@ -258,9 +264,11 @@ impl Http {
         let was_kept = connection.served > 0 && connection.reader.is_untouched() && !connection.op.retried;
         if was_kept && connection.request(&self.shared).is_idempotent && broken.is_lost_connection() {
             connection.close();
-            connection.op = Op { retried: true, ..connection.op };
+            connection.op.retried = true;
+            connection.op.needs_another_connection();
             // It goes over a new connection after all.
-            self.counters.reused = self.counters.reused.saturating_sub(1);
+            let was_counted = u64::from(connection.detour.is_none());
+            self.counters.reused = self.counters.reused.saturating_sub(was_counted);
             let result = self.connect(lane, io);
             return self.settle(lane, result, io);
         }
@@ -418,6 +426,7 @@ impl Connection {
     fn choose(&mut self, picker: &mut Picker, shared: &Shared) {
         let Requests::Many(repertoire) = &shared.requests else { return };
         if let Some(detour) = &mut self.detour {
+            self.reader.expect_head_only(detour.is_head);
             if let Some(jar) = self.jar.as_ref().filter(|jar| !jar.is_empty()) {
                 let mut field = Vec::new();
                 jar.push_field(path_of(&detour.bytes), &mut field);

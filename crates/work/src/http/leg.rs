@@ -4,7 +4,7 @@ use super::HttpFactory;
 use super::lane::Http;
 use super::request::Request;
 use super::streams::Http2;
-use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, WorkloadError};
+use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError};
 use duel_model::Nanos;
 use std::sync::Arc;
 
@@ -66,10 +66,17 @@ impl Leg {
         }
     }
 
-    pub(super) fn connecting(&self, lane: LaneId) -> bool {
+    pub(super) fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
         match self {
-            Self::Http1(leg) => leg.connecting(lane),
-            Self::Http2(leg) => leg.connecting(lane),
+            Self::Http1(leg) => leg.connecting_since(lane),
+            Self::Http2(leg) => leg.connecting_since(lane),
+        }
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        match self {
+            Self::Http1(leg) => leg.traffic(),
+            Self::Http2(leg) => leg.traffic(),
         }
     }
 

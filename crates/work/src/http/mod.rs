@@ -14,6 +14,7 @@ mod inflate;
 mod lane;
 mod leg;
 mod link;
+mod manner;
 mod network;
 mod op;
 mod picker;
@@ -32,6 +33,7 @@ mod trust;
 pub use following::{Following, FollowingFactory};
 pub use handshake::chooses_http2;
 pub use lane::Http;
+pub use manner::{Manner, Trail};
 pub use network::Network;
 pub use proxy::unknown_to_proxy;
 pub use streams::Http2;
@@ -248,12 +250,9 @@ impl HttpFactory {
         self.shared.resolved.candidates.contains(peer)
     }
 
-    /// The address that a redirect from `address` to `location` leads to.
-    pub fn join(address: &str, location: &str) -> Result<String, WorkloadError> {
-        let joined = Address::parse(address)?.url.join(location).map_err(|error| {
-            WorkloadError(format!("the redirect to '{}' leads nowhere: {error}", duel_model::sanitize_line(location)))
-        })?;
-        Address::parse(joined.as_str()).map(|_| joined.into())
+    /// Host, IPv6 without brackets, and port of an address; `None`: it is no usable one.
+    pub fn host_and_port(address: &str) -> Option<(String, u16)> {
+        Address::parse(address).ok().map(|Address { host, port, .. }| (host, port))
     }
 
     /// Checks an address without touching the network.

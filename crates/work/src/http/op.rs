@@ -1,6 +1,6 @@
 //! Time stamps of an op under way.
 
-use duel_load::PhaseTimes;
+use duel_load::{PhaseTimes, monotonic_ns};
 use duel_model::{Nanos, Phase};
 
 /// What is known of the op under way.
@@ -8,6 +8,8 @@ use duel_model::{Nanos, Phase};
 pub(super) struct Op {
     /// Where the phase that comes next begins.
     pub(super) phase_start_ns: Nanos,
+    /// Since when it has waited for a connection to be established, if it does.
+    pub(super) connecting_since_ns: Nanos,
     pub(super) phases: PhaseTimes,
     pub(super) first_byte_ns: Option<Nanos>,
     pub(super) bytes_in: u64,
@@ -15,8 +17,26 @@ pub(super) struct Op {
 }
 
 impl Op {
-    pub(super) const NONE: Self =
-        Self { phase_start_ns: 0, phases: PhaseTimes::NONE, first_byte_ns: None, bytes_in: 0, retried: false };
+    pub(super) const NONE: Self = Self {
+        phase_start_ns: 0,
+        connecting_since_ns: 0,
+        phases: PhaseTimes::NONE,
+        first_byte_ns: None,
+        bytes_in: 0,
+        retried: false,
+    };
+
+    /// It begins now, and needs a connection first.
+    #[inline]
+    pub(super) fn begin(now: Nanos) -> Self {
+        Self { phase_start_ns: now, connecting_since_ns: now, ..Self::NONE }
+    }
+
+    /// The connection that it had, or waited for a place on, is not for it: it needs another one from now on.
+    #[cold]
+    pub(super) fn needs_another_connection(&mut self) {
+        self.connecting_since_ns = monotonic_ns();
+    }
 
     /// A phase ends now and the next one begins.
     #[inline]

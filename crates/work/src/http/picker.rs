@@ -190,8 +190,8 @@ impl Picker {
             jar.push_field(&path, head);
         }
         if repertoire.signer.is_some() {
-            let hash = if body_varies { sigv4::hash(body) } else { repertoire.body_hashes[index].clone() };
-            sign(repertoire, head, &hash);
+            let hash = if body_varies { &sigv4::hash(body) } else { &repertoire.body_hashes[index] };
+            sign(repertoire, head, hash);
         }
         head.extend_from_slice(b"\r\n");
         let fixed_body = &repertoire.arena[item.body.range()];
@@ -238,7 +238,7 @@ fn sign(repertoire: &Repertoire, head: &mut Vec<u8>, body_hash: &str) {
     if let Some(token) = &keys.session_token {
         let _ = write!(head, "X-Amz-Security-Token: {token}\r\n");
     }
-    if scope.service == "s3" {
+    if sigv4::is_s3(&scope.service) {
         let _ = write!(head, "X-Amz-Content-Sha256: {body_hash}\r\n");
     }
     let text = String::from_utf8_lossy(head);
@@ -345,6 +345,29 @@ mod tests {
             }
             assert_eq!(seen.len(), 101, "{workers} workers");
             assert!(seen.contains_key("/base/100"));
+        }
+    }
+
+    #[test]
+    fn each_request_says_once_where_its_body_ends() {
+        for name in ["Content-Length", "Transfer-Encoding"] {
+            let headers = vec![(name.to_owned(), "3".to_owned())];
+            let requests = RequestsPlan { is_template: true, ..RequestsPlan::default() };
+            let plan = HttpPlan { headers, requests, body: Body::Text("{n}".into()), ..HttpPlan::default() };
+            let told = Repertoire::build(&plan, &"http://h/{n}".parse().unwrap(), "http://h/{n}").unwrap_err().0;
+            assert!(told.contains(name) && told.contains("follows from the body"), "{told}");
+        }
+        // The plan's body is taken for each entry, and its variables are read once.
+        let file = File::new("lengths", "/a\n/b\n/{n}\n");
+        let plan = listed(&file, RequestOrder::InTurn);
+        let plan = HttpPlan { method: "POST".into(), body: Body::Text("id={uuid}".into()), ..plan };
+        let repertoire = template("http://h/", plan);
+        assert_eq!(repertoire.pieces.iter().filter(|piece| matches!(piece, Piece::Variable(..))).count(), 2);
+        let mut picker = Picker::new(&repertoire, WorkerId::ONLY);
+        for _ in 0..6 {
+            let sent = next(&mut picker, &repertoire);
+            assert_eq!(sent.matches("Content-Length: 39\r\n").count(), 1, "{sent}");
+            assert_eq!(sent.matches("Content-Length").count(), 1, "{sent}");
         }
     }
 

@@ -21,6 +21,9 @@ const ARENA_LIMIT_BYTES: usize = 2 << 30;
 /// A body up to this length lies right behind its head, so that both leave in one call.
 pub(super) const SHORT_BODY_BYTES: usize = 16 * 1024;
 
+/// Fields that a signature brings.
+const SIGNED: [&str; 4] = ["Authorization", "X-Amz-Date", "X-Amz-Security-Token", "X-Amz-Content-Sha256"];
+
 /// The requests of a target.
 #[derive(Debug)]
 pub(crate) struct Repertoire {
@@ -116,6 +119,7 @@ impl Repertoire {
             items: Vec::new(),
             pieces: Vec::new(),
             plans_body: None,
+            plans_body_pieces: None,
             shared_bodies: HashMap::new(),
         };
         let mut weights = Vec::new();
@@ -214,6 +218,8 @@ struct Builder<'a> {
     items: Vec<Item>,
     pieces: Vec<Piece>,
     plans_body: Option<Span>,
+    /// Where it has variables; none in them, where it has none.
+    plans_body_pieces: Option<Span>,
     /// Bodies from files that are there already.
     shared_bodies: HashMap<PathBuf, Span>,
 }
@@ -235,7 +241,14 @@ impl Builder<'_> {
             EntryBody::Bytes(bytes) => Content::Bytes(bytes),
             EntryBody::File(path) => Content::Shared(self.shared(path)?),
         };
-        let body_pieces = self.body_pieces(&content)?;
+        let is_plans = matches!(entry.map(|entry| &entry.body), None | Some(EntryBody::OfPlan));
+        let body_pieces = match self.plans_body_pieces.filter(|_| is_plans) {
+            Some(pieces) => pieces,
+            None => self.body_pieces(&content)?,
+        };
+        if is_plans {
+            self.plans_body_pieces = Some(body_pieces);
+        }
         let length = match &content {
             _ if !body_pieces.is_empty() => None,
             Content::Bytes(bytes) => Some(bytes.len()),
@@ -274,14 +287,17 @@ impl Builder<'_> {
         let own = entry.map_or(&[][..], |entry| &entry.headers);
         let is_named =
             |fields: &[(String, String)], name: &str| fields.iter().any(|(n, _)| n.eq_ignore_ascii_case(name));
-        for name in ["Content-Length", "Transfer-Encoding"] {
-            if is_named(own, name) {
-                return Err(WorkloadError(format!("{name} follows from the body; leave it out")));
-            }
-        }
         let is_recording =
             self.plan.requests.source.as_ref().is_some_and(|source| source.format == duel_model::RequestFormat::Har);
-        let replaces = |name: &str| name.eq_ignore_ascii_case("cookie") && self.plan.requests.cookies;
+        let is_signed = self.common.signer.is_some();
+        if let Some(name) = SIGNED.iter().find(|name| is_signed && is_named(&self.plan.headers, name)) {
+            return Err(WorkloadError(format!("{name} is a part of the signature; leave it out")));
+        }
+        // What another connection was sent, or another signature, is not for this one.
+        let replaces = |name: &str| {
+            name.eq_ignore_ascii_case("cookie") && self.plan.requests.cookies
+                || is_signed && SIGNED.iter().any(|signed| name.eq_ignore_ascii_case(signed))
+        };
         if self.plan.requests.cookies && is_named(own, "Cookie") && !is_recording {
             return Err(WorkloadError(
                 "it has a Cookie field of its own, which --cookies would send a second time".into(),

@@ -162,6 +162,11 @@ impl<'a> Common<'a> {
         length: Option<usize>,
     ) -> Result<Vec<(String, String)>, WorkloadError> {
         let plan = self.plan;
+        let is_given = |name: &str| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
+        // Where one request ends and the next begins must not depend on which of two fields is believed.
+        if let Some(name) = ["Content-Length", "Transfer-Encoding"].into_iter().find(|name| is_given(name)) {
+            return Err(WorkloadError(format!("{name} follows from the body; leave it out")));
+        }
         let host = plan.host.clone().unwrap_or_else(|| authority(self.url));
         let mut defaults = vec![("Host", host), ("User-Agent", USER_AGENT.to_owned()), ("Accept", "*/*".to_owned())];
         if let Some(encoding) = &plan.accept_encoding {
@@ -178,7 +183,6 @@ impl<'a> Common<'a> {
         if !plan.keepalive {
             defaults.push(("Connection", "close".to_owned()));
         }
-        let is_given = |name: &str| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
         let defaults = defaults.into_iter().filter(|(name, _)| !is_given(name));
         let defaults = defaults.map(|(name, value)| Ok((name.to_owned(), checked_value(&value, name)?.to_owned())));
         // What is for the proxy is not for the target at a tunnel's other end.
@@ -379,6 +383,19 @@ mod tests {
         assert!(counts.len() == 64 && bits > 5.98, "{bits} bits in each character");
         let plan = HttpPlan { body: Body::Generated(u64::MAX), ..HttpPlan::default() };
         assert!(Request::build(&plan, &"http://h/".parse().unwrap()).is_err());
+    }
+
+    #[test]
+    fn where_a_body_ends_is_not_for_the_user_to_say() {
+        for name in ["Content-Length", "content-length", "Transfer-Encoding"] {
+            let plan = HttpPlan {
+                headers: vec![(name.into(), "3".into())],
+                body: Body::Text("hi".into()),
+                ..HttpPlan::default()
+            };
+            let told = Request::build(&plan, &"http://h/".parse().unwrap()).unwrap_err().0;
+            assert!(told.contains("follows from the body"), "{told}");
+        }
     }
 
     #[test]

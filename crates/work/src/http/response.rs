@@ -248,12 +248,15 @@ impl ResponseReader {
         }
         self.head = Some(head);
         if let Some(inflate) = &mut self.inflate {
-            inflate.begin(field(bytes, "content-encoding"))?;
+            inflate.begin(field(bytes, "content-encoding"));
         }
         self.state = if self.to_head_request || matches!(head.status, 204 | 304) {
             State::Complete
         } else if head.chunked {
             State::ChunkLine
+        } else if head.transfer_encoded {
+            // No coding that tells where it ends: then the connection's end is that of the body (6.3).
+            State::UntilClose
         } else {
             match head.content_length {
                 Some(0) => State::Complete,
@@ -392,9 +395,8 @@ fn parse_head(bytes: &[u8]) -> Result<Head, ProtocolError> {
     loop {
         let (line, next) = line_at(bytes, at);
         if line.is_empty() {
-            if head.transfer_encoded && !head.chunked {
-                return Err(ProtocolError("the response's Transfer-Encoding does not end with chunked".into()));
-            }
+            // HTTP/1.0 knows no such coding: whoever sends it may not know where a response ends (6.1).
+            head.closes |= head.transfer_encoded && minor_version == 0;
             return Ok(head);
         }
         at = next;
@@ -572,6 +574,11 @@ mod tests {
         check(until_close, 200, 8, until_close.len());
         let bare_newlines = b"HTTP/1.1 200 OK\nContent-Length: 2\n\nok";
         check(bare_newlines, 200, 2, bare_newlines.len());
+        // Codings that do not tell where they end: then the connection does (RFC 9112, 6.3).
+        let coded = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nContent-Length: 2\r\n\r\nwhatever";
+        check(coded, 200, 8, coded.len());
+        let identity = b"HTTP/1.1 200 OK\r\nTransfer-Encoding: identity\r\n\r\nwhatever";
+        check(identity, 200, 8, identity.len());
         let not_modified = b"HTTP/1.1 304 Not Modified\r\nContent-Length: 500\r\n\r\n";
         check(not_modified, 304, 0, not_modified.len());
     }
@@ -597,6 +604,7 @@ mod tests {
             ("HTTP/1.1 200 OK\r\nConnection: foo, Close\r\nContent-Length: 0\r\n\r\n", true),
             ("HTTP/1.0 200 OK\r\nContent-Length: 0\r\n\r\n", true),
             ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nContent-Length: 0\r\n\r\n", false),
+            ("HTTP/1.0 200 OK\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\n\r\n", true),
         ] {
             let mut reader = ResponseReader::new(false);
@@ -618,7 +626,6 @@ mod tests {
             b"HTTP/1.1 200 OK\r\nContent-Length: -5\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 99999999999999999999\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nContent-Length: 6\r\n\r\n",
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\n",
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nxyz\r\n",
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nabc\r\n",
             b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFFF\r\n",

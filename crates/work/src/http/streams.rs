@@ -13,7 +13,9 @@ use super::picker::{Draft, Picker};
 use super::request::{Outgoing, Request};
 use super::response::field;
 use super::{Requests, Shared};
-use duel_load::{Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, WorkerId, Workload, monotonic_ns};
+use duel_load::{
+    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, monotonic_ns,
+};
 use duel_model::{FailureKind, Nanos, Phase};
 use memchr::memmem;
 use std::collections::VecDeque;
@@ -84,7 +86,7 @@ struct Lane {
     op: Op,
     start_ns: Nanos,
     refusals: u32,
-    /// Its stream was not the first of its connection.
+    /// Its stream was not the first of its connection, and its request is the op's first: it was counted as reuse.
     is_reuse: bool,
     /// What is sent instead of the target's request, where a redirect led here.
     detour: Option<Arc<Request>>,
@@ -200,12 +202,18 @@ impl Workload for Http2 {
         op.phases
     }
 
-    fn connecting(&self, lane: LaneId) -> bool {
-        match self.lanes[lane].place {
+    fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
+        let Lane { place, op, .. } = &self.lanes[lane];
+        let is_connecting = match *place {
             Place::Waiting(Some(number)) => self.connections[number].as_ref().is_some_and(|known| !known.is_open),
             Place::Waiting(None) => true,
             Place::Open(_) | Place::Idle => false,
-        }
+        };
+        is_connecting.then_some(op.connecting_since_ns)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.counters.traffic()
     }
 
     fn take_counters(&mut self) -> Counters {
@@ -264,7 +272,7 @@ impl Http2 {
         io: &Io<'_>,
     ) -> Progress {
         let state = &mut self.lanes[lane];
-        state.op = Op { phase_start_ns: now_ns, ..Op::NONE };
+        state.op = Op::begin(now_ns);
         (state.start_ns, state.refusals, state.status) = (now_ns, 0, 0);
         state.detour = detour;
         match (&mut self.picker, &self.shared.requests) {
@@ -399,7 +407,8 @@ impl Http2 {
         let keeps_head = self.wants_details || connection.jar.is_some();
         connection.frames.open(lane % self.streams, fields, body_bytes, state.to_head_request, keeps_head);
         state.place = Place::Open(number);
-        state.is_reuse = connection.opened > 0;
+        // Once for an op, however many redirects it follows.
+        state.is_reuse = connection.opened > 0 && state.detour.is_none();
         counters.reused += u64::from(state.is_reuse);
         connection.opened += 1;
         connection.sending.push(lane);
@@ -585,7 +594,12 @@ impl Http2 {
     fn part_with(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
         for lane in connection.waiting.drain(..) {
-            self.lanes[lane].place = Place::Waiting(None);
+            let state = &mut self.lanes[lane];
+            state.place = Place::Waiting(None);
+            // Those that waited for it to be established wait on.
+            if connection.is_open {
+                state.op.needs_another_connection();
+            }
             self.homeless.push_back(lane);
         }
         let current = &mut self.current[number / self.streams];
@@ -624,7 +638,9 @@ impl Http2 {
             // A connection that was never open has failed for all that waited for it; another one may do for those that
             // only waited for room.
             if connection.is_open {
-                self.lanes[lane].place = Place::Waiting(None);
+                let state = &mut self.lanes[lane];
+                state.place = Place::Waiting(None);
+                state.op.needs_another_connection();
                 self.homeless.push_back(lane);
             } else {
                 self.fail(lane, failure.clone());
@@ -666,6 +682,7 @@ impl Http2 {
     fn send_again(&mut self, lane: LaneId) {
         let state = &mut self.lanes[lane];
         state.place = Place::Waiting(None);
+        state.op.needs_another_connection();
         if std::mem::take(&mut state.is_reuse) {
             self.counters.reused = self.counters.reused.saturating_sub(1);
         }

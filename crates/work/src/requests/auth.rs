@@ -5,6 +5,7 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use duel_load::WorkloadError;
 use duel_model::{AuthPlan, SecretSource, sanitize_line};
+use std::io::Read;
 
 /// What a plan's credentials come to.
 pub(crate) enum Credentials {
@@ -43,12 +44,21 @@ impl Credentials {
     }
 }
 
+/// Longest file that a secret is read from.
+const LONGEST_SECRET_BYTES: u64 = 64 << 10;
+
 fn secret(source: &SecretSource, what: &str) -> Result<String, WorkloadError> {
     let (found, place) = match source {
         SecretSource::File(path) => {
             let shown = sanitize_line(&path.to_string_lossy());
-            let text = std::fs::read_to_string(path)
+            // The first line is all that is wanted, and a file may have no end.
+            let mut text = String::new();
+            std::fs::File::open(path)
+                .and_then(|file| file.take(LONGEST_SECRET_BYTES).read_to_string(&mut text))
                 .map_err(|error| WorkloadError(format!("cannot read {what} from {shown}: {error}")))?;
+            if text.len() as u64 == LONGEST_SECRET_BYTES {
+                return Err(WorkloadError(format!("{what} is expected in {shown}, which is longer than a secret is")));
+            }
             (text.lines().next().unwrap_or_default().to_owned(), format!("the first line of {shown}"))
         }
         SecretSource::Environment(name) => (std::env::var(name).unwrap_or_default(), format!("${name}")),
@@ -82,5 +92,8 @@ mod tests {
         let token = SecretSource::Environment("DUEL_NO_SUCH_VARIABLE".into());
         let Err(error) = Credentials::read(&AuthPlan::Bearer { token }) else { panic!("found") };
         assert!(error.0.contains("$DUEL_NO_SUCH_VARIABLE"), "{error}");
+        let token = SecretSource::File("/dev/zero".into());
+        let Err(error) = Credentials::read(&AuthPlan::Bearer { token }) else { panic!("found") };
+        assert!(error.0.contains("/dev/zero, which is longer than a secret is"), "{error}");
     }
 }

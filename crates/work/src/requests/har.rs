@@ -60,9 +60,12 @@ const NOT_TAKEN: [&str; 10] = [
 ];
 
 /// Reads a recording. Requests are counted from 1.
-pub(super) fn read(text: &str) -> Result<Vec<Entry>, Flaw> {
+pub(super) fn read(text: &str, most: usize) -> Result<Vec<Entry>, Flaw> {
     let archive: Archive =
         serde_json::from_str(text).map_err(|error| Flaw::new(0, format!("this is no recording (HAR): {error}")))?;
+    if archive.log.entries.len() > most {
+        return Err(Flaw::too_many(most + 1, most));
+    }
     Ok(archive
         .log
         .entries
@@ -105,7 +108,7 @@ mod tests {
               {"name":"Host","value":"h"},{"name":"accept","value":"*/*"}]},"response":{"content":{"text":"x"}}},
             {"request":{"method":"POST","url":"https://h/c","postData":{"mimeType":"x","params":[{"name":"a b","value":"&"}]}}},
             {"request":{"method":"POST","url":"https://h/c","postData":{"text":"{}"}}}]}}"#;
-        let entries = read(text).unwrap();
+        let entries = read(text, 9).unwrap();
         assert_eq!(entries[0].headers, [("accept".to_owned(), "*/*".to_owned())]);
         assert_eq!(entries[1].body, EntryBody::Bytes(b"a+b=%26".to_vec()));
         assert_eq!((entries[2].line, &entries[2].body), (3, &EntryBody::Bytes(b"{}".to_vec())));
@@ -114,14 +117,14 @@ mod tests {
     #[test]
     fn what_is_no_recording_is_told() {
         for text in ["", "{}", r#"{"log":{}}"#, r#"{"log":{"entries":[{"request":{"url":"/"}}]}}"#] {
-            assert!(read(text).unwrap_err().what.contains("no recording"), "{text}");
+            assert!(read(text, 9).unwrap_err().what.contains("no recording"), "{text}");
         }
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[{}\\[\\]\":,a-z\n]{0,60}") {
-            let _ = read(&text);
+            let _ = read(&text, 9);
         }
     }
 }

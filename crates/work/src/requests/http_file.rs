@@ -14,41 +14,54 @@
 //! Variables of the file are put in as text. Scripts (`> {% ... %}`) and variables that an editor makes up (`{{$guid}}`)
 //! are not: the former are skipped, the latter refused.
 
-use super::{Entry, EntryBody, Flaw};
+use super::{Entry, EntryBody, FILE_LIMIT_BYTES, Flaw};
 use std::collections::BTreeMap;
 use std::path::Path;
 
 /// Methods that may stand in front of an address.
 const METHODS: [&str; 9] = ["GET", "HEAD", "POST", "PUT", "DELETE", "CONNECT", "PATCH", "OPTIONS", "TRACE"];
 
-/// Reads such a file; bodies from files are looked for from its folder on.
-pub(super) fn read(text: &str, folder: &Path) -> Result<Vec<Entry>, Flaw> {
-    let mut variables = BTreeMap::new();
-    let mut entries = Vec::new();
+/// Longest value of a variable.
+const VALUE_LIMIT_BYTES: usize = 1 << 20;
+
+/// The variables of a file. What is put in for them is bounded: a few lines of `@b = {{a}}{{a}}` would take all memory.
+struct Variables {
+    values: BTreeMap<String, String>,
+    /// Bytes that lines may still have, with their variables put in.
+    left_bytes: usize,
+}
+
+/// Reads such a file, as far as `most` requests; bodies from files are looked for from its folder on.
+pub(super) fn read(text: &str, folder: &Path, most: usize) -> Result<Vec<Entry>, Flaw> {
+    let mut variables = Variables { values: BTreeMap::new(), left_bytes: FILE_LIMIT_BYTES as usize };
+    let mut entries: Vec<Entry> = Vec::new();
+    let mut add = |block: &[(usize, &str)]| match request(block, &mut variables, folder)? {
+        Some(entry) if entries.len() == most => Err(Flaw::too_many(entry.line, most)),
+        entry => {
+            entries.extend(entry);
+            Ok(())
+        }
+    };
     let mut block: Vec<(usize, &str)> = Vec::new();
     for (index, line) in text.lines().enumerate() {
         if line.starts_with("###") {
-            entries.extend(request(&block, &mut variables, folder)?);
+            add(&block)?;
             block.clear();
         } else {
             block.push((index + 1, line));
         }
     }
-    entries.extend(request(&block, &mut variables, folder)?);
+    add(&block)?;
     Ok(entries)
 }
 
 /// The request of a block, if it has one.
-fn request(
-    block: &[(usize, &str)],
-    variables: &mut BTreeMap<String, String>,
-    folder: &Path,
-) -> Result<Option<Entry>, Flaw> {
+fn request(block: &[(usize, &str)], variables: &mut Variables, folder: &Path) -> Result<Option<Entry>, Flaw> {
     let mut lines = block.iter().copied().peekable();
     while let Some((number, line)) = lines.next_if(|(_, line)| is_preamble(line)) {
         if let Some((name, value)) = line.trim().strip_prefix('@').and_then(|line| line.split_once('=')) {
-            let value = replaced(number, value.trim(), variables)?;
-            variables.insert(name.trim().to_owned(), value);
+            let value = variables.put_into(number, value.trim(), VALUE_LIMIT_BYTES)?;
+            variables.values.insert(name.trim().to_owned(), value);
         }
     }
     let Some((first, line)) = lines.next() else { return Ok(None) };
@@ -57,7 +70,7 @@ fn request(
     while let Some((_, more)) = lines.next_if(|(_, line)| line.trim_start().starts_with(['?', '&'])) {
         request_line.push_str(more.trim());
     }
-    let (method, address) = method_and_address(&replaced(first, &request_line, variables)?);
+    let (method, address) = method_and_address(&variables.replaced(first, &request_line)?);
     if address.is_empty() || address.contains(char::is_whitespace) {
         return Err(Flaw::new(first, "a request begins with its method and its address, such as GET /path"));
     }
@@ -69,7 +82,7 @@ fn request(
         if is_comment(line) {
             continue;
         }
-        let line = replaced(number, line, variables)?;
+        let line = variables.replaced(number, line)?;
         let (name, value) = line
             .split_once(':')
             .ok_or_else(|| Flaw::new(number, "a header field has the form 'Name: value'; this line has no colon"))?;
@@ -125,12 +138,7 @@ fn without_scripts<'a>(lines: impl Iterator<Item = (usize, &'a str)>) -> Vec<(us
     kept
 }
 
-fn body(
-    lines: &[(usize, &str)],
-    variables: &BTreeMap<String, String>,
-    folder: &Path,
-    line_end: &str,
-) -> Result<EntryBody, Flaw> {
+fn body(lines: &[(usize, &str)], variables: &mut Variables, folder: &Path, line_end: &str) -> Result<EntryBody, Flaw> {
     if let Some((number, line)) = lines.iter().find(|(_, line)| line.starts_with("< ") || line.starts_with("<@")) {
         if line.starts_with("<@") {
             return Err(Flaw::new(*number, "variables within a body's file are not replaced; write '< FILE'"));
@@ -138,40 +146,66 @@ fn body(
         if lines.iter().filter(|(_, line)| !line.trim().is_empty()).count() > 1 {
             return Err(Flaw::new(*number, "a body is either a file or the lines that stand here, not both"));
         }
-        let path = replaced(*number, line[1..].trim(), variables)?;
+        let path = variables.replaced(*number, line[1..].trim())?;
         return Ok(EntryBody::File(folder.join(path)));
     }
     let lines: Vec<String> =
-        lines.iter().map(|(number, line)| replaced(*number, line, variables)).collect::<Result<_, _>>()?;
+        lines.iter().map(|(number, line)| variables.replaced(*number, line)).collect::<Result<_, _>>()?;
     Ok(EntryBody::Bytes(lines.join(line_end).into_bytes()))
 }
 
-/// The text with the file's variables put in. Braces around anything that is no name stay: they are JSON's.
-fn replaced(number: usize, text: &str, variables: &BTreeMap<String, String>) -> Result<String, Flaw> {
-    let mut out = String::with_capacity(text.len());
-    let mut rest = text;
-    while let Some(at) = rest.find("{{") {
-        let (before, from) = rest.split_at(at);
-        out.push_str(before);
-        let name = from.find("}}").map(|end| (from[2..end].trim(), end + 2)).filter(|(name, _)| is_name(name));
-        let Some((name, end)) = name else {
-            out.push('{');
-            rest = &from[1..];
-            continue;
-        };
-        let Some(value) = variables.get(name) else {
-            let known: Vec<&str> = variables.keys().map(String::as_str).collect();
-            let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
-            return Err(Flaw::new(
-                number,
-                format!("{{{{{name}}}}} is no variable of this file (known: {known}); '@{name} = value' defines it"),
-            ));
-        };
-        out.push_str(value);
-        rest = &from[end..];
+impl Variables {
+    /// The text with the file's variables put in. Braces around anything that is no name stay: they are JSON's.
+    fn replaced(&mut self, number: usize, text: &str) -> Result<String, Flaw> {
+        self.put_into(number, text, usize::MAX)
     }
-    out.push_str(rest);
-    Ok(out)
+
+    /// The same, where it may have so many bytes.
+    fn put_into(&mut self, number: usize, text: &str, most_bytes: usize) -> Result<String, Flaw> {
+        let most_bytes = most_bytes.min(self.left_bytes);
+        let too_long = || {
+            let (what, most) = if most_bytes == VALUE_LIMIT_BYTES {
+                ("its value has", VALUE_LIMIT_BYTES)
+            } else {
+                ("all lines together have", FILE_LIMIT_BYTES as usize)
+            };
+            let text = format!("{what} more than {} MiB with the variables put in, which is the most", most >> 20);
+            Flaw::new(number, text)
+        };
+        let mut out = String::with_capacity(text.len());
+        let mut rest = text;
+        while let Some(at) = rest.find("{{") {
+            let (before, from) = rest.split_at(at);
+            out.push_str(before);
+            let name = from.find("}}").map(|end| (from[2..end].trim(), end + 2)).filter(|(name, _)| is_name(name));
+            let Some((name, end)) = name else {
+                out.push('{');
+                rest = &from[1..];
+                continue;
+            };
+            let Some(value) = self.values.get(name) else {
+                let known: Vec<&str> = self.values.keys().map(String::as_str).collect();
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+                return Err(Flaw::new(
+                    number,
+                    format!(
+                        "{{{{{name}}}}} is no variable of this file (known: {known}); '@{name} = value' defines it"
+                    ),
+                ));
+            };
+            if out.len() + value.len() > most_bytes {
+                return Err(too_long());
+            }
+            out.push_str(value);
+            rest = &from[end..];
+        }
+        out.push_str(rest);
+        if out.len() > most_bytes {
+            return Err(too_long());
+        }
+        self.left_bytes -= out.len();
+        Ok(out)
+    }
 }
 
 fn is_name(name: &str) -> bool {
@@ -184,7 +218,37 @@ mod tests {
     use proptest::prelude::*;
 
     fn read_here(text: &str) -> Result<Vec<Entry>, Flaw> {
-        read(text, Path::new("dir"))
+        read(text, Path::new("dir"), 9)
+    }
+
+    /// Each line doubles what the one before it has.
+    fn doubling(lines: usize) -> String {
+        let line = |at: usize| format!("@v{at} = {{{{v{0}}}}}{{{{v{0}}}}}\n", at - 1);
+        format!("@v0 = xxxxxxxx\n{}", (1..=lines).map(line).collect::<String>())
+    }
+
+    #[test]
+    fn values_that_double_come_to_an_end() {
+        // 8 bytes doubled 17 times are one MiB.
+        let address = |lines: usize| format!("{}GET /{{{{v3}}}}", doubling(lines));
+        assert_eq!(read_here(&address(17)).unwrap()[0].address.len(), 1 + 64);
+        let flaw = read_here(&address(40)).unwrap_err();
+        assert_eq!(flaw.line, 19);
+        assert!(flaw.what.contains("more than 1 MiB"), "{}", flaw.what);
+    }
+
+    #[test]
+    fn a_large_value_cannot_be_put_in_for_ever() {
+        let requests = "GET /\nX: {{v17}}\n###\n".repeat(300);
+        let flaw = read(&format!("{}{requests}", doubling(17)), Path::new(""), 999).unwrap_err();
+        assert!(flaw.what.contains("more than 256 MiB"), "{}", flaw.what);
+    }
+
+    #[test]
+    fn reading_stops_at_the_most() {
+        let read = |most| read("GET /a\n###\nGET /b\n### end\n\nGET /c\n", Path::new(""), most);
+        assert_eq!(read(3).unwrap().len(), 3);
+        assert_eq!(read(2), Err(Flaw::too_many(6, 2)));
     }
 
     #[test]

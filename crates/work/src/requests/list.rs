@@ -8,14 +8,17 @@
 
 use super::{Entry, EntryBody, Flaw, MOST_WEIGHT};
 
-/// Reads such a list. Empty lines and lines that begin with `#` say nothing.
-pub(super) fn read(text: &str) -> Result<Vec<Entry>, Flaw> {
+/// Reads such a list, as far as `most` requests. Empty lines and lines that begin with `#` say nothing.
+pub(super) fn read(text: &str, most: usize) -> Result<Vec<Entry>, Flaw> {
     let mut entries = Vec::new();
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         let line = line.trim();
         if line.is_empty() || line.starts_with('#') {
             continue;
+        }
+        if entries.len() == most {
+            return Err(Flaw::too_many(number, most));
         }
         let (weight, address) = match line.split_once(char::is_whitespace) {
             Some((first, rest)) if first.bytes().all(|b| b.is_ascii_digit()) => (Some(first), rest.trim_start()),
@@ -52,24 +55,30 @@ mod tests {
 
     #[test]
     fn weights_comments_and_addresses() {
-        let entries = read("# list\n\n3 /a?b=c d\n").unwrap_err();
+        let entries = read("# list\n\n3 /a?b=c d\n", 9).unwrap_err();
         assert_eq!(entries.line, 3);
-        let entries = read("\r\n# x\r\n 7\t/a?b=c \r\nhttp://h/\r\n12/x\r\n").unwrap();
+        let entries = read("\r\n# x\r\n 7\t/a?b=c \r\nhttp://h/\r\n12/x\r\n", 9).unwrap();
         let seen: Vec<_> = entries.iter().map(|e| (e.line, e.weight, e.address.as_str())).collect();
         assert_eq!(seen, [(3, 7, "/a?b=c"), (4, 1, "http://h/"), (5, 1, "12/x")]);
     }
 
     #[test]
     fn weights_have_bounds() {
-        assert!(read("0 /").unwrap_err().what.contains("never"));
-        assert!(read("/\n1000001 /").unwrap_err().what.contains("most"));
-        assert!(read("99999999999999999999 /").unwrap_err().what.contains("most"));
+        assert!(read("0 /", 9).unwrap_err().what.contains("never"));
+        assert!(read("/\n1000001 /", 9).unwrap_err().what.contains("most"));
+        assert!(read("99999999999999999999 /", 9).unwrap_err().what.contains("most"));
+    }
+
+    #[test]
+    fn reading_stops_at_the_most() {
+        assert_eq!(read("/a\n#\n/b\n", 2).unwrap().len(), 2);
+        assert_eq!(read("/a\n#\n/b\n/c\nno address at all", 2), Err(Flaw::too_many(4, 2)));
     }
 
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[0-9 a-z/#\n\t\u{e9}]{0,80}") {
-            match read(&text) {
+            match read(&text, 99) {
                 Ok(entries) => prop_assert!(entries.iter().all(|entry| !entry.address.contains(char::is_whitespace))),
                 Err(flaw) => prop_assert!(flaw.line >= 1 && flaw.line <= text.lines().count()),
             }

@@ -62,6 +62,11 @@ impl Flaw {
     pub(crate) fn new(line: usize, what: impl Into<String>) -> Self {
         Self { line, what: what.into() }
     }
+
+    /// The request that begins here is one too many.
+    pub(crate) fn too_many(line: usize, most: usize) -> Self {
+        Self::new(line, format!("there are more than {most} requests, which is the most"))
+    }
 }
 
 /// The requests of a file.
@@ -84,10 +89,10 @@ impl Listed {
         let (name, text) = read_text(&source.file)?;
         let folder = source.file.parent().unwrap_or(Path::new(""));
         let (read, unit) = match source.format {
-            RequestFormat::Urls => (list::read(&text), "line"),
-            RequestFormat::Vegeta => (vegeta::read(&text), "line"),
-            RequestFormat::Http => (http_file::read(&text, folder), "line"),
-            RequestFormat::Har => (har::read(&text), "request"),
+            RequestFormat::Urls => (list::read(&text, MOST_ENTRIES), "line"),
+            RequestFormat::Vegeta => (vegeta::read(&text, MOST_ENTRIES), "line"),
+            RequestFormat::Http => (http_file::read(&text, folder, MOST_ENTRIES), "line"),
+            RequestFormat::Har => (har::read(&text, MOST_ENTRIES), "request"),
         };
         let told = |flaw: Flaw| {
             let place = if flaw.line == 0 { String::new() } else { format!(", {unit} {}", flaw.line) };
@@ -98,9 +103,6 @@ impl Listed {
         let (origin, left_out) = one_origin(&mut entries, is_recording).map_err(told)?;
         if entries.is_empty() {
             return Err(WorkloadError(format!("there is no request in {name}")));
-        }
-        if entries.len() > MOST_ENTRIES {
-            return Err(WorkloadError(format!("there are more than {MOST_ENTRIES} requests in {name}")));
         }
         Ok(Self { entries, name, unit, left_out, origin })
     }

@@ -5,6 +5,9 @@ use duel_load::WorkloadError;
 use duel_model::sanitize_line;
 use std::path::Path;
 
+/// Most values of a file, rows times columns: each takes four bytes beside its text.
+const MOST_VALUES: usize = 64 << 20;
+
 /// All rows of a file, in one piece of memory.
 #[derive(Debug, Default)]
 pub(crate) struct Rows {
@@ -22,10 +25,10 @@ impl Rows {
     /// Reads a file of rows.
     pub(crate) fn read(path: &Path) -> Result<Self, WorkloadError> {
         let (name, text) = read_text(path)?;
-        Self::parse(name, &text)
+        Self::parse(name, &text, MOST_VALUES)
     }
 
-    fn parse(name: String, text: &str) -> Result<Self, WorkloadError> {
+    fn parse(name: String, text: &str, most_values: usize) -> Result<Self, WorkloadError> {
         let error = |what: String| WorkloadError(format!("{name}{what}"));
         let mut reader = csv::ReaderBuilder::new().from_reader(text.as_bytes());
         let told = |flaw: &csv::Error| match (flaw.position(), flaw.kind()) {
@@ -49,7 +52,13 @@ impl Rows {
         let mut rows = Self { name: name.clone(), columns, ..Self::default() };
         let mut record = csv::StringRecord::new();
         while reader.read_record(&mut record).map_err(|flaw| told(&flaw))? {
-            rows.lines.push(record.position().map_or(0, |at| at.line() as u32));
+            let line = record.position().map_or(0, |at| at.line());
+            if rows.ends.len() + record.len() > most_values {
+                return Err(error(format!(
+                    ", line {line}: there are more than {most_values} values, which is the most"
+                )));
+            }
+            rows.lines.push(line as u32);
             for value in &record {
                 rows.values.extend_from_slice(value.as_bytes());
                 rows.ends.push(rows.values.len() as u32);
@@ -100,7 +109,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn parse(text: &str) -> Result<Rows, String> {
-        Rows::parse("d.csv".to_owned(), text).map_err(|error| error.0)
+        Rows::parse("d.csv".to_owned(), text, 9).map_err(|error| error.0)
     }
 
     #[test]
@@ -109,6 +118,13 @@ mod tests {
         assert_eq!((rows.columns(), rows.len()), (&["id".to_owned(), "name".to_owned()][..], 3));
         assert_eq!((rows.value(0, 0), rows.value(0, 1)), (&b"1"[..], &b"a, \"b\""[..]));
         assert_eq!((rows.value(1, 0), rows.value(1, 1), rows.value(2, 1)), (&b""[..], &b""[..], &b"x"[..]));
+    }
+
+    #[test]
+    fn reading_stops_at_the_most() {
+        let error = parse("a\n1\n2\n3\n4\n5\n6\n7\n8\n9\n10\n").unwrap_err();
+        assert_eq!(error, "d.csv, line 11: there are more than 9 values, which is the most");
+        assert_eq!(parse("a,b,c\n1,2,3\n1,2,3\n1,2,3\n").unwrap().len(), 3);
     }
 
     #[test]

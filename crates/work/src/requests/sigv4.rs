@@ -2,6 +2,7 @@
 
 use aws_lc_rs::digest::{SHA256, digest};
 use aws_lc_rs::hmac::{HMAC_SHA256, Key, sign};
+use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// Who signs.
@@ -75,29 +76,44 @@ fn mac(key: &[u8], text: &str) -> Vec<u8> {
 /// The request in the one form that both sides compute, and the names of the signed fields.
 fn canonical(request: &Signable<'_>, service: &str) -> (String, String) {
     let (path, query) = request.target.split_once('?').unwrap_or((request.target, ""));
-    let mut fields: Vec<(String, String)> = request
-        .fields
-        .iter()
-        .map(|(name, value)| (name.to_ascii_lowercase(), value.split_whitespace().collect::<Vec<_>>().join(" ")))
-        .collect();
-    fields.sort_by(|(a, _), (b, _)| a.cmp(b));
-    let signed = fields.iter().map(|(name, _)| name.as_str()).collect::<Vec<_>>().join(";");
+    // Values of one name are one list, in the order in which they are sent.
+    let mut fields: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (name, value) in &request.fields {
+        let words: Vec<&str> = value.split([' ', '\t']).filter(|word| !word.is_empty()).collect();
+        fields.entry(name.to_ascii_lowercase()).or_default().push(words.join(" "));
+    }
+    let signed = fields.keys().map(String::as_str).collect::<Vec<_>>().join(";");
     let mut text = format!("{}\n{}\n{}\n", request.method, canonical_path(path, service), canonical_query(query));
-    for (name, value) in &fields {
+    for (name, values) in &fields {
         // Writing to a String cannot fail.
-        let _ = writeln!(text, "{name}:{value}");
+        let _ = writeln!(text, "{name}:{}", values.join(","));
     }
     let _ = write!(text, "\n{signed}\n{}", request.body_hash);
     (text, signed)
 }
 
-/// Encoded once more than it is sent, but for S3, where paths are names of objects.
+/// Whether paths of a service are names of objects, in which nothing can be left out.
+pub(crate) fn is_s3(service: &str) -> bool {
+    matches!(service, "s3" | "s3express" | "s3-outposts" | "s3-object-lambda")
+}
+
+/// Of S3: encoded in the one way, however it is sent. Else: without empty and dot segments, and encoded once more than it is
+/// sent.
 fn canonical_path(path: &str, service: &str) -> String {
-    match path {
-        "" => "/".to_owned(),
-        path if service == "s3" => path.to_owned(),
-        path => path.split('/').map(encoded).collect::<Vec<_>>().join("/"),
+    if is_s3(service) {
+        let path = path.split('/').map(encoded_again).collect::<Vec<_>>().join("/");
+        return if path.is_empty() { "/".to_owned() } else { path };
     }
+    let mut segments: Vec<String> = Vec::new();
+    for segment in path.split('/') {
+        match segment {
+            "" | "." => {}
+            ".." => drop(segments.pop()),
+            segment => segments.push(encoded(segment)),
+        }
+    }
+    let end = if path.ends_with('/') && !segments.is_empty() { "/" } else { "" };
+    format!("/{}{end}", segments.join("/"))
 }
 
 /// Parameters sorted by name and value, each encoded in the one way.
@@ -118,7 +134,7 @@ fn encoded(text: &str) -> String {
     String::from_utf8(out).unwrap_or_default()
 }
 
-/// A part of a query, from however it was encoded to the one way; here a `+` is no space.
+/// A part of a path or query, from however it was encoded to the one way; here a `+` is no space.
 fn encoded_again(text: &str) -> String {
     let mut plain = Vec::with_capacity(text.len());
     let mut bytes = text.as_bytes();
@@ -165,17 +181,26 @@ mod tests {
     const EMPTY: &str = "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
 
     fn suite(method: &str, target: &str) -> String {
+        signed(method, target, "service", &[])
+    }
+
+    /// A request of `aws-sig-v4-test-suite`, or one like it to another service.
+    fn signed(method: &str, target: &str, service: &str, more: &[(&str, &'static str)]) -> String {
         let keys = Keys {
             id: "AKIDEXAMPLE".into(),
             secret: "wJalrXUtnFEMI/K7MDENG+bPxRfiCYEXAMPLEKEY".into(),
             session_token: None,
         };
-        let fields = vec![("Host".to_owned(), "example.amazonaws.com"), ("X-Amz-Date".to_owned(), "20150830T123600Z")];
-        let scope = Scope { region: "us-east-1".into(), service: "service".into() };
+        let mut fields =
+            vec![("Host".to_owned(), "example.amazonaws.com"), ("X-Amz-Date".to_owned(), "20150830T123600Z")];
+        fields.extend(more.iter().map(|(name, value)| ((*name).to_owned(), *value)));
+        let scope = Scope { region: "us-east-1".into(), service: service.into() };
         authorization(&Signable { method, target, fields, body_hash: EMPTY }, &keys, &scope, "20150830T123600Z")
     }
 
-    /// `get-vanilla`, `post-vanilla` and `get-vanilla-query-order-key-case` of AWS's aws-sig-v4-test-suite.
+    /// `get-vanilla`, `post-vanilla`, `get-vanilla-query-order-key-case`, `get-slashes`, `get-slash-dot-slash`,
+    /// `get-relative`, `get-relative-relative`, `get-slash-pointless-dot`, `get-space` and `get-unreserved` of AWS's
+    /// aws-sig-v4-test-suite.
     #[test]
     fn the_vectors_of_the_test_suite() {
         assert_eq!(
@@ -191,9 +216,57 @@ mod tests {
                 "/?Param2=value2&Param1=value1",
                 "b97d918cfa904a5beff61c982a1b6f458b799221646efd99d3219ec94cdf2500",
             ),
+            ("GET", "//example//", "9a624bd73a37c9a373b5312afbebe7a714a789de108f0bdfe846570885f57e84"),
+            ("GET", "/./", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
+            ("GET", "/example/..", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
+            ("GET", "/example1/example2/../..", "5fa00fa31553b73ebf1942676e86291e8372ff2a2260956d9b8aae1d763fbf31"),
+            ("GET", "/./example", "ef75d96142cf21edca26f06005da7988e4f8dc83a165a80865db7089db637ec5"),
+            ("GET", "/example space/", "652487583200325589f1fba4c7e578f72c47cb61beeca81406b39ddec1366741"),
+            (
+                "GET",
+                "/-._~0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz",
+                "07ef7494c76fa4850883e2b006601f940f8a34d404d0cfa977f52a65bbf5f24f",
+            ),
         ] {
             assert!(suite(method, target).ends_with(signature), "{method} {target}: {}", suite(method, target));
         }
+    }
+
+    /// `get-header-key-duplicate` and `get-header-value-trim`.
+    #[test]
+    fn the_vectors_of_fields() {
+        let twice = [("My-Header1", "value2"), ("My-Header1", "value2"), ("My-Header1", "value1")];
+        let spaced = [("My-Header1", " value1"), ("My-Header2", " \"a   b   c\"")];
+        for (fields, signature) in [
+            (&twice[..], "c9d5ea9f3f72853aea855b47ea873832890dbdd183b4468f858259531a5138ea"),
+            (&spaced, "acc3ed3afb60bb290fc8d2dd0098b9911fcaa05412b367055dee359757a9c736"),
+        ] {
+            let signed = signed("GET", "/", "service", fields);
+            assert!(signed.ends_with(signature) && !signed.contains("my-header1;my-header1"), "{signed}");
+        }
+    }
+
+    /// What botocore 1.44 signs for these keys of objects; an object's key may be sent in several forms.
+    #[test]
+    fn keys_of_objects_have_one_form() {
+        for (targets, signature) in [
+            (
+                &["/a(1).txt", "/a%281%29.txt", "/%61%281).txt"][..],
+                "167f82989923dee8800e95e2a0c886f73efcb03ef29df005cb0c2f2d4bd90d16",
+            ),
+            (
+                &["/dt=2026-11-22/part+1", "/dt%3d2026-11-22/part%2b1"],
+                "3fbe6204adbdb199c8fba1cc87cd3e06199a24c1caf67862fc6712fe7ba2df21",
+            ),
+            (&["/%c3%a9", "/%C3%A9"], "347790c5cf2bd11566b939ba6d658016af0ad88f5f4c58a4edba44de6bfb47ff"),
+            (&["/b@c//d/./e", "/b%40c//d/./e"], "4c376c58453028c1d1218d18876e3e7abc30257430d70b71aa64e4a70e8b9676"),
+        ] {
+            for target in targets {
+                let signed = signed("GET", target, "s3", &[("X-Amz-Content-Sha256", EMPTY)]);
+                assert!(signed.ends_with(signature), "{target}: {signed}");
+            }
+        }
+        assert_eq!(canonical_path("/a=b", "s3-outposts"), "/a%3Db");
     }
 
     /// "Example: GET Object" of "Authenticating Requests (AWS Signature Version 4)", Amazon S3 API Reference.

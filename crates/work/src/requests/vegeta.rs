@@ -20,10 +20,14 @@ struct Target {
     header: Option<BTreeMap<String, Vec<String>>>,
 }
 
-/// Reads such targets. Empty lines say nothing.
-pub(super) fn read(text: &str) -> Result<Vec<Entry>, Flaw> {
+/// Reads such targets, as far as `most`. Empty lines say nothing.
+pub(super) fn read(text: &str, most: usize) -> Result<Vec<Entry>, Flaw> {
     let lines = text.lines().enumerate().map(|(index, line)| (index + 1, line.trim()));
-    lines.filter(|(_, line)| !line.is_empty()).map(|(number, line)| entry(number, line)).collect()
+    let targets = lines.filter(|(_, line)| !line.is_empty()).enumerate();
+    let read = |(index, (number, line)): (usize, (usize, &str))| {
+        if index < most { entry(number, line) } else { Err(Flaw::too_many(number, most)) }
+    };
+    targets.map(read).collect()
 }
 
 fn entry(number: usize, line: &str) -> Result<Entry, Flaw> {
@@ -58,7 +62,7 @@ mod tests {
 {"method":"POST","url":"http://h/x","header":{"A":["1","2"]},"body":"aGk="}
 
 {"method":"GET","url":"/y","other":1}"#;
-        let entries = read(text).unwrap();
+        let entries = read(text, 9).unwrap();
         assert_eq!(
             (entries[0].line, entries[0].method.as_deref(), entries[0].address.as_str()),
             (2, Some("POST"), "http://h/x")
@@ -66,6 +70,13 @@ mod tests {
         assert_eq!(entries[0].headers, [("A".to_owned(), "1".to_owned()), ("A".to_owned(), "2".to_owned())]);
         assert_eq!(entries[0].body, EntryBody::Bytes(b"hi".to_vec()));
         assert_eq!((entries[1].line, &entries[1].body), (4, &EntryBody::Bytes(Vec::new())));
+    }
+
+    #[test]
+    fn reading_stops_at_the_most() {
+        let text = "{\"method\":\"GET\",\"url\":\"/y\"}\n\n".repeat(3);
+        assert_eq!(read(&text, 3).unwrap().len(), 3);
+        assert_eq!(read(&text, 2), Err(Flaw::too_many(5, 2)));
     }
 
     #[test]
@@ -77,7 +88,7 @@ mod tests {
             (r#"{"method":"GET"}"#, "url"),
             (r#"{"method":"GET","url":"/","body":"%"}"#, "base64"),
         ] {
-            let flaw = read(&format!("\n{line}\n")).unwrap_err();
+            let flaw = read(&format!("\n{line}\n"), 9).unwrap_err();
             assert!(flaw.line == 2 && flaw.what.contains(words), "{line}: {flaw:?}");
         }
     }
@@ -85,7 +96,7 @@ mod tests {
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[{}\\[\\]\":,a-z\n]{0,60}") {
-            let _ = read(&text);
+            let _ = read(&text, 9);
         }
     }
 }

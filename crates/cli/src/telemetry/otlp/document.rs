@@ -1,7 +1,8 @@
 //! Figures as an `ExportMetricsServiceRequest` in OTLP's JSON encoding: keys in lowerCamelCase, enums as numbers, 64-bit
 //! integers as texts.
 
-use super::super::figures::{BOUNDS_NS, Figures, TargetFigures};
+use super::super::figures::{BOUNDS_NS, Counts, Figures, TargetFigures};
+use duel_lab::Traffic;
 use duel_model::sanitize_line;
 use serde_json::{Value, json};
 
@@ -37,38 +38,41 @@ struct Clock {
 
 fn metrics(figures: &Figures, clock: &Clock) -> Vec<Value> {
     let mut metrics = Vec::new();
-    let mut requests = Vec::new();
-    for target in &figures.targets {
-        for (outcome, count) in [("ok", target.ok()), ("failed", target.failed())] {
-            requests.push(clock.integer(&[("target", &target.name), ("outcome", outcome)], count));
-        }
-    }
-    metrics.push(sum("duel.requests", "{request}", "Requests that ended.", requests));
-    let failures = figures.targets.iter().flat_map(|target| {
-        target.failures.iter().map(|(kind, count)| clock.integer(&[("target", &target.name), ("kind", kind)], *count))
+    let targets = figures.so_far();
+    let requests = targets.iter().flat_map(|(target, counts)| {
+        [("ok", counts.ok), ("failed", counts.failed_total())]
+            .map(|(outcome, count)| clock.integer(&[("target", &target.name), ("outcome", outcome)], count))
+    });
+    metrics.push(sum("duel.requests", "{request}", "Requests that ended.", requests.collect()));
+    let failures = targets.iter().flat_map(|(target, counts)| {
+        let failed = counts.failed.iter();
+        failed.map(|(kind, count)| clock.integer(&[("target", &target.name), ("kind", kind.name())], *count))
     });
     metrics.push(sum("duel.request.failures", "{request}", "Failed requests by kind.", failures.collect()));
     let slots = figures.targets.iter().flat_map(|target| {
         target.slots.iter().map(|(role, count)| clock.integer(&[("target", &target.name), ("role", role)], *count))
     });
-    metrics.push(sum("duel.slots", "{slot}", "Slots by what they were for.", slots.collect()));
-    let loads = figures.targets.iter().map(|target| clock.double(&[("target", &target.name)], target.load_s()));
+    metrics.push(sum("duel.slots", "{slot}", "Slots that are over, by what they were for.", slots.collect()));
+    let loads = targets.iter().map(|(target, counts)| clock.double(&[("target", &target.name)], counts.load_s()));
     metrics.push(sum("duel.load.time", "s", "Time under load.", loads.collect()));
-    type Count = fn(&TargetFigures) -> u64;
-    let counts: [(&str, &str, &str, Count); 3] = [
-        ("duel.received", "By", "Bytes read from connections.", |target| target.received_bytes),
-        ("duel.sent", "By", "Bytes written to connections.", |target| target.sent_bytes),
-        ("duel.connections.opened", "{connection}", "Connections that were established.", |target| target.connections),
+    type Count = fn(&Traffic) -> u64;
+    let traffic: [(&str, &str, &str, Count); 3] = [
+        ("duel.received", "By", "Bytes read from connections.", |traffic| traffic.bytes_in),
+        ("duel.sent", "By", "Bytes written to connections.", |traffic| traffic.bytes_out),
+        ("duel.connections.opened", "{connection}", "Connections that were established.", |traffic| {
+            traffic.connections
+        }),
     ];
-    for (name, unit, description, count) in counts {
-        let points = figures.targets.iter().map(|target| clock.integer(&[("target", &target.name)], count(target)));
-        metrics.push(sum(name, unit, description, points.collect()));
+    for (name, unit, description, count) in traffic {
+        let point = |(target, counts): &(&TargetFigures, Counts)| {
+            clock.integer(&[("target", &target.name)], count(&counts.traffic))
+        };
+        metrics.push(sum(name, unit, description, targets.iter().map(point).collect()));
     }
-    let responses: Vec<Value> = figures
-        .targets
+    let responses: Vec<Value> = targets
         .iter()
-        .filter(|target| !target.response.is_empty())
-        .map(|target| clock.histogram(target))
+        .filter(|(_, counts)| !counts.response.is_empty())
+        .map(|(target, counts)| clock.histogram(&target.name, counts))
         .collect();
     metrics.push(json!({
         "name": "duel.response.duration", "unit": "s", "description": "Response times from the due time on.",
@@ -127,15 +131,15 @@ impl Clock {
         self.point(names, "asDouble", json!(value))
     }
 
-    fn histogram(&self, target: &TargetFigures) -> Value {
-        let response = &target.response;
-        let counts: Vec<String> = target.counts_by_bound().iter().map(u64::to_string).collect();
+    fn histogram(&self, target: &str, counts: &Counts) -> Value {
+        let response = &counts.response;
+        let by_bound: Vec<String> = counts.by_bound().iter().map(u64::to_string).collect();
         let bounds: Vec<f64> = BOUNDS_NS.iter().map(|&ns| ns as f64 / 1e9).collect();
         json!({
-            "attributes": attributes(&[("target", &target.name)]),
+            "attributes": attributes(&[("target", target)]),
             "startTimeUnixNano": self.start_ns, "timeUnixNano": self.now_ns,
             "count": response.count().to_string(), "sum": response.sum_ns as f64 / 1e9,
-            "bucketCounts": counts, "explicitBounds": bounds,
+            "bucketCounts": by_bound, "explicitBounds": bounds,
             "min": response.min_ns().map(|ns| ns as f64 / 1e9), "max": response.max_ns().map(|ns| ns as f64 / 1e9),
         })
     }

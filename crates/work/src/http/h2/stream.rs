@@ -219,10 +219,10 @@ impl Section<'_> {
                 if !stream.head.is_empty() {
                     stream.head.extend_from_slice(b"\r\n");
                 }
-                match &mut stream.inflate {
-                    None => Ok(()),
-                    Some(inflate) => inflate.begin(encoding.as_deref()),
+                if let Some(inflate) = &mut stream.inflate {
+                    inflate.begin(encoding.as_deref());
                 }
+                Ok(())
             }
         }
     }

@@ -1,0 +1,154 @@
+//! Levels as they are typed: lists, and ranges of numbers.
+
+use crate::outcome::Usage;
+use crate::usage;
+use duel_model::{Factor, Plan, TlsVersion, parse_size_bytes, sanitize_line};
+
+/// Connections as typed: one number, or the levels of a factor.
+pub(crate) fn connections(typed: &str) -> Result<Vec<u32>, Usage> {
+    let levels =
+        numbers("--connections", usage::CONNECTIONS, typed, |text| text.parse::<u32>().ok(), |n| n.checked_mul(2))?;
+    if levels.contains(&0) {
+        let which = if levels.len() > 1 { format!(" in '{}'", sanitize_line(typed)) } else { String::new() };
+        return Err(Usage(format!("-c 0{which}: without connections nothing can be sent; use at least 1")));
+    }
+    Ok(levels)
+}
+
+/// Rates as typed.
+pub(crate) fn rates(typed: &str) -> Result<Vec<f64>, Usage> {
+    let parse = |text: &str| text.parse::<f64>().ok();
+    let levels = numbers("--rate", usage::RATE, typed, parse, |rate| Some(rate * 2.0))?;
+    match levels.iter().find(|rate| !(rate.is_finite() && **rate > 0.0 && **rate <= 1e7)) {
+        None => Ok(levels),
+        Some(rate) => {
+            let wanted = format!("{}, above 0 and at most 10 million", usage::RATE);
+            Err(Usage(usage::takes("--rate", &wanted, &rate.to_string())))
+        }
+    }
+}
+
+/// Sizes of a request body as typed.
+pub(crate) fn body_sizes(typed: &str) -> Result<Vec<u64>, Usage> {
+    let parse = |text: &str| parse_size_bytes(text).ok();
+    let levels = numbers("--body-size", "a size such as 512, 64k or 2MiB", typed, parse, |size| size.checked_mul(2))?;
+    match levels.iter().find(|&&bytes| bytes > 1 << 30) {
+        None => Ok(levels),
+        Some(bytes) => Err(Usage(format!("--body-size {bytes}: at most 1 GiB can be sent"))),
+    }
+}
+
+/// On and off as typed.
+pub(crate) fn switches(option: &str, typed: &str) -> Result<Vec<bool>, Usage> {
+    let switch = |text: &str| match text {
+        "on" => Some(true),
+        "off" => Some(false),
+        _ => None,
+    };
+    each(option, "on or off", typed, switch)
+}
+
+/// A factor by its name.
+pub(super) fn factor(name: &str, levels: &str) -> Result<Factor, Usage> {
+    let option = format!("--vary {name}");
+    let texts = || each(&option, "levels", levels, |text| Some(text.to_owned()));
+    let joined = |text: &str| text.split('+').map(|part| part.trim().to_owned()).collect::<Vec<String>>();
+    let lists = || {
+        each(&option, "levels", levels, |text| Some(joined(text)).filter(|parts| parts.iter().all(|p| !p.is_empty())))
+    };
+    Ok(match name {
+        "connections" => Factor::Connections(connections(levels)?),
+        "rate" => Factor::Rate(rates(levels)?),
+        "method" => Factor::Method(texts()?),
+        "body-size" => Factor::BodySize(body_sizes(levels)?),
+        "tls" => Factor::Tls(each(&option, "versions, 1.2, 1.3 or 1.2+1.3", levels, |text| {
+            joined(text).iter().map(|version| TlsVersion::of_name(version)).collect()
+        })?),
+        "cipher" => Factor::Cipher(lists()?),
+        "group" => Factor::Group(lists()?),
+        "resumption" => Factor::Resumption(switches(&option, levels)?),
+        "keepalive" => Factor::Keepalive(switches(&option, levels)?),
+        "encoding" => {
+            let coding = |list: Vec<String>| if list == ["identity"] { Vec::new() } else { list };
+            Factor::Encoding(lists()?.into_iter().map(coding).collect())
+        }
+        "path" => Factor::Path(each(&option, "paths, which begin with /", levels, |text| {
+            text.starts_with('/').then(|| text.to_owned())
+        })?),
+        other => {
+            return Err(Usage(format!(
+                "--vary: '{}' is nothing that can be varied; {} can",
+                sanitize_line(other),
+                Factor::NAMES.join(", ")
+            )));
+        }
+    })
+}
+
+/// Levels that are not numbers; an error names the one that is none.
+fn each<T>(option: &str, wanted: &str, typed: &str, parse: impl Fn(&str) -> Option<T>) -> Result<Vec<T>, Usage> {
+    let level = |text: &str| {
+        let text = text.trim();
+        parse(text).filter(|_| !text.is_empty()).ok_or_else(|| not_a_level(option, wanted, text, typed))
+    };
+    typed.split(',').map(level).collect()
+}
+
+/// Numbers, and ranges `A..B` of them: A, its doubles below B, and B.
+fn numbers<T: Copy + PartialOrd>(
+    option: &str,
+    wanted: &str,
+    typed: &str,
+    parse: impl Fn(&str) -> Option<T>,
+    doubled: impl Fn(T) -> Option<T>,
+) -> Result<Vec<T>, Usage> {
+    let mut levels = Vec::new();
+    for text in typed.split(',').map(str::trim) {
+        let wrong = || not_a_level(option, wanted, text, typed);
+        let Some((first, last)) = text.split_once("..") else {
+            levels.push(parse(text).ok_or_else(wrong)?);
+            continue;
+        };
+        let (first, last) = (parse(first.trim()).ok_or_else(wrong)?, parse(last.trim()).ok_or_else(wrong)?);
+        let grows = doubled(first).is_some_and(|double| double > first);
+        if !grows || first >= last {
+            return Err(Usage(format!(
+                "{option}: '{}' is no range; 8..64 stands for 8,16,32,64 and begins above 0",
+                sanitize_line(text)
+            )));
+        }
+        let doubles = std::iter::successors(Some(first), |&level| doubled(level)).take_while(|level| *level < last);
+        // Each double is at least twice as large: even of the smallest fractions there are no more than these.
+        levels.extend(doubles.take(Plan::MOST_TREATMENTS + 1).chain([last]));
+    }
+    Ok(levels)
+}
+
+fn not_a_level(option: &str, wanted: &str, level: &str, typed: &str) -> Usage {
+    let within = if level == typed { String::new() } else { format!(" in '{}'", sanitize_line(typed)) };
+    Usage(format!("{}{within} (see duel --help)", usage::takes(option, wanted, level)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn ranges_begin_and_end_where_they_say_and_double_between(first in 1..1000_u32, more in 1..100_000_u32) {
+            let last = first + more;
+            let levels = connections(&format!("{first}..{last}")).unwrap();
+            prop_assert_eq!((levels[0], *levels.last().unwrap()), (first, last));
+            prop_assert!(levels.windows(2).all(|pair| pair[0] < pair[1] && pair[1] <= 2 * pair[0]));
+        }
+
+        #[test]
+        fn nothing_typed_makes_it_panic(typed in "[0-9.,+ek]{0,20}|.{0,20}") {
+            let _ = (connections(&typed), rates(&typed), body_sizes(&typed), switches("x", &typed));
+            for name in Factor::NAMES {
+                let _ = factor(name, &typed);
+            }
+        }
+    }
+}

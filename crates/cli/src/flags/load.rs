@@ -1,0 +1,71 @@
+//! The options of the load, of which each subject has its own file.
+
+use crate::connection::ConnectionFlags;
+use crate::factors::FactorFlags;
+use crate::request::RequestFlags;
+use crate::requests::RequestsFlags;
+use crate::shape::ShapeFlags;
+use crate::tls::TlsFlags;
+use clap::{Args, ValueEnum};
+
+/// The load, the same for every target.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Load")]
+pub(crate) struct LoadFlags {
+    /// Connections to each target; a list makes a factor: 1,2,4 or 8..64, which doubles [default: 50]
+    #[arg(short = 'c', long, allow_negative_numbers = true, value_name = "N")]
+    pub(crate) connections: Option<String>,
+    /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s; with factors 4s for
+    /// each treatment on each target, if that is more]
+    #[arg(short = 'd', long, value_name = "TIME")]
+    pub(crate) duration: Option<String>,
+    /// Open loop: requests per second, whether or not the server keeps up; latency counts from the due time. A list makes a
+    /// factor
+    #[arg(long, allow_negative_numbers = true, value_name = "PER_SECOND")]
+    pub(crate) rate: Option<String>,
+    /// How an open loop's requests are spaced
+    #[arg(long, value_enum, default_value_t = ArrivalFlag::Constant)]
+    pub(crate) arrival: ArrivalFlag,
+    /// Closed loop: pause between an answer and the connection's next request
+    #[arg(long, value_name = "TIME", conflicts_with = "rate")]
+    pub(crate) think: Option<String>,
+    /// Worker threads [default: half of the CPUs]
+    #[arg(short = 't', long, allow_negative_numbers = true, value_name = "N")]
+    pub(crate) threads: Option<u32>,
+    /// Longest time of a request
+    #[arg(long, value_name = "TIME", default_value = "30s")]
+    pub(crate) timeout: String,
+    /// Longest time to connect, TLS included
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(crate) connect_timeout: String,
+    #[command(flatten)]
+    pub(crate) shape: ShapeFlags,
+    #[command(flatten)]
+    pub(crate) request: RequestFlags,
+    #[command(flatten)]
+    pub(crate) requests: RequestsFlags,
+    #[command(flatten)]
+    pub(crate) connection: ConnectionFlags,
+    #[command(flatten)]
+    pub(crate) tls: TlsFlags,
+    #[command(flatten)]
+    pub(crate) factors: FactorFlags,
+}
+
+/// Spacing of an open loop's requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ArrivalFlag {
+    /// Equal gaps
+    Constant,
+    /// Exponential gaps, as from many independent users
+    Poisson,
+}
+
+impl From<ArrivalFlag> for duel_model::Arrival {
+    fn from(flag: ArrivalFlag) -> Self {
+        match flag {
+            ArrivalFlag::Constant => Self::Constant,
+            ArrivalFlag::Poisson => Self::Poisson,
+        }
+    }
+}

@@ -1,0 +1,474 @@
+//! What was typed: the command line and its commands, and the options that several of them take. Those of one command
+//! stand with it, those of one subject with what they mean; [`crate::meaning`] makes a plan of them.
+
+mod load;
+
+pub(crate) use load::LoadFlags;
+
+use crate::commands::check::CheckFlags;
+use crate::commands::compare::CompareFlags;
+use crate::commands::demo::DemoFlags;
+use crate::commands::export::ExportFlags;
+use crate::commands::facts::FactsFlags;
+use crate::commands::lens::{ChildFlags, LensFlags};
+use crate::commands::manual::{CompletionsFlags, ManFlags};
+use crate::commands::plan::PlanWords;
+use crate::commands::report::ReportFlags;
+use crate::commands::ruler::RulerFlags;
+use crate::commands::run::RunFlags;
+use crate::commands::runs::{DiffFlags, ListFlags};
+use crate::commands::why::WhyFlags;
+use crate::hosts::{self, HostFlags};
+use crate::outcome::{self, Outcome, Usage};
+use crate::plan_file::{self, PlanFlag};
+use crate::telemetry::TelemetryFlags;
+use crate::{commands, usage};
+use clap::error::ErrorKind;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use duel_model::Plan;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// The command line, sorted.
+pub(crate) struct Flags {
+    pub(crate) command: Command,
+    pub(crate) load: LoadFlags,
+    pub(crate) output: OutputFlags,
+}
+
+/// What is to be done.
+pub(crate) enum Command {
+    Compare(CompareFlags),
+    Run(RunFlags),
+    Check(Box<CheckFlags>, Box<LoadFlags>),
+    Demo(DemoFlags),
+    Why(WhyFlags, SecretFlags),
+    List(ListFlags),
+    Show(RunName),
+    Diff(DiffFlags),
+    Report(ReportFlags),
+    Export(ExportFlags),
+    Rerun(RunName, SecretFlags),
+    Facts(FactsFlags),
+    Lens(LensFlags),
+    LensChild(ChildFlags),
+    Plan(PlanWords),
+    Man(ManFlags),
+    Completions(CompletionsFlags),
+    Ruler(RulerFlags),
+}
+
+/// What the help of a check ends with.
+const CHECK: &str = "\
+Examples:
+  duel check https://a.example/ -d 5s --critical 'p99<200ms' --warning 'p99<100ms'
+  duel check old=https://a/ new=https://b/ --critical 'slower than old by 5%'
+  duel check last --critical 'errors<1%' --critical 'rate>500/s' --junit check.xml
+
+A threshold on a figure is held against all requests of the run, or with factors of each level, and has a unit. 'slower \
+than' is CRITICAL or OK if the whole interval of the verdict says so, and UNKNOWN where it does not tell. Every check is \
+kept as a run, unless --no-archive is given.
+
+TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.
+Exit codes: 0 OK, 1 WARNING, 2 CRITICAL (a target that does not answer, too), 3 UNKNOWN (not known, or could not be \
+checked).";
+/// As in wrk, h2load and ab, where a bare number of `-d` or `-t` counts seconds.
+const TIMES: &str = "TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.";
+
+#[derive(Parser)]
+#[command(
+    name = "duel",
+    version,
+    about = "Which of two systems is faster, by how much, how sure, and why",
+    long_about = "Point duel at two or more systems that should be equal. It loads them in turn, in short slots in \
+                  random mirrored order, says which is faster, by how much and how sure, and with --why finds out the \
+                  reason by further experiments.",
+    after_help = "Examples:\n  \
+        duel demo                                         see it work; nothing needed\n  \
+        duel https://a.example/f https://b.example/f      compare two servers\n  \
+        duel old=https://a/f new=https://b/f --why        name them, and find the cause\n  \
+        duel run https://a.example/ -c 100 -d 10s         load one server\n  \
+        duel run https://a.example/ --rate 500            at a fixed rate, latency from the due time\n  \
+        duel https://a/f https://b/f -c 1..64             at 1, 2, 4 ... 64 connections: table, chart, scaling law\n  \
+        duel list; duel show last; duel diff last~1 last  look at earlier runs\n\n\
+        TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.\n\
+        Exit codes: 0 done, 1 could not run, 2 bad usage, 130 interrupted.",
+    override_usage = "duel [OPTIONS] [NAME=]URL [NAME=]URL...\n       duel [OUTPUT OPTIONS] COMMAND ...",
+    disable_help_subcommand = true
+)]
+struct Cli {
+    #[command(subcommand)]
+    verb: Option<Verb>,
+    #[command(flatten)]
+    compare: CompareFlags,
+    #[command(flatten)]
+    load: LoadFlags,
+    #[command(flatten)]
+    output: OutputFlags,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    /// Load one target and show its figures
+    #[command(after_help = TIMES)]
+    Run {
+        #[command(flatten)]
+        run: RunFlags,
+        #[command(flatten)]
+        load: Box<LoadFlags>,
+    },
+    /// Hold targets, or an earlier run, against thresholds: one line and an exit code for monitoring and CI
+    #[command(after_help = CHECK)]
+    Check {
+        #[command(flatten)]
+        check: Box<CheckFlags>,
+        #[command(flatten)]
+        load: Box<LoadFlags>,
+    },
+    /// Compare two embedded HTTPS servers, one of them really handicapped, and find out why it is slower
+    Demo {
+        #[command(flatten)]
+        demo: DemoFlags,
+    },
+    /// Find out why the targets of an earlier comparison differ
+    #[command(after_help = TIMES)]
+    Why {
+        #[command(flatten)]
+        why: WhyFlags,
+        #[command(flatten)]
+        secrets: SecretFlags,
+    },
+    /// Take hey's command line and print what hey prints; see duel hey -help
+    #[command(disable_help_flag = true)]
+    Hey(HeyFlags),
+    /// List the runs in the archive, the latest first
+    List {
+        #[command(flatten)]
+        list: ListFlags,
+    },
+    /// Show an earlier run, judged again from its raw data
+    Show {
+        #[command(flatten)]
+        run: RunName,
+    },
+    /// Show what differs between two earlier runs
+    Diff {
+        #[command(flatten)]
+        diff: DiffFlags,
+    },
+    /// Write an earlier run as one page, or its charts as files
+    #[command(after_help = "Secrets of header fields, addresses and bodies are left out of the page. It needs no \
+                            network to be shown.")]
+    Report(ReportFlags),
+    /// Write an earlier run in a form that other programs read
+    Export(ExportFlags),
+    /// Repeat an earlier run with the same plan and seed
+    Rerun {
+        #[command(flatten)]
+        run: RunName,
+        #[command(flatten)]
+        secrets: SecretFlags,
+    },
+    /// Show what machines are, side by side, what differs first
+    Facts {
+        #[command(flatten)]
+        facts: FactsFlags,
+    },
+    /// Measure a libcrypto alone: does it use the CPU's AES instructions?
+    Lens(LensFlags),
+    /// Load a libcrypto and measure it, for `duel lens`
+    #[command(hide = true)]
+    LensChild(ChildFlags),
+    /// Print the plan file of a command line
+    #[command(disable_help_flag = true)]
+    Plan(PlanWords),
+    /// Print the manual page
+    Man(ManFlags),
+    /// Print completions for a shell
+    Completions(CompletionsFlags),
+    /// Serve the ruler: a test server whose truth is known
+    #[command(hide = true)]
+    Ruler(RulerFlags),
+}
+
+/// What every command that measures takes besides the load.
+#[derive(Args, Clone)]
+pub(crate) struct MeasuringFlags {
+    #[command(flatten)]
+    hosts: HostFlags,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryFlags,
+    #[command(flatten)]
+    plan: PlanFlag,
+}
+
+impl MeasuringFlags {
+    /// Whether options come from a plan file as well.
+    pub(crate) fn has_plan(&self) -> bool {
+        self.plan.plan.is_some()
+    }
+
+    /// Says in the plan which machines are read; refuses what cannot be meant.
+    pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Usage> {
+        hosts::assign(&mut plan.targets, &self.hosts)?;
+        self.telemetry.checked()
+    }
+}
+
+/// What an archived plan does not hold.
+#[derive(Args, Clone)]
+pub(crate) struct SecretFlags {
+    /// Header field whose value was not kept because it is a secret, repeatable; @FILE reads fields from a file
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
+}
+
+/// Where results go. Global: they may stand before a command and behind it.
+#[derive(Args, Clone)]
+pub(crate) struct OutputFlags {
+    /// Print exactly one JSON document (schema duel/1)
+    #[arg(long, help_heading = "Output", global = true)]
+    pub(crate) json: bool,
+    /// No progress
+    #[arg(short = 'q', long, help_heading = "Output", global = true)]
+    pub(crate) quiet: bool,
+    /// Keep runs in this file [default: $DUEL_ARCHIVE, or runs.sqlite in the user's data folder]
+    #[arg(long, value_name = "FILE", help_heading = "Output", global = true)]
+    pub(crate) archive: Option<PathBuf>,
+    /// Do not keep this run
+    #[arg(long, conflicts_with = "archive", help_heading = "Output", global = true)]
+    pub(crate) no_archive: bool,
+}
+
+/// An earlier run.
+#[derive(Args, Clone)]
+pub(crate) struct RunName {
+    /// Id of the run, a unique beginning of it, 'last', or 'last~1' for the one before
+    #[arg(value_name = "RUN")]
+    pub(crate) name: String,
+}
+
+/// hey's command line, parsed by itself.
+#[derive(Args, Clone)]
+pub(crate) struct HeyFlags {
+    #[arg(value_name = "OPTIONS> <URL", trailing_var_arg = true, allow_hyphen_values = true)]
+    pub(crate) arguments: Vec<OsString>,
+}
+
+/// All commands and options, as the help shows them.
+pub(crate) fn command() -> clap::Command {
+    Cli::command()
+}
+
+/// The same, to read a command line by: what can only be switched on takes `=false`, too, which goes before a plan file that
+/// switches it on. The help shows it once (`--plan`) and not at every option.
+pub(crate) fn readable() -> clap::Command {
+    fn switchable(command: clap::Command) -> clap::Command {
+        let switch = |arg: Arg| match arg.get_action() {
+            ArgAction::SetTrue => arg
+                .action(ArgAction::Set)
+                .value_parser(clap::value_parser!(bool))
+                .num_args(0..=1)
+                .require_equals(true)
+                .default_missing_value("true")
+                .default_value("false"),
+            _ => arg,
+        };
+        command.mut_args(switch).mut_subcommands(switchable)
+    }
+    switchable(command())
+}
+
+/// What clap makes of the words of a command line, the program's name first. Help and errors show options as [`command`] does.
+pub(crate) fn matched(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
+    readable().try_get_matches_from(words).map_err(|error| {
+        let shown = command().try_get_matches_from(words).err();
+        shown.filter(|shown| shown.kind() == error.kind()).unwrap_or(error)
+    })
+}
+
+/// Reads the command line; help and usage errors are printed and become an outcome.
+pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
+    let is_check = is_check(&typed);
+    let bad_usage = |sentence: &str| {
+        if is_check { commands::check::unknown(sentence) } else { Outcome::BadUsage }
+    };
+    let words = plan_file::filled_in(typed).map_err(|error| {
+        error.say();
+        bad_usage(&error.sentence)
+    })?;
+    let flags = read(&words).map_err(|error| {
+        if error.use_stderr() {
+            let sentence = usage::sentence(&error);
+            outcome::say(&sentence);
+            return bad_usage(&sentence);
+        }
+        // Help. Where even this cannot be printed, there is nobody to read it.
+        let _ = error.print();
+        // By the guidelines for plugins: nobody watches a service by asking for help.
+        if is_check { Outcome::Checked(crate::check::State::Unknown) } else { Outcome::Done }
+    })?;
+    if let Command::Compare(compare) = &flags.command
+        && compare.targets.is_empty()
+    {
+        let _ = Cli::command().print_help();
+        return Err(Outcome::BadUsage);
+    }
+    Ok(flags)
+}
+
+/// Whether the first command on a command line is a check.
+fn is_check(typed: &[OsString]) -> bool {
+    let cli = Cli::command();
+    let verb = typed.iter().skip(1).find(|word| cli.get_subcommands().any(|command| *word == command.get_name()));
+    verb.is_some_and(|verb| verb == "check")
+}
+
+/// Sorts the words of a command line, the program's name first.
+pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
+    let matches = matched(words)?;
+    if let Some(error) = senseless(&matches) {
+        return Err(error);
+    }
+    let Cli { verb, compare, load, output } = Cli::from_arg_matches(&matches)?;
+    Ok(match verb {
+        None => Flags { command: Command::Compare(compare), load, output },
+        Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
+        Some(Verb::Check { check, load: own }) => Flags { command: Command::Check(check, own), load, output },
+        Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
+        Some(Verb::Why { why, secrets }) => Flags { command: Command::Why(why, secrets), load, output },
+        Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
+        Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },
+        Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
+        Some(Verb::Report(report)) => Flags { command: Command::Report(report), load, output },
+        Some(Verb::Export(export)) => Flags { command: Command::Export(export), load, output },
+        Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
+        Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
+        Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
+        Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
+        // Where it stands first, clap never sees it.
+        Some(Verb::Hey(_)) => {
+            let text = "'hey' stands first, and its options behind it: duel hey ...";
+            return Err(Cli::command().error(ErrorKind::ArgumentConflict, text));
+        }
+        Some(Verb::Plan(plan)) => Flags { command: Command::Plan(plan), load, output },
+        Some(Verb::Man(man)) => Flags { command: Command::Man(man), load, output },
+        Some(Verb::Completions(shell)) => Flags { command: Command::Completions(shell), load, output },
+        Some(Verb::Ruler(ruler)) => Flags { command: Command::Ruler(ruler), load, output },
+    })
+}
+
+impl Flags {
+    /// Whether what was typed has a meaning, as far as that can be told before anything is done.
+    pub(crate) fn checked(&self) -> Result<(), Usage> {
+        let plan = match &self.command {
+            Command::Compare(compare) => commands::compare::plan(compare, &self.load)?.0,
+            Command::Run(run) => commands::run::plan(run, &self.load)?,
+            Command::Check(check, load) => match commands::check::plan(check, load)? {
+                Some(plan) => plan,
+                None => return Ok(()),
+            },
+            _ => return Ok(()),
+        };
+        commands::rerun::refuse_missing_secrets(&plan)
+    }
+}
+
+/// What clap lets pass and makes no sense.
+///
+/// Of what stands before a command only [`OutputFlags`] have a meaning: without this check `duel -c 5 run URL` would run
+/// with 50 connections and not say so. And conflicts are looked for on either side of a command only.
+fn senseless(matches: &ArgMatches) -> Option<clap::Error> {
+    let mut cli = Cli::command();
+    let is_command = |word: &&String| cli.get_subcommands().any(|command| command.get_name() == word.as_str());
+    let is_typed = |arg: &&Arg| {
+        !arg.is_global_set() && matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine)
+    };
+    let text = if let Some(verb) = matches.subcommand_name() {
+        match cli.get_arguments().find(is_typed).map(Arg::get_long) {
+            Some(Some(option)) => {
+                format!(
+                    "--{option} stands before '{verb}'; a command's options stand behind it: duel {verb} ... --{option}"
+                )
+            }
+            Some(None) => misplaced(verb),
+            None if matches.get_flag("no_archive") && matches.get_one::<PathBuf>("archive").is_some() => {
+                "--archive and --no-archive cannot be used together".to_owned()
+            }
+            None => return None,
+        }
+    } else {
+        misplaced(matches.get_many::<String>("targets")?.find(is_command)?)
+    };
+    Some(cli.error(ErrorKind::ArgumentConflict, text))
+}
+
+fn misplaced(verb: &str) -> String {
+    format!("'{verb}' is a command and stands before its targets: duel {verb} ...")
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// The plan that a command line means, the program's name first.
+    pub(crate) fn plan_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Plan {
+        planned(words).unwrap()
+    }
+
+    /// Why a command line means no plan.
+    pub(crate) fn refused<'a>(words: impl IntoIterator<Item = &'a str>) -> String {
+        planned(words).unwrap_err().0
+    }
+
+    fn planned<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Plan, Usage> {
+        let cli = Cli::try_parse_from(words).unwrap();
+        match cli.verb {
+            None => commands::compare::plan(&cli.compare, &cli.load).map(|(plan, _)| plan),
+            Some(Verb::Run { run, load }) => commands::run::plan(&run, &load),
+            Some(_) => panic!("not a command that makes a plan"),
+        }
+    }
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        command().debug_assert();
+        readable().debug_assert();
+    }
+
+    #[test]
+    fn every_switch_can_be_typed_as_on_and_as_off() {
+        let words = |verb: Option<&str>, rest: &[&str]| -> Vec<OsString> {
+            ["duel"].into_iter().chain(verb).chain(rest.iter().copied()).map(OsString::from).collect()
+        };
+        for (verb, targets) in
+            [(None, &["http://a/", "http://b/"][..]), (Some("run"), &["http://a/"]), (Some("check"), &["last"])]
+        {
+            let all = command();
+            let of_verb = verb.map_or(&all, |verb| all.find_subcommand(verb).unwrap());
+            let switches = of_verb.get_arguments().filter(|arg| matches!(arg.get_action(), ArgAction::SetTrue));
+            let mut tried = 0;
+            for long in switches.filter_map(Arg::get_long) {
+                for (typed, is_on) in [("", true), ("=true", true), ("=false", false)] {
+                    let option = format!("--{long}{typed}");
+                    let matches = matched(&words(verb, &[targets, &[&option]].concat())).unwrap();
+                    let of_verb = matches.subcommand().map_or(&matches, |(_, matches)| matches);
+                    let id = of_verb.ids().map(clap::Id::as_str).find(|id| id.replace('_', "-") == long).unwrap();
+                    assert_eq!(of_verb.get_flag(id), is_on, "{verb:?} {option}");
+                }
+                tried += 1;
+            }
+            assert!(tried >= 8, "{verb:?}: {tried}");
+        }
+        let flags = read(&words(None, &["-kq", "http://a/", "http://b/", "--no-keepalive=false"])).unwrap();
+        assert!(
+            flags.load.tls.insecure && flags.output.quiet && !flags.load.request.no_keepalive,
+            "letters are still put together"
+        );
+        let error = read(&words(None, &["http://a/", "http://b/", "--why=maybe"])).map(drop).unwrap_err();
+        assert!(usage::sentence(&error).contains("'maybe'"), "{error}");
+        let error = read(&words(None, &["http://a/", "--no-archive", "--archive", "x"])).map(drop).unwrap_err();
+        assert!(!error.to_string().contains("[="), "shown as in the help: {error}");
+    }
+}

@@ -1,0 +1,145 @@
+//! Options of the one request that is sent, and what they mean.
+
+use crate::flags::LoadFlags;
+use crate::outcome::Usage;
+use crate::tls::ALPN;
+use crate::{factors, requests};
+use clap::Args;
+use duel_model::{Body, HttpPlan, sanitize_line};
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+/// What is asked for, the same for every target.
+#[derive(Args, Clone)]
+#[command(next_help_heading = "Request")]
+pub(crate) struct RequestFlags {
+    /// Method; a list makes a factor: GET,HEAD
+    #[arg(short = 'm', long, default_value = "GET")]
+    pub(crate) method: String,
+    /// Further header field, repeatable; @FILE reads fields from a file, which keeps secrets out of the process list
+    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
+    pub(crate) headers: Vec<String>,
+    /// Request body
+    #[arg(long, value_name = "TEXT", conflicts_with = "body_file")]
+    pub(crate) body: Option<String>,
+    /// Request body from a file
+    #[arg(long, value_name = "FILE")]
+    pub(crate) body_file: Option<PathBuf>,
+    /// Request body of generated text that hardly compresses; a list makes a factor: 0,1k,64k
+    #[arg(long, value_name = "SIZE", conflicts_with_all = ["body", "body_file"])]
+    pub(crate) body_size: Option<String>,
+    /// Host field, where it differs from the address
+    #[arg(long, value_name = "NAME")]
+    pub(crate) host: Option<String>,
+    /// Accept-Encoding; 'identity' sends none, and in a list makes a factor: identity,gzip
+    #[arg(long, value_name = "LIST", default_value = "gzip")]
+    pub(crate) encoding: String,
+    /// A new connection for each request
+    #[arg(long)]
+    pub(crate) no_keepalive: bool,
+    /// Whether connections are kept alive: on (the default), off, or both as a factor: on,off
+    #[arg(long, value_name = "ON|OFF", conflicts_with = "no_keepalive")]
+    pub(crate) keepalive: Option<String>,
+    /// Follow up to N redirects before measuring, then measure where they lead
+    #[arg(long, allow_negative_numbers = true, value_name = "N", default_value_t = 0)]
+    pub(crate) follow: u32,
+}
+
+/// What the options of a load say about HTTP; `seed` is that of the run.
+pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
+    let flags = &load.request;
+    let body = match (&flags.body, &flags.body_file, &flags.body_size) {
+        (Some(text), ..) => Body::Text(text.clone()),
+        (None, Some(path), _) => Body::File(checked_body_file(path)?.to_path_buf()),
+        (None, None, Some(size)) => match factors::body_sizes(size)?[0] {
+            0 => Body::None,
+            bytes => Body::Generated(bytes),
+        },
+        (None, None, None) => Body::None,
+    };
+    let keepalive = flags.keepalive.as_deref().map(|typed| factors::switches("--keepalive", typed)).transpose()?;
+    let encoding = flags.encoding.trim();
+    let mut plan = HttpPlan {
+        method: flags.method.clone(),
+        headers: headers(&flags.headers)?,
+        body,
+        keepalive: keepalive.map_or(!flags.no_keepalive, |levels| levels[0]),
+        accept_encoding: (!matches!(encoding, "" | "identity")).then(|| encoding.to_owned()),
+        host: flags.host.clone(),
+        max_redirects: load.requests.follow_each.unwrap_or(flags.follow),
+        follows_each: load.requests.follow_each.is_some(),
+        requests: requests::plan(load, seed)?,
+        tls: load.tls.plan()?,
+        ..HttpPlan::default()
+    };
+    load.connection.put_into(&mut plan)?;
+    if plan.http2.is_some() && load.tls.alpn != ALPN {
+        return Err(Usage("--http2 offers h2 and nothing else; leave --alpn out".into()));
+    }
+    Ok(plan)
+}
+
+/// The header fields given, those of files included.
+pub(crate) fn headers(typed: &[String]) -> Result<Vec<(String, String)>, Usage> {
+    let mut headers = Vec::new();
+    for typed in typed {
+        if let Some(path) = typed.strip_prefix('@') {
+            let text = header_file(Path::new(path))
+                .map_err(|error| Usage(format!("cannot read header fields from {}: {error}", sanitize_line(path))))?;
+            for line in text.lines().filter(|line| !line.trim().is_empty()) {
+                headers.push(header(line)?);
+            }
+        } else {
+            headers.push(header(typed)?);
+        }
+    }
+    Ok(headers)
+}
+
+/// The text of a file of header fields; one that is longer than any server takes is another file, or has no end.
+fn header_file(path: &Path) -> std::io::Result<String> {
+    const MOST_BYTES: u64 = 1 << 20;
+    let mut text = String::new();
+    std::fs::File::open(path)?.take(MOST_BYTES + 1).read_to_string(&mut text)?;
+    if text.len() as u64 > MOST_BYTES {
+        return Err(std::io::Error::other("it is longer than 1 MiB, which no server takes; name another file"));
+    }
+    Ok(text)
+}
+
+fn header(typed: &str) -> Result<(String, String), Usage> {
+    let (name, value) = typed.split_once(':').ok_or_else(|| {
+        // Not the whole text: it may be a secret in the wrong place.
+        Usage("a header field has the form 'Name: value'; one that was given has no colon".into())
+    })?;
+    Ok((name.trim().to_owned(), value.trim().to_owned()))
+}
+
+fn checked_body_file(path: &Path) -> Result<&Path, Usage> {
+    let shown = sanitize_line(&path.to_string_lossy());
+    match std::fs::metadata(path) {
+        Err(error) => Err(Usage(format!("cannot read --body-file {shown}: {error}"))),
+        Ok(data) if data.is_dir() => Err(Usage(format!("--body-file {shown} is a folder"))),
+        Ok(data) if data.is_file() && data.len() == 0 => {
+            Err(Usage(format!("--body-file {shown} is empty; leave the option out to send no body")))
+        }
+        Ok(_) => Ok(path),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_of_header_fields_without_end_is_given_up() {
+        assert!(headers(&["@/dev/zero".into()]).unwrap_err().0.contains("longer than 1 MiB"));
+    }
+
+    #[test]
+    fn a_header_without_a_colon_is_refused_without_being_shown() {
+        let error = headers(&["Bearer s3cr3t".into()]).unwrap_err();
+        assert!(!error.0.contains("s3cr3t"));
+        assert_eq!(headers(&["A: b: c".into()]).unwrap(), [("A".to_owned(), "b: c".to_owned())]);
+    }
+}

@@ -1,0 +1,100 @@
+//! Several targets through the same course of stages, one after the other in random mirrored order.
+//!
+//! A course is never cut into pieces that take turns: what a stage meets is what the one before it has left (a queue, a warm
+//! cache, more workers), and on a target that had rested in between it would meet something else.
+
+use crate::LabError;
+use crate::bench::{Bench, SlotSpec};
+use crate::compare::{death, renew};
+use crate::hosts::Hosts;
+use crate::watch::Watcher;
+use duel_model::{Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole, Stage, sanitize_line};
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_pcg::Pcg64Mcg;
+
+/// Longest wait for answers after a course, as after a run on one target.
+const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
+
+/// Runs blocks of courses: every target once in random order, then once more in the reverse order; one block at least, and
+/// no more than end within the plan's time.
+pub(crate) fn run(
+    bench: &mut Bench,
+    plan: &Plan,
+    hosts: &Hosts,
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+) -> Result<(), LabError> {
+    bench.expect(Some(plan.compare.max_load_ns), None);
+    hosts.mark();
+    let result = blocks(bench, plan, run, watcher);
+    hosts.mark();
+    result
+}
+
+fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
+    let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
+    let mut order: Vec<usize> = (0..bench.targets()).collect();
+    let mut longest_block_ns = 0;
+    for block in 0.. {
+        if bench.load_ns() + longest_block_ns > plan.compare.max_load_ns {
+            return Ok(());
+        }
+        let before_ns = bench.load_ns();
+        order.shuffle(&mut random);
+        let mirrored: Vec<(u32, usize)> =
+            order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();
+        for (repeat, target) in mirrored {
+            course(bench, plan, (block, repeat, target), run, watcher)?;
+            if bench.is_stopped() || run.status != RunStatus::Complete {
+                return Ok(());
+            }
+        }
+        longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
+    }
+    Ok(())
+}
+
+/// One course on connections of its own, each of which has carried a request before.
+fn course(
+    bench: &mut Bench,
+    plan: &Plan,
+    (block, repeat, target): (u32, u32, usize),
+    run: &mut Run,
+    watcher: &mut dyn Watcher,
+) -> Result<(), LabError> {
+    let grace_ns = plan.load.op_timeout_ns.min(LONGEST_GRACE_NS);
+    let name = sanitize_line(&plan.targets[target].name);
+    watcher.label(&format!("course {} on {name}", 2 * block + repeat + 1));
+    // Each op waits for its answer: what the course before has left on this target is worked off.
+    if let Some(slot) = renew(bench, target, block, grace_ns, watcher)? {
+        if bench.is_stopped() {
+            return Ok(());
+        }
+        run.slots.push(slot);
+    }
+    let spec = SlotSpec {
+        target,
+        role: SlotRole::Measured,
+        block,
+        repeat,
+        duration_ns: Some(Stage::total_ns(&plan.load.shape.stages)),
+        ops: None,
+        grace_ns,
+        back_to_back: false,
+    };
+    let slot = bench.slot(spec, watcher)?;
+    if bench.is_stopped() {
+        // Cut at an arbitrary moment: not judged, and not kept.
+        return Ok(());
+    }
+    if let Some(how) = death(&slot) {
+        run.status = RunStatus::Interrupted(Interruption::TargetDied {
+            target: plan.targets[target].name.clone(),
+            at_ns: bench.since_start_ns(),
+            how,
+        });
+    }
+    run.slots.push(slot);
+    Ok(())
+}

@@ -1,0 +1,114 @@
+//! What a probe changes in a plan.
+
+use crate::{LoopKind, Plan, TlsVersion, TwinPlan, WorkloadPlan};
+use serde::{Deserialize, Serialize};
+
+/// What a probe changes in the plan; `None` leaves as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Variation {
+    /// Connections.
+    pub connections: Option<u32>,
+    /// Kept alive or one connection per request.
+    pub keepalive: Option<bool>,
+    /// Cipher suites allowed, by IANA name.
+    pub ciphers: Option<Vec<String>>,
+    /// Key exchange groups allowed.
+    pub groups: Option<Vec<String>>,
+    /// Session resumption.
+    pub resumption: Option<bool>,
+    /// `Accept-Encoding`: `Some(None)` does not send the field.
+    #[serde(default, skip_serializing_if = "Option::is_none", deserialize_with = "present")]
+    pub accept_encoding: Option<Option<String>>,
+    /// Only the first bytes of the resource.
+    pub range_bytes: Option<u64>,
+    /// Method.
+    pub method: Option<String>,
+    /// TLS versions allowed.
+    #[serde(default)]
+    pub versions: Option<Vec<TlsVersion>>,
+    /// Acknowledge what arrives at once.
+    #[serde(default)]
+    pub quick_ack: Option<bool>,
+    /// Largest segment that we announce, in bytes.
+    #[serde(default)]
+    pub segment_bytes: Option<u16>,
+    /// A target's server replaced by a private twin.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub twin: Option<TwinPlan>,
+}
+
+impl Plan {
+    /// The plan with these changes. It is a closed loop without pauses: a probe asks what an op costs, not what a schedule
+    /// does.
+    #[must_use]
+    pub fn varied(&self, variation: &Variation) -> Self {
+        let Variation {
+            connections,
+            keepalive,
+            ciphers,
+            groups,
+            resumption,
+            accept_encoding,
+            range_bytes,
+            method,
+            versions,
+            quick_ack,
+            segment_bytes,
+            // Where requests go, and not what they are.
+            twin: _,
+        } = variation.clone();
+        let mut plan = self.clone();
+        plan.load.kind = LoopKind::Closed { think_ns: 0 };
+        // Ops of a closed loop are due when they can be sent.
+        plan.load.shape.deadline_ns = None;
+        if let Some(connections) = connections {
+            plan.load.connections = connections;
+            plan.load.threads = plan.load.threads.min(connections);
+        }
+        if let WorkloadPlan::Http(http) = &mut plan.workload {
+            // So many connections stand for so many requests at a time, and one that is closed after its first request
+            // carries no more.
+            if let Some(http2) = &mut http.http2
+                && (connections.is_some() || keepalive == Some(false))
+            {
+                http2.streams = 1;
+            }
+            put(&mut http.keepalive, keepalive);
+            put(&mut http.tls.ciphers, ciphers);
+            put(&mut http.tls.groups, groups);
+            put(&mut http.tls.resumption, resumption);
+            put(&mut http.tls.versions, versions);
+            put(&mut http.accept_encoding, accept_encoding);
+            put(&mut http.method, method);
+            put(&mut http.quick_ack, quick_ack);
+            http.range_bytes = range_bytes.or(http.range_bytes);
+            http.segment_bytes = segment_bytes.or(http.segment_bytes);
+        }
+        plan
+    }
+}
+
+fn put<T>(place: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *place = value;
+    }
+}
+
+/// A field that is there: `null` means the inner `None`, only absence the outer one.
+fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<Option<String>>, D::Error> {
+    Option::deserialize(deserializer).map(Some)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn not_sending_a_field_is_told_from_leaving_it_as_it_is() {
+        for accept_encoding in [None, Some(None), Some(Some("gzip".to_owned()))] {
+            let variation = Variation { accept_encoding, ..Variation::default() };
+            let kept = serde_json::to_string(&variation).unwrap();
+            assert_eq!(serde_json::from_str::<Variation>(&kept).unwrap(), variation, "{kept}");
+        }
+    }
+}
