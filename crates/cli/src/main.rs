@@ -16,7 +16,7 @@ mod outcome;
 mod plan_file;
 mod progress_log;
 mod proxy;
-#[cfg(feature = "png")]
+#[cfg_attr(not(feature = "png"), path = "raster_left_out.rs")]
 mod raster;
 mod request;
 mod requests;
@@ -47,13 +47,13 @@ fn main() -> std::process::ExitCode {
         Command::Run(run) => commands::run::run(&run, &load, &output),
         Command::Check(check, load) => return commands::check::check(&check, &load, &output).exit_code(),
         Command::Demo(demo) => commands::demo::demo(&demo, &output),
-        Command::Why(why, secrets) => commands::why::why(&why, &secrets, &output),
+        Command::Why(why) => commands::why::why(&why, &output),
         Command::List(list) => commands::runs::list(&list, &output),
         Command::Show(show) => commands::runs::show(&show, &output),
         Command::Diff(diff) => commands::runs::diff(&diff, &output),
         Command::Report(report) => commands::report::report(&report, &output),
         Command::Export(export) => commands::export::export(&export, &output),
-        Command::Rerun(run, secrets) => commands::rerun::rerun(&run, &secrets, &output),
+        Command::Rerun(rerun) => commands::rerun::rerun(&rerun, &output),
         Command::Facts(facts) => commands::facts::facts(&facts, &output),
         Command::Lens(lens) => commands::lens::lens(&lens, &output),
         Command::LensChild(child) => commands::lens::child(&child),

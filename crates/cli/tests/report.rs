@@ -57,6 +57,59 @@ fn charts_are_files() {
     place.duel(["report", "last", "--svg", "charts/here", "--force"]).ok();
 }
 
+/// Width and height of a PNG file.
+#[cfg(feature = "png")]
+fn png_size(bytes: &[u8]) -> (u32, u32) {
+    assert_eq!(&bytes[..8], b"\x89PNG\r\n\x1a\n");
+    let number = |at: usize| u32::from_be_bytes(bytes[at..at + 4].try_into().unwrap());
+    (number(16), number(20))
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn charts_are_pictures() {
+    let place = archived();
+    let done = place.duel(["report", "last", "--png", "pictures", "--svg", "drawings"]).ok();
+    let pictures: Vec<&str> = done.stdout.lines().filter(|name| name.ends_with(".png")).collect();
+    assert!(pictures.len() >= 6 && done.stdout.lines().count() == 2 * pictures.len(), "{}", done.stdout);
+    for name in &pictures {
+        let svg = std::fs::read_to_string(place.path(&name.replace("pictures/", "drawings/").replace(".png", ".svg")));
+        let size = |what: &str| {
+            let svg = svg.as_ref().unwrap();
+            let (_, rest) = svg.split_once(&format!(" {what}=\"")).unwrap();
+            rest.split('"').next().unwrap().parse::<f64>().unwrap()
+        };
+        let (width, height) = png_size(&std::fs::read(place.path(name)).unwrap());
+        assert_eq!(
+            (f64::from(width), f64::from(height)),
+            (2.0 * size("width"), (2.0 * size("height")).ceil()),
+            "{name}"
+        );
+    }
+    place.duel(["report", "last", "--png", "pictures"]).refused(1);
+}
+
+#[cfg(feature = "png")]
+#[test]
+fn without_fonts_there_are_no_pictures_and_no_page() {
+    let place = archived();
+    let config = place.file("fonts.conf", "<?xml version=\"1.0\"?><fontconfig><dir>/nowhere</dir></fontconfig>");
+    let mut command = place.command();
+    command.args(["report", "last", "--png", "pictures", "-o", "page.html"]).env("FONTCONFIG_FILE", config);
+    let sentence = common::Running::start(command).end().refused(1);
+    assert!(sentence.contains("no font is installed here") && sentence.contains("--svg"), "{sentence}");
+    assert!(!place.path("pictures").exists() && !place.path("page.html").exists());
+}
+
+#[cfg(not(feature = "png"))]
+#[test]
+fn a_build_without_pictures_says_so() {
+    let place = archived();
+    let sentence = place.duel(["report", "last", "--png", "pictures"]).refused(2);
+    assert!(sentence.contains("its feature png"), "{sentence}");
+    assert!(!place.path("pictures").exists());
+}
+
 #[test]
 fn each_form_can_be_written() {
     let place = archived();
@@ -74,6 +127,14 @@ fn each_form_can_be_written() {
     assert!(sentence.contains("--target: a, b"), "{sentence}");
     let xml = place.duel(["export", "last", "--format", "junit"]).ok().stdout;
     assert!(xml.contains("<testsuites name=\"duel\""), "{xml}");
+    if cfg!(feature = "parquet") {
+        place.duel(["export", "last", "--format", "parquet", "-o", "run.parquet"]).ok();
+        let bytes = std::fs::read(place.path("run.parquet")).unwrap();
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+    } else {
+        let sentence = place.duel(["export", "last", "--format", "parquet", "-o", "run.parquet"]).refused(2);
+        assert!(sentence.contains("its feature parquet"), "{sentence}");
+    }
     place.duel(["export", "last", "--format", "xls"]).refused(2);
     place.duel(["export", "last"]).refused(2);
     place.duel(["export", "last", "--format", "csv", "-o", "a.hgrm"]).refused(1);

@@ -275,6 +275,49 @@ fn compressed_responses_are_counted_both_ways() {
     place.duel(["run", &broken.url("/"), "-n", "3", "-c", "1", "-q"]).ok();
 }
 
+#[test]
+fn brotli_and_zstd_of_a_real_server_are_counted_both_ways() {
+    const PLAIN_BYTES: u64 = 7_690;
+    let place = Place::new();
+    let packed: [(&str, &[u8]); 2] = [
+        ("br", include_bytes!("../../work/tests/data/page.txt.br")),
+        ("zstd", include_bytes!("../../work/tests/data/page.txt.zst")),
+    ];
+    let mut locations = String::new();
+    for (coding, bytes) in packed {
+        place.file(&format!("files/{coding}"), bytes);
+        place.file(&format!("files/cut-{coding}"), &bytes[..bytes.len() - 1]);
+        place.file(&format!("files/garbage-{coding}"), "<html>not packed at all</html>");
+        locations += &format!("location ~ {coding}$ {{ add_header Content-Encoding {coding}; }} ");
+    }
+    place.file("files/unknown", "x");
+    let root = place.path("files");
+    let server = nginx(
+        &place,
+        "nginx",
+        &format!(
+            "server {{ listen 127.0.0.1:{{1}}; root {}; {locations} location /unknown {{ add_header Content-Encoding \
+             compress; }} }}",
+            root.display()
+        ),
+    );
+    for (coding, bytes) in packed {
+        let url = server.http(1, &format!("/{coding}"));
+        let args = ["run", &url, "-n", "20", "-c", "2", "--encoding", coding];
+        let target = &place.json([&args[..], &["--decompress"]].concat())["targets"][0];
+        let sizes = (target["body_bytes"].as_u64(), target["inflated_bytes"].as_u64());
+        assert_eq!(sizes, (Some(20 * bytes.len() as u64), Some(20 * PLAIN_BYTES)), "{coding}");
+        for (kind, said) in [("cut", "ends early"), ("garbage", "cannot be decompressed")] {
+            let url = server.http(1, &format!("/{kind}-{coding}"));
+            let done = place.duel(["run", &url, "-n", "3", "-c", "1", "-q", "--decompress"]).ended(1);
+            assert!(done.sentence().contains(said), "{kind} {coding}: {}", done.stderr);
+        }
+    }
+    let url = server.http(1, "/unknown");
+    let done = place.duel(["run", &url, "-n", "3", "-c", "1", "-q", "--decompress"]).ended(1);
+    assert!(done.sentence().contains("'compress', which is not decompressed here"), "{}", done.stderr);
+}
+
 /// Largest resident memory of a run, in kB.
 fn peak_kb(place: &Place, args: &[&str]) -> u64 {
     let mut command = place.command();

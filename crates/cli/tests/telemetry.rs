@@ -168,10 +168,16 @@ const WELL: &str =
 /// Loads a little and sends figures to `url` five times a second.
 fn pushed(place: &Place, url: &str) -> common::Done {
     let ruler = Ruler::start(&[]);
+    let target = format!("web={}", ruler.url("/delay/1000"));
+    pushing(place, url, &["run", &target, "-d", "1s", "-c", "2", "-t", "1"])
+}
+
+/// Does what `args` say, and sends figures to `url` five times a second.
+fn pushing(place: &Place, url: &str, args: &[&str]) -> common::Done {
     let mut command = place.command();
     command
-        .args(["run", &format!("web={}", ruler.url("/delay/1000")), "-d", "1s", "-c", "2", "-t", "1", "-q"])
-        .args(["--otlp", url])
+        .args(args)
+        .args(["-q", "--otlp", url])
         .env("OTEL_METRIC_EXPORT_INTERVAL", "200")
         .env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cr3t");
     Running::start(command).end().ended(0)
@@ -240,6 +246,49 @@ fn requests_that_end_after_their_slot_are_counted_once() {
             let course: Vec<u64> = documents.iter().map(|document| told(document, metric)).collect();
             assert!(course.windows(2).all(|pair| pair[0] <= pair[1]), "{metric}: {course:?}");
         }
+    }
+}
+
+#[test]
+fn repeating_and_explaining_an_earlier_run_tell_figures_too() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let [a, b] = [("a", "/delay/1000"), ("b", "/delay/3000")].map(|(name, path)| format!("{name}={}", ruler.url(path)));
+    place.duel([&a, &b, "-d", "2s", "-c", "2", "-t", "1", "-q"]).ok();
+    let begun_ms = place.json(["show", "last"])["started_unix_ms"].as_i64().unwrap();
+    let roles_of = |collector: &Collector| {
+        let documents = collector.documents();
+        let last = documents.last().expect("the last figures are sent");
+        let slots = point(last, "duel.slots", "sum", "a");
+        let since_ns: i64 = slots["startTimeUnixNano"].as_str().unwrap().parse().unwrap();
+        assert!(since_ns / 1_000_000 > begun_ms, "counts begin with this command, not with the earlier run");
+        assert!(point(last, "duel.requests", "sum", "b")["asInt"].as_str().unwrap().parse::<u64>().unwrap() > 0);
+        last.to_string()
+    };
+
+    let collector = Collector::start(Some(WELL));
+    // Enough for a probe or two; with less there are none, and nothing to count.
+    pushing(&place, &collector.url(), &["why", "last", "--why-budget", "12s"]).ended(0);
+    let told = roles_of(&collector);
+    assert!(told.contains("\"probe\"") && !told.contains("\"measured\""), "{told}");
+
+    let collector = Collector::start(Some(WELL));
+    pushing(&place, &collector.url(), &["rerun", "last"]).ended(0);
+    assert!(roles_of(&collector).contains("\"measured\""));
+
+    // What fails is told with the run that it belongs to.
+    let down = format!("http://127.0.0.1:{}", free_port());
+    let done = pushing(&place, &down, &["why", "last", "--why-budget", "4s"]).ended(0);
+    assert!(done.sentence().contains("connection refused"), "{}", done.stderr);
+    let run = place.json(["show", "last"]);
+    assert_eq!(run["doubts"].as_array().unwrap().iter().filter(|doubt| doubt["id"] == "not-recorded").count(), 1);
+
+    let taken = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    for command in ["why", "rerun"] {
+        let sentence = place.duel([command, "last", "--metrics", &address]).refused(1);
+        assert!(sentence.starts_with("cannot serve metrics on"), "{sentence}");
+        let sentence = place.duel([command, "last", "--otlp", "grpc://c:4317"]).refused(2);
+        assert!(sentence.starts_with("--otlp takes"), "{sentence}");
     }
 }
 

@@ -2,9 +2,9 @@
 
 use crate::case::{Case, Step};
 use crate::causes::{self, CAUSES, Cause, Fit, Standing, names, none, unknown};
-use crate::gap::{Flip, Gap, Reference};
+use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::Kind;
-use duel_model::{Evidence, Explanation, Finding, Probe};
+use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
 
 /// The next step of a diagnosis: a probe to make, or the explanation.
 ///
@@ -40,9 +40,11 @@ impl<'a> Trial<'a> {
                     format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
                 Standing::Undecided(Evidence { probe: "comparison".to_owned(), text, repeat: None })
             }
+            Standing::Fits(fit) if !fit.is_counted && !fit.shown_on_twin => after_control(&gap, fit),
             standing => standing,
         };
-        let standings = CAUSES.iter().map(stand).collect();
+        let mut standings: Vec<Standing> = CAUSES.iter().map(stand).collect();
+        keep_within_the_gap(&gap, &mut standings);
         Self { gap, standings, may_be_named }
     }
 
@@ -58,17 +60,73 @@ impl<'a> Trial<'a> {
     /// Times add up where shares of a log do not: two causes of 3 ms each that turn 1 ms into 7 ms move 29 % of the log
     /// alone, and all of it together. Where one cause alone explains more (as one that multiplies), that counts.
     fn share_left(&self) -> f64 {
+        self.share_left_by(&self.fits().collect::<Vec<_>>())
+    }
+
+    fn share_left_by(&self, fits: &[&Fit]) -> f64 {
         let Some(reference) = self.gap.known_reference() else { return 1.0 };
-        let by_one = self.fits().filter_map(|fit| fit.finding.explains).fold(0.0, f64::max);
+        let by_one = fits.iter().filter_map(|fit| fit.finding.explains).fold(0.0, f64::max);
         let Some(fast_ns) = reference.fast_ns() else { return 1.0 - by_one };
-        let moved_ns: f64 = self.fits().map(|fit| fit.moved_ns).sum();
+        let moved_ns: f64 = fits.iter().map(|fit| fit.moved_ns).sum();
         let ratio_left = (reference.ratio - moved_ns / fast_ns).max(1.0);
         let together = ratio_left.ln() / reference.log.mid;
-        if self.fits().nth(1).is_some() { together.min(1.0 - by_one) } else { 1.0 - by_one }
+        if fits.len() > 1 { together.min(1.0 - by_one) } else { 1.0 - by_one }
+    }
+
+    /// Whether more probes are not worth their time. What is possible at most explains nothing yet, and what was counted
+    /// may have counted the same time twice: of such causes only the largest helps to end the search.
+    fn is_settled(&self) -> bool {
+        let (counted, mut firm): (Vec<&Fit>, Vec<&Fit>) = self.fits().partition(|fit| fit.is_counted);
+        let share = |fit: &&Fit| fit.finding.explains.unwrap_or(0.0);
+        let likely = counted.into_iter().filter(|fit| fit.finding.confidence >= Confidence::Likely);
+        firm.extend(likely.max_by(|a, b| share(a).total_cmp(&share(b))));
+        !firm.is_empty() && self.share_left_by(&firm) <= 1.0 - Flip::EXPLAINS + f64::EPSILON
     }
 
     fn is_explained(&self) -> bool {
         self.fits().next().is_some() && self.share_left() <= 1.0 - Flip::EXPLAINS + f64::EPSILON
+    }
+}
+
+/// A cause that a flip has shown, once the gap was seen to be what it was in the comparison. Where there is no time left to
+/// look, it is possible at most.
+fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
+    let why = match gap.control() {
+        None | Some(Look::Shown(_)) => return Standing::Fits(fit),
+        Some(Look::NotAsked(probe)) if probe.budget_ns <= gap.case.budget_left_ns => {
+            return Standing::Wants(vec![probe]);
+        }
+        Some(Look::NotAsked(_)) => "there was no time left to look".to_owned(),
+        Some(Look::Missing(why)) => why,
+    };
+    let text = format!("not shown: that the gap was still there when the cause was taken away ({why})");
+    fit.finding.evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
+    fit.finding.confidence = fit.finding.confidence.min(Confidence::Possible);
+    Standing::Fits(fit)
+}
+
+/// Takes back causes that were only counted and have no room beside one that a flip confirmed: together they would be more
+/// than the whole gap, so the time that was counted is part of what the flip took away, or does not matter.
+fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
+    let confirmed = standings.iter().zip(CAUSES).filter_map(|(standing, cause)| match standing {
+        Standing::Fits(fit) if !fit.is_counted && fit.finding.confidence == Confidence::Confirmed => {
+            Some((fit.finding.explains?, cause.entry().id))
+        }
+        _ => None,
+    });
+    let Some((share, id)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
+    for standing in standings {
+        if let Standing::Fits(fit) = standing
+            && fit.is_counted
+            && fit.finding.explains.is_some_and(|counted| counted + share > 1.0)
+        {
+            let text = format!(
+                "{} But {id} was shown to make {} of the gap, which leaves no room for that",
+                fit.finding.summary,
+                percent(share)
+            );
+            *standing = Standing::Undecided(gap.on_host(text, None));
+        }
     }
 }
 
@@ -77,6 +135,8 @@ impl<'a> Trial<'a> {
 /// One that only places a gap which may stay unexplained counts a quarter: it accuses and acquits nobody.
 fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
     const PLACING: f64 = 0.25;
+    /// A cause is as good as found, and the answer may end the search.
+    const CONTROL: f64 = 1e3;
     let mut wanted: Vec<(Probe, f64)> = Vec::new();
     let mut want = |probe: &Probe, weight: f64| {
         let affordable = probe.budget_ns <= case.budget_left_ns && case.outcome(&probe.id).is_none();
@@ -91,13 +151,15 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             // Without it no other probe can be read.
             Reference::Wanted(probe) => want(probe, 1e6),
             Reference::Missing(_) => {}
-            Reference::Known(_) if trial.is_explained() => {}
+            Reference::Known(_) if trial.is_settled() => {}
             Reference::Known(_) => {
                 for (cause, standing) in CAUSES.iter().zip(&trial.standings) {
                     // What can only be suspected in the end accuses and acquits nobody either.
-                    let weight = if (trial.may_be_named)(cause.entry().id) { 1.0 } else { PLACING };
+                    let usual = if (trial.may_be_named)(cause.entry().id) { 1.0 } else { PLACING };
+                    let weight =
+                        |probe: &Probe| if probe.id == Kind::Again.id(trial.gap.mode) { CONTROL } else { usual };
                     if let Standing::Wants(probes) = standing {
-                        probes.iter().for_each(|probe| want(probe, weight));
+                        probes.iter().for_each(|probe| want(probe, weight(probe)));
                     }
                 }
                 unknown::wants(&trial.gap).iter().for_each(|probe| want(probe, PLACING));

@@ -145,7 +145,7 @@ impl<'a> Gap<'a> {
     fn find_reference(&self) -> (Mode, Reference<'a>) {
         let open_loop = self.case.is_open_loop();
         if !open_loop && self.case.plan.load.connections == 1 {
-            return (Mode::Alone, Reference::Known(self.comparison.clone()));
+            return (Mode::Alone, self.comparison_as_reference());
         }
         match self.look(Kind::Alone) {
             Look::NotAsked(probe) => return (Mode::Alone, Reference::Wanted(probe)),
@@ -155,7 +155,7 @@ impl<'a> Gap<'a> {
             Look::Shown(_) | Look::Missing(_) => {}
         }
         if !open_loop {
-            return (Mode::Loaded, Reference::Known(self.comparison.clone()));
+            return (Mode::Loaded, self.comparison_as_reference());
         }
         // Probes run in a closed loop and are judged by rate: an open loop's response time is no reference for them.
         let reference = match self.look(Kind::Closed) {
@@ -165,6 +165,33 @@ impl<'a> Gap<'a> {
             Look::Missing(why) => Reference::Missing(why),
         };
         (Mode::Loaded, reference)
+    }
+
+    /// The comparison, if the gap is still what it was then. It may be old, and in between a cache may have become warm, or
+    /// somebody else's load have ended: whatever a flip changes would seem to have taken the gap away.
+    ///
+    /// The comparison has more slots than a probe, so it stays the reference where both agree within the probe's interval.
+    fn comparison_as_reference(&self) -> Reference<'a> {
+        let then = &self.comparison;
+        match self.look(Kind::Again) {
+            Look::Shown(now) if now.log.low() <= 0.0 || now.log.high() < Flip::EXPLAINS * then.log.mid => {
+                Reference::Missing(format!(
+                    "{}: {} instead of {:.2}x",
+                    Kind::Again.phrase(),
+                    self.tell(&now),
+                    then.ratio
+                ))
+            }
+            Look::Shown(now) if !(now.log.low()..=now.log.high()).contains(&then.log.mid) => Reference::Known(now),
+            Look::Shown(_) | Look::NotAsked(_) | Look::Missing(_) => Reference::Known(then.clone()),
+        }
+    }
+
+    /// What would tell whether the gap is still there, before somebody is accused of it; `None` where the reference was
+    /// measured by a probe.
+    pub(crate) fn control(&self) -> Option<Look<'a>> {
+        let reference = self.known_reference()?;
+        (reference.id == self.comparison.id).then(|| self.look(Kind::Again))
     }
 
     pub(crate) fn known_reference(&self) -> Option<&View<'a>> {
@@ -213,7 +240,7 @@ impl<'a> Gap<'a> {
         let names = [self.slow, self.fast].map(|index| Some(&self.case.plan.targets[index].name));
         // A generator that cannot keep up with the fast side makes the gap look smaller: what it is then said to be, it is
         // at least. What a flip leaves of a gap would look smaller as well, so no flip may rest on it.
-        let at_least = matches!(kind, Kind::Alone | Kind::Closed | Kind::Hosts);
+        let at_least = matches!(kind, Kind::Alone | Kind::Again | Kind::Closed | Kind::Hosts);
         let spoilt = outcome.doubts.iter().find(|doubt| {
             let fast_only = doubt.target.as_ref() == names[1];
             match doubt.id {
@@ -427,7 +454,7 @@ impl<'a> Gap<'a> {
             None => "at the offered rate".to_owned(),
         };
         let mut lines = vec![self.evidence(&self.comparison, format!("{loaded}: {}", self.tell(&self.comparison)))];
-        for kind in [Kind::Alone, Kind::Closed] {
+        for kind in [Kind::Alone, Kind::Again, Kind::Closed] {
             if let Look::Shown(view) = self.look(kind) {
                 lines.push(self.evidence(&view, format!("{}: {}", kind.phrase(), self.tell(&view))));
             }

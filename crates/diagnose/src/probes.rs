@@ -11,6 +11,8 @@ use duel_model::{
 pub(crate) enum Kind {
     /// The same requests over one connection: phases without queueing.
     Alone,
+    /// The comparison's own load once more: whether the gap is still what it was.
+    Again,
     /// The plan's connections in a closed loop: the reference of an open-loop plan whose gap does not show alone.
     Closed,
     Chacha20,
@@ -64,8 +66,9 @@ pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
-        const ORDER: [&str; 20] = [
+        const ORDER: [&str; 21] = [
             "alone",
+            "again",
             "closed",
             "hosts",
             "cipher-",
@@ -93,6 +96,7 @@ impl Kind {
         let id = match self {
             // These are what they are in either mode.
             Self::Alone => return "alone".to_owned(),
+            Self::Again => return "again".to_owned(),
             Self::Closed => return "closed".to_owned(),
             Self::Trip => return "trip".to_owned(),
             Self::Hosts => return "hosts".to_owned(),
@@ -125,6 +129,7 @@ impl Kind {
     pub(crate) fn phrase(self) -> &'static str {
         match self {
             Self::Alone => "over one connection",
+            Self::Again => "once more as in the comparison",
             Self::Closed => "with as many connections in a closed loop",
             Self::Chacha20 => "with ChaCha20 forced",
             Self::Range1 => "for the first byte of the response only",
@@ -156,6 +161,7 @@ impl Kind {
     fn question(self) -> &'static str {
         match self {
             Self::Alone => "Does the gap show over a single connection, and in which phase?",
+            Self::Again => "Is the gap still what it was in the comparison?",
             Self::Closed => "Does the gap show in a closed loop?",
             Self::Chacha20 => "Does the gap go away with another cipher?",
             Self::Range1 => "Is the gap paid per request or per byte?",
@@ -187,7 +193,7 @@ impl Kind {
 
     /// Whether the plan leaves room for it; if not, why.
     pub(crate) fn possible(self, case: &Case<'_>) -> Result<(), String> {
-        if self == Self::Alone {
+        if matches!(self, Self::Alone | Self::Again) {
             return Ok(());
         }
         if self == Self::Hosts {
@@ -217,7 +223,7 @@ impl Kind {
         let Some(http) = case.http() else { return Err("the workload is not HTTP".to_owned()) };
         let refuse = |when: bool, why: &str| if when { Err(why.to_owned()) } else { Ok(()) };
         match self {
-            Self::Alone | Self::Closed => Ok(()),
+            Self::Alone | Self::Again | Self::Closed => Ok(()),
             Self::Chacha20 => refuse(
                 case.plan.targets.iter().all(|target| !is_https(&target.address)),
                 "no target is addressed by https",
@@ -254,7 +260,10 @@ impl Kind {
                 refuse(!http.tls.versions.contains(&TlsVersion::V1_2), "the plan does not allow TLS 1.2")?;
                 refuse(http.tls.versions == [TlsVersion::V1_2], "the plan allows TLS 1.2 only")
             }
-            Self::QuickAck => refuse(http.quick_ack, "the plan acknowledges at once already"),
+            Self::QuickAck => {
+                refuse(http.proxy.is_some(), "it is the proxy that acknowledges what a target sends")?;
+                refuse(http.quick_ack, "the plan acknowledges at once already")
+            }
             Self::SuiteOf(target) => {
                 refuse(chosen(case, target, |seen| seen.cipher.clone()).is_none(), "the suite is not known")
             }
@@ -276,7 +285,7 @@ impl Kind {
     pub(crate) fn probe(self, case: &Case<'_>, mode: Mode) -> Probe {
         let connections = match self {
             Self::Alone | Self::Trip => Some(1),
-            Self::Closed | Self::Hosts => None,
+            Self::Again | Self::Closed | Self::Hosts => None,
             Self::Connections(count) => Some(count),
             _ => (mode == Mode::Alone).then_some(1),
         };
@@ -303,7 +312,7 @@ impl Kind {
     fn variation(self, case: &Case<'_>) -> Variation {
         let nothing = Variation::default();
         match self {
-            Self::Alone | Self::Closed | Self::Hosts | Self::Connections(_) | Self::LensOf(_) => nothing,
+            Self::Alone | Self::Again | Self::Closed | Self::Hosts | Self::Connections(_) | Self::LensOf(_) => nothing,
             // The environment is read where the twin is started; where it cannot be, the lens may have seen its mask at work.
             Self::TwinOf(of, change) => {
                 Variation { twin: Some(TwinPlan { of, change, mask: mask_in_server(case, of) }), ..nothing }
@@ -348,6 +357,7 @@ impl Kind {
             // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
             // Whether a twin is what it should be is found out when it is started.
             Self::Alone
+            | Self::Again
             | Self::Closed
             | Self::Hosts
             | Self::Connections(_)

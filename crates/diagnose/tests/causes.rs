@@ -109,6 +109,87 @@ fn large_key() {
     }
 }
 
+/// A gap that was one of another hour: whatever a flip changes, the gap is gone under it.
+#[test]
+fn a_gap_that_has_gone_since_is_nobodys_fault() {
+    for connections in [1, 16] {
+        let seems = Server { gzip: Some((5e3, 0.9)), keeps: false, ..good() };
+        let busy = Server { delay: 40e6, ..seems.clone() };
+        let mut then = World { body: 100e3, ..world(&[good(), busy]) };
+        then.plan.load.connections = connections;
+        let now = World { servers: vec![good(), seems], ..then.clone() };
+        assert_unknown(World { later: Some(Box::new(now)), ..then });
+    }
+}
+
+/// It has become smaller, and what is left of it is still the same fault.
+#[test]
+fn a_gap_that_has_changed_since_is_explained_as_it_is_now() {
+    for (connections, then_ns, now_ns) in [(1, 6e6, 5e6), (16, 6e6, 5e6), (1, 5e6, 9e6)] {
+        let of = |ns| Server { gzip: Some((ns, 0.3)), ..good() };
+        let mut then = World { body: 100e3, ..world(&[good(), of(then_ns)]) };
+        then.plan.load.connections = connections;
+        let now = World { servers: vec![good(), of(now_ns)], ..then.clone() };
+        assert_only(World { later: Some(Box::new(now)), ..then }, "http.compression", Confidence::Confirmed, 0.8);
+    }
+}
+
+/// A look-up, or a key in a box of its own: far beyond what the key, which is the dearer one, can take.
+#[test]
+fn a_key_is_not_accused_of_more_than_a_signature() {
+    for connections in [1, 16] {
+        let base = Server { keeps: false, ..good() };
+        let slow = Server { key: ("RSA", 2048), sign: 60e6, ..base.clone() };
+        let mut world = World { body: 2e3, budget_ns: 3_600 * SECOND_NS, ..world(&[base, slow]) };
+        world.http().keepalive = false;
+        world.plan.load.connections = connections;
+        both_ways(world, |_, explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause != "tls.large-key"), "{explanation:#?}");
+        });
+    }
+}
+
+/// A share of one in a hundred requests is most of the time where a handshake costs a hundred requests.
+#[test]
+fn handshakes_that_are_rare_and_dear_are_no_less_a_cause() {
+    for closes_after in [20.0, 100.0] {
+        for connections in [1, 16] {
+            let base = Server { closes_after: Some(closes_after), ..good() };
+            let slow = Server { key: ("RSA", 4096), sign: 5e6 * closes_after / 20.0, ..base.clone() };
+            let mut world = World { body: 2e3, ..world(&[base, slow]) };
+            world.plan.load.connections = connections;
+            assert_only(world, "tls.large-key", Confidence::Confirmed, 0.8);
+        }
+    }
+}
+
+#[test]
+fn connections_closed_after_some_requests_are_named_where_that_is_the_gap() {
+    for connections in [1, 16] {
+        let base = Server { key: ("RSA", 4096), sign: 2e6, ..good() };
+        let slow = Server { closes_after: Some(20.0), ..base.clone() };
+        let mut world = World { body: 2e3, ..world(&[base, slow]) };
+        world.plan.load.connections = connections;
+        both_ways(world, |_, explanation, slow| {
+            let found = named(explanation);
+            assert_eq!(found[0], ("http.no-keepalive", Some(slow)), "{explanation:#?}");
+            assert!(found[1..].iter().all(|(cause, _)| *cause == "unknown"), "{explanation:#?}");
+            let summary = &first(explanation).summary;
+            assert!(summary.contains("after some 20 requests"), "{summary}");
+        });
+    }
+}
+
+/// OpenSSL 3.0 has no fast code for P-384: a signature takes longer than one with RSA-2048.
+#[test]
+fn a_long_curve_may_be_dearer_than_rsa() {
+    let base = Server { keeps: false, key: ("RSA", 2048), sign: 0.6e6, ..good() };
+    let slow = Server { key: ("EC", 384), sign: 1.6e6, ..base.clone() };
+    let mut world = World { body: 2e3, ..world(&[base, slow]) };
+    world.http().keepalive = false;
+    assert_only(world, "tls.large-key", Confidence::Confirmed, 0.8);
+}
+
 #[test]
 fn large_key_without_resumption() {
     let base = Server { resumes: false, ..good() };

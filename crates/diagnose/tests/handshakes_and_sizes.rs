@@ -48,6 +48,22 @@ fn connecting(slow: Server, fast: Server, connections: u32) -> World {
     world
 }
 
+/// Libraries that find no AES instructions choose ChaCha20: that is the fault of neither the cipher nor the server's choice.
+#[test]
+fn a_server_that_avoids_aes_lacks_the_instructions() {
+    for (aes, chacha, connections) in [(4.0, 0.6, 1), (6.0, 0.6, 16), (9.0, 0.7, 16)] {
+        let slow = Server { cipher: CHACHA20, aes, chacha, ..good() };
+        let fast = Server { chacha: 0.6, ..good() };
+        let mut world = World { budget_ns: 3_600 * SECOND_NS, ..world(&[fast, slow]) };
+        world.plan.load.connections = connections;
+        both_ways(&world, |explanation, slow| {
+            assert_eq!(named(explanation)[0], ("tls.aes-unused", Some(slow)), "{explanation:#?}");
+            assert!(explanation.ruled_out.contains(&"tls.slow-cipher".to_owned()), "{explanation:#?}");
+            assert!(explanation.findings[0].summary.contains("chosen ChaCha20"));
+        });
+    }
+}
+
 #[test]
 fn slow_cipher() {
     for (chacha, body) in [(0.8, 1e6), (3.0, 300e3), (2.0, 20e6)] {

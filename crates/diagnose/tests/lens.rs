@@ -92,6 +92,19 @@ fn the_instructions_in_the_running_server_acquit() {
     });
 }
 
+/// A program may map libcrypto for something else than TLS.
+#[test]
+fn a_libcrypto_beside_another_tls_library_acquits_nobody() {
+    for other in [("process.library.libgnutls.path", "/lib/libgnutls.so.30"), ("process.program.go", "go1.22.1")] {
+        let mut world = slow(HostAccess::Local, reading(HardwareUse::Used, whole()));
+        world.servers[1].facts = Some(vec![other]);
+        both_ways(&world, |explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause != "tls.aes-unused"), "{explanation:#?}");
+            assert!(!explanation.ruled_out.contains(&"tls.aes-unused".to_owned()), "{}", said(explanation));
+        });
+    }
+}
+
 #[test]
 fn a_library_that_is_sound_elsewhere_neither_confirms_nor_acquits() {
     let not_read = Some(Capabilities::NotRead("may not read its memory".into()));

@@ -7,6 +7,7 @@
 mod world;
 
 use duel_model::{Confidence, Explanation, SECOND_NS};
+use world::machine::UNAVAILABLE;
 use world::{Dice, Server, World, named, open_loop, world};
 
 /// A server whose machine is read. It has eight CPUs, unless said otherwise.
@@ -75,6 +76,11 @@ fn faults() -> Vec<Fault> {
     for (of, others) in [(&one, 0.5), (&one, 0.8), (&good(), 5.0)] {
         faults.push(fault("neighbour", "cpu.noisy-neighbour", Server { others, ..of.clone() }, of.clone()));
     }
+    for (of, stolen) in [(&one, 0.6), (&one, 0.9), (&good(), 5.0)] {
+        let type_of = ("machine.product", "t3.micro");
+        let slow = with_facts(Server { stolen, ..of.clone() }, &[type_of]);
+        faults.push(fault("stolen", "cpu.stolen", slow, with_facts(of.clone(), &[type_of])));
+    }
     for (cores, of) in [(1.0, 2.0), (2.0, 8.0), (4.0, 8.0)] {
         let of = Server { cores: of, ..good() };
         faults.push(fault("fewer cores", "cpu.fewer-cores", Server { cores, ..of.clone() }, of));
@@ -109,7 +115,10 @@ fn each_fault_is_named_and_nothing_else() {
                 println!("{what} {set_up:?} seed {}: {found:?}", world.seed);
                 assert_eq!(found[0], (cause, Some(side)), "{what} {set_up:?} {explanation:#?}");
                 assert!(found[1..].iter().all(|(cause, _)| *cause == "unknown"), "{what} {set_up:?} {explanation:#?}");
-                assert_eq!(explanation.findings[0].confidence, Confidence::Likely);
+                // Switches alone are those of a server with many threads as well.
+                let sleeps = cause == "lock.contention";
+                let expected = if sleeps { Confidence::Possible } else { Confidence::Likely };
+                assert_eq!(explanation.findings[0].confidence, expected, "{what} {set_up:?} {explanation:#?}");
                 assert!(explanation.findings[0].explains.unwrap() >= 0.25);
             });
         }
@@ -203,6 +212,149 @@ fn the_innocent_are_not_accused() {
             });
         }
     }
+}
+
+/// A log that is written at once keeps the disk busy, while a full cache gives a few pages back.
+#[test]
+fn a_disk_that_writes_is_not_short_of_memory() {
+    let writes = |differ: &[(&'static str, f64)]| {
+        let mut counts = vec![
+            ("disk.sda.writes", 1.0),
+            ("disk.sda.write_ns", 1.4e6),
+            ("disk.sda.read_ns", 5e3),
+            ("disk.sda.reads", 0.05),
+            ("memory.refaults_file", 0.05),
+            ("memory.reclaimed_directly_pages", 0.03),
+        ];
+        counts.extend(differ);
+        with_counts(Server { disk: 1.5e6, ..good() }, &counts)
+    };
+    // Nobody took pages away to speak of, and reading again took hardly any time.
+    let little = [("disk.sda.read_ns", 1.4e6), ("disk.sda.reads", 1.0), ("memory.refaults_file", 1.0)];
+    for slow in [writes(&[]), writes(&little)] {
+        for set_up in set_ups() {
+            both_ways(&a_world(&slow, &good(), set_up), |_, explanation, _| {
+                assert!(named(explanation).iter().all(|(cause, _)| *cause != "mem.limit"), "{explanation:#?}");
+            });
+        }
+    }
+    // The machine's whole memory is short: as many pages are taken away as are read again.
+    let short = Server { disk: 1.5e6, ..good() };
+    let short = with_counts(short, &[("memory.refaults_file", 15.0), ("memory.reclaimed_directly_pages", 14.0)]);
+    both_ways(&a_world(&short, &good(), set_ups()[0]), |_, explanation, side| {
+        assert_eq!(named(explanation)[0], ("mem.limit", Some(side)), "{explanation:#?}");
+    });
+}
+
+/// Of a gap of a few percent, a quarter is less than what counting by ticks and a quiet machine make of nothing.
+#[test]
+fn less_than_the_margin_is_no_share_of_a_small_gap() {
+    let one = Server { cores: 1.0, ..good() };
+    for set_up in set_ups() {
+        let slow = Server { stolen: 0.012, others: 0.012, cpu: 1.012, ..one.clone() };
+        let world = World { noise: 0.001, ..a_world(&slow, &one, set_up) };
+        both_ways(&world, |_, explanation, _| {
+            let blamed = ["cpu.stolen", "cpu.noisy-neighbour"];
+            assert!(named(explanation).iter().all(|(cause, _)| !blamed.contains(cause)), "{explanation:#?}");
+        });
+        let slow = Server { stolen: 0.03, ..one.clone() };
+        let world = World { noise: 0.001, ..a_world(&slow, &one, set_up) };
+        both_ways(&world, |_, explanation, side| {
+            assert_eq!(named(explanation)[0], ("cpu.stolen", Some(side)), "{explanation:#?}");
+        });
+    }
+}
+
+/// In a container's namespace the groups above its root are not shown, nor for how long they hold back.
+#[test]
+fn a_quota_that_is_not_shown_is_not_ruled_out() {
+    let one = Server { cores: 1.0, ..good() };
+    let hidden = [("cgroup.cpu_quota_cpus", UNAVAILABLE)];
+    let held_back = with_facts(Server { quota: Some(0.3), others: 0.2, ..one.clone() }, &hidden);
+    let unseen = with_counts(held_back, &[("cgroup.throttled_ns", 0.0)]);
+    for set_up in set_ups() {
+        both_ways(&a_world(&unseen, &one, set_up), |_, explanation, _| {
+            assert!(!explanation.ruled_out.iter().any(|cause| cause == "cpu.quota"), "{explanation:#?}");
+            let found = named(explanation);
+            assert!(found.iter().all(|(cause, _)| *cause != "cpu.noisy-neighbour"), "{explanation:#?}");
+        });
+        // One that is counted is told, whatever else is not shown.
+        let counted = with_facts(Server { quota: Some(0.3), ..one.clone() }, &hidden);
+        both_ways(&a_world(&counted, &one, set_up), |_, explanation, side| {
+            assert_eq!(named(explanation)[0], ("cpu.quota", Some(side)), "{explanation:#?}");
+        });
+    }
+}
+
+/// Throughput that falls because packets are lost, on a server that has a thread for each connection.
+#[test]
+fn packets_that_many_connections_lose_are_no_lock() {
+    let threads = ("workers.voluntary_switches", 20.0);
+    let falls = Server { kappa: 0.05, ..good() };
+    let lost = with_counts(falls.clone(), &[threads, ("tcp.retransmitted_segments", 0.5)]);
+    let fast = with_counts(good(), &[("workers.voluntary_switches", 0.5), ("tcp.retransmitted_segments", 0.0)]);
+    for set_up in set_ups() {
+        both_ways(&a_world(&lost, &fast, set_up), |_, explanation, _| {
+            assert!(named(explanation).iter().all(|(cause, _)| *cause != "lock.contention"), "{explanation:#?}");
+        });
+        let clean = with_counts(falls.clone(), &[threads, ("tcp.retransmitted_segments", 0.0)]);
+        both_ways(&a_world(&clean, &fast, set_up), |_, explanation, side| {
+            assert_eq!(named(explanation)[0], ("lock.contention", Some(side)), "{explanation:#?}");
+            assert_eq!(explanation.findings[0].confidence, Confidence::Possible, "{explanation:#?}");
+        });
+    }
+}
+
+/// A server that needs more CPU time waits for it longer beside the same neighbour. (Waits are given here: the world's own
+/// servers wait only where no CPU is left.)
+#[test]
+fn a_neighbour_of_both_is_not_what_makes_the_gap() {
+    let beside_others = |fixed: f64, waits: f64| {
+        let server = Server { fixed, delay: 300e3, others: 2.0, ..good() };
+        with_counts(server, &[("workers.wait_ns", waits)])
+    };
+    let on = |server: &Server, boot, group| with_facts(server.clone(), &[("os.boot_id", boot), ("cgroup.path", group)]);
+    let slow = beside_others(400e3, 200e3);
+    let told = |slow: &Server, fast: &Server, accused: bool| {
+        both_ways(&a_world(slow, fast, (2e3, true, 1)), |_, explanation, side| {
+            let found = named(explanation);
+            let is_told = found.contains(&("cpu.noisy-neighbour", Some(side)));
+            assert_eq!(is_told, accused, "{explanation:#?}");
+        });
+    };
+    // As long for each CPU second on either side, wherever they are.
+    told(&slow, &beside_others(60e3, 30e3), false);
+    // Who needs little is let in at once.
+    let light = beside_others(60e3, 0.0);
+    told(&on(&slow, "5f-a", "/user"), &on(&light, "5f-a", "/user"), false);
+    // Another machine, or another group beside which the neighbour has other rights.
+    told(&on(&slow, "5f-a", "/user"), &on(&light, "5f-b", "/user"), true);
+    told(&on(&slow, "5f-a", "/poor"), &on(&light, "5f-a", "/rich"), true);
+    told(&slow, &light, true);
+}
+
+/// What was counted beside a cause that a flip has shown to make all of the gap is part of it, or does not matter.
+#[test]
+fn all_findings_together_are_no_more_than_the_gap() {
+    let beside_others =
+        |aes: f64, waits: f64| with_counts(Server { aes, others: 2.0, ..good() }, &[("workers.wait_ns", waits)]);
+    let compresses = |server: Server| Server { gzip: Some((2e6, 0.9)), ..server };
+    for slow in [compresses(beside_others(0.25, 1.5e6))] {
+        both_ways(&a_world(&slow, &beside_others(0.25, 0.0), (20e3, true, 1)), |_, explanation, side| {
+            assert_eq!(named(explanation), [("http.compression", Some(side))], "{explanation:#?}");
+            assert_eq!(explanation.findings[0].confidence, Confidence::Confirmed);
+        });
+    }
+}
+
+/// A loss on a machine that is read alone is possible, and no reason to ask no further.
+#[test]
+fn what_is_only_possible_does_not_end_the_search() {
+    let held = |server: Server| Server { quota: Some(4.0), ..server };
+    let slow = held(Server { gzip: Some((200e3, 0.9)), ..good() });
+    both_ways(&a_world(&slow, &unread(&held(good())), (20e3, true, 32)), |_, explanation, side| {
+        assert_eq!(named(explanation)[0], ("http.compression", Some(side)), "{explanation:#?}");
+    });
 }
 
 /// Both targets, and the load generator, on one machine.

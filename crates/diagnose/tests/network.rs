@@ -6,6 +6,7 @@ mod world;
 
 use duel_model::{Confidence, Explanation, Phase, SECOND_NS, Variation};
 use std::collections::BTreeMap;
+use world::machine::UNAVAILABLE;
 use world::network::{Net, Stall};
 use world::{Dice, Server, World, named, world};
 
@@ -161,6 +162,55 @@ fn filter_chain() {
 }
 
 #[test]
+fn a_longer_way_to_a_machine_with_many_rules_is_no_filtering() {
+    let rules = ("firewall.iptables_rules", "12000");
+    // A node with other guests, whose CPUs and interrupts are busy with other things for as long as a request takes.
+    let busy = |busy_ns: f64| counts(&[("cpu.busy_ns", busy_ns), ("tcp.received_segments", 1.0)]);
+    let fast = read(near(), &[("firewall.iptables_rules", "0")], &busy(80e3));
+    for connections in [1, 16] {
+        let zone = Server { round_trip: near().round_trip + 600e3, ..near() };
+        let slow = read(zone, &[rules], &busy(2e6));
+        let world = pair(fast.clone(), slow.clone(), 600.0, connections, true);
+        assert_never(&world, &["net.filter-chain"]);
+        // Where the other machine is not read, nobody knows whether it works less.
+        let unread = Server { facts: None, ..fast.clone() };
+        let filtered =
+            read(over(&near(), |net| net.filter = 300e3), &[rules], &counts(&[("tcp.received_segments", 1.0)]));
+        assert_never(&pair(unread, filtered.clone(), 600.0, connections, true), &["net.filter-chain"]);
+        let read_too = pair(read(near(), &[], &QUIET), filtered, 600.0, connections, true);
+        assert_only(&read_too, "net.filter-chain", Confidence::Likely, 0.6);
+    }
+}
+
+#[track_caller]
+fn assert_not_ruled_out(world: &World, cause: &str) {
+    both_ways(world, |explanation, _| {
+        assert!(explanation.ruled_out.iter().all(|id| id != cause), "{explanation:#?}");
+    });
+}
+
+#[test]
+fn filter_rules_that_may_not_be_counted_are_not_none() {
+    let filtered = over(&near(), |net| net.filter = 150e3);
+    let fast = read(near(), &[("firewall.nft_rules", "12")], &QUIET);
+    let slow = |facts: &[(&'static str, &'static str)]| read(filtered.clone(), facts, &QUIET);
+    let apart = ("process.network", "its own");
+    for facts in [
+        // An ordinary user may not look at the rules of nft, and the files of the older tables are not there.
+        &[("firewall.nft_rules", UNAVAILABLE), ("firewall.iptables_rules", "0"), ("firewall.ip6tables_rules", "0")][..],
+        // Those of the container were counted, those of the machine that forwards to it were not.
+        &[apart, ("firewall.nft_rules", "0")],
+        &[apart, ("firewall.nft_rules", "0"), ("firewall.machine.nft_rules", UNAVAILABLE)],
+    ] {
+        let world = pair(fast.clone(), slow(facts), 600.0, 1, true);
+        assert_never(&world, &["net.filter-chain"]);
+        assert_not_ruled_out(&world, "net.filter-chain");
+    }
+    let forwarded = slow(&[apart, ("firewall.nft_rules", "0"), ("firewall.machine.iptables_rules", "10000")]);
+    assert_only(&pair(fast, forwarded, 600.0, 1, true), "net.filter-chain", Confidence::Likely, 0.6);
+}
+
+#[test]
 fn delayed_acknowledgements() {
     for (share, ns) in [(1.0, 40e6), (0.3, 41e6), (0.5, 200e6)] {
         for phase in [Phase::Wait, Phase::Receive] {
@@ -175,6 +225,21 @@ fn delayed_acknowledgements() {
                 assert_never(&pair(near(), slow, 1_200.0, connections, true), &["net.delayed-ack"]);
             }
         }
+    }
+}
+
+/// Behind a proxy it is the proxy that acknowledges, and other systems cannot be told to do so at once.
+#[test]
+fn acknowledgements_that_are_not_ours_to_send_acquit_nobody() {
+    // Ours change nothing.
+    let nagle = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, 1.0, 40e6)));
+    let mut proxied = pair(near(), nagle.clone(), 1_200.0, 1, true);
+    proxied.http().proxy = Some(duel_model::ProxyPlan { host: "proxy".into(), port: 3128 });
+    let mut elsewhere = pair(near(), nagle, 1_200.0, 1, true);
+    elsewhere.unavailable.push("quick-ack".to_owned());
+    for world in [proxied, elsewhere] {
+        assert_not_ruled_out(&world, "net.delayed-ack");
+        assert_never(&world, &["net.delayed-ack"]);
     }
 }
 
@@ -246,6 +311,35 @@ fn loss() {
 }
 
 #[test]
+fn what_others_lose_on_the_machine_is_not_what_our_requests_wait_for() {
+    // Three in ten requests miss a cache, and other visitors' segments are sent again: one for each 25 requests of ours.
+    for (misses, ns) in [(0.3, 20e6), (0.6, 5e6)] {
+        let cold = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, misses, ns)));
+        for per_op in [0.04, 0.1] {
+            let slow = read(cold.clone(), &[], &counts(&[("tcp.retransmitted_segments", per_op)]));
+            assert_never(&pair(read(near(), &[], &QUIET), slow, 600.0, 16, true), &["net.loss"]);
+        }
+    }
+    // Others' segments take as long as a few of our own would, and go on while we are silent.
+    let few = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, 0.02, 205e6)));
+    let loss = ("tcp.retransmitted_segments", 100.0);
+    let among_others =
+        |seen| Server { background: vec![loss], seen_in_silence: seen, ..read(few.clone(), &[], &QUIET) };
+    let fast = || read(near(), &[], &QUIET);
+    assert_never(&pair(fast(), among_others(true), 600.0, 16, true), &["net.loss"]);
+    // Without a look at the silence they pass for ours.
+    assert_only(&pair(fast(), among_others(false), 600.0, 16, true), "net.loss", Confidence::Likely, 0.2);
+    // Ours among them.
+    let ours = counts(&[("tcp.retransmitted_segments", 0.1)]);
+    let slow = read(lossy(&near(), 0.1, 0.0), &[], &ours);
+    let among_few = Server { background: vec![("tcp.retransmitted_segments", 5.0)], seen_in_silence: true, ..slow };
+    assert_only(&pair(fast(), among_few, 600.0, 16, true), "net.loss", Confidence::Likely, 0.7);
+    // Whether the other machine sends as much again is not known.
+    let slow = read(lossy(&near(), 0.05, 0.0), &[], &counts(&[("tcp.retransmitted_segments", 0.05)]));
+    assert_only(&pair(near(), slow, 600.0, 16, true), "net.loss", Confidence::Possible, 0.7);
+}
+
+#[test]
 fn loss_from_outside_by_connections_that_had_to_ask_twice() {
     for share in [0.01, 0.03] {
         let world = pair(near(), lossy(&near(), share, share), 20e3, 1, false);
@@ -284,6 +378,22 @@ fn backlog_overflow() {
 }
 
 #[test]
+fn a_few_overflows_are_not_all_of_an_overloaded_servers_queueing() {
+    // Half of the requests queue for 300 ms, and two in a thousand overflow, as they do where too much is asked.
+    let overloaded = over(&near(), |net| {
+        net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(Phase::Wait, 0.5, 300e6) });
+    });
+    let few = counts(&[("tcp.listen_overflows", 0.002), ("tcp.listen_drops", 0.002)]);
+    let slow = read(overloaded.clone(), &[("listen.80.backlog", "511")], &few);
+    let world = pair(read(near(), &[], &QUIET), slow, 600.0, 300, false);
+    assert_never(&world, &["net.backlog-overflow"]);
+    // As many as explain it, and the other side's machine is not read.
+    let many = counts(&[("tcp.listen_overflows", 0.3), ("tcp.listen_drops", 0.3)]);
+    let slow = read(overflowing(0.3), &[("listen.80.backlog", "1")], &many);
+    assert_only(&pair(near(), slow, 600.0, 64, false), "net.backlog-overflow", Confidence::Possible, 0.8);
+}
+
+#[test]
 fn rate_cap() {
     for cap in [5e6, 20e6] {
         for (body, connections) in [(500e3, 1), (500e3, 4), (1e6, 16)] {
@@ -309,6 +419,30 @@ fn bytes_that_are_dear_are_not_capped() {
     }
 }
 
+/// One CPU that somebody else keeps busy holds bytes up as evenly as a cap does.
+#[test]
+fn bytes_that_another_process_makes_are_not_capped() {
+    let (body, made_per_s) = (1e6, 100e6);
+    let busy_ns = body / made_per_s * 1e9;
+    let fast = read(near(), &[("process.cpus_allowed", "0-3"), ("cpu.online", "0-3")], &QUIET);
+    for busy in [
+        // A backend behind a front that is idle itself.
+        &[("cpu.busy_ns", busy_ns)][..],
+        // A CPU that takes the interrupts of the only queue of the network.
+        &[("cpu.2.busy_ns", busy_ns)],
+    ] {
+        let mut slow = over(&fast, |net| net.total_cap = Some(made_per_s));
+        assert_only(&pair(fast.clone(), slow.clone(), body, 8, true), "net.rate-cap", Confidence::Likely, 0.7);
+        slow.counts = counts(busy);
+        assert_never(&pair(fast.clone(), slow, body, 8, true), &["net.rate-cap"]);
+    }
+    // Under load, where the gap does not show over one connection: nobody can be asked for a small part of the response.
+    let without_ranges = |server: &Server| Server { has_range: false, ..server.clone() };
+    let capped = over(&fast, |net| net.total_cap = Some(3e9));
+    let world = pair(without_ranges(&fast), without_ranges(&capped), body, 64, true);
+    assert_never(&world, &["net.rate-cap"]);
+}
+
 /// The largest send buffer, as the kernel tells it.
 const SMALL: (&str, &str) = ("tcp.tcp_wmem", "4096 16384 131072");
 const LARGE: (&str, &str) = ("tcp.tcp_wmem", "4096 16384 4194304");
@@ -324,12 +458,14 @@ fn small_window() {
             assert_only(&world, "net.small-window", Confidence::Likely, 0.7);
             // A cap of each connection flows alike. Ample buffers tell it, small ones on both sides leave it open.
             let capped = |facts| Server { cap: Some(64e3 / round_trip * 1e9), ..read(base.clone(), &[facts], &QUIET) };
-            assert_only(
-                &pair(fast.clone(), capped(LARGE), body, connections, true),
-                "net.rate-cap",
-                Confidence::Likely,
-                0.7,
-            );
+            // A buffer that the server chose is not read, so it is possible only.
+            let capped_or_chosen = pair(fast.clone(), capped(LARGE), body, connections, true);
+            assert_only(&capped_or_chosen, "net.rate-cap", Confidence::Possible, 0.7);
+            assert_not_ruled_out(&capped_or_chosen, "net.small-window");
+            // A bad line keeps what is under way small, evenly, and gains from several connections as well.
+            let mut lossy = capped(LARGE);
+            lossy.counts = counts(&[("tcp.retransmitted_segments", 3.0)]);
+            assert_never(&pair(fast.clone(), lossy, body, connections, true), &["net.rate-cap", "net.small-window"]);
             let (fast, slow) = (read(base.clone(), &[SMALL], &QUIET), capped(SMALL));
             assert_never(&pair(fast, slow, body, connections, true), &["net.small-window", "net.rate-cap"]);
         }
@@ -339,6 +475,29 @@ fn small_window() {
         |round_trip| read(Server { round_trip, ..over(&near(), |net| net.window = Some(64e3)) }, &[SMALL], &QUIET);
     let fast = read(window(10e6), &[LARGE], &QUIET);
     assert_never(&pair(fast, window(40e6), 1e6, 2, true), &["net.small-window", "net.rate-cap"]);
+}
+
+/// A larger response takes more flights, with ten segments in the first one as well.
+#[test]
+fn a_larger_response_is_no_small_first_flight() {
+    for connections in [1, 8] {
+        let base = over(&Server { round_trip: 80e6, ..near() }, |net| net.first_flight = Some(10.0));
+        let slow = Server { larger: 4.0, has_range: false, ..base.clone() };
+        let world = pair(base, slow, 10e3, connections, false);
+        assert_never(&world, &["net.initcwnd"]);
+    }
+}
+
+/// What kept connections save is more than the flights: the signature is the key's.
+#[test]
+fn a_small_first_flight_is_told_what_it_is_worth() {
+    let base = over(&Server { round_trip: 20e6, tls: true, ..near() }, |net| net.first_flight = Some(10.0));
+    let small = over(&base, |net| net.first_flight = Some(5.0));
+    let slow = Server { key: ("RSA", 4096), sign: 30e6, ..small };
+    both_ways(&pair(base, slow, 12e3, 1, false), |explanation, _| {
+        let told = explanation.findings.iter().find(|finding| finding.cause == "net.initcwnd");
+        assert!(told.is_none_or(|finding| finding.explains.unwrap() < 0.6), "{explanation:#?}");
+    });
 }
 
 #[test]

@@ -6,8 +6,8 @@
 mod common;
 
 use common::{Killed, Nginx, busy_ns, is_root, program, quiet, with_shell};
-use duel_host::{HostAccess, HostWatch, Server};
-use duel_model::HostSpan;
+use duel_host::{HostAccess, HostWatch, Options, Server};
+use duel_model::{HostSpan, Known};
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -340,6 +340,60 @@ fn firewall_rules_are_counted() {
             return;
         }
         assert_eq!(open(&Server::Unknown).facts().number("firewall.nft_rules"), Some(53.0));
+    });
+}
+
+/// A folder in front of the usual ones for programs, with one that says this, and the shell that finds it there.
+fn with_program(name: &str, says: &str) -> (tempfile::TempDir, Options) {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    fs::write(&file, format!("#!/bin/sh\n{says}\n")).unwrap();
+    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
+    let command = format!("PATH='{}':$PATH exec /bin/sh -s", folder.path().display());
+    (folder, with_shell(&["/bin/sh", "-c", &command]))
+}
+
+#[test]
+fn legacy_filter_rules_are_counted_or_not_known_but_never_zero() {
+    // The kernel's list of tables has no size, however many there are; so has this file of the kernel, which is not empty.
+    let proc = tempfile::tempdir().unwrap();
+    fs::create_dir(proc.path().join("net")).unwrap();
+    std::os::unix::fs::symlink("/proc/sys/kernel/ostype", proc.path().join("net/ip_tables_names")).unwrap();
+    fs::write(proc.path().join("net/ip6_tables_names"), "").unwrap();
+    let rules = |name: &str, says: &str| {
+        let (folder, options) = with_program(name, says);
+        let options = Options { proc_root: proc.path().display().to_string(), ..options };
+        let watch = HostWatch::open_with(&HostAccess::Local, &Server::Unknown, &options).unwrap();
+        drop(folder);
+        let facts = watch.facts();
+        assert_eq!(facts.number("firewall.ip6tables_rules"), Some(0.0), "no table, no rule: {facts:?}");
+        facts.0.get("firewall.iptables_rules").cloned()
+    };
+    let three = "case $1 in -V) echo 'iptables-save v1.8.9 (legacy)' ;; *) echo '*filter'; for n in 1 2 3; do echo \"-A INPUT -s 198.18.0.$n/32 -j DROP\"; done ;; esac";
+    assert_eq!(rules("iptables-legacy-save", three), Some(Known::Value("3".to_owned())));
+    assert_eq!(rules("iptables-save", three), Some(Known::Value("3".to_owned())));
+    let unknown = |known: Option<Known>| matches!(known, Some(Known::Unavailable(_)));
+    assert!(unknown(rules("iptables-legacy-save", "echo 'Permission denied' >&2; exit 1")));
+    if common::find_program("iptables-legacy-save").is_none() {
+        assert!(unknown(rules("iptables-save", "echo 'iptables-save v1.8.9 (nf_tables)'")), "it tells of nft's tables");
+    }
+}
+
+#[test]
+fn legacy_filter_rules_of_the_kernel_are_counted() {
+    let test = "legacy_filter_rules_of_the_kernel_are_counted";
+    let Some(iptables) = program("iptables-legacy", test) else { return };
+    common::in_own_network(test, || {
+        for port in ["1", "2", "3"] {
+            let rule = ["-A", "INPUT", "-p", "tcp", "--dport", port, "-j", "DROP"];
+            let set = Command::new(&iptables).args(rule).output().unwrap();
+            if !set.status.success() {
+                println!("skipped {test}: {}", String::from_utf8_lossy(&set.stderr));
+                return;
+            }
+        }
+        assert_eq!(open(&Server::Unknown).facts().number("firewall.iptables_rules"), Some(3.0));
     });
 }
 

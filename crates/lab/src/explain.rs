@@ -246,7 +246,8 @@ impl Lab {
         }
         let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
         let local = plan.targets.iter().map(is_local).collect();
-        let mut readings = Readings { hosts, demands, local, allowed: duel_load::allowed_cpus(), before: None };
+        let mut readings =
+            Readings { hosts, demands, local, allowed: duel_load::allowed_cpus(), before: None, quiet: Vec::new() };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -282,7 +283,8 @@ struct Seen<'a> {
     demands: &'a mut Vec<Option<HostDemand>>,
 }
 
-/// Reads the machine of a target before and after each of its slots.
+/// Reads the machine of a target before and after each of its slots, and machines elsewhere meanwhile: what they do then they
+/// do without load.
 struct Readings<'a> {
     hosts: &'a Hosts,
     demands: &'a mut Vec<Option<HostDemand>>,
@@ -291,14 +293,27 @@ struct Readings<'a> {
     /// The CPUs that we may run on.
     allowed: Vec<u32>,
     before: Option<HostSample>,
+    quiet: Vec<(usize, HostSample)>,
 }
 
 impl Around for Readings<'_> {
     fn before(&mut self, target: usize) {
+        let elsewhere = self.hosts.elsewhere(target).into_iter();
+        self.quiet = elsewhere.filter_map(|other| Some((other, self.hosts.sample(other)?))).collect();
         self.before = self.hosts.sample(target);
     }
 
     fn after(&mut self, slot: &Slot) {
+        self.add_load(slot);
+        for (other, before) in std::mem::take(&mut self.quiet) {
+            let Some(after) = self.hosts.sample(other) else { continue };
+            self.demands[other].get_or_insert_default().add_quiet(&HostSpan::between(&before, &after));
+        }
+    }
+}
+
+impl Readings<'_> {
+    fn add_load(&mut self, slot: &Slot) {
         let Some((before, after)) = self.before.take().zip(self.hosts.sample(slot.target)) else { return };
         let demand = self.demands[slot.target].get_or_insert_default();
         demand.add(&HostSpan::between(&before, &after), slot.tally.ok);
@@ -308,6 +323,24 @@ impl Around for Readings<'_> {
             demand.generator_cpu_ns += ours_ns;
             demand.generator_allowed.clone_from(&self.allowed);
         }
+        forget_our_own(demand, slot.target, &self.local);
+    }
+}
+
+/// Takes out counters that hold what the generator itself sends, receives and is woken for, where it runs on this target's
+/// machine and not on those of all others: held against theirs they would tell of the generator.
+fn forget_our_own(demand: &mut HostDemand, target: usize, local: &[bool]) {
+    const COUNTERS: [&str; 6] = [
+        "tcp.sent_segments",
+        "tcp.received_segments",
+        "tcp.retransmitted_segments",
+        "cpu.switches",
+        "cpu.softirq_ns",
+        "cpu.irq_ns",
+    ];
+    if local[target] && local.contains(&false) {
+        let is_ours = |key: &str| COUNTERS.contains(&key) || ["ip.", "link."].iter().any(|part| key.starts_with(part));
+        demand.growth.retain(|key, _| !is_ours(key));
     }
 }
 
@@ -371,6 +404,21 @@ impl Clock {
 mod tests {
     use super::*;
     use duel_model::{HostFacts, Known};
+
+    #[test]
+    fn what_the_generator_does_on_one_of_two_machines_is_not_held_against_the_other() {
+        let left = |local: &[bool]| {
+            let keys =
+                ["tcp.received_segments", "tcp.listen_overflows", "ip.received_bytes", "cpu.switches", "cpu.busy_ns"];
+            let mut demand = HostDemand { growth: keys.map(|key| (key.to_owned(), 7)).into(), ..HostDemand::default() };
+            forget_our_own(&mut demand, 0, local);
+            demand.growth.into_keys().collect::<Vec<_>>()
+        };
+        assert_eq!(left(&[true, false]), ["cpu.busy_ns", "tcp.listen_overflows"]);
+        for all_alike in [[true, true], [false, true], [false, false]] {
+            assert_eq!(left(&all_alike).len(), 5, "{all_alike:?}");
+        }
+    }
 
     #[test]
     fn what_the_log_said_of_the_comparison_stays() {

@@ -96,6 +96,15 @@ impl Hosts {
         self.machines.get(target)?.watch.as_ref()?.sample().ok()
     }
 
+    /// The other targets whose machine is neither this one's nor the one that we are on: what such a machine does while this
+    /// target is under load goes on without any.
+    pub(crate) fn elsewhere(&self, target: usize) -> Vec<usize> {
+        let ours = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
+        let boots: Vec<_> =
+            self.facts().into_iter().map(|facts| facts?.value("os.boot_id").map(str::to_owned)).collect();
+        apart(&boots, target, ours.trim())
+    }
+
     /// Who serves on this target's machine now; errors are sentences.
     pub(crate) fn server(&self, target: usize) -> Result<Serving, String> {
         let watch = self.machines.get(target).and_then(|machine| machine.watch.as_ref());
@@ -161,6 +170,14 @@ impl Hosts {
     }
 }
 
+/// Those that were started otherwise than this one and ours, by the names that kernels give a boot. Of a machine that has none
+/// nobody knows.
+fn apart(boots: &[Option<String>], target: usize, ours: &str) -> Vec<usize> {
+    let Some(Some(loaded)) = boots.get(target) else { return Vec::new() };
+    let is_apart = |boot: &Option<String>| boot.as_deref().is_some_and(|boot| boot != loaded && boot != ours);
+    (0..boots.len()).filter(|&other| is_apart(&boots[other])).collect()
+}
+
 /// Adds what a management controller told before the load (`redfish.`) and after it (`redfish.after.`).
 fn add(facts: &mut HostFacts, before: HostFacts, after: HostFacts) {
     let later = |key: String| format!("redfish.after{}", key.strip_prefix("redfish").unwrap_or(&key));
@@ -217,6 +234,16 @@ pub fn host_facts(host: &HostPlan) -> Result<HostRecord, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_machines_that_carry_none_of_the_load_are_elsewhere() {
+        let boots = ["one", "two", "one", "ours"].map(|boot| Some(boot.to_owned()));
+        let boots = [&boots[..], &[None]].concat();
+        assert_eq!(apart(&boots, 0, "ours"), [1], "not the same machine again, not ours, and none that is not known");
+        assert_eq!(apart(&boots, 1, "ours"), [0, 2]);
+        assert_eq!(apart(&boots, 4, "ours"), Vec::<usize>::new());
+        assert_eq!(apart(&boots, 9, "ours"), Vec::<usize>::new());
+    }
 
     #[test]
     fn what_a_controller_tells_later_is_told_beside_what_it_told_before() {

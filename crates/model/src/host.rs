@@ -125,6 +125,12 @@ pub struct HostDemand {
     /// CPUs of the machine that the load generator may run on; empty where that is not known or all of them.
     #[serde(default)]
     pub generator_allowed: Vec<u32>,
+    /// Growth of counters while a target on another machine was under load: what goes on here without ours.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub quiet_growth: BTreeMap<String, u64>,
+    /// Time in which they grew by that, ns; 0 where nobody looked.
+    #[serde(default)]
+    pub quiet_ns: Nanos,
 }
 
 impl HostDemand {
@@ -159,16 +165,47 @@ impl HostDemand {
         self.spans += 1;
     }
 
-    /// CPU time per op that neither the server nor the load generator took, ns.
+    /// Adds a span in which the machine had none of our load.
+    pub fn add_quiet(&mut self, span: &HostSpan<'_>) {
+        let Some(elapsed_ns) = span.elapsed_ns() else { return };
+        let growths = span.growths().map(|(key, growth)| (key.to_owned(), growth));
+        if self.quiet_ns == 0 {
+            self.quiet_growth = growths.collect();
+        } else {
+            let growths: BTreeMap<String, u64> = growths.collect();
+            self.quiet_growth.retain(|key, sum| growths.get(key).inspect(|growth| *sum += **growth).is_some());
+        }
+        self.quiet_ns += elapsed_ns;
+    }
+
+    /// CPU time per op that neither the server nor the load generator took, ns, nor the hypervisor. Interrupts are among it:
+    /// most kernels count them for whom they interrupt as well, so they cannot be told apart.
     pub fn others_cpu_per_op(&self) -> Option<f64> {
         let ours = self.generator_cpu_ns as f64 / self.ops.max(1) as f64;
-        Some((self.per_op("cpu.busy_ns")? - self.per_op("process.cpu_ns")? - ours).max(0.0))
+        // A hypervisor that does not tell, and a machine without one, count nothing.
+        let withheld = self.per_op("cpu.steal_ns").unwrap_or(0.0);
+        Some((self.per_op("cpu.busy_ns")? - withheld - self.per_op("process.cpu_ns")? - ours).max(0.0))
     }
 
     /// Growth of a counter per op (for times: the service demand, ns); `None` where it is not known.
+    ///
+    /// Of a counter of the whole machine, that is without what it grew by when there was none of our load, as far as that was
+    /// looked at. Where this is more than half of the growth, what is left is as much chance as load, and not known.
     pub fn per_op(&self, key: &str) -> Option<f64> {
         let growth = *self.growth.get(key)? as f64;
-        (self.ops > 0).then(|| growth / self.ops as f64)
+        let background = self.background(key).unwrap_or(0.0);
+        (self.ops > 0 && background <= 0.5 * growth).then(|| (growth - background) / self.ops as f64)
+    }
+
+    /// What a counter of the whole machine would have grown by without our load; `None` where nobody looked.
+    fn background(&self, key: &str) -> Option<f64> {
+        // A process's own, and those of single CPUs, which tell who runs there, are not cleared of anything.
+        let of_one_cpu = key.strip_prefix("cpu.").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
+        let of_machine = ["cpu.", "tcp.", "ip.", "memory.", "disk.", "link."].iter().any(|part| key.starts_with(part));
+        if self.quiet_ns == 0 || of_one_cpu || !of_machine {
+            return None;
+        }
+        Some(*self.quiet_growth.get(key)? as f64 / self.quiet_ns as f64 * self.elapsed_ns as f64)
     }
 
     /// Growth of a counter per second.
@@ -382,6 +419,30 @@ mod tests {
         };
         let kept = serde_json::to_string(&record).unwrap();
         assert_eq!(serde_json::from_str::<HostRecord>(&kept).unwrap(), record, "{kept}");
+    }
+
+    #[test]
+    fn what_goes_on_without_load_is_no_demand_of_it() {
+        let keys = ["tcp.retransmitted_segments", "process.cpu_ns", "cpu.0.busy_ns", "link.eth0.sent_bytes"];
+        let at = |ms: u64, counts: [u64; 4]| {
+            let counts: Vec<_> = keys.into_iter().zip(counts).collect();
+            sample(ms, ms, &counts)
+        };
+        let mut demand = HostDemand::default();
+        demand.add(&HostSpan::between(&at(0, [0; 4]), &at(2_000, [100, 100, 100, 100])), 10);
+        assert_eq!(demand.per_op(keys[0]), Some(10.0), "nobody looked at it without load");
+        demand.add_quiet(&HostSpan::between(&at(2_000, [0; 4]), &at(2_500, [5, 20, 20, 15])));
+        demand.add_quiet(&HostSpan::between(&at(3_000, [0; 4]), &at(3_500, [5, 20, 20, 15])));
+        // 10 in a second of silence are 20 in the two of load.
+        assert_eq!(demand.per_op(keys[0]), Some(8.0));
+        assert_eq!(
+            (demand.per_op(keys[1]), demand.per_op(keys[2])),
+            (Some(10.0), Some(10.0)),
+            "its own, and one CPU's"
+        );
+        assert_eq!(demand.per_op(keys[3]), None, "more than half of it goes on anyhow");
+        let kept = serde_json::to_string(&demand).unwrap();
+        assert_eq!(serde_json::from_str::<HostDemand>(&kept).unwrap(), demand);
     }
 
     #[test]

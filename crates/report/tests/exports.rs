@@ -145,6 +145,14 @@ fn a_run_without_slots_has_a_header_and_no_row() {
     assert!(text(&run, &Verdict::default(), Format::Junit, None).contains("skipped=\"2\""));
 }
 
+#[cfg(not(feature = "parquet"))]
+#[test]
+fn a_build_without_parquet_says_so() {
+    let (run, verdict) = sample::slower();
+    let refused = export(&run, &verdict, Format::Parquet, None).unwrap_err().to_string();
+    assert!(refused.contains("built without parquet"), "{refused}");
+}
+
 #[cfg(feature = "parquet")]
 #[test]
 fn a_parquet_file_has_the_columns_and_the_rows() {

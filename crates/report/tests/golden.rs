@@ -236,8 +236,7 @@ fn machines_in_the_document() {
         growth: [("cpu.busy_ns".to_owned(), ms(1_000)), ("cpu.1.user_ns".to_owned(), ms(400))].into(),
         gauges: [("cpu.running".to_owned(), 1.5)].into(),
         spans: 4,
-        generator_cpu_ns: 0,
-        generator_allowed: vec![],
+        ..HostDemand::default()
     };
     explained.probes[0].demands = vec![Some(demand), None];
     let document: serde_json::Value = serde_json::from_str(&json_text(&run, &verdict, Some(&explained))).unwrap();

@@ -1,6 +1,6 @@
 //! `duel A B ...`: compare targets.
 
-use super::execute_shown;
+use super::execute;
 use crate::diagnosis::DiagnosisFlags;
 use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
 use crate::meaning::{self, JudgingFlags};
@@ -30,7 +30,7 @@ pub(crate) struct CompareFlags {
 /// Compares the targets given, and explains the difference if asked to.
 pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let (plan, diagnosis) = plan(compare, load)?;
-    execute_shown(&plan, compare.why.then_some(diagnosis), Shown::Progress, &compare.measuring.telemetry, output)
+    execute(&plan, compare.why.then_some(diagnosis), Shown::Progress, &compare.measuring.telemetry, output)
 }
 
 /// What the flags mean.

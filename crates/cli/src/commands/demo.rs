@@ -4,6 +4,8 @@ use super::execute;
 use crate::flags::OutputFlags;
 use crate::meaning;
 use crate::outcome::{Outcome, Usage};
+use crate::telemetry::TelemetryFlags;
+use crate::watching::Shown;
 use anyhow::Context;
 use clap::Args;
 use duel_lab::DiagnosisPlan;
@@ -72,7 +74,8 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
         },
         factors: Vec::new(),
     };
-    execute(&plan, Some(DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false, may_start_twin: Vec::new() }), output)
+    let why = DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false, may_start_twin: Vec::new() };
+    execute(&plan, Some(why), Shown::Progress, &TelemetryFlags::default(), output)
 }
 
 /// Whether a plan is a demonstration's: its servers ended with it. Who gives targets of their own these very names and

@@ -28,7 +28,7 @@ pub(crate) struct ExportFlags {
     pub(crate) force: bool,
 }
 
-/// The forms that this build can write, by name.
+/// The forms, by name.
 fn forms() -> impl TypedValueParser<Value = Format> {
     let names = Format::ALL.iter().map(|format| format.name());
     PossibleValuesParser::new(names).map(|name| {
@@ -49,9 +49,10 @@ pub(crate) fn export(export: &ExportFlags, output: &OutputFlags) -> anyhow::Resu
     let verdict = duel_lab::judge(&run);
     let bytes =
         duel_report::export(&run, &verdict, export.format, export.target.as_deref()).map_err(|error| match error {
-            ExportError::WhichTarget { .. } | ExportError::NoSuchTarget { .. } | ExportError::WholeRun(_) => {
-                anyhow::Error::new(Usage(error.to_string()))
-            }
+            ExportError::WhichTarget { .. }
+            | ExportError::NoSuchTarget { .. }
+            | ExportError::WholeRun(_)
+            | ExportError::LeftOut(_) => anyhow::Error::new(Usage(error.to_string())),
             error => anyhow::Error::new(error),
         })?;
     deliver(&to, &bytes, export.format.is_text(), export.force)?;

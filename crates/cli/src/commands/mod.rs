@@ -27,12 +27,7 @@ use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
 use duel_report::Again;
 
 /// Runs a plan, explains it if that is asked for, keeps it and prints it.
-fn execute(plan: &Plan, why: Option<DiagnosisPlan>, output: &OutputFlags) -> anyhow::Result<Outcome> {
-    execute_shown(plan, why, Shown::Progress, &TelemetryFlags::default(), output)
-}
-
-/// As [`execute`], where progress may be shown otherwise, and figures go elsewhere too.
-fn execute_shown(
+fn execute(
     plan: &Plan,
     why: Option<DiagnosisPlan>,
     shown: Shown,

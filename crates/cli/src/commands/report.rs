@@ -4,6 +4,7 @@ use super::demo;
 use crate::deliver::{Destination, deliver, write};
 use crate::flags::{OutputFlags, RunName};
 use crate::outcome::{Outcome, Usage};
+use crate::raster::Painter;
 use crate::{keep, terminal};
 use anyhow::Context;
 use clap::Args;
@@ -23,7 +24,6 @@ pub(crate) struct ReportFlags {
     #[arg(long, value_name = "DIR")]
     pub(crate) svg: Option<PathBuf>,
     /// Write each chart to this folder as a PNG file
-    #[cfg(feature = "png")]
     #[arg(long, value_name = "DIR")]
     pub(crate) png: Option<PathBuf>,
     /// Replace files that are there
@@ -39,28 +39,28 @@ pub(crate) fn report(report: &ReportFlags, output: &OutputFlags) -> anyhow::Resu
         );
     }
     let asked = report.out.as_deref().map(Destination::of).transpose()?;
-    let folders = Folders::of(report);
+    // First, so that nothing is written where pictures cannot be made.
+    let painter = report.png.as_ref().map(|_| Painter::new()).transpose()?;
     let run = keep::open_to_read(output)?.load(&report.run.name)?;
     let verdict = duel_lab::judge(&run);
     let mut written: Vec<PathBuf> = Vec::new();
 
     let page = match asked {
         Some(to) => Some(to),
-        None if folders.any() => None,
+        None if report.svg.is_some() || report.png.is_some() => None,
         None => Some(Destination::File(PathBuf::from(format!("{}.html", file_name(&run.id))))),
     };
     if let Some(to) = &page {
         let html = duel_report::page(&run, &verdict, &commands(&run));
         written.extend(deliver(to, html.as_bytes(), true, report.force)?.map(Path::to_path_buf));
     }
-    let charts = if folders.any() { duel_report::charts(&run, &verdict) } else { Vec::new() };
-    if let Some(folder) = folders.svg {
+    let charts =
+        if report.svg.is_some() || report.png.is_some() { duel_report::charts(&run, &verdict) } else { Vec::new() };
+    if let Some(folder) = &report.svg {
         written.extend(each(&charts, folder, "svg", report.force, |chart| Ok(chart.svg(Layout::Wide).into_bytes()))?);
     }
-    #[cfg(feature = "png")]
-    if let Some(folder) = folders.png {
-        written
-            .extend(each(&charts, folder, "png", report.force, |chart| crate::raster::png(&chart.svg(Layout::Wide)))?);
+    if let (Some(folder), Some(painter)) = (&report.png, &painter) {
+        written.extend(each(&charts, folder, "png", report.force, |chart| painter.png(&chart.svg(Layout::Wide)))?);
     }
     // Nothing else may be on standard output where the page is.
     if page != Some(Destination::Output) {
@@ -69,31 +69,6 @@ pub(crate) fn report(report: &ReportFlags, output: &OutputFlags) -> anyhow::Resu
         terminal::print(&names)?;
     }
     Ok(Outcome::Done)
-}
-
-/// Where charts go.
-struct Folders<'a> {
-    svg: Option<&'a Path>,
-    #[cfg(feature = "png")]
-    png: Option<&'a Path>,
-}
-
-impl<'a> Folders<'a> {
-    fn of(flags: &'a ReportFlags) -> Self {
-        Self {
-            svg: flags.svg.as_deref(),
-            #[cfg(feature = "png")]
-            png: flags.png.as_deref(),
-        }
-    }
-
-    fn any(&self) -> bool {
-        #[cfg(feature = "png")]
-        let png = self.png.is_some();
-        #[cfg(not(feature = "png"))]
-        let png = false;
-        self.svg.is_some() || png
-    }
 }
 
 /// Writes a file for each chart.

@@ -3,19 +3,34 @@
 use super::{demo, execute};
 use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::outcome::{Outcome, Usage, say};
+use crate::telemetry::TelemetryFlags;
+use crate::watching::Shown;
 use crate::{keep, request};
+use clap::Args;
 use duel_model::{Plan, WorkloadPlan};
 
+/// Options of repeating a run.
+#[derive(Args, Clone)]
+pub(crate) struct RerunFlags {
+    #[command(flatten)]
+    pub(crate) run: RunName,
+    #[command(flatten)]
+    pub(crate) secrets: SecretFlags,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryFlags,
+}
+
 /// Repeats an earlier run with its plan and seed. Only secrets have to be given again.
-pub(crate) fn rerun(run: &RunName, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
-    let run = keep::open_to_read(output)?.load(&run.name)?;
+pub(crate) fn rerun(rerun: &RerunFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    rerun.telemetry.checked()?;
+    let run = keep::open_to_read(output)?.load(&rerun.run.name)?;
     demo::refuse_if_made(&run)?;
     let mut plan = run.plan;
     for (_, why) in duel_lab::forget_unproven_ids(&mut plan) {
         say(&why);
     }
-    restore_secrets(&mut plan, secrets)?;
-    execute(&plan, None, output)
+    restore_secrets(&mut plan, &rerun.secrets)?;
+    execute(&plan, None, Shown::Progress, &rerun.telemetry, output)
 }
 
 /// Puts header values that were not kept back from `-H`; an error names those that are missing.

@@ -1,6 +1,6 @@
 //! `duel run URL`: load one target.
 
-use super::execute_shown;
+use super::execute;
 use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
 use crate::meaning;
 use crate::outcome::{Outcome, Usage};
@@ -31,7 +31,7 @@ pub(crate) struct RunFlags {
 pub(crate) fn run(run: &RunFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let plan = plan(run, load)?;
     let show = if run.progress_log { Shown::Log } else { Shown::Progress };
-    execute_shown(&plan, None, show, &run.measuring.telemetry, output)
+    execute(&plan, None, show, &run.measuring.telemetry, output)
 }
 
 /// What the flags mean.

@@ -5,8 +5,9 @@ use super::{demo, lens, print_run};
 use crate::diagnosis::DiagnosisFlags;
 use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::keep::{self, Keeper};
-use crate::outcome::{Outcome, Usage};
+use crate::outcome::{Outcome, Usage, say};
 use crate::signals;
+use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
 use anyhow::Context;
 use clap::Args;
@@ -20,11 +21,16 @@ pub(crate) struct WhyFlags {
     #[command(flatten)]
     pub(crate) run: RunName,
     #[command(flatten)]
+    pub(crate) secrets: SecretFlags,
+    #[command(flatten)]
     pub(crate) diagnosis: DiagnosisFlags,
+    #[command(flatten)]
+    pub(crate) telemetry: TelemetryFlags,
 }
 
 /// Explains an earlier comparison by probes that are made now, and keeps them with it.
-pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    why.telemetry.checked()?;
     // Read first: where nothing is kept, nothing is made.
     let mut run = keep::open_to_read(output)?.load(&why.run.name)?;
     let mut archive = keep::open(output)?.context("'duel why' needs the archive that the run is kept in")?;
@@ -46,13 +52,21 @@ pub(crate) fn why(why: &WhyFlags, secrets: &SecretFlags, output: &OutputFlags) -
     demo::refuse_if_made(&run)?;
     let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();
-    restore_secrets(&mut plan, secrets)?;
+    restore_secrets(&mut plan, &why.secrets)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
-    let mut watching = Watching::new(Keeper::Nowhere, Shown::Progress, None, output);
+    let telemetry = Telemetry::open(&why.telemetry, output)?;
+    if let Some(telemetry) = &telemetry {
+        telemetry.begun(&run);
+    }
+    let mut watching = Watching::new(Keeper::Nowhere, Shown::Progress, telemetry.as_ref(), output);
     let result = lab.explain(&mut run, &plan, diagnosis, &mut watching);
     watching.end();
     result?;
+    if let Some(doubt) = telemetry.and_then(|telemetry| telemetry.finish(&duel_lab::judge(&run))) {
+        say(&doubt.text);
+        run.doubts.push(doubt);
+    }
     print_run(&run, true, output)?;
     archive.extend(&run)?;
     // The run itself may have been interrupted long ago; what counts is whether this diagnosis was.

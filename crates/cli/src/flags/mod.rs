@@ -14,6 +14,7 @@ use crate::commands::lens::{ChildFlags, LensFlags};
 use crate::commands::manual::{CompletionsFlags, ManFlags};
 use crate::commands::plan::PlanWords;
 use crate::commands::report::ReportFlags;
+use crate::commands::rerun::RerunFlags;
 use crate::commands::ruler::RulerFlags;
 use crate::commands::run::RunFlags;
 use crate::commands::runs::{DiffFlags, ListFlags};
@@ -43,13 +44,13 @@ pub(crate) enum Command {
     Run(RunFlags),
     Check(Box<CheckFlags>, Box<LoadFlags>),
     Demo(DemoFlags),
-    Why(WhyFlags, SecretFlags),
+    Why(WhyFlags),
     List(ListFlags),
     Show(RunName),
     Diff(DiffFlags),
     Report(ReportFlags),
     Export(ExportFlags),
-    Rerun(RunName, SecretFlags),
+    Rerun(RerunFlags),
     Facts(FactsFlags),
     Lens(LensFlags),
     LensChild(ChildFlags),
@@ -133,12 +134,7 @@ enum Verb {
     },
     /// Find out why the targets of an earlier comparison differ
     #[command(after_help = TIMES)]
-    Why {
-        #[command(flatten)]
-        why: WhyFlags,
-        #[command(flatten)]
-        secrets: SecretFlags,
-    },
+    Why(WhyFlags),
     /// Take hey's command line and print what hey prints; see duel hey -help
     #[command(disable_help_flag = true)]
     Hey(HeyFlags),
@@ -164,12 +160,7 @@ enum Verb {
     /// Write an earlier run in a form that other programs read
     Export(ExportFlags),
     /// Repeat an earlier run with the same plan and seed
-    Rerun {
-        #[command(flatten)]
-        run: RunName,
-        #[command(flatten)]
-        secrets: SecretFlags,
-    },
+    Rerun(RerunFlags),
     /// Show what machines are, side by side, what differs first
     Facts {
         #[command(flatten)]
@@ -337,13 +328,13 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
         Some(Verb::Check { check, load: own }) => Flags { command: Command::Check(check, own), load, output },
         Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
-        Some(Verb::Why { why, secrets }) => Flags { command: Command::Why(why, secrets), load, output },
+        Some(Verb::Why(why)) => Flags { command: Command::Why(why), load, output },
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
         Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },
         Some(Verb::Diff { diff }) => Flags { command: Command::Diff(diff), load, output },
         Some(Verb::Report(report)) => Flags { command: Command::Report(report), load, output },
         Some(Verb::Export(export)) => Flags { command: Command::Export(export), load, output },
-        Some(Verb::Rerun { run, secrets }) => Flags { command: Command::Rerun(run, secrets), load, output },
+        Some(Verb::Rerun(rerun)) => Flags { command: Command::Rerun(rerun), load, output },
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },

@@ -3,6 +3,7 @@
 use duel_lab::{SlotView, Traffic, View};
 use duel_model::{Distribution, FailureKind, Nanos, PairVerdict, Run, Slot, SlotRole, Verdict};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Upper bounds of the histogram of response times, in ns: steps of 2 to 2.5 from 0.1 ms to 10 s, as Prometheus' default
 /// buckets and two decades further down, where servers nearby answer.
@@ -29,7 +30,8 @@ pub(super) const BOUNDS_NS: [Nanos; 16] = [
 #[derive(Debug, Clone, Default)]
 pub(super) struct Figures {
     pub(super) run: String,
-    pub(super) started_unix_ms: i64,
+    /// Since when counts count, since 1970.
+    pub(super) since: Duration,
     pub(super) targets: Vec<TargetFigures>,
     /// Which target is under load.
     pub(super) active: Option<usize>,
@@ -72,11 +74,11 @@ pub(super) struct Counts {
 }
 
 impl Figures {
-    pub(super) fn begin(&mut self, run: &Run) {
+    pub(super) fn begin(&mut self, run: &Run, since: Duration) {
         let named = |name: &str| TargetFigures { name: name.to_owned(), ..TargetFigures::default() };
         *self = Self {
             run: run.id.clone(),
-            started_unix_ms: run.started_unix_ms,
+            since,
             targets: run.plan.targets.iter().map(|target| named(&target.name)).collect(),
             ..Self::default()
         };

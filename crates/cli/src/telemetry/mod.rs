@@ -19,6 +19,7 @@ use listener::Listener;
 use otlp::{Destination, Exporter};
 use std::io::Write;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::SystemTime;
 
 /// Who is told figures while a run goes on.
 #[derive(Args, Clone, Default)]
@@ -89,9 +90,10 @@ impl Telemetry {
         Ok(Some(Self { figures, _listener: listener, exporter }))
     }
 
-    /// A run begins.
+    /// Slots of a run begin, or more of them: what is told counts from now on, also where the run began long ago.
     pub(crate) fn begun(&self, run: &Run) {
-        self.figures.lock().begin(run);
+        let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.figures.lock().begin(run, now);
     }
 
     /// A slot is over.

@@ -47,6 +47,9 @@ impl Cause for AesUnused {
         needs_tls(gap)?;
         let cipher = |side| gap.fact(side, |seen| seen.cipher.as_deref());
         let [of_slow, of_fast] = of_both(gap, "the ciphers of both sides are not known", cipher)?;
+        if of_slow.contains("CHACHA20") && of_fast.contains("AES") {
+            return weigh_avoided(gap);
+        }
         if !of_slow.contains("AES") {
             let text = format!("{slow} negotiated {}, which is not AES", sanitize_line(of_slow));
             return Err(Standing::RuledOut(gap.first_contact(text)));
@@ -89,6 +92,60 @@ impl Cause for AesUnused {
             (FlipLook::Shown(flip), Look::Shown(first_byte)) => judge(gap, &flip, Ok(first_byte)),
         })
     }
+}
+
+/// The slow side has chosen ChaCha20 where the fast one uses AES, as libraries do that find no AES instructions. Both
+/// flips together tell: with AES on both the slow side becomes much slower than it is, and with ChaCha20 on both the gap
+/// goes away, for then neither has use for the instructions.
+fn weigh_avoided(gap: &Gap<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let reference = super::worth::reference(gap)?;
+    let by_aes = match gap.look(Kind::SuiteOf(gap.fast)) {
+        Look::Shown(view) => view,
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => return Err(Standing::Undecided(gap.first_contact(why))),
+    };
+    let [Some(with_aes), Some(with_chacha)] = [by_aes.slow_ns(), reference.slow_ns()] else {
+        return Err(Standing::Undecided(gap.first_contact("the rates are not known".to_owned())));
+    };
+    let text = format!(
+        "on {slow} itself a request takes {} with AES and {} with ChaCha20, which it chose",
+        format_duration_ns(with_aes),
+        format_duration_ns(with_chacha)
+    );
+    let on_itself = gap.evidence(&by_aes, text);
+    if with_aes <= with_chacha {
+        return Err(Standing::RuledOut(on_itself));
+    }
+    if with_aes < CLEARLY_DEARER * with_chacha {
+        return Err(Standing::Undecided(on_itself));
+    }
+    let flip = super::shown_flip(gap, Kind::Chacha20)?;
+    // With the instructions AES is at least as fast on the fast side.
+    let gains = reference.fast_ns().zip(flip.view.fast_ns()).is_some_and(|(aes, chacha)| aes < chacha);
+    if !flip.moved() {
+        return Err(did_not_move(gap, &flip));
+    }
+    if !gains {
+        let text = format!("AES is not faster than ChaCha20 on {fast} either");
+        return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
+    }
+    let told = Told {
+        summary: format!(
+            "{slow} lacks the CPU's AES instructions, or does not use them, and so it has chosen ChaCha20, where {fast} uses \
+             AES. With ChaCha20 on both, {} of the gap is gone.",
+            flip.percent()
+        ),
+        remedy: format!(
+            "ChaCha20 is the right choice for {slow} as it is. Does `grep -m1 -ow aes /proc/cpuinfo` on its host find the \
+             instructions? A virtual machine may hide them: give it a CPU type that has them (`host` instead of kvm64 or \
+             qemu64). {}",
+            find_out(&slow)
+        ),
+        facts: vec![on_itself],
+        further: Vec::new(),
+    };
+    Ok(fit(gap, &ENTRY, &flip, Confidence::Likely, told))
 }
 
 /// Share of the difference in time per op that is paid per byte.
@@ -226,6 +283,13 @@ fn under_the_lens(gap: &Gap<'_>, reading: &LensReading, flip: &Flip<'_>) -> Resu
         (HardwareUse::NotOffered, _) => ("the CPU, or the virtual machine's view of it, has none".to_owned(), firm),
         // Both halves: the library is quick with them, and the one in the server has them.
         (HardwareUse::Used, Some(true)) => {
+            if let Some(other) = other_tls_library(gap) {
+                let text = format!(
+                    "{slow}'s libcrypto uses the CPU's AES instructions, but its server has {other} as well, and which of \
+                     them encrypts is not known"
+                );
+                return Err(Standing::Undecided(gap.on_lens(reading, text)));
+            }
             let text = format!("{slow}'s libcrypto uses the CPU's AES instructions, in the running server too{}", gains(reading));
             return Err(Standing::RuledOut(gap.on_lens(reading, text)));
         }
@@ -250,6 +314,19 @@ fn under_the_lens(gap: &Gap<'_>, reading: &LensReading, flip: &Flip<'_>) -> Resu
             Confidence::Likely,
         ),
     })
+}
+
+/// What else than libcrypto may carry the slow side's TLS: programs map that for other purposes, too.
+pub(super) fn other_tls_library(gap: &Gap<'_>) -> Option<String> {
+    let fact = |key: &str| gap.host_fact(gap.slow, key);
+    for library in ["libgnutls", "libwolfssl", "libnss3", "libssl3", "libmbedtls"] {
+        if fact(&format!("process.library.{library}.path")).is_some() {
+            return Some(library.to_owned());
+        }
+    }
+    let version = fact("process.program.version");
+    let built_in = version.filter(|version| ["BoringSSL", "AWS-LC"].iter().any(|name| version.contains(name)));
+    built_in.or_else(|| fact("process.program.go")).map(|version| format!("{} in its program", sanitize_line(version)))
 }
 
 /// What the library measured alone showed, and what the one in the running server holds.

@@ -22,6 +22,10 @@ const CONNECT: [(Phase, Nanos); 1] = [(Phase::Connect, SYN_SENT_AGAIN_NS)];
 const CONNECTING: [(Phase, Nanos); 3] =
     [(Phase::Connect, SYN_SENT_AGAIN_NS), (Phase::Tls, DATA_SENT_AGAIN_NS), (Phase::Wait, DATA_SENT_AGAIN_NS)];
 
+/// What one overflow costs who was dropped: the second until the first packet is sent again, and a way there. Of three in a
+/// row each costs twice as much (1 s, 2 s, 4 s), so that half of the stalls suffices.
+const MOST_PER_OVERFLOW_NS: f64 = 1_100e6;
+
 /// Nobody connects twice for a reason other than loss or overflow; three are no chance.
 const LEAST_SYNS: f64 = 3.0;
 
@@ -81,7 +85,15 @@ impl Cause for BacklogOverflow {
         if !overflows.is_marked() {
             return Err(Standing::RuledOut(counted));
         }
-        Ok(accuse(gap, share, Confidence::Likely, vec![told, counted]))
+        // A server that has more to do than it can lets a few overflow, and the others queue for as long.
+        let most_ns = overflows.per_op * MOST_PER_OVERFLOW_NS;
+        if most_ns < 0.5 * (stalls.ns_per_op - of_fast.ns_per_op) {
+            let text = format!("{}; {}: too few for those stalls", told.text, counted.text);
+            return Err(Standing::Undecided(Evidence { text, ..counted }));
+        }
+        // Where the other machine is not read, its queue may overflow as often.
+        let confidence = if overflows.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
+        Ok(accuse(gap, share, confidence, vec![told, counted]))
     }
 }
 

@@ -7,13 +7,14 @@
 //!
 //! What looks alike: a listen queue that overflows under many connections (then the gap sits in connecting), and memory
 //! that is too small for them (pages read again). From outside another reason for falling remains possible; the
-//! machine's counters make it likely: more switches per op (threads that sleep for a lock), or more CPU time (threads
-//! that spin).
+//! machine's counters make it likely: more CPU time per op (threads that spin). More switches (threads that sleep for a lock)
+//! are told, and do not make it likely: servers differ in them by how they are built.
 
+use super::counted::Counted;
 use super::machines::{Machines, needs_concurrency};
 use super::scaling::{Law, Point};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::gap::{Flip, Gap, Look, View, percent, phase_differences};
+use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_differences};
 use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, Phase, format_duration_ns};
 
@@ -270,7 +271,9 @@ fn hindered_log(gap: &Gap<'_>, many: &View<'_>) -> Option<f64> {
     Some(hindered).filter(|log| *log <= MOST_OF_THE_GAP * many.log.high()).map(|log| log.min(many.log.mid))
 }
 
-/// What the machines' counters say: pages that are read again leave it open, switches or CPU time make it likely.
+/// What the machines' counters say: pages that are read again and lost segments leave it open, CPU time that requests cost each
+/// other makes it likely. Switches are told; but a server with a thread for each connection has many at any load, whoever
+/// hinders whom.
 fn by_host(gap: &Gap<'_>) -> Result<(Confidence, Option<Evidence>), Standing> {
     let machines = match Machines::read(gap) {
         Ok(machines) => machines,
@@ -288,19 +291,33 @@ fn by_host(gap: &Gap<'_>) -> Result<(Confidence, Option<Evidence>), Standing> {
             format!("{slow}'s machine reads {of_slow:.1} pages again for each request: memory may be what is short");
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
-    // Twice as many are more than a longer queue makes of them: who waits longer does not sleep more often.
-    let more = |(of_slow, of_fast): (f64, f64), least: f64| of_slow > 2.0 * of_fast && of_slow - of_fast >= least;
-    let switches = both("workers.voluntary_switches").or_else(|| both("cpu.switches"));
-    if let Some(both) = switches.filter(|both| more(*both, 1.0)) {
-        let text = format!("switches per request: {:.1} on {slow}, {:.1} on {fast}", both.0, both.1);
-        return Ok((Confidence::Likely, Some(gap.on_host(text, None))));
+    let marked = |key: &str| counted(gap, key).is_some_and(Counted::is_marked);
+    if marked("tcp.retransmitted_segments") {
+        let text = format!(
+            "{slow}'s machine sends more segments again: what many connections lose to each other may be packets"
+        );
+        return Err(Standing::Undecided(gap.on_host(text, None)));
     }
-    if let Some(both) = both("process.cpu_ns").filter(|both| more(*both, 0.0)) {
+    // Twice as much is more than a longer queue makes of it: who waits longer does not take more CPU time.
+    let more = |(of_slow, of_fast): (f64, f64)| of_slow > 2.0 * of_fast;
+    if let Some(both) = both("process.cpu_ns").filter(|both| more(*both)) {
         let [of_slow, of_fast] = [both.0, both.1].map(format_duration_ns);
         let text = format!("a request takes {of_slow} of CPU time on {slow}, {of_fast} on {fast}");
         return Ok((Confidence::Likely, Some(gap.on_host(text, None))));
     }
-    Ok((Confidence::Possible, None))
+    let switches = both("workers.voluntary_switches").or_else(|| both("cpu.switches"));
+    let told = switches.filter(|both| more(*both)).map(|(of_slow, of_fast)| {
+        gap.on_host(format!("switches per request: {of_slow:.1} on {slow}, {of_fast:.1} on {fast}"), None)
+    });
+    Ok((Confidence::Possible, told))
+}
+
+/// A counter of both machines, where it is known already.
+fn counted(gap: &Gap<'_>, key: &str) -> Option<Counted> {
+    match gap.demands() {
+        DemandLook::Shown(demands) => Counted::of(&demands, key),
+        DemandLook::NotAsked(_) | DemandLook::Missing(_) => None,
+    }
 }
 
 /// Share of the extra time per op that is spent on connecting and its handshake.

@@ -47,9 +47,9 @@ impl Counted {
 
     /// `None` where the slow side's machine does not tell.
     pub(super) fn of(demands: &Demands<'_>, key: &str) -> Option<Self> {
-        let total = *demands.slow.growth.get(key)? as f64;
         let fast_per_op = demands.fast.and_then(|fast: &HostDemand| fast.per_op(key));
-        Some(Self { total, per_op: demands.slow.per_op(key)?, fast_per_op })
+        let per_op = demands.slow.per_op(key)?;
+        Some(Self { total: per_op * demands.slow.ops as f64, per_op, fast_per_op })
     }
 
     /// Enough events to speak of, and clearly more than on the fast side, as far as that is known.

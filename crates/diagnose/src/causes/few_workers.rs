@@ -32,6 +32,9 @@ const BUSY: f64 = 0.8;
 /// CPUs that are less busy than this, all together, do not hold back workers that mostly wait.
 const MOSTLY_IDLE: f64 = 0.5;
 
+/// Below this, one of four counts agrees within a half with any small number in a third of the cases and more.
+const MOST_BY_CHANCE: f64 = 8.0;
+
 /// Share of the time in which a cgroup may hold back the server before the quota, not the workers, is the story.
 const THROTTLED: f64 = 0.05;
 
@@ -74,10 +77,20 @@ impl Cause for FewWorkers {
         // The busy ones do the work: all but a fifth of it.
         if busy > 0 && by_busy >= Flip::EXPLAINS * workers.iter().sum::<f64>() {
             // They are that under load; between two samples there is silence, too, in which no CPU is idle for want of work.
-            let cpus = Cpus { busy: cpus.busy * busy as f64 / by_busy, ..cpus };
+            let as_under_load = busy as f64 / by_busy;
+            let own = cpus.own.map(|own| own * as_under_load);
+            let cpus = Cpus { busy: cpus.busy * as_under_load, own, ..cpus };
             return Ok(computing(gap, reference, &alone, &demands, &cpus, busy));
         }
         if cpus.busy > MOSTLY_IDLE * cpus.count {
+            // Not with the server's own work: what it would do on CPUs of its own is not to be seen.
+            if cpus.own.is_none_or(|own| own <= MOSTLY_IDLE * cpus.busy) {
+                return Err(open(format!(
+                    "the {:.0} CPUs that {slow}'s server may use are {:.0} % busy, mostly with other work than its own",
+                    cpus.count,
+                    100.0 * cpus.busy / cpus.count
+                )));
+            }
             let text = format!(
                 "{slow}'s server may use {:.0} CPUs, which are {:.0} % busy, and none of its workers is all the time",
                 cpus.count,
@@ -107,10 +120,25 @@ fn computing(
         "{busy} {plural} for {slow} all the time, while {idle:.1} of the {:.0} CPUs that it may use are idle",
         cpus.count
     );
-    // With one more worker on each idle CPU the rate grows in that proportion, and no further than the gap.
-    let share = ((busy as f64 + idle.max(0.0)) / busy as f64).ln() / reference.log.mid;
+    // With one more worker on each idle CPU the rate grows in that proportion, and no further than the gap. What the fast
+    // side does not use either is not what makes it fast: the rest of the gap is what a request takes.
+    let by_idle = ((busy as f64 + idle.max(0.0)) / busy as f64).ln();
+    let used = |demand: &HostDemand| demand.share_of_time("process.cpu_ns").filter(|cpus| *cpus > 0.0);
+    let by_fast = demands.fast.and_then(used).zip(used(demands.slow)).map(|(fast, slow)| (fast / slow).ln());
+    let share = by_fast.map_or(by_idle, |by_fast| by_fast.min(by_idle)) / reference.log.mid;
     if share < Flip::NOTEWORTHY {
-        return Standing::RuledOut(gap.on_host(format!("{facts}: more workers would find no CPU"), None));
+        // More workers would get a larger part of what others have now.
+        let others = cpus.own.map_or(0.0, |own| (cpus.busy - own).max(0.0));
+        let with_others = ((busy as f64 + idle.max(0.0) + others) / busy as f64).ln() / reference.log.mid;
+        if with_others >= Flip::NOTEWORTHY {
+            let text = format!(
+                "{facts}, and {others:.1} are busy with other work than its own: that hides what more workers \
+                                would be worth"
+            );
+            return Standing::Undecided(gap.on_host(text, None));
+        }
+        let text = format!("{facts}: more workers would find no CPU, or {fast} has no use for more either");
+        return Standing::RuledOut(gap.on_host(text, None));
     }
     // The fast side gets more done by the same number of workers: then their number is not what separates the two.
     let of_fast = demands.fast.and_then(self::workers).map(|workers| working(&workers));
@@ -120,7 +148,9 @@ fn computing(
         return Standing::Undecided(gap.on_host(format!("{facts}, but no more work for {fast}"), None));
     }
     let beside = of_fast.map_or_else(String::new, |count| format!("; {count} work for {fast}"));
-    fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, alone, format!("{facts}{beside}")))
+    // Where the other machine is not read, as few may work there.
+    let confidence = if of_fast.is_some() { Confidence::Likely } else { Confidence::Possible };
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told(gap, alone, format!("{facts}{beside}")))
 }
 
 /// Leaves it open where something else than the number of workers is seen to let few requests through at a time.
@@ -204,7 +234,8 @@ fn waiting(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, cpus: &Cpus, t
     if share < Flip::NOTEWORTHY {
         return Standing::RuledOut(gap.on_host(text, None));
     }
-    fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(gap, alone, text))
+    let confidence = if count < MOST_BY_CHANCE { Confidence::Possible } else { Confidence::Likely };
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told(gap, alone, text))
 }
 
 /// A limit on what is served at a time that is not its number of workers: of connections, say, or of a pool.
@@ -282,6 +313,8 @@ struct Cpus {
     count: f64,
     /// How many of them were busy, by whomever.
     busy: f64,
+    /// How many by the server itself, where that is told.
+    own: Option<f64>,
 }
 
 impl Cpus {
@@ -296,7 +329,11 @@ impl Cpus {
         // It also names CPUs that could be plugged in and are not; those have never counted anything.
         let shares: Vec<f64> =
             allowed.iter().filter_map(|cpu| demand.share_of_time(&format!("cpu.{cpu}.busy_ns"))).collect();
-        (!shares.is_empty()).then(|| Self { count: shares.len() as f64, busy: shares.iter().sum() })
+        (!shares.is_empty()).then(|| Self {
+            count: shares.len() as f64,
+            busy: shares.iter().sum(),
+            own: demand.share_of_time("process.cpu_ns"),
+        })
     }
 }
 

@@ -2,14 +2,16 @@
 //!
 //! Rules of a chain are looked at one by one, for each packet. Their number is read on the machine; that they are
 //! passed shows in connecting, which is slow already, and in everything else that takes packets. From outside alone a
-//! chain looks like a slightly longer way, so without the number nothing is said.
+//! chain looks like a slightly longer way, so without the number nothing is said. And a machine with many rules that few
+//! packets pass may be a little further away: so the machine has to be seen to spend the time, in interrupts.
 
+use super::path_delay::is_hidden_by_load;
 use super::trip::trips;
 use super::worth::{reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::gap::{DemandLook, Flip, Gap, View, percent};
+use crate::gap::{DemandLook, Flip, Gap, percent};
 use crate::probes::Mode;
-use duel_model::{Confidence, format_duration_ns};
+use duel_model::{Confidence, HostDemand, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry =
     CauseEntry { id: "net.filter-chain", description: "each packet passes a long chain of firewall rules" };
@@ -24,9 +26,6 @@ const CLEARLY_MORE: f64 = 3.0;
 /// Packets are often handled by a single CPU; less than this of one leaves it idle for a good part of the time.
 const BUSY: f64 = 0.7;
 
-/// Filters whose rules are counted.
-const FILTERS: [&str; 6] = ["nft", "iptables", "ip6tables", "pf", "ipfw", "ipl"];
-
 pub(super) struct FilterChain;
 
 impl Cause for FilterChain {
@@ -37,18 +36,17 @@ impl Cause for FilterChain {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let reference = reference(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let Some(of_slow) = rules(gap, gap.slow) else {
+        let Some(counted) = Rules::of(gap, gap.slow) else {
             let text = format!("how many filter rules {slow} has is not known");
             return Err(Standing::Undecided(gap.on_host(text, None)));
         };
-        let of_fast = rules(gap, gap.fast);
-        let counts = match of_fast {
-            Some(of_fast) => format!("{slow} has {of_slow:.0} filter rules, {fast} {of_fast:.0}"),
-            None => format!("{slow} has {of_slow:.0} filter rules, {fast}'s are not known"),
-        };
+        let of_fast = Rules::of(gap, gap.fast);
+        let shown = of_fast.map_or_else(|| "'s are not known".to_owned(), |of_fast| format!(" {}", of_fast.tell()));
+        let counts = format!("{slow} has {} filter rules, {fast}{shown}", counted.tell());
         let fact = || gap.on_host(counts.clone(), Some(COUNT.to_owned()));
-        if of_slow < LEAST_RULES || of_fast.is_some_and(|of_fast| of_slow < CLEARLY_MORE * of_fast) {
-            return Err(Standing::RuledOut(fact()));
+        let of_slow = counted.at_least;
+        if of_slow < LEAST_RULES || of_fast.is_some_and(|of_fast| of_slow < CLEARLY_MORE * of_fast.at_least) {
+            return Err(if counted.all { Standing::RuledOut(fact()) } else { Standing::Undecided(fact()) });
         }
         let trips = trips(gap)?;
         let extra = trips.extra();
@@ -66,14 +64,17 @@ impl Cause for FilterChain {
             format_duration_ns(trips.fast.typical.mid)
         );
         let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{counts}; {connecting}{why}")));
-        let Work { packets, cpu_ns, more_ns } = work(gap, reference)?;
+        // Work shows under load as well, unless something else is the bottleneck there. Of a longer way little may be left.
+        if is_hidden_by_load(gap, reference) && gap.comparison.log.high() < 0.5 * reference.log.low() {
+            return Err(open(", but under load little of the gap is left: that is waited for, not worked"));
+        }
+        let Some(Work { packets, cpu_ns, filtering_ns }) = work(gap)? else {
+            return Err(open(", and how much both machines work on packets is not known"));
+        };
         // A SYN and its answer take the extra time. Where both pass the chain, so do what else is received and sent;
         // where only the SYN does, it is what is received. Of a long response more is sent, but in large pieces.
         // It is work, so no more of it than the machine works more.
-        let worth = |extra_ns: f64| {
-            let filtering_ns = (extra_ns * packets).min(more_ns);
-            share_of_resource(gap, reference, filtering_ns, cpu_ns)
-        };
+        let worth = |extra_ns: f64| share_of_resource(gap, reference, (extra_ns * packets).min(filtering_ns), cpu_ns);
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
             return Err(open(", and the time per request is not known"));
         };
@@ -111,36 +112,75 @@ impl Cause for FilterChain {
 /// How the rules are counted by hand.
 const COUNT: &str = "nft list ruleset | wc -l; iptables-save | grep -c '^-A'";
 
-/// All filter rules of a side's machine that could be counted; `None` where none could.
-pub(super) fn rules(gap: &Gap<'_>, side: usize) -> Option<f64> {
-    let counts = FILTERS.iter().filter_map(|filter| gap.host_number(side, &format!("firewall.{filter}_rules")));
-    counts.fold(None, |sum, count| Some(sum.unwrap_or(0.0) + count))
+/// The filter rules that packets to a side may have to pass.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Rules {
+    /// Those that were counted.
+    pub(super) at_least: f64,
+    /// Whether those are all: what may not be looked at may hold thousands.
+    all: bool,
+}
+
+impl Rules {
+    /// `None` where none could be counted.
+    pub(super) fn of(gap: &Gap<'_>, side: usize) -> Option<Self> {
+        let facts = gap.case.hosts.get(side)?.as_ref()?;
+        // Packets to a network of its own pass the machine's chains as well.
+        let is_apart = facts.value("process.network") == Some("its own");
+        let mut all = !is_apart || facts.under("firewall.machine.").next().is_some();
+        let mut at_least = None;
+        for (_, known) in facts.under("firewall") {
+            match known.value().and_then(|count| count.parse::<f64>().ok()) {
+                Some(count) => at_least = Some(at_least.unwrap_or(0.0) + count),
+                None => all = false,
+            }
+        }
+        at_least.map(|at_least| Self { at_least, all })
+    }
+
+    fn tell(self) -> String {
+        if self.all { format!("{:.0}", self.at_least) } else { format!("{:.0} or more", self.at_least) }
+    }
 }
 
 /// What an op makes of work on the slow side's machine.
 struct Work {
     /// Packets that the machine receives.
     packets: f64,
-    /// CPU time of the whole machine, ns: filtering is nobody's in particular. Zero where it is not known.
+    /// CPU time of the whole machine, ns.
     cpu_ns: f64,
-    /// How much more of it than on the fast side's machine, where both are known.
-    more_ns: f64,
+    /// The most of it that can be filtering, ns: see [`most_filtering_ns`].
+    filtering_ns: f64,
 }
 
-fn work(gap: &Gap<'_>, reference: &View<'_>) -> Result<Work, Standing> {
-    match gap.demands() {
+/// `None` where the machines do not tell.
+fn work(gap: &Gap<'_>) -> Result<Option<Work>, Standing> {
+    let demands = match gap.demands() {
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        DemandLook::Shown(demands) => {
-            if let Some(packets) = demands.slow.per_op("tcp.received_segments") {
-                let cpu_ns = demands.slow.per_op("cpu.busy_ns");
-                let fast_ns = demands.fast.and_then(|fast| fast.per_op("cpu.busy_ns"));
-                let more_ns = cpu_ns.map_or(f64::INFINITY, |cpu_ns| (cpu_ns - fast_ns.unwrap_or(0.0)).max(0.0));
-                return Ok(Work { packets, cpu_ns: cpu_ns.unwrap_or(0.0), more_ns });
-            }
-        }
-        DemandLook::Missing(_) => {}
-    }
-    // A request; a new connection takes two packets to open and about as many to close.
-    let connects = 1.0 - reference.slow.reused_share.unwrap_or(1.0);
-    Ok(Work { packets: 1.0 + 4.0 * connects, cpu_ns: 0.0, more_ns: f64::INFINITY })
+        DemandLook::Shown(demands) => demands,
+        DemandLook::Missing(_) => return Ok(None),
+    };
+    let known = |fast: &HostDemand| {
+        Some(Work {
+            packets: demands.slow.per_op("tcp.received_segments")?,
+            cpu_ns: demands.slow.per_op("cpu.busy_ns")?,
+            filtering_ns: most_filtering_ns(demands.slow, fast)?,
+        })
+    };
+    Ok(demands.fast.and_then(known))
+}
+
+/// CPU time per op that can have gone on filtering beyond the other side's, ns.
+///
+/// What is received is filtered in interrupts, whoever's CPU that is. What a process sends is filtered in its own time in the
+/// kernel, and takes no longer than what it receives: of that more than as much is the process's own work.
+fn most_filtering_ns(slow: &HostDemand, fast: &HostDemand) -> Option<f64> {
+    let interrupts = |demand: &HostDemand| match ["cpu.softirq_ns", "cpu.irq_ns"].map(|key| demand.per_op(key)) {
+        [None, None] => None,
+        known => Some(known.into_iter().flatten().sum::<f64>()),
+    };
+    let received_ns = (interrupts(slow)? - interrupts(fast)?).max(0.0);
+    let kernel = |demand: &HostDemand| demand.per_op("process.system_ns");
+    let sent_ns = kernel(slow).zip(kernel(fast)).map_or(0.0, |(slow, fast)| (slow - fast).max(0.0));
+    Some(received_ns + sent_ns.min(received_ns))
 }

@@ -78,11 +78,23 @@ impl Cause for Initcwnd {
         let of = |wanted| differences.iter().find(|(phase, _)| *phase == wanted).map_or(0.0, |(_, ns)| *ns);
         let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
         // The answer's first flight arrives at the end of waiting; what did not fit into it is received later.
-        let flights = [of(Phase::Tls), of(Phase::Receive)].map(|ns| ns / connects.max(0.1) / trip_ns);
+        let [in_handshake, receiving] = [of(Phase::Tls), of(Phase::Receive)].map(|ns| ns / connects.max(0.1) / trip_ns);
+        // A larger response takes more flights, however many segments the first one has.
+        let usual = [(gap.slow, reference.slow), (gap.fast, reference.fast)].map(|(side, seen)| {
+            let [bytes, segment] = [seen.bytes_in_per_op, segment(side)].map(|known| known.unwrap_or(0.0));
+            usual_trips(bytes, segment)
+        });
+        let by_size = (usual[0] - usual[1]).max(0.0);
+        let flights = [in_handshake, receiving - by_size];
         let told = format!(
-            "{way}; receiving takes {:.1} round trips more, the handshake {:.1}",
-            flights[1].max(0.0),
-            flights[0].max(0.0)
+            "{way}; receiving takes {:.1} round trips more, the handshake {:.1}{}",
+            receiving.max(0.0),
+            flights[0].max(0.0),
+            if by_size > 0.0 {
+                format!("; for its larger response {by_size:.0} more would be usual")
+            } else {
+                String::new()
+            }
         );
         let known_small = of_routes[0].is_some();
         if flights[1] < LEAST_TRIPS && !(known_small && flights[0] >= LEAST_TRIPS) {
@@ -90,7 +102,10 @@ impl Cause for Initcwnd {
         }
         let open = |why: &str| Standing::Undecided(gap.evidence(reference, format!("{told}{why}")));
         let whole = |trips: f64| (trips - trips.round()).abs() <= WHOLE;
-        let in_all = flights.iter().map(|trips| trips.max(0.0)).sum::<f64>();
+        // A handshake may take longer for its signature as well.
+        let key = |side| gap.fact(side, |seen| seen.certificate_key.as_ref());
+        let has_flights = whole(flights[0]) && (known_small || key(gap.slow) == key(gap.fast));
+        let in_all = flights[1].max(0.0) + if has_flights { flights[0].max(0.0) } else { 0.0 };
         if in_all > MOST_TRIPS || !whole(flights[1]) {
             return Err(open(": that is no small number of whole round trips"));
         }
@@ -134,14 +149,35 @@ impl Cause for Initcwnd {
             FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
             FlipLook::Missing(why) => Err(open(&format!(", but {why}"))),
             FlipLook::Shown(flip) if !flip.moved() => Err(did_not_move(gap, &flip)),
-            FlipLook::Shown(flip) => Ok(fit(gap, &ENTRY, &flip, Confidence::Likely, told_all(facts))),
+            FlipLook::Shown(flip) => {
+                let mut standing = fit(gap, &ENTRY, &flip, Confidence::Likely, told_all(facts));
+                // Kept connections leave out all of connecting: what these round trips make of it is less.
+                if let Standing::Fits(fit) = &mut standing {
+                    fit.finding.explains = fit.finding.explains.map(|by_flip| by_flip.min(share));
+                    fit.moved_ns = fit.moved_ns.min(extra_ns);
+                }
+                Ok(standing)
+            }
         }
     }
 }
 
+/// Round trips after the first flight of a response whose flights begin at the usual size and double.
+fn usual_trips(bytes: f64, segment: f64) -> f64 {
+    if segment <= 0.0 {
+        return 0.0;
+    }
+    let segments = bytes / segment;
+    // n flights hold 10 (2^n - 1) segments.
+    ((segments / USUAL_SEGMENTS + 1.0).log2().ceil() - 1.0).clamp(0.0, MOST_TRIPS)
+}
+
 /// The smallest first flight that a side's routes set, in segments: 10 where none sets any; `None` where routes are not
-/// known. Which of the routes leads to us is not told, so one that is small is taken as a hint that timing has to bear out.
+/// known, as those of IPv6 are. Which of the routes leads to us is not told, so one that is small is taken as a hint that timing has to bear out.
 fn first_flight(gap: &Gap<'_>, side: usize) -> Option<f64> {
+    if gap.fact(side, |seen| seen.peer.as_deref()).is_some_and(|peer| peer.starts_with('[')) {
+        return None;
+    }
     let routes = gap.host_fact(side, "route.special")?;
     let set = routes.split("initcwnd ").skip(1).filter_map(|rest| {
         let number = rest.split(|c: char| !c.is_ascii_digit()).next()?;

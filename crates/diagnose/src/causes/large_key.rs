@@ -6,6 +6,7 @@
 //! round trips and key exchange and leaves out the signature (and the certificates). Kept connections leave out all of
 //! these; they are asked where resumption does not decide, and what either shows has to agree with the other.
 
+use super::worth::needs_handshakes;
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
@@ -36,12 +37,13 @@ impl Cause for LargeKey {
         if of_slow == of_fast {
             return Err(Standing::RuledOut(gap.first_contact(keys)));
         }
-        match (signing_cost(of_slow), signing_cost(of_fast)) {
-            (Some(slow), Some(fast)) if slow <= fast => {
+        match is_dearer(of_slow, of_fast) {
+            Some(false) => {
                 return Err(Standing::RuledOut(gap.first_contact(format!("{keys}: that is not the dearer one"))));
             }
-            (Some(_), Some(_)) => {}
-            _ => return Err(Standing::Undecided(gap.first_contact(keys))),
+            Some(true) => {}
+            None if [of_slow, of_fast].into_iter().all(is_known) => {}
+            None => return Err(Standing::Undecided(gap.first_contact(keys))),
         }
         if let Some(standing) = without_full_handshakes(gap, &slow) {
             return Err(standing);
@@ -61,32 +63,38 @@ impl Cause for LargeKey {
     }
 }
 
-/// What one signature costs, by order of magnitude (P-256 is 1). Only used to tell which of two keys is the dearer
-/// one: how much dearer is for the flip to show, on the CPU at hand.
-fn signing_cost(key: &CertificateKey) -> Option<f64> {
-    match (&*key.algorithm, key.bits) {
-        ("RSA", Some(bits)) => Some(30.0 * (f64::from(bits) / 2048.0).powi(3)),
-        ("EC", Some(bits)) => Some((f64::from(bits) / 256.0).powi(3)),
-        ("Ed25519", _) => Some(1.0),
+/// Whether a signature with the first key costs more than one with the second, on any CPU and by any library; `None`
+/// where that depends on these. How much dearer is for the flip to show.
+///
+/// Within one algorithm the longer key is the dearer one. P-256 and Ed25519 have code of their own in every library and
+/// are cheaper than any RSA in use; other curves may have none (OpenSSL before 3.1: P-384 is dearer than RSA-2048).
+fn is_dearer(one: &CertificateKey, other: &CertificateKey) -> Option<bool> {
+    match ((&*one.algorithm, one.bits), (&*other.algorithm, other.bits)) {
+        (("RSA", Some(one)), ("RSA", Some(other))) | (("EC", Some(one)), ("EC", Some(other))) => Some(one > other),
+        (("RSA", Some(bits)), _) if bits >= LEAST_RSA_BITS && is_quick(other) => Some(true),
+        (_, ("RSA", Some(bits))) if bits >= LEAST_RSA_BITS && is_quick(one) => Some(false),
         _ => None,
     }
+}
+
+/// Shorter ones are no longer accepted by clients.
+const LEAST_RSA_BITS: u32 = 2048;
+
+/// Curves that every library has fast code for.
+fn is_quick(key: &CertificateKey) -> bool {
+    matches!((&*key.algorithm, key.bits), ("EC", Some(256)) | ("Ed25519", _))
+}
+
+/// Whether it is a key whose signatures may be what is dear.
+fn is_known(key: &CertificateKey) -> bool {
+    matches!((&*key.algorithm, key.bits), ("RSA" | "EC", Some(_)) | ("Ed25519", _))
 }
 
 /// The standing where the slow side's requests do not pay for full handshakes, or it is not known whether they do.
 fn without_full_handshakes(gap: &Gap<'_>, slow: &str) -> Option<Standing> {
     let http = gap.case.http()?;
-    if http.keepalive {
-        match gap.reused_share(gap.slow) {
-            Some(share) if share >= 0.9 => {
-                let text = format!("{:.0} % of the requests to {slow} need no handshake", 100.0 * share);
-                return Some(Standing::RuledOut(gap.first_contact(text)));
-            }
-            Some(_) => {}
-            None => {
-                let text = format!("whether {slow} keeps connections is not known");
-                return Some(Standing::Undecided(gap.first_contact(text)));
-            }
-        }
+    if let Err(standing) = needs_handshakes(gap, http) {
+        return Some(standing);
     }
     let resumed = gap.known_reference().and_then(|view| view.slow.resumed_share);
     match resumed {
@@ -163,6 +171,14 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
     if !flip.moved() {
         return did_not_move(gap, flip);
     }
+    if let Some((one_ns, most_ns)) = beyond_a_signature(gap, flip, reference, tls_ns) {
+        return open(format!(
+            "{keys}, but each full handshake takes {} more, and a signature some {} at most: something else is slow in \
+             them (a look-up, a check of the client's certificate, a key that is kept elsewhere)",
+            format_duration_ns(one_ns),
+            format_duration_ns(most_ns)
+        ));
+    }
     let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
     let slow = gap.slow_name();
     let told = Told {
@@ -180,6 +196,30 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
         further,
     };
     fit(gap, &ENTRY, flip, confidence, told)
+}
+
+/// What the flip took from each full handshake, and what a signature can take, where that is less: over one connection by
+/// time, under load at most by what every other connection waits for it.
+fn beyond_a_signature(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Option<f64>) -> Option<(f64, f64)> {
+    let key = gap.fact(gap.slow, |seen| seen.certificate_key.as_ref())?;
+    let bits = f64::from(key.bits.unwrap_or(256));
+    // On a slow CPU of today, and twice that.
+    let most_ns = 2.0
+        * match &*key.algorithm {
+            "RSA" => 5e6 * (bits / 2048.0).powi(3),
+            "EC" => 1e6 * (bits / 256.0).powi(3),
+            _ => 1e6,
+        };
+    let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
+    if connects <= 0.0 {
+        return None;
+    }
+    let each_ns = match gap.mode {
+        Mode::Alone => tls_ns.unwrap_or(flip.moved_ns),
+        Mode::Loaded => flip.moved_ns / reference.connections().map_or(1.0, f64::from),
+    };
+    let one_ns = each_ns / connects;
+    (one_ns > most_ns).then_some((one_ns, most_ns))
 }
 
 /// How much longer the slow side's handshakes take per op, in ns and as a share of the whole difference.

@@ -14,7 +14,7 @@ use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::Kind;
-use duel_model::{Confidence, Evidence, Nanos, Phase, TargetObservation, format_duration_ns};
+use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry =
     CauseEntry { id: "net.loss", description: "packets get lost on the path and are sent again after time-outs" };
@@ -83,24 +83,49 @@ impl SentAgain {
         Some(Self { counted, told })
     }
 
-    /// What it can be worth. Loss hits some ops and leaves the others as they are: what the quickest quarter of the slow
-    /// side's ops takes longer has another reason, unless hardly any op is spared.
+    /// What it can be worth. Loss hits some ops and leaves the others as they are, so of what ops take longer only the part
+    /// counts that lies in the longest, as many of them as segments were sent again. `None` where that is less than half:
+    /// then most of it has another reason, and what was lost may have been others'.
     fn share_of_gap(&self, reference: &View<'_>) -> Option<f64> {
         let whole_ns = reference.slow_ns()? - reference.fast_ns()?;
-        let quick = |seen: &TargetObservation| seen.service_profile.quantile_ns(0.25).map(|ns| ns as f64);
-        let spared_ns = match (quick(reference.slow), quick(reference.fast)) {
-            (Some(slow), Some(fast)) if self.counted.per_op < 0.5 => {
-                // Service times overlap where connections work side by side; time per op does not.
-                let overlap = reference.slow_ns()? / reference.slow.service_mean_ns?;
-                overlap.min(1.0) * (slow - fast).max(0.0)
-            }
-            (Some(_), Some(_)) => 0.0,
-            _ => return None,
+        let hit = self.counted.per_op;
+        let spared_ns = if hit < 1.0 {
+            // Service times overlap where connections work side by side; time per op does not.
+            let overlap = (reference.slow_ns()? / reference.slow.service_mean_ns?).min(1.0);
+            overlap * spared_longer_ns(reference, 1.0 - hit)?
+        } else {
+            0.0
         };
+        let hit_ns = whole_ns - spared_ns;
+        if hit_ns < 0.5 * whole_ns {
+            return None;
+        }
         let kept = reference.slow.reused_share.is_some_and(|share| share >= 0.9);
         let most_ns = self.counted.per_op * if kept { MOST_PER_LOSS_NS } else { MOST_PER_LOST_SYN_NS };
-        share_of_log(reference, (whole_ns - spared_ns).min(most_ns))
+        share_of_log(reference, hit_ns.min(most_ns))
     }
+}
+
+/// How much longer the quickest `share` of the slow side's ops take than those of the fast side's, ns per op of all. What the
+/// quickest quarter takes longer all take longer.
+fn spared_longer_ns(reference: &View<'_>, share: f64) -> Option<f64> {
+    let (slow, fast) = (&reference.slow.service_profile, &reference.fast.service_profile);
+    let quick = |profile: &Profile| profile.quantile_ns(0.25).map(|ns| ns as f64);
+    let all_ns = quick(slow)? - quick(fast)?;
+    let spared_ns = quickest_ns(slow, share)? - quickest_ns(fast, share)?;
+    Some(all_ns.max(spared_ns).max(0.0))
+}
+
+/// The part of the mean that the shortest `share` of the values makes, ns. In a step of the profile that the share cuts all
+/// values are taken for the shortest there: a jump may lie in the rest of it.
+fn quickest_ns(profile: &Profile, share: f64) -> Option<f64> {
+    let steps = Profile::PROBABILITIES.windows(2).zip(profile.at_ns.windows(2));
+    let part = |(probabilities, values): (&[f64], &[Nanos])| {
+        let (low, high) = (values[0] as f64, values[1] as f64);
+        let width = probabilities[1].min(share) - probabilities[0];
+        width.max(0.0) * if probabilities[1] <= share { (low + high) / 2.0 } else { low }
+    };
+    (profile.at_ns.len() == Profile::PROBABILITIES.len()).then(|| steps.map(part).sum())
 }
 
 /// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
@@ -119,7 +144,9 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
             Look::Shown(_) | Look::Missing(_) => {}
         }
     }
-    Ok(accuse(gap, share, vec![sent_again.told.clone()]))
+    // Where the other machine is not read, it may send as much again.
+    let confidence = if sent_again.counted.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
+    Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
 }
 
 /// What we had to send again ourselves: first packets of connections.
@@ -169,12 +196,15 @@ fn by_connecting(
         (_, None) => None,
     };
     match queues_overflow {
-        Some(false) => Ok(accuse(gap, share, vec![gap.evidence(reference, told), gap.evidence(reference, lost)])),
+        Some(false) => {
+            let facts = vec![gap.evidence(reference, told), gap.evidence(reference, lost)];
+            Ok(accuse(gap, share, Confidence::Likely, facts))
+        }
         _ => Err(open(format!("{lost}: a listen queue that overflows does the same"))),
     }
 }
 
-fn accuse(gap: &Gap<'_>, share: f64, facts: Vec<Evidence>) -> Standing {
+fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, facts: Vec<Evidence>) -> Standing {
     let slow = gap.slow_name();
     let told = Told {
         summary: format!(
@@ -189,5 +219,22 @@ fn accuse(gap: &Gap<'_>, share: f64, facts: Vec<Evidence>) -> Standing {
         facts,
         further: Vec::new(),
     };
-    fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::Distribution;
+
+    #[test]
+    fn the_quickest_part_holds_no_stalls_that_lie_beyond_it() {
+        // 98 ops of 1 ms and 2 of 201 ms.
+        let values = (0..100).map(|i| if i < 98 { 1_000_000 } else { 201_000_000 });
+        let profile = Profile::of(&Distribution::from_values(values));
+        assert!((quickest_ns(&profile, 0.96).unwrap() - 0.96e6).abs() < 0.01e6);
+        assert!((quickest_ns(&profile, 0.5).unwrap() - 0.5e6).abs() < 0.01e6);
+        assert!(quickest_ns(&profile, 1.0).unwrap() > 3e6, "all of it holds them");
+        assert_eq!(quickest_ns(&Profile::default(), 0.5), None, "not kept is not zero");
+    }
 }

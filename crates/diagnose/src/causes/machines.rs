@@ -21,6 +21,8 @@ pub(super) struct Machines<'a> {
     pub(super) fast: Option<Side<'a>>,
     /// The gap in the slots around which the machines were read.
     pub(super) view: View<'a>,
+    /// Log of the ratio that is called a difference.
+    margin_log: f64,
 }
 
 /// One side's machine while that side was under load.
@@ -54,7 +56,7 @@ impl<'a> Machines<'a> {
             return Err(open("the rate while the machines were read is not known".to_owned()));
         };
         let fast = fast.zip(rate(view.fast.rate_per_s)).map(|(demand, rate_per_s)| Side { demand, rate_per_s });
-        Ok(Self { slow, fast, view })
+        Ok(Self { slow, fast, view, margin_log: gap.case.margin_log() })
     }
 
     /// The fast side's machine, where a judgement cannot do without.
@@ -85,10 +87,11 @@ impl<'a> Machines<'a> {
 
     /// The share of the log of the gap that a loss is worth, if that is worth a name; `text` tells the loss.
     ///
-    /// The interval is that of the gap: what is counted over some seconds is exact beside it.
+    /// The interval is that of the gap: what is counted over some seconds is exact beside it. But it is never as small as the
+    /// margin: of a gap of 3 %, a quarter is what a clock that ticks a hundred times a second makes of nothing.
     pub(super) fn noteworthy(&self, worth_log: f64, text: &Evidence) -> Result<f64, Standing> {
         let (share, most) = (worth_log / self.view.log.mid, worth_log / self.view.log.low());
-        if share >= Flip::NOTEWORTHY {
+        if share >= Flip::NOTEWORTHY && worth_log >= self.margin_log {
             Ok(share)
         } else if most < Flip::NOTEWORTHY {
             Err(Standing::RuledOut(text.clone()))
@@ -165,9 +168,14 @@ impl Side<'_> {
     }
 
     /// Busy time of that disk per op, ns. Disks upon disks count the same request twice.
-    pub(super) fn busiest_disk_ns(&self) -> Option<f64> {
-        let disks = self.demand.growth.keys().filter(|key| key.starts_with("disk.") && key.ends_with(".busy_ns"));
-        disks.filter_map(|key| self.per_op(key)).reduce(f64::max)
+    fn busiest_disk_ns(&self) -> Option<f64> {
+        self.disks().filter_map(|disk| self.per_op(&format!("{disk}.busy_ns"))).reduce(f64::max)
+    }
+
+    /// The disks that are counted, as their counters begin: `disk.sda`.
+    pub(super) fn disks(&self) -> impl Iterator<Item = &str> {
+        let keys = self.demand.growth.keys().filter(|key| key.starts_with("disk."));
+        keys.filter_map(|key| key.strip_suffix(".busy_ns"))
     }
 
     /// Time of one op, all connections together, ns.

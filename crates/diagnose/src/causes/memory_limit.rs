@@ -3,7 +3,7 @@
 //! Counted: pages that come back soon after they were thrown out (refaults; reading something for the first time is
 //! none), pages that come back from swap, and faults that waited for a disk. What that costs is counted in three ways,
 //! each of which leaves something out, so the largest is a lower bound: time in which everybody waited for memory, time in
-//! which a disk was busy, and CPU time in the kernel.
+//! which a disk was busy with such pages, and CPU time in the kernel.
 
 use super::machines::{FULL, Machines, Side, allowed_cpus, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
@@ -63,7 +63,7 @@ impl Cause for MemoryLimit {
             side.per_op("cgroup.pressure.memory.full_ns").or_else(|| side.per_op("pressure.memory.full_ns"))
         }));
         // A disk that works while the CPUs are busy anyway keeps nobody waiting.
-        let disk = lost(difference(&|side| side.busiest_disk_ns())).min(idle_share(gap, &machines.slow));
+        let disk = lost(difference(&reading_again_ns)).min(idle_share(gap, &machines.slow));
         let kernel_ns = difference(&|side| side.per_op("process.system_ns"));
         let kernel = lost(kernel_ns.map(|ns| ns.min(extra_pages * MOST_CPU_PER_PAGE_NS)));
         let (loss, how) = [
@@ -78,7 +78,7 @@ impl Cause for MemoryLimit {
         let by_cpus = machines.loss_log(gap, gap.slow, run, loss);
         let worth = if loss >= FULL { by_cpus.max(worth_log(0.0, loss)) } else { by_cpus };
         let share = worth / machines.view.log.mid;
-        let short = shortage(gap, &machines.slow);
+        let short = shortage(gap, &machines.slow, of_slow.pages);
         if share < Flip::NOTEWORTHY {
             return Err(open(format!(
                 "{}; what that costs was not shown to be a noteworthy part of the gap",
@@ -156,8 +156,24 @@ fn idle_share(gap: &Gap<'_>, side: &Side<'_>) -> f64 {
     (1.0 - busy().unwrap_or(0.0)).clamp(0.0, 1.0)
 }
 
-/// What memory ran into, as far as it was seen.
-fn shortage(gap: &Gap<'_>, side: &Side<'_>) -> Option<String> {
+/// Time per op in which the disk was busy that was so the longest with reading pages again: no longer than it was busy, than
+/// its reads took, and than that many reads take there. Most that a disk does is not for want of memory. `None` where
+/// reads are not counted.
+fn reading_again_ns(side: &Side<'_>) -> Option<f64> {
+    let pages = Again::of(side)?.pages;
+    side.disks()
+        .filter_map(|disk| {
+            let of = |what: &str| side.per_op(&format!("{disk}.{what}"));
+            let (busy_ns, read_ns, reads) = (of("busy_ns")?, of("read_ns")?, of("reads")?);
+            let each_ns = if reads > 0.0 { read_ns / reads } else { 0.0 };
+            Some(busy_ns.min(read_ns).min(pages * each_ns))
+        })
+        .reduce(f64::max)
+}
+
+/// What memory ran into, as far as it was seen. Any machine whose cache is full takes a page away now and then, so where no
+/// limit was hit it has to be about as many as are read again.
+fn shortage(gap: &Gap<'_>, side: &Side<'_>, pages: f64) -> Option<String> {
     let limit = gap.host_number(gap.slow, "cgroup.memory_limit_bytes");
     let grew = |key: &str| side.per_op(key).is_some_and(|per_op| per_op > 0.0);
     let hit = grew("cgroup.memory_limit_hits") || grew("cgroup.memory_high_events");
@@ -168,7 +184,9 @@ fn shortage(gap: &Gap<'_>, side: &Side<'_>) -> Option<String> {
         _ if hit => return Some("its control group ran into its limit".to_owned()),
         _ => {}
     }
-    let reclaims = grew("memory.reclaimed_directly_pages") || grew("memory.swapped_in_bytes");
+    let reclaimed = side.per_op("memory.reclaimed_directly_pages").unwrap_or(0.0);
+    let swapped = side.per_op("memory.swapped_in_bytes").unwrap_or(0.0) / PAGE_BYTES;
+    let reclaims = reclaimed.max(swapped) >= 0.5 * pages;
     let total = gap.host_number(gap.slow, "memory.total_bytes");
     reclaims.then(|| match total {
         Some(bytes) => {

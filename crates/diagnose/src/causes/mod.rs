@@ -39,6 +39,7 @@ mod slower;
 mod small_mtu;
 mod small_window;
 mod stall;
+mod stolen;
 mod sync_logging;
 mod traced;
 mod trip;
@@ -81,6 +82,8 @@ pub(crate) struct Fit {
     pub(crate) finding: Finding,
     /// Time per op that the slow side would save without it, ns.
     pub(crate) moved_ns: f64,
+    /// It rests on what was counted, and nothing was taken away.
+    pub(crate) is_counted: bool,
     /// The server itself was seen without the gap, started anew with nothing but the cause taken away.
     pub(crate) shown_on_twin: bool,
 }
@@ -95,7 +98,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 31] = [
+pub(crate) static CAUSES: [&dyn Cause; 32] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -122,6 +125,7 @@ pub(crate) static CAUSES: [&dyn Cause; 31] = [
     &quota::Quota,
     &traced::Traced,
     &noisy_neighbour::NoisyNeighbour,
+    &stolen::Stolen,
     &fewer_cores::FewerCores,
     &slower::Slower,
     &memory_limit::MemoryLimit,
@@ -129,7 +133,7 @@ pub(crate) static CAUSES: [&dyn Cause; 31] = [
     &slow_clock::SlowClock,
 ];
 
-static CATALOGUE: [CauseEntry; 35] = [
+static CATALOGUE: [CauseEntry; 36] = [
     aes_unused::ENTRY,
     no_asm::ENTRY,
     slow_cipher::ENTRY,
@@ -156,6 +160,7 @@ static CATALOGUE: [CauseEntry; 35] = [
     quota::ENTRY,
     traced::ENTRY,
     noisy_neighbour::ENTRY,
+    stolen::ENTRY,
     fewer_cores::ENTRY,
     slower::ENTRY,
     memory_limit::ENTRY,
@@ -169,8 +174,8 @@ static CATALOGUE: [CauseEntry; 35] = [
 
 /// Causes that are told as suspicions rather than named, for only simulated worlds have shown them so far: a wrong
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
-/// make no clock slow, and no CPU but by a quota, which is found as that.
-static UNPROVEN: [&str; 2] = ["cpu.slower", "cpu.slow-clock"];
+/// make no clock slow, no CPU but by a quota, which is found as that, and no hypervisor withhold anything.
+static UNPROVEN: [&str; 3] = ["cpu.slower", "cpu.slow-clock", "cpu.stolen"];
 
 /// Whether a cause may be named as a finding.
 pub(crate) fn is_proven(id: &str) -> bool {
@@ -228,6 +233,7 @@ fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence: Confidenc
             remedy: told.remedy,
         },
         moved_ns: flip.moved_ns,
+        is_counted: false,
         shown_on_twin: false,
     }))
 }
@@ -257,6 +263,7 @@ fn fit_by_host(gap: &Gap<'_>, entry: &CauseEntry, share: Option<f64>, confidence
             remedy: told.remedy,
         },
         moved_ns: moved_ns.unwrap_or(0.0),
+        is_counted: true,
         shown_on_twin: false,
     }))
 }
@@ -270,6 +277,7 @@ fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut to
     if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
         fit.finding.confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
         fit.moved_ns = flip.moved_ns;
+        fit.is_counted = false;
         fit.shown_on_twin = flip.confirms();
     }
     standing

@@ -9,6 +9,7 @@
 //! may lack that text and have the assembly, so it is measured as well where that is possible: only what no mask of CPU
 //! features slows down has none.
 
+use super::aes_unused::other_tls_library;
 use super::worth::{Cpu, demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, fit_by_twin, needs_tls};
 use crate::gap::{Flip, Gap, LensLook, Look};
@@ -43,6 +44,13 @@ impl Cause for NoAsm {
             ));
         };
         if !of_slow.missing {
+            if let Some(other) = other_tls_library(gap) {
+                return open(format!(
+                    "{slow}'s libcrypto holds assembly ({}), but its server has {other} as well, and which of them encrypts \
+                     is not known",
+                    of_slow.told
+                ));
+            }
             let text = format!("{slow}'s libcrypto holds assembly ({})", of_slow.told);
             return Err(Standing::RuledOut(gap.on_host(text, None)));
         }

@@ -3,8 +3,9 @@
 //! Seen in what the servers do with connections that we ask them to keep; shown by closing all connections on all
 //! targets after each request: then both pay for connecting, and the gap goes away.
 
+use super::worth::{MOSTLY_REUSED, connecting_at_most};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
-use crate::gap::{Gap, View, phase_differences};
+use crate::gap::{Flip, Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
 use duel_model::{Confidence, Phase};
 
@@ -31,11 +32,13 @@ impl Cause for NoKeepalive {
         if !needs_http(gap)?.keepalive {
             return ruled_out("the plan itself closes connections after each request".to_owned());
         }
-        let [by_slow, by_fast] = of_both(gap, "whether connections are kept is not known", |side| keeps(gap, side))?;
-        if by_slow {
+        let [of_slow, of_fast] = of_both(gap, "whether connections are kept is not known", |side| connects(gap, side))?;
+        let at_most = connecting_at_most(gap);
+        if of_slow <= 1.0 - MOSTLY_REUSED && at_most.is_none_or(|most| most < Flip::NOTEWORTHY) {
             return ruled_out(format!("{slow} keeps connections alive"));
         }
-        if !by_fast {
+        // Both count the first connections of our own slots.
+        if of_fast >= (1.0 - Flip::NOTEWORTHY) * of_slow {
             return ruled_out(format!("{fast} closes connections as well"));
         }
         let flip = shown_flip(gap, Kind::AllClose)?;
@@ -60,8 +63,15 @@ impl Cause for NoKeepalive {
         };
         let told = Told {
             summary: format!(
-                "{slow} closes connections after each request while {fast} keeps them: each request to {slow} connects \
-                 anew{}. When all connections are closed on both, {} of the gap is gone.",
+                "{slow} closes connections {} while {fast} keeps them{}: {} request to {slow} connects anew{}. When all \
+                 connections are closed on both, {} of the gap is gone.",
+                if of_slow > 0.5 {
+                    "after each request".to_owned()
+                } else {
+                    format!("after some {:.0} requests", 1.0 / (of_slow - of_fast))
+                },
+                if of_slow > 0.5 { "" } else { " longer" },
+                if of_slow > 0.5 { "each" } else { "the next" },
                 if gap.uses_tls(gap.slow) { ", with a TLS handshake" } else { "" },
                 flip.percent()
             ),
@@ -87,8 +97,8 @@ fn connecting_share(reference: &View<'_>) -> Option<f64> {
     (whole_ns > 0.0).then(|| before_ns / whole_ns)
 }
 
-/// Whether most requests find a connection to go over, by count where there is one.
-fn keeps(gap: &Gap<'_>, side: usize) -> Option<bool> {
-    let counted = gap.reused_share(side).map(|share| share >= 0.5);
-    counted.or_else(|| gap.fact(side, |seen| seen.keeps_alive))
+/// Share of the requests that connect anew, by count where there is one.
+fn connects(gap: &Gap<'_>, side: usize) -> Option<f64> {
+    let counted = gap.reused_share(side).map(|share| 1.0 - share);
+    counted.or_else(|| gap.fact(side, |seen| seen.keeps_alive).map(|keeps| f64::from(u8::from(!keeps))))
 }

@@ -2,13 +2,16 @@
 //!
 //! Counted: for how long the server's threads waited in the run queue, and for how long others ran on the CPUs that it
 //! may use. Neither is enough alone. Threads wait for their own kind too, and somebody who runs at a low priority takes
-//! what is idle. What others took is no more than either. On a virtual machine the neighbour is not to be seen; what the
-//! hypervisor took is counted as stolen.
+//! what is idle. What others took is no more than either. On a virtual machine another one is not to be seen: what the
+//! hypervisor withholds is a cause of its own.
 //!
 //! What looks alike: a quota, which holds threads back while others run (left open where a quota bites); a proxy's
 //! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
+//! And a neighbour that both sides have, on one machine or by chance: who needs more CPU time waits for it longer. That
+//! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts.
 
 use super::machines::{Machines, Side, allowed_cpus};
+use super::quota::QUOTA;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Gap, percent};
 use duel_model::{Confidence, format_duration_ns};
@@ -43,16 +46,18 @@ impl Cause for NoisyNeighbour {
             return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
         };
         let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
-        let worth_log = |side: usize, loss: &Loss| machines.loss_log(gap, side, loss.run, loss.taken + loss.stolen);
-        let worth = worth_log(gap.slow, &of_slow) - of_fast.as_ref().map_or(0.0, |loss| worth_log(gap.fast, loss));
+        let worth_log = |side: usize, loss: &Loss| machines.loss_log(gap, side, loss.run, loss.taken);
+        let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
+            let by_own_need = machines.loss_log(gap, gap.slow, of_slow.run, loss.for_each_cpu() * of_slow.run);
+            worth_log(gap.fast, loss).max(by_own_need)
+        });
+        let worth = worth_log(gap.slow, &of_slow) - anyhow;
 
         let tell = |name: &str, loss: &Loss| {
             format!(
-                "for each request to {name} its threads waited {} for a CPU, others ran {} on its CPUs, and {} were \
-                 stolen by the hypervisor",
+                "for each request to {name} its threads waited {} for a CPU, and others ran {} on its CPUs",
                 format_duration_ns(loss.wait_ns),
-                format_duration_ns(loss.others_ns),
-                format_duration_ns(loss.stolen_ns)
+                format_duration_ns(loss.others_ns)
             )
         };
         let mut text = tell(&slow, &of_slow);
@@ -68,14 +73,23 @@ impl Cause for NoisyNeighbour {
             )));
         }
 
+        if share_neighbours(gap) {
+            return Err(open(format!(
+                "{}; but {slow} and {fast} run on the same CPUs of one machine, in one control group: whoever else works \
+                 there keeps both waiting",
+                counted.text
+            )));
+        }
         if machines.slow.is_held_back(&machines.view) {
             return Err(open(format!(
                 "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
             )));
         }
-        let mostly_stolen = of_slow.stolen >= of_slow.taken;
+        if gap.host_fact(gap.slow, QUOTA).is_none() {
+            return Err(open(format!("{}; but whether a quota held {slow} back is not known", counted.text)));
+        }
         let running = machines.slow.gauge("cpu.running");
-        if !mostly_stolen && running.is_none_or(|running| running < SOMEBODY_RUNS) {
+        if running.is_none_or(|running| running < SOMEBODY_RUNS) {
             return Err(open(format!(
                 "{}; but without load nobody was seen to run there, so they may work for the same requests",
                 counted.text
@@ -88,27 +102,18 @@ impl Cause for NoisyNeighbour {
             further.push(gap.on_host(text, None));
         }
         let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
-        let whose = if mostly_stolen { "The hypervisor gives" } else { "Somebody else's work takes" };
-        let taken = percent((of_slow.taken + of_slow.stolen) / of_slow.in_use());
         let told = Told {
             summary: format!(
-                "{whose} {} of the CPU time that {slow} could use under load{}. That is worth about {} of the gap.",
-                taken,
-                if mostly_stolen { " to other machines" } else { "" },
+                "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth about {} of \
+                 the gap.",
+                percent(of_slow.taken / of_slow.in_use()),
                 percent(share)
             ),
-            remedy: if mostly_stolen {
-                format!(
-                    "`vmstat 1` on {slow}'s host shows what is stolen (st). Ask its provider for CPUs of its own, or move \
-                     it to another machine."
-                )
-            } else {
-                format!(
-                    "On {slow}'s host `ps -eo pid,psr,pcpu,ni,args --sort=-pcpu | head` tells who runs on which CPU. Move \
-                     or end that work, give it a lower weight (`CPUWeight=`, `nice`), or give the server CPUs of its own \
-                     (`AllowedCPUs=`)."
-                )
-            },
+            remedy: format!(
+                "On {slow}'s host `ps -eo pid,psr,pcpu,ni,args --sort=-pcpu | head` tells who runs on which CPU. Move or end \
+                 that work, give it a lower weight (`CPUWeight=`, `nice`), or give the server CPUs of its own \
+                 (`AllowedCPUs=`)."
+            ),
             facts: vec![],
             further,
         };
@@ -116,42 +121,50 @@ impl Cause for NoisyNeighbour {
     }
 }
 
+/// Whether both servers have the same neighbours, and the same rights beside them: who needs more of the CPUs then waits
+/// longer, and may also be put behind one who needs little.
+fn share_neighbours(gap: &Gap<'_>) -> bool {
+    let same = |key| {
+        let of = |side| gap.host_fact(side, key);
+        of(gap.slow).is_some() && of(gap.slow) == of(gap.fast)
+    };
+    // Control groups may have different weights. Where they are not known, nothing tells that they do.
+    let groups = [gap.slow, gap.fast].map(|side| gap.host_fact(side, "cgroup.path"));
+    let same_rights = groups[0].zip(groups[1]).is_none_or(|(slow, fast)| slow == fast);
+    same("os.boot_id") && allowed_cpus(gap, gap.slow) == allowed_cpus(gap, gap.fast) && same_rights
+}
+
 /// What others than the load generator took from a server, in CPUs and per op.
 struct Loss {
     run: f64,
     /// By others, while its threads waited.
     taken: f64,
-    /// By the hypervisor, from the server's part.
-    stolen: f64,
     wait_ns: f64,
     others_ns: f64,
-    stolen_ns: f64,
 }
 
 impl Loss {
+    /// `None` where one of them is not known: of servers of very many threads nobody counts for how long they waited.
     fn of(side: &Side<'_>, cpus: &BTreeSet<u32>) -> Option<Self> {
         let run = side.cpus("process.cpu_ns")?;
         let others = side.others_on(cpus)?;
-        let steal = side.modes_on(cpus, &["steal"])?;
-        let wait = side.cpus("workers.wait_ns");
+        let wait = side.cpus("workers.wait_ns")?;
         // A quota keeps threads in the queue as well: all that there are, at most, for as long as a CPU is held back.
         let held_back = side.cpus("cgroup.throttled_ns").unwrap_or(0.0);
         let by_quota = if held_back > 0.0 { held_back * side.gauge("process.threads")?.max(1.0) } else { 0.0 };
         // Threads wait for the load generator as well, if it runs there: in proportion to what either runs.
         let for_others = if others > 0.0 { others / (others + side.generator_on(cpus)) } else { 0.0 };
-        let taken = match wait {
-            Some(wait) => ((wait - by_quota).max(0.0) * for_others).min(others),
-            // Not known for servers of very many threads; then only what was stolen speaks.
-            None if steal > others => 0.0,
-            None => return None,
-        };
-        let stolen = if run + others > 0.0 { steal * run / (run + others) } else { 0.0 };
-        let wall_ns = side.wall_ns();
-        let [wait_ns, others_ns, stolen_ns] = [wait.unwrap_or(0.0), others, steal].map(|cpus| cpus * wall_ns);
-        Some(Self { run, taken, stolen, wait_ns, others_ns, stolen_ns })
+        let taken = ((wait - by_quota).max(0.0) * for_others).min(others);
+        let [wait_ns, others_ns] = [wait, others].map(|cpus| cpus * side.wall_ns());
+        Some(Self { run, taken, wait_ns, others_ns })
+    }
+
+    /// What was taken for each CPU's worth of time that it ran.
+    fn for_each_cpu(&self) -> f64 {
+        if self.run > 0.0 { self.taken / self.run } else { 0.0 }
     }
 
     fn in_use(&self) -> f64 {
-        (self.run + self.taken + self.stolen).max(1.0)
+        (self.run + self.taken).max(1.0)
     }
 }

@@ -9,7 +9,7 @@
 //! hides it.
 
 use super::counted::{MOSTLY_WAITING, further_cpu_ns, share_of_phases};
-use super::filter_chain::{RULE_NS, rules};
+use super::filter_chain::{RULE_NS, Rules};
 use super::trip::trips;
 use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
@@ -71,7 +71,7 @@ impl Cause for PathDelay {
         if !waits_longer {
             return Err(open(", but answers to requests do not take that much longer"));
         }
-        if let Some(rules) = rules(gap, gap.slow)
+        if let Some(rules) = Rules::of(gap, gap.slow).map(|rules| rules.at_least)
             && extra.mid <= 2.0 * RULE_NS * rules
         {
             return Err(open(&format!(", but its packets pass up to {rules:.0} filter rules, which may take as long")));
@@ -133,7 +133,7 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
 }
 
 /// Whether the gap is smaller under the plan's load, beyond both intervals: what is waited for, others can use.
-fn is_hidden_by_load(gap: &Gap<'_>, reference: &View<'_>) -> bool {
+pub(super) fn is_hidden_by_load(gap: &Gap<'_>, reference: &View<'_>) -> bool {
     let closed = gap.comparison.connections().is_some_and(|connections| connections > 1);
     closed && reference.connections() == Some(1) && gap.comparison.log.high() < reference.log.low()
 }

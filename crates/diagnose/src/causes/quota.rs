@@ -16,7 +16,8 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
     description: "a CPU quota of the server's control group holds it back for a part of each period",
 };
 
-const QUOTA: &str = "cgroup.cpu_quota_cpus";
+/// The fact that tells it.
+pub(super) const QUOTA: &str = "cgroup.cpu_quota_cpus";
 
 pub(super) struct Quota;
 
@@ -50,7 +51,15 @@ impl Cause for Quota {
         // All groups that were ever held back, in either version.
         let repeat = "grep -rs nr_throttled /sys/fs/cgroup | grep -v ' 0$'".to_owned();
         let counted = gap.on_host(text, Some(repeat));
-        let share = machines.noteworthy(worth, &counted)?;
+        // Groups that are not shown do not tell how long they held it back.
+        let is_shown = gap.host_fact(gap.slow, QUOTA).is_some();
+        let share = machines.noteworthy(worth, &counted).map_err(|settled| match settled {
+            Standing::RuledOut(counted) if !is_shown => {
+                let text = format!("{}, as far as its groups are shown", counted.text);
+                Standing::Undecided(gap.on_host(text, None))
+            }
+            settled => settled,
+        })?;
 
         let [of_slow, of_other] = [gap.slow, gap.fast].map(|side| gap.host_number(side, QUOTA));
         if let Some((of_slow, of_other)) = of_slow.zip(of_other)

@@ -8,13 +8,14 @@
 use super::bulk::{Bulk, Growth, bulk, longer_receiving_ns};
 use super::counted::{Counted, MOSTLY_WAITING, further_cpu_ns, share_of_phases};
 use super::initcwnd::MOST_TRIPS;
+use super::machines::allowed_cpus;
 use super::small_window::{SAME_TRIP, largest_window_bytes};
 use super::trip::trips;
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
-use crate::gap::{Demands, FlipLook, Gap, View, percent};
+use crate::gap::{Demands, FlipLook, Gap, Look, View, percent};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, Evidence, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.rate-cap",
@@ -54,8 +55,11 @@ impl Cause for RateCap {
             FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             FlipLook::Shown(flip) if !flip.moved() => return Err(did_not_move(gap, &flip)),
             FlipLook::Shown(flip) => Some(flip),
-            // Under load a flip that takes most of the work away is not judged; over one connection it has to be.
-            FlipLook::Missing(_) if gap.mode == Mode::Loaded => None,
+            // Under load a flip that takes most of the work away is not judged; over one connection it has to be. But the
+            // probe has to have been answered.
+            FlipLook::Missing(_) if gap.mode == Mode::Loaded && matches!(gap.look(Kind::Range1), Look::Shown(_)) => {
+                None
+            }
             FlipLook::Missing(why) => return Err(Standing::Undecided(gap.evidence(reference, why))),
         };
         let bulk = bulk(gap)?;
@@ -73,13 +77,22 @@ impl Cause for RateCap {
         let demands = demands(gap)?;
         let mut facts = idle(gap, &demands, reference, receive_ns)?;
         let flow = gap.evidence(&bulk.many, format!("bytes of {} flow at {}", gap.slow_name(), bulk.tell()));
-        let kind = kind(gap, &bulk, receive_ns, &flow)?;
+        let (kind, confidence) = kind(gap, &bulk, receive_ns, &flow)?;
+        if let Some(again) = Counted::of(&demands, "tcp.retransmitted_segments").filter(|again| again.is_marked()) {
+            let text = format!("its machine sends {:.3} segments per request again", again.per_op);
+            // A cap that drops what exceeds it loses packets; so does a bad line, which holds up each connection by itself.
+            if matches!(kind, Held::EachConnection) {
+                let text = format!("{}; {text}: what is lost keeps a connection slow as well", flow.text);
+                return Err(Standing::Undecided(gap.on_host(text, None)));
+            }
+            facts.push(gap.on_host(text, None));
+        }
         facts.push(flow);
         let told = told(gap, kind, &bulk, facts, share);
         Ok(match small {
             // It takes away everything that is paid per byte, not the cap alone.
-            Some(flip) if gap.mode == Mode::Alone => fit(gap, &ENTRY, &flip, Confidence::Likely, told),
-            _ => fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told),
+            Some(flip) if gap.mode == Mode::Alone => fit(gap, &ENTRY, &flip, confidence, told),
+            _ => fit_by_host(gap, &ENTRY, Some(share), confidence, told),
         })
     }
 }
@@ -91,10 +104,11 @@ enum Held {
     Total,
 }
 
-fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Result<Held, Standing> {
+/// What the cap holds for, and how firmly that stands.
+fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Result<(Held, Confidence), Standing> {
     let open = |why: String| Standing::Undecided(Evidence { text: format!("{}{why}", flow.text), ..flow.clone() });
     match (bulk.growth, gap.mode) {
-        (Growth::Stays, _) | (Growth::Between, Mode::Loaded) => Ok(Held::Total),
+        (Growth::Stays, _) | (Growth::Between, Mode::Loaded) => Ok((Held::Total, Confidence::Likely)),
         (Growth::Between, Mode::Alone) => Err(open(": neither each connection nor all together are capped".to_owned())),
         (Growth::Scales, _) => {
             // A window does the same: so many bytes for each round trip.
@@ -114,8 +128,12 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Res
             let ample = largest_window_bytes(gap, gap.slow).is_some_and(|largest| largest >= AMPLE_BUFFER * under_way)
                 && fast_under_way >= CLEARLY_MORE * under_way
                 && !longer;
-            if under_way < LEAST_WINDOW_BYTES || ample {
-                return Ok(Held::EachConnection);
+            if under_way < LEAST_WINDOW_BYTES {
+                return Ok((Held::EachConnection, Confidence::Likely));
+            }
+            // A server may have chosen a smaller buffer than the machine would give it, which is not read.
+            if ample {
+                return Ok((Held::EachConnection, Confidence::Possible));
             }
             let under_way = format_bytes(under_way);
             Err(open(format!(": {under_way} per round trip may be a window as well as a cap of each connection")))
@@ -123,7 +141,7 @@ fn kind(gap: &Gap<'_>, bulk: &Bulk<'_>, receive_ns: f64, flow: &Evidence) -> Res
     }
 }
 
-/// That the slow side's machine waits: neither its CPU nor its disks hold up the bytes, and none are lost.
+/// That the slow side's machine waits: neither its CPUs nor its disks hold up the bytes.
 fn idle(
     gap: &Gap<'_>,
     demands: &Demands<'_>,
@@ -146,6 +164,18 @@ fn idle(
     if cpus.is_none_or(|cpus| machine > IDLE_MACHINE * cpus) {
         return Err(Standing::Undecided(on_host(format!("{busy}: nothing tells that CPUs were free"))));
     }
+    // Somebody else on the machine may make the bytes, or a CPU that takes all the interrupts hand them on.
+    let ours = demand.share_of_time("process.cpu_ns").unwrap_or(0.0);
+    let generator = demand.generator_cpu_ns as f64 / demand.elapsed_ns.max(1) as f64;
+    let others = machine - ours - generator;
+    if others > IDLE_PROCESS {
+        let text = format!("{busy}, {:.0} % others than these: one of them may make the bytes", 100.0 * others);
+        return Err(Standing::Undecided(on_host(text)));
+    }
+    if let Some((cpu, share)) = busiest_cpu(gap, demand).filter(|(_, share)| *share - generator > IDLE_PROCESS) {
+        let text = format!("{busy}, CPU {cpu} alone {:.0} %: that may hold the bytes up", 100.0 * share);
+        return Err(Standing::Undecided(on_host(text)));
+    }
     // A single connection lets CPUs rest in between, however dear its bytes are.
     if let Some(cpu_ns) = further_cpu_ns(demands).filter(|&cpu_ns| cpu_ns > MOSTLY_WAITING * receive_ns) {
         let cpu = format_duration_ns(cpu_ns);
@@ -166,13 +196,13 @@ fn idle(
         Some(true) => return Err(Standing::Undecided(on_host(format!("{slow} reads what it sends from disks")))),
         None => return Err(Standing::Undecided(on_host(format!("whether {slow} waits for disks is not known")))),
     }
-    let again = Counted::of(demands, "tcp.retransmitted_segments");
-    let mut facts = vec![on_host(busy)];
-    if let Some(again) = again.filter(|again| again.is_marked()) {
-        // A cap that drops what exceeds it loses packets; so does a bad line. Small responses tell.
-        facts.push(on_host(format!("its machine sends {:.3} segments per request again", again.per_op)));
-    }
-    Ok(facts)
+    Ok(vec![on_host(busy)])
+}
+
+/// The CPU that was busy the longest of those that the server may use, with the share of the time.
+fn busiest_cpu(gap: &Gap<'_>, demand: &HostDemand) -> Option<(u32, f64)> {
+    let share = |cpu: u32| Some((cpu, demand.share_of_time(&format!("cpu.{cpu}.busy_ns"))?));
+    allowed_cpus(gap, gap.slow)?.into_iter().filter_map(share).max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 fn told(gap: &Gap<'_>, held: Held, bulk: &Bulk<'_>, facts: Vec<Evidence>, share: f64) -> Told {

@@ -98,8 +98,10 @@ impl Cause for SmallWindow {
             format_bytes(largest)
         );
         if under_way < LEAST_OF_BUFFER * largest {
-            let text = format!("{buffers}, and no more than {shown} flow: something else holds them up");
-            return Err(Standing::RuledOut(gap.on_host(text, None)));
+            let text = format!(
+                "{buffers}, and no more than {shown} flow: something else holds them up, or the server chose a smaller buffer"
+            );
+            return Err(Standing::Undecided(gap.on_host(text, None)));
         }
         if of_fast.is_none_or(|of_fast| of_fast < 1.5 * largest) || under_way > MOST_OF_BUFFER * largest {
             return Err(open(format!("{shown}; {buffers}")));

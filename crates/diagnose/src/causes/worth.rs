@@ -1,9 +1,9 @@
 //! What counted quantities are worth of a gap, and what several causes ask of one first.
 
 use super::Standing;
-use crate::gap::{DemandLook, Demands, Gap, View};
+use crate::gap::{DemandLook, Demands, Flip, Gap, View};
 use crate::probes::Mode;
-use duel_model::{HostDemand, HttpPlan};
+use duel_model::{HostDemand, HttpPlan, Phase, TargetObservation};
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
 pub(super) fn share_of_log(view: &View<'_>, saved_ns: f64) -> Option<f64> {
@@ -54,16 +54,46 @@ pub(super) fn needs_handshakes(gap: &Gap<'_>, http: &HttpPlan) -> Result<(), Sta
     }
     let slow = gap.slow_name();
     match gap.reused_share(gap.slow) {
-        Some(share) if share >= 0.9 => {
-            let text = format!("{:.0} % of the requests to {slow} need no handshake", 100.0 * share);
-            Err(Standing::RuledOut(gap.first_contact(text)))
-        }
-        Some(_) => Ok(()),
+        Some(share) => match connecting_at_most(gap) {
+            Some(most) if share >= MOSTLY_REUSED && most < Flip::NOTEWORTHY => {
+                let text = format!(
+                    "{:.1} % of the requests to {slow} need no handshake, and those of the others make {:.0} % of the gap \
+                     at most",
+                    100.0 * share,
+                    100.0 * most
+                );
+                Err(Standing::RuledOut(gap.first_contact(text)))
+            }
+            _ => Ok(()),
+        },
         None => {
             let text = format!("whether {slow} keeps connections is not known");
             Err(Standing::Undecided(gap.first_contact(text)))
         }
     }
+}
+
+/// From here on connecting is the exception. It may be dear all the same: a server that closes each connection after a
+/// hundred requests of 40 us spends more on a handshake of 5 ms than on all of them.
+pub(super) const MOSTLY_REUSED: f64 = 0.9;
+
+/// What connecting and handshakes can make of the gap at most, as a share of the difference in time per op. `None` where
+/// there is no reference yet, or phases were not recorded.
+///
+/// Alone it is their difference. Under load the work of a handshake delays all who wait for the same CPU, so each ns of it
+/// costs an op one ns for each connection at most.
+pub(super) fn connecting_at_most(gap: &Gap<'_>) -> Option<f64> {
+    let reference = gap.known_reference()?;
+    let connecting_ns = |seen: &TargetObservation| {
+        let of = |phase| seen.phase_mean_ns.get(&phase).copied().unwrap_or(0.0);
+        (!seen.phase_mean_ns.is_empty()).then(|| of(Phase::Connect) + of(Phase::Tls))
+    };
+    let most_ns = match gap.mode {
+        Mode::Alone => connecting_ns(reference.slow)? - connecting_ns(reference.fast)?,
+        Mode::Loaded => f64::from(gap.case.plan.load.connections) * connecting_ns(reference.slow)?,
+    };
+    let whole_ns = reference.difference_ns()?.mid;
+    (whole_ns > 0.0).then(|| (most_ns / whole_ns).clamp(0.0, 1.0))
 }
 
 /// CPU time of a server's processes for each op.

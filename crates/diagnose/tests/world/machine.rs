@@ -7,6 +7,11 @@ use std::collections::BTreeMap;
 /// Load, and the time between the samples: some of that is silence and reading.
 const LOAD_S: f64 = 10.0;
 const BETWEEN_SAMPLES_S: f64 = 10.5;
+/// Time in which the machine was looked at without load.
+const SILENCE_S: f64 = 9.0;
+
+/// The value of a fact that was asked for in vain.
+pub const UNAVAILABLE: &str = "(not permitted)";
 
 /// CPUs that count for themselves.
 fn cpus(server: &Server) -> u32 {
@@ -31,7 +36,11 @@ pub fn facts(server: &Server) -> Option<HostFacts> {
             ("cgroup.memory_limit_bytes", "none".to_owned()),
         ]);
     }
-    let known = |(key, value): (&str, String)| (key.to_owned(), Known::Value(value));
+    let known = |(key, value): (&str, String)| {
+        let known =
+            if value == UNAVAILABLE { Known::Unavailable("not permitted".to_owned()) } else { Known::Value(value) };
+        (key.to_owned(), known)
+    };
     Some(HostFacts(usual.into_iter().chain(given).map(known).collect()))
 }
 
@@ -55,6 +64,10 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
     for (key, per_op) in &server.counts {
         growth.insert((*key).to_owned(), per_op * ops);
     }
+    for (key, per_s) in &server.background {
+        *growth.entry((*key).to_owned()).or_default() += per_s * BETWEEN_SAMPLES_S;
+    }
+    let in_silence = server.background.iter().map(|(key, per_s)| ((*key).to_owned(), (per_s * SILENCE_S) as u64));
     HostDemand {
         ops: ops.round() as u64,
         elapsed_ns: (BETWEEN_SAMPLES_S * 1e9) as Nanos,
@@ -63,6 +76,8 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
         spans: 6,
         generator_cpu_ns: (ops * server.generator) as Nanos,
         generator_allowed: Vec::new(),
+        quiet_growth: if server.seen_in_silence { in_silence.collect() } else { BTreeMap::new() },
+        quiet_ns: if server.seen_in_silence { (SILENCE_S * 1e9) as Nanos } else { 0 },
     }
 }
 
@@ -72,7 +87,8 @@ fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
     let mut count = |key: String, value: f64| growth.insert(key, value);
     let others_ns = ops * (server.outside + server.generator) + server.others * 1e9 * BETWEEN_SAMPLES_S;
     let (user_ns, system_ns) = (ops * shown.user_ns, ops * shown.system_ns);
-    let busy_ns = user_ns + system_ns + others_ns;
+    let stolen_ns = server.stolen * 1e9 * LOAD_S;
+    let busy_ns = user_ns + system_ns + others_ns + stolen_ns;
     for cpu in 0..cpus {
         let cpus = f64::from(cpus);
         count(format!("cpu.{cpu}.busy_ns"), busy_ns / cpus);
@@ -80,10 +96,14 @@ fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
             count(format!("cpu.{cpu}.user_ns"), (user_ns + others_ns) / cpus);
             count(format!("cpu.{cpu}.system_ns"), system_ns / cpus);
             count(format!("cpu.{cpu}.nice_ns"), 0.0);
-            count(format!("cpu.{cpu}.steal_ns"), 0.0);
+            count(format!("cpu.{cpu}.steal_ns"), stolen_ns / cpus);
         }
     }
     count("cpu.busy_ns".to_owned(), busy_ns);
+    // The kernel counts what it does in interrupts for whom it interrupts as well.
+    count("cpu.softirq_ns".to_owned(), ops * server.net.filtering_ns(shown.new));
+    count("cpu.irq_ns".to_owned(), 0.0);
+    count("cpu.steal_ns".to_owned(), stolen_ns);
     count("process.user_ns".to_owned(), user_ns);
     count("process.system_ns".to_owned(), system_ns);
     count("process.cpu_ns".to_owned(), user_ns + system_ns);
@@ -99,7 +119,7 @@ fn count_waiting(server: &Server, shown: &Shown, threads: f64, growth: &mut BTre
     // All threads wait while the group is held back; and one for each CPU that somebody else keeps from it, the more often
     // the closer it comes to what is left.
     let by_generator = shown.rate * server.generator / 1e9;
-    let left = (server.cores - server.others - by_generator).max(1e-9);
+    let left = (server.cores - server.others - server.stolen - by_generator).max(1e-9);
     let waits = (server.others + by_generator) * (40.0 * (run / left) - 39.0).clamp(0.0, 1.0);
     growth.insert("workers.wait_ns".to_owned(), threads * held_back_ns + waits * 1e9 * LOAD_S);
 }
@@ -116,6 +136,8 @@ fn count_the_rest(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
         ("memory.swapped_in_bytes", 0.0),
         ("cgroup.memory_limit_hits", 0.0),
         ("disk.sda.busy_ns", server.disk),
+        ("disk.sda.read_ns", server.disk),
+        ("disk.sda.reads", server.disk / 1e5),
     ];
     growth.extend(per_op.map(|(key, per_op)| (key.to_owned(), per_op * ops)));
 }

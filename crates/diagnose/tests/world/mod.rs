@@ -32,6 +32,8 @@ pub struct Server {
     pub cpu: f64,
     pub cores: f64,
     pub keeps: bool,
+    /// Requests after which it closes a connection that it keeps.
+    pub closes_after: Option<f64>,
     /// Time and what is left of the size.
     pub gzip: Option<(f64, f64)>,
     /// Bytes per second of each connection.
@@ -63,6 +65,8 @@ pub struct Server {
     pub quota: Option<f64>,
     /// CPUs' worth of time that others take, with or without load.
     pub others: f64,
+    /// CPUs' worth of time that the hypervisor withholds under load.
+    pub stolen: f64,
     /// CPU time per op in the kernel, and in other processes meanwhile.
     pub kernel: f64,
     pub outside: f64,
@@ -79,6 +83,9 @@ pub struct Server {
     pub all_read: bool,
     /// Counters per op; those that follow from its costs do not count beside them.
     pub counts: Vec<(&'static str, f64)>,
+    /// Counters per second that go on without load, and whether they are seen then.
+    pub background: Vec<(&'static str, f64)>,
+    pub seen_in_silence: bool,
     pub net: network::Net,
 }
 
@@ -101,6 +108,7 @@ impl Default for Server {
             cpu: 1.0,
             cores: 2.0,
             keeps: true,
+            closes_after: None,
             gzip: None,
             cap: None,
             has_chacha: true,
@@ -119,6 +127,7 @@ impl Default for Server {
             places: 1e9,
             quota: None,
             others: 0.0,
+            stolen: 0.0,
             kernel: 0.0,
             outside: 0.0,
             generator: 0.0,
@@ -127,6 +136,8 @@ impl Default for Server {
             facts: None,
             all_read: false,
             counts: Vec::new(),
+            background: Vec::new(),
+            seen_in_silence: false,
             net: network::Net::default(),
         }
     }
@@ -145,6 +156,8 @@ pub struct World {
     pub unavailable: Vec<String>,
     /// Ids of probes that are answered by another world: disturbed ones, or ones that reach other servers.
     pub elsewhere: Vec<(String, World)>,
+    /// What has become of it when the probes are made.
+    pub later: Option<Box<World>>,
     /// What the lens shows of each server's libcrypto.
     pub lenses: Vec<Option<LensReading>>,
     /// Of which servers twins may be started.
@@ -192,6 +205,7 @@ pub fn world(servers: &[Server]) -> World {
         budget_ns: 60 * SECOND_NS,
         unavailable: Vec::new(),
         elsewhere: Vec::new(),
+        later: None,
         lenses: vec![None; servers.len()],
         twins: Vec::new(),
         peers: vec![None; servers.len()],
@@ -238,6 +252,7 @@ pub struct Shown {
     phases: Vec<(Phase, f64)>,
     bytes: f64,
     new: bool,
+    reused: f64,
     resumed: bool,
     tls: Option<Agreed>,
     refused: bool,
@@ -300,7 +315,9 @@ impl World {
         let accepts = variation.accept_encoding.as_ref().unwrap_or(&http.accept_encoding).is_some();
         let gzip = server.gzip.filter(|_| accepts);
         let new = !(variation.keepalive.unwrap_or(http.keepalive) && server.keeps);
-        let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && new && server.tls;
+        let share_new = if new { 1.0 } else { server.closes_after.map_or(0.0, f64::recip) };
+        let connects = share_new > 0.0;
+        let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && connects && server.tls;
         let tls = if server.tls { server.agree(variation) } else { None };
         let refused = server.tls && tls.is_none();
         let whole = self.body * server.larger;
@@ -322,14 +339,15 @@ impl World {
         // A head of the usual size is part of what a request costs anyhow.
         let sent = bytes + (server.head - 300.0).max(0.0);
         let exchange = tls.as_ref().map_or(0.0, |agreed| agreed.exchange);
-        let handshake = if new && server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
+        let one_handshake = if server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
+        let handshake = share_new * one_handshake;
         let mut phases = Vec::new();
-        if new {
-            phases.push((Phase::Connect, server.round_trip));
+        if connects {
+            phases.push((Phase::Connect, share_new * server.round_trip));
             if let Some(agreed) = &tls {
                 let trips =
                     1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
-                phases.push((Phase::Tls, f64::from(trips) * server.round_trip + server.cpu * handshake));
+                phases.push((Phase::Tls, share_new * f64::from(trips) * server.round_trip + server.cpu * handshake));
             }
         }
         let elsewhere = server.outside + server.disk;
@@ -346,7 +364,7 @@ impl World {
         let busy_ns = user_ns + system_ns;
         let places = connections.min(server.places);
         // A server, who runs on its behalf, and who asks it take turns on its CPUs.
-        let cpus = server.cores - server.others;
+        let cpus = server.cores - server.others - server.stolen;
         let by_cpus = (cpus * 1e9 / (busy_ns + server.outside + server.generator)).min(server.workers * 1e9 / busy_ns);
         let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
         let free = (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
@@ -361,7 +379,23 @@ impl World {
         phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
         let service = alone_ns * stretch;
-        Shown { alone_ns, rate, service, wants_cpus, phases, bytes, new, resumed, tls, refused, user_ns, system_ns }
+        // A probe connects before it measures: a part of what it counts is that.
+        let reused = if new { 0.0 } else { 0.97 - share_new };
+        Shown {
+            alone_ns,
+            rate,
+            service,
+            wants_cpus,
+            phases,
+            bytes,
+            new,
+            reused,
+            resumed,
+            tls,
+            refused,
+            user_ns,
+            system_ns,
+        }
     }
 
     fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
@@ -388,7 +422,7 @@ impl World {
             bytes_in_per_op: Some(
                 shown.bytes + server.head + if server.tls { 22.0 * shown.bytes / server.record } else { 0.0 },
             ),
-            reused_share: Some(if shown.new { 0.0 } else { 0.97 }),
+            reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(Negotiated {
                 tls: agreed.map(|agreed| agreed.version.to_owned()),
@@ -449,6 +483,9 @@ impl World {
     fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
         if let Some((_, other)) = self.elsewhere.iter().find(|(id, _)| *id == probe.id) {
             return other.answer(probe, dice);
+        }
+        if let Some(later) = &self.later {
+            return later.answer(probe, dice);
         }
         if self.unavailable.contains(&probe.id) {
             let unavailable = Some("B refused".to_owned());
@@ -555,6 +592,7 @@ impl World {
         self.servers.reverse();
         self.peers.reverse();
         self.lenses.reverse();
+        self.later = self.later.map(|later| Box::new(later.swapped()));
         self.elsewhere = self.elsewhere.into_iter().map(|(id, world)| (id, world.swapped())).collect();
         let reached: Vec<_> =
             self.plan.targets.iter().rev().map(|target| (target.address.clone(), target.host.clone())).collect();

@@ -64,7 +64,12 @@ impl Net {
     /// CPU time that an op's packets take besides all else.
     pub fn work_ns(&self, new: bool, bytes: f64, variation: &Variation) -> f64 {
         let packets = self.segment_bytes(variation).map_or(0.0, |segment| (bytes / segment).ceil());
-        packets * self.per_packet + self.filter * if new { 4.0 } else { 1.0 }
+        packets * self.per_packet + self.filtering_ns(new)
+    }
+
+    /// CPU time that filtering an op's packets takes.
+    pub fn filtering_ns(&self, new: bool) -> f64 {
+        self.filter * if new { 4.0 } else { 1.0 }
     }
 
     /// Adds to the phases what the network costs.

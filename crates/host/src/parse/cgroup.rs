@@ -26,15 +26,43 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
     }
     if sheet.value("cgroup.version").is_some() {
         let limits = Limits::of(sheet.lines("cgroup"));
-        let or_none = |limit: Option<String>| limit.unwrap_or_else(|| "none".to_owned());
-        sheet.set("cgroup.cpu_quota_cpus", or_none(limits.cpus.map(|cpus| format!("{cpus:.3}"))));
-        sheet.set("cgroup.memory_limit_bytes", or_none(limits.memory_bytes.map(|bytes| bytes.to_string())));
-        sheet.set("cgroup.io_limits", if limits.io.is_empty() { "none".to_owned() } else { limits.io.join("; ") });
+        let hidden = what_is_hidden(sheet, &paths);
+        let io = (!limits.io.is_empty()).then(|| limits.io.join("; "));
+        for (key, limit) in [
+            ("cgroup.cpu_quota_cpus", limits.cpus.map(|cpus| format!("{cpus:.3}"))),
+            ("cgroup.memory_limit_bytes", limits.memory_bytes.map(|bytes| bytes.to_string())),
+            ("cgroup.io_limits", io),
+        ] {
+            match (limit, hidden) {
+                (Some(limit), _) => sheet.set(key, limit),
+                (None, None) => sheet.set(key, "none"),
+                (None, Some(why)) => sheet.unavailable(key, why),
+            }
+        }
         sheet.set("cgroup.cpus", limits.cpuset.unwrap_or_default());
     }
     sheet.promised("cgroup_path", &["cgroup.version", "cgroup.path"]);
     sheet
         .promised("cgroup", &["cgroup.cpu_quota_cpus", "cgroup.memory_limit_bytes", "cgroup.io_limits", "cgroup.cpus"]);
+}
+
+/// Why limits that were not found may be there all the same; `None` where all were to be seen.
+fn what_is_hidden(sheet: &Sheet<'_>, paths: &[&str]) -> Option<&'static str> {
+    /// The kernel's number for the namespace that shows all groups (`PROC_CGROUP_INIT_INO`). Kernels without have one such.
+    const INITIAL: &str = "cgroup:[4026531835]";
+    let within = sheet.lines("cgroup_path").find_map(|line| line.strip_prefix("namespace "));
+    // A group that is not below our own root is shown by its way up and down again.
+    let beside = paths.iter().any(|path| path.contains("/.."));
+    let is_root = paths.iter().all(|path| path.ends_with(":/"));
+    match () {
+        () if beside || within.is_some_and(|namespace| namespace != INITIAL) => {
+            Some("groups above the root of a container's namespace are not shown in it")
+        }
+        () if !is_root && sheet.lines("cgroup").all(|line| split(line).is_none()) => {
+            Some("no group's limits are shown here")
+        }
+        () => None,
+    }
 }
 
 /// `NUMBER:CONTROLLERS:PATH`.
@@ -215,6 +243,23 @@ mod tests {
         assert_eq!((readings.counters["cgroup.throttled_periods"], readings.counters["cgroup.throttled_ns"]), (3, 70));
         assert_eq!((readings.counters["cgroup.cpu_ns"], readings.counters["cgroup.memory_limit_hits"]), (55, 4));
         assert_eq!(readings.gauges["cgroup.memory_bytes"], 4096.0);
+    }
+
+    #[test]
+    fn groups_above_a_namespace_may_have_limits() {
+        let quota = |path: &str, limits: &str| {
+            let facts = facts_of(&[("cgroup_path", path), ("cgroup", limits)]);
+            facts.value("cgroup.cpu_quota_cpus").map(str::to_owned)
+        };
+        let initial = "namespace cgroup:[4026531835]\n";
+        let unlimited = "/sys/fs/cgroup/x/cpu.max:max 100000\n";
+        assert_eq!(quota(&format!("0::/x\n{initial}"), unlimited).as_deref(), Some("none"));
+        assert_eq!(quota(&format!("0::/\n{initial}"), "").as_deref(), Some("none"), "the root has no limits");
+        assert_eq!(quota("0::/x\nnamespace cgroup:[4026532700]\n", unlimited), None, "within a container");
+        assert_eq!(quota("0::/../y\nnamespace cgroup:[4026532700]\n", ""), None, "another container");
+        assert_eq!(quota(&format!("0::/x\n{initial}"), ""), None, "nothing is mounted");
+        let limited = "/sys/fs/cgroup/cpu.max:50000 100000\n";
+        assert_eq!(quota("0::/\nnamespace cgroup:[4026532700]\n", limited).as_deref(), Some("0.500"));
     }
 
     #[test]

@@ -31,10 +31,10 @@ facts() {
         last=${MEMBERS##* }
         section maps maps "$last"
         libraries "$last"
-        section cgroup_path head_of "$PROC/$last/cgroup"
+        section cgroup_path cgroup_path "$last"
         find_cgroups "$last"
     else
-        section cgroup_path head_of "$PROC/self/cgroup"
+        section cgroup_path cgroup_path self
         find_cgroups self
     fi
     section cgroup cgroup_limits
@@ -185,35 +185,47 @@ has_nf_tables() {
         { [ -r "$PROC/config.gz" ] && zcat "$PROC/config.gz" 2>/dev/null | grep -q '^CONFIG_NF_TABLES=y'; }
 }
 
+# Packets to a server in a network of its own pass the chains of the machine first.
 firewall() {
     can_look || return 1
-    if has_nf_tables; then
-        if has nft; then
-            # With -a everything has a handle, and whatever is no rule opens a bracket before it.
-            if rules=$(there nft -a -n -s list ruleset 2>&1); then
-                echo "nft $(printf '%s\n' "$rules" | grep '# handle [0-9]*$' | grep -c -v '{ # handle [0-9]*$')"
-            else
-                echo "duel: nft: $(printf '%s\n' "$rules" | head -n 1)"
-            fi
-        else
-            echo 'duel: no nft here'
-        fi
+    filters ''
+    if [ -n "$OWN_NETWORK" ]; then (NETWORK= NET=$PROC/net && filters machine.); fi
+}
+
+# The rules of each filter, as "NAME RULES", or "duel: NAME: WHY" where they cannot be counted. $1 stands before the names.
+filters() {
+    nft_rules "$1"
+    for family in ip ip6; do legacy_rules "$1" "$family"; done
+}
+
+nft_rules() {
+    has_nf_tables || { echo "$1nft 0"; return; }
+    has nft || { echo "duel: $1nft: no nft here"; return; }
+    # With -a everything has a handle, and whatever is no rule opens a bracket before it.
+    if rules=$(there nft -a -n -s list ruleset 2>&1); then
+        echo "$1nft $(printf '%s\n' "$rules" | grep '# handle [0-9]*$' | grep -c -v '{ # handle [0-9]*$')"
     else
-        echo 'nft 0'
+        echo "duel: $1nft: $(printf '%s\n' "$rules" | head -n 1)"
     fi
-    for family in ip ip6; do
-        if [ -s "$NET/${family}_tables_names" ]; then
-            if has "${family}tables-legacy-save"; then
-                echo "${family}tables $(there "${family}tables-legacy-save" 2>/dev/null | grep -c '^-A')"
-            elif has "${family}tables-save"; then
-                echo "${family}tables $(there "${family}tables-save" 2>/dev/null | grep -c '^-A')"
-            else
-                echo "duel: no ${family}tables-save here"
-            fi
-        elif [ -e "$NET/${family}_tables_names" ] && [ ! -r "$NET/${family}_tables_names" ]; then
-            echo "duel: ${family}tables: not permitted"
+}
+
+# The tables that iptables had before nft. Their list has no size, as no file in /proc has: only reading it tells whether it
+# is empty.
+legacy_rules() {
+    names=$NET/$2_tables_names
+    [ -e "$names" ] || { echo "$1$2tables 0"; return; }
+    first=$(head -c 1 "$names" 2>/dev/null) || { echo "duel: $1$2tables: not permitted"; return; }
+    [ -n "$first" ] || { echo "$1$2tables 0"; return; }
+    for save in "$2tables-legacy-save" "$2tables-save"; do
+        has "$save" || continue
+        # Of this name there is also one that tells of nft's tables alone.
+        case $("$save" -V 2>/dev/null) in *nf_tables*) continue ;; esac
+        if rules=$(there "$save" 2>&1); then
+            echo "$1$2tables $(printf '%s\n' "$rules" | grep -c '^-A')"
         else
-            echo "${family}tables 0"
+            echo "duel: $1$2tables: $(printf '%s\n' "$rules" | head -n 1)"
         fi
+        return
     done
+    echo "duel: $1$2tables: no $2tables-legacy-save here"
 }

@@ -32,6 +32,12 @@ find_cgroups() {
     )
 }
 
+# Within a namespace groups above its root are not shown, whatever they limit.
+cgroup_path() {
+    head_of "$PROC/$1/cgroup"
+    if [ -e "$PROC/self/ns/cgroup" ]; then echo "namespace $(readlink "$PROC/self/ns/cgroup")"; fi
+}
+
 cgroup_limits() {
     for folder in $CGROUPS; do
         values "$folder/cpu.max" "$folder/cpu.weight" "$folder/cpuset.cpus.effective" "$folder/memory.max" \

@@ -26,12 +26,17 @@ pub(crate) fn with_shell(words: &[&str]) -> Options {
 
 /// Where a program is, or says that the test is skipped for want of it.
 pub(crate) fn program(name: &str, test: &str) -> Option<PathBuf> {
-    let places = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-    let found = places.iter().map(|place| Path::new(place).join(name)).find(|path| path.exists());
+    let found = find_program(name);
     if found.is_none() {
         println!("skipped {test}: no {name} here");
     }
     found
+}
+
+/// Where a program is.
+pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
+    let places = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
+    places.iter().map(|place| Path::new(place).join(name)).find(|path| path.exists())
 }
 
 /// Whether this is root; says that the test is skipped otherwise.

@@ -1,12 +1,22 @@
-//! Bodies decompressed for counting, as they arrive; nothing of them is kept.
+//! Bodies decompressed for counting, as they arrive; nothing of them is kept but what decoders look back at.
+//!
+//! While a body is under way its decoder holds at most a window: 32 KiB for gzip and deflate, 16 MiB for brotli and 8 MiB
+//! for zstd, and tables of some MiB at worst. Windows grow with the body, and go when it ends.
+
+mod brotli;
+mod zstd;
 
 use super::response::ProtocolError;
+use brotli::Brotli;
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
 use std::io::{self, Write};
+use zstd::Zstd;
 
-/// Largest body after decompression. A thousandth of it is enough to make it (DEFLATE packs 1032 to 1 at best), and a
-/// worker that unpacks measures nobody.
+/// Largest body after decompression. A thousandth of it is enough to make it (DEFLATE packs 1032 to 1 at best; brotli and
+/// zstd far more), and a worker that unpacks measures nobody.
 const INFLATED_LIMIT_BYTES: u64 = 1 << 30;
+/// How much is unpacked at a time where a decoder wants to be given room: small enough for the stack and the first cache.
+const PIECE_BYTES: usize = 16 * 1024;
 
 /// Counts the bytes of bodies after decompression.
 #[derive(Debug)]
@@ -24,6 +34,8 @@ enum Coding {
     Deflate(Option<Deflate>),
     /// What it is called; a response without a body may have any.
     Unknown(String),
+    Brotli(Brotli),
+    Zstd(Option<Zstd>),
 }
 
 #[derive(Debug)]
@@ -36,13 +48,19 @@ enum Deflate {
 #[derive(Debug, Default)]
 struct Count(u64);
 
-impl Write for Count {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0 += bytes.len() as u64;
+impl Count {
+    fn add(&mut self, bytes: usize) -> io::Result<()> {
+        self.0 += bytes as u64;
         if self.0 > INFLATED_LIMIT_BYTES {
             return Err(io::Error::other("it has more than 1 GiB when decompressed"));
         }
-        Ok(bytes.len())
+        Ok(())
+    }
+}
+
+impl Write for Count {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.add(bytes.len()).map(|()| bytes.len())
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -63,6 +81,8 @@ impl Inflate {
             b"identity" | b"" => Coding::Identity(0),
             b"gzip" | b"x-gzip" => Coding::Gzip(MultiGzDecoder::new(Count::default())),
             b"deflate" => Coding::Deflate(None),
+            b"br" => Coding::Brotli(Brotli::new()),
+            b"zstd" => Coding::Zstd(None),
             other => Coding::Unknown(duel_model::sanitize_line(&String::from_utf8_lossy(other))),
         };
     }
@@ -94,24 +114,32 @@ impl Inflate {
             }
             Coding::Unknown(name) => {
                 return Err(ProtocolError(format!(
-                    "the response's Content-Encoding is '{name}', which is not decompressed here; gzip and deflate are"
+                    "the response's Content-Encoding is '{name}', which is not decompressed here; br, deflate, gzip and \
+                     zstd are, one at a time"
                 )));
             }
+            Coding::Brotli(decoder) => decoder.take(bytes),
+            Coding::Zstd(Some(decoder)) => decoder.take(bytes),
+            Coding::Zstd(none) => Zstd::new().and_then(|decoder| none.insert(decoder).take(bytes)),
         }
         .map_err(|error| broken(&error))
     }
 
-    /// The body has ended: its size after decompression.
+    /// The body has ended: its size after decompression. What the decoder held is given back, since a connection may be kept
+    /// for long.
     pub(crate) fn finish(&mut self) -> Result<u64, ProtocolError> {
+        let coding = std::mem::replace(&mut self.coding, Coding::Identity(0));
         if self.taken == 0 {
             return Ok(0);
         }
-        let finished = match &mut self.coding {
-            Coding::Identity(count) => return Ok(*count),
-            Coding::Gzip(decoder) => decoder.try_finish().map(|()| decoder.get_ref().0),
-            Coding::Deflate(None) | Coding::Unknown(_) => return Ok(0),
-            Coding::Deflate(Some(Deflate::Zlib(decoder))) => decoder.try_finish().map(|()| decoder.get_ref().0),
-            Coding::Deflate(Some(Deflate::Raw(decoder))) => decoder.try_finish().map(|()| decoder.get_ref().0),
+        let finished = match coding {
+            Coding::Identity(count) => return Ok(count),
+            Coding::Gzip(mut decoder) => decoder.try_finish().map(|()| decoder.get_ref().0),
+            Coding::Deflate(None) | Coding::Zstd(None) | Coding::Unknown(_) => return Ok(0),
+            Coding::Deflate(Some(Deflate::Zlib(mut decoder))) => decoder.try_finish().map(|()| decoder.get_ref().0),
+            Coding::Deflate(Some(Deflate::Raw(mut decoder))) => decoder.try_finish().map(|()| decoder.get_ref().0),
+            Coding::Brotli(decoder) => decoder.finish(),
+            Coding::Zstd(Some(decoder)) => decoder.finish(),
         };
         finished.map_err(|error| broken(&error))
     }
@@ -127,6 +155,16 @@ mod tests {
     use flate2::Compression;
     use flate2::write::{DeflateEncoder, GzEncoder, ZlibEncoder};
     use proptest::prelude::*;
+
+    /// 200 lines, as the reference implementations of brotli (quality 11) and zstd (level 19) pack them.
+    const PAGE_BR: &[u8] = include_bytes!("../../tests/data/page.txt.br");
+    const PAGE_ZST: &[u8] = include_bytes!("../../tests/data/page.txt.zst");
+    /// 1,100 MiB of zeros.
+    const ZEROS_BR: &[u8] = include_bytes!("../../tests/data/zeros.br");
+
+    fn page() -> String {
+        (0..200).map(|n| format!("line {n} of a page that is sent packed\n")).collect()
+    }
 
     fn count(encoding: &str, bytes: &[u8], step: usize) -> Result<u64, ProtocolError> {
         let mut inflate = Inflate::new();
@@ -160,7 +198,22 @@ mod tests {
                 assert_eq!(count(encoding, &bytes, step), Ok(plain.len() as u64), "{encoding} in pieces of {step}");
             }
         }
-        assert_eq!(count("gzip", b"", 1), Ok(0));
+        for encoding in ["gzip", "deflate", "br", "zstd"] {
+            assert_eq!(count(encoding, b"", 1), Ok(0), "a body without a byte, as HEAD has it");
+        }
+    }
+
+    #[test]
+    fn what_reference_implementations_pack_is_counted() {
+        let frames = [PAGE_ZST, PAGE_ZST].concat();
+        for (encoding, bytes, times) in
+            [("br", PAGE_BR, 1), ("BR", PAGE_BR, 1), ("zstd", PAGE_ZST, 1), ("zstd", &frames, 2)]
+        {
+            for step in [1, 7, bytes.len()] {
+                let expected = times * page().len() as u64;
+                assert_eq!(count(encoding, bytes, step), Ok(expected), "{encoding} in pieces of {step}");
+            }
+        }
     }
 
     #[test]
@@ -174,8 +227,27 @@ mod tests {
         let at = wrong_sum.len() - 6;
         wrong_sum[at] ^= 1;
         assert!(count("gzip", &wrong_sum, 100).is_err());
-        assert!(count("br", b"x", 1).unwrap_err().0.contains("'br'"));
-        assert_eq!(count("br", b"", 1), Ok(0), "where there is no body, nothing has to be unpacked");
+        assert_eq!(count("compress", b"", 1), Ok(0), "where there is no body, nothing has to be unpacked");
+        for (encoding, whole) in [("br", PAGE_BR), ("zstd", PAGE_ZST)] {
+            for cut in 1..whole.len() {
+                let error = count(encoding, &whole[..cut], 5).unwrap_err();
+                assert!(error.0.contains("ends early"), "{encoding}, {cut} of {} bytes: {error}", whole.len());
+            }
+            let longer = [whole, b"more"].concat();
+            assert!(count(encoding, &longer, 5).is_err(), "{encoding}: what follows is no part of it");
+            assert!(count(encoding, b"<html>as it was</html>", 5).is_err());
+        }
+        let mut wrong_sum = PAGE_ZST.to_vec();
+        *wrong_sum.last_mut().unwrap() ^= 1;
+        assert!(count("zstd", &wrong_sum, 100).unwrap_err().0.contains("checksum"));
+    }
+
+    #[test]
+    fn what_is_not_decompressed_is_named() {
+        for encoding in ["compress", "gzip, br", "dcb", "\u{1b}[31m"] {
+            let error = count(encoding, b"x", 1).unwrap_err();
+            assert!(error.0.contains("br, deflate, gzip and zstd are") && !error.0.contains('\u{1b}'), "{error}");
+        }
     }
 
     #[test]
@@ -186,12 +258,62 @@ mod tests {
         inflate.begin(Some(b"gzip"));
         let error = (0..17).find_map(|_| inflate.take(&member).err()).expect("it is limited");
         assert!(error.0.contains("1 GiB"), "{error}");
+        assert!(ZEROS_BR.len() < 4096);
+        for (encoding, bomb) in [("br", ZEROS_BR.to_vec()), ("zstd", repeated(23, 9000))] {
+            let error = count(encoding, &bomb, 16 * 1024).unwrap_err();
+            assert!(error.0.contains("1 GiB"), "{encoding}: {error}");
+        }
+    }
+
+    /// A zstd frame of blocks that say "128 KiB of this byte", with a window of so many bits.
+    fn repeated(window_log: u8, blocks: u32) -> Vec<u8> {
+        let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, (window_log - 10) << 3];
+        for block in 0..blocks {
+            let is_last = u32::from(block + 1 == blocks);
+            let header = ((128 * 1024) << 3) | (1 << 1) | is_last;
+            frame.extend_from_slice(&header.to_le_bytes()[..3]);
+            frame.push(b'x');
+        }
+        frame
+    }
+
+    #[test]
+    fn windows_are_no_larger_than_http_has_them() {
+        assert_eq!(count("zstd", &repeated(23, 100), 1000), Ok(100 * 128 * 1024));
+        let error = count("zstd", &repeated(24, 100), 1000).unwrap_err();
+        assert!(error.0.contains("more than 8 MiB"), "{error}");
+        // The header of a brotli stream with a large window, of 2^30 bytes.
+        let error = count("br", &[0x11, 30, 0, 0, 0, 0], 1000).unwrap_err();
+        assert!(error.0.contains("not brotli"), "{error}");
+    }
+
+    #[test]
+    fn what_a_decoder_holds_is_bounded() {
+        let mut zstd = Zstd::new().unwrap();
+        zstd.take(&repeated(23, 1000)).unwrap();
+        assert!(zstd.held_bytes() < 9 << 20, "{}", zstd.held_bytes());
+        let mut brotli = Brotli::new();
+        // Up to the limit, it goes on.
+        let _ = brotli.take(ZEROS_BR);
+        assert_eq!(brotli.window_bytes(), 16 << 20);
+        let mut small = Brotli::new();
+        small.take(PAGE_BR).unwrap();
+        assert!(small.window_bytes() <= 16 << 10, "{}", small.window_bytes());
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_counted_or_refused(bytes in prop::collection::vec(any::<u8>(), 0..200), step in 1usize..50) {
-            for encoding in ["gzip", "deflate"] {
+            for encoding in ["gzip", "deflate", "br", "zstd"] {
+                let _ = count(encoding, &bytes, step);
+            }
+        }
+
+        #[test]
+        fn damage_is_counted_or_refused(at in 0usize..10_000, flip in 1u8.., step in 1usize..50) {
+            for (encoding, whole) in [("br", PAGE_BR), ("zstd", PAGE_ZST)] {
+                let mut bytes = whole.to_vec();
+                bytes[at % whole.len()] ^= flip;
                 let _ = count(encoding, &bytes, step);
             }
         }

@@ -182,6 +182,7 @@ impl HttpFactory {
         proof: Proof,
         network: Option<&Network>,
     ) -> Result<Self, WorkloadError> {
+        check_quick_ack(plan)?;
         let typed = address;
         let address = Address::parse(address)?;
         let requests = Requests::build(plan, &address.url, typed)?;
@@ -261,6 +262,15 @@ impl HttpFactory {
     }
 }
 
+/// Refuses what this system cannot do, rather than measure something else.
+fn check_quick_ack(plan: &HttpPlan) -> Result<(), WorkloadError> {
+    if plan.quick_ack && cfg!(not(any(target_os = "linux", target_os = "android"))) {
+        let why = "this system cannot acknowledge at once (TCP_QUICKACK): leave --quick-ack out, or run duel on Linux";
+        return Err(WorkloadError(why.to_owned()));
+    }
+    Ok(())
+}
+
 /// Makes [`Http2`] workloads.
 #[derive(Debug)]
 struct Http2Factory {
@@ -294,7 +304,7 @@ impl Shared {
     fn acknowledge_soon(&self, socket: &rustix::fd::OwnedFd) {
         #[cfg(any(target_os = "linux", target_os = "android"))]
         if self.quick_ack {
-            // A refusal changes nothing but that acknowledgements come late; the probe then shows no difference.
+            // Linux refuses it on sockets that are no TCP sockets, which delay no acknowledgements either.
             let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
         }
         #[cfg(not(any(target_os = "linux", target_os = "android")))]

@@ -12,10 +12,7 @@ const CUMULATIVE: u32 = 2;
 /// The request.
 pub(super) fn document(figures: &Figures) -> Value {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
-    let clock = Clock {
-        start_ns: (i128::from(figures.started_unix_ms).max(0) * 1_000_000).to_string(),
-        now_ns: now.as_nanos().to_string(),
-    };
+    let clock = Clock { start_ns: figures.since.as_nanos().to_string(), now_ns: now.as_nanos().to_string() };
     let resource = attributes(&[
         ("service.name", "duel"),
         ("service.version", env!("CARGO_PKG_VERSION")),
@@ -30,7 +27,7 @@ pub(super) fn document(figures: &Figures) -> Value {
     }] })
 }
 
-/// Start of the run and now, in ns since 1970.
+/// Since when counts count and now, in ns since 1970.
 struct Clock {
     start_ns: String,
     now_ns: String,
