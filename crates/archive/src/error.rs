@@ -101,14 +101,14 @@ pub enum ArchiveError {
         detail: String,
     },
     /// Any other error of the database.
-    #[error("cannot {doing} in the archive {}: {}; check the file, its disk and their permissions, or name another file with --archive FILE", shown(.path), sanitize_line(&.source.to_string()))]
+    #[error("cannot {doing} in the archive {}: {}; check the file, its disk and their permissions, or name another file with --archive FILE", shown(.path), sanitize_line(&.cause.to_string()))]
     Database {
         /// What was being done.
         doing: String,
         /// The archive's file.
         path: PathBuf,
-        /// What SQLite said.
-        source: rusqlite::Error,
+        /// What SQLite said. No `source`: the message has all of it, and the error within would say it again.
+        cause: rusqlite::Error,
     },
     /// No run at all.
     #[error("no run is archived in {} yet: `duel URL URL` and `duel run URL` make one, or name another file with --archive FILE", shown(.path))]
@@ -192,7 +192,7 @@ impl ArchiveError {
             Some(ErrorCode::DatabaseCorrupt) => {
                 Self::Damaged { doing, path, detail: sanitize_line(&source.to_string()) }
             }
-            _ => Self::Database { doing, path, source },
+            _ => Self::Database { doing, path, cause: source },
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::write::{COMPLETE, INTERRUPTED, RUNNING};
 use crate::{Archive, ArchiveError, packing};
-use duel_model::{HostRecord, Interruption, Run, RunStatus, Slot, Target, sanitize_line};
+use duel_model::{HostRecord, Interruption, Plan, Run, RunKind, RunStatus, Slot, Target, sanitize_line};
 use rusqlite::{OptionalExtension, params};
 use std::fmt::Display;
 
@@ -19,6 +19,8 @@ pub struct RunSummary {
     pub status: RunStatus,
     /// False while it goes on, and for ever when duel was killed in it.
     pub finished: bool,
+    /// What was done with the targets.
+    pub kind: RunKind,
     /// Kind of its workload, such as `http`.
     pub workload: String,
     /// How many slots are kept, those of warm-up and probes included.
@@ -33,7 +35,7 @@ impl Archive {
     /// The runs, the latest first: at most `limit` after the first `skip`. No slot is decoded for that.
     pub fn list(&self, limit: u32, skip: u32) -> Result<Vec<RunSummary>, ArchiveError> {
         let failed = |error| ArchiveError::database(&self.path, "list the runs", error);
-        let sql = "SELECT id, started_unix_ms, targets, workload, status, interruption,
+        let sql = "SELECT id, started_unix_ms, targets, plan, workload, status, interruption,
                           explanation IS NOT NULL AS has_explanation,
                           (SELECT count(*) FROM slots WHERE run_id = id) AS slots,
                           (SELECT coalesce(sum(octet_length(data)), 0) FROM slots WHERE run_id = id)
@@ -197,6 +199,7 @@ struct SummaryRow {
     id: String,
     started_unix_ms: i64,
     targets: String,
+    plan: String,
     workload: String,
     status: String,
     interruption: Option<String>,
@@ -211,6 +214,7 @@ impl SummaryRow {
             id: row.get("id")?,
             started_unix_ms: row.get("started_unix_ms")?,
             targets: row.get("targets")?,
+            plan: row.get("plan")?,
             workload: row.get("workload")?,
             status: row.get("status")?,
             interruption: row.get("interruption")?,
@@ -222,7 +226,9 @@ impl SummaryRow {
 
     fn summary(self) -> Result<RunSummary, Unreadable> {
         let of = |part: &str, error: &dyn Display| (format!("the {part} of run {}", self.id), error.to_string());
+        let plan: Plan = serde_json::from_str(&self.plan).map_err(|error| of("plan", &error))?;
         Ok(RunSummary {
+            kind: plan.kind(),
             targets: serde_json::from_str(&self.targets).map_err(|error| of("targets", &error))?,
             status: status(&self.status, self.interruption.as_deref()).map_err(|error| of("status", &error))?,
             finished: self.status != RUNNING,

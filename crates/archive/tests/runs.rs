@@ -200,6 +200,23 @@ fn the_list_tells_what_there_is() {
 }
 
 #[test]
+fn the_list_tells_what_was_done() {
+    use duel_model::RunKind;
+    let (_folder, mut archive) = archive();
+    let mut run = sample::rich_run("r-0", 0);
+    assert!(run.plan.targets.len() > 1 && !run.plan.factors.is_empty());
+    archive.save(&run).unwrap();
+    (run.id, run.started_unix_ms) = ("r-1".to_owned(), run.started_unix_ms + 1);
+    run.plan.factors.clear();
+    archive.save(&run).unwrap();
+    (run.id, run.started_unix_ms) = ("r-2".to_owned(), run.started_unix_ms + 1);
+    run.plan.targets.truncate(1);
+    archive.save(&run).unwrap();
+    let kinds: Vec<_> = archive.list(9, 0).unwrap().into_iter().map(|listed| listed.kind).collect();
+    assert_eq!(kinds, [RunKind::Run, RunKind::Compare, RunKind::Factors]);
+}
+
+#[test]
 fn secrets_do_not_reach_the_disk() {
     let (folder, mut archive) = archive();
     let mut run = sample::empty_run("r");

@@ -4,7 +4,8 @@ use crate::outcome::Usage;
 use crate::proxy;
 use clap::{Args, ValueEnum};
 use duel_model::{
-    AddressChoice, AddressRange, ConnectTo, HttpPlan, IpFamily, NameOverride, ProxyProtocol, ReachPlan, sanitize_line,
+    AddressChoice, AddressRange, ConnectTo, Http2Plan, HttpPlan, IpFamily, NameOverride, ProxyProtocol, ReachPlan,
+    sanitize_line,
 };
 use std::path::PathBuf;
 
@@ -24,6 +25,12 @@ pub(crate) struct ConnectionFlags {
     /// Announce that we take TCP segments of at most this size (88 to 32767)
     #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(88..=32767))]
     pub(crate) segment_bytes: Option<u16>,
+    /// HTTP/2 and nothing else: offered alone over TLS (ALPN h2), spoken from the first byte over http:// (prior knowledge)
+    #[arg(long)]
+    pub(crate) http2: bool,
+    /// With --http2: how many requests each connection carries at a time, 1 to 10000 [default: 1]
+    #[arg(long, value_name = "N", requires = "http2", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) streams: Option<u32>,
     /// Send requests through this HTTP proxy, those of https by CONNECT. The password of USER is in $DUEL_PROXY_PASSWORD or
     /// in a file. Without this option there is no proxy: http_proxy, https_proxy and the like are not read
     #[arg(long, value_name = "[http://[USER@]]HOST:PORT", conflicts_with_all = ["unix_socket", "connect_to"])]
@@ -93,6 +100,15 @@ impl ConnectionFlags {
             plan.proxy = Some(proxy.plan);
         }
         plan.reach = self.reach()?;
+        let streams = self.streams.unwrap_or(1);
+        if streams > 1 && !plan.keepalive {
+            return Err(Usage(
+                "--streams: a connection that is closed after its first request carries one at a time; leave --streams \
+                 or --no-keepalive out"
+                    .into(),
+            ));
+        }
+        plan.http2 = self.http2.then_some(Http2Plan { streams });
         Ok(())
     }
 

@@ -12,7 +12,11 @@ pub(crate) fn open(output: &OutputFlags) -> anyhow::Result<Option<Archive>> {
     if output.no_archive {
         return Ok(None);
     }
-    Ok(Some(Archive::open(path(output)?)?))
+    let path = path(output)?;
+    // What cannot be kept may still be measured.
+    let opened =
+        Archive::open(path).map_err(|error| anyhow::anyhow!("{error}; --no-archive measures and keeps nothing"))?;
+    Ok(Some(opened))
 }
 
 /// Opens the archive to look at earlier runs.

@@ -34,10 +34,11 @@ use flags::{Command, Flags};
 use outcome::Outcome;
 
 fn main() -> std::process::ExitCode {
-    if let Some(arguments) = hey::arguments(std::env::args_os()) {
+    let typed = usage::with_options_for_words(std::env::args_os().collect());
+    if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
         return hey::main(&arguments).exit_code();
     }
-    let flags = match flags::parse(std::env::args_os().collect()) {
+    let flags = match flags::parse(typed) {
         Ok(flags) => flags,
         Err(outcome) => return outcome.exit_code(),
     };

@@ -146,9 +146,9 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
             }
             if !address.contains("://") {
                 return Err(Usage(format!(
-                    "'{}' is neither a command nor an address; addresses begin with http:// or https:// \
-                     (see duel --help)",
-                    sanitize_line(address)
+                    "'{}' is neither a command nor an address; {}",
+                    sanitize_line(address),
+                    meant(address, index)
                 )));
             }
             duel_lab::check_address(&name, address).map_err(|error| Usage(error.to_string()))?;
@@ -156,6 +156,31 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
         targets.push(Target { name, address: address.to_owned(), host: None });
     }
     Ok(targets)
+}
+
+/// What may have been meant by a word that is neither a command nor an address, the so-manieth of them.
+fn meant(word: &str, index: usize) -> String {
+    // One slip in three letters: less of a word is another word.
+    let slips = |name: &&str| strsim::damerau_levenshtein(word, name);
+    let is_alike = |name: &&str| (1..=name.len().min(word.len()) / 3).contains(&slips(name));
+    let commands = crate::flags::command();
+    let names = commands.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    if index == 0
+        && let Some(name) = names.filter(is_alike).min_by_key(slips)
+    {
+        return format!("did you mean {name}? (see duel --help)");
+    }
+    let authority = word.split(['/', '?']).next().unwrap_or_default();
+    let (host, port) = authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
+    let is_host = !host.is_empty()
+        && (host == "localhost"
+            || host.trim_matches('.').contains('.')
+            || port.is_some_and(|port| port.parse::<u16>().is_ok()));
+    let address = format!("http://{word}");
+    if is_host && duel_lab::check_address("A", &address).is_ok() {
+        return format!("did you mean {}?", sanitize_line(&address));
+    }
+    "addresses begin with http:// or https:// (see duel --help)".to_owned()
 }
 
 /// `NAME=URL`: what stands before an `=` that comes before any character of a URL's beginning.
@@ -175,7 +200,7 @@ pub(crate) fn without_password(address: &str) -> Option<String> {
     Some(format!("{scheme}{separator}...@{host}{}", &rest[authority.len()..]))
 }
 
-fn default_name(index: usize) -> String {
+pub(crate) fn default_name(index: usize) -> String {
     let letter = char::from(b'A' + (index % 26) as u8);
     if index < 26 { letter.to_string() } else { format!("{letter}{}", index / 26) }
 }

@@ -41,7 +41,7 @@ pub(crate) fn say(sentence: &str) {
 }
 
 /// Without the numbers that the standard library puts behind the system's own words.
-fn without_error_numbers(text: &str) -> String {
+pub(crate) fn without_error_numbers(text: &str) -> String {
     let mut parts = text.split(" (os error ");
     let mut plain = parts.next().unwrap_or_default().to_owned();
     for part in parts {

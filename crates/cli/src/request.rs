@@ -2,6 +2,7 @@
 
 use crate::flags::LoadFlags;
 use crate::outcome::Usage;
+use crate::tls::ALPN;
 use crate::{factors, requests};
 use clap::Args;
 use duel_model::{Body, HttpPlan, sanitize_line};
@@ -47,6 +48,12 @@ pub(crate) struct RequestFlags {
 /// What the options of a load say about HTTP; `seed` is that of the run.
 pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
     let flags = &load.request;
+    if let Some(method) = flags.method.split(',').map(str::trim).find(|method| !is_token(method)) {
+        return Err(Usage(format!(
+            "-m takes a method such as POST, or several with commas between them; got '{}'",
+            sanitize_line(method)
+        )));
+    }
     let body = match (&flags.body, &flags.body_file, &flags.body_size) {
         (Some(text), ..) => Body::Text(text.clone()),
         (None, Some(path), _) => Body::File(checked_body_file(path)?.to_path_buf()),
@@ -72,7 +79,15 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         ..HttpPlan::default()
     };
     load.connection.put_into(&mut plan)?;
+    if plan.http2.is_some() && load.tls.alpn != ALPN {
+        return Err(Usage("--http2 offers h2 and nothing else; leave --alpn out".into()));
+    }
     Ok(plan)
+}
+
+/// Whether it can be a method (RFC 9110, 5.6.2). Nothing is for the factors to tell, which take a list apart.
+fn is_token(text: &str) -> bool {
+    text.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte))
 }
 
 /// The header fields given, those of files included.
@@ -130,6 +145,16 @@ mod tests {
     #[test]
     fn a_file_of_header_fields_without_end_is_given_up() {
         assert!(headers(&["@/dev/zero".into()]).unwrap_err().0.contains("longer than 1 MiB"));
+    }
+
+    #[test]
+    fn a_method_is_one_word() {
+        for typed in ["GE T", "GET,PO ST", "G\u{e9}T", "GET/"] {
+            let told = crate::flags::tests::refused(["duel", "run", "http://h/", "-m", typed]);
+            assert!(told.starts_with("-m takes a method such as POST"), "{typed}: {told}");
+        }
+        let plan = crate::flags::tests::plan_of(["duel", "run", "http://h/", "-m", "M-SEARCH"]);
+        assert!(matches!(plan.workload, duel_model::WorkloadPlan::Http(http) if http.method == "M-SEARCH"));
     }
 
     #[test]

@@ -5,7 +5,7 @@ use crate::outcome::Usage;
 use clap::{Args, ValueEnum};
 use duel_model::{
     AuthPlan, FormField, FormPlan, FormValue, Plan, RequestFormat, RequestOrder, RequestSource, RequestsPlan,
-    SecretSource, is_secret_name, sanitize_line,
+    SecretSource, WorkloadPlan, is_secret_name, sanitize_line,
 };
 use std::path::{Path, PathBuf};
 
@@ -20,7 +20,7 @@ pub(crate) struct RequestsFlags {
     /// put behind the target's own path. Whole addresses have to be of one host: their path is taken, and the target's host
     #[arg(long, value_name = "FILE", group = "request_source")]
     pub(crate) urls: Option<PathBuf>,
-    /// Requests with methods, header fields and bodies: vegeta's JSON lines, or an editor's .http file. All are sent to the
+    /// Requests with methods, header fields and bodies: vegeta's targets, or an editor's .http file. All are sent to the
     /// target, as with --urls
     #[arg(long, value_name = "FILE", group = "request_source")]
     pub(crate) request_file: Option<PathBuf>,
@@ -34,7 +34,8 @@ pub(crate) struct RequestsFlags {
     #[arg(long, value_enum, default_value_t = OrderFlag::InTurn)]
     pub(crate) order: OrderFlag,
     /// Replace names in braces, as in /item/{uuid}, in addresses, header values and bodies. n counts a target's requests from
-    /// 0, uuid is one for each request, rand:1..1000 a number. {{ is a brace; braces around what is no name stay, as in JSON
+    /// 0, which is the first contact's; uuid is one for each request, rand:1..1000 a number. {{ is a brace; braces around what
+    /// is no name stay, as in JSON
     #[arg(long)]
     pub(crate) template: bool,
     /// Columns of a CSV file are variables, too: each request takes the next row. Its first line names them
@@ -72,7 +73,7 @@ pub(crate) struct RequestsFlags {
 /// How a request file is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatFlag {
-    /// vegeta's targets, a JSON object on each line
+    /// vegeta's targets in either of its formats: JSON lines, or lines of METHOD URL with fields and @FILE behind them
     Vegeta,
     /// Requests as editors have them, ### between them
     Http,
@@ -109,9 +110,28 @@ pub(crate) fn plan(load: &LoadFlags, seed: u64) -> Result<RequestsPlan, Usage> {
     Ok(RequestsPlan { seed: if is_random { seed } else { 0 }, ..requests })
 }
 
+/// What who sends requests that may change something ought to know.
+const SENT_BEFORE: &str = "before the load each target is sent one request, to see that it answers; -n and the figures leave \
+    it out, and what is sent may change something there";
+
 /// Says what is wrong with the files that requests are made of, before anything is sent; answers what is worth a word.
-pub(crate) fn check(plan: &Plan) -> Result<Option<String>, Usage> {
-    duel_lab::check_requests(plan).map_err(|error| Usage(error.to_string()))
+pub(crate) fn check(plan: &Plan) -> Result<Vec<String>, Usage> {
+    let seen = duel_lab::check_requests(plan).map_err(|error| Usage(error.to_string()))?;
+    let notes = seen.note.into_iter().chain(seen.may_write.then(|| SENT_BEFORE.to_owned()));
+    Ok(notes.chain(unreplaced(plan)).collect())
+}
+
+/// A variable in an address of a plan without variables. Braces alone may be meant as they are.
+fn unreplaced(plan: &Plan) -> Option<String> {
+    let WorkloadPlan::Http(http) = &plan.workload else { return None };
+    if http.requests.is_template {
+        return None;
+    }
+    let addresses = || plan.targets.iter().map(|target| target.address.as_str());
+    let variable =
+        ["{n}", "{uuid}", "{rand:"].into_iter().find(|variable| addresses().any(|a| a.contains(variable)))?;
+    let shown = if variable == "{rand:" { "{rand:...}" } else { variable };
+    Some(format!("{shown} in the address is sent as it stands; with --template each request gets a value in its place"))
 }
 
 fn source(flags: &RequestsFlags) -> Result<Option<RequestSource>, Usage> {
@@ -130,7 +150,8 @@ fn request_format(file: &Path, typed: Option<FormatFlag>) -> Result<RequestForma
         (Some(FormatFlag::Vegeta), _) | (None, "json" | "jsonl" | "ndjson") => Ok(RequestFormat::Vegeta),
         (Some(FormatFlag::Http), _) | (None, "http" | "rest") => Ok(RequestFormat::Http),
         (None, _) => Err(Usage(format!(
-            "how {} is written does not follow from its name; say so with --request-format http or vegeta",
+            "how {} is written does not follow from its name; say so with --request-format vegeta (its JSON \
+             lines or its text) or http (an editor's, with ### between requests)",
             sanitize_line(&file.to_string_lossy())
         ))),
     }
@@ -231,6 +252,28 @@ fn refuse_what_contradicts(load: &LoadFlags, requests: &RequestsPlan) -> Result<
 mod tests {
     use crate::flags::tests::plan_of;
     use duel_model::WorkloadPlan;
+
+    #[test]
+    fn variables_that_are_not_replaced_are_told() {
+        let told = |words: &[&str]| super::check(&plan_of([&["duel", "run"][..], words].concat())).unwrap();
+        for address in ["http://h/{n}", "http://h/?id={uuid}", "http://h/{rand:1..9}"] {
+            let notes = told(&[address]);
+            assert!(notes.len() == 1 && notes[0].contains("--template"), "{address}: {notes:?}");
+            assert_eq!(told(&[address, "--template"]), [""; 0], "{address}");
+        }
+        assert_eq!(told(&["http://h/{name}"]), [""; 0]);
+    }
+
+    #[test]
+    fn who_sends_what_may_change_something_is_told_of_the_first_contact() {
+        let told =
+            |words: &[&str]| super::check(&plan_of([&["duel", "run", "http://h/"][..], words].concat())).unwrap();
+        for words in [&["-m", "POST"][..], &["-m", "DELETE", "--template"], &["--field", "a=b"]] {
+            let notes = told(words);
+            assert!(notes.len() == 1 && notes[0].contains("before the load"), "{words:?}: {notes:?}");
+        }
+        assert_eq!(told(&["-m", "HEAD", "--template"]), [""; 0]);
+    }
 
     #[test]
     fn what_is_not_asked_for_leaves_the_plan_as_it_was() {

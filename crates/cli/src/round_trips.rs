@@ -6,7 +6,7 @@ use duel_model::{Plan, TlsVersion, Variation, WorkloadPlan};
 use proptest::prelude::*;
 
 /// Command lines that use every option of a plan; their words have no spaces.
-pub(crate) const COMMAND_LINES: [&str; 24] = [
+pub(crate) const COMMAND_LINES: [&str; 26] = [
     "duel http://a.example/ http://b.example/f?x=1 --seed 7",
     "duel old=https://a.example/ new=https://b.example/ -c 8 -t 2 -d 90s --seed 1 --margin 5% --slot 250ms \
      --no-early-stop --no-keepalive -k --tls 1.3 --groups x25519 --ciphers TLS_AES_128_GCM_SHA256 --resumption",
@@ -32,6 +32,8 @@ pub(crate) const COMMAND_LINES: [&str; 24] = [
     "duel run http://a.example/ -c 1..4 --keepalive off",
     "duel run http://a.example/ --stages 10s@100,30s@100..5000,10s@0 --arrival poisson --deadline 50ms -c 7",
     "duel run http://a.example/ --stages 1s@1c,1500ms@1c..9c --think 1ms",
+    "duel run https://a.example/ --http2 -c 10 --streams 20 -d 5s",
+    "duel https://a.example/ http://b.example/ --http2 --no-keepalive --seed 1",
     "duel run http://a.example/ --find-rate p99.9<50ms,errors<0.1% -d 90s",
     "duel run http://a.example/ --find-rate mean<2ms,rate>99% --rate 250 --deadline 1s",
     "duel http://a.example/ http://b.example/ --rate 100 --deadline 250ms --seed 3",
@@ -82,7 +84,7 @@ fn secrets_are_not_in_it() {
 }
 
 /// What is typed where nothing is left to chance: one of each list, whose words have no spaces.
-const CHOICES: [&[&str]; 24] = [
+const CHOICES: [&[&str]; 23] = [
     &["", "-c 1", "-c 64 -t 3"],
     &["", "--think 1.5ms", "--rate 500.5", "--rate 0.1 --arrival poisson", "--rate 7 --deadline 250ms"],
     &["", "--timeout 7s", "--timeout 30000001us"],
@@ -109,7 +111,15 @@ const CHOICES: [&[&str]; 24] = [
     &["", "--decompress"],
     &["", "--host c.example", "--host=-c"],
     &["", "--encoding identity", "--encoding gzip,br", "--encoding=-"],
-    &["", "--no-keepalive", "--keepalive on"],
+    &[
+        "",
+        "--no-keepalive",
+        "--keepalive on --alpn=",
+        "--alpn h2,http/1.1",
+        "--http2 --no-keepalive",
+        "--http2 --streams 1",
+        "--http2 --streams 20",
+    ],
     &[
         "",
         "--unix-socket /run/x.sock",
@@ -126,7 +136,6 @@ const CHOICES: [&[&str]; 24] = [
     &["", "--tls 1.3", "--tls 1.3,1.2"],
     &["", "--ciphers TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256"],
     &["", "--groups secp384r1,x25519 --resumption"],
-    &["", "--alpn=", "--alpn h2,http/1.1"],
     &["", "--server-name=-sni --client-cert c.pem --client-key k.pem"],
 ];
 

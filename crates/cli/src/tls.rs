@@ -9,7 +9,7 @@ use std::path::PathBuf;
 /// Default of `--tls`.
 const VERSIONS: &str = "1.2,1.3";
 /// Default of `--alpn`.
-const ALPN: &str = "http/1.1";
+pub(crate) const ALPN: &str = "http/1.1";
 
 /// How TLS is spoken, the same for every target.
 #[derive(Args, Clone)]

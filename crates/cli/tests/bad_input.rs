@@ -187,6 +187,10 @@ fn targets_that_make_no_sense() {
         (&["x=http://h/", "x=http://i/"], &["two targets", "'x'"]),
         (&["frobnicate"], &["'frobnicate' is neither a command nor an address", "duel --help"]),
         (&["frobnicate", "http://h/"], &["'frobnicate' is neither a command nor an address"]),
+        (&["rum", "http://h/"], &["'rum' is neither a command nor an address; did you mean run?"]),
+        (&["localhost:8080"], &["did you mean http://localhost:8080?"]),
+        (&["run", "127.0.0.1:8080/x"], &["did you mean http://127.0.0.1:8080/x?"]),
+        (&["http://h/", "b=example.org"], &["did you mean http://example.org?"]),
         (&["run"], &["[NAME=]URL"]),
         (&["run", "http://h/", "http://i/"], &["http://i/"]),
         (&["run", "http://h/a b"], &["space", "%20"]),
@@ -327,7 +331,7 @@ fn tls_names_that_do_not_exist() {
         &tls12.url("/"),
         &["-k", "--tls", "1.3"],
         COULD_NOT_RUN,
-        &["refused the TLS handshake", "ersion"],
+        &["speaks none of the TLS versions that were offered", "ersion"],
     );
 }
 

@@ -105,6 +105,8 @@ fn what_cannot_be_checked_is_unknown() {
         (&["check", "http://h/", "--critical", "p99<1s", "--json"], "a check prints one line"),
         (&["check", "last", "--critical", "p99<1s", "-d", "5s"], "-d has no meaning with a run"),
         (&["check", "last", "--critical", "p99<1s", "--metrics", "9464"], "--metrics has no meaning with a run"),
+        (&["check", "last", "--critical", "p99<1s", "--http2"], "--http2 has no meaning with a run"),
+        (&["check", "last", "--critical", "p99<1s", "-k"], "-k has no meaning with a run"),
         (&["check", "http://h/", "--critical", "p99<1s", "--plan", "nothing.toml"], "cannot read the plan"),
     ] {
         let done = place.duel(args).ended(3);
@@ -120,7 +122,7 @@ fn slower_than_the_baseline_is_critical_where_the_interval_says_so() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
     let (old, new) = (format!("old={}", ruler.url("/delay/200")), format!("new={}", ruler.url("/delay/4000")));
-    let load = ["-d", "2s", "-c", "1", "-t", "1", "--slot", "60ms", "--seed", "7", "--junit", "check.xml"];
+    let load = ["-d", "8s", "-c", "1", "-t", "1", "--slot", "60ms", "--seed", "7", "--junit", "check.xml"];
     let args = ["check", &old, &new, "--critical", "slower than old by 5%", "--warning", "p50<30s"];
     let done = place.duel(args.iter().chain(&load)).ended(2);
     let (text, data) = parts(&done.stdout);

@@ -139,7 +139,6 @@ fn help_and_errors() {
         &["-n", "0", "http://h/"],
         &["-n", "10", "-c", "20", "http://h/"],
         &["-h", "A: b", "http://h/"],
-        &["-h2", "http://h/"],
         &["-o", "xml", "http://h/"],
         &["-a", "s3cr3t", "http://h/"],
         &["-H", "s3cr3t", "http://h/"],

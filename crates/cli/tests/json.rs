@@ -70,6 +70,7 @@ const TARGET: &[(&str, Is)] = &[
     ("elapsed_s", Number),
     ("connections", Count),
     ("reused", Count),
+    ("resent", Count),
     ("resumed", Count),
     ("bytes_in", Count),
     ("bytes_out", Count),
@@ -390,4 +391,15 @@ fn of_machines() {
         assert_eq!(probe["hosts"][0], Value::Null, "the machine of fast was not read");
         assert!(probe["hosts"][1]["counters"]["cpu.busy_ns"]["per_op"].as_f64() > Some(1e6), "{probe:#}");
     }
+}
+
+/// Who reads documents gets one also where no run came about.
+#[test]
+fn a_run_that_did_not_come_about_is_a_document_too() {
+    let place = Place::new();
+    let done =
+        place.duel(["run", &format!("http://127.0.0.1:{}/", common::free_port()), "-n", "1", "-q", "--json"]).ended(1);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    assert_eq!((&document["schema"], &document["status"]), (&json!("duel/1"), &json!("failed")));
+    assert!(document["error"].as_str().unwrap().contains("connection refused"), "{document}");
 }

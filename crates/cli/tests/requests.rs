@@ -25,14 +25,15 @@ fn counted<'a>(lines: impl IntoIterator<Item = &'a str>) -> BTreeMap<String, u32
 }
 
 #[test]
-fn a_list_goes_round_from_its_beginning_below_the_target_s_path() {
+fn a_list_goes_round_below_the_target_s_path_behind_the_first_contact() {
     let (place, recorder) = (Place::new(), Recorder::plain());
     let list = place.file("list.txt", "# three\n/a?b=c\nhttp://elsewhere.example/d#e\n\n/f%20g\n");
     let seen = asked(&place, &recorder, "/base/", 4, &["--urls", &list]);
-    assert_eq!(lines(&seen), ["GET /base/a?b=c", "GET /base/d", "GET /base/f%20g", "GET /base/a?b=c"]);
-    assert_eq!(seen[1].field("Host"), Some(recorder.url("").trim_start_matches("http://")));
+    // The first contact has sent the first one.
+    assert_eq!(lines(&seen), ["GET /base/d", "GET /base/f%20g", "GET /base/a?b=c", "GET /base/d"]);
+    assert_eq!(seen[0].field("Host"), Some(recorder.url("").trim_start_matches("http://")));
     let seen = asked(&place, &recorder, "/", 1, &["--urls", &list, "-m", "PUT", "--body", "{n}", "-H", "X-A: 1"]);
-    assert_eq!((seen[0].line(), seen[0].text(), seen[0].field("X-A")), ("PUT /a?b=c", "{n}", Some("1")));
+    assert_eq!((seen[0].line(), seen[0].text(), seen[0].field("X-A")), ("PUT /d", "{n}", Some("1")));
 }
 
 #[test]
@@ -59,7 +60,7 @@ fn nginx_is_asked_each_address_equally_often() {
     let asked = log.lines().filter_map(|line| line.split(' ').next_back());
     let counts = counted(asked);
     assert_eq!(counts.len(), 50);
-    // The first contact has asked for one of them once more; workers' parts of the ops are not all the same.
+    // The first contact has asked for one of them; workers' parts of the ops are not all the same.
     assert!(counts.values().all(|count| (39..=42).contains(count)), "{counts:?}");
 }
 
@@ -82,7 +83,8 @@ fn vegeta_s_targets() {
     let (place, recorder) = (Place::new(), Recorder::plain());
     let file = place.file(
         "targets.json",
-        "{\"method\":\"POST\",\"url\":\"http://h/x\",\"header\":{\"X-Id\":[\"7\"]},\"body\":\"eyJhIjogezF9fQ==\"}\n\
+        "{\"method\":\"GET\",\"url\":\"http://h/first\"}\n\
+         {\"method\":\"POST\",\"url\":\"http://h/x\",\"header\":{\"X-Id\":[\"7\"]},\"body\":\"eyJhIjogezF9fQ==\"}\n\
          {\"method\":\"HEAD\",\"url\":\"http://h/y\"}\n",
     );
     let seen = asked(&place, &recorder, "/", 1, &["--request-file", &file]);
@@ -94,6 +96,25 @@ fn vegeta_s_targets() {
 }
 
 #[test]
+fn vegeta_s_own_text() {
+    let (place, recorder) = (Place::new(), Recorder::plain());
+    let body = place.file("body.txt", "from a file");
+    let text = format!("GET http://h/small\n\nPOST http://h/post\nX-A: two\n@{body}\n\nGET http://h/last\n");
+    let file = place.file("targets.txt", &text);
+    let seen = asked(&place, &recorder, "/", 3, &["--request-file", &file, "--request-format", "vegeta"]);
+    let mut lines_seen = lines(&seen);
+    lines_seen.sort();
+    assert_eq!(lines_seen, ["GET /last", "GET /small", "POST /post"]);
+    let post = seen.iter().find(|request| request.line().starts_with("POST")).unwrap();
+    assert_eq!((post.text(), post.field("X-A")), ("from a file", Some("two")));
+    // As an editor's file all of it would be one request with a body.
+    let url = recorder.url("/");
+    let refused = place.duel(["run", &url, "-n", "1", "--request-file", &file, "--request-format", "http"]);
+    assert!(refused.stderr.contains("line 3: this looks like another request"), "{}", refused.stderr);
+    assert!(recorder.take().is_empty());
+}
+
+#[test]
 fn an_editor_s_file() {
     let (place, recorder) = (Place::new(), Recorder::plain());
     place.file("body.json", "{\"from\": \"file\"}");
@@ -102,8 +123,8 @@ fn an_editor_s_file() {
         "@id = 7\n### one\nPUT http://h/things/{{id}}\nContent-Type: application/json\n\n< ./body.json\n\n### two\n/list\n",
     );
     let seen = asked(&place, &recorder, "/", 2, &["--request-file", &file]);
-    assert_eq!(lines(&seen), ["PUT /things/7", "GET /list"]);
-    assert_eq!((seen[0].text(), seen[0].field("Content-Type")), ("{\"from\": \"file\"}", Some("application/json")));
+    assert_eq!(lines(&seen), ["GET /list", "PUT /things/7"]);
+    assert_eq!((seen[1].text(), seen[1].field("Content-Type")), ("{\"from\": \"file\"}", Some("application/json")));
 }
 
 #[test]
@@ -120,7 +141,7 @@ fn a_browser_s_recording() {
     let done = place.duel(["run", &url, "-c", "1", "-n", "2", "--har", &file]).ok();
     assert!(done.stderr.contains("1 of 3 requests go to other hosts than https://a"), "{}", done.stderr);
     let seen = recorder.take();
-    assert_eq!(lines(&seen[1..]), ["GET /1", "GET /3"]);
+    assert_eq!(lines(&seen), ["GET /1", "GET /3", "GET /1"]);
     assert_eq!(seen[1].field("Cookie"), Some("s=1"));
     assert_ne!(seen[1].field("Host"), Some("x"));
 }
@@ -132,19 +153,38 @@ fn variables_are_counted_drawn_and_read() {
     let body = "{\"who\": {\"name\": \"{name}\"}, \"n\": {n}, \"r\": {rand:3..4}, \"u\": \"{uuid}\"}";
     let args = ["-m", "POST", "--data", &data, "--body", body, "-H", "X-Name: {name}", "-H", "X-U: {uuid}"];
     let seen = asked(&place, &recorder, "/users/{id}?n={n}", 3, &args);
-    // The first contact has taken number 0.
-    assert_eq!(lines(&seen), ["POST /users/a%2F1?n=1", "POST /users/2?n=2", "POST /users/a%2F1?n=3"]);
-    assert_eq!(seen[0].field("X-Name"), Some("Ada Lovelace"));
+    // The first contact has taken number 0 and the first row.
+    assert_eq!(lines(&seen), ["POST /users/2?n=1", "POST /users/a%2F1?n=2", "POST /users/2?n=3"]);
+    assert_eq!(seen[1].field("X-Name"), Some("Ada Lovelace"));
     let uuid = seen[0].field("X-U").unwrap();
     let said: Vec<&str> = seen[0].text().split(['3', '4']).collect();
     assert!(seen[0].text().contains(&format!("\"u\": \"{uuid}\"}}")) && !said.is_empty(), "{}", seen[0].text());
-    assert!(seen[0].text().starts_with("{\"who\": {\"name\": \"Ada Lovelace\"}, \"n\": 1, \"r\": "));
+    assert!(seen[0].text().starts_with("{\"who\": {\"name\": \"Bob \"B\"\"}, \"n\": 1, \"r\": "));
     assert_ne!(seen[1].field("X-U"), Some(uuid));
     // Over several workers no number is given twice.
     let url = recorder.url("/{n}");
     place.duel(["run", &url, "--template", "-n", "500", "-c", "5", "-t", "3", "-q"]).ok();
     let numbers = counted(lines(&recorder.take()));
     assert!(numbers.len() == 501 && numbers.values().all(|&count| count == 1));
+}
+
+/// What may change something is sent once for each row and UUID, the first contact's among them, and its sender is told.
+#[test]
+fn nothing_is_sent_twice_before_the_list_is_through() {
+    let (place, recorder) = (Place::new(), Recorder::plain());
+    let data = place.file("rows.csv", format!("row\n{}", (0..12).map(|n| format!("{n}\n")).collect::<String>()));
+    let url = recorder.url("/{row}");
+    let args = ["run", &url, "-m", "POST", "--data", &data, "--body", "{uuid}", "-c", "1", "-t", "1", "-n", "11"];
+    let done = place.duel(args).ok();
+    assert!(done.stderr.contains("before the load each target is sent one request"), "{}", done.stderr);
+    let seen = recorder.take();
+    let (rows, uuids) = (counted(lines(&seen)), counted(seen.iter().map(Asked::text)));
+    assert_eq!((seen.len(), rows.len(), uuids.len()), (12, 12, 12), "{rows:?} {uuids:?}");
+    // A list as long as the number of requests is sent as a whole in what is measured, by however many workers.
+    place.duel(["run", &url, "-m", "POST", "--data", &data, "-c", "5", "-t", "3", "-n", "12", "-q"]).ok();
+    assert_eq!(counted(lines(&recorder.take().split_off(1))).len(), 12);
+    let quiet = place.duel(["run", &recorder.url("/"), "-n", "1"]).ok();
+    assert!(!quiet.stderr.contains("before the load"), "{}", quiet.stderr);
 }
 
 #[test]
@@ -200,7 +240,7 @@ fn a_run_with_credentials_can_be_repeated() {
     asked(&place, &recorder, "/", 2, &["--bearer-file", &token, "--urls", &list]);
     place.duel(["rerun", "last", "-q"]).ok();
     let seen = recorder.take();
-    assert_eq!(lines(&seen), ["GET /a", "GET /a", "GET /b"]);
+    assert_eq!(lines(&seen), ["GET /a", "GET /b", "GET /a"]);
     assert!(seen.iter().all(|asked| asked.field("Authorization") == Some("Bearer abc")));
 }
 

@@ -176,13 +176,13 @@ fn found_contest() -> (f64, String) {
     (contest["ratio"].as_f64().unwrap_or(f64::NAN), call)
 }
 
-/// Both go through the stages twice. One of them answers after 4 ms, the other after 12 ms.
+/// Both go through the stages twice. One of them answers after 4 ms, the other after 40 ms.
 #[test]
 fn stages_of_two_targets_are_told_side_by_side() {
     let _alone = measuring();
     let (place, first, second) = (Place::new(), ruler(), ruler());
-    let (a, b) = (format!("a={}", first.url("/delay/4000")), format!("b={}", second.url("/delay/12000")));
-    let stages = ["--stages", "300ms@100,400ms@100..300,100ms@0", "-c", "8", "-t", "1", "--seed", "1"];
+    let (a, b) = (format!("a={}", first.url("/delay/4000")), format!("b={}", second.url("/delay/40000")));
+    let stages = ["--stages", "300ms@100,400ms@100..300,100ms@0", "-c", "16", "-t", "1", "--seed", "1"];
     let document = place.json([&[a.as_str(), b.as_str()][..], &stages].concat());
     for (target, ruler) in document["targets"].as_array().unwrap().iter().zip([&first, &second]) {
         assert_eq!(count(target, "slots"), 2);
@@ -191,7 +191,7 @@ fn stages_of_two_targets_are_told_side_by_side() {
         assert_eq!(stages[0]["due_per_s"], 100.0, "over both courses");
         // Beside the requests of the courses: the first contact, and one for each new connection.
         let requests = ruler.settled(common::PATIENCE).requests;
-        assert_eq!(requests, count(target, "started") + 1 + 2 * 8);
+        assert_eq!(requests, count(target, "started") + 1 + 2 * 16);
     }
     let ratios = document["stage_ratios"].as_array().unwrap();
     assert_eq!(ratios.len(), 3 * 3);
@@ -200,8 +200,9 @@ fn stages_of_two_targets_are_told_side_by_side() {
     };
     let median = of(0, "response_p50");
     assert_eq!((median["target"].as_str(), median["pairs"].as_u64()), (Some("b"), Some(2)));
-    // Both wait for the same machine, which can only make them more alike.
-    assert!((1.2..3.2).contains(&median["ratio"].as_f64().unwrap()), "{median}");
+    // Ten, were there nothing but the delays. What a busy machine adds to both makes them more alike, and what it adds to one
+    // of them alone, more than the delays themselves, would be needed to get out of these bounds.
+    assert!((1.5..25.0).contains(&median["ratio"].as_f64().unwrap()), "{median}");
     assert_eq!(median["low"], Value::Null, "two pairs make no interval");
     assert_eq!(of(2, "response_p50")["ratio"], Value::Null, "nothing was due");
     let shown = place.duel(["show", "last"]).ok().stdout;

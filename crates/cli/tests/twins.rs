@@ -36,6 +36,25 @@ fn args(good: &Server, bad: &Server, more: &[&str]) -> Vec<String> {
     targets.into_iter().chain(rest.iter().chain(more).map(|&word| word.to_owned())).collect()
 }
 
+/// What duel says once it has named the cause as surely as that. On a machine that is busy with other things it may say less,
+/// and rightly so: then it is asked anew. To be sure of anything else is wrong at once.
+#[track_caller]
+fn aes_found(surely_enough: &[&str], ask: impl Fn() -> Value) -> Value {
+    const TRIES: u32 = 4;
+    let mut document = Value::Null;
+    for _ in 0..TRIES {
+        document = ask();
+        let finding = &document["findings"][0];
+        let (cause, confidence) = (finding["cause"].as_str().unwrap(), finding["confidence"].as_str().unwrap());
+        if cause == "tls.aes-unused" && surely_enough.contains(&confidence) {
+            return document;
+        }
+        let is_sure = ["confirmed", "likely"].contains(&confidence);
+        assert!(!is_sure || ["tls.aes-unused", "unknown"].contains(&cause), "{:#}{finding:#}", document["pairs"]);
+    }
+    panic!("not sure of it in any of {TRIES} tries: {:#}{:#}", document["pairs"], document["findings"])
+}
+
 /// The texts of a finding's evidence that come from probes whose ids begin so.
 fn evidence<'a>(finding: &'a Value, probe: &str) -> Vec<&'a str> {
     let lines = finding["evidence"].as_array().unwrap().iter();
@@ -54,15 +73,9 @@ fn a_twin_without_the_mask_proves_it() {
     let place = Place::new();
     let (good, bad) = pair(&place, &files(&place));
     let pid_file = std::fs::read_to_string(place.path("bad/pid")).unwrap();
-    let document = place.json(args(&good, &bad, &["--may-start-twin"]));
+    let document = aes_found(&["confirmed"], || place.json(args(&good, &bad, &["--may-start-twin"])));
     let finding = &document["findings"][0];
-    assert_eq!(
-        (&finding["cause"], &finding["target"]),
-        (&"tls.aes-unused".into(), &"bad".into()),
-        "{:#}{finding:#}",
-        document["pairs"]
-    );
-    assert_eq!(finding["confidence"], "confirmed", "{finding:#}");
+    assert_eq!(finding["target"], "bad", "{finding:#}");
     let told = evidence(finding, "twin-of-1");
     assert!(told.iter().any(|text| text.contains("started anew as it is")), "{told:?}");
     assert!(told.iter().any(|text| text.contains("without OPENSSL_ia32cap=~0x200000200000000")), "{told:?}");
@@ -96,9 +109,8 @@ fn what_answers_otherwise_in_its_own_network_is_no_twin() {
     place.file("www/f", vec![b'x'; BYTES]);
     let behind = nginx(&place, "behind", &format!("server {{ listen 127.0.0.1:{{1}}; {} }}", files(&place)));
     let (good, bad) = pair(&place, &format!("proxy_pass {};", behind.http(1, "")));
-    let document = place.json(args(&good, &bad, &["--may-start-twin=bad"]));
+    let document = aes_found(&["confirmed", "likely"], || place.json(args(&good, &bad, &["--may-start-twin=bad"])));
     let finding = &document["findings"][0];
-    assert_eq!(finding["cause"], "tls.aes-unused", "{:#}{finding:#}", document["pairs"]);
     let told = evidence(finding, "twin-of-1");
     assert!(told.iter().any(|text| text.contains("status is 502 where the server's is 200")), "{told:?}");
 }

@@ -28,7 +28,7 @@ fn assert_call(document: &Value, call: &str, between: (f64, f64)) {
 }
 
 fn compare(place: &Place, baseline: &str, target: &str, more: &[&str]) -> Value {
-    place.json([&[baseline, target], &SHORT[..], more].concat())
+    place.json_decided([&[baseline, target], &SHORT[..], more].concat())
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn three_targets_are_each_compared_with_the_first() {
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
     let targets = ["/burn/1000", "/burn/100", "/burn/10000"].map(|path| ruler.url(path));
     let more = ["-c", "1", "--slot", "60ms"];
-    let document = place.json([&targets.each_ref().map(String::as_str)[..], &SHORT, &more].concat());
+    let document = place.json_decided([&targets.each_ref().map(String::as_str)[..], &SHORT, &more].concat());
     let calls: Vec<_> = document["pairs"]
         .as_array()
         .unwrap()
@@ -117,7 +117,7 @@ fn what_was_found_can_be_shown_listed_compared_and_repeated() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
     let (little, much) = (format!("little={}", ruler.url("/burn/100")), format!("much={}", ruler.url("/burn/3000")));
-    let args = [&little, &much, "-d", "2s", "-c", "1", "-t", "1", "--slot", "60ms", "--seed", "4711"];
+    let args = [&little, &much, "-d", "8s", "-c", "1", "-t", "1", "--slot", "60ms", "--seed", "4711"];
     let done = place.duel(args).ok();
     assert!(done.stdout.starts_with("much is ") && done.stdout.contains("x slower than little"), "{}", done.stdout);
     assert_eq!(place.duel(["show", "last"]).ok().stdout, done.stdout, "byte for byte");
@@ -137,7 +137,8 @@ fn what_was_found_can_be_shown_listed_compared_and_repeated() {
     let lines: Vec<&str> = listed.lines().collect();
     assert_eq!(lines.len(), 3, "{listed}");
     assert!(lines[1].starts_with(again["run"].as_str().unwrap()) && lines[2].starts_with(id), "{listed}");
-    assert!(lines[1..].iter().all(|line| line.contains("complete") && line.contains("little, much")), "{listed}");
+    let is_told = |line: &&str| ["compare", "complete", "little=", "much="].iter().all(|word| line.contains(word));
+    assert!(lines[1..].iter().all(is_told), "{listed}");
     let one = place.duel(["list", "-n", "1"]).ok().stdout;
     assert_eq!(one.lines().count(), 2, "{one}");
 

@@ -20,6 +20,9 @@ pub struct Case<'a> {
     pub hosts: &'a [Option<HostFacts>],
     /// Of which targets' servers private twins may be started, in the plan's order; empty: of none.
     pub twins: &'a [bool],
+    /// Ops after which each request of a list, and each row of values, was sent as often as any other; `None` where all ops
+    /// ask for the same, or draw what they ask for.
+    pub round_ops: Option<u64>,
     /// The probes that were made so far, in order.
     pub outcomes: &'a [ProbeOutcome],
     /// Load time that further probes may take.

@@ -125,7 +125,7 @@ impl<'a> Gap<'a> {
             Call::Faster => (0, index),
             Call::Equivalent | Call::Unknown => return None,
         };
-        let connections = (!case.is_open_loop()).then_some(case.plan.load.connections);
+        let connections = (!case.is_open_loop()).then_some(case.plan.lanes());
         let seen = |index: usize| case.comparison.get(index);
         let comparison = View::new("comparison", None, pair, slow == 0, seen(slow)?, seen(fast)?, connections)?;
         let mut gap = Self {
@@ -144,7 +144,7 @@ impl<'a> Gap<'a> {
     /// the log of the gap shows there; else the gap is one of concurrency, and the comparison itself is.
     fn find_reference(&self) -> (Mode, Reference<'a>) {
         let open_loop = self.case.is_open_loop();
-        if !open_loop && self.case.plan.load.connections == 1 {
+        if !open_loop && self.case.plan.lanes() == 1 {
             return (Mode::Alone, self.comparison_as_reference());
         }
         match self.look(Kind::Alone) {
@@ -173,6 +173,9 @@ impl<'a> Gap<'a> {
     /// The comparison has more slots than a probe, so it stays the reference where both agree within the probe's interval.
     fn comparison_as_reference(&self) -> Reference<'a> {
         let then = &self.comparison;
+        if let Some(why) = self.other_requests(then.slow, then.fast) {
+            return Reference::Missing(why);
+        }
         match self.look(Kind::Again) {
             Look::Shown(now) if now.log.low() <= 0.0 || now.log.high() < Flip::EXPLAINS * then.log.mid => {
                 Reference::Missing(format!(
@@ -236,6 +239,15 @@ impl<'a> Gap<'a> {
             {
                 return missing(&format!("it reached {name} at {now}, the comparison at {before}"));
             }
+            if let Some(besides) = self.changed_besides(kind, index, seen) {
+                return missing(&format!("{name} {besides}"));
+            }
+        }
+        // How long a round trip is does not depend on what is asked for.
+        if kind != Kind::Trip
+            && let Some(why) = self.other_requests(slow, fast)
+        {
+            return missing(&why);
         }
         let names = [self.slow, self.fast].map(|index| Some(&self.case.plan.targets[index].name));
         // A generator that cannot keep up with the fast side makes the gap look smaller: what it is then said to be, it is
@@ -257,7 +269,7 @@ impl<'a> Gap<'a> {
         let pair = outcome.pairs.iter().find(|pair| {
             pair.metric == Metric::Rate && pair.target == self.case.plan.targets[self.slow.max(self.fast)].name
         });
-        let connections = outcome.probe.variation.connections.unwrap_or(self.case.plan.load.connections);
+        let connections = outcome.probe.variation.connections.unwrap_or(self.case.plan.lanes());
         let view = pair.and_then(|pair| {
             View::new(
                 &outcome.probe.id,
@@ -298,18 +310,23 @@ impl<'a> Gap<'a> {
         match self.look(kind) {
             Look::NotAsked(probe) => FlipLook::NotAsked(probe),
             Look::Missing(why) => FlipLook::Missing(why),
-            Look::Shown(view) => match Flip::new(kind, reference, view) {
-                // Under load only the tightest bottleneck shows. A flip that takes work from both sides may leave both
-                // waiting for something else that they share, and the gap is hidden, not gone.
-                Some(flip) if self.mode == Mode::Loaded && flip.dearer < 0.8 => FlipLook::Missing(format!(
-                    "{} took work from both sides, so that another bottleneck may hide the gap",
-                    kind.id(self.mode)
-                )),
-                Some(flip) => FlipLook::Shown(Box::new(flip)),
-                None => {
-                    FlipLook::Missing(format!("{} gave no interval to hold against its reference", kind.id(self.mode)))
-                }
+            Look::Shown(view) => match self.measured_besides(kind, reference, &view) {
+                Some(besides) => FlipLook::Missing(format!("{} could not be used: {besides}", kind.id(self.mode))),
+                None => self.held_against(kind, reference, view),
             },
+        }
+    }
+
+    fn held_against(&self, kind: Kind, reference: &View<'a>, view: View<'a>) -> FlipLook<'a> {
+        match Flip::new(kind, reference, view) {
+            // Under load only the tightest bottleneck shows. A flip that takes work from both sides may leave both waiting
+            // for something else that they share, and the gap is hidden, not gone.
+            Some(flip) if self.mode == Mode::Loaded && flip.dearer < 0.8 => FlipLook::Missing(format!(
+                "{} took work from both sides, so that another bottleneck may hide the gap",
+                kind.id(self.mode)
+            )),
+            Some(flip) => FlipLook::Shown(Box::new(flip)),
+            None => FlipLook::Missing(format!("{} gave no interval to hold against its reference", kind.id(self.mode))),
         }
     }
 
@@ -350,6 +367,16 @@ impl<'a> Gap<'a> {
         };
         if let Some(why) = &outcome.unavailable {
             return DemandLook::Missing(sanitize_line(why));
+        }
+        if let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast))
+            && let Some(why) = self.other_requests(slow, fast)
+        {
+            return DemandLook::Missing(why);
+        }
+        // What a machine did for requests that were begun before, or ended after, their slot is in its counts, and of so few
+        // requests that is most of it.
+        if let Some(doubt) = outcome.doubts.iter().find(|doubt| doubt.id == DoubtId::ShortSlots) {
+            return DemandLook::Missing(format!("machines could not be counted by: {}", sanitize_line(&doubt.text)));
         }
         let demand = |index: usize| outcome.demands.get(index).and_then(Option::as_ref).filter(|demand| demand.ops > 0);
         match demand(self.slow) {
@@ -448,11 +475,7 @@ impl<'a> Gap<'a> {
 
     /// What any explanation of this gap starts with: the gap, how it shows at the reference, and what failed.
     pub(crate) fn preamble(&self) -> Vec<Evidence> {
-        let loaded = match self.comparison.connections {
-            Some(1) => "over one connection".to_owned(),
-            Some(connections) => format!("over {connections} connections"),
-            None => "at the offered rate".to_owned(),
-        };
+        let loaded = self.comparison.over();
         let mut lines = vec![self.evidence(&self.comparison, format!("{loaded}: {}", self.tell(&self.comparison)))];
         for kind in [Kind::Alone, Kind::Again, Kind::Closed] {
             if let Look::Shown(view) = self.look(kind) {
@@ -524,6 +547,15 @@ impl<'a> View<'a> {
 
     pub(crate) fn connections(&self) -> Option<u32> {
         self.connections
+    }
+
+    /// `over 8 connections`.
+    pub(crate) fn over(&self) -> String {
+        match self.connections {
+            Some(1) => "over one connection".to_owned(),
+            Some(connections) => format!("over {connections} connections"),
+            None => "at the offered rate".to_owned(),
+        }
     }
 
     /// Time per op of the fast side in ns: what one connection spends on each op, all of it included.

@@ -16,6 +16,7 @@
 //! 4. A cause that cannot be told from another one by the evidence at hand is left open: a wrong accusation is worse
 //!    than none.
 
+mod alike;
 mod case;
 mod causes;
 mod engine;

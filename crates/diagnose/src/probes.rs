@@ -57,6 +57,9 @@ pub(crate) enum Mode {
     Loaded,
 }
 
+/// Why connections cannot be varied alone.
+const SHARED: &str = "requests share connections, so that it would change how many are under way as well";
+
 /// Below this size, what a response costs per byte is less than what it costs anyhow: a sweep would show noise.
 pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 
@@ -241,7 +244,10 @@ impl Kind {
                     "the responses are too small to ask for a part",
                 )
             }
-            Self::AllClose | Self::Trip => refuse(!http.keepalive, "the plan closes connections already"),
+            Self::AllClose | Self::Trip => {
+                refuse(!http.keepalive, "the plan closes connections already")?;
+                refuse(self == Self::AllClose && http.streams() > 1, SHARED)
+            }
             Self::Kept => refuse(http.keepalive, "the plan keeps connections already"),
             Self::Resumed => refuse(http.tls.resumption, "the plan resumes sessions already"),
             Self::Identity => refuse(
@@ -268,7 +274,10 @@ impl Kind {
                 refuse(http.segment_bytes.is_some(), "the plan sets the size of segments already")?;
                 refuse(segments_of(case, target).is_none(), "the size of segments is not known")
             }
-            Self::Connections(count) => refuse(count == 0, "no load without a connection"),
+            Self::Connections(count) => {
+                refuse(count == 0, "no load without a connection")?;
+                refuse(http.streams() > 1, SHARED)
+            }
             Self::Hosts | Self::LensOf(_) | Self::TwinOf(..) => Ok(()),
         }
     }

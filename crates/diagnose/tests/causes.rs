@@ -122,6 +122,25 @@ fn a_gap_that_has_gone_since_is_nobodys_fault() {
     }
 }
 
+/// Each probe sends another part of a long list, and some of what is in it is dear: that is nobody's compression.
+#[test]
+fn parts_of_a_list_are_not_held_against_each_other() {
+    for connections in [1, 16] {
+        let seems = Server { gzip: Some((5e3, 0.9)), keeps: false, ..good() };
+        let dear = Server { delay: 40e6, ..seems.clone() };
+        let mut sends = World { body: 100e3, round_ops: Some(20_000), ..world(&[good(), dear]) };
+        sends.plan.load.connections = connections;
+        let cheap = World { servers: vec![good(), seems], ..sends.clone() };
+        let flips = ["identity", "identity-loaded", "all-close", "all-close-loaded"];
+        sends.elsewhere = flips.map(|id| (id.to_owned(), cheap.clone())).into();
+        assert_unknown(sends.clone());
+        // One that is gone through several times is the same everywhere.
+        let compresses = Server { gzip: Some((5e6, 0.3)), ..good() };
+        let world = World { servers: vec![good(), compresses], elsewhere: vec![], round_ops: Some(300), ..sends };
+        assert_only(world, "http.compression", Confidence::Confirmed, 0.8);
+    }
+}
+
 /// It has become smaller, and what is left of it is still the same fault.
 #[test]
 fn a_gap_that_has_changed_since_is_explained_as_it_is_now() {
@@ -603,6 +622,7 @@ fn a_saturated_generator_blames_no_server() {
             comparison: &[],
             hosts: &[],
             twins: &[],
+            round_ops: None,
             outcomes: &[],
             budget_left_ns: 60 * SECOND_NS,
         };

@@ -79,6 +79,41 @@ fn slow_cipher() {
     }
 }
 
+/// A suite of TLS 1.2 names who signs: a server with two certificates shows the other one with it.
+#[test]
+fn a_suite_is_not_accused_of_the_key_that_comes_with_it() {
+    let version = "1.2";
+    for connections in [1, 16] {
+        let fast = Server { version, cipher: "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256", ..good() };
+        let slow = Server {
+            version,
+            cipher: "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384",
+            key: ("RSA", 4096),
+            sign: 5e6,
+            other_key: Some((("EC", 256), 30e3)),
+            ..good()
+        };
+        let mut world = connecting(slow, fast, connections);
+        assert_only(&world, "tls.large-key", Confidence::Confirmed);
+        // Nothing else tells of the key.
+        let handshakes = ["resumed", "resumed-loaded", "kept", "kept-loaded"];
+        world.unavailable = handshakes.map(str::to_owned).into();
+        assert_never(&world, "tls.slow-cipher");
+    }
+}
+
+/// Another cache, say, has the answer to another request, and it is smaller.
+#[test]
+fn a_flip_that_is_answered_with_another_response_shows_nothing() {
+    let slow = Server { group: "secp384r1", exchange: 105e3, other_group: Some(("x25519", 100e3)), ..good() };
+    let mut world = connecting(Server { larger: 3.0, per_byte: 200.0, ..slow }, good(), 1);
+    world.budget_ns = 600 * SECOND_NS;
+    let mut swapped = world.clone();
+    swapped.servers[1].larger = 0.3;
+    world.elsewhere = vec![("group-of-0".to_owned(), swapped.clone()), ("group-of-1".to_owned(), swapped)];
+    assert_never(&world, "tls.slow-group");
+}
+
 #[test]
 fn a_suite_that_differs_is_not_accused_of_what_it_is_not_worth() {
     let chacha = |slow| Server { cipher: CHACHA20, chacha: 0.26, ..slow };

@@ -338,8 +338,9 @@ fn a_neighbour_of_both_is_not_what_makes_the_gap() {
 fn all_findings_together_are_no_more_than_the_gap() {
     let beside_others =
         |aes: f64, waits: f64| with_counts(Server { aes, others: 2.0, ..good() }, &[("workers.wait_ns", waits)]);
-    let compresses = |server: Server| Server { gzip: Some((2e6, 0.9)), ..server };
-    let slow = compresses(beside_others(0.25, 1.5e6));
+    let compresses = |server: Server| Server { gzip: Some((300e3, 0.9)), ..server };
+    // Waiting for CPUs counts for half of the gap, and without compression nothing is left of it.
+    let slow = compresses(beside_others(0.25, 300e3));
     both_ways(&a_world(&slow, &beside_others(0.25, 0.0), (20e3, true, 1)), |_, explanation, side| {
         assert_eq!(named(explanation), [("http.compression", Some(side))], "{explanation:#?}");
         assert_eq!(explanation.findings[0].confidence, Confidence::Confirmed);
@@ -349,10 +350,37 @@ fn all_findings_together_are_no_more_than_the_gap() {
 /// A loss on a machine that is read alone is possible, and no reason to ask no further.
 #[test]
 fn what_is_only_possible_does_not_end_the_search() {
+    // What the quota is worth is the whole gap: on four of eight CPUs, each request takes twice as much of them.
     let held = |server: Server| Server { quota: Some(4.0), ..server };
-    let slow = held(Server { gzip: Some((200e3, 0.9)), ..good() });
+    let slow = held(Server { gzip: Some((60e3, 0.9)), ..good() });
     both_ways(&a_world(&slow, &unread(&held(good())), (20e3, true, 32)), |_, explanation, side| {
         assert_eq!(named(explanation)[0], ("http.compression", Some(side)), "{explanation:#?}");
+    });
+}
+
+/// Time is added up over all CPUs on which a thread was ready to run: seven at once, here, for work that one worker elsewhere
+/// gets done on a single one.
+#[test]
+fn a_quota_is_not_worth_more_than_what_others_make_of_cpus() {
+    let slow = Server { quota: Some(1.0), cpu: 2.0, ..good() };
+    let fast = Server { workers: 1.0, ..good() };
+    both_ways(&a_world(&slow, &fast, (2e3, true, 64)), |_, explanation, _| {
+        let found = named(explanation);
+        assert!(found.iter().all(|(cause, _)| *cause != "cpu.quota"), "{explanation:#?}");
+        assert!(!explanation.ruled_out.iter().any(|cause| cause == "cpu.quota"), "{explanation:#?}");
+    });
+}
+
+/// A delay makes each request four times as long, and load hides most of that; what the quota holds back under load is all of
+/// what is left there, and a part of the gap.
+#[test]
+fn what_load_leaves_of_a_gap_is_not_the_gap() {
+    let slow = Server { delay: 500e3, quota: Some(5.0), ..good() };
+    both_ways(&a_world(&slow, &good(), (20e3, true, 100)), |_, explanation, side| {
+        let held = explanation.findings.iter().find(|finding| finding.cause == "cpu.quota");
+        let share = held.map_or(0.0, |finding| finding.explains.unwrap());
+        assert!(share < 0.5, "{explanation:#?}");
+        assert!(named(explanation).contains(&("unknown", Some(side))), "{explanation:#?}");
     });
 }
 

@@ -91,6 +91,20 @@ fn assert_unknown(world: &World) {
     both_ways(world, |explanation, slow| assert_eq!(named(explanation), [("unknown", Some(slow))], "{explanation:#?}"));
 }
 
+/// How fast bytes flow is not seen where there are hardly any; and what fits into any window waits for none.
+#[test]
+fn what_is_too_small_to_tell_is_left_open() {
+    for (larger, fits) in [(1.0, true), (8.0, false)] {
+        let base = Server { tls: false, ..Server::default() };
+        let world = pair(base.clone(), Server { delay: 5e6, larger, ..base }, 900.0, 1, true);
+        both_ways(&world, |explanation, _| {
+            let out = |cause: &str| explanation.ruled_out.iter().any(|id| id == cause);
+            assert!(!out("net.rate-cap"), "{explanation:#?}");
+            assert_eq!(out("net.small-window"), fits, "{explanation:#?}");
+        });
+    }
+}
+
 #[test]
 fn path_delay() {
     for delay in [0.6e6, 5e6, 30e6] {

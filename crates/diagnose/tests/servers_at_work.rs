@@ -179,6 +179,24 @@ fn few_workers_that_compute() {
     }
 }
 
+/// Two CPUs that share a core do little more than one.
+#[test]
+fn an_idle_cpu_beside_a_busy_one_is_not_a_whole_one() {
+    let siblings = |server: Server, cores| {
+        let mut facts = server.facts.clone().unwrap();
+        facts.extend([("cpu.cpus", "4"), ("cpu.cores", cores)]);
+        Server { facts: Some(facts), ..server }
+    };
+    for (cores, least, most) in [("4", 0.8, 1.0), ("2", 0.1, 0.45)] {
+        let slow = siblings(computing(2.0), cores);
+        both_ways(&set_up(slow, computing(4.0), 2e3, false, 64), |explanation, _| {
+            let found = explanation.findings.iter().find(|finding| finding.cause == "http.few-workers");
+            let share = found.and_then(|finding| finding.explains).unwrap();
+            assert!((least..=most).contains(&share), "{cores} {share} {explanation:#?}");
+        });
+    }
+}
+
 /// One worker each, and what separates the two is what a request takes; over one connection both wait for something else.
 #[test]
 fn one_worker_on_both_is_not_why_one_of_them_is_slower() {
@@ -407,7 +425,11 @@ fn extra_hop() {
             assert_never_unread(&world, "net.extra-hop");
             let fast = near(listening("/usr/sbin/apache2", 40e3, 5e3, 2.0));
             let front = near(listening("/usr/sbin/nginx", hop_ns, 45e3, 5.0));
-            assert_likely(&set_up(front, fast, 2e3, true, connections), "net.extra-hop");
+            let mut world = set_up(front, fast, 2e3, true, connections);
+            assert_likely(&world, "net.extra-hop");
+            // Of a request to a slot the counts hold as much that is other requests'.
+            world.short_slots = true;
+            assert_never(&world, "net.extra-hop");
         }
     }
 }

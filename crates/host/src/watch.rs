@@ -313,10 +313,16 @@ impl Watcher {
         };
         let jumps = self.record.samples.windows(2).filter(jumped).count();
         if jumps > 0 {
-            let text = format!(
-                "the host's clock and the generator's went apart {jumps} times: it was paused, slept or was started anew"
-            );
-            self.record.doubts.push(text);
+            let times = if jumps == 1 { "once".to_owned() } else { format!("{jumps} times") };
+            // On this machine both clocks are its own: one counts the time that it slept, the other does not.
+            let clocks = if self.record.how == HostAccess::Local.how() {
+                "this machine's clocks disagreed about how long a stretch took"
+            } else {
+                "the host's clock and the generator's disagreed about how long a stretch took"
+            };
+            self.record.doubts.push(format!(
+                "{clocks} ({times}), as after a pause, sleep or a new start; what the host did then is not counted"
+            ));
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) struct Bench {
     /// Local ports for connections to each target, where the system tells.
     local_ports: Vec<Option<u32>>,
     load: LoadPlan,
+    lanes: u32,
     seed: u64,
     views: Vec<TargetView>,
     total_ns: Option<Nanos>,
@@ -62,6 +63,7 @@ impl Bench {
             keeps_connections: keeps_connections(plan),
             treatment: None,
             load: plan.load.clone(),
+            lanes: plan.lanes(),
             seed: plan.compare.seed,
             views: plan.targets.iter().map(|target| TargetView::new(&target.name)).collect(),
             total_ns: None,
@@ -80,6 +82,7 @@ impl Bench {
         self.sessions = open_all(factories, plan, &self.stop)?;
         self.factories = factories.to_vec();
         self.load = plan.load.clone();
+        self.lanes = plan.lanes();
         self.keeps_connections = keeps_connections(plan);
         self.treatment = Some(treatment);
         Ok(())
@@ -142,9 +145,9 @@ impl Bench {
         self.keeps_connections
     }
 
-    /// Connections to each target.
-    pub(crate) fn connections(&self) -> u32 {
-        self.load.connections
+    /// Ops that can be under way on each target at a time.
+    pub(crate) fn lanes(&self) -> u32 {
+        self.lanes
     }
 
     /// Slots from now on offer ops at this rate, spaced as the plan says.

@@ -3,11 +3,11 @@
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
-use crate::single::GONE_AFTER_NS;
+use crate::pulse::Pulses;
 use crate::watch::Watcher;
 use duel_model::{
-    Doubt, DoubtId, FailureKind, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot,
-    SlotRole, Tally,
+    Doubt, DoubtId, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole,
+    Tally,
 };
 use duel_stats::{SlotFigure, Stop};
 use rand::SeedableRng;
@@ -201,7 +201,7 @@ pub(crate) fn renew(
         repeat: 0,
         // The number of ops ends it; the time does if the server has begun to hang.
         duration_ns: Some(grace_ns),
-        ops: Some(u64::from(bench.connections())),
+        ops: Some(u64::from(bench.lanes())),
         grace_ns: 0,
         back_to_back: true,
     };
@@ -317,50 +317,6 @@ fn all_failed(plan: &Plan, target: usize, tally: &Tally) -> LabError {
     }
 }
 
-/// For how long targets have given no sign of life.
-pub(crate) struct Pulses {
-    /// Of each target: slots in a row without a success, and how long they waited.
-    without: Vec<(u32, Nanos)>,
-    /// A target that only keeps us waiting is gone after this time.
-    patience_ns: Nanos,
-}
-
-impl Pulses {
-    pub(crate) fn of(plan: &Plan) -> Self {
-        let patience_ns = GONE_AFTER_NS.min(plan.load.op_timeout_ns);
-        Self { without: vec![(0, 0); plan.targets.len()], patience_ns }
-    }
-
-    /// How the target of this slot died, in words, if it is gone now.
-    ///
-    /// One slot without an answer may be chance where few ops are due; two in a row are a target that is gone, if it
-    /// refused. One that does not answer may only be slow, as long as an op has not been waited for long enough.
-    pub(crate) fn feel(&mut self, slot: &Slot) -> Option<String> {
-        let (slots, waited_ns) = &mut self.without[slot.target];
-        let Some(how) = death(slot) else {
-            if slot.role == SlotRole::Measured {
-                (*slots, *waited_ns) = (0, 0);
-            }
-            return None;
-        };
-        *slots += 1;
-        *waited_ns += slot.audit.workers.iter().map(|worker| worker.wall_ns).max().unwrap_or(slot.elapsed_ns);
-        let only_waited =
-            slot.tally.failed.keys().all(|kind| matches!(kind, FailureKind::Timeout | FailureKind::ConnectTimeout));
-        (*slots > 1 && (!only_waited || *waited_ns >= self.patience_ns)).then_some(how)
-    }
-}
-
-/// Whether a target may have died: a slot without a single success and with failures. What was seen, in words. What we
-/// ran out of ourselves is not the target's death.
-pub(crate) fn death(slot: &Slot) -> Option<String> {
-    let tally = &slot.tally;
-    let ours = |kind| tally.failed.get(&kind).copied().unwrap_or(0);
-    let ours = ours(FailureKind::PortsExhausted) + ours(FailureKind::DescriptorsExhausted);
-    (tally.ok == 0 && tally.failed_total() - ours + tally.in_flight > 0)
-        .then(|| tally.failure_examples.first().cloned().unwrap_or_else(|| "no answer in time".to_owned()))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -373,44 +329,6 @@ mod tests {
         assert_eq!(slot_length_ns(360 * ms, 28_800 * ms, 2), 1_200 * ms);
         assert_eq!(slot_length_ns(ms, 2_400 * ms, 2), 100 * ms);
         assert_eq!(slot_length_ns(ms, 3_600_000 * ms, 2), 3_600 * ms);
-    }
-
-    #[test]
-    fn a_target_that_refuses_is_gone_at_once_and_one_that_is_slow_after_ten_seconds() {
-        use duel_model::{GeneratorAudit, Series, WorkerAudit};
-        let slot = |failed: &[(FailureKind, u64)], in_flight: u64, ok: u64| {
-            let worker = WorkerAudit { wall_ns: 3 * SECOND_NS, ..WorkerAudit::default() };
-            Slot {
-                index: 0,
-                target: 0,
-                role: SlotRole::Measured,
-                block: 0,
-                repeat: 0,
-                treatment: None,
-                started_unix_ms: 0,
-                offset_ns: 0,
-                elapsed_ns: 0,
-                offered_per_s: None,
-                tally: Tally { failed: failed.iter().copied().collect(), in_flight, ok, ..Tally::default() },
-                series: Series::default(),
-                audit: GeneratorAudit { workers: vec![worker], ..GeneratorAudit::default() },
-                negotiated: None,
-            }
-        };
-        let after = |slots: &[Slot]| {
-            let mut pulses = Pulses { without: vec![(0, 0)], patience_ns: GONE_AFTER_NS };
-            slots.iter().map(|slot| pulses.feel(slot).is_some()).collect::<Vec<_>>()
-        };
-        let refused = slot(&[(FailureKind::Refused, 3)], 0, 0);
-        assert_eq!(after(&[refused.clone(), refused]), [false, true]);
-        let silent = slot(&[], 4, 0);
-        assert_eq!(
-            after(&[silent.clone(), silent.clone(), silent.clone(), silent.clone()]),
-            [false, false, false, true]
-        );
-        let answered = slot(&[], 3, 1);
-        let most = [silent.clone(), silent.clone(), silent.clone(), answered, silent.clone(), silent];
-        assert!(after(&most).iter().all(|gone| !gone));
     }
 
     #[test]

@@ -2,8 +2,8 @@
 
 use crate::LabError;
 use crate::route::Route;
-use duel_load::{LimitError, Session, SlotOrder, WorkloadError, WorkloadFactory, ensure_descriptors};
-use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
+use duel_load::{LimitError, Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory, ensure_descriptors};
+use duel_model::{FailureKind, HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
 use duel_work::http::{FollowingFactory, HttpFactory, Manner, Network, Trail, unknown_to_proxy};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
@@ -116,11 +116,11 @@ pub(crate) fn contact(
         if let Some(route) = route {
             route.check(negotiated.as_ref())?;
         }
-        factory.rewind();
+        factory.leave_contact_behind();
         let factory = Factory::http(factory, http, address, plan).map_err(|error| error.to_string())?;
         if let (Factory::Following(factory), Some(_)) = (&factory, negotiated.as_ref().and_then(redirect)) {
             // The hosts that redirects lead to are looked up now, not under load. What comes of it is for the load to tell.
-            let _ = one_op(factory.clone(), plan, stop);
+            let _ = one_op(Session::open(factory.clone(), 1, 1, Arc::clone(stop)), plan);
         }
         return Ok(Contact { factory, address: address.to_owned(), manner: trail.manner(), negotiated });
     }
@@ -144,7 +144,7 @@ fn request_once(
         .map_err(|error| error.to_string())?;
     let mut last = Tally::default();
     for _ in 0..ATTEMPTS {
-        let (tally, negotiated) = one_op(factory.clone(), plan, stop)?;
+        let (tally, negotiated) = one_op(factory.session(1, 1, Arc::clone(stop)), plan)?;
         // Only a proxy answers so, and it will do so each time.
         if negotiated.as_ref().is_some_and(|negotiated| negotiated.status == Some(407))
             && let Some(text) = unknown_to_proxy(http)
@@ -164,14 +164,12 @@ fn request_once(
     }
     let what = last.failure_examples.first().cloned().unwrap_or_else(|| "no answer".to_owned());
     let through = http.proxy.as_ref().map(|proxy| format!(" through the proxy {}", sanitize_line(&proxy.to_string())));
-    Err(format!("the first request to {}{} failed: {what}", sanitize_line(address), through.unwrap_or_default()))
+    let slow = last.failed.contains_key(&FailureKind::Timeout);
+    let hint = if slow { "; a longer --timeout waits for a server that is slow" } else { "" };
+    Err(format!("the first request to {}{} failed: {what}{hint}", sanitize_line(address), through.unwrap_or_default()))
 }
 
-fn one_op<F: WorkloadFactory>(
-    factory: F,
-    plan: &Plan,
-    stop: &Arc<AtomicBool>,
-) -> Result<(Tally, Option<Negotiated>), String> {
+fn one_op(session: Result<Session, SessionError>, plan: &Plan) -> Result<(Tally, Option<Negotiated>), String> {
     let order = SlotOrder {
         kind: LoopKind::Closed { think_ns: 0 },
         duration_ns: None,
@@ -183,7 +181,7 @@ fn one_op<F: WorkloadFactory>(
         stages: Vec::new(),
         deadline_ns: None,
     };
-    let record = Session::open(factory, 1, 1, Arc::clone(stop))
+    let record = session
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
         .map_err(|error| error.to_string())?;
     Ok((record.tally, record.negotiated))
@@ -204,7 +202,7 @@ fn expects_tls(
     let mut over_tls = http.clone();
     over_tls.tls.verify = false;
     let factory = HttpFactory::prepare(&over_tls, &format!("https://{rest}"), plan.load.connect_timeout_ns).ok()?;
-    let (_, negotiated) = one_op(factory, plan, stop).ok()?;
+    let (_, negotiated) = one_op(factory.session(1, 1, Arc::clone(stop)), plan).ok()?;
     negotiated?.tls.map(|_| {
         format!(
             "the server expects https on this port and refuses plain http (400); use https://{}",
@@ -222,6 +220,15 @@ impl Factory {
         FollowingFactory::new(factory, http, address, plan.load.connect_timeout_ns).map(Self::Following)
     }
 
+    /// Requests that differ go on behind those of earlier load, of which each worker began so many at most.
+    pub(crate) fn go_on_after(&self, begun: u64, workers: u32) {
+        match self {
+            Self::Null => {}
+            Self::Http(factory) => factory.go_on_after(begun, workers),
+            Self::Following(factory) => factory.target().go_on_after(begun, workers),
+        }
+    }
+
     /// Pairs of a local and a remote address that connections are spread over.
     pub(crate) fn address_pairs(&self) -> usize {
         match self {
@@ -237,13 +244,13 @@ impl Factory {
         connections: u32,
         threads: u32,
         stop: Arc<AtomicBool>,
-    ) -> Result<Session, duel_load::SessionError> {
+    ) -> Result<Session, SessionError> {
         match self {
             Self::Null => Session::open(NullFactory, connections, threads, stop),
             Self::Http(factory) => {
                 // The first contact has told of the look-up already; the load is to tell of it, too.
                 factory.report_lookup();
-                Session::open(factory.clone(), connections, threads, stop)
+                factory.session(connections, threads, stop)
             }
             Self::Following(factory) => {
                 factory.target().report_lookup();

@@ -5,10 +5,11 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
-use crate::compare::{death, renew};
+use crate::compare::renew;
 use crate::hosts::Hosts;
+use crate::pulse::Pulses;
 use crate::watch::Watcher;
-use duel_model::{Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole, Stage, sanitize_line};
+use duel_model::{Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Stage, sanitize_line};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -35,6 +36,7 @@ pub(crate) fn run(
 fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
     let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
     let mut order: Vec<usize> = (0..bench.targets()).collect();
+    let mut pulses = Pulses::of(plan);
     let mut longest_block_ns = 0;
     for block in 0.. {
         if bench.load_ns() + longest_block_ns > plan.compare.max_load_ns {
@@ -45,8 +47,16 @@ fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watch
         let mirrored: Vec<(u32, usize)> =
             order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();
         for (repeat, target) in mirrored {
-            course(bench, plan, (block, repeat, target), run, watcher)?;
-            if bench.is_stopped() || run.status != RunStatus::Complete {
+            let Some(slot) = course(bench, plan, (block, repeat, target), run, watcher)? else { return Ok(()) };
+            if let Some(how) = pulses.feel(&slot) {
+                run.status = RunStatus::Interrupted(Interruption::TargetDied {
+                    target: plan.targets[target].name.clone(),
+                    at_ns: bench.since_start_ns(),
+                    how,
+                });
+            }
+            run.slots.push(slot);
+            if run.status != RunStatus::Complete {
                 return Ok(());
             }
         }
@@ -55,21 +65,22 @@ fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watch
     Ok(())
 }
 
-/// One course on connections of its own, each of which has carried a request before.
+/// One course on connections of its own, each of which has carried a request before. `None`: it was cut
+/// at an arbitrary moment, so it is neither judged nor kept.
 fn course(
     bench: &mut Bench,
     plan: &Plan,
     (block, repeat, target): (u32, u32, usize),
     run: &mut Run,
     watcher: &mut dyn Watcher,
-) -> Result<(), LabError> {
+) -> Result<Option<Slot>, LabError> {
     let grace_ns = plan.load.op_timeout_ns.min(LONGEST_GRACE_NS);
     let name = sanitize_line(&plan.targets[target].name);
     watcher.label(&format!("course {} on {name}", 2 * block + repeat + 1));
     // Each op waits for its answer: what the course before has left on this target is worked off.
     if let Some(slot) = renew(bench, target, block, grace_ns, watcher)? {
         if bench.is_stopped() {
-            return Ok(());
+            return Ok(None);
         }
         run.slots.push(slot);
     }
@@ -84,17 +95,5 @@ fn course(
         back_to_back: false,
     };
     let slot = bench.slot(spec, watcher)?;
-    if bench.is_stopped() {
-        // Cut at an arbitrary moment: not judged, and not kept.
-        return Ok(());
-    }
-    if let Some(how) = death(&slot) {
-        run.status = RunStatus::Interrupted(Interruption::TargetDied {
-            target: plan.targets[target].name.clone(),
-            at_ns: bench.since_start_ns(),
-            how,
-        });
-    }
-    run.slots.push(slot);
-    Ok(())
+    Ok((!bench.is_stopped()).then_some(slot))
 }

@@ -11,7 +11,7 @@ use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine, LensReading,
     MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
-    Target, TargetObservation, sanitize_line,
+    Target, TargetObservation, WorkloadPlan, sanitize_line,
 };
 use std::sync::Arc;
 
@@ -67,6 +67,7 @@ impl Lab {
                 hosts.doubt(&target.name, why);
             }
         }
+        let round_ops = round_ops(plan);
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut ways: Option<(Vec<Route>, Plan)> = None;
         let mut spent_ns = 0;
@@ -78,6 +79,7 @@ impl Lab {
                 comparison: &comparison,
                 hosts: &host_facts,
                 twins: &diagnosis.may_start_twin,
+                round_ops,
                 outcomes: &outcomes,
                 budget_left_ns: if self.is_stopped() { 0 } else { diagnosis.budget_ns.saturating_sub(spent_ns) },
             };
@@ -97,7 +99,8 @@ impl Lab {
                     }
                     let Some((routes, plan)) = &ways else { continue };
                     let first_contact = &run.first_contact;
-                    let site = Site { plan, routes, first_contact, hosts: &hosts, clock };
+                    let begun = &begun(&run.slots, plan.targets.len());
+                    let site = Site { plan, routes, first_contact, hosts: &hosts, clock, begun };
                     let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
                     spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
@@ -196,6 +199,10 @@ impl Lab {
             let name = plan.targets.get(twin.of).map(|target| sanitize_line(&target.name)).unwrap_or_default();
             answers_alike(of_server, of_twin).map_err(|text| LabError::Target { name, text })?;
         }
+        for (contact, begun) in contacts.iter().zip(site.begun) {
+            // Those of the whole plan: a probe may have fewer than the load before it.
+            contact.factory.go_on_after(*begun, site.plan.load.threads);
+        }
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         bench.continue_run(next_index, clock.now_ns());
         bench.expect(Some(probe.budget_ns), None);
@@ -268,6 +275,26 @@ struct Site<'a> {
     first_contact: &'a [Option<Negotiated>],
     hosts: &'a Hosts,
     clock: Clock,
+    /// Ops that were begun on each target so far.
+    begun: &'a [u64],
+}
+
+/// Ops that these slots began on each target. How many each worker began is not kept: it
+/// is no more than all.
+fn begun(slots: &[Slot], targets: usize) -> Vec<u64> {
+    let mut begun = vec![0; targets];
+    for slot in slots {
+        if let Some(begun) = begun.get_mut(slot.target) {
+            *begun += slot.tally.started;
+        }
+    }
+    begun
+}
+
+/// Ops after which the plan's requests are gone through. Where they cannot be read any more no probe can be made either.
+fn round_ops(plan: &Plan) -> Option<u64> {
+    let (WorkloadPlan::Http(http), Some(target)) = (&plan.workload, plan.targets.first()) else { return None };
+    duel_work::http::round_ops(http, &target.address).ok().flatten()
 }
 
 /// The outcome of a probe that put no load on anything.

@@ -9,9 +9,10 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec, keeps_connections};
-use crate::compare::{Pulses, slot_length_ns, warm_up, whole_periods_ns};
+use crate::compare::{slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Contact, Factory, contact_all, ensure_room};
 use crate::hosts::Hosts;
+use crate::pulse::Pulses;
 use crate::route::Route;
 use crate::watch::Watcher;
 use duel_load::monotonic_ns;
@@ -231,7 +232,7 @@ impl Treatment {
             repeat: 0,
             // The number of ops ends it; the time does if the server has begun to hang.
             duration_ns: Some(grace_ns),
-            ops: Some(u64::from(self.plan.load.connections)),
+            ops: Some(u64::from(bench.lanes())),
             grace_ns: 0,
             back_to_back: true,
         };

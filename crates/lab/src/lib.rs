@@ -14,6 +14,7 @@ mod factorial;
 mod hosts;
 mod identity;
 mod lens;
+mod pulse;
 mod route;
 mod search;
 mod servers;
@@ -24,6 +25,7 @@ mod watch;
 pub use duel_lens::ChildCommand;
 pub use duel_load::{Failure, Live, OpRecord, PhaseTimes, Traffic};
 pub use duel_stats::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
+pub use duel_work::http::RequestsSeen;
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
@@ -187,12 +189,27 @@ pub fn check_address(name: &str, address: &str) -> Result<(), LabError> {
         .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() })
 }
 
-/// Reads the files that a plan's requests are made of and checks them, without touching the network; answers what is worth
-/// a word to the user.
-pub fn check_requests(plan: &Plan) -> Result<Option<String>, LabError> {
-    let duel_model::WorkloadPlan::Http(http) = &plan.workload else { return Ok(None) };
-    let Some(target) = plan.targets.first().filter(|_| !http.requests.is_default()) else { return Ok(None) };
+/// Reads the files that a plan's requests are made of and checks them, without touching the network.
+pub fn check_requests(plan: &Plan) -> Result<RequestsSeen, LabError> {
+    let duel_model::WorkloadPlan::Http(http) = &plan.workload else { return Ok(RequestsSeen::default()) };
+    let Some(target) = plan.targets.first().filter(|_| !http.requests.is_default()) else {
+        return Ok(RequestsSeen { note: None, may_write: http.may_write() });
+    };
     duel_work::http::check_requests(http, &target.address).map_err(|error| LabError::Plan(error.to_string()))
+}
+
+/// Whether the server of a plan's first target chooses HTTP/2 when it is offered beside HTTP/1.1; `Ok(None)`: nothing is
+/// chosen without TLS. It costs one connection and no request. An error tells why there was no handshake.
+pub fn chooses_http2(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Option<bool>, LabError> {
+    let (duel_model::WorkloadPlan::Http(http), Some(target)) = (&plan.workload, plan.targets.first()) else {
+        return Ok(None);
+    };
+    if !target.address.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
+        return Ok(None);
+    }
+    duel_work::http::chooses_http2(http, &target.address, plan.load.connect_timeout_ns, stop)
+        .map(Some)
+        .map_err(|error| LabError::Target { name: sanitize_line(&target.name), text: error.to_string() })
 }
 
 /// Checks that the cipher suites and groups of a plan exist; the error lists those that do.

@@ -195,7 +195,7 @@ impl Search<'_> {
         Ok(())
     }
 
-    /// Ops back to back in a closed loop: for a time, or one for each connection. It makes connections before they are
+    /// Ops back to back in a closed loop: for a time, or one for each lane. It makes connections before they are
     /// measured, and lets a target that was overloaded come to rest, since each op waits for its answer. The ops per second
     /// that ended well.
     fn rest(&mut self, target: usize, duration_ns: Option<Nanos>) -> Result<f64, LabError> {
@@ -206,7 +206,7 @@ impl Search<'_> {
             block: 0,
             repeat: 0,
             duration_ns: Some(duration_ns.unwrap_or(patience_ns)),
-            ops: duration_ns.is_none().then(|| u64::from(self.bench.connections())),
+            ops: duration_ns.is_none().then(|| u64::from(self.bench.lanes())),
             grace_ns: patience_ns,
             back_to_back: true,
         };

@@ -77,7 +77,10 @@ fn treatments(block: &[(u32, usize, u32)]) -> Vec<u32> {
 #[test]
 fn blocks_are_complete_mirrored_and_in_random_order() {
     let factors = vec![Factor::Connections(vec![1, 2, 3]), Factor::Rate(vec![2000.0, 4000.0])];
-    let run = run(&plan(3, 7, factors));
+    let mut plan = plan(3, 7, factors);
+    // For three blocks on a machine that has ten times as little time for us as they take.
+    plan.compare.max_load_ns = 6 * SECOND_NS;
+    let run = run(&plan);
     assert_eq!(run.status, RunStatus::Complete);
     let blocks = measured(&run);
     assert!(blocks.len() >= 3, "{} blocks", blocks.len());

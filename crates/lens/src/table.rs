@@ -30,6 +30,13 @@ pub fn table(reading: &LensReading) -> String {
             line(&sentence);
         }
     }
+    // The answer above is of the server, the figures below are not: its library was loaded into a new process.
+    if reading.capabilities.is_some() {
+        line(
+            "  (figures under \"started anew\" are of new processes with the server's environment as it is now, not of the",
+        );
+        line("  running server: a mask that was there when it started may be missing in them)");
+    }
     line(&assembly_sentence(&reading.assembly));
     for fact in &reading.corroboration {
         line(&format!("  ({})", sanitize_line(fact)));
@@ -124,7 +131,7 @@ fn size_rows(reading: &LensReading) -> Vec<String> {
     let mut sizes: Vec<u32> = reading.figures.iter().filter_map(|figure| figure.block_bytes).collect();
     sizes.sort_unstable();
     sizes.dedup();
-    let mut heads = vec!["as it is, by block".to_owned()];
+    let mut heads = vec!["started anew, by block".to_owned()];
     heads.extend(sizes.iter().map(|bytes| format!("{bytes} B")));
     let rows = LensOp::ALL.into_iter().filter(|op| op.is_bulk()).filter_map(|op| {
         let cells = sizes.iter().map(|&bytes| figure(reading, op, Some(bytes), LensTreatment::AsIs).map(rate));
@@ -254,11 +261,11 @@ mod tests {
 AES instructions of the CPU: used
 assembly: unknown, the figures vary too much
 
-per second of CPU  as it is  no mask  AES masked  all masked        AES mask costs  all masks cost
-AES-256-GCM         4000 MB        -     20.0 MB           -  20.00x (18.50-21.00)               -
+per second of CPU  started anew  no mask  AES masked  all masked        AES mask costs  all masks cost
+AES-256-GCM             4000 MB        -     20.0 MB           -  20.00x (18.50-21.00)               -
 
-as it is, by block  16384 B
-AES-256-GCM         4000 MB
+started anew, by block  16384 B
+AES-256-GCM             4000 MB
 
 not available: X25519: the library has none
 

@@ -2,6 +2,7 @@
 
 use crate::clock::{monotonic_ns, thread_cpu_ns};
 use crate::course::{LaneCourse, RateCourse};
+use crate::idle::Idle;
 use crate::log::OpLog;
 use crate::pacing::Schedule;
 use crate::poller::Poller;
@@ -117,6 +118,8 @@ pub(crate) struct Worker<W> {
     workload: W,
     poller: Poller,
     lanes: Vec<Lane>,
+    /// Lanes that share a connection.
+    streams: usize,
     recorder: Recorder,
     number: u32,
     workers: u32,
@@ -162,7 +165,7 @@ enum Source {
         crew: Option<Crew>,
     },
     /// A schedule makes ops due, idle lanes take them in turn.
-    Open { schedule: Schedule, idle: VecDeque<LaneId> },
+    Open { schedule: Schedule, idle: Idle },
 }
 
 /// Of a closed loop whose connections change by stages: which lanes carry ops.
@@ -176,11 +179,13 @@ struct Crew {
 }
 
 impl<W: Workload> Worker<W> {
-    pub(crate) fn new(workload: W, lanes: usize, number: u32, workers: u32) -> io::Result<Self> {
+    /// `streams` lanes in a row share a connection.
+    pub(crate) fn new(workload: W, lanes: usize, streams: usize, number: u32, workers: u32) -> io::Result<Self> {
         Ok(Self {
             workload,
             poller: Poller::new()?,
             lanes: vec![Lane::default(); lanes],
+            streams,
             recorder: Recorder::new(),
             number,
             workers,
@@ -224,20 +229,24 @@ impl<W: Workload> Worker<W> {
             if now >= pace.next_expiry_ns {
                 self.expire(&mut pace, now);
             }
+            self.hear_further(&mut pace);
             if pace.is_over(now) {
                 break;
             }
-            let sleep_ns = pace.sleep_ns(now);
+            let pause_ns = self.workload.wakes_at().map_or(Nanos::MAX, |at_ns| at_ns.saturating_sub(now));
+            let sleep_ns = pace.sleep_ns(now).min(pause_ns);
             self.turn(&mut pace, sleep_ns)?;
         }
 
         let end_ns = monotonic_ns();
         let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
+        let silent_lanes = self.silent_lanes(start_ns);
         let audit = WorkerAudit {
             cpu_ns,
             wall_ns: monotonic_ns().saturating_sub(wall_before),
             schedule_lag: self.recorder.schedule_lag.snapshot(),
             loop_lag: self.recorder.loop_lag.snapshot(),
+            silent_lanes: Some(silent_lanes),
         };
         let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
@@ -253,6 +262,7 @@ impl<W: Workload> Worker<W> {
         tally.connections = counters.connections;
         tally.resumed = counters.resumed;
         tally.reused = counters.reused;
+        tally.resent = counters.resent;
         tally.statuses = counters.statuses;
         Ok(WorkerSlot {
             tally,
@@ -282,10 +292,24 @@ impl<W: Workload> Worker<W> {
                 last_ns = op.end_ns;
                 self.op_ended(pace, lane, &op);
             }
+            // What follows on this event leaves before the next one is looked at, as where each lane has a connection.
+            last_ns = self.hear_further(pace).unwrap_or(last_ns);
         }
         // Up to its last op's end: what follows it delays nobody who is in this batch.
         self.recorder.loop_lag.record(last_ns.saturating_sub(woken_ns));
         Ok(())
+    }
+
+    /// Hears of ops that ended beside those that were asked about, and lets what was started leave; answers when the last
+    /// of them ended.
+    #[inline]
+    fn hear_further(&mut self, pace: &mut Pace) -> Option<Nanos> {
+        let mut last_ns = None;
+        while let Some((lane, op)) = self.workload.further(&Io::new(&self.poller)) {
+            last_ns = last_ns.max(Some(op.end_ns));
+            self.op_ended(pace, lane, &op);
+        }
+        last_ns
     }
 
     /// An op ended on `lane`: record it, and start the lane's next op if that is due at once.
@@ -409,7 +433,14 @@ impl<W: Workload> Worker<W> {
         let usual_end_ns = pace.end_ns + USUAL_DRAIN_MEDIANS * self.recorder.median_service_ns()?;
         let rest_ns = |lane: &Lane| if lane.busy { now } else { lane.free_since_ns };
         let straggling_ns = self.lanes.iter().map(|lane| rest_ns(lane).saturating_sub(usual_end_ns)).sum();
-        Some(Drain { usual_end_ns, straggling_ns, lanes: self.lanes.len() as u64 })
+        let lanes = pace.lanes_at_work().unwrap_or(self.lanes.len()).max(1) as u64;
+        Some(Drain { usual_end_ns, straggling_ns, lanes })
+    }
+
+    /// Lanes that are still with the first op of their slot.
+    fn silent_lanes(&self, start_ns: Nanos) -> u32 {
+        let is_silent = |lane: &&Lane| lane.busy && lane.free_since_ns == start_ns;
+        u32::try_from(self.lanes.iter().filter(is_silent).count()).unwrap_or(u32::MAX)
     }
 
     /// Gives up what is still in flight when the slot is over, and says how many ops that were.
@@ -432,6 +463,9 @@ impl<W: Workload> Worker<W> {
             }
         }
         pace.busy = 0;
+        // What tells the server that they were given up leaves now: during other targets' slots it is to be idle.
+        let further = self.workload.further(&Io::new(&self.poller));
+        debug_assert!(further.is_none(), "no lane has an op to end");
         in_flight
     }
 
@@ -467,6 +501,8 @@ impl<W: Workload> Worker<W> {
                 let progress = self.workload.ready(lane, event, &Io::new(&self.poller));
                 debug_assert!(matches!(progress, Progress::Pending), "a parked lane has no op to end");
             }
+            let further = self.workload.further(&Io::new(&self.poller));
+            debug_assert!(further.is_none(), "a parked lane has no op to end");
             if now >= start_ns {
                 if count == 0 || batches_left == 0 {
                     return Ok(());
@@ -480,7 +516,7 @@ impl<W: Workload> Worker<W> {
         for lane in &mut self.lanes {
             *lane = Lane { free_since_ns: start_ns, ..Lane::default() };
         }
-        let lanes: VecDeque<LaneId> = (0..self.lanes.len()).collect();
+        let idle = Idle::all(self.lanes.len(), self.streams);
         let source = match order.kind {
             LoopKind::Closed { think_ns } if !order.stages.is_empty() => Source::Closed {
                 think_ns,
@@ -490,12 +526,12 @@ impl<W: Workload> Worker<W> {
                     course: LaneCourse::new(&order.stages, start_ns, self.number, self.workers),
                     active: 0,
                     allowed: 0,
-                    // Taken from the end: low numbers first.
-                    resting: lanes.into_iter().rev().collect(),
+                    // Taken from the end.
+                    resting: idle.in_turn().into_iter().rev().collect(),
                 }),
             },
             LoopKind::Closed { think_ns } => {
-                Source::Closed { think_ns, ready: lanes, later: BinaryHeap::new(), crew: None }
+                Source::Closed { think_ns, ready: idle.in_turn().into(), later: BinaryHeap::new(), crew: None }
             }
             LoopKind::Open { rate_per_s, arrival } => Source::Open {
                 schedule: if order.stages.is_empty() {
@@ -503,7 +539,7 @@ impl<W: Workload> Worker<W> {
                 } else {
                     Schedule::staged(start_ns, &order.stages, arrival, self.number, self.workers, order.seed)
                 },
-                idle: lanes,
+                idle,
             },
         };
         let ops_left = order.ops.map_or(u64::MAX, |ops| {
@@ -576,7 +612,7 @@ impl Pace {
                 if due_ns > now || due_ns >= self.end_ns {
                     return None;
                 }
-                let lane = idle.pop_front()?;
+                let lane = idle.pop()?;
                 schedule.advance();
                 self.started_after_end |= now >= self.schedule_end_ns;
                 Some((lane, due_ns))
@@ -610,7 +646,7 @@ impl Pace {
         match &mut self.source {
             Source::Closed { think_ns: 0, ready, .. } => ready.push_back(lane),
             Source::Closed { think_ns, later, .. } => later.push(Reverse((now + *think_ns, lane))),
-            Source::Open { idle, .. } => idle.push_back(lane),
+            Source::Open { idle, .. } => idle.push(lane),
         }
     }
 
@@ -620,13 +656,21 @@ impl Pace {
             Source::Closed { think_ns, later, .. } => {
                 later.push(Reverse((now + PAUSE_AFTER_FAILED_CONNECT_NS.max(*think_ns), lane)));
             }
-            Source::Open { idle, .. } => idle.push_back(lane),
+            Source::Open { idle, .. } => idle.push(lane),
         }
     }
 
     /// Own lateness can be told where a time was set beforehand.
     fn measures_schedule_lag(&self) -> bool {
         !matches!(self.source, Source::Closed { think_ns: 0, .. })
+    }
+
+    /// Lanes that would go on in a longer slot, where that are not all.
+    fn lanes_at_work(&self) -> Option<usize> {
+        match &self.source {
+            Source::Closed { crew: Some(crew), .. } => Some(crew.active),
+            _ => None,
+        }
     }
 
     /// Whether nothing is left to do, or to wait for.

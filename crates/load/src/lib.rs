@@ -7,6 +7,7 @@
 mod clock;
 mod course;
 mod driver;
+mod idle;
 mod limits;
 mod log;
 mod pacing;

@@ -165,7 +165,7 @@ const LEAD_NS: Nanos = 300 * MICROSECOND_NS;
 const TICK: Duration = Duration::from_millis(100);
 
 impl Session {
-    /// Starts the workers: `threads` of them share `connections` lanes, or one per connection where ops block.
+    /// Starts the workers: `threads` of them share `connections`, each with its lanes, or one per connection where ops block.
     ///
     /// Slots end early once `stop` is set.
     pub fn open<F: WorkloadFactory>(
@@ -174,6 +174,7 @@ impl Session {
         threads: u32,
         stop: Arc<AtomicBool>,
     ) -> Result<Self, SessionError> {
+        let lanes_per_connection = u32::try_from(factory.lanes_per_connection()).unwrap_or(u32::MAX);
         let workers = match factory.lanes_per_worker() {
             LanesPerWorker::Many => threads.clamp(1, connections.max(1)),
             LanesPerWorker::One => connections.max(1),
@@ -184,7 +185,8 @@ impl Session {
         let mut session = Self { workers: Vec::new(), reports, stop, log: None, local_ports };
         for number in 0..workers {
             // The first workers take the remainder, so that exactly `connections` lanes exist.
-            let lanes = connections / workers + u32::from(number < connections % workers);
+            let connections = connections / workers + u32::from(number < connections % workers);
+            let lanes = connections.saturating_mul(lanes_per_connection);
             let handle =
                 spawn(Arc::clone(&factory), lanes, number, workers, report.clone(), Arc::clone(&session.stop))?;
             session.workers.push(handle);
@@ -274,7 +276,7 @@ fn spawn<F: WorkloadFactory>(
                 .make_for(WorkerId { number, of: workers }, lanes as usize)
                 .map_err(SessionError::from)
                 .and_then(|workload| {
-                    Worker::new(workload, lanes as usize, number, workers)
+                    Worker::new(workload, lanes as usize, factory.lanes_per_connection(), number, workers)
                         .map_err(|error| SessionError::System { what: "create an event loop", error })
                 });
             let mut worker = match made {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use std::io;
 use std::ops::AddAssign;
 
-/// Number of a lane within its worker. A lane carries one op at a time; for a network workload it is a connection.
+/// Number of a lane within its worker. A lane carries one op at a time; for a network workload it is a connection, or a
+/// stream of one.
 pub type LaneId = usize;
 
 /// A kind of operation, one instance per worker thread, with all of that worker's lanes.
@@ -42,6 +43,23 @@ pub trait Workload {
     /// Something that `lane` watches became ready. Also called for idle lanes (a server closes a parked connection),
     /// where the answer must be [`Progress::Pending`].
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress;
+
+    /// The next op that has ended without a call for its lane having said so: where lanes share a connection, an event on it
+    /// may end several. Asked after each round of events and of starts, until it answers `None`; what `start` has put by,
+    /// to send it together, leaves then at the latest.
+    #[inline]
+    fn further(&mut self, io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        let _ = io;
+        None
+    }
+
+    /// When [`further`] is to be asked again even if nothing becomes ready: an op pauses within the workload. `None`: no op does.
+    ///
+    /// [`further`]: Workload::further
+    #[inline]
+    fn wakes_at(&self) -> Option<Nanos> {
+        None
+    }
 
     /// Gives up the op on `lane`; the lane is idle afterwards and nothing of the op may reach a later one.
     fn cancel(&mut self, lane: LaneId);
@@ -81,6 +99,11 @@ pub trait WorkloadFactory: Send + Sync + 'static {
     fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Self::Workload, WorkloadError> {
         let _ = worker;
         self.make(lanes)
+    }
+
+    /// Lanes that share a connection. A worker's lanes are a multiple of it.
+    fn lanes_per_connection(&self) -> usize {
+        1
     }
 
     /// How lanes are spread over workers.
@@ -252,8 +275,18 @@ pub struct Counters {
     pub resumed: u64,
     /// Ops on a connection that had carried one before.
     pub reused: u64,
+    /// How often requests were sent again within their ops.
+    pub resent: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// What was negotiated last.
     pub negotiated: Option<Negotiated>,
+}
+
+impl Counters {
+    /// What went over connections.
+    pub fn traffic(&self) -> Traffic {
+        let Self { bytes_in, bytes_out, connections, .. } = *self;
+        Traffic { bytes_in, bytes_out, connections }
+    }
 }

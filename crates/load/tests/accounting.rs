@@ -235,6 +235,7 @@ fn ops_in_flight_at_the_end_are_counted_and_weigh_what_they_waited() {
     order.grace_ns = 100 * MILLISECOND_NS;
     let record = run(PairedFactory { answers: false }, 5, 2, &order);
     assert_eq!((record.tally.started, record.tally.in_flight), (5, 5));
+    assert_eq!(record.audit.workers.iter().map(|worker| worker.silent_lanes).sum::<Option<u32>>(), Some(5));
     assert_eq!(record.tally.response.count(), 5);
     // A full grace; of the slot's own time less, where the machine was late to start them.
     assert!(record.tally.response.min_ns().unwrap() >= 100 * MILLISECOND_NS);

@@ -213,3 +213,61 @@ fn blocking_lanes_come_and_go_as_well() {
     let due: Vec<u64> = record.tally.stages.iter().map(|stage| stage.due).collect();
     assert!(due[0] == 0 && due[1] > 0 && due[2] <= 2, "{due:?}");
 }
+
+/// Ops end by themselves after 1 ms; one that begins this long after the first takes `long_ns`.
+#[derive(Clone, Default)]
+struct Timed {
+    long_after_ns: Nanos,
+    long_ns: Nanos,
+    first_ns: Option<Nanos>,
+    under_way: BTreeSet<(Nanos, LaneId)>,
+}
+
+impl WorkloadFactory for Timed {
+    type Workload = Self;
+    fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
+        Ok(self.clone())
+    }
+}
+
+impl Workload for Timed {
+    fn start(&mut self, lane: LaneId, now_ns: Nanos, _io: &Io<'_>) -> Progress {
+        let is_long = now_ns - *self.first_ns.get_or_insert(now_ns) >= self.long_after_ns;
+        let op_ns = if is_long { std::mem::take(&mut self.long_ns).max(MILLISECOND_NS) } else { MILLISECOND_NS };
+        self.under_way.insert((now_ns + op_ns, lane));
+        Progress::Pending
+    }
+    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        unreachable!("nothing is watched")
+    }
+    fn further(&mut self, _io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        let (_, lane) = self.under_way.first().copied().filter(|&(end_ns, _)| end_ns <= monotonic_ns())?;
+        self.under_way.pop_first();
+        let (end_ns, outcome, phases) = (monotonic_ns(), Ok(()), PhaseTimes::NONE);
+        Some((lane, OpEnd { end_ns, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }))
+    }
+    fn wakes_at(&self) -> Option<Nanos> {
+        self.under_way.first().map(|&(end_ns, _)| end_ns)
+    }
+    fn cancel(&mut self, lane: LaneId) {
+        self.under_way.retain(|&(_, other)| other != lane);
+    }
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+    fn take_counters(&mut self) -> Counters {
+        Counters::default()
+    }
+}
+
+#[test]
+fn a_straggler_of_the_only_lane_that_is_left_costs_all_of_its_time() {
+    let work = Timed { long_after_ns: 150 * MILLISECOND_NS, long_ns: 800 * MILLISECOND_NS, ..Timed::default() };
+    let mut session = Session::open(work, 8, 1, Arc::default()).unwrap();
+    let closed = LoopKind::Closed { think_ns: 0 };
+    let record = session.run_slot(&order(closed, "100ms@8c,400ms@1c"), &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_sums(&record);
+    assert_eq!(record.tally.in_flight, 0);
+    assert!(record.tally.ok > 8, "the loop is woken for what ends by itself: {}", record.tally.ok);
+    assert!(record.elapsed_ns >= 900 * MILLISECOND_NS, "{} ns", record.elapsed_ns);
+}

@@ -196,6 +196,10 @@ impl Options {
         if let Some(path) = &http.unix_socket {
             self.path("--unix-socket", path)?;
         }
+        self.flag("--http2", http.http2.is_some());
+        if http.streams() > 1 {
+            self.value("--streams", http.streams().to_string());
+        }
         self.flag("--quick-ack", http.quick_ack);
         if let Some(bytes) = http.segment_bytes {
             self.value("--segment-bytes", bytes.to_string());

@@ -226,7 +226,7 @@ impl LensTreatment {
     /// As reports show it.
     pub fn name(self) -> &'static str {
         match self {
-            Self::AsIs => "as it is",
+            Self::AsIs => "started anew",
             Self::Whole => "no mask",
             Self::AesMasked => "AES masked",
             Self::AllMasked => "all masked",

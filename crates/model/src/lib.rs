@@ -44,8 +44,8 @@ pub use lens::{
     LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
 pub use plan::{
-    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, HttpPlan, LoadPlan, LoopKind, Plan,
-    ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan,
+    Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Plan,
+    ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_safe_method,
 };
 pub use profile::Profile;
 pub use promise::{Comparison, ParsePromiseError, Promise, PromiseMetric};
@@ -53,7 +53,7 @@ pub use reach::{AddressChoice, AddressRange, IpFamily, NameOverride, ParseReachE
 pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
-pub use run::{Interruption, Run, RunStatus, Versions};
+pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
 pub use secret::{is_secret_name, without_secret_parameters};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
@@ -69,7 +69,7 @@ pub use units::{
     ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
 };
 pub use variation::Variation;
-pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict};
+pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict, call_confidence};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.
 ///

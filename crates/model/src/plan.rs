@@ -257,6 +257,34 @@ pub struct HttpPlan {
     /// From where and to which addresses connections are made.
     #[serde(default, skip_serializing_if = "ReachPlan::is_default")]
     pub reach: ReachPlan,
+    /// Speak HTTP/2 and nothing else; `None`: HTTP/1.1.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub http2: Option<Http2Plan>,
+}
+
+impl HttpPlan {
+    /// Requests that a connection carries at a time.
+    pub fn streams(&self) -> u32 {
+        self.http2.as_ref().map_or(1, |http2| http2.streams.max(1))
+    }
+
+    /// Whether the plan's own request may change something on the server. What a file of requests asks for is in the file.
+    pub fn may_write(&self) -> bool {
+        !is_safe_method(&self.method) || self.requests.form.is_some()
+    }
+}
+
+/// Whether a request of this method asks for nothing to be changed (RFC 9110, 9.2.1). Of a method that is not known nobody
+/// can tell.
+pub fn is_safe_method(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "OPTIONS" | "TRACE")
+}
+
+/// How HTTP/2 is spoken: over TLS by offering it alone, in the open by beginning with it (prior knowledge).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Http2Plan {
+    /// Requests that a connection carries at a time; at least 1.
+    pub streams: u32,
 }
 
 /// An HTTP proxy: plain requests are sent to it whole, for others it is asked for a tunnel (`CONNECT`). Credentials for it
@@ -301,6 +329,7 @@ impl Default for HttpPlan {
             proxy: None,
             requests: RequestsPlan::default(),
             reach: ReachPlan::default(),
+            http2: None,
         }
     }
 }
@@ -418,6 +447,15 @@ impl TlsVersion {
 }
 
 impl Plan {
+    /// Ops that can be under way on a target at a time: one for each stream of each connection; at least 1.
+    pub fn lanes(&self) -> u32 {
+        let streams = match &self.workload {
+            WorkloadPlan::Null => 1,
+            WorkloadPlan::Http(http) => http.streams(),
+        };
+        self.load.connections.saturating_mul(streams).max(1)
+    }
+
     /// What stands in place of a secret in everything that is shown or kept.
     pub const REDACTED: &'static str = "[not kept]";
     /// What stands in place of a secret in a text that is kept and leaves it out where it is shown to others.

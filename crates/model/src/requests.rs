@@ -117,7 +117,7 @@ pub struct RequestSource {
 pub enum RequestFormat {
     /// An address or path on each line, after its weight where that is not 1.
     Urls,
-    /// vegeta's: a JSON object on each line.
+    /// vegeta's: a JSON object on each line, or its text of methods, addresses and fields.
     Vegeta,
     /// That of editors: requests as they are sent, `###` between them.
     Http,

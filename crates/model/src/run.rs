@@ -29,6 +29,46 @@ pub struct Run {
     pub explanation: Option<Explanation>,
 }
 
+/// What a run does with its targets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RunKind {
+    /// Loads one of them.
+    Run,
+    /// Compares them.
+    Compare,
+    /// Varies factors.
+    Factors,
+    /// Looks for the highest rate that keeps a promise.
+    Search,
+}
+
+impl RunKind {
+    /// Its name in tables and JSON.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Run => "run",
+            Self::Compare => "compare",
+            Self::Factors => "factors",
+            Self::Search => "search",
+        }
+    }
+}
+
+impl Plan {
+    /// What a run of it does with the targets.
+    pub fn kind(&self) -> RunKind {
+        if self.load.shape.search.is_some() {
+            RunKind::Search
+        } else if !self.factors.is_empty() {
+            RunKind::Factors
+        } else if self.targets.len() > 1 {
+            RunKind::Compare
+        } else {
+            RunKind::Run
+        }
+    }
+}
+
 /// How a run ended.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

@@ -218,6 +218,10 @@ pub struct Tally {
     pub resumed: u64,
     /// Ops that went over a connection that had carried one before.
     pub reused: u64,
+    /// How often requests were sent again within their ops, because the server had not looked at them, or had closed the
+    /// connection that it had kept.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub resent: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// End minus due time: of ok ops, and the time waited of those that timed out, that were still in flight after a
@@ -307,6 +311,7 @@ impl Tally {
         self.connections += other.connections;
         self.resumed += other.resumed;
         self.reused += other.reused;
+        self.resent += other.resent;
         for (&status, count) in &other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }
@@ -435,6 +440,10 @@ pub struct WorkerAudit {
     pub schedule_lag: Distribution,
     /// How long each turn of the event loop took: an event may have waited that long before it was seen.
     pub loop_lag: Distribution,
+    /// Lanes that began an op in this slot and heard of no end of any: connections, or streams of one, that got no answer at
+    /// all. `None` where a run was kept before this was counted.
+    #[serde(default)]
+    pub silent_lanes: Option<u32>,
 }
 
 impl WorkerAudit {
@@ -472,6 +481,9 @@ pub struct Negotiated {
     /// The response's `Location`, as sent: only to be followed; sanitize before showing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
+    /// HTTP/2: how many requests the server takes at a time on a connection.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_streams: Option<u32>,
     /// Whether the server left the connection open when we asked it to.
     pub keeps_alive: Option<bool>,
     /// Status of the response.

@@ -58,6 +58,8 @@ impl Plan {
             twin: _,
         } = variation.clone();
         let mut plan = self.clone();
+        // A connection that is closed after its first request carries no more: as many requests at a time need as many.
+        let connections = connections.or((keepalive == Some(false)).then(|| self.lanes()));
         plan.load.kind = LoopKind::Closed { think_ns: 0 };
         // Ops of a closed loop are due when they can be sent.
         plan.load.shape.deadline_ns = None;
@@ -66,6 +68,12 @@ impl Plan {
             plan.load.threads = plan.load.threads.min(connections);
         }
         if let WorkloadPlan::Http(http) = &mut plan.workload {
+            // So many connections stand for so many requests at a time.
+            if let Some(http2) = &mut http.http2
+                && connections.is_some()
+            {
+                http2.streams = 1;
+            }
             put(&mut http.keepalive, keepalive);
             put(&mut http.tls.ciphers, ciphers);
             put(&mut http.tls.groups, groups);

@@ -8,6 +8,11 @@ pub fn utc(unix_ms: i64) -> String {
     format!("{year:04}-{month:02}-{day:02} {:02}:{:02}", minute / 60, minute % 60)
 }
 
+/// `2026-11-20T23:32:05Z`, as XML and JSON write it.
+pub(crate) fn utc_to_the_second(unix_ms: i64) -> String {
+    format!("{}:{:02}Z", utc(unix_ms).replace(' ', "T"), unix_ms.div_euclid(1_000).rem_euclid(60))
+}
+
 /// The Gregorian date of a day counted from 1970-01-01.
 ///
 /// Howard Hinnant's algorithm: years are taken to begin in March, so that the leap day is the last of its year, and are
@@ -32,6 +37,8 @@ mod tests {
     fn known_dates() {
         assert_eq!(utc(0), "1970-01-01 00:00");
         assert_eq!(utc(-1), "1969-12-31 23:59");
+        assert_eq!(utc_to_the_second(-1), "1969-12-31T23:59:59Z");
+        assert_eq!(utc_to_the_second(1_795_217_525_999), "2026-11-20T23:32:05Z");
         assert_eq!(utc(951_782_400_000), "2000-02-29 00:00");
         assert_eq!(utc(1_795_217_520_000), "2026-11-20 23:32");
         assert_eq!(utc(4_107_542_399_000), "2100-02-28 23:59");

@@ -27,7 +27,7 @@ pub(crate) fn sentence(contest: &Contest, promises: &[Promise], margin: f64) -> 
             format!("{what} is {times}, so {word} ({})", known.join("; "))
         }
         Call::Equivalent | Call::Unknown => {
-            known.extend(contest.ratio.map(|ratio| format!("ratio {}", near_one(ratio))));
+            known.extend(contest.ratio.map(|ratio| format!("rate of {target} over {baseline} {}", near_one(ratio))));
             known.extend(span(contest));
             known.extend(why_no_call(contest, margin));
             if known.is_empty() {
@@ -91,7 +91,7 @@ fn why_no_call(contest: &Contest, margin: f64) -> Option<String> {
         Some(ratio) if is_apart && ratio.ln().abs() <= margin.max(0.0).ln_1p() => {
             Some(format!("a difference within {} is not called", exact_percent(margin)))
         }
-        _ if is_apart => Some("the time was over before both were tried at one rate in turn".to_owned()),
+        _ if is_apart => Some("the run ended before both were tried at one rate in turn".to_owned()),
         _ => None,
     }
 }
@@ -142,7 +142,7 @@ mod tests {
                 [Some(0.9), Some(0.88), Some(0.92)],
                 Some([5, 1, 0]),
                 "Unknown whether b's highest rate that keeps p99<50ms and errors<1% is higher or lower than that of a \
-                 (ratio 0.900; bracket 0.880 to 0.920, no confidence interval; head to head at 707/s a alone kept it in \
+                 (rate of b over a 0.900; bracket 0.880 to 0.920, no confidence interval; head to head at 707/s a alone kept it in \
                  5 of 6 pairs, b alone in 1, and a call takes 8 that agree and none that does not)",
             ),
             (
@@ -150,14 +150,14 @@ mod tests {
                 [Some(1.003), Some(0.983), Some(1.023)],
                 None,
                 "Unknown whether b's highest rate that keeps p99<50ms and errors<1% is higher or lower than that of a \
-                 (ratio 1.003; bracket 0.983 to 1.023, no confidence interval)",
+                 (rate of b over a 1.003; bracket 0.983 to 1.023, no confidence interval)",
             ),
             (
                 Call::Unknown,
                 [None, None, Some(0.7)],
                 None,
                 "Unknown whether b's highest rate that keeps p99<50ms and errors<1% is higher or lower than that of a \
-                 (bracket 0.700 at most, no confidence interval; the time was over before both were tried at one rate \
+                 (bracket 0.700 at most, no confidence interval; the run ended before both were tried at one rate \
                  in turn)",
             ),
             (
@@ -165,7 +165,7 @@ mod tests {
                 [Some(0.985), Some(0.97), Some(1.0)],
                 None,
                 "Unknown whether b's highest rate that keeps p99<50ms and errors<1% is higher or lower than that of a \
-                 (ratio 0.985; bracket 0.970 to 1.000, no confidence interval; a difference within 2 % is not called)",
+                 (rate of b over a 0.985; bracket 0.970 to 1.000, no confidence interval; a difference within 2 % is not called)",
             ),
             (
                 Call::Unknown,

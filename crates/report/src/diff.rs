@@ -1,6 +1,6 @@
 //! Two runs beside each other: what was different, and what came out.
 
-use crate::figures::{TimeUnit, UNKNOWN, maybe, rate, three_digits};
+use crate::figures::{Lengths, UNKNOWN, maybe, rate, three_digits};
 use crate::sentence::{is_lower_bound, verdict_sentence};
 use crate::style::Style;
 use crate::summary::join;
@@ -90,15 +90,15 @@ fn figures(first: &Totals<'_>, second: &Totals<'_>, style: Style) -> Vec<String>
     };
     let times = |q: f64| [first, second].map(|t| t.tally.response.quantile_ns(q).map(|ns| ns as f64));
     let (p50, p99) = (times(0.5), times(0.99));
-    let unit = TimeUnit::suiting(p50.into_iter().chain(p99).flatten());
+    let [of_p50, of_p99] = [p50, p99].map(|pair| Lengths::beside(pair.into_iter().flatten()));
     let count = |n: u64| crate::figures::count(n);
     let counts = |f: &dyn Fn(&Totals<'_>) -> u64| vec![count(f(first)), count(f(second))];
     let rows = vec![
         Row::new("ok", counts(&|t| t.tally.ok)),
         Row::new("failed", counts(&|t| t.tally.failed_total())),
         row("rate", [first.rate_per_s(), second.rate_per_s()], &rate),
-        row("response p50", p50, &|ns| unit.show(ns)),
-        row("response p99", p99, &|ns| unit.show(ns)),
+        row("response p50", p50, &|ns| of_p50.show(ns)),
+        row("response p99", p99, &|ns| of_p99.show(ns)),
     ];
     let heads = vec!["run 1".to_owned(), "run 2".to_owned(), "ratio".to_owned()];
     let table = Table { corner: first.name.clone(), heads, rows, align: Align::Right };

@@ -1,6 +1,7 @@
 //! What factors do, in tables and sentences; the terminal and the page show the same ones.
 
-use crate::figures::{TimeUnit, UNKNOWN, exact_percent, maybe, percent, rate, three_digits};
+use crate::figures::{Lengths, UNKNOWN, exact_percent, maybe, percent, rate, three_digits};
+use crate::level_chart::level_chart;
 use crate::sentence::{is_lower_bound, verdict_sentence};
 use crate::settings;
 use crate::style::{Ink, Style};
@@ -50,6 +51,9 @@ pub(crate) fn sections(
         lines.extend(part.notes.iter().flat_map(|note| wrap(note, width, "", "  ")));
         sections.push(lines);
     }
+    let names: Vec<&str> = run.plan.targets.iter().map(|target| target.name.as_str()).collect();
+    let charts = experiment.factors.iter().map(|factor| level_chart(factor, &names, style));
+    sections.extend(charts.filter(|chart| !chart.is_empty()));
     sections
 }
 
@@ -181,9 +185,6 @@ pub(crate) fn figure<'a>(level: &'a LevelVerdict, target: &str, metric: Metric) 
 /// A row for each level: the figure of each target, then ratio and call of each but the first.
 pub(crate) fn levels_table(run: &Run, corner: &str, levels: &[LevelVerdict], metric: Metric) -> Table {
     let names: Vec<&str> = run.plan.targets.iter().map(|target| target.name.as_str()).collect();
-    let all = levels.iter().flat_map(|level| names.iter().filter_map(|name| figure(level, name, metric)));
-    let unit = TimeUnit::suiting(all.map(|figure| figure.value));
-    let show = |value: f64| if metric == Metric::Rate { rate(value) } else { unit.show(value) };
     let baseline = names.first().map_or(String::new(), |name| clean(name));
     let mut heads: Vec<String> = names.iter().map(|name| clean(name)).collect();
     for name in names.iter().skip(1) {
@@ -192,6 +193,9 @@ pub(crate) fn levels_table(run: &Run, corner: &str, levels: &[LevelVerdict], met
     let rows = levels
         .iter()
         .map(|level| {
+            let values = names.iter().filter_map(|name| figure(level, name, metric)).map(|figure| figure.value);
+            let lengths = Lengths::beside(values);
+            let show = |value: f64| if metric == Metric::Rate { rate(value) } else { lengths.show(value) };
             let mut cells: Vec<String> =
                 names.iter().map(|name| maybe_ranged(figure(level, name, metric), show)).collect();
             for name in names.iter().skip(1) {
@@ -215,9 +219,20 @@ pub(crate) fn call_word(call: Call) -> &'static str {
     }
 }
 
+/// An interval whose ends lie further apart than this does not tell the order of magnitude: the figure is not known.
+const WIDEST: f64 = 10.0;
+
+/// Whether an interval says so little that its figure would only be taken for one.
+fn says_nothing(figure: &Ranged) -> bool {
+    figure.low.zip(figure.high).is_some_and(|(low, high)| high > WIDEST * low)
+}
+
 /// `1,234/s ±2 %`, `0.823 ±2 %`: the wider side of the interval as a share.
 fn maybe_ranged(figure: Option<&Ranged>, show: impl Fn(f64) -> String) -> String {
     let Some(figure) = figure else { return UNKNOWN.to_owned() };
+    if says_nothing(figure) {
+        return "not known".to_owned();
+    }
     let wider =
         figure.low.zip(figure.high).map(|(low, high)| (high / figure.value - 1.0).max(1.0 - low / figure.value));
     match wider.filter(|share| share.is_finite()) {
@@ -244,6 +259,12 @@ pub(crate) fn dependence(run: &Run, factor: &str, found: &Dependence, confidence
     let target = clean(&found.target);
     let baseline = run.plan.targets.first().map_or(String::new(), |target| clean(&target.name));
     let (from, to) = (clean(&found.from), clean(&found.to));
+    if says_nothing(&found.change) && found.answer == DependenceAnswer::Unknown {
+        return format!(
+            "Whether {target}/{baseline} depends on {factor} is not known: the slots leave open more than a factor of \
+             {WIDEST} between {from} and {to}."
+        );
+    }
     let change = bracketed(&found.change, near_one);
     let interval = format!("{} interval for any two levels", exact_percent(confidence));
     match found.answer {

@@ -151,6 +151,35 @@ impl TimeUnit {
     }
 }
 
+/// Lengths that stand beside one another: in one unit, as far as all of them can be read in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Lengths {
+    /// `None`: each in the unit that suits it.
+    unit: Option<TimeUnit>,
+}
+
+impl Lengths {
+    /// For these lengths: the largest sets the unit, so that `1.15 s` is not told as `1,149,948 µs`.
+    pub(crate) fn beside(values_ns: impl IntoIterator<Item = f64>) -> Self {
+        let known = values_ns.into_iter().filter(|v| v.is_finite() && *v > 0.0);
+        let (smallest, largest) = known.fold((f64::INFINITY, 0.0_f64), |(low, high), v| (low.min(v), high.max(v)));
+        let unit = match largest {
+            v if v < 999.5 => TimeUnit { ns: 1, name: "ns" },
+            v if v < 999.5e3 => TimeUnit { ns: 1_000, name: "µs" },
+            v if v < 999.5e6 => TimeUnit { ns: 1_000_000, name: "ms" },
+            _ => TimeUnit { ns: 1_000_000_000, name: "s" },
+        };
+        // `0.0440 s` is read worse than `44.0 ms`, and a length of minutes by itself.
+        let is_one = unit.value(smallest) >= 0.1 && largest < 100e9;
+        Self { unit: is_one.then_some(unit) }
+    }
+
+    /// One of them, with its unit.
+    pub(crate) fn show(self, ns: f64) -> String {
+        self.unit.map_or_else(|| duration(ns), |unit| unit.show(ns))
+    }
+}
+
 /// A horizontal bar of a share of `width`, to an eighth of a column.
 pub(crate) fn bar(share: f64, width: usize) -> String {
     const PARTS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -216,6 +245,20 @@ mod tests {
         let unit = TimeUnit::suiting([812e3, 1.2e6, 1.44e9]);
         assert_eq!([unit.show(812e3), unit.show(1.2e6), unit.show(1.44e9)], ["0.812 ms", "1.20 ms", "1,440 ms"]);
         assert_eq!(TimeUnit::suiting([]).name, "ms");
+    }
+
+    #[test]
+    fn the_largest_of_some_lengths_sets_their_unit() {
+        let shown = |ns: &[f64]| {
+            let lengths = Lengths::beside(ns.iter().copied());
+            ns.iter().map(|&ns| lengths.show(ns)).collect::<Vec<_>>()
+        };
+        assert_eq!(shown(&[812e3, 1.2e6]), ["0.812 ms", "1.20 ms"]);
+        assert_eq!(shown(&[1_149_948e3]), ["1.15 s"]);
+        assert_eq!(shown(&[44e6, 1.001e9]), ["44.0 ms", "1.00 s"]);
+        // Too far apart for one unit.
+        assert_eq!(shown(&[52.7e3, 1.149_948e9]), ["52.7 µs", "1.15 s"]);
+        assert_eq!(shown(&[0.0, 85.0]), ["0 ns", "85.0 ns"]);
     }
 
     #[test]

@@ -16,6 +16,9 @@ use serde::Serialize;
 use shape::{ContestDocument, SearchDocument, StageDocument, StageRatioDocument};
 use std::collections::BTreeMap;
 
+/// Name of the schema: its fields are never renamed or given another meaning.
+const SCHEMA: &str = "duel/1";
+
 /// A run with its verdict and explanation as one document; serialises in a stable order of fields.
 ///
 /// What is not known is `null`, never 0. A phase that no op went through and a kind of failure that did not occur are
@@ -68,7 +71,7 @@ pub struct Document<'a> {
 pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Explanation>) -> Document<'a> {
     let (status, interruption) = json_status(&run.status);
     Document {
-        schema: "duel/1",
+        schema: SCHEMA,
         run: &run.id,
         seed: run.plan.compare.seed,
         workload: match run.plan.workload {
@@ -116,6 +119,17 @@ pub fn json_status(status: &RunStatus) -> (&'static str, Option<&Interruption>) 
 /// The document of a run as text: [`json`] by way of [`safe_json`].
 pub fn json_text(run: &Run, verdict: &Verdict, explanation: Option<&Explanation>) -> String {
     safe_json(&json(run, verdict, explanation))
+}
+
+/// The document where no run came about: why, and nothing else.
+pub fn json_failure(error: &str) -> String {
+    #[derive(Serialize)]
+    struct Failure<'a> {
+        schema: &'static str,
+        status: &'static str,
+        error: &'a str,
+    }
+    safe_json(&Failure { schema: SCHEMA, status: "failed", error })
 }
 
 /// A value as JSON that a terminal may show, ended by a newline.
@@ -174,6 +188,8 @@ struct TargetDocument<'a> {
     elapsed_s: f64,
     connections: u64,
     reused: u64,
+    /// How often requests were sent again within their ops.
+    resent: u64,
     resumed: u64,
     bytes_in: u64,
     bytes_out: u64,
@@ -224,6 +240,7 @@ impl<'a> TargetDocument<'a> {
             elapsed_s: totals.elapsed_ns as f64 / 1e9,
             connections: tally.connections,
             reused: tally.reused,
+            resent: tally.resent,
             resumed: tally.resumed,
             bytes_in: tally.bytes_in,
             bytes_out: tally.bytes_out,
@@ -283,6 +300,9 @@ struct Negotiation {
     content_encoding: Option<String>,
     content_type: Option<String>,
     location: Option<String>,
+    /// HTTP/2: requests that the server takes at a time on a connection; 2147483647 where it names no bound.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    max_streams: Option<u32>,
     keeps_alive: Option<bool>,
     status: Option<u16>,
     body_bytes: Option<u64>,
@@ -307,6 +327,7 @@ impl Negotiation {
             content_encoding: seen.content_encoding,
             content_type: seen.content_type,
             location: seen.location,
+            max_streams: seen.max_streams,
             keeps_alive: seen.keeps_alive,
             status: seen.status,
             body_bytes: seen.body_bytes,
@@ -334,11 +355,20 @@ struct PairDocument<'a> {
     low: Option<f64>,
     high: Option<f64>,
     slots: u32,
+    /// Of the interval from `low` to `high`.
     confidence: f64,
+    /// Of the interval that `call` rests on; `null` where it is unknown.
+    call_confidence: Option<f64>,
 }
 
 impl<'a> PairDocument<'a> {
     fn of(pair: &'a PairVerdict) -> Self {
+        Self::among(pair, 1)
+    }
+
+    /// One of so many pairs whose calls err together no more often than a single one does (Bonferroni).
+    fn among(pair: &'a PairVerdict, pairs: usize) -> Self {
+        let surer = |confidence: f64| 1.0 - (1.0 - confidence) / pairs.max(1) as f64;
         let figure = |value: Option<f64>| value.and_then(|v| digits(v, 6));
         Self {
             baseline: &pair.baseline,
@@ -350,6 +380,7 @@ impl<'a> PairDocument<'a> {
             high: figure(pair.high),
             slots: pair.slots,
             confidence: pair.confidence,
+            call_confidence: pair.call_confidence().and_then(|confidence| digits(surer(confidence), 6)),
         }
     }
 }

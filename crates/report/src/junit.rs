@@ -55,10 +55,10 @@ impl JunitSuite {
             count(|outcome| matches!(outcome, JunitOutcome::Skipped(_))),
             self.cases.iter().map(|case| case.seconds).sum::<f64>(),
         );
-        let started = crate::utc(self.started_unix_ms).replace(' ', "T");
+        let started = crate::calendar::utc_to_the_second(self.started_unix_ms);
         let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let _ = writeln!(xml, "<testsuites name=\"duel\" {counts}>");
-        let _ = writeln!(xml, "  <testsuite name=\"{}\" timestamp=\"{started}:00Z\" {counts}>", escape(&self.name));
+        let _ = writeln!(xml, "  <testsuite name=\"{}\" timestamp=\"{started}\" {counts}>", escape(&self.name));
         for case in &self.cases {
             let _ = write!(
                 xml,

@@ -2,8 +2,8 @@
 
 use crate::settings::status_word;
 use crate::style::Style;
-use crate::text::{clean, clean_whole, columns, cut_end, pad_left, pad_right, plural};
-use duel_model::RunStatus;
+use crate::text::{clean, clean_whole, columns, cut_end, cut_middle, pad_right, plural};
+use duel_model::{RunKind, RunStatus};
 
 /// What a list shows of a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,7 +12,9 @@ pub struct RunRow {
     pub id: String,
     /// Start on the wall clock, in ms since 1970.
     pub started_unix_ms: i64,
-    /// Names of the targets, the baseline first.
+    /// What was done with the targets.
+    pub kind: RunKind,
+    /// The targets as they were typed, the baseline first: an address, after a name that was given.
     pub targets: Vec<String>,
     /// How it ended.
     pub status: RunStatus,
@@ -27,9 +29,10 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
     if runs.is_empty() {
         return style.finish(&["No runs in the archive".to_owned()]);
     }
-    let head = ["run", "started (UTC)", "status", "slots", "why"].map(str::to_owned);
-    let rows: Vec<[String; 5]> = runs.iter().map(cells).collect();
-    let mut widths = [0; 5];
+    // When it was started is in its id; an address needs the room more than that and the number of slots do.
+    let head = ["run (UTC)", "kind", "status", "why"].map(str::to_owned);
+    let rows: Vec<[String; 4]> = runs.iter().map(cells).collect();
+    let mut widths = [0; 4];
     for row in [&head].into_iter().chain(&rows) {
         for (width, cell) in widths.iter_mut().zip(row) {
             *width = columns(cell).max(*width);
@@ -39,22 +42,15 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
     let room = style.columns().saturating_sub(fixed);
     let mut lines = Vec::new();
     if room >= 12 {
-        let line = |row: &[String; 5], targets: &str| {
-            let cells: String = row
-                .iter()
-                .zip(widths)
-                .enumerate()
-                .map(|(i, (cell, width))| {
-                    let cell = if i == 3 { pad_left(cell, width) } else { pad_right(cell, width) };
-                    cell + "  "
-                })
-                .collect();
-            cells + &cut_end(targets, room)
+        let line = |row: &[String; 4], targets: &str| {
+            let cells: String = row.iter().zip(widths).map(|(cell, width)| pad_right(cell, width) + "  ").collect();
+            cells + targets
         };
         lines.push(line(&head, "targets"));
-        lines.extend(runs.iter().zip(&rows).map(|(run, row)| line(row, &targets(run))));
+        lines.extend(runs.iter().zip(&rows).map(|(run, row)| line(row, &targets(run, room))));
     } else {
-        for (run, [id, when, status, _, why]) in runs.iter().zip(&rows) {
+        for (run, [id, kind, status, why]) in runs.iter().zip(&rows) {
+            let when = crate::utc(run.started_unix_ms);
             let why = if why == "yes" { ", explained" } else { "" };
             // The identity stays whole: it is what one copies.
             let first = format!("{id}  {when}");
@@ -63,18 +59,19 @@ pub fn list(runs: &[RunRow], style: Style) -> String {
             } else {
                 lines.extend([id.clone(), format!("  {when}")]);
             }
-            lines.push(cut_end(&format!("  {status}, {}{why}: {}", slots(run), targets(run)), style.columns()));
+            let first = format!("  {kind}, {status}, {}{why}: ", slots(run));
+            let room = style.columns().saturating_sub(columns(&first)).max(8);
+            lines.push(cut_end(&(first + &targets(run, room)), style.columns()));
         }
     }
     style.finish(&lines)
 }
 
-fn cells(run: &RunRow) -> [String; 5] {
+fn cells(run: &RunRow) -> [String; 4] {
     [
         clean_whole(&run.id),
-        crate::utc(run.started_unix_ms),
+        run.kind.name().to_owned(),
         status_word(&run.status).to_owned(),
-        run.slots.to_string(),
         if run.has_explanation { "yes" } else { "-" }.to_owned(),
     ]
 }
@@ -83,6 +80,21 @@ fn slots(run: &RunRow) -> String {
     plural(u64::from(run.slots), "slot")
 }
 
-fn targets(run: &RunRow) -> String {
-    run.targets.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ")
+/// All targets in so many columns. Where they do not fit, they go without `http://`, and then each gets its part, as long as
+/// that shows anything of it.
+fn targets(run: &RunRow, room: usize) -> String {
+    /// What one of several is worth showing with.
+    const FEWEST: usize = 8;
+    let mut all: Vec<String> = run.targets.iter().map(|target| clean(target)).collect();
+    if columns(&all.join(", ")) > room {
+        all.iter_mut().for_each(|target| *target = target.replacen("http://", "", 1));
+    }
+    let together = all.join(", ");
+    let separators = 2 * all.len().saturating_sub(1);
+    let part = room.saturating_sub(separators) / all.len().max(1);
+    if columns(&together) <= room || part < FEWEST {
+        return cut_end(&together, room);
+    }
+    // Addresses begin alike; where they differ is seldom the beginning.
+    all.iter().map(|target| cut_middle(target, part)).collect::<Vec<_>>().join(", ")
 }

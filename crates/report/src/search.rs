@@ -1,6 +1,6 @@
 //! The report of a search for the highest rate that keeps a promise, on one target or several.
 
-use crate::figures::{TimeUnit, count, duration, exact_percent, maybe, percent, rate};
+use crate::figures::{Lengths, count, duration, exact_percent, maybe, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
 use crate::summary::addresses;
@@ -56,7 +56,8 @@ pub(crate) fn promises(verdict: &Verdict) -> &[Promise] {
 }
 
 /// What the table of attempts holds.
-pub(crate) const TRIED: &str = "Rates tried, the lowest first; an answer rests on two of three attempts";
+pub(crate) const TRIED: &str = "Rates tried, the lowest first; an answer rests on two of three attempts; behind: that share \
+                                of the requests was still waiting at the end";
 
 /// What was found, in one sentence without a full stop.
 pub(crate) fn answer(search: &RateSearch) -> String {
@@ -148,20 +149,23 @@ pub(crate) fn table(run: &Run, search: &RateSearch) -> Table {
         .map(|(place, promise)| -> Box<dyn Fn(f64) -> String> {
             let metric = promise.metric;
             if metric.is_time() {
-                let unit = TimeUnit::suiting(figures(place));
-                Box::new(move |ns| unit.show(ns))
+                let lengths = Lengths::beside(figures(place));
+                Box::new(move |ns| lengths.show(ns))
             } else {
                 Box::new(move |figure| show(metric, figure))
             }
         })
         .collect();
     let median = |slot: &Slot| slot.tally.response.quantile_ns(0.5).map(|ns| ns as f64);
-    let unit = TimeUnit::suiting(attempts.iter().filter_map(|(_, slot)| median(slot)));
+    let lengths = Lengths::beside(attempts.iter().filter_map(|(_, slot)| median(slot)));
     let rows = attempts
         .iter()
         .map(|(attempt, slot)| {
-            let mut cells =
-                vec![count(slot.tally.due()), maybe(slot.rate_per_s(), rate), maybe(median(slot), |ns| unit.show(ns))];
+            let mut cells = vec![
+                count(slot.tally.due()),
+                maybe(slot.rate_per_s(), rate),
+                maybe(median(slot), |ns| lengths.show(ns)),
+            ];
             cells.extend(attempt.figures.iter().zip(&show_in).map(|(figure, show)| maybe(*figure, show)));
             cells.push(outcome(search, attempt));
             Row::new(rate(attempt.rate_per_s), cells)
@@ -186,7 +190,10 @@ pub(crate) fn outcome(search: &RateSearch, attempt: &Attempt) -> String {
     match attempt.outcome {
         AttemptOutcome::Kept => "kept".to_owned(),
         AttemptOutcome::Generator => "generator".to_owned(),
-        AttemptOutcome::Broken if attempt.fell_behind => "behind".to_owned(),
+        AttemptOutcome::Broken if attempt.fell_behind => match attempt.backlog_growth {
+            Some(growth) if growth.is_finite() => format!("behind by {}", percent(growth)),
+            _ => "behind".to_owned(),
+        },
         AttemptOutcome::Broken => {
             let broken = attempt.broken.first().and_then(|&place| search.promises.get(place));
             broken.map_or_else(|| "broken".to_owned(), |promise| format!("{} broken", promise.metric))
@@ -198,7 +205,10 @@ pub(crate) fn outcome(search: &RateSearch, attempt: &Attempt) -> String {
 pub(crate) fn set(search: &duel_model::SearchPlan, start_per_s: f64) -> String {
     let promised = contest::promised(&search.promises);
     let start = if start_per_s > 0.0 { format!(", from {} on", rate(start_per_s)) } else { String::new() };
-    format!("searching for the highest rate that keeps {promised} to {}{start}", exact_percent(search.precision))
+    format!(
+        "searching for the highest rate that keeps {promised}, to within {} of that rate{start}",
+        exact_percent(search.precision)
+    )
 }
 
 #[cfg(test)]
@@ -282,7 +292,7 @@ mod tests {
     fn an_attempt_says_what_broke_it() {
         let search = search(None, None, SearchEnd::OutOfTime);
         let outcomes: Vec<String> = search.attempts.iter().map(|attempt| outcome(&search, attempt)).collect();
-        assert_eq!(outcomes, ["kept", "behind", "behind"]);
+        assert_eq!(outcomes, ["kept", "behind by 2 %", "behind by 1 %"]);
         let alone = attempt(1.0, AttemptOutcome::Broken, 60.0, 0.0);
         assert_eq!(outcome(&search, &alone), "p99 broken");
         assert_eq!(outcome(&search, &attempt(1.0, AttemptOutcome::Generator, 60.0, 0.0)), "generator");

@@ -56,7 +56,7 @@ pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> Stri
         }
         Call::Equivalent => {
             let time = response_time(pair.metric).map(|time| format!(" in {time}")).unwrap_or_default();
-            let figures = judged_near_one(ratio, low, high, &interval);
+            let figures = judged_near_one(pair, [ratio, low, high], &interval);
             let margin = exact_percent(margin);
             format!(
                 "{target} and {baseline} are equivalent{time}: any difference is within {margin} ({figures}, {slots})"
@@ -71,7 +71,7 @@ pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> Stri
             if ratio.is_none() {
                 return format!("Unknown whether {what} is faster or slower than {than}: there is no ratio ({slots})");
             }
-            let figures = judged_near_one(ratio, low, high, &interval);
+            let figures = judged_near_one(pair, [ratio, low, high], &interval);
             let why = why_no_call(ratio, low, high, margin);
             format!("Unknown whether {what} is faster or slower than {than} ({figures}, {slots}{why})")
         }
@@ -107,17 +107,31 @@ fn response_time(metric: Metric) -> Option<&'static str> {
     }
 }
 
-/// Ratio and interval of a pair that may well be equal: three decimals, since the question is how near one they are.
+/// Ratio and interval of a pair that may well be equal, and of what: three decimals, since the question is how near one
+/// they are.
 fn judged_near_one(
-    ratio: Option<f64>,
-    low: Option<f64>,
-    high: Option<f64>,
+    pair: &PairVerdict,
+    [ratio, low, high]: [Option<f64>; 3],
     interval: &impl Fn(Option<&String>, Option<&String>) -> String,
 ) -> String {
-    let show = |v: f64| if (0.5..2.0).contains(&v) { format!("{v:.3}") } else { three_digits(v) };
-    let ratio = ratio.map_or_else(|| UNKNOWN.to_owned(), show);
-    let (low, high) = (low.map(show), high.map(show));
-    format!("ratio {ratio}, {}", interval(low.as_ref(), high.as_ref()))
+    let shown = ratio.map_or_else(|| UNKNOWN.to_owned(), near_one);
+    let (low, high) = (low.map(near_one), high.map(near_one));
+    format!("{} {shown}, {}", ratio_of(pair), interval(low.as_ref(), high.as_ref()))
+}
+
+/// A ratio: near one the question is how near.
+pub(crate) fn near_one(ratio: f64) -> String {
+    if (0.5..2.0).contains(&ratio) { format!("{ratio:.3}") } else { three_digits(ratio) }
+}
+
+/// What the ratio of a pair is of, and which is divided by which: always the target by the baseline.
+pub(crate) fn ratio_of(pair: &PairVerdict) -> String {
+    let of = match pair.metric {
+        Metric::Rate => "rate",
+        Metric::ResponseP50 => "median",
+        Metric::ResponseP99 => "99th percentile",
+    };
+    format!("{of} of {} over {}", clean(&pair.target), clean(&pair.baseline))
 }
 
 /// Why there is no call though the interval leaves out 1, which a reader would take for one.
@@ -128,7 +142,7 @@ fn why_no_call(ratio: Option<f64>, low: Option<f64>, high: Option<f64>, margin: 
     } else if ratio.ln().abs() <= margin.max(0.0).ln_1p() {
         format!("; a difference within {} is not called", exact_percent(margin))
     } else {
-        "; a call takes more certainty".to_owned()
+        "; slower or faster takes more certainty than that".to_owned()
     }
 }
 
@@ -210,7 +224,7 @@ mod tests {
         );
         assert_eq!(
             said(&pair(Metric::ResponseP50, Call::Unknown, [1.1, 0.9, 1.3])),
-            "Unknown whether B's median response time is faster or slower than that of A (ratio 1.100, 95 % interval \
+            "Unknown whether B's median response time is faster or slower than that of A (median of B over A 1.100, 95 % interval \
              0.900 to 1.300, 24 slots)"
         );
     }
@@ -219,20 +233,20 @@ mod tests {
     fn equivalent_and_unknown() {
         assert_eq!(
             said(&pair(Metric::Rate, Call::Equivalent, [1.003, 0.996, 1.009])),
-            "B and A are equivalent: any difference is within 2 % (ratio 1.003, 95 % interval 0.996 to 1.009, 24 slots)"
+            "B and A are equivalent: any difference is within 2 % (rate of B over A 1.003, 95 % interval 0.996 to 1.009, 24 slots)"
         );
         assert_eq!(
             said(&pair(Metric::Rate, Call::Unknown, [0.97, 0.9, 1.05])),
-            "Unknown whether B is faster or slower than A (ratio 0.970, 95 % interval 0.900 to 1.050, 24 slots)"
+            "Unknown whether B is faster or slower than A (rate of B over A 0.970, 95 % interval 0.900 to 1.050, 24 slots)"
         );
         assert_eq!(
             said(&pair(Metric::Rate, Call::Unknown, [0.97, 0.95, 0.99])),
-            "Unknown whether B is faster or slower than A (ratio 0.970, 95 % interval 0.950 to 0.990, 24 slots; a call \
-             takes more certainty)"
+            "Unknown whether B is faster or slower than A (rate of B over A 0.970, 95 % interval 0.950 to 0.990, 24 slots; slower \
+             or faster takes more certainty than that)"
         );
         assert_eq!(
             said(&pair(Metric::Rate, Call::Unknown, [0.985, 0.97, 0.995])),
-            "Unknown whether B is faster or slower than A (ratio 0.985, 95 % interval 0.970 to 0.995, 24 slots; a \
+            "Unknown whether B is faster or slower than A (rate of B over A 0.985, 95 % interval 0.970 to 0.995, 24 slots; a \
              difference within 2 % is not called)"
         );
         let nothing =
@@ -241,7 +255,7 @@ mod tests {
         let no_interval = PairVerdict { low: None, high: None, ..pair(Metric::Rate, Call::Unknown, [0.5; 3]) };
         assert_eq!(
             said(&no_interval),
-            "Unknown whether B is faster or slower than A (ratio 0.500, no interval, 24 slots)"
+            "Unknown whether B is faster or slower than A (rate of B over A 0.500, no interval, 24 slots)"
         );
         // Figures that are none are not shown as figures.
         assert_eq!(

@@ -96,6 +96,11 @@ pub(crate) fn settings(plan: &Plan) -> String {
     if !varies("connections") {
         parts.push(plural(u64::from(load.connections), "connection"));
     }
+    if let WorkloadPlan::Http(http) = &plan.workload
+        && http.http2.is_some()
+    {
+        parts.push(format!("HTTP/2 with {} at a time on each", plural(u64::from(http.streams()), "request")));
+    }
     parts.push(plural(u64::from(load.threads), "thread"));
     parts.push(match load.kind {
         LoopKind::Open { .. } if varies("rate") => "open loop".to_owned(),
@@ -229,7 +234,11 @@ fn requests(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
             RequestOrder::InTurn => "in turn",
             RequestOrder::Random => "at random",
         };
-        parts.push(format!("requests of {} ({}) {order}", shown(&source.file), source.format.name()));
+        let format = source.format.name();
+        // `h.har (har)` would say it twice.
+        let is_named = source.file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(format));
+        let format = if is_named { String::new() } else { format!(" ({format})") };
+        parts.push(format!("requests of {}{format} {order}", shown(&source.file)));
     }
     match data_file {
         Some(file) => parts.push(format!("variables, rows of {}", shown(file))),

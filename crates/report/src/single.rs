@@ -3,7 +3,10 @@
 use crate::figures::{byte_rate, count, duration, maybe, part, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
-use crate::summary::{LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, failure_rows, inflated_rows, time_rows};
+use crate::summary::{
+    LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, connection_rows, failure_rows, inflated_rows, time_rows,
+    unanswered,
+};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
 use crate::totals::{Totals, op_noun};
@@ -48,17 +51,25 @@ pub(crate) fn outcome(target: &Totals<'_>, noun: &str) -> String {
             count(target.tally.failed_total())
         ),
         Some(per_s) => format!(
-            "{} {noun}s ok in {}: {}, median response time {}",
+            "{} {noun}s ok in {}: {}, median response time {}{}",
             count(target.tally.ok),
             duration(target.elapsed_ns as f64),
             rate(per_s),
-            maybe(median, duration)
+            maybe(median, duration),
+            match target.tally.response.count().checked_sub(target.tally.ok) {
+                None | Some(0) => String::new(),
+                Some(without) => format!(" with {} unanswered ones", count(without)),
+            }
         ),
     }
 }
 
 fn figures(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
-    headless(figure_rows(target, noun), Align::Right, style)
+    let mut lines = headless(figure_rows(target, noun), Align::Right, style);
+    lines.extend(
+        unanswered(noun, std::slice::from_ref(target)).iter().flat_map(|text| wrap(text, style.columns(), "", "  ")),
+    );
+    lines
 }
 
 /// The figures of a single target.
@@ -72,8 +83,11 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     rows.extend(inflated_rows(one));
     rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", one, |t| &t.tally.service, &SERVICE_QUANTILES));
-    rows.push(Row::new("connections", vec![count(tally.connections)]));
+    rows.extend(connection_rows(one));
     rows.push(Row::new("reused", vec![part(tally.reused, tally.started)]));
+    if tally.resent > 0 {
+        rows.push(Row::new("sent again", vec![count(tally.resent)]));
+    }
     if tally.resumed > 0 {
         rows.push(Row::new("TLS resumed", vec![part(tally.resumed, tally.connections)]));
     }
@@ -100,7 +114,11 @@ fn failures(target: &Totals<'_>, style: Style) -> Vec<String> {
 
 fn spread(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
     let rows = chart::histogram(&target.tally.response, style);
-    if rows.is_empty() { rows } else { [vec![format!("Response times: {noun}s by range")], rows].concat() }
+    if rows.is_empty() {
+        return rows;
+    }
+    let title = format!("Response times of {} {noun}s by range", count(target.tally.response.count()));
+    [wrap(&title, style.columns(), "", "  "), rows].concat()
 }
 
 fn agreed(target: &Totals<'_>, style: Style) -> Vec<String> {

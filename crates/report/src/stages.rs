@@ -1,6 +1,6 @@
 //! The figures of each stage of a run whose load changed.
 
-use crate::figures::{TimeUnit, UNKNOWN, count, exact_percent, maybe, rate, set_duration, three_digits};
+use crate::figures::{Lengths, UNKNOWN, count, exact_percent, maybe, rate, set_duration, three_digits};
 use crate::table::{Align, Row, Table};
 use crate::text::plural;
 use crate::totals::Totals;
@@ -82,9 +82,9 @@ fn ratios(run: &Run, contrasts: &[&StageContrast]) -> Table {
     Table { corner: String::new(), heads, rows, align: Align::Right }
 }
 
-/// Which columns the tables of stages have, and in which unit times are shown.
+/// Which columns the tables of stages have, and in which units quantiles are shown.
 struct Columns {
-    unit: TimeUnit,
+    times: [(f64, Lengths); 2],
     has_unanswered: bool,
     has_shed: bool,
 }
@@ -97,7 +97,7 @@ impl Columns {
             return None;
         }
         Some(Self {
-            unit: TimeUnit::suiting(all().filter_map(|tally| quantile(tally, 0.5))),
+            times: [0.5, 0.99].map(|q| (q, Lengths::beside(all().filter_map(|tally| quantile(tally, q))))),
             // Columns of what did not happen would only push the others off the line.
             has_unanswered: all().any(|tally| tally.unstarted + tally.in_flight > 0),
             has_shed: all().any(|tally| tally.shed > 0),
@@ -119,7 +119,7 @@ impl Columns {
         let mut cells = vec![per_s(tally.due), per_s(tally.ended_ok), count(tally.failed)];
         cells.extend(self.has_unanswered.then(|| count(tally.unstarted + tally.in_flight)));
         cells.extend(self.has_shed.then(|| count(tally.shed)));
-        cells.extend([0.5, 0.99].map(|q| maybe(quantile(tally, q), |ns| self.unit.show(ns))));
+        cells.extend(self.times.map(|(q, lengths)| maybe(quantile(tally, q), |ns| lengths.show(ns))));
         cells
     }
 

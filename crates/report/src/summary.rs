@@ -1,6 +1,6 @@
 //! The report of a run: the verdict first, then what it rests on.
 
-use crate::figures::{self, TimeUnit, byte_rate, count, maybe, part, percent, rate, three_digits};
+use crate::figures::{self, Lengths, byte_rate, count, maybe, part, percent, rate, three_digits};
 use crate::sentence::{is_lower_bound, verdict_sentence};
 use crate::settings::Again;
 use crate::style::{Ink, Style};
@@ -191,6 +191,7 @@ pub(crate) fn addresses(targets: &[Totals<'_>], style: Style) -> Vec<String> {
 fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String> {
     let (table, has_ratios) = figures_table(noun, targets);
     let mut lines = table.lines(style.columns());
+    lines.extend(unanswered(noun, targets).iter().flat_map(|text| wrap(text, style.columns(), "", "  ")));
     if has_ratios {
         lines.extend(wrap(RATIOS, style.columns(), "", ""));
     }
@@ -210,8 +211,11 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     rows.extend(inflated_rows(targets));
     rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));
-    rows.push(Row::new("connections", each(&|t| count(t.tally.connections))));
+    rows.extend(connection_rows(targets));
     rows.push(Row::new("reused", each(&|t| part(t.tally.reused, t.tally.started))));
+    if targets.iter().any(|t| t.tally.resent > 0) {
+        rows.push(Row::new("sent again", each(&|t| count(t.tally.resent))));
+    }
     if targets.iter().any(|t| t.tally.resumed > 0) {
         rows.push(Row::new("TLS resumed", each(&|t| part(t.tally.resumed, t.tally.connections))));
     }
@@ -246,7 +250,7 @@ pub(crate) const SERVICE_QUANTILES: [(&str, f64); 2] = [("p50", 0.5), ("p99", 0.
 pub(crate) const LAG_QUANTILES: [(&str, f64); 1] = [("p99", 0.99)];
 const MAX: f64 = 1.0;
 
-/// Rows of quantiles, all in one unit, with the ratio where there are two targets.
+/// Rows of quantiles, each in one unit, with the ratio where there are two targets.
 pub(crate) fn time_rows(
     label: &str,
     targets: &[Totals<'_>],
@@ -254,12 +258,30 @@ pub(crate) fn time_rows(
     quantiles: &[(&str, f64)],
 ) -> Vec<Row> {
     let value = |t: &Totals<'_>, q: f64| of(t).quantile_ns(q).map(|ns| ns as f64);
-    let all = quantiles.iter().flat_map(|&(_, q)| targets.iter().map(move |t| (t, q)));
-    let unit = TimeUnit::suiting(all.filter_map(|(t, q)| value(t, q)));
     quantiles
         .iter()
-        .map(|&(name, q)| figure_row(&format!("{label} {name}"), targets, |t| value(t, q), |ns| unit.show(ns)))
+        .map(|&(name, q)| {
+            let lengths = Lengths::beside(targets.iter().filter_map(|t| value(t, q)));
+            figure_row(&format!("{label} {name}"), targets, |t| value(t, q), |ns| lengths.show(ns))
+        })
         .collect()
+}
+
+/// How many connections there were at a time, and how many were made while it was measured: none, where all were kept.
+pub(crate) fn connection_rows(targets: &[Totals<'_>]) -> Vec<Row> {
+    let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();
+    let held = targets.iter().any(|t| t.held.is_some()).then(|| {
+        Row::new("connections", each(&|t| t.held.map_or_else(|| figures::UNKNOWN.to_owned(), |n| count(u64::from(n)))))
+    });
+    let opened = Row::new("opened meanwhile", each(&|t| count(t.tally.connections)));
+    held.into_iter().chain([opened]).collect()
+}
+
+/// What response times hold beside those of answers, for each target where that is something.
+pub(crate) fn unanswered(noun: &str, targets: &[Totals<'_>]) -> Vec<String> {
+    let many = targets.len() > 1;
+    let said = targets.iter().filter_map(|t| Some((t, t.unanswered(noun)?)));
+    said.map(|(t, text)| if many { format!("{}: {text}", t.name) } else { text }).collect()
 }
 
 /// Bodies in both sizes, where they were decompressed.

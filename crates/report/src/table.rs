@@ -50,7 +50,11 @@ impl Table {
         let room = width - labels;
         let count = self.heads.len().max(1);
         let fair = (room / count).saturating_sub(GAP).max(NARROWEST).min(room.saturating_sub(GAP));
-        let widths: Vec<usize> = (0..self.heads.len()).map(|i| self.natural_width(i).min(fair)).collect();
+        let natural: Vec<usize> = (0..self.heads.len()).map(|i| self.natural_width(i)).collect();
+        // Columns take less than they need only where not all of them have what they need.
+        let all_fit = natural.iter().map(|width| GAP + width).sum::<usize>() <= room;
+        let widths: Vec<usize> =
+            natural.into_iter().map(|width| if all_fit { width } else { width.min(fair) }).collect();
 
         let mut lines = Vec::new();
         let mut from = 0;
@@ -129,6 +133,12 @@ mod tests {
             lines,
             ["              A          B", "rate  123456789  223456789", "", "              C", "rate  323456789"]
         );
+    }
+
+    #[test]
+    fn no_cell_is_wrapped_while_the_line_has_room() {
+        let lines = table(Align::Right, &["A", "B", "C"], &["13,103 µs ±0.7 %", "1", "2"]).lines(46);
+        assert_eq!(lines[1], "rate  13,103 µs ±0.7 %          1          2");
     }
 
     #[test]

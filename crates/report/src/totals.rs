@@ -1,7 +1,8 @@
 //! What each target did over all its measured slots: the one place where slots are summed up.
 
+use crate::figures::count;
 use crate::text::{clean, clean_whole};
-use duel_model::{Distribution, Doubt, Negotiated, Phase, Run, Slot, SlotRole, Tally, Verdict, WorkloadPlan};
+use duel_model::{Distribution, Doubt, Factor, Negotiated, Phase, Run, Slot, SlotRole, Tally, Verdict, WorkloadPlan};
 
 /// One target over its measured slots; warm-up and probes are left out.
 #[derive(Debug)]
@@ -19,6 +20,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) loop_lag: Distribution,
     /// Share of its CPU that each worker used, `None` where the system does not tell.
     pub(crate) worker_cpu: Vec<Option<f64>>,
+    /// Connections that carry ops at the same time, where they are kept and all of the run has as many.
+    pub(crate) held: Option<u32>,
     /// Descriptors open in the last slot, and how many may be.
     pub(crate) descriptors: (Option<u64>, Option<u64>),
 }
@@ -54,6 +57,7 @@ impl<'a> Totals<'a> {
         Self {
             name: clean(&target.name),
             address: clean_whole(&target.address),
+            held: held(run),
             elapsed_ns: slots.iter().map(|s| s.elapsed_ns).fold(0, u64::saturating_add),
             negotiated: match (last, first) {
                 (Some(last), Some(first)) => Some(completed(last, first)),
@@ -87,6 +91,29 @@ impl<'a> Totals<'a> {
         (self.elapsed_ns > 0).then(|| n as f64 * 1e9 / self.elapsed_ns as f64)
     }
 
+    /// What response times hold beside those of answers, in words; `None` where that is nothing.
+    ///
+    /// Nothing is left out of them that somebody waited for: it counts with the time waited, which is less than it would
+    /// have taken.
+    pub(crate) fn unanswered(&self, noun: &str) -> Option<String> {
+        let all = self.tally.response.count();
+        let without = all.checked_sub(self.tally.ok).filter(|&without| without > 0)?;
+        let shed = self.tally.shed.min(without);
+        let waited = without - shed;
+        let mut parts = Vec::new();
+        if waited > 0 {
+            parts.push(format!("{} without an answer (time waited)", count(waited)));
+        }
+        if shed > 0 {
+            parts.push(format!("{} never sent (their deadline)", count(shed)));
+        }
+        Some(format!(
+            "Response times hold all {} {noun}s that were waited for, {} too, each with the least that it would have taken.",
+            count(all),
+            parts.join(" and ")
+        ))
+    }
+
     /// Mean time in a phase per ok op in ns: ops that skipped the phase spent none in it. `None` when no op went
     /// through it.
     pub(crate) fn phase_per_op_ns(&self, phase: Phase) -> Option<f64> {
@@ -112,6 +139,14 @@ impl<'a> Totals<'a> {
     }
 }
 
+/// The plan's connections, where one number tells how many are held.
+fn held(run: &Run) -> Option<u32> {
+    let varies = run.plan.factors.iter().any(|factor| matches!(factor, Factor::Connections(_) | Factor::Keepalive(_)))
+        || run.plan.load.shape.stages.iter().any(|stage| !stage.is_of_rate());
+    let kept = matches!(&run.plan.workload, WorkloadPlan::Http(http) if http.keepalive);
+    (kept && !varies).then_some(run.plan.load.connections)
+}
+
 /// What was seen last, with what only the first contact told.
 fn completed(last: Negotiated, first: Negotiated) -> Negotiated {
     Negotiated {
@@ -127,6 +162,7 @@ fn completed(last: Negotiated, first: Negotiated) -> Negotiated {
         content_encoding: last.content_encoding.or(first.content_encoding),
         content_type: last.content_type.or(first.content_type),
         location: last.location.or(first.location),
+        max_streams: last.max_streams.or(first.max_streams),
         keeps_alive: last.keeps_alive.or(first.keeps_alive),
         status: last.status.or(first.status),
         body_bytes: last.body_bytes.or(first.body_bytes),

@@ -323,8 +323,9 @@ fn why() {
 
 #[test]
 fn lists() {
-    let row = |id: &str, targets: &[&str], status, slots| RunRow {
+    let row = |id: &str, kind, targets: &[&str], status, slots| RunRow {
         id: id.into(),
+        kind,
         started_unix_ms: 1_795_217_520_000,
         targets: targets.iter().map(|&t| t.to_owned()).collect(),
         status,
@@ -333,9 +334,27 @@ fn lists() {
     };
     let died = Interruption::TargetDied { target: "A".into(), at_ns: 1, how: String::new() };
     let rows = [
-        row("20261120-233200-7f3a", &["ubuntu", "freebsd"], RunStatus::Complete, 24),
-        row("20261120-233300-0001", &["https://a.example/a-long-path"], RunStatus::Interrupted(Interruption::User), 3),
-        row("20261120-233400-ffff", &["A", "B", "C"], RunStatus::Interrupted(died), 1_204),
+        row(
+            "20261120-233200-7f3a",
+            RunKind::Compare,
+            &["ubuntu=https://a.example/", "freebsd=https://b.example/"],
+            RunStatus::Complete,
+            24,
+        ),
+        row(
+            "20261120-233300-0001",
+            RunKind::Run,
+            &["https://a.example/a-long-path"],
+            RunStatus::Interrupted(Interruption::User),
+            3,
+        ),
+        row(
+            "20261120-233400-ffff",
+            RunKind::Factors,
+            &["https://a/", "https://b/", "https://c/"],
+            RunStatus::Interrupted(died),
+            1_204,
+        ),
     ];
     let text = [80, 120, 40].map(|width| list(&rows, Style { width, ..PLAIN })).join("---\n");
     golden("list.txt", &(text + "---\n" + &list(&[], PLAIN)));
@@ -389,4 +408,18 @@ fn progress() {
     frame.targets[1] = TargetProgress { p99_ns: None, ..target("freebsd", None, 0.0, true) };
     text += &(progress_terminal(&frame, PLAIN).join("\n") + "\n---\n" + &progress_plain(&frame) + "\n");
     golden("progress.txt", &text);
+}
+
+#[test]
+fn requests_without_an_answer_are_told_wherever_their_times_are() {
+    let mut run = sample::run(&[server("A", "https://a.example/f", 4_115, 1_100_000)], 1);
+    let tally = &mut run.slots.iter_mut().find(|slot| slot.role == SlotRole::Measured).unwrap().tally;
+    let waited = duel_model::Distribution::from_values(std::iter::repeat_n(50_000_000, 12));
+    tally.response.merge(&waited);
+    (tally.shed, tally.in_flight) = (10, 2);
+    let text = report(&run, &Verdict::default(), PLAIN).split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(text.contains("with 12 unanswered ones"), "{text}");
+    assert!(text.contains("2 without an answer (time waited) and 10 never sent (their deadline) too"), "{text}");
+    let page = duel_report::page(&run, &Verdict::default(), &[]);
+    assert!(page.contains("2 without an answer (time waited) and 10 never sent (their deadline) too"));
 }

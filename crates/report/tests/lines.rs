@@ -78,7 +78,7 @@ prop_compose! {
     ) -> Slot {
         let interval = |ok| Interval { ok, failed: ok % 3, ..Interval::default() };
         let workers = worker.into_iter().map(|(cpu, wall, lag)| WorkerAudit {
-            cpu_ns: cpu.map(u64::from), wall_ns: u64::from(wall), schedule_lag: lag.clone(), loop_lag: lag,
+            cpu_ns: cpu.map(u64::from), wall_ns: u64::from(wall), schedule_lag: lag.clone(), loop_lag: lag, silent_lanes: None,
         });
         Slot {
             index: 0, target, role, block: 0, repeat: 0, treatment: None, started_unix_ms: 0, offset_ns: 0, elapsed_ns, offered_per_s: None, tally,
@@ -238,7 +238,7 @@ proptest! {
         style in style(),
     ) {
         let row = RunRow {
-            id: "20261120-233200-7f3a".into(), started_unix_ms: started_unix_ms / 1_000_000, targets: names.clone(),
+            id: "20261120-233200-7f3a".into(), started_unix_ms: started_unix_ms / 1_000_000, kind: duel_model::RunKind::Compare, targets: names.clone(),
             status: RunStatus::Complete, slots: 3, has_explanation: true,
         };
         check(&list(&[row], style), style)?;

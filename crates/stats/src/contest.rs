@@ -52,7 +52,7 @@ fn contest(run: &Run, baseline: &RateSearch, target: &RateSearch, found: &mut Fo
         .iter()
         .filter(|slot| attempt(slot, plan).is_some_and(|attempt| attempt.outcome == AttemptOutcome::Kept))
         .collect();
-    let sides = [baseline, target].map(|it| Side::new(&kept, it.target, &plan.targets[it.target], &plan.load));
+    let sides = [baseline, target].map(|it| Side::new(&kept, it.target, &plan.targets[it.target], plan));
     found.of_pair(&sides[0], &sides[1]);
     let fails_more = |side: &Side<'_>, other: &Side<'_>| {
         side.failed_share().unwrap_or(0.0) > other.failed_share().unwrap_or(0.0) + MISSING

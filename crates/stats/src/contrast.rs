@@ -13,7 +13,7 @@ pub(crate) struct Contrast {
     pub estimate: Option<f64>,
     /// Interval at the plan's confidence, the widest of several at either end.
     pub interval: Option<Span>,
-    /// Interval that must exclude 0 for a call: see [`call_confidence`].
+    /// Interval that must exclude 0 for a call: see [`duel_model::call_confidence`].
     pub calling: Option<Span>,
     /// Half widths of rank interval and bootstrap, where they differ so much that it must be said.
     pub disagreement: Option<(f64, f64)>,
@@ -30,15 +30,6 @@ impl Contrast {
             disagreement: self.disagreement,
         }
     }
-}
-
-/// Confidence of the interval that a call of faster or slower rests on: at 0.95 it is 0.99.
-///
-/// An interval of 95 % excludes the truth in one run of 20 by design. As an interval that is the field's custom; as an
-/// accusation of a system it would be too often, and dependence between slots that no interval knows of adds to it.
-/// A fifth of the error costs 1.31 times the distance from 1 (2.576 against 1.960 standard errors).
-fn call_confidence(confidence: f64) -> f64 {
-    1.0 - (1.0 - confidence) / 5.0
 }
 
 /// How many times wider the bootstrap may be. If the pairs of a block were one and the same observation, half the pairs
@@ -88,7 +79,7 @@ pub(crate) fn contrast_among(pairs: &[Pair], compare: &ComparePlan, looks: usize
     Contrast {
         estimate,
         interval: enclose(each(compare.confidence)),
-        calling: enclose(each(call_confidence(compare.confidence))),
+        calling: enclose(each(duel_model::call_confidence(compare.confidence))),
         disagreement,
     }
 }

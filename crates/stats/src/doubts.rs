@@ -6,15 +6,15 @@ use crate::side::{LATE, MISSING, SATURATED, Side};
 use crate::signed_rank::pairs_needed;
 use crate::trend::trend;
 use duel_model::{
-    Call, ComparePlan, Doubt, DoubtId, LoadPlan, LoopKind, Metric, Negotiated, PairVerdict, format_bytes,
-    format_duration_ns, sanitize_line,
+    Call, ComparePlan, Doubt, DoubtId, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, SECOND_NS, Tally,
+    format_bytes, format_duration_ns, sanitize_line,
 };
 
 /// Share of failed or unstarted ops that is worth a doubt on its own: one op of a thousand reaches the last tenth of
 /// the 99th percentile's tail.
 const WORTH_A_WORD: f64 = 0.001;
 
-/// Ops per connection and slot below which a closed loop's rate is blunt. A slot lasts until its last op ended, so each
+/// Ops per connection and slot below which a closed loop's rate is rough. A slot lasts until its last op ended, so each
 /// connection idles for half an op on average at its end: with 3 ops this is a seventh of the slot.
 const FEWEST_OPS_PER_CONNECTION: f64 = 3.0;
 
@@ -64,18 +64,25 @@ impl Found {
         pairs: &Pairs,
         contrast: &Contrast,
         compare: &ComparePlan,
+        would_do: Option<Nanos>,
     ) {
         let needed = compare.min_pairs.max(pairs_needed(compare.confidence).unwrap_or(u32::MAX));
         let count = pairs.pairs.len();
         if count < needed as usize {
             let text = if metric == Metric::ResponseP99 && count == 0 {
                 format!(
-                    "too few ops for {} groups of slots with at least {TAIL_OPS_AT_LEAST} each, below which the 99th \
+                    "too few requests for {} groups of slots with at least {TAIL_OPS_AT_LEAST} each, below which the 99th \
                      percentile is the maximum",
                     compare.min_pairs
                 )
             } else {
-                format!("{count} pairs of slots; a verdict at {} takes {needed}", percent(compare.confidence))
+                let pairs = if count == 1 { "pair" } else { "pairs" };
+                let would_do = would_do.map(|ns| format!(", for which -d {}s would do", ns.div_ceil(SECOND_NS)));
+                format!(
+                    "{count} {pairs} of slots; a verdict at {} takes {needed}{}",
+                    percent(compare.confidence),
+                    would_do.unwrap_or_default()
+                )
             };
             self.add_shared(DoubtId::TooFewSlots, target, metric, text);
         }
@@ -90,8 +97,8 @@ impl Found {
         }
         if let Some((rank, bootstrap)) = contrast.disagreement {
             let text = format!(
-                "the bootstrap of blocks scatters by ±{}, the signed-rank interval by ±{}; the wider one is used: \
-                 the slots are not independent of each other, or some blocks are unlike the others",
+                "two ways to find the interval differ, ±{} by drawing whole blocks anew, ±{} by ranks of slots; the wider \
+                 one is used: the slots are not independent of each other, or some blocks are unlike the others",
                 percent(bootstrap.exp_m1()),
                 percent(rank.exp_m1())
             );
@@ -193,34 +200,53 @@ impl Found {
             );
         }
         if matches!(load.kind, LoopKind::Closed { .. })
-            && let Some(ops) = side.ops_per_connection.filter(|&ops| ops < FEWEST_OPS_PER_CONNECTION)
+            && let Some(ops) = side.ops_per_lane.filter(|&ops| ops < FEWEST_OPS_PER_CONNECTION)
         {
             self.add(
                 DoubtId::ShortSlots,
                 side.name,
                 format!(
-                    "a slot of {} holds {ops:.1} ops of each connection; below {FEWEST_OPS_PER_CONNECTION} its rate is \
-                     blunt: use longer slots or fewer connections",
+                    "each connection to {} ended {ops:.1} requests in a slot; below {FEWEST_OPS_PER_CONNECTION} the rate \
+                     is a rough one: a --slot that holds more of them needs a -d that is as many times longer",
                     side.name
                 ),
             );
         }
         if side.tally.in_flight > 0 {
-            self.add(DoubtId::Unfinished, side.name, unfinished(side));
+            self.add(DoubtId::Unfinished, side.name, unfinished(side, load.connections));
         }
         if side.tally.failed_total() > 0 {
             self.add(DoubtId::Errors, side.name, failures(side));
+        }
+        let Tally { resent, started, .. } = side.tally;
+        if resent as f64 > WORTH_A_WORD * started as f64 {
+            let text = format!(
+                "requests were sent again {resent} times in {started} ops because {0} had refused them unread, or had \
+                 closed the connection: {0} was asked for more than is counted, and their times are those of all tries \
+                 together",
+                side.name
+            );
+            self.add(DoubtId::Resent, side.name, text);
         }
     }
 }
 
 /// Ops that were given up at the end of their slots.
-fn unfinished(side: &Side<'_>) -> String {
+fn unfinished(side: &Side<'_>, connections: u32) -> String {
     let (name, count) = (side.name, side.tally.in_flight);
     let were = if count == 1 { "request was" } else { "requests were" };
+    let starved = match side.silent_lanes.filter(|&lanes| lanes > 0) {
+        Some(lanes) if side.negotiated.and_then(|seen| seen.http.as_deref()) != Some("HTTP/2") => {
+            format!(
+                "; {lanes} of {connections} connections got no answer at all, so what is shown is what the others got"
+            )
+        }
+        Some(lanes) => format!("; {lanes} streams got no answer at all, so what is shown is what the others got"),
+        None => String::new(),
+    };
     format!(
         "{count} {were} given up on {name} because {} not answered when a slot's wait for answers was over: {name} is \
-         at least as slow as shown; a longer --slot or -d waits longer",
+         at least as slow as shown; a longer --slot or -d waits longer{starved}",
         if count == 1 { "it was" } else { "they were" }
     )
 }

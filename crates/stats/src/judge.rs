@@ -7,9 +7,10 @@ use crate::experiment::judge_experiment;
 use crate::pairing::{Pairs, pair_up};
 use crate::search::rate_searches;
 use crate::side::{Bias, Side, biases, is_measured};
-use crate::{doubts, search};
+use crate::{budget, doubts, search};
 use duel_model::{
-    Call, ComparePlan, Doubt, DoubtId, Interruption, LoopKind, Metric, PairVerdict, Plan, Run, RunStatus, Slot, Verdict,
+    Call, ComparePlan, Doubt, DoubtId, Interruption, LoopKind, Metric, Nanos, PairVerdict, Plan, Run, RunStatus, Slot,
+    Verdict,
 };
 
 /// Judges a run: its slots of role `Measured`, every target against the first of the plan.
@@ -22,7 +23,7 @@ pub fn judge(run: &Run) -> Verdict {
     let mut verdict = if run.plan.load.shape.search.is_some() {
         judge_searches(run)
     } else if run.plan.factors.is_empty() {
-        judge_slots(measured, &run.plan)
+        judge_pairs(measured, &run.plan, budget::would_do(run))
     } else {
         judge_experiment(measured, &run.plan)
     };
@@ -86,9 +87,14 @@ fn interrupted(text: &str) -> Doubt {
 ///
 /// Slots of a target that the plan does not have are not looked at.
 pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -> Verdict {
+    judge_pairs(slots, plan, None)
+}
+
+/// As [`judge_slots`]; `would_do` is the load time in which there would have been enough slots for a verdict.
+fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would_do: Option<Nanos>) -> Verdict {
     let slots = in_order(slots);
     let sides: Vec<Side<'_>> =
-        plan.targets.iter().enumerate().map(|(place, target)| Side::new(&slots, place, target, &plan.load)).collect();
+        plan.targets.iter().enumerate().map(|(place, target)| Side::new(&slots, place, target, plan)).collect();
     let mut verdict = Verdict::default();
     let mut found = doubts::Found::default();
     for (place, target) in sides.iter().enumerate().skip(1) {
@@ -116,7 +122,7 @@ pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -
                 confidence: plan.compare.confidence,
                 slots: pairs.slots,
             });
-            found.of_contrast(target.name, metric, &pairs, &contrast, &plan.compare);
+            found.of_contrast(target.name, metric, &pairs, &contrast, &plan.compare, would_do);
         }
         found.of_pair(baseline, target);
     }

@@ -17,6 +17,7 @@
 //! The method with its sources and its simulated error rates is told in `METHOD.md` at the root of the repository.
 
 mod bootstrap;
+mod budget;
 mod check;
 mod contest;
 mod contrast;

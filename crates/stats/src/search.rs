@@ -194,7 +194,7 @@ fn is_poisson(plan: &Plan) -> bool {
 /// Whether the generator held the attempt back: it had no CPU time left, or was itself late by a tenth of the times.
 fn is_our_fault(slot: &Slot, plan: &Plan) -> bool {
     let Some(target) = plan.targets.get(slot.target) else { return false };
-    let side = Side::new(&[slot], slot.target, target, &plan.load);
+    let side = Side::new(&[slot], slot.target, target, plan);
     side.saturated() || side.late(0.99, 0.99)
 }
 
@@ -309,7 +309,7 @@ pub(crate) fn doubts(search: &RateSearch, run: &Run) -> Vec<Doubt> {
 
 /// Service times that are longer by less than this share are those of a target that is no slower.
 const NO_SLOWER: f64 = 0.25;
-/// Share of the connections that are busy on average where there are too few of them.
+/// Share of the lanes that are busy on average where there are too few of them.
 const ALL_BUSY: f64 = 0.9;
 
 /// Whether connections of ours were the limit, in words: at the rate that was too high all of them were busy (by Little's
@@ -327,12 +327,13 @@ fn connections_short(search: &RateSearch, run: &Run) -> Option<String> {
         Some((tally.service.mean_ns()?, busy))
     };
     let ((kept_ns, _), (broken_ns, busy)) = (at(search.kept_per_s?)?, at(search.broken_per_s?)?);
-    let connections = run.plan.load.connections;
-    (busy > ALL_BUSY * f64::from(connections) && broken_ns < (1.0 + NO_SLOWER) * kept_ns).then(|| {
+    let lanes = run.plan.lanes();
+    (busy > ALL_BUSY * f64::from(lanes) && broken_ns < (1.0 + NO_SLOWER) * kept_ns).then(|| {
         format!(
-            "at {}/s all {connections} connections were busy, and the target took no longer for a request than before: \
+            "at {}/s all {lanes} {} were busy, and the target took no longer for a request than before: \
              with more connections (-c) it may do better",
-            search.broken_per_s.unwrap_or(0.0)
+            search.broken_per_s.unwrap_or(0.0),
+            if lanes == run.plan.load.connections { "connections" } else { "streams" }
         )
     })
 }

@@ -2,7 +2,9 @@
 
 use crate::observe::share;
 use crate::pairing::Pairs;
-use duel_model::{Arrival, Distribution, LoadPlan, LoopKind, Metric, Nanos, Negotiated, Slot, SlotRole, Tally, Target};
+use duel_model::{
+    Arrival, Distribution, LoadPlan, LoopKind, Metric, Nanos, Negotiated, Plan, Slot, SlotRole, Tally, Target,
+};
 
 /// One target's slots, merged.
 #[derive(Debug, Clone)]
@@ -16,12 +18,16 @@ pub(crate) struct Side<'a> {
     pub utilisation: Option<f64>,
     /// How late free connections started their ops, over all workers and slots.
     pub lag: Distribution,
-    /// Ops started per connection and slot, median over slots.
-    pub ops_per_connection: Option<f64>,
+    /// Ops started per lane and slot, median over slots.
+    pub ops_per_lane: Option<f64>,
     /// Time over which ops were served, ns, and how many slots that is made of.
     pub elapsed: (Nanos, u64),
+    /// Connections (or streams) that got no answer at all, in the slot with most of them; `None` where that was not counted.
+    pub silent_lanes: Option<u32>,
     /// What was negotiated in the last slot that tells.
     pub negotiated: Option<&'a Negotiated>,
+    /// Ops that can be under way at a time.
+    lanes: f64,
     load: &'a LoadPlan,
 }
 
@@ -52,7 +58,7 @@ pub(crate) const MISSING: f64 = 0.01;
 
 impl<'a> Side<'a> {
     /// Merges the slots of the target at `place`; `slots` in the order in which they ran.
-    pub(crate) fn new(slots: &[&'a Slot], place: usize, target: &'a Target, load: &'a LoadPlan) -> Self {
+    pub(crate) fn new(slots: &[&'a Slot], place: usize, target: &'a Target, plan: &'a Plan) -> Self {
         let own: Vec<&'a Slot> = slots.iter().copied().filter(|slot| slot.target == place).collect();
         let mut tally = Tally::default();
         let mut lag = Distribution::default();
@@ -60,21 +66,23 @@ impl<'a> Side<'a> {
             tally.merge(&slot.tally);
             slot.audit.workers.iter().for_each(|worker| lag.merge(&worker.schedule_lag));
         }
-        let connections = f64::from(load.connections.max(1));
+        let lanes = f64::from(plan.lanes());
         Self {
             name: &target.name,
             tally,
             utilisation: median(own.iter().filter_map(|slot| utilisation(slot)).collect()),
             lag,
-            ops_per_connection: median(own.iter().map(|slot| slot.tally.started as f64 / connections).collect()),
+            ops_per_lane: median(own.iter().map(|slot| slot.tally.started as f64 / lanes).collect()),
             elapsed: (own.iter().map(|slot| slot.elapsed_ns).fold(0, u64::saturating_add), own.len() as u64),
+            silent_lanes: own.iter().filter_map(|slot| silent_lanes(slot)).max(),
             negotiated: own.iter().rev().find_map(|slot| slot.negotiated.as_ref()),
-            load,
+            lanes,
+            load: &plan.load,
         }
     }
 
     /// By how much, in log, a closed loop's rate may be lower than it shows: had the ops that were given up at the end of
-    /// their slots gone on until their timeout, their connections would have been busy for so much longer. 0 where none was
+    /// their slots gone on until their timeout, their lanes would have been busy for so much longer. 0 where none was
     /// given up.
     pub(crate) fn unfinished_log(&self) -> f64 {
         let (elapsed_ns, _) = self.elapsed;
@@ -82,7 +90,7 @@ impl<'a> Side<'a> {
             return 0.0;
         }
         let further_ns = self.tally.in_flight as f64 * self.load.op_timeout_ns as f64;
-        (further_ns / f64::from(self.load.connections.max(1)) / elapsed_ns as f64).ln_1p()
+        (further_ns / self.lanes / elapsed_ns as f64).ln_1p()
     }
 
     /// Ops that were given up at the end of their slots as a share of those started.
@@ -175,6 +183,10 @@ fn utilisation(slot: &Slot) -> Option<f64> {
         shares.iter().sum::<f64>() / cpus
     });
     Some(busiest.max(together))
+}
+
+fn silent_lanes(slot: &Slot) -> Option<u32> {
+    slot.audit.workers.iter().map(|worker| worker.silent_lanes).sum()
 }
 
 fn median(mut values: Vec<f64>) -> Option<f64> {

@@ -118,6 +118,26 @@ fn too_few_pairs_are_unknown_but_not_hidden() {
     assert!((pair.ratio.unwrap() - 1.0 / 3.0).abs() < 0.01);
     let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
     assert_eq!(text, "rate: 4 pairs of slots; a verdict at 95 % takes 6");
+    // What -d would do is told where the time was short, from how long the blocks took.
+    let mut short = plan(2);
+    short.compare.max_load_ns = 9 * SECOND_NS;
+    let advice = |plan: Plan, slots: &[Slot], status| {
+        let text = doubt(&judge(&run(plan, slots.to_vec(), status)), DoubtId::TooFewSlots).text.clone();
+        Some(text.split_once(", for which -d ")?.1.strip_suffix("s would do")?.parse::<u64>().unwrap())
+    };
+    let block_ns = |block| slots.iter().filter(|slot| slot.block == block).map(|slot| slot.elapsed_ns).sum::<u64>();
+    let three_blocks_s = 3 * block_ns(0).max(block_ns(1)) / SECOND_NS;
+    let told = advice(short.clone(), &slots, RunStatus::Complete).expect("advice");
+    assert!(told > three_blocks_s, "{told} s for {three_blocks_s} s of slots");
+    // With slots of a set length, blocks do not grow with the time.
+    let mut set = short.clone();
+    set.compare.slot_ns = Some(SECOND_NS);
+    assert!(advice(set, &slots, RunStatus::Complete).expect("advice") <= told);
+    let mut twice = slots.clone();
+    twice.iter_mut().for_each(|slot| slot.elapsed_ns *= 8);
+    assert!(advice(short.clone(), &twice, RunStatus::Complete).expect("advice") > 2 * told);
+    // Of a run that was cut short the plan's time was not what was missing.
+    assert_eq!(advice(short, &slots, RunStatus::Interrupted(Interruption::User)), None);
     // Enough for the interval, not for the plan.
     let mut patient = plan(2);
     patient.compare.min_pairs = 30;
@@ -311,6 +331,22 @@ fn short_slots_are_doubted_in_a_closed_loop() {
     assert_eq!(ids(&judge_slots(&slots, &open)), []);
 }
 
+#[test]
+fn requests_that_were_sent_again_are_doubted_from_one_in_a_thousand_on() {
+    let with = |resent: u64| {
+        let mut slots = duel(1.0);
+        let started: u64 = slots.iter().filter(|slot| slot.target == 1).map(|slot| slot.tally.started).sum();
+        slots.iter_mut().find(|slot| slot.target == 1).unwrap().tally.resent = resent * started / 1000;
+        judge_slots(&slots, &plan(2))
+    };
+    assert_eq!(ids(&with(1)), []);
+    let verdict = with(2);
+    assert_eq!(ids(&verdict), [DoubtId::Resent]);
+    let text = &doubt(&verdict, DoubtId::Resent).text;
+    assert!(text.contains("refused them unread") && text.contains("B was asked for more"), "{text}");
+    assert_eq!(verdict.pairs[0].call, Call::Equivalent, "it is told, and changes no call");
+}
+
 /// A request that was given up would have taken longer, nobody knows how much.
 #[test]
 fn what_was_given_up_bars_calls_that_it_could_turn() {
@@ -335,6 +371,28 @@ fn what_was_given_up_bars_calls_that_it_could_turn() {
     assert_eq!(with(1.5, 0, 6).pairs[0].call, Call::Unknown);
     assert_eq!(with(0.7, 0, 6).pairs[0].call, Call::Faster);
     assert_eq!(with(0.7, 1, 6).pairs[0].call, Call::Unknown);
+}
+
+/// A server that serves one connection at a time is fast to it, and the others starve.
+#[test]
+fn connections_without_any_answer_are_told() {
+    let told = |silent: Option<u32>, requests: u64| {
+        let mut slots = duel(1.0);
+        for slot in slots.iter_mut().filter(|slot| slot.target == 1) {
+            slot.tally.started += requests;
+            slot.tally.in_flight += requests;
+            let worker = |silent_lanes| duel_model::WorkerAudit { silent_lanes, ..duel_model::WorkerAudit::default() };
+            slot.audit.workers = vec![worker(Some(0)), worker(silent)];
+        }
+        let verdict = judge_slots(&slots, &plan(2));
+        doubt(&verdict, DoubtId::Unfinished).text.clone()
+    };
+    let connections = plan(2).load.connections;
+    let words = format!("7 of {connections} connections got no answer at all");
+    assert!(told(Some(7), 7).contains(&words), "{}", told(Some(7), 7));
+    for silent in [Some(0), None] {
+        assert!(!told(silent, 7).contains("no answer at all"), "{silent:?}");
+    }
 }
 
 #[test]
@@ -390,7 +448,7 @@ fn the_tail_is_judged_by_slots_of_100_ops_or_groups_of_them() {
     let (pair, verdict) = judged(10, 20);
     assert_eq!((pair.call, pair.ratio, pair.slots), (Call::Unknown, None, 0));
     let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
-    assert!(text.starts_with("response p99: too few ops for 6 groups"), "{text}");
+    assert!(text.starts_with("response p99: too few requests for 6 groups"), "{text}");
 }
 
 #[test]

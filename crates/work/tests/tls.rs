@@ -62,7 +62,7 @@ fn versions() {
         let ruler = https(Tls { versions: server, ..Tls::new(P256.clone()) });
         let tls = TlsPlan { versions: vec![offered], ..TlsPlan::default() };
         let record = run(&plan(tls), &ruler.url("/"), 2, 6);
-        assert_all_failed(&record, 6, FailureKind::Tls, "ProtocolVersion");
+        assert_all_failed(&record, 6, FailureKind::Tls, "none of the TLS versions that were offered");
         assert_eq!(record.tally.connections, 6);
     }
     assert!(refused(TlsPlan { versions: vec![], ..TlsPlan::default() }).contains("do not fit together"));

@@ -170,6 +170,7 @@ pub fn slot(index: u32) -> Slot {
         wall_ns: 1_000_000_123,
         schedule_lag: distribution(random, ops / 2, 2_000.0),
         loop_lag: distribution(random, ops, 11_000.0),
+        silent_lanes: Some(2),
     };
     let interval = |random: &mut Random| Interval {
         ok: 400 + random.next() % 200,

@@ -128,8 +128,8 @@ impl Result {
             Threshold::Slower { than, .. } => {
                 let than = sanitize_line(than);
                 match self.checked.figure {
-                    Some(slowdown) if slowdown >= 1.0 => format!("{slowdown:.2}x slower than {than}"),
-                    Some(slowdown) => format!("{:.2}x faster than {than}", 1.0 / slowdown),
+                    Some(slowdown) if slowdown >= 1.0 => format!("{}x slower than {than}", times(slowdown)),
+                    Some(slowdown) => format!("{}x faster than {than}", times(1.0 / slowdown)),
                     None => format!("slowdown against {than} unknown"),
                 }
             }
@@ -145,10 +145,34 @@ fn shown(metric: PromiseMetric, figure: f64) -> String {
     }
 }
 
+/// How many times: three digits.
+fn times(slowdown: f64) -> String {
+    match slowdown {
+        s if s < 9.995 => format!("{s:.2}"),
+        s if s < 99.95 => format!("{s:.1}"),
+        s => with_commas(&format!("{s:.0}")),
+    }
+}
+
+/// `11,607` of `11607`, as reports write it.
+fn with_commas(digits: &str) -> String {
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (place, digit) in digits.chars().enumerate() {
+        if place > 0 && (digits.len() - place).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 /// Three significant digits, or all before the point.
 fn three_digits(value: f64) -> String {
     if value == 0.0 {
         return "0".to_owned();
+    }
+    if (999.5..1e15).contains(&value) {
+        return with_commas(&format!("{value:.0}"));
     }
     let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
     let text = format!("{value:.digits$}");

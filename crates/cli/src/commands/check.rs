@@ -9,7 +9,8 @@ use crate::outcome::{Outcome, Usage, say, told};
 use crate::watching::Shown;
 use crate::{keep, signals, terminal};
 use anyhow::Context;
-use clap::Args;
+use clap::parser::ValueSource;
+use clap::{Arg, ArgMatches, Args};
 use duel_lab::{Lab, LabError};
 use duel_model::{Plan, Run, sanitize_line};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -29,6 +30,28 @@ pub(crate) struct CheckFlags {
     pub(crate) judging: JudgingFlags,
     #[command(flatten)]
     pub(crate) measuring: MeasuringFlags,
+    /// An option that was typed and is for loading only. A plan has such options for those who load.
+    #[arg(skip)]
+    pub(crate) load_option: Option<String>,
+}
+
+impl CheckFlags {
+    /// With what of `matches`, those of the command, is for loading only.
+    pub(crate) fn with_load_option(mut self, command: &clap::Command, matches: &ArgMatches) -> Self {
+        let thresholds = ThresholdFlags::augment_args(clap::Command::new("check"));
+        let is_for_loading = |arg: &&Arg| {
+            !arg.is_positional()
+                && !arg.is_global_set()
+                && thresholds.get_arguments().all(|threshold| threshold.get_id() != arg.get_id())
+        };
+        let is_typed = |arg: &&Arg| matches.value_source(arg.get_id().as_str()) == Some(ValueSource::CommandLine);
+        let option = command.get_arguments().filter(is_for_loading).find(is_typed);
+        self.load_option = option.map(|arg| match (arg.get_short(), arg.get_long()) {
+            (Some(short), _) => format!("-{short}"),
+            (None, long) => format!("--{}", long.unwrap_or_default()),
+        });
+        self
+    }
 }
 
 /// Measures what was given, or takes the run, and prints one line. Everything that goes wrong becomes a state.
@@ -82,7 +105,7 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
             // That it cannot be kept says nothing about the targets.
             let archive = match keep::open(output) {
                 Err(error) if !error.is::<Usage>() => {
-                    say(&told(&error));
+                    say(&format!("the check goes on and is not kept: {}", told(&error)));
                     None
                 }
                 opened => opened?,
@@ -115,7 +138,8 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
     let mut plan = match flags.subjects.as_slice() {
         [only] if is_run(only) => {
             flags.measuring.telemetry.checked()?;
-            return match load_option(flags, load) {
+            let option = flags.load_option.as_ref().filter(|_| !flags.measuring.has_plan());
+            return match option {
                 Some(option) => Err(Usage(format!("{option} has no meaning with a run: nothing is loaded"))),
                 None => Ok(None),
             };
@@ -136,29 +160,6 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
     flags.measuring.apply(&mut plan)?;
     check::fits(&limits, &plan)?;
     Ok(Some(plan))
-}
-
-/// An option that was typed and is for loading only. A plan has such options for those who load.
-fn load_option(flags: &CheckFlags, load: &LoadFlags) -> Option<&'static str> {
-    if flags.measuring.has_plan() {
-        return None;
-    }
-    let judging = &flags.judging;
-    [
-        ("-c", load.connections.is_some()),
-        ("-d", load.duration.is_some()),
-        ("-n", flags.requests.is_some()),
-        ("-t", load.threads.is_some()),
-        ("--rate", load.rate.is_some()),
-        ("--think", load.think.is_some()),
-        ("--slot", judging.slot.is_some()),
-        ("--seed", judging.seed.is_some()),
-        ("-H", !load.request.headers.is_empty()),
-        ("--metrics", flags.measuring.telemetry.metrics.is_some()),
-        ("--otlp", flags.measuring.telemetry.otlp.is_some()),
-    ]
-    .into_iter()
-    .find_map(|(option, is_given)| is_given.then_some(option))
 }
 
 /// Whether a word is the name of an earlier run and not a target.

@@ -14,7 +14,9 @@ use std::path::PathBuf;
 pub(crate) struct ExportFlags {
     #[command(flatten)]
     pub(crate) run: RunName,
-    /// The form
+    /// The form. csv, ndjson and parquet hold a row for each slot, json the document of --json, hgrm percentiles for
+    /// HdrHistogram's plotter, junit the verdict as test cases, highcharts lines `[seconds, requests],` to paste between the
+    /// brackets of a series' `data: [...]`: load time, and requests that ended since the line before
     #[arg(short = 'f', long, value_name = "FORM", value_parser = forms())]
     pub(crate) format: Format,
     /// Write to this file; - is standard output [default: -]

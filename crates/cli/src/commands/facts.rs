@@ -22,7 +22,7 @@ pub(crate) struct FactsFlags {
     #[command(flatten)]
     pub(crate) redfish: RedfishFlags,
     /// Show the facts that are the same, too
-    #[arg(long)]
+    #[arg(long, help_heading = "Output")]
     pub(crate) all: bool,
 }
 

@@ -17,7 +17,7 @@ pub(crate) mod why;
 
 use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
-use crate::outcome::{Outcome, say};
+use crate::outcome::{Outcome, say, told, without_error_numbers};
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
 use crate::{factors, requests, signals, terminal};
@@ -35,8 +35,17 @@ fn execute(
     output: &OutputFlags,
 ) -> anyhow::Result<Outcome> {
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
-    let archive = keep::open(output)?;
-    let done = carry_out(&lab, plan, why, shown, telemetry, archive, output)?;
+    let made = keep::open(output).and_then(|archive| carry_out(&lab, plan, why, shown, telemetry, archive, output));
+    let done = match made {
+        Ok(done) => done,
+        Err(error) => {
+            // Who reads documents gets one, also where there is no run to be shown.
+            if output.json {
+                terminal::print(&duel_report::json_failure(&without_error_numbers(&told(&error))))?;
+            }
+            return Err(error);
+        }
+    };
     print_run(&done.run, done.is_kept, output)?;
     done.kept?;
     let outcome = outcome_of(&done.run, &lab);
@@ -67,10 +76,9 @@ fn carry_out(
     mut archive: Option<Archive>,
     output: &OutputFlags,
 ) -> anyhow::Result<CarriedOut> {
-    if let Some(note) = requests::check(plan)?
-        && !output.quiet
-    {
-        say(&note);
+    let notes = requests::check(plan)?;
+    if !output.quiet {
+        notes.iter().for_each(|note| say(note));
     }
     if !plan.factors.is_empty() && !output.quiet {
         terminal::note(&factors::announcement(plan));

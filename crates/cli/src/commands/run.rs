@@ -14,7 +14,7 @@ pub(crate) struct RunFlags {
     /// The target as [NAME=]URL, or null: to measure the generator itself
     #[arg(value_name = "[NAME=]URL")]
     pub(crate) target: String,
-    /// Number of requests instead of a duration
+    /// Number of requests instead of a duration; one more goes before, to see that the target answers
     #[arg(short = 'n', long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) requests: Option<u64>,
     /// Seed of Poisson arrivals

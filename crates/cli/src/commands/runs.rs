@@ -2,9 +2,11 @@
 
 use super::print_run;
 use crate::flags::{OutputFlags, RunName};
+use crate::meaning::default_name;
 use crate::outcome::Outcome;
 use crate::{keep, terminal};
 use clap::Args;
+use duel_model::Target;
 use duel_report::RunRow;
 
 /// Options of listing runs.
@@ -35,7 +37,7 @@ pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Out
             .map(|run| {
                 let (status, interruption) = duel_report::json_status(&run.status);
                 serde_json::json!({
-                    "run": run.id, "started_unix_ms": run.started_unix_ms, "targets": run.targets,
+                    "run": run.id, "kind": run.kind.name(), "started_unix_ms": run.started_unix_ms, "targets": run.targets,
                     "status": status, "interruption": interruption, "workload": run.workload, "slots": run.slots,
                     "explained": run.has_explanation, "bytes": run.bytes,
                 })
@@ -48,7 +50,8 @@ pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Out
             .map(|run| RunRow {
                 id: run.id,
                 started_unix_ms: run.started_unix_ms,
-                targets: run.targets.into_iter().map(|target| target.name).collect(),
+                kind: run.kind,
+                targets: run.targets.iter().enumerate().map(|(index, target)| as_typed(index, target)).collect(),
                 status: run.status,
                 slots: u32::try_from(run.slots).unwrap_or(u32::MAX),
                 has_explanation: run.has_explanation,
@@ -57,6 +60,15 @@ pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Out
         terminal::print(&duel_report::list(&rows, terminal::result_style()))?;
     }
     Ok(Outcome::Done)
+}
+
+/// A target's address, after its name where that was given.
+fn as_typed(index: usize, target: &Target) -> String {
+    if target.name == default_name(index) {
+        target.address.clone()
+    } else {
+        format!("{}={}", target.name, target.address)
+    }
 }
 
 /// Judges an earlier run again from its raw slots and shows it.

@@ -77,15 +77,29 @@ checked).";
 /// As in wrk, h2load and ab, where a bare number of `-d` or `-t` counts seconds.
 const TIMES: &str = "TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.";
 
-#[derive(Parser)]
-#[command(
-    name = "duel",
-    version,
-    about = "Which of two systems is faster, by how much, how sure, and why",
-    long_about = "Point duel at two or more systems that should be equal. It loads them in turn, in short slots in \
-                  random mirrored order, says which is faster, by how much and how sure, and with --why finds out the \
-                  reason by further experiments.",
-    after_help = "Examples:\n  \
+/// Words of the reports that a reader cannot know from elsewhere. The README has the same ones, GLOSSARY.md all of them.
+const WORDS: &str = "\
+Words of the reports:
+  baseline      the first target; every ratio is of a target over the baseline
+  slot          one stretch of load on one target, mostly 0.15 to 2 s; what a verdict rests on
+  block         each target twice, in random order and then in the reverse order
+  round         of factors: each treatment once on each target
+  treatment     one combination of the levels of all factors
+  op            one operation: a request and its response
+  response      time from when a request was due to the end of its answer
+  service       the same from when it was sent (with --rate it may wait for a connection first)
+  schedule lag  how late the generator itself started a request
+  loop lag      how long an answer may have lain there before the generator looked at it
+  unfinished    requests that were given up, not answered when a slot's wait for answers was over
+  shed          requests that were too late to be sent (--deadline)
+  call          an answer: faster, slower, equivalent or unknown
+  doubt         something that weakens a number
+  probe         a small comparison that --why makes with one thing changed
+  first-contact the one request to each target before any load
+  NAME*         in lines of progress: the target that is under load now";
+
+/// What the help ends with.
+const EXAMPLES: &str = "Examples:\n  \
         duel demo                                         see it work; nothing needed\n  \
         duel https://a.example/f https://b.example/f      compare two servers\n  \
         duel old=https://a/f new=https://b/f --why        name them, and find the cause\n  \
@@ -94,7 +108,18 @@ const TIMES: &str = "TIME is 500ms, 10s, 2m or the like; a bare number counts se
         duel https://a/f https://b/f -c 1..64             at 1, 2, 4 ... 64 connections: table, chart, scaling law\n  \
         duel list; duel show last; duel diff last~1 last  look at earlier runs\n\n\
         TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.\n\
-        Exit codes: 0 done, 1 could not run, 2 bad usage, 130 interrupted.",
+        Exit codes: 0 done, 1 could not run, 2 bad usage, 130 interrupted.";
+
+#[derive(Parser)]
+#[command(
+    name = "duel",
+    version,
+    about = "Which of two systems is faster, by how much, how sure, and why",
+    long_about = "Point duel at two or more systems that should be equal. It loads them in turn, in short slots in \
+                  random mirrored order, says which is faster, by how much and how sure, and with --why finds out the \
+                  reason by further experiments.",
+    after_help = EXAMPLES,
+    after_long_help = format!("{EXAMPLES}\n\n{WORDS}"),
     override_usage = "duel [OPTIONS] [NAME=]URL [NAME=]URL...\n       duel [OUTPUT OPTIONS] COMMAND ...",
     disable_help_subcommand = true
 )]
@@ -326,7 +351,14 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
     Ok(match verb {
         None => Flags { command: Command::Compare(compare), load, output },
         Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
-        Some(Verb::Check { check, load: own }) => Flags { command: Command::Check(check, own), load, output },
+        Some(Verb::Check { check, load: own }) => {
+            let cli = readable();
+            let check = match (cli.find_subcommand("check"), matches.subcommand_matches("check")) {
+                (Some(command), Some(matches)) => Box::new(check.with_load_option(command, matches)),
+                _ => check,
+            };
+            Flags { command: Command::Check(check, own), load, output }
+        }
         Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
         Some(Verb::Why(why)) => Flags { command: Command::Why(why), load, output },
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },

@@ -247,7 +247,9 @@ Options:
   -U  User-Agent header field; duel's own is appended.
   -a  Basic authentication, user:password.
   -x  Proxy, host:port or http://user:password@host:port. The environment's http_proxy is not read.
-  -h2 HTTP/2: not available yet.
+  -h2 HTTP/2, if the server chooses it when it is offered over https; if not, HTTP/1.1 is used and standard error says so.
+      All -c requests are streams of one connection; if the server takes fewer at a time, the others wait. With
+      -disable-keepalive each request has a connection of its own.
 
   -host                 Host header field.
   -disable-compression  Do not offer gzip.
@@ -260,6 +262,9 @@ Options:
 duel's own:
   -style    \"current\", or \"2017\" for the historic output: the number of requests done twice a second, then the summary.
   -archive  Keeps the run in this file, for duel show, duel export and the like. Without, nothing is kept.
+
+Otherwise than in hey: Accept: */* is sent where -A gives nothing else, errors are told in duel's words, and what is not
+known is \"-\" and not NaN or 0.
 
 Flags have one dash or two, and stand before the URL; -n 5 and -n=5 are the same. Certificates are not verified.
 Exit codes: 0 it ran, whatever came of it; 1 it could not run; 2 wrong flags.

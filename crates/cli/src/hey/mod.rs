@@ -26,6 +26,7 @@ use std::ffi::OsString;
 use std::io::ErrorKind;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use watch::Watch;
 
 /// What stands behind `duel hey` on a command line; `None`: it is another command. A link to duel whose name is hey is hey.
@@ -54,7 +55,7 @@ pub(crate) fn main(arguments: &[OsString]) -> Outcome {
         Ok((task, flags))
     });
     match task {
-        Ok((task, flags)) => Outcome::of(run(&task, flags.archive.as_deref())),
+        Ok((task, flags)) => Outcome::of(run(task, &flags)),
         Err(Unusable::Help) => Outcome::of(terminal::print(HELP).map(|()| Outcome::Done)),
         Err(Unusable::Flags(text)) => {
             say(&format!("{text} (see duel hey -help)"));
@@ -67,10 +68,23 @@ pub(crate) fn main(arguments: &[OsString]) -> Outcome {
     }
 }
 
+/// The task over the version of HTTP that the server chooses. hey says nothing where that is HTTP/1.1 after all.
+fn agreed(task: Task, flags: &Flags, stop: &Arc<AtomicBool>) -> Task {
+    let why = match duel_lab::chooses_http2(&task.plan, stop) {
+        // That there is no server is for the load to find out.
+        Ok(Some(true)) | Err(_) => return task,
+        Ok(Some(false)) => "the server does not choose HTTP/2",
+        Ok(None) => "-h2 is for https:// only",
+    };
+    say(&format!("{why}: the requests are made over HTTP/1.1"));
+    Task::of(&Flags { http2: false, ..flags.clone() }).unwrap_or(task)
+}
+
 /// Makes the requests and prints what came of them, also of those until Ctrl-C.
-fn run(task: &Task, archive: Option<&Path>) -> anyhow::Result<Outcome> {
-    let mut archive = archive.map(Archive::open).transpose()?;
+fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
+    let mut archive = flags.archive.as_deref().map(Archive::open).transpose()?;
     let stop = signals::stop_flag()?;
+    let task = if task.wants_http2() { agreed(task, flags, &stop) } else { task };
     let lab = Lab::new(Arc::clone(&stop)).to_the_letter();
     let mut watch = Watch::new(Keeper::new(archive.as_mut()), task.output, stop)?;
     let run = lab.run(&task.plan, &mut watch).map_err(|error| match error {

@@ -3,8 +3,8 @@
 use super::flags::{CURRENT, Flags, Unusable};
 use crate::{basic, meaning, proxy};
 use duel_model::{
-    Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS, Target,
-    TlsPlan, WorkloadPlan, sanitize_line,
+    Arrival, Body, Bound, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS,
+    Target, TlsPlan, WorkloadPlan, sanitize_line,
 };
 use std::path::Path;
 use url::Url;
@@ -48,8 +48,9 @@ impl Task {
     /// What the flags mean.
     pub(super) fn of(flags: &Flags) -> Result<Self, Unusable> {
         let output = output(flags)?;
-        let (connections, bound) = amount(flags)?;
-        let mut http = http(flags)?;
+        let (workers, bound) = amount(flags)?;
+        let mut http = http(flags, workers)?;
+        let connections = workers.div_ceil(http.streams());
         let (address, credentials) = address(&flags.url)?;
         let is_authorized = http.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case(AUTHORIZATION));
         if let Some(credentials) = credentials.filter(|_| !is_authorized) {
@@ -67,7 +68,7 @@ impl Task {
             load: LoadPlan {
                 connections,
                 threads: threads.min(connections),
-                kind: pace(flags, connections)?,
+                kind: pace(flags, workers)?,
                 bound,
                 connect_timeout_ns: timeout_ns,
                 op_timeout_ns: timeout_ns,
@@ -77,6 +78,13 @@ impl Task {
             factors: vec![],
         };
         Ok(Self { plan, output })
+    }
+}
+
+impl Task {
+    /// Whether HTTP/2 was asked for.
+    pub(super) fn wants_http2(&self) -> bool {
+        matches!(&self.plan.workload, WorkloadPlan::Http(http) if http.http2.is_some())
     }
 }
 
@@ -128,10 +136,7 @@ fn pace(flags: &Flags, connections: u32) -> Result<LoopKind, Unusable> {
     Ok(LoopKind::Open { rate_per_s, arrival: Arrival::Constant })
 }
 
-fn http(flags: &Flags) -> Result<HttpPlan, Unusable> {
-    if flags.http2 {
-        return Err(meaningless("-h2: HTTP/2 is not available yet; without -h2 the requests are made over HTTP/1.1"));
-    }
+fn http(flags: &Flags, workers: u32) -> Result<HttpPlan, Unusable> {
     let follows = !flags.disable_redirects;
     let mut headers = headers(flags)?;
     let proxy = proxy(flags, &mut headers)?;
@@ -146,6 +151,8 @@ fn http(flags: &Flags) -> Result<HttpPlan, Unusable> {
         follows_each: follows,
         accepts_any_status: true,
         proxy,
+        // As Go's client: one connection for all that is asked of a host.
+        http2: flags.http2.then_some(Http2Plan { streams: if flags.disable_keepalive { 1 } else { workers } }),
         tls: TlsPlan { verify: false, ..TlsPlan::default() },
         ..HttpPlan::default()
     })
@@ -386,6 +393,16 @@ mod tests {
     }
 
     #[test]
+    fn http2_has_all_workers_on_one_connection() {
+        let (load, http) = plan(&["-h2", "-c", "70", "-q", "2"]);
+        assert_eq!((load.connections, load.threads, http.streams()), (1, 1, 70));
+        assert_eq!(load.kind, LoopKind::Open { rate_per_s: 140.0, arrival: Arrival::Constant });
+        let (load, http) = plan(&["-h2", "-c", "7", "-disable-keepalive"]);
+        assert_eq!((load.connections, http.streams(), http.keepalive), (7, 1, false));
+        assert_eq!(plan(&["-h2=false"]).1.http2, None);
+    }
+
+    #[test]
     fn bodies_of_files_win() {
         let (_, http) = plan(&["-d", "text", "-D", concat!(env!("CARGO_MANIFEST_DIR"), "/Cargo.toml"), "-m", "post"]);
         assert!(matches!(http.body, Body::File(_)) && http.method == "POST");
@@ -396,7 +413,6 @@ mod tests {
 
     #[test]
     fn what_there_is_not_is_said() {
-        assert!(refused(&["-h2"]).contains("not available yet"));
         assert!(refused(&["-o", "xml"]).contains("csv"));
         assert!(matches!(task(&["-style", "1999"]), Err(Unusable::Flags(_))));
         assert_eq!(

@@ -98,7 +98,7 @@ pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
 pub(super) fn longer_receiving_ns(gap: &Gap<'_>, reference: &View<'_>) -> Result<f64, Standing> {
     if gap.case.smallest_body_bytes().is_none_or(|bytes| bytes < SMALLEST_SWEEP_BYTES) {
         let text = "the responses are too small, or of unknown size, to tell how fast bytes flow".to_owned();
-        return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
     let differences = phase_differences(reference);
     let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();

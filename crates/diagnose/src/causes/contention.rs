@@ -46,7 +46,7 @@ impl Cause for Contention {
                 "the gap could not be held against other numbers of connections".to_owned(),
             ));
         };
-        let connections = gap.case.plan.load.connections;
+        let connections = gap.case.plan.lanes();
         if connections < FEWEST_CONNECTIONS {
             return Err(open(many, format!("{connections} connections are too few to see throughput fall")));
         }
@@ -163,7 +163,7 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
         };
         Law::fit(&points.iter().filter_map(point).collect::<Vec<_>>())
     };
-    let connections = many.connections().unwrap_or(gap.case.plan.load.connections);
+    let connections = many.connections().unwrap_or(gap.case.plan.lanes());
     let told_rates = rates(&points[..points.len() - 1], many, |view| view.slow.rate_per_s);
     let told_of_fast = rates(&points[..points.len() - 1], many, |view| view.fast.rate_per_s);
     let seen =
@@ -229,7 +229,7 @@ fn by_cpu_time(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
     // Memory that does not suffice for so many costs CPU time, too.
     let (_, of_host) = by_host(gap)?;
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
-    let connections = many.connections().unwrap_or(gap.case.plan.load.connections);
+    let connections = many.connections().unwrap_or(gap.case.plan.lanes());
     let seen = format!(
         "over {connections} connections a request takes {of_slow} of CPU time on {slow}, {of_fast} on {fast}; over one the \
          two are as fast"

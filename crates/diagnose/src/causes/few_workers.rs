@@ -35,6 +35,10 @@ const MOSTLY_IDLE: f64 = 0.5;
 /// Below this, one of four counts agrees within a half with any small number in a third of the cases and more.
 const MOST_BY_CHANCE: f64 = 8.0;
 
+/// What a CPU gains that shares its core with one that is busy: 30 % at most on servers (Marr et al., Intel Technology
+/// Journal 6(1), 2002).
+const OF_A_SIBLING: f64 = 0.3;
+
 /// Share of the time in which a cgroup may hold back the server before the quota, not the workers, is the story.
 const THROTTLED: f64 = 0.05;
 
@@ -122,7 +126,7 @@ fn computing(
     );
     // With one more worker on each idle CPU the rate grows in that proportion, and no further than the gap. What the fast
     // side does not use either is not what makes it fast: the rest of the gap is what a request takes.
-    let by_idle = ((busy as f64 + idle.max(0.0)) / busy as f64).ln();
+    let by_idle = ((busy as f64 + cpus.gain()) / busy as f64).ln();
     let used = |demand: &HostDemand| demand.share_of_time("process.cpu_ns").filter(|cpus| *cpus > 0.0);
     let by_fast = demands.fast.and_then(used).zip(used(demands.slow)).map(|(fast, slow)| (fast / slow).ln());
     let share = by_fast.map_or(by_idle, |by_fast| by_fast.min(by_idle)) / reference.log.mid;
@@ -184,7 +188,7 @@ fn bends_sharply(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>) -> Resul
     const CLOSE: f64 = 0.9;
     let at_a_time = |view: &View<'_>| Some(view.slow.rate_per_s? * alone.slow_ns()? / 1e9);
     let Some(most) = at_a_time(reference) else { return Ok(()) };
-    for count in fewer_connections(gap.case.plan.load.connections) {
+    for count in fewer_connections(gap.case.plan.lanes()) {
         let Look::Shown(view) = gap.look(Kind::Connections(count)) else { continue };
         let possible = f64::from(count).min(most);
         if let Some(served) = at_a_time(&view).filter(|&served| served < CLOSE * possible) {
@@ -315,6 +319,8 @@ struct Cpus {
     busy: f64,
     /// How many by the server itself, where that is told.
     own: Option<f64>,
+    /// Cores that they are on, as far as that is told; a core may be several CPUs.
+    cores: f64,
 }
 
 impl Cpus {
@@ -329,11 +335,21 @@ impl Cpus {
         // It also names CPUs that could be plugged in and are not; those have never counted anything.
         let shares: Vec<f64> =
             allowed.iter().filter_map(|cpu| demand.share_of_time(&format!("cpu.{cpu}.busy_ns"))).collect();
+        let count = shares.len() as f64;
+        let number = |key| gap.host_number(gap.slow, key).filter(|number| *number >= 1.0);
+        let of_a_core = number("cpu.cores").zip(number("cpu.cpus")).map_or(1.0, |(cores, cpus)| cores / cpus);
         (!shares.is_empty()).then(|| Self {
-            count: shares.len() as f64,
+            count,
             busy: shares.iter().sum(),
             own: demand.share_of_time("process.cpu_ns"),
+            cores: (count * of_a_core).clamp(1.0, count),
         })
+    }
+
+    /// What would be gained if those that are idle worked too, in whole cores: busy CPUs spread over cores first.
+    fn gain(&self) -> f64 {
+        let done_by = |cpus: f64| cpus.min(self.cores) + OF_A_SIBLING * (cpus - self.cores).max(0.0);
+        (done_by(self.count) - done_by(self.busy)).max(0.0)
     }
 }
 

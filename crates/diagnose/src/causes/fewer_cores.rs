@@ -68,11 +68,10 @@ impl Cause for FewerCores {
         }
         let told = Told {
             summary: format!(
-                "{slow} may run on {}, {fast} on {}, and under load {slow} has none idle. That is worth about {} of the \
-                 gap.",
+                "{slow} may run on {}, {fast} on {}, and under load {slow} has none idle. That is worth {}.",
                 cpus(of_slow.len()),
                 cpus(of_fast.len()),
-                percent(share)
+                machines.about(share)
             ),
             remedy: format!(
                 "On {slow}'s host: `taskset -cp {pid}` tells the CPUs that it may use, `nproc --all` what the machine \

@@ -5,14 +5,19 @@
 
 use super::Standing;
 use super::quota::HeldBack;
-use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View};
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, HostDemand};
+use duel_stats::Estimate;
 use std::collections::BTreeSet;
 
 /// From this share of its time on what serves requests is what they wait for: in a closed loop the bottleneck is never idle
 /// for long. Interrupts take a part of a busy CPU that is not counted for the server.
 pub(super) const FULL: f64 = 0.8;
+
+/// A loss beyond the gap means that the slow side would be the faster one without it. It may be, but that all of what was
+/// counted kept requests waiting is inferred, and then rather not so.
+pub(super) const MOST_OF_THE_GAP: f64 = 1.5;
 
 /// What was read of both machines.
 pub(super) struct Machines<'a> {
@@ -21,6 +26,9 @@ pub(super) struct Machines<'a> {
     pub(super) fast: Option<Side<'a>>,
     /// The gap in the slots around which the machines were read.
     pub(super) view: View<'a>,
+    /// The log of the gap that shares are told of: that in those slots, or that at the reference, if it is larger. Over one
+    /// connection a gap may be larger than load lets it be, and what was counted under load makes no more of it.
+    whole_log: Estimate,
     /// Log of the ratio that is called a difference.
     margin_log: f64,
 }
@@ -56,7 +64,9 @@ impl<'a> Machines<'a> {
             return Err(open("the rate while the machines were read is not known".to_owned()));
         };
         let fast = fast.zip(rate(view.fast.rate_per_s)).map(|(demand, rate_per_s)| Side { demand, rate_per_s });
-        Ok(Self { slow, fast, view, margin_log: gap.case.margin_log() })
+        let at_reference = gap.known_reference().map(|reference| reference.log);
+        let whole_log = at_reference.filter(|log| log.mid > view.log.mid).unwrap_or(view.log);
+        Ok(Self { slow, fast, view, whole_log, margin_log: gap.case.margin_log() })
     }
 
     /// The fast side's machine, where a judgement cannot do without.
@@ -85,12 +95,26 @@ impl<'a> Machines<'a> {
         if run + lost >= FULL * usable { worth_log(run, lost) } else { worth_log(0.0, lost / together) }
     }
 
+    /// The share of the log of the gap that so much of it is.
+    pub(super) fn share(&self, worth_log: f64) -> f64 {
+        worth_log / self.whole_log.mid
+    }
+
+    /// `about 40 % of the gap (35 to 47 %)`: the ends are those of the gap.
+    pub(super) fn about(&self, share: f64) -> String {
+        let whole = self.whole_log;
+        let at = |log: f64| percent(if log > 0.0 { share * whole.mid / log } else { 1.0 });
+        let (low, high) = (at(whole.high()), at(whole.low()));
+        let about = format!("about {} of the gap", percent(share));
+        if low == high { about } else { format!("{about} ({} to {high})", low.trim_end_matches(" %")) }
+    }
+
     /// The share of the log of the gap that a loss is worth, if that is worth a name; `text` tells the loss.
     ///
     /// The interval is that of the gap: what is counted over some seconds is exact beside it. But it is never as small as the
     /// margin: of a gap of 3 %, a quarter is what a clock that ticks a hundred times a second makes of nothing.
     pub(super) fn noteworthy(&self, worth_log: f64, text: &Evidence) -> Result<f64, Standing> {
-        let (share, most) = (worth_log / self.view.log.mid, worth_log / self.view.log.low());
+        let (share, most) = (self.share(worth_log), worth_log / self.view.log.low());
         if share >= Flip::NOTEWORTHY && worth_log >= self.margin_log {
             Ok(share)
         } else if most < Flip::NOTEWORTHY {

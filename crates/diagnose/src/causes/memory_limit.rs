@@ -77,7 +77,7 @@ impl Cause for MemoryLimit {
         // A disk that is busy all the time is what everybody waits for, whatever CPUs there are.
         let by_cpus = machines.loss_log(gap, gap.slow, run, loss);
         let worth = if loss >= FULL { by_cpus.max(worth_log(0.0, loss)) } else { by_cpus };
-        let share = worth / machines.view.log.mid;
+        let share = machines.share(worth);
         let short = shortage(gap, &machines.slow, of_slow.pages);
         if share < Flip::NOTEWORTHY {
             return Err(open(format!(
@@ -95,9 +95,9 @@ impl Cause for MemoryLimit {
         let told = Told {
             summary: format!(
                 "What {slow} works on does not fit into its memory ({short}): for {} of the time under load {how}. That \
-                 is worth about {} of the gap.",
+                 is worth {}.",
                 percent(loss),
-                percent(share)
+                machines.about(share)
             ),
             remedy: format!(
                 "On {slow}'s host: `free -m`, `vmstat 1` (si, so, bi) and `systemd-cgtop -m` tell who uses how much. \

@@ -199,6 +199,21 @@ struct Library {
     told: String,
 }
 
+/// At most so many characters of a list that `;` divides, cut behind one of its parts.
+fn shortened(list: &str, most: usize) -> String {
+    let mut told = String::new();
+    for part in list.split("; ") {
+        if !told.is_empty() {
+            if told.chars().count() + part.chars().count() > most {
+                return told + "; ...";
+            }
+            told.push_str("; ");
+        }
+        told.extend(part.chars().take(most));
+    }
+    told
+}
+
 /// `None` where the machine is not read, the server maps no libcrypto, or it is one whose assembly leaves no trace that
 /// would be known: only OpenSSL's modules carry their authors' line.
 fn assembly(gap: &Gap<'_>, side: usize) -> Option<Library> {
@@ -206,6 +221,18 @@ fn assembly(gap: &Gap<'_>, side: usize) -> Option<Library> {
     let assembly = gap.host_fact(side, "process.library.libcrypto.assembly")?;
     let flags = gap.host_fact(side, "process.library.libcrypto.compiler").unwrap_or_default();
     let missing = assembly.starts_with("none") || flags.contains("OPENSSL_NO_ASM");
-    let told: String = sanitize_line(assembly).chars().take(60).collect();
+    let told = shortened(&sanitize_line(assembly), 60);
     (version.starts_with("OpenSSL") || !missing).then(|| Library { missing, version: sanitize_line(version), told })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::shortened;
+
+    #[test]
+    fn a_long_list_is_cut_behind_a_part() {
+        assert_eq!(shortened("AES for x86_64; GHASH for x86_64", 60), "AES for x86_64; GHASH for x86_64");
+        assert_eq!(shortened("AES for x86_64; GHASH for x86_64", 20), "AES for x86_64; ...");
+        assert_eq!(shortened("one long word", 3), "one");
+    }
 }

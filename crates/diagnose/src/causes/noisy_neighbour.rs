@@ -10,7 +10,7 @@
 //! And a neighbour that both sides have, on one machine or by chance: who needs more CPU time waits for it longer. That
 //! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts.
 
-use super::machines::{Machines, Side, allowed_cpus};
+use super::machines::{MOST_OF_THE_GAP, Machines, Side, allowed_cpus};
 use super::quota::QUOTA;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Gap, percent};
@@ -25,10 +25,6 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 /// Tasks that are ready to run while there is no load: the one that reads the machine is always one of them. Half of
 /// the readings have to find another one.
 const SOMEBODY_RUNS: f64 = 1.5;
-
-/// A loss beyond the gap means that the slow side would be the faster one without it. It may be, but that waiting at the
-/// same time as others ran was waiting *for* them is inferred, and then rather not so.
-const MOST_OF_THE_GAP: f64 = 1.5;
 
 pub(super) struct NoisyNeighbour;
 
@@ -104,10 +100,9 @@ impl Cause for NoisyNeighbour {
         let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
         let told = Told {
             summary: format!(
-                "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth about {} of \
-                 the gap.",
+                "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth {}.",
                 percent(of_slow.taken / of_slow.in_use()),
-                percent(share)
+                machines.about(share)
             ),
             remedy: format!(
                 "On {slow}'s host `ps -eo pid,psr,pcpu,ni,args --sort=-pcpu | head` tells who runs on which CPU. Move or end \

@@ -7,9 +7,9 @@
 //! A server that exhausts the same quota as the other side's does so because it uses more CPU time for each op: then
 //! the quota is not what differs.
 
-use super::machines::{Machines, Side, pid, worth_log};
+use super::machines::{MOST_OF_THE_GAP, Machines, Side, pid, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::gap::{Gap, percent};
+use crate::gap::{Flip, Gap, percent};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.quota",
@@ -61,6 +61,19 @@ impl Cause for Quota {
             settled => settled,
         })?;
 
+        // Time is added up over all CPUs on which threads were held back, and there may have been less to do on them. What
+        // the fast side gets more of tells how much the requests use.
+        let by_use = of_fast.as_ref().map(|of_fast| machines.share((of_fast.run / held_back.run).ln()));
+        let share = match by_use {
+            _ if share <= MOST_OF_THE_GAP => share,
+            Some(by_use) if by_use >= Flip::NOTEWORTHY => by_use,
+            _ => {
+                let text =
+                    format!("{}: more than the whole gap, so that not all of it can have mattered", counted.text);
+                return Err(Standing::Undecided(gap.on_host(text, None)));
+            }
+        };
+
         let [of_slow, of_other] = [gap.slow, gap.fast].map(|side| gap.host_number(side, QUOTA));
         if let Some((of_slow, of_other)) = of_slow.zip(of_other)
             && (of_slow / of_other).ln() >= -gap.case.margin_log()
@@ -81,9 +94,9 @@ impl Cause for Quota {
         let told = Told {
             summary: format!(
                 "{slow}'s control group has a CPU quota{limit}, and the kernel stopped it for {} of the time under load. \
-                 That is worth about {} of the gap.",
+                 That is worth {}.",
                 held_back.told(),
-                percent(share)
+                machines.about(share)
             ),
             remedy: format!(
                 "On {slow}'s host: `cat /proc/{}/cgroup` tells the control group. Raise or lift its limit (`cpu.max`, or \

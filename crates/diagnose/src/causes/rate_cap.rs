@@ -29,7 +29,7 @@ const IDLE_MACHINE: f64 = 0.9;
 /// Bytes read from disks, per byte sent: below, the cache has served the rest.
 const FROM_DISK: f64 = 0.1;
 /// No socket sends with a smaller buffer than one page on Linux (`tcp_wmem`): a window below that is none.
-const LEAST_WINDOW_BYTES: f64 = 4096.0;
+pub(super) const LEAST_WINDOW_BYTES: f64 = 4096.0;
 /// Under way at the fast side, over the same buffers of ours: beyond what two scattering rates make of equal windows.
 const CLEARLY_MORE: f64 = 1.5;
 /// A cap is one value for all: a buffer this many times as large as what is under way does not hold it up. Half of a

@@ -7,6 +7,7 @@
 use super::bulk::{Growth, bulk, longer_receiving_ns};
 use super::counted::{Counted, share_of_phases};
 use super::initcwnd::MOST_TRIPS;
+use super::rate_cap::LEAST_WINDOW_BYTES;
 use super::trip::trips;
 use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
@@ -42,6 +43,10 @@ impl Cause for SmallWindow {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let reference = reference(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        if let Some(bytes) = reference.slow.bytes_in_per_op.filter(|&bytes| bytes <= LEAST_WINDOW_BYTES) {
+            let text = format!("a response of {} fits into any window, so it waits for none", format_bytes(bytes));
+            return Err(Standing::RuledOut(gap.evidence(reference, text)));
+        }
         let receive_ns = longer_receiving_ns(gap, reference)?;
         let trips = trips(gap)?;
         let [slow_trip, fast_trip] = [trips.slow, trips.fast].map(|trip| trip.typical.mid);

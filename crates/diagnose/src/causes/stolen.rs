@@ -51,9 +51,9 @@ impl Cause for Stolen {
         let told = Told {
             summary: format!(
                 "The hypervisor withholds {} of the CPU time that {slow} could use under load: credits that are used up, a \
-                 cap of the machine's type, or other machines. That is worth about {} of the gap.",
+                 cap of the machine's type, or other machines. That is worth {}.",
                 of_slow.told(),
-                percent(share)
+                machines.about(share)
             ),
             remedy: format!(
                 "`vmstat 1` on {slow}'s host shows what is stolen (st). Its provider tells whether the type runs on credits \

@@ -6,7 +6,7 @@
 
 use super::machines::{Machines, Side, pid, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::gap::{Flip, Gap, percent};
+use crate::gap::{Flip, Gap};
 use duel_model::{Confidence, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -81,7 +81,7 @@ impl Cause for Traced {
         let Some((extra_ns, worth)) = cost(&machines.slow, fast_side) else {
             return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told(String::new(), vec![switches])));
         };
-        let share = worth / machines.view.log.mid;
+        let share = machines.share(worth);
         let text = format!(
             "beside {slow}'s own code a request takes {} more CPU time than on {fast}: in the kernel and in other processes",
             format_duration_ns(extra_ns.max(0.0))
@@ -91,7 +91,7 @@ impl Cause for Traced {
         if share < Flip::NOTEWORTHY {
             return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told(String::new(), further)));
         }
-        let worth = format!(" That is worth about {} of the gap.", percent(share));
+        let worth = format!(" That is worth {}.", machines.about(share));
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told(worth, further)))
     }
 }

@@ -151,16 +151,16 @@ impl Place {
         differences.retain(|(_, ns)| *ns >= 0.2 * whole_ns);
         let Some((first, _)) = differences.first() else { return };
         let share = |(phase, ns): &(Phase, f64)| (percent(ns / whole_ns), phase.name());
-        let extra = format_duration_ns(whole_ns);
+        let extra = format!("{} per request {}", format_duration_ns(whole_ns), reference.over());
         let mut text = match &differences[..] {
             [only] => {
                 let (share, phase) = share(only);
-                format!("{share} of the extra {extra} per request is in {phase}")
+                format!("{share} of the extra {extra} is in {phase}")
             }
             several => {
                 let shares: Vec<_> =
                     several.iter().map(share).map(|(share, phase)| format!("{share} in {phase}")).collect();
-                format!("the extra {extra} per request is spread: {}", shares.join(", "))
+                format!("the extra {extra} is spread: {}", shares.join(", "))
             }
         };
         if reference.connections() != Some(1) {

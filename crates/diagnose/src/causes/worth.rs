@@ -90,7 +90,7 @@ pub(super) fn connecting_at_most(gap: &Gap<'_>) -> Option<f64> {
     };
     let most_ns = match gap.mode {
         Mode::Alone => connecting_ns(reference.slow)? - connecting_ns(reference.fast)?,
-        Mode::Loaded => f64::from(gap.case.plan.load.connections) * connecting_ns(reference.slow)?,
+        Mode::Loaded => f64::from(gap.case.plan.lanes()) * connecting_ns(reference.slow)?,
     };
     let whole_ns = reference.difference_ns()?.mid;
     (whole_ns > 0.0).then(|| (most_ns / whole_ns).clamp(0.0, 1.0))

@@ -6,9 +6,9 @@ pub mod network;
 
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Explanation, HostDemand, HostFacts, HttpPlan, LensReading,
-    LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
-    TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Doubt, DoubtId, Explanation, HostDemand, HostFacts, HttpPlan,
+    LensReading, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome,
+    SECOND_NS, Target, TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
 };
 
 /// What a server costs. Times in ns of a CPU of factor 1.
@@ -44,6 +44,8 @@ pub struct Server {
     pub failing: f64,
     /// Takes AES suites even if it chooses another one.
     pub has_aes: bool,
+    /// A certificate that it shows to who asks for a suite of TLS 1.2 that names its algorithm, and what it signs with.
+    pub other_key: Option<((&'static str, u32), f64)>,
     /// A group that it takes besides the one that it chooses, and what an exchange over it costs.
     pub other_group: Option<(&'static str, f64)>,
     /// Takes TLS 1.2, whose full handshake needs a round trip more.
@@ -116,6 +118,7 @@ impl Default for Server {
             resumes: true,
             failing: 0.0,
             has_aes: true,
+            other_key: None,
             other_group: None,
             has_12: true,
             chain: 2_000,
@@ -164,6 +167,10 @@ pub struct World {
     pub twins: Vec<bool>,
     /// Where each server is reached.
     pub peers: Vec<Option<String>>,
+    /// Requests that differ, of which each slot sends some; a server's costs are those of all of them.
+    pub round_ops: Option<u64>,
+    /// A slot holds hardly more requests than connections.
+    pub short_slots: bool,
 }
 
 /// Two servers under a plan of ours.
@@ -209,6 +216,8 @@ pub fn world(servers: &[Server]) -> World {
         lenses: vec![None; servers.len()],
         twins: Vec::new(),
         peers: vec![None; servers.len()],
+        round_ops: None,
+        short_slots: false,
     }
 }
 
@@ -254,6 +263,7 @@ pub struct Shown {
     new: bool,
     reused: f64,
     resumed: bool,
+    is_part: bool,
     tls: Option<Agreed>,
     refused: bool,
     /// CPU time in the server's own code and in the kernel.
@@ -267,6 +277,8 @@ struct Agreed {
     cipher: String,
     group: String,
     exchange: f64,
+    key: (&'static str, u32),
+    sign: f64,
 }
 
 impl Server {
@@ -290,7 +302,10 @@ impl Server {
             Some([group]) => self.other_group.filter(|(name, _)| name == group)?,
             _ => own()?,
         };
-        Some(Agreed { version, cipher, group: group.to_owned(), exchange })
+        let signs = if cipher.contains("_ECDSA_") { "EC" } else { "RSA" };
+        let other = self.other_key.filter(|(key, _)| cipher.contains("_WITH_") && key.0 == signs);
+        let (key, sign) = other.unwrap_or((self.key, self.sign));
+        Some(Agreed { version, cipher, group: group.to_owned(), exchange, key, sign })
     }
 }
 
@@ -339,7 +354,8 @@ impl World {
         // A head of the usual size is part of what a request costs anyhow.
         let sent = bytes + (server.head - 300.0).max(0.0);
         let exchange = tls.as_ref().map_or(0.0, |agreed| agreed.exchange);
-        let one_handshake = if server.tls { exchange + if resumed { 0.0 } else { server.sign } } else { 0.0 };
+        let sign = tls.as_ref().filter(|_| !resumed).map_or(0.0, |agreed| agreed.sign);
+        let one_handshake = exchange + sign;
         let handshake = share_new * one_handshake;
         let mut phases = Vec::new();
         if connects {
@@ -391,6 +407,7 @@ impl World {
             new,
             reused,
             resumed,
+            is_part: bytes < whole && gzip.is_none(),
             tls,
             refused,
             user_ns,
@@ -430,9 +447,9 @@ impl World {
                 group: agreed.map(|agreed| agreed.group.clone()),
                 chain_bytes: server.tls.then_some(server.chain),
                 via: server.via.map(str::to_owned),
-                certificate_key: server
-                    .tls
-                    .then(|| CertificateKey { algorithm: server.key.0.to_owned(), bits: Some(server.key.1) }),
+                certificate_key: agreed
+                    .map(|agreed| CertificateKey { algorithm: agreed.key.0.to_owned(), bits: Some(agreed.key.1) }),
+                status: Some(if shown.is_part { 206 } else { 200 }),
                 content_encoding: encoded.then(|| "gzip".to_owned()),
                 keeps_alive: Some(!shown.new),
                 body_bytes: Some(shown.bytes as u64),
@@ -513,7 +530,9 @@ impl World {
         } else {
             vec![]
         };
-        ProbeOutcome { targets, pairs, demands, lens: None, twin: None, doubts: vec![], unavailable: None, probe }
+        let short = Doubt { id: DoubtId::ShortSlots, target: None, text: "1.0 requests in a slot".to_owned() };
+        let doubts = if self.short_slots { vec![short] } else { vec![] };
+        ProbeOutcome { targets, pairs, demands, lens: None, twin: None, doubts, unavailable: None, probe }
     }
 
     /// What a server's machine does in some slots.
@@ -554,6 +573,7 @@ impl World {
                 comparison: &comparison,
                 hosts: &hosts,
                 twins: &self.twins,
+                round_ops: self.round_ops,
                 outcomes: &outcomes,
                 budget_left_ns,
             };

@@ -28,7 +28,7 @@ pub(crate) fn with_shell(words: &[&str]) -> Options {
 pub(crate) fn program(name: &str, test: &str) -> Option<PathBuf> {
     let found = find_program(name);
     if found.is_none() {
-        println!("skipped {test}: no {name} here");
+        skipped(test, &format!("no {name} here"));
     }
     found
 }
@@ -39,11 +39,21 @@ pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
     places.iter().map(|place| Path::new(place).join(name)).find(|path| path.exists())
 }
 
+/// Says that a test is skipped for want of something that `./test` sees to; where that is set to skip nothing, it fails.
+#[track_caller]
+fn skipped(test: &str, why: &str) {
+    println!("skipped {test}: {why}");
+    assert!(
+        std::env::var_os("DUEL_TESTS_SKIP_NOTHING").is_none_or(|value| value != "1"),
+        "nothing may be skipped: {why}"
+    );
+}
+
 /// Whether this is root; says that the test is skipped otherwise.
 pub(crate) fn is_root(test: &str) -> bool {
     let root = rustix::process::geteuid().is_root();
     if !root {
-        println!("skipped {test}: it takes root");
+        skipped(test, "it takes root");
     }
     root
 }

@@ -149,7 +149,7 @@ fn ratios(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
     };
     let baseline = clean(&of_metric().next()?.1.baseline);
     let margin = subject.run.plan.compare.margin;
-    let text = format!("time compared with {baseline}; right of 1x is slower");
+    let text = super::ratios::time_over(&baseline);
     let axis = axis(of_metric().map(|(_, pair)| pair), margin, text)?;
     let many = subject.run.plan.targets.len() > 2;
     let name = |level: &LevelVerdict, target: &str| {

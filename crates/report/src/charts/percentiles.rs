@@ -46,6 +46,8 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     } else {
         "All measured response times together."
     };
+    let unanswered = crate::summary::unanswered(subject.noun, &subject.targets).join(" ");
+    let note = if unanswered.is_empty() { note.to_owned() } else { format!("{note} {unanswered}") };
     Some(Chart {
         id: "percentiles",
         title: "Distribution of response times".to_owned(),
@@ -55,7 +57,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             y: time_axis(format!("response time ({})", unit.name), unit.value(lowest), unit.value(highest)),
             lines,
             crosses: Vec::new(),
-            note: note.to_owned(),
+            note,
         }),
         table: table(subject, names),
     })

@@ -1,6 +1,6 @@
 //! What became of the gap under each probe.
 
-use super::ratios::{axis, margin_of, row};
+use super::ratios::{axis, margin_of, row, time_over};
 use super::{Chart, Subject, sentences};
 use crate::plot::{Drawing, Intervals};
 use crate::table::{Align, Row, Table};
@@ -33,11 +33,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     };
     let baseline = clean(&subject.verdict.pairs.first()?.baseline);
     let margin = subject.run.plan.compare.margin;
-    let axis = axis(
-        shown.iter().map(|(_, _, pair)| *pair),
-        margin,
-        format!("time compared with {baseline}; right of 1x is slower"),
-    )?;
+    let axis = axis(shown.iter().map(|(_, _, pair)| *pair), margin, time_over(&baseline))?;
     let rows: Vec<_> =
         shown.iter().map(|(id, _, pair)| row(pair, label(id, pair), subject.index(&pair.target))).collect();
     let table_rows = shown
@@ -58,7 +54,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         }),
         table: Table {
             corner: "probe".to_owned(),
-            heads: vec!["times slower".to_owned(), "question".to_owned()],
+            heads: vec!["over the baseline".to_owned(), "question".to_owned()],
             rows: table_rows,
             align: Align::Left,
         },

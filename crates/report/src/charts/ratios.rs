@@ -1,20 +1,20 @@
 //! The verdict drawn: how many times slower each target is, with the interval and the margin.
 
 use super::{Chart, Subject, sentences};
-use crate::figures::{exact_percent, maybe, three_digits};
+use crate::figures::{exact_percent, maybe};
 use crate::plot::{Axis, Drawing, IntervalRow, Intervals};
-use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::sentence::{is_lower_bound, near_one, ratio_of, verdict_sentence};
 use crate::table::{Align, Row, Table};
 use crate::text::clean;
 use crate::totals::all_doubts;
-use duel_model::{Call, Doubt, PairVerdict};
+use duel_model::{Call, Doubt, Metric, PairVerdict};
 
 pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let pairs = &subject.verdict.pairs;
     let baseline = clean(&pairs.first()?.baseline);
     let margin = subject.run.plan.compare.margin;
     let confidence = exact_percent(pairs[0].confidence);
-    let axis = axis(pairs.iter(), margin, format!("time compared with {baseline}; right of 1x is slower"))?;
+    let axis = axis(pairs.iter(), margin, time_over(&baseline))?;
     let rows = pairs
         .iter()
         .map(|pair| row(pair, format!("{}: {}", clean(&pair.target), pair.metric.name()), subject.index(&pair.target)))
@@ -38,6 +38,11 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         }),
         table: table(pairs),
     })
+}
+
+/// What is drawn along the axis: rates upside down, or left and right would mean another thing in each row.
+pub(super) fn time_over(baseline: &str) -> String {
+    format!("time over that of {baseline} (a rate: upside down); right of 1x is slower")
 }
 
 /// Ratios that make no difference in practice.
@@ -67,14 +72,16 @@ pub(super) fn row(pair: &PairVerdict, label: String, series: usize) -> IntervalR
         interval: known.map(|(_, low, high)| (low, high)),
         text: known.map_or_else(
             || "not known".to_owned(),
-            |(ratio, low, high)| format!("{}x ({} to {})", figure(ratio), figure(low), figure(high)),
+            |_| match (pair.ratio, pair.low, pair.high) {
+                // The figures of the verdict's sentences: of a rate those of the rate, though the mark stands by the time.
+                (Some(ratio), Some(low), Some(high)) => {
+                    let of = if pair.metric == Metric::Rate { "rate" } else { "time" };
+                    format!("{of} {}x ({} to {})", near_one(ratio), near_one(low), near_one(high))
+                }
+                _ => "not known".to_owned(),
+            },
         ),
     }
-}
-
-/// A ratio: near one the question is how near.
-fn figure(ratio: f64) -> String {
-    if (0.5..2.0).contains(&ratio) { format!("{ratio:.3}") } else { three_digits(ratio) }
 }
 
 /// The slowdown with its interval where all three can be drawn.
@@ -86,7 +93,6 @@ fn table(pairs: &[PairVerdict]) -> Table {
     let rows = pairs
         .iter()
         .map(|pair| {
-            let known = pair.slowdown();
             let call = match pair.call {
                 Call::Slower => "slower",
                 Call::Faster => "faster",
@@ -95,14 +101,14 @@ fn table(pairs: &[PairVerdict]) -> Table {
             };
             let cells = vec![
                 call.to_owned(),
-                maybe(known.map(|k| k.0), figure),
-                maybe(known.map(|k| k.1), figure),
-                maybe(known.map(|k| k.2), figure),
+                maybe(pair.ratio, near_one),
+                maybe(pair.low, near_one),
+                maybe(pair.high, near_one),
                 pair.slots.to_string(),
             ];
-            Row::new(format!("{}: {}", clean(&pair.target), pair.metric.name()), cells)
+            Row::new(ratio_of(pair), cells)
         })
         .collect();
-    let heads = ["call", "times slower", "from", "to", "slots"].map(str::to_owned).to_vec();
+    let heads = ["call", "ratio", "from", "to", "slots"].map(str::to_owned).to_vec();
     Table { corner: String::new(), heads, rows, align: Align::Right }
 }

@@ -28,7 +28,11 @@ impl<'a> ExperimentDocument<'a> {
             blocks: experiment.blocks,
             confidence: experiment.confidence,
             factors: experiment.factors.iter().map(FactorDocument::of).collect(),
-            treatments: experiment.treatments.iter().map(LevelDocument::of).collect(),
+            treatments: experiment
+                .treatments
+                .iter()
+                .map(|level| LevelDocument::of(level, experiment.treatments.len()))
+                .collect(),
             scaling: experiment.scaling.as_ref().map(ScalingDocument::of),
         }
     }
@@ -45,7 +49,7 @@ impl<'a> FactorDocument<'a> {
     fn of(factor: &'a FactorVerdict) -> Self {
         Self {
             name: &factor.name,
-            levels: factor.levels.iter().map(LevelDocument::of).collect(),
+            levels: factor.levels.iter().map(|level| LevelDocument::of(level, factor.levels.len())).collect(),
             dependences: factor.dependences.iter().map(DependenceDocument::of).collect(),
         }
     }
@@ -61,12 +65,13 @@ struct LevelDocument<'a> {
 }
 
 impl<'a> LevelDocument<'a> {
-    fn of(level: &'a LevelVerdict) -> Self {
+    /// One of so many that are judged together.
+    fn of(level: &'a LevelVerdict, levels: usize) -> Self {
         Self {
             level: &level.label,
             number: level.number,
             figures: level.figures.iter().map(FigureDocument::of).collect(),
-            pairs: level.pairs.iter().map(PairDocument::of).collect(),
+            pairs: level.pairs.iter().map(|pair| PairDocument::among(pair, levels)).collect(),
         }
     }
 }

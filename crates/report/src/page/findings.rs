@@ -1,9 +1,9 @@
 //! Why: findings with their evidence.
 
 use super::html::Html;
-use crate::explanation::headline;
+use crate::explanation::{about_a_cause, headline};
 use crate::text::{clean, clean_whole};
-use duel_model::{Confidence, Doubt, Explanation, Finding, Run};
+use duel_model::{Confidence, Doubt, Evidence, Explanation, Finding, Run};
 
 /// The findings, what was ruled out and what could not be asked; nothing where diagnosis was not asked for. `chart` draws
 /// what became of the gap under the probes.
@@ -13,13 +13,14 @@ pub(super) fn section(html: &mut Html, run: &Run, chart: impl FnOnce(&mut Html))
     if explanation.findings.is_empty() {
         html.raw("<p>Diagnosis did not come to its end: no finding.</p>");
     }
-    explanation.findings.iter().for_each(|found| finding(html, found));
+    explanation.findings.iter().for_each(|found| finding(html, found, &explanation.ruled_out));
     chart(html);
     search(html, explanation);
     html.raw("</section>");
 }
 
-fn finding(html: &mut Html, finding: &Finding) {
+/// A finding. Why causes are ruled out stands apart, folded: there are many, and none of them is this one.
+fn finding(html: &mut Html, finding: &Finding, ruled_out: &[String]) {
     let class = match finding.confidence {
         Confidence::Confirmed => "confirmed",
         Confidence::Likely => "likely",
@@ -30,30 +31,47 @@ fn finding(html: &mut Html, finding: &Finding) {
     html.raw("</h3>");
     if finding.cause != "none" {
         html.raw("<p>");
-        html.text(&finding.summary);
+        html.prose(&finding.summary);
         html.raw("</p>");
     }
-    if !finding.evidence.is_empty() {
-        html.raw("<h4>Evidence</h4><ul>");
-        for evidence in &finding.evidence {
-            html.raw("<li>");
-            html.text(&evidence.text);
-            html.raw(" <span class=\"faint\">[");
-            html.text(&clean(&evidence.probe));
-            html.raw("]</span>");
-            if let Some(command) = &evidence.repeat {
-                html.command(command);
-            }
-            html.raw("</li>");
-        }
-        html.raw("</ul>");
+    let (excluding, telling): (Vec<&Evidence>, Vec<&Evidence>) = finding
+        .evidence
+        .iter()
+        .partition(|evidence| about_a_cause(&evidence.text, ruled_out).is_some_and(|about| !about.is_open));
+    let mut repeated = Vec::new();
+    if !telling.is_empty() {
+        html.raw("<h4>Evidence</h4>");
+        evidence(html, &telling, &mut repeated);
+    }
+    if !excluding.is_empty() {
+        html.raw(&format!("<details><summary>Why each cause is ruled out ({})</summary>", excluding.len()));
+        evidence(html, &excluding, &mut repeated);
+        html.raw("</details>");
     }
     if !finding.remedy.trim().is_empty() {
         html.raw("<p><strong>Remedy.</strong> ");
-        html.text(&finding.remedy);
+        html.prose(&finding.remedy);
         html.raw("</p>");
     }
     html.raw("</article>");
+}
+
+/// A command that repeats several pieces of evidence stands below the first of them.
+fn evidence<'a>(html: &mut Html, pieces: &[&'a Evidence], repeated: &mut Vec<&'a str>) {
+    html.raw("<ul>");
+    for piece in pieces {
+        html.raw("<li>");
+        html.prose(&piece.text);
+        html.raw(" <span class=\"faint\">[");
+        html.text(&clean(&piece.probe));
+        html.raw("]</span>");
+        if let Some(command) = piece.repeat.as_deref().filter(|command| !repeated.contains(command)) {
+            repeated.push(command);
+            html.command(command);
+        }
+        html.raw("</li>");
+    }
+    html.raw("</ul>");
 }
 
 /// How the search went.

@@ -26,6 +26,21 @@ impl Html {
         self.out.push_str(&escape(&self.secrets.left_out(&clean_whole(text))));
     }
 
+    /// A text in which words between backticks are typed: they are shown so.
+    pub(super) fn prose(&mut self, text: &str) {
+        // What is left out of a text as a secret must not hang on where it is cut.
+        let text = self.secrets.left_out(&clean_whole(text));
+        let pieces: Vec<&str> = text.split('`').collect();
+        if pieces.len().is_multiple_of(2) {
+            self.out.push_str(&escape(&text));
+            return;
+        }
+        for (nth, piece) in pieces.into_iter().enumerate() {
+            let (before, after) = if nth % 2 == 1 { ("<code>", "</code>") } else { ("", "") };
+            self.out.push_str(&format!("{before}{}{after}", escape(piece)));
+        }
+    }
+
     /// A command that can be copied.
     pub(super) fn command(&mut self, command: &str) {
         self.raw("<pre><code>");
@@ -67,5 +82,23 @@ impl Html {
 
     pub(super) fn finish(self) -> String {
         self.out
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::secrets::Secrets;
+    use super::*;
+
+    #[test]
+    fn what_stands_between_backticks_is_typed_and_still_escaped() {
+        let prose = |text: &str| {
+            let mut html = Html::new(Secrets::default());
+            html.prose(text);
+            html.finish()
+        };
+        assert_eq!(prose("run `a <b>` on it"), "run <code>a &lt;b&gt;</code> on it");
+        // One alone opens nothing.
+        assert_eq!(prose("it's a ` here & there"), "it&#39;s a ` here &amp; there");
     }
 }

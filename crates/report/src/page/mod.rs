@@ -124,6 +124,7 @@ fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]
             &Table { corner: String::new(), heads: vec![one.name.clone()], rows, align: Align::Right },
             "Figures",
         );
+        unanswered(html, noun, targets);
         if let Some(table) = stages::table(run, one) {
             html.raw("<h3>Stages</h3>");
             html.table(&table, stages::TITLE);
@@ -131,6 +132,7 @@ fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]
     } else {
         let (table, has_ratios) = figures_table(noun, targets);
         html.table(&table, "Figures of all targets");
+        unanswered(html, noun, targets);
         if has_ratios {
             html.raw("<p class=\"faint\">");
             html.text(RATIOS);
@@ -162,6 +164,15 @@ fn figures(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>]
     }
     negotiated(html, targets);
     html.raw("</section>");
+}
+
+/// What response times hold beside those of answers.
+fn unanswered(html: &mut Html, noun: &str, targets: &[Totals<'_>]) {
+    for text in crate::summary::unanswered(noun, targets) {
+        html.raw("<p class=\"faint\">");
+        html.text(&text);
+        html.raw("</p>");
+    }
 }
 
 /// The attempts of searches, which have no figures beside them.

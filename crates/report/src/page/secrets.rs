@@ -7,7 +7,7 @@
 use duel_model::{Body, FormValue, Plan, WorkloadPlan, is_secret_name, shell_word, without_secret_parameters};
 
 /// Texts to leave out, each with what stands in its place; the longest first, so that none hides a part of another.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Secrets(Vec<(String, String)>);
 
 impl Secrets {

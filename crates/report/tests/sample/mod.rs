@@ -173,6 +173,7 @@ fn slot(
                     wall_ns: elapsed_ns,
                     schedule_lag: spread(4_000, ok),
                     loop_lag: spread(31_000, ok * 2),
+                    silent_lanes: Some(0),
                 })
                 .collect(),
             descriptor_limit: Some(65_536),

@@ -56,11 +56,14 @@ fn under(plan: &Plan, treatments: &[usize]) -> String {
 fn too_few(cells: &Cells<'_>, compare: &ComparePlan) -> Option<Doubt> {
     let (blocks, rounds) = (cells.blocks.len(), cells.rounds());
     let needed = compare.min_pairs.max(pairs_needed(compare.confidence).unwrap_or(u32::MAX));
+    let plural = |count: usize, one: &str| if count == 1 { format!("1 {one}") } else { format!("{count} {one}s") };
     (rounds < needed as usize).then(|| Doubt {
         id: DoubtId::TooFewSlots,
         target: None,
         text: format!(
-            "{rounds} rounds in {blocks} complete blocks; a call takes {needed}. More time (-d) or fewer levels give more"
+            "{} in {}; a verdict takes {needed}. More time (-d) or fewer levels give more",
+            plural(rounds, "round"),
+            plural(blocks, "complete block")
         ),
     })
 }

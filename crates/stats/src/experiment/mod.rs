@@ -59,7 +59,7 @@ impl<'a> Judge<'a> {
         let of_treatment = |(treatment, plan): (usize, &'a Plan)| {
             let slots = cells.of_treatment(treatment);
             let targets = plan.targets.iter().enumerate();
-            targets.map(|(place, target)| Side::new(&slots, place, target, &plan.load)).collect()
+            targets.map(|(place, target)| Side::new(&slots, place, target, plan)).collect()
         };
         let sides = plans.iter().enumerate().map(of_treatment).collect();
         Self { plan, cells, sides, metrics: metrics(&plan.load.kind) }

@@ -3,7 +3,9 @@
 //! A jar belongs to a connection to one host, so that `Domain` need not be looked at, and it ends with the connection. A
 //! cookie that expires later is kept: runs are short.
 
+use super::request::Request;
 use duel_load::unix_ms;
+use std::sync::Arc;
 
 /// Most cookies in a jar, and longest cookie: what RFC 6265, 6.1 asks of browsers at least.
 const MOST_COOKIES: usize = 50;
@@ -77,6 +79,15 @@ impl Jar {
 
     pub(crate) fn clear(&mut self) {
         self.cookies.clear();
+    }
+
+    /// Joins a request that was made without them, as redirects' are.
+    pub(crate) fn go_along(&self, request: &mut Arc<Request>) {
+        if !self.is_empty() {
+            let mut field = Vec::new();
+            self.push_field(path_of(&request.bytes), &mut field);
+            *request = Arc::new(request.with_field(&field));
+        }
     }
 
     /// Appends the `Cookie` field for a request to this path, if there is a cookie for it; longer paths first (5.4, 2).

@@ -3,11 +3,11 @@
 //! An op is a trip over one or more *legs*: a leg is an origin (scheme, host and port) with a connection for each lane.
 //! The target is the first leg; others are added when a redirect leads there. What changes on the way is a [`Manner`].
 
+use super::HttpFactory;
 use super::address::Address;
-use super::lane::Http;
+use super::leg::Leg;
 use super::manner::Manner;
 use super::request::Request;
-use super::{HttpFactory, Shared};
 use duel_load::{
     Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError,
     WorkloadFactory,
@@ -38,7 +38,7 @@ struct Ways {
 #[derive(Debug)]
 pub struct Following {
     ways: Arc<Ways>,
-    legs: Vec<Http>,
+    legs: Vec<Leg>,
     /// Number of the leg to each origin but the target's.
     leg_to: BTreeMap<String, usize>,
     /// Requests that redirects have led to.
@@ -104,13 +104,17 @@ impl WorkloadFactory for FollowingFactory {
     fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Following, WorkloadError> {
         let ways = Arc::clone(&self.ways);
         Ok(Following {
-            legs: vec![self.ways.target.make_for(worker, lanes)?],
+            legs: vec![Leg::to(&self.ways.target, worker, lanes)?],
             leg_to: BTreeMap::new(),
             requests: BTreeMap::new(),
             followed: BTreeMap::new(),
             trips: (0..lanes).map(|_| Trip::to(Arc::clone(&ways.url))).collect(),
             ways,
         })
+    }
+
+    fn lanes_per_connection(&self) -> usize {
+        self.ways.target.shared.streams()
     }
 
     fn address_pairs(&self) -> usize {
@@ -137,6 +141,27 @@ impl Workload for Following {
         let leg = if event.token == lane { 0 } else { event.token / self.trips.len() };
         let progress = self.legs[leg].ready(lane, event, &io.beyond(leg * self.trips.len()));
         self.settle(lane, progress, io)
+    }
+
+    fn further(&mut self, io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        let mut leg = 0;
+        while leg < self.legs.len() {
+            match self.legs[leg].further(&io.beyond(leg * self.trips.len())) {
+                None => leg += 1,
+                Some((lane, op)) => {
+                    if let Progress::Done(op) = self.settle(lane, Progress::Done(op), io) {
+                        return Some((lane, op));
+                    }
+                    // It goes on at any leg, which then has something to send.
+                    leg = 0;
+                }
+            }
+        }
+        None
+    }
+
+    fn wakes_at(&self) -> Option<Nanos> {
+        self.legs.iter().filter_map(Leg::wakes_at).min()
     }
 
     fn cancel(&mut self, lane: LaneId) {
@@ -173,6 +198,7 @@ impl Workload for Following {
                 connections,
                 resumed,
                 reused,
+                resent,
                 statuses,
                 negotiated,
             } = leg.take_counters();
@@ -185,6 +211,7 @@ impl Workload for Following {
             all.connections += connections;
             all.resumed += resumed;
             all.reused += reused;
+            all.resent += resent;
             for (status, count) in statuses {
                 *all.statuses.entry(status).or_default() += count;
             }
@@ -271,8 +298,9 @@ impl Following {
         if self.leg_to.len() >= MOST_ORIGINS {
             return Err(format!("redirects have led to {MOST_ORIGINS} other hosts already"));
         }
-        let shared: Arc<Shared> = self.ways.factory(&origin, url, manner).map_err(|error| error.to_string())?.shared;
-        self.legs.push(Http::new(shared, WorkerId::ONLY, self.trips.len()));
+        let factory = self.ways.factory(&origin, url, manner).map_err(|error| error.to_string())?;
+        let leg = Leg::to(&factory, WorkerId::ONLY, self.trips.len()).map_err(|error| error.to_string())?;
+        self.legs.push(leg);
         self.leg_to.insert(origin, self.legs.len() - 1);
         Ok(self.legs.len() - 1)
     }

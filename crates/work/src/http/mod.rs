@@ -1,16 +1,23 @@
-//! HTTP/1.1 over TCP, Unix sockets and TLS.
+//! HTTP/1.1 and HTTP/2 over TCP, Unix sockets and TLS.
 //!
-//! The way of an op: `resolve` has found where to, `lane` connects, `tls` shakes hands, `request` is sent, `response` is
-//! read; `following` goes on where a redirect leads. Where ops differ in what they send, `repertoire` has all requests and
-//! `picker` chooses.
+//! The way of an op: `resolve` has found where to, `link` connects, `tls` shakes hands; then `lane` sends the `request` and
+//! reads the `response` as HTTP/1.1 has them, or `streams` as `h2` has them; both keep their books at a `desk`. `following` goes on where a redirect leads.
+//! Where ops differ in what they send, `repertoire` has all requests and `picker` chooses.
 
 mod address;
+mod broken;
 mod cookies;
+mod desk;
 mod following;
+mod h2;
+mod handshake;
 mod inflate;
 mod lane;
+mod leg;
+mod link;
 mod manner;
 mod network;
+mod op;
 mod picker;
 mod proxy;
 mod proxy_protocol;
@@ -20,31 +27,36 @@ mod resolve;
 mod response;
 mod search;
 mod source;
+mod streams;
 mod tls;
 mod trust;
 
 pub use following::{Following, FollowingFactory};
+pub use handshake::chooses_http2;
 pub use lane::Http;
 pub use manner::{Manner, Trail};
 pub use network::Network;
 pub use proxy::unknown_to_proxy;
+pub use streams::Http2;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
 pub(crate) use request::read_body;
 
 use address::Address;
-use duel_load::{WorkerId, WorkloadError, WorkloadFactory};
+use duel_load::{Session, SessionError, WorkerId, WorkloadError, WorkloadFactory};
 use duel_model::{HttpPlan, Nanos, ProxyProtocol};
+use picker::Draft;
 use proxy::Tunnel;
 use repertoire::Repertoire;
-use request::Request;
+use request::{Outgoing, Request};
 use resolve::{Proof, Resolved};
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use tls::TlsClient;
 
-/// Makes [`Http`] workloads for one target: everything that can be wrong with a plan or an address is found here.
+/// Prepares load on one target: everything that can be wrong with a plan or an address is found here. It makes [`Http`]
+/// workloads; where the plan wants HTTP/2, [`HttpFactory::session`] has [`Http2`] ones.
 #[derive(Debug, Clone)]
 pub struct HttpFactory {
     shared: Arc<Shared>,
@@ -68,6 +80,8 @@ struct Shared {
     accepts_any_status: bool,
     /// What the proxy is asked for before TLS begins, if there is one.
     tunnel: Option<Tunnel>,
+    /// What HTTP/2 needs, where it is spoken.
+    http2: Option<Http2Shared>,
     /// The header that connections begin with, if any.
     proxy_protocol: Option<ProxyProtocol>,
     /// Number of the next worker's first connection: all connections together go over all addresses in turn, and workers
@@ -75,6 +89,39 @@ struct Shared {
     next_turn: AtomicUsize,
     /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
     unreported_lookup_ns: AtomicU64,
+}
+
+/// What connections to a target have in common where HTTP/2 is spoken.
+#[derive(Debug)]
+struct Http2Shared {
+    /// Streams of a connection.
+    streams: usize,
+    /// The target's one request, or each one of the repertoire that stays as it is.
+    translated: Vec<Option<Translated>>,
+}
+
+/// A request whose head was translated beforehand.
+#[derive(Debug)]
+struct Translated {
+    fields: Vec<u8>,
+    /// Length of the head as HTTP/1.1 has it; the body is behind it.
+    head_bytes: usize,
+}
+
+impl Http2Shared {
+    fn build(plan: &HttpPlan, requests: &Requests, is_tls: bool) -> Self {
+        let translate = |request: &[u8]| {
+            let head_bytes = streams::head_bytes(request);
+            let mut fields = Vec::new();
+            h2::push_fields(&request[..head_bytes], is_tls, &mut fields);
+            Translated { fields, head_bytes }
+        };
+        let translated = match requests {
+            Requests::One(request) => vec![Some(translate(&request.bytes))],
+            Requests::Many(repertoire) => repertoire.fixed_heads().map(|head| head.map(translate)).collect(),
+        };
+        Self { streams: plan.streams() as usize, translated }
+    }
 }
 
 /// What ops send.
@@ -97,12 +144,31 @@ impl Requests {
     }
 }
 
-/// Reads what a plan's requests are made of and checks it, without touching the network; answers what is worth a word to
-/// the user. `address` is that of a target.
-pub fn check_requests(plan: &HttpPlan, address: &str) -> Result<Option<String>, WorkloadError> {
+/// What is to be known of a plan's requests before any is sent.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct RequestsSeen {
+    /// What is worth a word to the user about the files that they are made of.
+    pub note: Option<String>,
+    /// One of them may change something on the server.
+    pub may_write: bool,
+}
+
+/// Reads what a plan's requests are made of and checks it, without touching the network. `address` is that of a target.
+pub fn check_requests(plan: &HttpPlan, address: &str) -> Result<RequestsSeen, WorkloadError> {
+    Ok(match Requests::build(plan, &Address::parse(address)?.url, address)? {
+        Requests::One(_) => RequestsSeen { note: None, may_write: plan.may_write() },
+        Requests::Many(repertoire) => {
+            RequestsSeen { note: repertoire.note().map(str::to_owned), may_write: repertoire.may_write() }
+        }
+    })
+}
+
+/// Ops after which a plan's list of requests, and its rows of values, are gone through; `None` where ops do not go through
+/// any in turn. `address` is that of a target.
+pub fn round_ops(plan: &HttpPlan, address: &str) -> Result<Option<u64>, WorkloadError> {
     Ok(match Requests::build(plan, &Address::parse(address)?.url, address)? {
         Requests::One(_) => None,
-        Requests::Many(repertoire) => repertoire.note().map(str::to_owned),
+        Requests::Many(repertoire) => repertoire.round_ops(),
     })
 }
 
@@ -140,7 +206,21 @@ impl HttpFactory {
         let typed = address;
         let address = Address::parse(address)?;
         let requests = Requests::build(plan, &address.url, typed)?;
-        let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host)).transpose()?;
+        let only_http2 = plan.http2.is_some();
+        let tls = address.is_tls.then(|| TlsClient::build(&plan.tls, &address.host, only_http2)).transpose()?;
+        if only_http2 && plan.proxy.is_some() && !address.is_tls {
+            return Err(WorkloadError(
+                "HTTP/2 goes through a proxy to https:// only; use https://, or leave --http2 or --proxy out".into(),
+            ));
+        }
+        if !plan.keepalive && plan.streams() > 1 {
+            return Err(WorkloadError(
+                "a connection that is closed after its first request carries one at a time: leave --streams out, or keep \
+                 connections"
+                    .into(),
+            ));
+        }
+        let http2 = only_http2.then(|| Http2Shared::build(plan, &requests, address.is_tls));
         let resolve = || address.resolve(plan, connect_timeout_ns, proof);
         let resolved = network.map_or_else(resolve, |network| network.within(resolve)?)?;
         let tunnel = Tunnel::to(&address, plan)?;
@@ -158,6 +238,7 @@ impl HttpFactory {
                 network: network.cloned(),
                 accepts_any_status: plan.accepts_any_status,
                 tunnel,
+                http2,
                 proxy_protocol: plan.reach.proxy_protocol,
                 next_turn: AtomicUsize::new(0),
                 unreported_lookup_ns,
@@ -170,10 +251,25 @@ impl HttpFactory {
         self.shared.unreported_lookup_ns.store(self.shared.resolved.lookup_ns.unwrap_or(0), Ordering::Relaxed);
     }
 
-    /// The load to come takes a list of requests from its beginning, whatever the first contact took of it.
-    pub fn rewind(&self) {
+    /// The load to come goes on in a list of requests behind what the first contact took of it.
+    pub fn leave_contact_behind(&self) {
         if let Requests::Many(repertoire) = &self.shared.requests {
-            repertoire.rewind();
+            repertoire.leave_contact_behind();
+        }
+    }
+
+    /// The load to come goes on where an earlier one ended, of which each of so many workers began that many ops at most.
+    pub fn go_on_after(&self, begun: u64, workers: u32) {
+        if let Requests::Many(repertoire) = &self.shared.requests {
+            repertoire.go_on_after(begun, u64::from(workers));
+        }
+    }
+
+    /// Opens a session of load on the target.
+    pub fn session(&self, connections: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
+        match self.shared.http2 {
+            None => Session::open(self.clone(), connections, threads, stop),
+            Some(_) => Session::open(Http2Factory { shared: Arc::clone(&self.shared) }, connections, threads, stop),
         }
     }
 
@@ -202,7 +298,43 @@ fn check_quick_ack(plan: &HttpPlan) -> Result<(), WorkloadError> {
     Ok(())
 }
 
+/// Makes [`Http2`] workloads.
+#[derive(Debug)]
+struct Http2Factory {
+    shared: Arc<Shared>,
+}
+
 impl Shared {
+    /// Streams of a connection.
+    fn streams(&self) -> usize {
+        self.http2.as_ref().map_or(1, |http2| http2.streams)
+    }
+
+    /// What is sent: what a redirect led to, the target's one request, or what was chosen.
+    #[inline]
+    fn outgoing<'a>(&'a self, detour: Option<&'a Request>, draft: &'a Draft) -> Outgoing<'a> {
+        match (detour, &self.requests) {
+            (Some(detour), _) => detour.outgoing(),
+            (None, Requests::One(request)) => request.outgoing(),
+            (None, Requests::Many(repertoire)) => draft.outgoing(repertoire),
+        }
+    }
+
+    /// What a draft has chosen, translated beforehand; `None`: it has to be translated now.
+    #[inline]
+    fn translated(&self, draft: &Draft) -> Option<&Translated> {
+        let index = match self.requests {
+            Requests::One(_) => 0,
+            Requests::Many(_) => draft.fixed()?,
+        };
+        self.http2.as_ref()?.translated.get(index)?.as_ref()
+    }
+
+    /// On the worker's own thread, which makes all connections.
+    fn enter_network(&self) -> Result<(), WorkloadError> {
+        self.network.as_ref().map_or(Ok(()), Network::enter)
+    }
+
     /// Where the plan asks for it: acknowledges what has arrived and what comes next at once. The system forgets it as
     /// soon as it takes the connection for an interactive one, so that it is said again after each read.
     #[inline]
@@ -231,11 +363,29 @@ impl WorkloadFactory for HttpFactory {
     }
 
     fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Http, WorkloadError> {
-        // On the worker's own thread, which makes all connections.
-        if let Some(network) = &self.shared.network {
-            network.enter()?;
-        }
+        self.shared.enter_network()?;
         Ok(Http::new(Arc::clone(&self.shared), worker, lanes))
+    }
+
+    fn address_pairs(&self) -> usize {
+        self.shared.resolved.ends.pairs()
+    }
+}
+
+impl WorkloadFactory for Http2Factory {
+    type Workload = Http2;
+
+    fn make(&self, lanes: usize) -> Result<Http2, WorkloadError> {
+        self.make_for(WorkerId::ONLY, lanes)
+    }
+
+    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Http2, WorkloadError> {
+        self.shared.enter_network()?;
+        Ok(Http2::new(Arc::clone(&self.shared), worker, lanes))
+    }
+
+    fn lanes_per_connection(&self) -> usize {
+        self.shared.streams()
     }
 
     fn address_pairs(&self) -> usize {

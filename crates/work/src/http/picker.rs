@@ -45,6 +45,12 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
+    /// Number of the request that was chosen, if it is sent as it stands in the repertoire.
+    #[inline]
+    pub(crate) fn fixed(&self) -> Option<usize> {
+        (!self.is_rendered).then_some(self.item as usize)
+    }
+
     #[inline]
     pub(crate) fn outgoing<'a>(&'a self, repertoire: &'a Repertoire) -> Outgoing<'a> {
         let Some(item) = repertoire.items.get(self.item as usize) else {
@@ -75,9 +81,11 @@ impl Picker {
         let progress = repertoire.progress.lock().unwrap_or_else(PoisonError::into_inner);
         let number = u64::from(worker.number);
         let begun = progress.begun.get(worker.number as usize).copied().unwrap_or(0);
+        // Where the worker goes on, and what its random values never were before.
+        let gone = progress.contacted + begun;
         let total = repertoire.total;
         let stride = if repertoire.cumulative.is_empty() { 1 } else { scattering_stride(total) };
-        let position = (u128::from(share(total, worker)) + u128::from(begun)) * u128::from(stride);
+        let position = (u128::from(share(total, worker)) + u128::from(gone)) * u128::from(stride);
         let rows = repertoire.rows.as_ref().map_or(1, |rows| rows.len() as u64);
         Self {
             worker,
@@ -86,9 +94,9 @@ impl Picker {
             next_number: progress.next_number + number,
             point: (position % u128::from(total)) as u64,
             stride,
-            row: ((share(rows, worker) + begun) % rows) as usize,
+            row: ((share(rows, worker) + gone) % rows) as usize,
             random: Pcg64Mcg::seed_from_u64(
-                repertoire.seed ^ (number << 48) ^ begun.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+                repertoire.seed ^ (number << 48) ^ gone.wrapping_mul(0x9e37_79b9_7f4a_7c15),
             ),
             body: Vec::new(),
         }
@@ -100,7 +108,7 @@ impl Picker {
             return;
         }
         let mut progress = repertoire.progress.lock().unwrap_or_else(PoisonError::into_inner);
-        let Progress { next_number, begun } = &mut *progress;
+        let Progress { next_number, begun, .. } = &mut *progress;
         let worker = self.worker.number as usize;
         if begun.len() <= worker {
             begun.resize(worker + 1, 0);
@@ -423,8 +431,93 @@ mod tests {
         next(&mut first, &repertoire);
         first.leave_word(&repertoire);
         assert_eq!(target(&next(&mut Picker::new(&repertoire, WorkerId::ONLY), &repertoire)), "/1");
-        repertoire.rewind();
-        assert_eq!(target(&next(&mut Picker::new(&repertoire, WorkerId::ONLY), &repertoire)), "/0");
+    }
+
+    #[test]
+    fn what_the_first_contact_has_sent_is_sent_again_only_after_all_else() {
+        let text: String = (0..10).map(|n| format!("/{n}\n")).collect();
+        let file = File::new("contact", &text);
+        let rows = File::new("contact.csv", &format!("row\n{text}"));
+        for workers in [1, 2, 3] {
+            for failed in [0, 2] {
+                let requests = RequestsPlan {
+                    is_template: true,
+                    data_file: Some(rows.0.clone()),
+                    ..listed(&file, RequestOrder::InTurn).requests
+                };
+                let body = Body::Text("{row} {uuid}".into());
+                let plan = HttpPlan { method: "POST".into(), body, requests, ..HttpPlan::default() };
+                let repertoire = Repertoire::build(&plan, &"http://h/".parse().unwrap(), "http://h/").unwrap();
+                let mut seen = Vec::new();
+                for _ in 0..=failed {
+                    let mut contact = Picker::new(&repertoire, WorkerId::ONLY);
+                    seen.push(next(&mut contact, &repertoire));
+                    contact.leave_word(&repertoire);
+                }
+                repertoire.leave_contact_behind();
+                let contacted = seen.len();
+                for number in 0..workers {
+                    let mut picker = Picker::new(&repertoire, worker(number, workers));
+                    let ops = 10 / workers + u32::from(number < 10 % workers);
+                    seen.extend((0..ops).map(|_| next(&mut picker, &repertoire)));
+                }
+                let distinct = |of: &dyn Fn(&String) -> String, from: usize| {
+                    seen[from..].iter().map(of).collect::<std::collections::BTreeSet<_>>().len()
+                };
+                let words = |sent: &String| {
+                    sent.rsplit("\r\n").next().unwrap().split(' ').map(str::to_owned).collect::<Vec<_>>()
+                };
+                // As many ops as the list is long send each of it once, and each row; with one worker the first ones are those
+                // that the contact has not sent.
+                assert_eq!(distinct(&|sent| target(sent).to_owned(), contacted), 10);
+                assert_eq!(distinct(&|sent| words(sent)[0].clone(), contacted), 10);
+                assert_eq!(distinct(&|sent| words(sent)[1].clone(), 0), seen.len(), "a UUID came twice");
+                if workers == 1 {
+                    let fresh: Vec<_> = seen[..10].iter().map(|sent| target(sent).to_owned()).collect();
+                    assert_eq!(fresh, (0..10).map(|n| format!("/{n}")).collect::<Vec<_>>());
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_goes_on_after_earlier_load_sends_none_of_it_again() {
+        let sent = |repertoire: &Repertoire, of: u32, ops: usize| {
+            let of_worker = |number| {
+                let mut picker = Picker::new(repertoire, worker(number, of));
+                let sent: Vec<String> = (0..ops).map(|_| next(&mut picker, repertoire)).collect();
+                picker.leave_word(repertoire);
+                sent
+            };
+            (0..of).flat_map(of_worker).collect::<Vec<_>>()
+        };
+        for variable in ["{n}", "{uuid}"] {
+            let build = || template(&format!("http://h/{variable}"), HttpPlan::default());
+            let mut all = sent(&build(), 3, 7);
+            let later = build();
+            later.go_on_after(21, 3);
+            all.extend(sent(&later, 3, 5));
+            let later = build();
+            later.go_on_after(36, 3);
+            all.extend(sent(&later, 1, 5));
+            let distinct: std::collections::BTreeSet<_> = all.iter().collect();
+            assert_eq!(distinct.len(), all.len(), "{variable}");
+        }
+    }
+
+    #[test]
+    fn a_round_is_as_long_as_what_is_gone_through_in_turn() {
+        let urls = File::new("round.txt", "/0\n/1\n/2\n");
+        let url = "http://h/";
+        let round = |plan: &HttpPlan| Repertoire::build(plan, &url.parse().unwrap(), url).unwrap().round_ops();
+        assert_eq!(round(&listed(&urls, RequestOrder::InTurn)), Some(3));
+        assert_eq!(round(&listed(&urls, RequestOrder::Random)), None);
+        let weighted = File::new("weights.txt", "5 /0\n1 /1\n");
+        assert_eq!(round(&listed(&weighted, RequestOrder::InTurn)), None);
+        assert_eq!(template("http://h/{n}", HttpPlan::default()).round_ops(), None);
+        let rows = File::new("rows.csv", "id\na\nb\nc\nd\n");
+        let requests = RequestsPlan { data_file: Some(rows.0.clone()), ..RequestsPlan::default() };
+        assert_eq!(template("http://h/{id}", HttpPlan { requests, ..HttpPlan::default() }).round_ops(), Some(4));
     }
 
     #[test]

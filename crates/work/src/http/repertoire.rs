@@ -42,6 +42,7 @@ pub(crate) struct Repertoire {
     pub(super) body_hashes: Vec<String>,
     /// How far the ops of earlier slots and sessions have come.
     pub(super) progress: Mutex<Progress>,
+    may_write: bool,
     /// What is worth a word to the user.
     note: Option<String>,
 }
@@ -94,6 +95,8 @@ pub(super) struct Progress {
     pub(super) next_number: u64,
     /// Ops that each worker has begun.
     pub(super) begun: Vec<u64>,
+    /// Requests that the first contact has sent, from the list's beginning on. They are behind all workers.
+    pub(super) contacted: u64,
 }
 
 impl Repertoire {
@@ -118,6 +121,7 @@ impl Repertoire {
             arena: Vec::new(),
             items: Vec::new(),
             pieces: Vec::new(),
+            may_write: false,
             plans_body: None,
             plans_body_pieces: None,
             shared_bodies: HashMap::new(),
@@ -148,7 +152,7 @@ impl Repertoire {
                 }
             }
         }
-        let Builder { mut arena, items, mut pieces, common, .. } = builder;
+        let Builder { mut arena, items, mut pieces, common, may_write, .. } = builder;
         arena.shrink_to_fit();
         pieces.shrink_to_fit();
         let signer = common.signer;
@@ -171,6 +175,7 @@ impl Repertoire {
             signer,
             body_hashes,
             progress: Mutex::default(),
+            may_write,
             note,
         })
     }
@@ -180,9 +185,38 @@ impl Repertoire {
         self.note.as_deref()
     }
 
-    /// The next op takes the list from its beginning; numbers go on.
-    pub(crate) fn rewind(&self) {
-        self.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner).begun.clear();
+    /// The head of each request that stays as it is; `None` for one that is put together for each op.
+    pub(crate) fn fixed_heads(&self) -> impl Iterator<Item = Option<&[u8]>> {
+        let is_fixed = |item: &&Item| item.head_pieces.is_empty() && item.body_pieces.is_empty();
+        self.items.iter().map(move |item| Some(item).filter(is_fixed).map(|item| &self.arena[item.head.range()]))
+    }
+
+    /// Ops after which each request of a list, and each row of values, was sent as often as any other. `None` where all
+    /// send the same, or what is sent is drawn or spread evenly anyhow.
+    pub(crate) fn round_ops(&self) -> Option<u64> {
+        let listed = if self.is_random || !self.cumulative.is_empty() { 1 } else { self.total };
+        let rows = self.rows.as_ref().map_or(1, |rows| rows.len() as u64);
+        Some(listed.max(rows)).filter(|&ops| ops > 1)
+    }
+
+    /// The next op goes on as if each of the workers had begun so many ops: what they sent is not sent again, as far as a
+    /// list, or what is drawn, allows it.
+    pub(crate) fn go_on_after(&self, begun: u64, workers: u64) {
+        let mut progress = self.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        progress.next_number += begun.saturating_mul(workers);
+        progress.begun = vec![begun; workers as usize];
+    }
+
+    /// Whether a request may change something on the server.
+    pub(crate) fn may_write(&self) -> bool {
+        self.may_write
+    }
+
+    /// The first contact is over. Workers to come go on behind what it has sent, whichever their parts of the list are: what it
+    /// has sent once is sent again only when the list has been gone through.
+    pub(crate) fn leave_contact_behind(&self) {
+        let mut progress = self.progress.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        progress.contacted += progress.begun.drain(..).sum::<u64>();
     }
 }
 
@@ -211,6 +245,8 @@ struct Builder<'a> {
     arena: Vec<u8>,
     items: Vec<Item>,
     pieces: Vec<Piece>,
+    /// One of them has a method that is not safe.
+    may_write: bool,
     plans_body: Option<Span>,
     /// Where it has variables; none in them, where it has none.
     plans_body_pieces: Option<Span>,
@@ -229,6 +265,7 @@ impl Builder<'_> {
     fn add(&mut self, target: &str, entry: Option<&Entry>) -> Result<(), WorkloadError> {
         let method = entry.and_then(|entry| entry.method.as_deref()).unwrap_or(self.common.method).to_owned();
         let method = checked_token(&method, "method")?;
+        self.may_write |= !duel_model::is_safe_method(method);
         let headers = self.headers(entry)?;
         let content = match entry.map_or(&EntryBody::OfPlan, |entry| &entry.body) {
             EntryBody::OfPlan => Content::Shared(self.plans_body()?),

@@ -327,6 +327,11 @@ pub(crate) enum Truncated {
     Body { got: u64, announced: Option<u64> },
 }
 
+/// More came than the response that was asked for.
+pub(crate) fn surplus() -> ProtocolError {
+    ProtocolError("the server sent more bytes than its response announced".into())
+}
+
 fn head_too_long() -> ProtocolError {
     ProtocolError(format!("the response's head is longer than {HEAD_LIMIT} bytes"))
 }

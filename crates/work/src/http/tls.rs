@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 /// Name and version of what does TLS, for the record.
 pub const LIBRARY: &str = "rustls 0.23 with aws-lc";
+/// HTTP/2 as ALPN calls it.
+pub(crate) const HTTP2: &[u8] = b"h2";
 
 /// Everything that connections to one target share.
 #[derive(Debug, Clone)]
@@ -60,7 +62,8 @@ pub(crate) enum TlsError {
 
 impl TlsClient {
     /// Builds the configuration; `host` is the name to verify unless the plan has another.
-    pub(crate) fn build(plan: &TlsPlan, host: &str) -> Result<Self, WorkloadError> {
+    /// `only_http2`: no other protocol is offered, whatever the plan says.
+    pub(crate) fn build(plan: &TlsPlan, host: &str, only_http2: bool) -> Result<Self, WorkloadError> {
         let provider = Arc::new(provider(plan)?);
         let versions: Vec<&'static rustls::SupportedProtocolVersion> =
             [(TlsVersion::V1_3, &rustls::version::TLS13), (TlsVersion::V1_2, &rustls::version::TLS12)]
@@ -88,7 +91,10 @@ impl TlsClient {
         } else {
             Resumption::disabled()
         };
-        config.alpn_protocols = plan.alpn.iter().map(|name| name.clone().into_bytes()).collect();
+        config.alpn_protocols = match only_http2 {
+            true => vec![HTTP2.to_vec()],
+            false => plan.alpn.iter().map(|name| name.clone().into_bytes()).collect(),
+        };
         let name = plan.server_name.as_deref().unwrap_or(host);
         let name = ServerName::try_from(name.to_owned())
             .map_err(|_| WorkloadError(format!("'{}' cannot be a TLS server name", sanitize_line(name))))?;
@@ -145,6 +151,22 @@ impl TlsStream {
         }
     }
 
+    /// Handles the first `filled` bytes of `scratch` as [`TlsStream::drive`] does, and keeps what is no whole record yet. They
+    /// were read behind the room for what had been kept before. Answers whether the peer will send no more.
+    #[inline]
+    pub(crate) fn take(
+        &mut self,
+        scratch: &mut [u8],
+        filled: usize,
+        out: &mut Vec<u8>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), super::response::ProtocolError>,
+    ) -> Result<bool, TlsError> {
+        scratch[..self.incoming.len()].copy_from_slice(&self.incoming);
+        let driven = self.drive(&mut scratch[..filled], out, sink)?;
+        self.keep(&scratch[driven.consumed..filled]);
+        Ok(driven.closed)
+    }
+
     /// Encrypts plain text, appending records to `out`. Only once the handshake is over.
     pub(crate) fn encrypt(&mut self, plain: &[u8], out: &mut Vec<u8>) -> Result<(), TlsError> {
         match self.connection.process_tls_records(&mut []).state.map_err(TlsError::Tls)? {
@@ -165,9 +187,14 @@ impl TlsStream {
         self.closed
     }
 
+    /// Whether the server chose HTTP/2.
+    pub(crate) fn chose_http2(&self) -> bool {
+        self.connection.alpn_protocol() == Some(HTTP2)
+    }
+
     /// Keeps received bytes that are no whole record yet. What one large record needed is given back.
     #[inline]
-    pub(crate) fn keep(&mut self, rest: &[u8]) {
+    fn keep(&mut self, rest: &[u8]) {
         self.incoming.clear();
         if rest.is_empty() && self.incoming.capacity() > 4096 {
             self.incoming = Vec::new();
@@ -200,6 +227,11 @@ impl TlsStream {
 }
 
 impl TlsError {
+    /// The server refused the handshake because it speaks none of the protocols that were offered.
+    pub(crate) fn is_no_protocol(&self) -> bool {
+        matches!(self, Self::Tls(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)))
+    }
+
     /// The error for the user, and how it is counted.
     pub(crate) fn describe(&self) -> (FailureKind, String) {
         use rustls::Error as E;
@@ -212,6 +244,10 @@ impl TlsError {
                 "the answer is not TLS; if the server speaks plain HTTP on this port, use http://".to_owned()
             }
             E::InvalidCertificate(reason) => certificate_problem(reason),
+            E::AlertReceived(rustls::AlertDescription::ProtocolVersion) => {
+                "the server speaks none of the TLS versions that were offered; name another one with --tls, or leave --tls out"
+                    .to_owned()
+            }
             E::AlertReceived(alert) => format!("the server refused the TLS handshake with the alert {alert:?}"),
             E::PeerIncompatible(reason) => {
                 format!("the server supports none of the TLS parameters that were offered ({reason:?})")

@@ -61,8 +61,7 @@ const NOT_TAKEN: [&str; 10] = [
 
 /// Reads a recording. Requests are counted from 1.
 pub(super) fn read(text: &str, most: usize) -> Result<Vec<Entry>, Flaw> {
-    let archive: Archive =
-        serde_json::from_str(text).map_err(|error| Flaw::new(0, format!("this is no recording (HAR): {error}")))?;
+    let archive: Archive = serde_json::from_str(text).map_err(|error| Flaw::new(0, no_recording(&error)))?;
     if archive.log.entries.len() > most {
         return Err(Flaw::too_many(most + 1, most));
     }
@@ -73,6 +72,16 @@ pub(super) fn read(text: &str, most: usize) -> Result<Vec<Entry>, Flaw> {
         .enumerate()
         .map(|(index, exchange)| entry(index + 1, exchange.request))
         .collect())
+}
+
+/// Where a text stops being a recording. The parser's own words name our types.
+fn no_recording(error: &serde_json::Error) -> String {
+    let what = if error.is_data() {
+        "something else stands where log.entries[].request with method and url belongs"
+    } else {
+        "it is no JSON, or ends too early"
+    };
+    format!("this is no recording (HAR): {what} (line {}, column {})", error.line(), error.column())
 }
 
 fn entry(number: usize, request: Request) -> Entry {
@@ -119,6 +128,8 @@ mod tests {
         for text in ["", "{}", r#"{"log":{}}"#, r#"{"log":{"entries":[{"request":{"url":"/"}}]}}"#] {
             assert!(read(text, 9).unwrap_err().what.contains("no recording"), "{text}");
         }
+        let flaw = read(r#"{"log":1}"#, 9).unwrap_err();
+        assert!(flaw.what.contains("column 8") && !flaw.what.contains("struct"), "{}", flaw.what);
     }
 
     proptest! {

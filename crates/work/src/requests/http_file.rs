@@ -12,7 +12,8 @@
 //! ```
 //!
 //! Variables of the file are put in as text. Scripts (`> {% ... %}`) and variables that an editor makes up (`{{$guid}}`)
-//! are not: the former are skipped, the latter refused.
+//! are not: the former are skipped, the latter refused. So is what would be sent as a part of the request before it although
+//! it looks like a request of its own: in vegeta's text there is no `###` between them.
 
 use super::{Entry, EntryBody, FILE_LIMIT_BYTES, Flaw};
 use std::collections::BTreeMap;
@@ -83,6 +84,9 @@ fn request(block: &[(usize, &str)], variables: &mut Variables, folder: &Path) ->
             continue;
         }
         let line = variables.replaced(number, line)?;
+        if is_request_line(&line) {
+            return Err(swallowed(number, first));
+        }
         let (name, value) = line
             .split_once(':')
             .ok_or_else(|| Flaw::new(number, "a header field has the form 'Name: value'; this line has no colon"))?;
@@ -93,8 +97,34 @@ fn request(block: &[(usize, &str)], variables: &mut Variables, folder: &Path) ->
             && value.get(..10).is_some_and(|kind| kind.eq_ignore_ascii_case("multipart/"))
     });
     let rest: Vec<(usize, &str)> = without_scripts(lines);
+    let says_length = headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-length"));
+    if let Some((number, _)) = rest.iter().find(|(_, line)| is_request_line(line))
+        && !is_multipart
+        && !says_length
+    {
+        return Err(swallowed(*number, first));
+    }
     let body = body(&rest, variables, folder, if is_multipart { "\r\n" } else { "\n" })?;
     Ok(Some(Entry { line: first, weight: 1, method: Some(method), address, headers, body }))
+}
+
+/// Whether a line can hardly be anything but the first one of a request: a method in front of a path or a whole address.
+fn is_request_line(line: &str) -> bool {
+    if !line.split_once(char::is_whitespace).is_some_and(|(method, _)| METHODS.contains(&method)) {
+        return false;
+    }
+    let (_, address) = method_and_address(line.trim());
+    let is_address = ["/", "http://", "https://", "{{"].iter().any(|start| address.starts_with(start));
+    is_address && !address.contains(char::is_whitespace)
+}
+
+/// A request that would be sent as a part of another one.
+fn swallowed(line: usize, first: usize) -> Flaw {
+    let what = format!(
+        "this looks like another request, and would be sent as a part of the one of line {first}: put ### between requests \
+         (vegeta's text is read with --request-format vegeta), or the body into a file, as in '< FILE'"
+    );
+    Flaw::new(line, what)
 }
 
 /// What may stand before a request: nothing, comments and variables.
@@ -289,6 +319,35 @@ mod tests {
             }
             let flaw = read.unwrap_err();
             assert!(flaw.line == line && flaw.what.contains(words), "{text}: {flaw:?}");
+        }
+    }
+
+    #[test]
+    fn a_request_is_not_sent_as_the_body_of_another_one() {
+        let vegeta = "GET http://h/small\n\nPOST http://h/post\nX-A: two\n@body\n";
+        for (text, line) in [
+            (vegeta, 3),
+            ("GET /a\nGET http://h/b\n", 2),
+            ("POST /a\nX: 1\n\nbody\n\nDELETE /b HTTP/1.1\n", 6),
+            ("@h=http://h\nGET {{h}}/a\n\nGET {{h}}/b\n", 4),
+        ] {
+            let flaw = read_here(text).unwrap_err();
+            let told = flaw.what.contains("put ### between") && flaw.what.contains("--request-format vegeta");
+            assert!(flaw.line == line && told, "{text}: {flaw:?}");
+        }
+    }
+
+    #[test]
+    fn bodies_may_hold_what_only_resembles_a_request() {
+        for (head, body) in [
+            ("POST /a\n", "GET the milk\nPOST it"),
+            ("POST /a\n", "GET /two words"),
+            ("POST /a\nContent-Length: 6\n", "GET /b"),
+            ("POST /a\nContent-Type: Multipart/Mixed; boundary=b\n", "GET /b HTTP/1.1"),
+        ] {
+            let text = format!("{head}\n{body}\n");
+            let entries = read_here(&text).unwrap_or_else(|flaw| panic!("{text}: {flaw:?}"));
+            assert_eq!(entries[0].body, EntryBody::Bytes(body.as_bytes().to_vec()), "{text}");
         }
     }
 

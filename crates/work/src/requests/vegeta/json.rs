@@ -4,7 +4,7 @@
 //! {"method": "POST", "url": "http://h/x", "header": {"X-Id": ["1"]}, "body": "eyJhIjoxfQ=="}
 //! ```
 
-use super::{Entry, EntryBody, Flaw};
+use super::super::{Entry, EntryBody, Flaw};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde::Deserialize;

@@ -1,0 +1,137 @@
+//! A handshake and nothing else: which protocol a server chooses is known before any request.
+
+use super::HttpFactory;
+use super::link::{Link, SCRATCH_BYTES, Traveller};
+use super::op::Op;
+use super::response::ProtocolError;
+use super::tls::HTTP2;
+use super::{Shared, broken::Broken};
+use duel_load::{
+    Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Traffic, Workload, WorkloadError,
+    WorkloadFactory, monotonic_ns,
+};
+use duel_model::{HttpPlan, LoopKind, Nanos, Negotiated};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Whether a server chooses HTTP/2 when it is offered beside HTTP/1.1. It costs one connection and no request. An error is
+/// for the user: there was no handshake.
+pub fn chooses_http2(
+    plan: &HttpPlan,
+    address: &str,
+    timeout_ns: Nanos,
+    stop: &Arc<AtomicBool>,
+) -> Result<bool, WorkloadError> {
+    let mut plan = HttpPlan { http2: None, ..plan.clone() };
+    plan.tls.alpn = ["h2", "http/1.1"].map(str::to_owned).to_vec();
+    let factory = HttpFactory::assume(&plan, address, timeout_ns)?;
+    let order = SlotOrder {
+        kind: LoopKind::Closed { think_ns: 0 },
+        duration_ns: None,
+        ops: Some(1),
+        connect_timeout_ns: timeout_ns,
+        op_timeout_ns: timeout_ns,
+        grace_ns: 0,
+        seed: 0,
+        stages: Vec::new(),
+        deadline_ns: None,
+    };
+    let record = Session::open(HandshakeFactory { shared: factory.shared }, 1, 1, Arc::clone(stop))
+        .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
+        .map_err(|error| WorkloadError(error.to_string()))?;
+    match record.negotiated {
+        Some(seen) => Ok(seen.alpn.is_some_and(|alpn| alpn.as_bytes() == HTTP2)),
+        None => {
+            let why = record.tally.failure_examples.first().cloned();
+            Err(WorkloadError(why.unwrap_or_else(|| "interrupted".to_owned())))
+        }
+    }
+}
+
+/// Makes [`Handshake`] workloads.
+#[derive(Debug)]
+struct HandshakeFactory {
+    shared: Arc<Shared>,
+}
+
+/// One connection that is closed as soon as its handshake is over.
+#[derive(Debug)]
+struct Handshake {
+    shared: Arc<Shared>,
+    link: Link,
+    op: Op,
+    counters: Counters,
+    scratch: Vec<u8>,
+}
+
+impl WorkloadFactory for HandshakeFactory {
+    type Workload = Handshake;
+
+    fn make(&self, _lanes: usize) -> Result<Handshake, WorkloadError> {
+        let (link, counters) = (Link::default(), Counters::default());
+        Ok(Handshake {
+            shared: Arc::clone(&self.shared),
+            link,
+            op: Op::NONE,
+            counters,
+            scratch: vec![0; SCRATCH_BYTES],
+        })
+    }
+}
+
+impl Handshake {
+    fn settle(&mut self, result: Result<bool, Broken>) -> Progress {
+        let outcome = match result {
+            Ok(false) => return Progress::Pending,
+            Ok(true) => {
+                let mut seen = Negotiated::default();
+                if let Some(tls) = &self.link.tls {
+                    tls.describe(&mut seen);
+                }
+                self.counters.negotiated = Some(seen);
+                Ok(())
+            }
+            Err(broken) => Err(Box::new(broken.into_failure())),
+        };
+        self.link.close();
+        let (phases, bytes_in) = (self.op.phases, self.op.bytes_in);
+        Progress::Done(OpEnd { end_ns: monotonic_ns(), outcome, phases, bytes_in, status: None, body_bytes: 0 })
+    }
+}
+
+impl Workload for Handshake {
+    fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress {
+        let Self { shared, link, op, counters, .. } = self;
+        *op = Op::begin(now_ns);
+        let result = link.connect(0, lane, &mut Traveller { shared, op, counters }, io);
+        self.settle(result)
+    }
+
+    fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
+        let Self { shared, link, op, counters, scratch } = self;
+        if link.socket.is_none() {
+            return Progress::Pending;
+        }
+        // What a server says of itself is of no interest here.
+        let ignore = &mut |_: &[u8]| Ok::<(), ProtocolError>(());
+        let result = link.approach(lane, event, &mut Traveller { shared, op, counters }, scratch, ignore, io);
+        self.settle(result)
+    }
+
+    fn cancel(&mut self, _lane: LaneId) {
+        self.link.close();
+    }
+
+    fn connecting_since(&self, _lane: LaneId) -> Option<Nanos> {
+        Some(self.op.connecting_since_ns)
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.counters.traffic()
+    }
+
+    fn take_counters(&mut self) -> Counters {
+        std::mem::take(&mut self.counters)
+    }
+}

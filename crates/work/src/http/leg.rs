@@ -1,0 +1,112 @@
+//! An origin's connections, whichever version of HTTP they speak.
+
+use super::HttpFactory;
+use super::lane::Http;
+use super::request::Request;
+use super::streams::Http2;
+use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError};
+use duel_model::Nanos;
+use std::sync::Arc;
+
+/// One worker's connections to an origin.
+#[derive(Debug)]
+pub(super) enum Leg {
+    Http1(Box<Http>),
+    Http2(Box<Http2>),
+}
+
+impl Leg {
+    pub(super) fn to(factory: &HttpFactory, worker: WorkerId, lanes: usize) -> Result<Self, WorkloadError> {
+        factory.shared.enter_network()?;
+        let shared = Arc::clone(&factory.shared);
+        Ok(match shared.http2 {
+            None => Self::Http1(Box::new(Http::new(shared, worker, lanes))),
+            Some(_) => Self::Http2(Box::new(Http2::new(shared, worker, lanes))),
+        })
+    }
+
+    pub(super) fn start_request(
+        &mut self,
+        lane: LaneId,
+        detour: Option<Arc<Request>>,
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Progress {
+        match self {
+            Self::Http1(leg) => leg.start_request(lane, detour, now_ns, io),
+            Self::Http2(leg) => leg.start_request(lane, detour, now_ns, io),
+        }
+    }
+
+    pub(super) fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
+        match self {
+            Self::Http1(leg) => leg.ready(lane, event, io),
+            Self::Http2(leg) => leg.ready(lane, event, io),
+        }
+    }
+
+    pub(super) fn further(&mut self, io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        match self {
+            Self::Http1(leg) => leg.further(io),
+            Self::Http2(leg) => leg.further(io),
+        }
+    }
+
+    pub(super) fn wakes_at(&self) -> Option<Nanos> {
+        match self {
+            Self::Http1(leg) => leg.wakes_at(),
+            Self::Http2(leg) => leg.wakes_at(),
+        }
+    }
+
+    pub(super) fn cancel(&mut self, lane: LaneId) {
+        match self {
+            Self::Http1(leg) => leg.cancel(lane),
+            Self::Http2(leg) => leg.cancel(lane),
+        }
+    }
+
+    pub(super) fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
+        match self {
+            Self::Http1(leg) => leg.phases_so_far(lane, now_ns),
+            Self::Http2(leg) => leg.phases_so_far(lane, now_ns),
+        }
+    }
+
+    pub(super) fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
+        match self {
+            Self::Http1(leg) => leg.connecting_since(lane),
+            Self::Http2(leg) => leg.connecting_since(lane),
+        }
+    }
+
+    pub(super) fn traffic(&self) -> Traffic {
+        match self {
+            Self::Http1(leg) => leg.traffic(),
+            Self::Http2(leg) => leg.traffic(),
+        }
+    }
+
+    pub(super) fn take_counters(&mut self) -> Counters {
+        match self {
+            Self::Http1(leg) => leg.take_counters(),
+            Self::Http2(leg) => leg.take_counters(),
+        }
+    }
+
+    /// Where the response that has just ended on `lane` leads.
+    pub(super) fn location(&self, lane: LaneId) -> Option<&[u8]> {
+        match self {
+            Self::Http1(leg) => leg.location(lane),
+            Self::Http2(leg) => leg.location(lane),
+        }
+    }
+
+    /// Status of the response that has just ended on `lane`; 0 where there is none.
+    pub(super) fn status(&self, lane: LaneId) -> u16 {
+        match self {
+            Self::Http1(leg) => leg.status(lane),
+            Self::Http2(leg) => leg.status(lane),
+        }
+    }
+}

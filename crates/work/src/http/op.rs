@@ -1,0 +1,85 @@
+//! Time stamps of an op under way.
+
+use duel_load::{PhaseTimes, monotonic_ns};
+use duel_model::{Nanos, Phase};
+
+/// What is known of the op under way.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Op {
+    /// Where the phase that comes next begins.
+    pub(super) phase_start_ns: Nanos,
+    /// Since when it has waited for a connection to be established, if it does.
+    pub(super) connecting_since_ns: Nanos,
+    pub(super) phases: PhaseTimes,
+    pub(super) first_byte_ns: Option<Nanos>,
+    pub(super) bytes_in: u64,
+    pub(super) retried: bool,
+    /// The last byte of its request has left; where requests share a connection.
+    pub(super) has_left: bool,
+}
+
+impl Op {
+    pub(super) const NONE: Self = Self {
+        phase_start_ns: 0,
+        connecting_since_ns: 0,
+        phases: PhaseTimes::NONE,
+        first_byte_ns: None,
+        bytes_in: 0,
+        retried: false,
+        has_left: false,
+    };
+
+    /// It begins now, and needs a connection first.
+    #[inline]
+    pub(super) fn begin(now: Nanos) -> Self {
+        Self { phase_start_ns: now, connecting_since_ns: now, ..Self::NONE }
+    }
+
+    /// The connection that it had, or waited for a place on, is not for it: it needs another one from now on.
+    #[cold]
+    pub(super) fn needs_another_connection(&mut self) {
+        self.connecting_since_ns = monotonic_ns();
+    }
+
+    /// A phase ends now and the next one begins.
+    #[inline]
+    pub(super) fn phase_ended(&mut self, phase: Phase, now: Nanos) {
+        self.phases.set(phase, now.saturating_sub(self.phase_start_ns));
+        self.phase_start_ns = now;
+    }
+
+    /// Its request has left; a second time, if it had to be sent again.
+    #[inline]
+    pub(super) fn left(&mut self, now: Nanos) {
+        self.waited_to_send(now);
+        self.has_left = true;
+    }
+
+    /// Until now it has waited for its turn, which is a part of sending.
+    #[inline]
+    pub(super) fn waited_to_send(&mut self, now: Nanos) {
+        let before_ns = self.phases.get(Phase::Send).unwrap_or(0);
+        self.phase_ended(Phase::Send, now);
+        if let Some(spent_ns) = self.phases.get(Phase::Send) {
+            self.phases.set(Phase::Send, before_ns + spent_ns);
+        }
+    }
+
+    /// Its response began at `first_byte_ns` and has been received until `now`. What came before the request had left was
+    /// not waited for.
+    #[inline]
+    pub(super) fn received(&mut self, first_byte_ns: Nanos, now: Nanos) {
+        let since_ns = first_byte_ns.max(self.phase_start_ns);
+        self.first_byte(since_ns);
+        self.phases.set(Phase::Receive, now.saturating_sub(since_ns));
+    }
+
+    /// The first byte of the response is there: waiting is over.
+    #[inline]
+    pub(super) fn first_byte(&mut self, now: Nanos) {
+        if self.first_byte_ns.is_none() {
+            self.first_byte_ns = Some(now);
+            self.phases.set(Phase::Wait, now.saturating_sub(self.phase_start_ns));
+        }
+    }
+}
