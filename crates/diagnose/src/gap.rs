@@ -4,7 +4,7 @@ use crate::case::Case;
 use crate::probes::{Kind, Mode, is_https};
 use crate::repeat;
 use duel_model::{
-    Call, DoubtId, Evidence, HostDemand, HostFacts, LensReading, Metric, Negotiated, PairVerdict, Phase, Probe,
+    Call, DoubtId, Evidence, HostDemand, HostFacts, LensReading, Metric, Negotiated, PairVerdict, Phase, Plan, Probe,
     TargetObservation, Variation, sanitize_line,
 };
 use duel_stats::Estimate;
@@ -475,7 +475,7 @@ impl<'a> Gap<'a> {
 
     /// What any explanation of this gap starts with: the gap, how it shows at the reference, and what failed.
     pub(crate) fn preamble(&self) -> Vec<Evidence> {
-        let loaded = self.comparison.over();
+        let loaded = self.comparison.over(self.case.plan);
         let mut lines = vec![self.evidence(&self.comparison, format!("{loaded}: {}", self.tell(&self.comparison)))];
         for kind in [Kind::Alone, Kind::Again, Kind::Closed] {
             if let Look::Shown(view) = self.look(kind) {
@@ -549,11 +549,11 @@ impl<'a> View<'a> {
         self.connections
     }
 
-    /// `over 8 connections`.
-    pub(crate) fn over(&self) -> String {
+    /// `over 8 connections`, or `streams`, whichever a lane of this plan is.
+    pub(crate) fn over(&self, plan: &Plan) -> String {
         match self.connections {
             Some(1) => "over one connection".to_owned(),
-            Some(connections) => format!("over {connections} connections"),
+            Some(lanes) => format!("over {lanes} {}s", plan.lane_noun()),
             None => "at the offered rate".to_owned(),
         }
     }

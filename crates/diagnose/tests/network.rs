@@ -510,7 +510,7 @@ fn a_small_first_flight_is_told_what_it_is_worth() {
     let slow = Server { key: ("RSA", 4096), sign: 30e6, ..small };
     both_ways(&pair(base, slow, 12e3, 1, false), |explanation, _| {
         let told = explanation.findings.iter().find(|finding| finding.cause == "net.initcwnd");
-        assert!(told.is_none_or(|finding| finding.explains.unwrap() < 0.6), "{explanation:#?}");
+        assert!(told.is_some_and(|finding| finding.explains.unwrap() < 0.6), "{explanation:#?}");
     });
 }
 

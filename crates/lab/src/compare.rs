@@ -3,13 +3,10 @@
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
-use crate::pulse::Pulses;
+use crate::pulse::{Pulses, gone};
 use crate::watch::Watcher;
-use duel_model::{
-    Doubt, DoubtId, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole,
-    Tally,
-};
-use duel_stats::{SlotFigure, Stop};
+use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
+use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS, SlotFigure, Stop};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -18,8 +15,6 @@ use rand_pcg::Pcg64Mcg;
 /// long ones: neighbours are closer in time, so that more of what disturbs them is common to both, and there are more
 /// blocks, each with connections of its own.
 const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
-/// Longest slot that is chosen without being asked for: many short ones tell more than few long ones.
-const LONGEST_SLOT_NS: Nanos = 2 * SECOND_NS;
 /// Ops that a connection should carry in a slot: cutting off the last one then moves a rate by a few percent at most,
 /// and equally for all.
 const OPS_PER_SLOT: u64 = 10;
@@ -29,8 +24,6 @@ const PAIRS_WANTED: u64 = 12;
 const MOST_SLOTS: u64 = 1000;
 /// Ops due in a slot of an open loop: with Poisson arrivals one slot in 500 million has none then (e^-20).
 const OPS_PER_OPEN_SLOT: f64 = 20.0;
-/// Warm-up takes at most this share of the load time, over all targets.
-const WARMUP_SHARE: u64 = 8;
 /// Ops that an interval should hold for its rate to be told from noise (relative error 1/sqrt(20) = 22 %).
 const OPS_PER_INTERVAL: u64 = 20;
 
@@ -71,11 +64,7 @@ pub(crate) fn run(
         let target = slot.target;
         run.slots.push(slot);
         let Some(how) = died else { return Next::Look };
-        run.status = RunStatus::Interrupted(Interruption::TargetDied {
-            target: plan.targets[target].name.clone(),
-            at_ns: bench.since_start_ns(),
-            how,
-        });
+        run.status = gone(plan, target, bench.since_start_ns(), how);
         Next::End
     });
     hosts.mark();
@@ -234,7 +223,7 @@ pub(crate) fn warm_up(
     run: &mut Run,
     watcher: &mut dyn Watcher,
 ) -> Result<Nanos, LabError> {
-    let share_ns = plan.compare.max_load_ns / WARMUP_SHARE / bench.targets() as u64;
+    let share_ns = plan.compare.max_load_ns / LOAD_TIMES_PER_WARM_UP / bench.targets() as u64;
     let piece_ns = (share_ns / 2).clamp(50 * MILLISECOND_NS, SECOND_NS);
     let mut slowest_op_ns = 0;
     for target in 0..bench.targets() {

@@ -7,9 +7,9 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::compare::renew;
 use crate::hosts::Hosts;
-use crate::pulse::Pulses;
+use crate::pulse::{Pulses, gone};
 use crate::watch::Watcher;
-use duel_model::{Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Stage, sanitize_line};
+use duel_model::{Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Stage, sanitize_line};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -49,11 +49,7 @@ fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watch
         for (repeat, target) in mirrored {
             let Some(slot) = course(bench, plan, (block, repeat, target), run, watcher)? else { return Ok(()) };
             if let Some(how) = pulses.feel(&slot) {
-                run.status = RunStatus::Interrupted(Interruption::TargetDied {
-                    target: plan.targets[target].name.clone(),
-                    at_ns: bench.since_start_ns(),
-                    how,
-                });
+                run.status = gone(plan, target, bench.since_start_ns(), how);
             }
             run.slots.push(slot);
             if run.status != RunStatus::Complete {

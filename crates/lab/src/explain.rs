@@ -92,12 +92,15 @@ impl Lab {
                 Step::Conclude(explanation) => break explanation,
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);
-                    if ways.is_none() {
-                        let routes = self.ways_to(run, plan, &comparison);
-                        let plan = route::behind_redirects(plan, &routes)?;
-                        ways = Some((routes, plan));
-                    }
-                    let Some((routes, plan)) = &ways else { continue };
+                    let known = match ways.take() {
+                        Some(known) => known,
+                        None => {
+                            let routes = self.ways_to(run, plan, &comparison);
+                            let plan = route::behind_redirects(plan, &routes)?;
+                            (routes, plan)
+                        }
+                    };
+                    let (routes, plan) = &*ways.insert(known);
                     let first_contact = &run.first_contact;
                     let begun = &begun(&run.slots, plan.targets.len());
                     let site = Site { plan, routes, first_contact, hosts: &hosts, clock, begun };
@@ -279,8 +282,7 @@ struct Site<'a> {
     begun: &'a [u64],
 }
 
-/// Ops that these slots began on each target. How many each worker began is not kept: it
-/// is no more than all.
+/// Ops that these slots began on each target. How many each worker began is not kept: it is no more than all.
 fn begun(slots: &[Slot], targets: usize) -> Vec<u64> {
     let mut begun = vec![0; targets];
     for slot in slots {

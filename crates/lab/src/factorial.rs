@@ -12,11 +12,11 @@ use crate::bench::{Bench, SlotSpec, keeps_connections};
 use crate::compare::{slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Contact, Factory, contact_all, ensure_room};
 use crate::hosts::Hosts;
-use crate::pulse::Pulses;
+use crate::pulse::{Pulses, gone};
 use crate::route::Route;
 use crate::watch::Watcher;
 use duel_load::monotonic_ns;
-use duel_model::{Factor, Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole, sanitize_line};
+use duel_model::{Factor, Nanos, Plan, Run, SECOND_NS, SlotRole, sanitize_line};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -205,11 +205,7 @@ fn blocks(
                 let target = slot.target;
                 run.slots.push(slot);
                 if let Some(how) = died {
-                    run.status = RunStatus::Interrupted(Interruption::TargetDied {
-                        target: plan.targets[target].name.clone(),
-                        at_ns: bench.since_start_ns(),
-                        how,
-                    });
+                    run.status = gone(plan, target, bench.since_start_ns(), how);
                     return Ok(());
                 }
             }

@@ -1,7 +1,7 @@
 //! Signs of life: when a target is gone.
 
 use duel_load::Live;
-use duel_model::{FailureKind, Nanos, Plan, SECOND_NS, Slot, SlotRole};
+use duel_model::{FailureKind, Interruption, Nanos, Plan, RunStatus, SECOND_NS, Slot, SlotRole};
 use std::ops::ControlFlow;
 
 /// A target that has given no sign of life for this long, while ops on it failed, is gone. Restarts of a service take
@@ -33,6 +33,11 @@ impl Pulse {
         self.is_gone = silent > self.silent_at_last_sign && silent_for_ns >= GONE_AFTER_NS;
         if self.is_gone { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
+}
+
+/// What becomes of a run one of whose targets is gone: at what time, and how.
+pub(crate) fn gone(plan: &Plan, target: usize, at_ns: Nanos, how: String) -> RunStatus {
+    RunStatus::Interrupted(Interruption::TargetDied { target: plan.targets[target].name.clone(), at_ns, how })
 }
 
 /// What most of the ops without an answer met with, in words.

@@ -8,10 +8,10 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::compare;
 use crate::hosts::Hosts;
+use crate::pulse::gone;
 use crate::watch::Watcher;
 use duel_model::{
-    Arrival, Attempt, Bound, Interruption, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole,
-    sanitize_line,
+    Arrival, Attempt, Bound, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, SlotRole, sanitize_line,
 };
 use duel_stats::SearchStep;
 use rand::SeedableRng;
@@ -174,11 +174,7 @@ impl Search<'_> {
         self.run.slots.push(slot);
         if left_work && let Err(error) = self.rest(target, None) {
             // It has answered before: now it is gone.
-            self.run.status = RunStatus::Interrupted(Interruption::TargetDied {
-                target: self.plan.targets[target].name.clone(),
-                at_ns: self.bench.since_start_ns(),
-                how: error.to_string(),
-            });
+            self.run.status = gone(self.plan, target, self.bench.since_start_ns(), error.to_string());
             return Ok((Next::End, seen));
         }
         Ok((Next::GoOn, seen))

@@ -3,9 +3,9 @@
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
-use crate::pulse::{Pulse, how_it_failed};
+use crate::pulse::{Pulse, gone, how_it_failed};
 use crate::watch::Watcher;
-use duel_model::{Bound, Interruption, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole};
+use duel_model::{Bound, Nanos, Plan, Run, SECOND_NS, SlotRole};
 use std::ops::ControlFlow;
 
 /// Longest wait for answers after the load's end, unless ops may take less.
@@ -43,11 +43,7 @@ pub(crate) fn run(
     })?;
     hosts.mark();
     if pulse.is_gone {
-        run.status = RunStatus::Interrupted(Interruption::TargetDied {
-            target: plan.targets[0].name.clone(),
-            at_ns: slot.offset_ns + pulse.last_sign_ns,
-            how: how_it_failed(&slot),
-        });
+        run.status = gone(plan, 0, slot.offset_ns + pulse.last_sign_ns, how_it_failed(&slot));
     }
     run.slots.push(slot);
     Ok(())

@@ -66,7 +66,8 @@ pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};
 pub use units::{
-    ParseUnitError, format_bytes, format_duration_ns, parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
+    ParseUnitError, UNKNOWN_FIGURE, format_bytes, format_count, format_duration_ns, format_figure, format_ratio,
+    parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
 };
 pub use variation::Variation;
 pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict, call_confidence};

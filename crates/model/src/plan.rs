@@ -456,6 +456,11 @@ impl Plan {
         self.load.connections.saturating_mul(streams).max(1)
     }
 
+    /// What a lane is, in words: a stream where connections are shared, else a connection.
+    pub fn lane_noun(&self) -> &'static str {
+        if self.lanes() > self.load.connections.max(1) { "stream" } else { "connection" }
+    }
+
     /// What stands in place of a secret in everything that is shown or kept.
     pub const REDACTED: &'static str = "[not kept]";
     /// What stands in place of a secret in a text that is kept and leaves it out where it is shown to others.

@@ -77,11 +77,11 @@ pub fn format_duration_ns(nanos: f64) -> String {
     if nanos < 999.5 {
         format!("{nanos:.0} ns")
     } else if nanos < 999.5e3 {
-        format!("{} µs", three_digits(nanos / 1e3))
+        format!("{} µs", format_figure(nanos / 1e3))
     } else if nanos < 999.5e6 {
-        format!("{} ms", three_digits(nanos / 1e6))
+        format!("{} ms", format_figure(nanos / 1e6))
     } else if nanos < 120e9 {
-        format!("{} s", three_digits(nanos / 1e9))
+        format!("{} s", format_figure(nanos / 1e9))
     } else {
         format!("{:.1} min", nanos / 60e9)
     }
@@ -97,7 +97,7 @@ pub fn format_bytes(bytes: f64) -> String {
         value /= 1e3;
         unit = next;
     }
-    if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", three_digits(value)) }
+    if unit == "B" { format!("{value:.0} B") } else { format!("{} {unit}", format_figure(value)) }
 }
 
 /// A length of time as it is typed, to the nanosecond, in the largest unit that divides it: `30s`, `1500us`, `7ns`.
@@ -107,14 +107,60 @@ pub fn typed_duration(nanos: Nanos) -> String {
     format!("{}{unit}", nanos / scale)
 }
 
-fn three_digits(value: f64) -> String {
-    if value < 9.995 {
-        format!("{value:.2}")
-    } else if value < 99.95 {
-        format!("{value:.1}")
-    } else {
-        format!("{value:.0}")
+/// What stands where a figure is not known.
+pub const UNKNOWN_FIGURE: &str = "-";
+
+/// A count with separated thousands: `12,345`.
+pub fn format_count(n: u64) -> String {
+    let digits = n.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
     }
+    text
+}
+
+/// Three significant digits; from 1,000 on all digits before the point: nobody reads `1.23e3`. `-` where it is no number.
+pub fn format_figure(value: f64) -> String {
+    if !value.is_finite() {
+        return UNKNOWN_FIGURE.to_owned();
+    }
+    if value < 0.0 {
+        return format!("-{}", format_figure(-value));
+    }
+    if value >= 1e15 {
+        return format!("{value:.2e}");
+    }
+    if value >= 999.5 {
+        return format_count(value.round() as u64);
+    }
+    if value == 0.0 {
+        return "0".to_owned();
+    }
+    if value < 1e-6 {
+        return format!("{value:.2e}");
+    }
+    // 0.9995 would be printed as "1.000": the next step begins where rounding leaves the former.
+    let mut decimals = 2;
+    let mut edge = 9.995;
+    while decimals > 0 && value >= edge {
+        decimals -= 1;
+        edge *= 10.0;
+    }
+    let mut edge = 0.9995;
+    while decimals >= 2 && value < edge {
+        decimals += 1;
+        edge /= 10.0;
+    }
+    format!("{value:.decimals$}")
+}
+
+/// A ratio: three digits, and near one three decimals, since there the question is how near.
+pub fn format_ratio(ratio: f64) -> String {
+    if (0.5..2.0).contains(&ratio) { format!("{ratio:.3}") } else { format_figure(ratio) }
 }
 
 /// Splits `1.5ms` into 1.5 and `ms`; refuses signs, exponents, infinities and empty numbers.
@@ -186,5 +232,36 @@ mod tests {
         }
         assert_eq!(format_bytes(2_860_007.0), "2.86 MB");
         assert_eq!(format_bytes(999.9), "1.00 kB");
+    }
+
+    #[test]
+    fn three_digits_across_all_sizes() {
+        for (value, text) in [
+            (0.0, "0"),
+            (3.0449, "3.04"),
+            (9.996, "10.0"),
+            (12.345, "12.3"),
+            (99.96, "100"),
+            (999.7, "1,000"),
+            (12_345.6, "12,346"),
+            (0.3289, "0.329"),
+            (0.99951, "1.00"),
+            (0.0999, "0.0999"),
+            (0.012_34, "0.0123"),
+            (1e-9, "1.00e-9"),
+            (1e30, "1.00e30"),
+            (-1.5, "-1.50"),
+            (f64::NAN, "-"),
+        ] {
+            assert_eq!(format_figure(value), text, "{value}");
+        }
+    }
+
+    #[test]
+    fn ratios_near_one_show_how_near() {
+        for (ratio, text) in [(0.4999, "0.500"), (1.0, "1.000"), (1.2345, "1.234"), (2.0, "2.00"), (11_607.0, "11,607")]
+        {
+            assert_eq!(format_ratio(ratio), text, "{ratio}");
+        }
     }
 }

@@ -1,6 +1,6 @@
 //! Highest rates against each other, in one sentence for each pair.
 
-use crate::figures::{exact_percent, rate, three_digits};
+use crate::figures::{exact_percent, near_one, rate, three_digits};
 use crate::text::clean;
 use duel_model::{Call, Contest, HeadToHead, Promise};
 
@@ -94,11 +94,6 @@ fn why_no_call(contest: &Contest, margin: f64) -> Option<String> {
         _ if is_apart => Some("the run ended before both were tried at one rate in turn".to_owned()),
         _ => None,
     }
-}
-
-/// Three decimals near one, since the question is how near.
-fn near_one(value: f64) -> String {
-    if (0.5..2.0).contains(&value) { format!("{value:.3}") } else { three_digits(value) }
 }
 
 #[cfg(test)]

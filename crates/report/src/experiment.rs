@@ -1,6 +1,6 @@
 //! What factors do, in tables and sentences; the terminal and the page show the same ones.
 
-use crate::figures::{Lengths, UNKNOWN, exact_percent, maybe, percent, rate, three_digits};
+use crate::figures::{Lengths, UNKNOWN, exact_percent, maybe, near_one, percent, rate, three_digits};
 use crate::level_chart::level_chart;
 use crate::sentence::{is_lower_bound, verdict_sentence};
 use crate::settings;
@@ -247,11 +247,6 @@ fn bracketed(figure: &Ranged, show: impl Fn(f64) -> String) -> String {
         (None, None) => maybe(Some(figure.value), show),
         (low, high) => format!("{} ({} to {})", show(figure.value), maybe(low, &show), maybe(high, &show)),
     }
-}
-
-/// A ratio: near one the question is how near.
-fn near_one(ratio: f64) -> String {
-    if (0.5..2.0).contains(&ratio) { format!("{ratio:.3}") } else { three_digits(ratio) }
 }
 
 /// Whether the ratio depends on the factor, in one sentence.

@@ -1,57 +1,9 @@
 //! Numbers as they are read: three significant digits, the same unit where figures are compared, `-` for unknown.
 
 use duel_model::Nanos;
-
-/// What stands where a figure is not known.
-pub(crate) const UNKNOWN: &str = "-";
-
-/// A count with separated thousands: `12,345`.
-pub(crate) fn count(n: u64) -> String {
-    let digits = n.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (i, digit) in digits.chars().enumerate() {
-        if i > 0 && (digits.len() - i).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Three significant digits; from 1,000 on all digits before the point: nobody reads `1.23e3`.
-pub(crate) fn three_digits(value: f64) -> String {
-    if !value.is_finite() {
-        return UNKNOWN.to_owned();
-    }
-    if value < 0.0 {
-        return format!("-{}", three_digits(-value));
-    }
-    if value >= 1e15 {
-        return format!("{value:.2e}");
-    }
-    if value >= 999.5 {
-        return count(value.round() as u64);
-    }
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    if value < 1e-6 {
-        return format!("{value:.2e}");
-    }
-    // 0.9995 would be printed as "1.000": the next step begins where rounding leaves the former.
-    let mut decimals = 2;
-    let mut edge = 9.995;
-    while decimals > 0 && value >= edge {
-        decimals -= 1;
-        edge *= 10.0;
-    }
-    let mut edge = 0.9995;
-    while decimals >= 2 && value < edge {
-        decimals += 1;
-        edge /= 10.0;
-    }
-    format!("{value:.decimals$}")
-}
+pub(crate) use duel_model::{
+    UNKNOWN_FIGURE as UNKNOWN, format_count as count, format_figure as three_digits, format_ratio as near_one,
+};
 
 /// As [`three_digits`], `-` where the figure is not known.
 pub(crate) fn maybe(value: Option<f64>, format: impl Fn(f64) -> String) -> String {
@@ -193,29 +145,6 @@ pub(crate) fn bar(share: f64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn three_digits_across_all_sizes() {
-        for (value, text) in [
-            (0.0, "0"),
-            (3.0449, "3.04"),
-            (9.996, "10.0"),
-            (12.345, "12.3"),
-            (99.96, "100"),
-            (999.7, "1,000"),
-            (12_345.6, "12,346"),
-            (0.3289, "0.329"),
-            (0.99951, "1.00"),
-            (0.0999, "0.0999"),
-            (0.012_34, "0.0123"),
-            (1e-9, "1.00e-9"),
-            (1e30, "1.00e30"),
-            (-1.5, "-1.50"),
-            (f64::NAN, "-"),
-        ] {
-            assert_eq!(three_digits(value), text, "{value}");
-        }
-    }
 
     #[test]
     fn shares_never_round_to_nothing_or_to_all() {

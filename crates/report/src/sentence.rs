@@ -1,6 +1,6 @@
 //! The verdict in one sentence.
 
-use crate::figures::{UNKNOWN, exact_percent, three_digits};
+use crate::figures::{UNKNOWN, exact_percent, near_one, three_digits};
 use crate::text::{clean, plural};
 use duel_model::{Call, Doubt, DoubtId, Metric, PairVerdict};
 
@@ -117,11 +117,6 @@ fn judged_near_one(
     let shown = ratio.map_or_else(|| UNKNOWN.to_owned(), near_one);
     let (low, high) = (low.map(near_one), high.map(near_one));
     format!("{} {shown}, {}", ratio_of(pair), interval(low.as_ref(), high.as_ref()))
-}
-
-/// A ratio: near one the question is how near.
-pub(crate) fn near_one(ratio: f64) -> String {
-    if (0.5..2.0).contains(&ratio) { format!("{ratio:.3}") } else { three_digits(ratio) }
 }
 
 /// What the ratio of a pair is of, and which is divided by which: always the target by the baseline.

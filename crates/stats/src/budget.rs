@@ -6,12 +6,14 @@ use duel_model::{Nanos, Run, RunStatus, SECOND_NS, Slot, SlotRole};
 
 /// Pairs of slots that a block holds.
 const PAIRS_PER_BLOCK: u64 = 2;
-/// Slots that are not set become longer with the time there is, up to this (see `LONGEST_SLOT_NS` in `lab`).
-const LONGEST_SLOT_NS: Nanos = 2 * SECOND_NS;
+/// Longest slot that is chosen without being asked for: many short ones tell more than few long ones.
+pub const LONGEST_SLOT_NS: Nanos = 2 * SECOND_NS;
+/// Warm-up takes at most one part in so many of the load time, over all targets.
+pub const LOAD_TIMES_PER_WARM_UP: u64 = 8;
 
 /// The load time (`-d`) in which a comparison like this one would have had slots enough for a verdict: as many blocks as
-/// that takes, each as long as the longest that was seen and longer by what its slots may grow, behind a warm-up of an
-/// eighth of the time (see `lab::compare`). A tenth more, since slow targets scatter; in whole seconds.
+/// that takes, each as long as the longest that was seen and longer by what its slots may grow, behind a warm-up of its
+/// share of the time. A tenth more, since slow targets scatter; in whole seconds.
 ///
 /// `None` where the run did not come to its end, nothing was measured, or slots are whole courses through stages.
 pub(crate) fn would_do(run: &Run) -> Option<Nanos> {
@@ -33,7 +35,8 @@ pub(crate) fn would_do(run: &Run) -> Option<Nanos> {
     // Warm-up ends with the slot in which its share is used up.
     let warm_up_slots = run.slots.iter().filter(|slot| slot.role == SlotRole::Warmup).map(|slot| slot.elapsed_ns);
     let beyond_ns = warm_up_slots.max().unwrap_or(0).saturating_mul(run.plan.targets.len() as u64);
-    let whole_ns = needed_ns.saturating_add(beyond_ns).saturating_mul(11) / 10 * 8 / 7;
+    let whole_ns = needed_ns.saturating_add(beyond_ns).saturating_mul(11) / 10 * LOAD_TIMES_PER_WARM_UP
+        / (LOAD_TIMES_PER_WARM_UP - 1);
     // Where the time was not what was missing (pairs without a value), more of it is no advice.
     (whole_ns > run.plan.compare.max_load_ns).then(|| whole_ns.div_ceil(SECOND_NS) * SECOND_NS)
 }

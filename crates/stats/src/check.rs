@@ -9,7 +9,7 @@ use crate::search::rate_searches;
 use crate::side::MISSING;
 use duel_model::{
     Call, Contest, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, RateSearch, Run,
-    SearchEnd, Slot, SlotRole, Tally, Target, Threshold, Verdict, format_duration_ns,
+    SearchEnd, Slot, SlotRole, Tally, Target, Threshold, Verdict, format_duration_ns, format_ratio,
 };
 
 /// How a target stands to a threshold.
@@ -304,23 +304,13 @@ fn failed_without_a_time(timeless: u64) -> String {
     format!("{timeless} requests failed and have no response time")
 }
 
-/// Three digits, as reports have; near one as many decimals, since the limit is near there.
-fn times(ratio: f64) -> String {
-    match ratio {
-        r if r < 2.0 => format!("{r:.3}"),
-        r if r < 9.995 => format!("{r:.2}"),
-        r if r < 99.95 => format!("{r:.1}"),
-        r => format!("{r:.0}"),
-    }
-}
-
 /// Whether a target is slower by more than `by`: sure if the whole interval says so.
 fn is_slower(pair: Option<&PairVerdict>, by: f64, biased: bool) -> Checked {
     let Some((pair, (slowdown, low, high))) = pair.and_then(|pair| Some((pair, pair.slowdown()?))) else {
         return Checked::new(CheckStanding::Unknown, None, "too few slots to compare");
     };
     let figure = Some(slowdown);
-    let interval = format!("{:.0} % interval {} to {}", pair.confidence * 100.0, times(low), times(high));
+    let interval = format!("{:.0} % interval {} to {}", pair.confidence * 100.0, format_ratio(low), format_ratio(high));
     // A call that was made is one that no bias could have made (see `judge::tempered`).
     let stands = |calls: [Call; 2]| !biased || calls.contains(&pair.call);
     let limit = 1.0 + by;

@@ -6,7 +6,7 @@ use crate::side::{LATE, MISSING, SATURATED, Side};
 use crate::signed_rank::pairs_needed;
 use crate::trend::trend;
 use duel_model::{
-    Call, ComparePlan, Doubt, DoubtId, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, SECOND_NS, Tally,
+    Call, ComparePlan, Doubt, DoubtId, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, SECOND_NS, Tally,
     format_bytes, format_duration_ns, sanitize_line,
 };
 
@@ -154,7 +154,8 @@ impl Found {
     }
 
     /// Doubts about one target's slots; `pairs` are the calls made, the main metric of each target first.
-    pub(crate) fn of_side(&mut self, side: &Side<'_>, load: &LoadPlan, pairs: &[PairVerdict]) {
+    pub(crate) fn of_side(&mut self, side: &Side<'_>, plan: &Plan, pairs: &[PairVerdict]) {
+        let load = &plan.load;
         if side.saturated() {
             self.add(DoubtId::GeneratorSaturated, side.name, saturation(side, pairs));
         } else if side.late(0.99, if matches!(load.kind, LoopKind::Open { .. }) { 0.5 } else { 0.99 }) {
@@ -206,14 +207,15 @@ impl Found {
                 DoubtId::ShortSlots,
                 side.name,
                 format!(
-                    "each connection to {} ended {ops:.1} requests in a slot; below {FEWEST_OPS_PER_CONNECTION} the rate \
+                    "each {} to {} ended {ops:.1} requests in a slot; below {FEWEST_OPS_PER_CONNECTION} the rate \
                      is a rough one: a --slot that holds more of them needs a -d that is as many times longer",
+                    plan.lane_noun(),
                     side.name
                 ),
             );
         }
         if side.tally.in_flight > 0 {
-            self.add(DoubtId::Unfinished, side.name, unfinished(side, load.connections));
+            self.add(DoubtId::Unfinished, side.name, unfinished(side, plan));
         }
         if side.tally.failed_total() > 0 {
             self.add(DoubtId::Errors, side.name, failures(side));
@@ -232,16 +234,15 @@ impl Found {
 }
 
 /// Ops that were given up at the end of their slots.
-fn unfinished(side: &Side<'_>, connections: u32) -> String {
+fn unfinished(side: &Side<'_>, plan: &Plan) -> String {
     let (name, count) = (side.name, side.tally.in_flight);
     let were = if count == 1 { "request was" } else { "requests were" };
     let starved = match side.silent_lanes.filter(|&lanes| lanes > 0) {
-        Some(lanes) if side.negotiated.and_then(|seen| seen.http.as_deref()) != Some("HTTP/2") => {
-            format!(
-                "; {lanes} of {connections} connections got no answer at all, so what is shown is what the others got"
-            )
-        }
-        Some(lanes) => format!("; {lanes} streams got no answer at all, so what is shown is what the others got"),
+        Some(silent) => format!(
+            "; {silent} of {} {}s got no answer at all, so what is shown is what the others got",
+            plan.lanes(),
+            plan.lane_noun()
+        ),
         None => String::new(),
     };
     format!(

@@ -127,7 +127,7 @@ fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would
         found.of_pair(baseline, target);
     }
     for side in &sides {
-        found.of_side(side, &plan.load, &verdict.pairs);
+        found.of_side(side, plan, &verdict.pairs);
     }
     verdict.doubts = found.into_doubts();
     verdict.stages = stage_contrasts(&slots, plan);

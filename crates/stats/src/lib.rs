@@ -36,6 +36,7 @@ mod trend;
 mod usl;
 mod warmup;
 
+pub use budget::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
 pub use check::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 pub use contest::next_head_to_head;
 pub use estimate::Estimate;

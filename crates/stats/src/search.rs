@@ -330,10 +330,10 @@ fn connections_short(search: &RateSearch, run: &Run) -> Option<String> {
     let lanes = run.plan.lanes();
     (busy > ALL_BUSY * f64::from(lanes) && broken_ns < (1.0 + NO_SLOWER) * kept_ns).then(|| {
         format!(
-            "at {}/s all {lanes} {} were busy, and the target took no longer for a request than before: \
+            "at {}/s all {lanes} {}s were busy, and the target took no longer for a request than before: \
              with more connections (-c) it may do better",
             search.broken_per_s.unwrap_or(0.0),
-            if lanes == run.plan.load.connections { "connections" } else { "streams" }
+            run.plan.lane_noun()
         )
     })
 }

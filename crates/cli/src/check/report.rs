@@ -3,7 +3,8 @@
 use super::{Limit, State};
 use duel_lab::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 use duel_model::{
-    Doubt, Interruption, PromiseMetric, Run, RunStatus, Threshold, Verdict, format_duration_ns, sanitize_line,
+    Doubt, Interruption, PromiseMetric, Run, RunStatus, Threshold, Verdict, format_duration_ns, format_figure,
+    sanitize_line,
 };
 
 /// A run held against thresholds.
@@ -128,8 +129,8 @@ impl Result {
             Threshold::Slower { than, .. } => {
                 let than = sanitize_line(than);
                 match self.checked.figure {
-                    Some(slowdown) if slowdown >= 1.0 => format!("{}x slower than {than}", times(slowdown)),
-                    Some(slowdown) => format!("{}x faster than {than}", times(1.0 / slowdown)),
+                    Some(slowdown) if slowdown >= 1.0 => format!("{}x slower than {than}", format_figure(slowdown)),
+                    Some(slowdown) => format!("{}x faster than {than}", format_figure(1.0 / slowdown)),
                     None => format!("slowdown against {than} unknown"),
                 }
             }
@@ -139,42 +140,8 @@ impl Result {
 
 fn shown(metric: PromiseMetric, figure: f64) -> String {
     match metric {
-        PromiseMetric::Errors | PromiseMetric::Done => format!("{} %", three_digits(figure * 100.0)),
-        PromiseMetric::Rate => format!("{}/s", three_digits(figure)),
+        PromiseMetric::Errors | PromiseMetric::Done => format!("{} %", format_figure(figure * 100.0)),
+        PromiseMetric::Rate => format!("{}/s", format_figure(figure)),
         _ => format_duration_ns(figure),
     }
-}
-
-/// How many times: three digits.
-fn times(slowdown: f64) -> String {
-    match slowdown {
-        s if s < 9.995 => format!("{s:.2}"),
-        s if s < 99.95 => format!("{s:.1}"),
-        s => with_commas(&format!("{s:.0}")),
-    }
-}
-
-/// `11,607` of `11607`, as reports write it.
-fn with_commas(digits: &str) -> String {
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (place, digit) in digits.chars().enumerate() {
-        if place > 0 && (digits.len() - place).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
-/// Three significant digits, or all before the point.
-fn three_digits(value: f64) -> String {
-    if value == 0.0 {
-        return "0".to_owned();
-    }
-    if (999.5..1e15).contains(&value) {
-        return with_commas(&format!("{value:.0}"));
-    }
-    let digits = (2 - value.abs().log10().floor() as i32).clamp(0, 9) as usize;
-    let text = format!("{value:.digits$}");
-    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }

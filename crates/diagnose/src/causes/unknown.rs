@@ -151,7 +151,7 @@ impl Place {
         differences.retain(|(_, ns)| *ns >= 0.2 * whole_ns);
         let Some((first, _)) = differences.first() else { return };
         let share = |(phase, ns): &(Phase, f64)| (percent(ns / whole_ns), phase.name());
-        let extra = format!("{} per request {}", format_duration_ns(whole_ns), reference.over());
+        let extra = format!("{} per request {}", format_duration_ns(whole_ns), reference.over(gap.case.plan));
         let mut text = match &differences[..] {
             [only] => {
                 let (share, phase) = share(only);

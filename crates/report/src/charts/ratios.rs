@@ -1,9 +1,9 @@
 //! The verdict drawn: how many times slower each target is, with the interval and the margin.
 
 use super::{Chart, Subject, sentences};
-use crate::figures::{exact_percent, maybe};
+use crate::figures::{exact_percent, maybe, near_one};
 use crate::plot::{Axis, Drawing, IntervalRow, Intervals};
-use crate::sentence::{is_lower_bound, near_one, ratio_of, verdict_sentence};
+use crate::sentence::{is_lower_bound, ratio_of, verdict_sentence};
 use crate::table::{Align, Row, Table};
 use crate::text::clean;
 use crate::totals::all_doubts;
