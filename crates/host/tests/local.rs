@@ -343,23 +343,16 @@ fn firewall_rules_are_counted() {
     });
 }
 
-/// A folder with all of this machine's programs but those that tell of legacy filter rules, with one that says this, and the
-/// shell that finds only what is in there.
-fn with_program(name: &str, says: &str) -> (tempfile::TempDir, Options) {
-    use std::os::unix::fs::{PermissionsExt, symlink};
+/// A folder in front of the usual ones with these programs, each with what it does, and the shell that finds them there.
+fn with_programs(programs: &[(&str, &str)]) -> (tempfile::TempDir, Options) {
+    use std::os::unix::fs::PermissionsExt;
     let folder = tempfile::tempdir().unwrap();
-    for place in ["/usr/sbin", "/usr/bin", "/sbin", "/bin"] {
-        for program in fs::read_dir(place).into_iter().flatten().flatten() {
-            if !program.file_name().to_string_lossy().contains("tables") {
-                // One that an earlier place has as well is there already.
-                let _ = symlink(program.path(), folder.path().join(program.file_name()));
-            }
-        }
+    for (name, says) in programs {
+        let file = folder.path().join(name);
+        fs::write(&file, format!("#!/bin/sh\n{says}\n")).unwrap();
+        fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
     }
-    let file = folder.path().join(name);
-    fs::write(&file, format!("#!/bin/sh\n{says}\n")).unwrap();
-    fs::set_permissions(&file, fs::Permissions::from_mode(0o755)).unwrap();
-    let command = format!("PATH='{}'; export PATH; exec /bin/sh -s", folder.path().display());
+    let command = format!("PATH='{}':$PATH exec /bin/sh -s", folder.path().display());
     (folder, with_shell(&["/bin/sh", "-c", &command]))
 }
 
@@ -370,8 +363,8 @@ fn legacy_filter_rules_are_counted_or_not_known_but_never_zero() {
     fs::create_dir(proc.path().join("net")).unwrap();
     std::os::unix::fs::symlink("/proc/sys/kernel/ostype", proc.path().join("net/ip_tables_names")).unwrap();
     fs::write(proc.path().join("net/ip6_tables_names"), "").unwrap();
-    let rules = |name: &str, says: &str| {
-        let (folder, options) = with_program(name, says);
+    let rules = |programs: &[(&str, &str)]| {
+        let (folder, options) = with_programs(programs);
         let options = Options { proc_root: proc.path().display().to_string(), ..options };
         let watch = HostWatch::open_with(&HostAccess::Local, &Server::Unknown, &options).unwrap();
         drop(folder);
@@ -380,11 +373,13 @@ fn legacy_filter_rules_are_counted_or_not_known_but_never_zero() {
         facts.0.get("firewall.iptables_rules").cloned()
     };
     let three = "case $1 in -V) echo 'iptables-save v1.8.9 (legacy)' ;; *) echo '*filter'; for n in 1 2 3; do echo \"-A INPUT -s 198.18.0.$n/32 -j DROP\"; done ;; esac";
-    assert_eq!(rules("iptables-legacy-save", three), Some(Known::Value("3".to_owned())));
-    assert_eq!(rules("iptables-save", three), Some(Known::Value("3".to_owned())));
+    assert_eq!(rules(&[("iptables-legacy-save", three)]), Some(Known::Value("3".to_owned())));
+    // Where there is a real one of the better name, one that is of no use stands before it.
+    let useless = ("iptables-legacy-save", "echo 'iptables-save v1.8.9 (nf_tables)'");
+    assert_eq!(rules(&[useless, ("iptables-save", three)]), Some(Known::Value("3".to_owned())));
     let unknown = |known: Option<Known>| matches!(known, Some(Known::Unavailable(_)));
-    assert!(unknown(rules("iptables-legacy-save", "echo 'Permission denied' >&2; exit 1")));
-    assert!(unknown(rules("iptables-save", "echo 'iptables-save v1.8.9 (nf_tables)'")), "it tells of nft's tables");
+    assert!(unknown(rules(&[("iptables-legacy-save", "echo 'Permission denied' >&2; exit 1")])));
+    assert!(unknown(rules(&[useless, ("iptables-save", useless.1)])), "both tell of nft's tables");
 }
 
 #[test]
