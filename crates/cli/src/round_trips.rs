@@ -133,7 +133,7 @@ const CHOICES: [&[&str]; 23] = [
     &["", "--quick-ack"],
     &["", "--segment-bytes 536"],
     &["", "-k", "--ca=-ca.pem"],
-    &["", "--tls 1.3", "--tls 1.3,1.2"],
+    &["", "--tls 1.3", "--tls 1.3+1.2"],
     &["", "--ciphers TLS_AES_256_GCM_SHA384,TLS_CHACHA20_POLY1305_SHA256"],
     &["", "--groups secp384r1,x25519 --resumption"],
     &["", "--server-name=-sni --client-cert c.pem --client-key k.pem"],

@@ -7,7 +7,7 @@ use duel_model::{Target, TlsPlan, TlsVersion, sanitize_line};
 use std::path::PathBuf;
 
 /// Default of `--tls`.
-const VERSIONS: &str = "1.2,1.3";
+const VERSIONS: &str = "1.2+1.3";
 /// Default of `--alpn`.
 pub(crate) const ALPN: &str = "http/1.1";
 
@@ -27,12 +27,15 @@ pub(crate) struct TlsFlags {
     /// PEM file of the client's key
     #[arg(long, value_name = "FILE")]
     pub(crate) client_key: Option<PathBuf>,
-    /// Versions allowed
+    /// Versions allowed; a list makes a factor: 1.2,1.3
     #[arg(long = "tls", value_name = "LIST", default_value = VERSIONS)]
     pub(crate) versions: String,
     /// Cipher suites allowed, by IANA name, in order of preference [default: all of the library's]
     #[arg(long, value_name = "LIST")]
     pub(crate) ciphers: Option<String>,
+    /// The one cipher suite allowed; a list makes a factor
+    #[arg(long, value_name = "LIST", conflicts_with = "ciphers")]
+    pub(crate) cipher: Option<String>,
     /// Key exchange groups in order of preference [default: x25519,secp256r1,secp384r1]
     #[arg(long, value_name = "LIST")]
     pub(crate) groups: Option<String>,
@@ -50,12 +53,12 @@ pub(crate) struct TlsFlags {
 impl TlsFlags {
     /// What the options mean.
     pub(crate) fn plan(&self) -> Result<TlsPlan, Usage> {
-        let version = |typed: &String| {
+        let version = |typed: &str| {
             TlsVersion::of_name(typed).ok_or_else(|| {
                 Usage(format!("--tls: '{}' is no version that can be used; 1.2 and 1.3 can", sanitize_line(typed)))
             })
         };
-        let versions = list(&self.versions).iter().map(version).collect::<Result<Vec<_>, _>>()?;
+        let versions = first_level(&self.versions).map(version).collect::<Result<Vec<_>, _>>()?;
         if versions.is_empty() {
             return Err(Usage("--tls: at least one version is needed, 1.2 or 1.3".into()));
         }
@@ -65,7 +68,10 @@ impl TlsFlags {
             client_cert_file: self.client_cert.clone(),
             client_key_file: self.client_key.clone(),
             versions,
-            ciphers: self.ciphers.as_deref().map(list).unwrap_or_default(),
+            ciphers: match &self.cipher {
+                Some(levels) => first_level(levels).map(str::to_owned).collect(),
+                None => self.ciphers.as_deref().map(list).unwrap_or_default(),
+            },
             groups: self.groups.as_deref().map_or_else(|| TlsPlan::default().groups, list),
             resumption: self.resumption,
             alpn: list(&self.alpn),
@@ -87,6 +93,7 @@ pub(crate) fn refuse_unspoken(targets: &[Target], load: &LoadFlags) -> Result<()
     let flags = &load.tls;
     let given = [
         ("--ciphers", flags.ciphers.is_some()),
+        ("--cipher", flags.cipher.is_some()),
         ("--groups", flags.groups.is_some()),
         ("--tls", flags.versions != VERSIONS),
         ("--alpn", flags.alpn != ALPN),
@@ -101,6 +108,12 @@ pub(crate) fn refuse_unspoken(targets: &[Target], load: &LoadFlags) -> Result<()
             Err(Usage(format!("{option} has no meaning here: no target's address begins with https://")))
         }
     }
+}
+
+/// What the first of a factor's levels, or the one value, allows together. A plan has to have some: each level replaces it.
+fn first_level(typed: &str) -> impl Iterator<Item = &str> {
+    let first = typed.split_once(',').map_or(typed, |(first, _)| first);
+    first.split('+').map(str::trim).filter(|item| !item.is_empty())
 }
 
 fn list(typed: &str) -> Vec<String> {

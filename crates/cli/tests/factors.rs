@@ -3,9 +3,10 @@
 
 mod common;
 
-use common::{Place, Running, measuring, wait_until};
+use common::{Certificate, Place, Running, measuring, nginx, wait_until};
 use duel_ruler::{Config, Ruler};
 use serde_json::Value;
+use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex};
@@ -187,4 +188,72 @@ fn an_interruption_keeps_complete_blocks() {
     assert_eq!(document["status"], "interrupted");
     assert!(document["experiment"]["blocks"].as_u64() >= Some(2));
     assert_eq!(place.json(["show", "last"]), document);
+}
+
+/// nginx over TLS that logs these of its variables for each request.
+fn logging(place: &Place, variables: &str) -> common::Server {
+    let certificate = Certificate::new(place, "own", "ec");
+    let http = format!(
+        "log_format factors '{variables}'; access_log {{dir}}/factors.log factors; ssl_session_cache shared:s:1m; ssl_protocols TLSv1.2 TLSv1.3;\n\
+         server {{ listen 127.0.0.1:{{1}} ssl; {} location / {{ return 200 ok; }} }}",
+        certificate.nginx()
+    );
+    nginx(place, "nginx", &http)
+}
+
+/// How often each line stands in the log of [`logging`]; nginx writes it as each request ends.
+fn logged(place: &Place) -> BTreeMap<String, u64> {
+    let text = std::fs::read_to_string(place.path("nginx/factors.log")).unwrap();
+    text.lines().fold(BTreeMap::new(), |mut counts, line| {
+        *counts.entry(line.to_owned()).or_default() += 1;
+        counts
+    })
+}
+
+#[test]
+fn what_is_varied_is_what_the_server_sees() {
+    let _alone = measuring();
+    let [aes, chacha] = ["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
+    let ciphers = format!("{aes},{chacha}");
+    let cases: [(&str, &[&str], &[&[&str]]); 3] = [
+        (
+            "$request_method $content_length $http_accept_encoding",
+            &["-m", "POST,PUT", "--body-size", "100,1k", "--encoding", "identity,gzip"],
+            &[&["POST", "PUT"], &["100", "1024"], &["-", "gzip"]],
+        ),
+        ("$ssl_protocol", &["--tls", "1.2,1.3", "--no-keepalive"], &[&["TLSv1.2", "TLSv1.3"]]),
+        (
+            "$ssl_cipher $ssl_curve $ssl_session_reused",
+            &[
+                "--cipher",
+                &ciphers,
+                "--vary",
+                "group=x25519,secp384r1",
+                "--vary",
+                "resumption=on,off",
+                "--no-keepalive",
+            ],
+            &[&[aes, chacha], &["X25519", "secp384r1"], &[".", "r"]],
+        ),
+    ];
+    for (variables, options, levels) in cases {
+        let place = Place::new();
+        let server = logging(&place, variables);
+        let url = server.https(1, "/");
+        place.json([&["run", &url, "-k", "-c", "1", "-d", "5s"], options].concat());
+        let treatments = levels.iter().map(|levels| levels.len()).product::<usize>();
+        let counts = logged(&place);
+        assert_eq!(counts.len(), treatments, "{counts:?}");
+        for place in 0..treatments {
+            let mut rest = place;
+            let level = |levels: &&[&str]| {
+                let level = levels[rest % levels.len()].to_owned();
+                rest /= levels.len();
+                level
+            };
+            let line: Vec<String> = levels.iter().map(level).collect();
+            // Six slots of each; none of them is for nothing.
+            assert!(counts.get(&line.join(" ")).is_some_and(|&count| count >= 6), "{line:?}: {counts:?}");
+        }
+    }
 }

@@ -222,7 +222,7 @@ impl Options {
         }
         if tls.versions != usual.versions {
             let versions: Vec<&str> = tls.versions.iter().map(|version| version.name()).collect();
-            self.value("--tls", versions.join(","));
+            self.value("--tls", versions.join("+"));
         }
         if !tls.ciphers.is_empty() {
             self.value("--ciphers", tls.ciphers.join(","));

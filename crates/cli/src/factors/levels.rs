@@ -48,31 +48,30 @@ pub(crate) fn switches(option: &str, typed: &str) -> Result<Vec<bool>, Usage> {
     each(option, "on or off", typed, switch)
 }
 
-/// A factor by its name.
-pub(super) fn factor(name: &str, levels: &str) -> Result<Factor, Usage> {
-    let option = format!("--vary {name}");
-    let texts = || each(&option, "levels", levels, |text| Some(text.to_owned()));
+/// A factor by its name, as it was typed with this option.
+pub(super) fn factor(option: &str, name: &str, levels: &str) -> Result<Factor, Usage> {
+    let texts = || each(option, "levels", levels, |text| Some(text.to_owned()));
     let joined = |text: &str| text.split('+').map(|part| part.trim().to_owned()).collect::<Vec<String>>();
     let lists = || {
-        each(&option, "levels", levels, |text| Some(joined(text)).filter(|parts| parts.iter().all(|p| !p.is_empty())))
+        each(option, "levels", levels, |text| Some(joined(text)).filter(|parts| parts.iter().all(|p| !p.is_empty())))
     };
     Ok(match name {
         "connections" => Factor::Connections(connections(levels)?),
         "rate" => Factor::Rate(rates(levels)?),
         "method" => Factor::Method(texts()?),
         "body-size" => Factor::BodySize(body_sizes(levels)?),
-        "tls" => Factor::Tls(each(&option, "versions, 1.2, 1.3 or 1.2+1.3", levels, |text| {
+        "tls" => Factor::Tls(each(option, "versions, 1.2, 1.3 or 1.2+1.3", levels, |text| {
             joined(text).iter().map(|version| TlsVersion::of_name(version)).collect()
         })?),
         "cipher" => Factor::Cipher(lists()?),
         "group" => Factor::Group(lists()?),
-        "resumption" => Factor::Resumption(switches(&option, levels)?),
-        "keepalive" => Factor::Keepalive(switches(&option, levels)?),
+        "resumption" => Factor::Resumption(switches(option, levels)?),
+        "keepalive" => Factor::Keepalive(switches(option, levels)?),
         "encoding" => {
             let coding = |list: Vec<String>| if list == ["identity"] { Vec::new() } else { list };
             Factor::Encoding(lists()?.into_iter().map(coding).collect())
         }
-        "path" => Factor::Path(each(&option, "paths, which begin with /", levels, |text| {
+        "path" => Factor::Path(each(option, "paths, which begin with /", levels, |text| {
             text.starts_with('/').then(|| text.to_owned())
         })?),
         other => {
@@ -147,7 +146,7 @@ mod tests {
         fn nothing_typed_makes_it_panic(typed in "[0-9.,+ek]{0,20}|.{0,20}") {
             let _ = (connections(&typed), rates(&typed), body_sizes(&typed), switches("x", &typed));
             for name in Factor::NAMES {
-                let _ = factor(name, &typed);
+                let _ = factor("--vary", name, &typed);
             }
         }
     }

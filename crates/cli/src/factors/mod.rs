@@ -1,9 +1,9 @@
 //! Factors: what was typed as a list, and what it means.
 //!
 //! One rule for all of them: `--vary NAME=LEVEL,LEVEL,...` makes a factor of any parameter that can be one. Options whose
-//! value cannot hold a comma otherwise (`-c`, `--rate`, `-m`, `--keepalive`, `--body-size`) take such a list themselves.
-//! The lists of `--tls`, `--ciphers`, `--groups` and `--encoding` say what is allowed together, and keep that meaning; as
-//! levels of a factor what is allowed together is joined by `+`.
+//! value cannot hold a comma otherwise (`-c`, `--rate`, `-m`, `--keepalive`, `--body-size`, `--tls`, `--cipher`) take such a
+//! list themselves. The lists of `--ciphers` and `--groups` are orders of preference, that of `--encoding` is what is
+//! accepted, and they keep that meaning; as levels of a factor what is allowed together is joined by `+`.
 
 mod levels;
 
@@ -22,8 +22,8 @@ use duel_model::{
 pub(crate) struct FactorFlags {
     /// Vary NAME over these levels (repeatable): connections, rate, method, body-size, tls, cipher, group, resumption,
     /// keepalive, encoding or path. All combinations of levels are run in random order. 8..64 stands for 8,16,32,64; a level
-    /// of tls, cipher, group or encoding may allow several: tls=1.2,1.3,1.2+1.3. -c, --rate, -m, --keepalive and
-    /// --body-size take lists themselves
+    /// of tls, cipher, group or encoding may allow several: tls=1.2,1.3,1.2+1.3. -c, --rate, -m, --keepalive, --body-size,
+    /// --tls and --cipher take lists themselves
     #[arg(long, value_name = "NAME=LEVELS")]
     pub(crate) vary: Vec<String>,
 }
@@ -107,7 +107,7 @@ pub(crate) fn announcement(plan: &Plan) -> String {
 
 /// All factors: those of options with lists first, then those of `--vary` in their order.
 fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
-    let mut typed: Vec<(&str, &str)> = Vec::new();
+    let mut typed: Vec<(String, &str, &str)> = Vec::new();
     let is_list = |text: &&str| text.contains(',') || text.contains("..");
     let short = [
         ("connections", load.connections.as_deref()),
@@ -115,23 +115,26 @@ fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
         ("method", Some(load.request.method.as_str())),
         ("keepalive", load.request.keepalive.as_deref()),
         ("body-size", load.request.body_size.as_deref()),
+        ("tls", Some(load.tls.versions.as_str())),
+        ("cipher", load.tls.cipher.as_deref()),
+        ("encoding", compares_codings(&load.request.encoding).then_some(load.request.encoding.as_str())),
     ];
-    typed.extend(short.into_iter().filter_map(|(name, list)| Some((name, list.filter(is_list)?))));
-    if compares_codings(&load.request.encoding) {
-        typed.push(("encoding", &load.request.encoding));
+    for (name, list) in short {
+        typed.extend(list.filter(is_list).map(|list| (format!("--{name}"), name, list)));
     }
     for vary in &load.factors.vary {
-        typed.push(vary.split_once('=').ok_or_else(|| {
+        let (name, levels) = vary.split_once('=').ok_or_else(|| {
             Usage(format!(
                 "--vary '{}' has not the form NAME=LEVEL,LEVEL,...; NAME is one of {}",
                 sanitize_line(vary),
                 Factor::NAMES.join(", ")
             ))
-        })?);
+        })?;
+        typed.push((format!("--vary {}", sanitize_line(name)), name, levels));
     }
     let mut factors: Vec<Factor> = Vec::new();
-    for (name, typed) in typed {
-        let factor = levels::factor(name.trim(), typed)?;
+    for (option, name, typed) in typed {
+        let factor = levels::factor(&option, name.trim(), typed)?;
         if factors.iter().any(|known| known.name() == factor.name()) {
             return Err(Usage(format!("'{}' is varied twice", factor.name())));
         }
@@ -202,7 +205,7 @@ fn give_time(plan: &mut Plan, is_given: bool) -> Result<(), Usage> {
 mod tests {
     use super::*;
     use crate::flags::tests::{plan_of, refused};
-    use duel_model::Body;
+    use duel_model::{Body, TlsVersion};
 
     const TWO: [&str; 3] = ["duel", "https://a.example/x?y", "https://b.example/"];
 
@@ -224,7 +227,15 @@ mod tests {
                 Factor::Keepalive(vec![true, false])
             ]
         );
-        assert_eq!(factors(&["-c", "64", "--tls", "1.2,1.3", "--encoding", "gzip,br"]), []);
+        assert_eq!(factors(&["-c", "64", "--tls", "1.2+1.3", "--encoding", "gzip,br"]), []);
+        let [(gcm, chacha)] = [("TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256")];
+        assert_eq!(
+            factors(&["--tls", "1.2, 1.3", "--cipher", &format!("{gcm},{gcm}+{chacha}")]),
+            [
+                Factor::Tls(vec![vec![TlsVersion::V1_2], vec![TlsVersion::V1_3]]),
+                Factor::Cipher(vec![vec![gcm.to_owned()], vec![gcm.to_owned(), chacha.to_owned()]])
+            ]
+        );
         assert_eq!(
             factors(&["--encoding", "identity, gzip"]),
             [Factor::Encoding(vec![vec![], vec!["gzip".to_owned()]])]

@@ -83,8 +83,10 @@ fn variable(name: &str, columns: &[String]) -> Result<Option<Variable>, String> 
         ("rand", Some(range)) => return random(range).map(Some),
         _ => {}
     }
+    // Where columns have spaces in their names, a misspelt one has them as well; elsewhere braces around words are a text.
+    let has_spaces = columns.iter().any(|column| column.contains(' '));
     let is_name = word.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c));
+        && word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c) || (c == ' ' && has_spaces));
     if !is_name {
         return Ok(None);
     }
@@ -185,6 +187,9 @@ mod tests {
             assert!(parse(wrong, &[]).unwrap_err().contains("two whole numbers"), "{wrong}");
         }
         assert!(parse("{rand}", &[]).is_err() && parse("{n:1}", &[]).is_err());
+        // Where a column's name has a space, words in braces are meant as one; elsewhere they may be a text.
+        assert!(parse("{frist name}", &columns()).unwrap_err().starts_with("{frist name} is no variable"));
+        assert_eq!(parse("{any words}", &["id".to_owned()]).unwrap().len(), 1);
     }
 
     #[test]
