@@ -91,7 +91,7 @@ fn each_line_has_its_counterpart() {
         let of_duel = connections(&log[made - 3000..]);
         if more.is_empty() {
             // hey's client may begin a connection, and then take one that became free meanwhile.
-            assert!(of_hey >= 300 && of_hey < 600 && of_duel == 300, "kept: {of_hey} {of_duel}");
+            assert!(of_hey < 3000 && of_duel == 300, "kept: {of_hey} {of_duel}");
         } else {
             assert_eq!((of_hey, of_duel), (3000, 3000), "one for each request");
         }
