@@ -147,6 +147,8 @@ fn completions_are_made_of_the_options() {
             let offered = if flag == "-H" { offered.replace("\n'", "\n'*") } else { offered };
             assert!(script.contains(&offered), "{shell}: {offered:?}");
         }
+        // Behind a bare colon zsh would look for the command VALUE.
+        assert!(shell != "zsh" || script.contains(":NAME\\: VALUE:") && !script.contains(":NAME: VALUE:"));
         let file = place.file(&format!("duel.{shell}"), script);
         if std::process::Command::new(shell).arg("--version").output().is_ok() && shell != "elvish" {
             let mut command = std::process::Command::new(shell);
