@@ -60,7 +60,7 @@ fn main() -> std::process::ExitCode {
         Command::LensChild(child) => commands::lens::child(&child),
         Command::Plan(plan) => commands::plan::plan(&plan),
         Command::Man(man) => commands::manual::man(&man),
-        Command::Completions(shell) => commands::manual::completions(&shell),
+        Command::Completions(shell) => commands::completions::completions(&shell),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
     Outcome::of(done).exit_code()

@@ -207,6 +207,29 @@ fn every_request_is_made_and_no_other_one() {
     }
 }
 
+/// hey keeps 500 connections at most, and makes those beyond anew for each request.
+#[test]
+fn as_many_connections_are_kept_as_are_asked_for() {
+    let most = most_descriptors();
+    if most.is_some_and(|most| most < 2_000) {
+        common::skipped(&format!("600 connections here and there need more descriptors than {most:?}"));
+        return;
+    }
+    let (place, ruler) = (Place::new(), ruler());
+    let done = hey(&place, &["-n", "1200", "-c", "600", &ruler.url("/size/10")]).ok();
+    assert_eq!(line(&done.stdout, "[200]"), "1200 responses");
+    let truth = ruler.settled(common::PATIENCE);
+    assert_eq!((truth.requests, truth.connections), (1_200, 600));
+}
+
+/// Lets this process, which has the server's ends of all connections, open as many descriptors as it may, and says how many.
+fn most_descriptors() -> Option<u64> {
+    use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum }).unwrap();
+    maximum
+}
+
 #[test]
 fn any_response_is_a_response() {
     let (place, ruler) = (Place::new(), ruler());

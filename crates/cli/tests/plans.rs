@@ -75,22 +75,20 @@ fn what_takes_no_plan_says_so() {
 }
 
 #[test]
-fn manual_pages_and_completions_are_made_of_the_options() {
+fn manual_pages_are_made_of_the_options() {
     let place = Place::new();
     let page = place.duel(["man"]).ok().stdout;
     assert!(page.contains(".TH") && page.contains("quick\\-ack") && !page.contains("lens\\-child"), "{page}");
     assert!(place.duel(["man", "check"]).ok().stdout.contains("critical"));
     assert!(place.duel(["man", "lens-child"]).refused(2).contains("there is no command 'lens-child'"));
-    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
-        let script = place.duel(["completions", shell]).ok().stdout;
-        assert!(script.contains("quick-ack") && script.contains("check"), "{shell}");
-        place.file(&format!("duel.{shell}"), script);
-    }
-    let mut bash = std::process::Command::new("bash");
-    bash.arg("-n").arg(place.path("duel.bash"));
-    Running::start(bash).end().ok();
+    let synopsis = |name: &str| {
+        let page = place.duel(["man", name]).ok().stdout;
+        page.split_once(".SH SYNOPSIS\n").unwrap().1.lines().next().unwrap().to_owned()
+    };
+    assert_eq!(synopsis("plan"), "\\fBduel plan\\fR [run|check] [OPTIONS] [NAME=]URL...");
+    assert_eq!(synopsis("hey"), "\\fBduel hey\\fR [options...] <url>");
     // Where there is a formatter, it has no complaint.
-    for name in ["", "run", "check", "plan", "why"] {
+    for name in ["", "run", "check", "plan", "why", "hey"] {
         let page = place.duel(["man"].into_iter().chain((!name.is_empty()).then_some(name))).ok().stdout;
         let file = place.file("page.1", page);
         for (program, args) in [("mandoc", &["-Tlint", "-Werror"][..]), ("groff", &["-man", "-Tutf8", "-ww", "-z"])] {
@@ -102,6 +100,84 @@ fn manual_pages_and_completions_are_made_of_the_options() {
             }
         }
     }
+}
+
+/// hey's flags, as its help tells them.
+fn flags_of_hey(place: &Place) -> Vec<String> {
+    let help = place.duel(["hey", "-help"]).ok().stdout;
+    let told = help.lines().filter(|line| line.starts_with("  -"));
+    let names = told.flat_map(|line| line.split_whitespace().take_while(|word| word.starts_with('-')));
+    let names: Vec<String> = names.map(|name| name.trim_end_matches(',').to_owned()).collect();
+    assert!(names.len() == 26 && names.iter().any(|name| name == "-allow-insecure"), "{names:?}");
+    names
+}
+
+#[test]
+fn the_page_of_hey_tells_its_own_flags() {
+    let place = Place::new();
+    let page = place.duel(["man", "hey"]).ok().stdout;
+    for flag in flags_of_hey(&place) {
+        let shown = format!(".TP\n\\fB{}\\fR", flag.replace('-', "\\-"));
+        assert!(page.contains(&shown), "{flag}: {page}");
+    }
+    for global in ["json", "quiet", "no\\-archive"] {
+        assert!(!page.contains(&format!("\\-{global}")), "{global} is none of its flags: {page}");
+    }
+}
+
+#[test]
+fn completions_are_made_of_the_options() {
+    let place = Place::new();
+    let flags = flags_of_hey(&place);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let script = place.duel(["completions", shell]).ok().stdout;
+        assert!(script.contains("quick-ack") && script.contains("check"), "{shell}");
+        for hidden in ["lens-child", "ruler", "name-suspects"] {
+            assert!(!script.contains(hidden), "{shell}: {hidden}");
+        }
+        for flag in &flags {
+            let offered = match shell {
+                "zsh" => format!("\n'{flag}"),
+                "fish" => format!(" hey\" -o {} ", &flag[1..]),
+                "elvish" => format!("cand {flag} "),
+                "powershell" => format!("::new('{flag}', '{flag}"),
+                _ => format!(" {flag} "),
+            };
+            // zsh is told with a star which flags may be repeated.
+            let offered = if flag == "-H" { offered.replace("\n'", "\n'*") } else { offered };
+            assert!(script.contains(&offered), "{shell}: {offered:?}");
+        }
+        // Behind a bare colon zsh would look for the command VALUE.
+        assert!(shell != "zsh" || script.contains(":NAME\\: VALUE:") && !script.contains(":NAME: VALUE:"));
+        let file = place.file(&format!("duel.{shell}"), script);
+        if std::process::Command::new(shell).arg("--version").output().is_ok() && shell != "elvish" {
+            let mut command = std::process::Command::new(shell);
+            command.arg("-n").arg(file);
+            assert_eq!(Running::start(command).end().ok().stderr, "", "{shell}");
+        }
+    }
+}
+
+#[test]
+fn bash_completes_what_hey_takes() {
+    let place = Place::new();
+    place.file("duel.bash", place.duel(["completions", "bash"]).ok().stdout);
+    let completed = |words: &str| -> Vec<String> {
+        let ask = format!(
+            "source duel.bash; compopt() {{ :; }}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1))\n\
+             _duel duel \"${{COMP_WORDS[-1]}}\" \"${{COMP_WORDS[-2]}}\"; printf '%s ' \"${{COMPREPLY[@]}}\""
+        );
+        let mut bash = std::process::Command::new("bash");
+        bash.args(["--norc", "-c", &ask]).current_dir(place.root());
+        Running::start(bash).end().ok().stdout.split_whitespace().map(str::to_owned).collect()
+    };
+    assert_eq!(completed("duel hey -disable-k"), ["-disable-keepalive"]);
+    assert_eq!(completed("duel hey -style ''"), ["current", "2017"]);
+    let mut offered = completed("duel hey -");
+    assert_eq!(offered.pop().unwrap(), "-help");
+    assert_eq!(offered, flags_of_hey(&place));
+    assert_eq!(completed("duel le"), ["lens"]);
+    assert_eq!(completed("duel run --qui"), ["--quick-ack", "--quiet"]);
 }
 
 #[test]

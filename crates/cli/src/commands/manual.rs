@@ -1,9 +1,8 @@
-//! `duel man` and `duel completions`: made from the definitions that the options are read by.
+//! `duel man`: made from the definitions that the options are read by.
 
 use crate::outcome::{Outcome, Usage};
-use crate::{flags, terminal};
-use clap::Args;
-use clap_complete::Shell;
+use crate::{commands, flags, hey, terminal};
+use clap::{Args, Command};
 use duel_model::sanitize_line;
 
 /// Which page.
@@ -15,26 +14,10 @@ pub(crate) struct ManFlags {
     page: Option<String>,
 }
 
-/// For which shell.
-#[derive(Args, Clone)]
-#[command(after_help = "Example: duel completions bash >/etc/bash_completion.d/duel")]
-pub(crate) struct CompletionsFlags {
-    /// The shell
-    #[arg(value_enum)]
-    shell: Shell,
-}
-
 /// Prints a manual page as troff.
 pub(crate) fn man(man: &ManFlags) -> anyhow::Result<Outcome> {
-    let mut all = flags::command();
-    all.build();
-    let command = match &man.page {
-        None => all,
-        Some(name) => {
-            let found = all.find_subcommand(name).filter(|command| !command.is_hide_set());
-            found.cloned().ok_or_else(|| Usage(format!("there is no command '{}'", sanitize_line(name))))?
-        }
-    };
+    let command = command(man.page.as_deref())?;
+    let is_hey = command.get_name() == "hey";
     // The pages of commands are called as git's: duel-run(1).
     let title = command.get_display_name().unwrap_or(command.get_name()).to_owned();
     let mut page = Vec::new();
@@ -44,14 +27,22 @@ pub(crate) fn man(man: &ManFlags) -> anyhow::Result<Outcome> {
         .source(concat!("duel ", env!("CARGO_PKG_VERSION")))
         .manual("duel")
         .render(&mut page)?;
-    terminal::print_bytes(&page)?;
+    let page = String::from_utf8(page)?;
+    // hey's long flags have one dash, which clap does not know.
+    terminal::print(&if is_hey { page.replace("\\-\\-", "\\-") } else { page })?;
     Ok(Outcome::Done)
 }
 
-/// Prints a shell's completions.
-pub(crate) fn completions(flags: &CompletionsFlags) -> anyhow::Result<Outcome> {
-    let mut script = Vec::new();
-    clap_complete::generate(flags.shell, &mut flags::command(), "duel", &mut script);
-    terminal::print_bytes(&script)?;
-    Ok(Outcome::Done)
+/// The command that a page is about.
+fn command(name: Option<&str>) -> Result<Command, Usage> {
+    let mut all = flags::command();
+    all.build();
+    let Some(name) = name else { return Ok(all) };
+    match name {
+        "hey" => return Ok(hey::described()),
+        "plan" => return Ok(commands::plan::described()),
+        _ => {}
+    }
+    let found = all.find_subcommand(name).filter(|command| !command.is_hide_set());
+    found.cloned().ok_or_else(|| Usage(format!("there is no command '{}'", sanitize_line(name))))
 }

@@ -10,7 +10,7 @@ use std::ffi::OsString;
 #[command(after_help = AFTER_HELP)]
 pub(crate) struct PlanWords {
     /// The command line: targets and options of a comparison, or 'run' or 'check' with theirs
-    #[arg(value_name = "run|check] [OPTIONS] [[NAME=]URL", trailing_var_arg = true, allow_hyphen_values = true)]
+    #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
     words: Vec<OsString>,
 }
 
@@ -24,18 +24,30 @@ Examples:
   duel --plan plan.toml -c 200                                   what is typed goes first
   duel plan check https://a/ --critical 'p99<200ms'              with thresholds";
 
-/// To print the help of this command: its own words are taken as they come.
+/// To tell of this command: its own words are taken as they come.
 #[derive(Parser)]
-#[command(name = "duel plan", about = "Print the plan file of a command line", disable_help_flag = true)]
+#[command(
+    name = "plan",
+    bin_name = "duel plan",
+    display_name = "duel-plan",
+    about = "Print the plan file of a command line",
+    override_usage = "duel plan [run|check] [OPTIONS] [NAME=]URL...",
+    disable_help_flag = true
+)]
 struct Alone {
     #[command(flatten)]
     _words: PlanWords,
 }
 
+/// This command as its manual page tells of it: without the global options, which would be words of the command line here.
+pub(super) fn described() -> clap::Command {
+    Alone::command()
+}
+
 /// Prints the plan of the command line given; nothing is done.
 pub(crate) fn plan(plan: &PlanWords) -> anyhow::Result<Outcome> {
     if matches!(plan.words.first(), Some(word) if word == "-h" || word == "--help") {
-        terminal::print(&Alone::command().render_help().to_string())?;
+        terminal::print(&described().render_help().to_string())?;
         return Ok(Outcome::Done);
     }
     let typed: Vec<OsString> = std::iter::once("duel".into()).chain(plan.words.iter().cloned()).collect();

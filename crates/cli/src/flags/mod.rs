@@ -7,11 +7,12 @@ pub(crate) use load::LoadFlags;
 
 use crate::commands::check::CheckFlags;
 use crate::commands::compare::CompareFlags;
+use crate::commands::completions::CompletionsFlags;
 use crate::commands::demo::DemoFlags;
 use crate::commands::export::ExportFlags;
 use crate::commands::facts::FactsFlags;
 use crate::commands::lens::{ChildFlags, LensFlags};
-use crate::commands::manual::{CompletionsFlags, ManFlags};
+use crate::commands::manual::ManFlags;
 use crate::commands::plan::PlanWords;
 use crate::commands::report::ReportFlags;
 use crate::commands::rerun::RerunFlags;
@@ -23,10 +24,10 @@ use crate::hosts::{self, HostFlags};
 use crate::outcome::{self, Outcome, Usage};
 use crate::plan_file::{self, PlanFlag};
 use crate::telemetry::TelemetryFlags;
-use crate::{commands, usage};
+use crate::{commands, hey, usage};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
-use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
+use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
 use duel_model::Plan;
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -277,7 +278,49 @@ pub(crate) fn command() -> clap::Command {
     Cli::command()
 }
 
-/// The same, to read a command line by: what can only be switched on takes `=false`, too, which goes before a plan file that
+/// All commands and options that users are told of, for completions: clap's generators offer hidden ones as well.
+pub(crate) fn shown() -> clap::Command {
+    let mut all = command();
+    // Global options reach their commands by that; in the copies they are global no more, as `duel hey` must not get them.
+    all.build();
+    without_hidden(&all)
+}
+
+fn without_hidden(built: &clap::Command) -> clap::Command {
+    let args: Vec<Arg> = built.get_arguments().filter(|arg| !arg.is_hide_set()).map(offered).collect();
+    let is_shown = |id: &&clap::Id| args.iter().any(|arg| arg.get_id() == *id);
+    let groups = built
+        .get_groups()
+        .map(|group| ArgGroup::new(group.get_id().clone()).args(group.get_args().filter(is_shown)).multiple(true));
+    let commands = built.get_subcommands().filter(|command| !command.is_hide_set());
+    let commands = commands.map(|command| match command.get_name() {
+        "hey" => without_hidden(&hey::described()),
+        _ => without_hidden(command),
+    });
+    // clap takes names that live as long as the program.
+    clap::Command::new(&*built.get_name().to_owned().leak())
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(built.get_about().cloned().unwrap_or_default())
+        .groups(groups)
+        .args(args.iter().cloned())
+        .subcommands(commands)
+        .disable_help_flag(true)
+        .disable_version_flag(true)
+        .disable_help_subcommand(true)
+}
+
+/// An option as generators of completions take it. A colon in what its value is called has to be escaped for zsh, the only
+/// shell that shows it.
+fn offered(arg: &Arg) -> Arg {
+    let offered = arg.clone().global(false);
+    let Some(names) = arg.get_value_names().filter(|names| names.iter().any(|name| name.contains(':'))) else {
+        return offered;
+    };
+    let escaped: Vec<&'static str> = names.iter().map(|name| &*name.replace(':', "\\:").leak()).collect();
+    offered.value_names(escaped)
+}
+
+/// As [`command`], to read a command line by: what can only be switched on takes `=false`, too, which goes before a plan file that
 /// switches it on. The help shows it once (`--plan`) and not at every option.
 pub(crate) fn readable() -> clap::Command {
     fn switchable(command: clap::Command) -> clap::Command {

@@ -1,6 +1,8 @@
-//! What was typed behind `duel hey`: hey's flags, with hey's syntax. What they mean is found out in [`super::plan`].
+//! What was typed behind `duel hey`: hey's flags, with hey's syntax. Which there are says [`super::table`]; what they mean is
+//! found out in [`super::plan`].
 
 use super::go::{self, Word};
+use super::table;
 use duel_model::{Nanos, sanitize_line};
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -88,11 +90,14 @@ impl Default for Flags {
     }
 }
 
-/// Default of `-style`.
+/// What `-style` takes; the first is its default.
 pub(super) const CURRENT: &str = "current";
+pub(super) const HISTORIC: &str = "2017";
+/// What `-o` takes.
+pub(super) const CSV: &str = "csv";
 
 /// Where the value of a flag goes.
-enum Place<'a> {
+pub(super) enum Place<'a> {
     Text(&'a mut String),
     Texts(&'a mut Vec<String>),
     Whole(&'a mut i64),
@@ -134,11 +139,11 @@ impl Flags {
     /// Puts a flag's value where it belongs; whether it was the next argument.
     fn take(&mut self, name: &str, value: Option<&str>, behind: Option<&str>) -> Result<bool, Unusable> {
         let shown = sanitize_line(name);
-        let Some(place) = self.place(name) else {
-            return Err(match name {
-                "help" => Unusable::Help,
-                _ => Unusable::Flags(format!("flag provided but not defined: -{shown}")),
-            });
+        let place = match name {
+            "help" => return Err(Unusable::Help),
+            "h" => Place::Deprecated,
+            _ => table::place(name, self)
+                .ok_or_else(|| Unusable::Flags(format!("flag provided but not defined: -{shown}")))?,
         };
         let invalid = |typed: &str, wanted: &str| {
             Unusable::Flags(format!("invalid value \"{}\" for flag -{shown}: {wanted}", sanitize_line(typed)))
@@ -179,40 +184,6 @@ impl Flags {
         }
         Ok(value.is_none())
     }
-
-    /// All flags there are.
-    fn place(&mut self, name: &str) -> Option<Place<'_>> {
-        Some(match name {
-            "n" => Place::Whole(&mut self.requests),
-            "c" => Place::Whole(&mut self.workers),
-            "q" => Place::Number(&mut self.rate_per_worker),
-            "z" => Place::Duration(&mut self.duration_ns),
-            "o" => Place::Text(&mut self.output),
-            "m" => Place::Text(&mut self.method),
-            "H" => Place::Texts(&mut self.headers),
-            "t" => Place::Whole(&mut self.timeout_s),
-            "A" => Place::Text(&mut self.accept),
-            "d" => Place::Text(&mut self.body),
-            "D" => Place::Text(&mut self.body_file),
-            "T" => Place::Text(&mut self.content_type),
-            "U" => Place::Text(&mut self.user_agent),
-            "a" => Place::Text(&mut self.authorization),
-            "x" => Place::Text(&mut self.proxy),
-            "h2" => Place::Boolean(&mut self.http2),
-            "host" => Place::Text(&mut self.host),
-            "disable-compression" => Place::Boolean(&mut self.disable_compression),
-            "disable-keepalive" => Place::Boolean(&mut self.disable_keepalive),
-            "disable-redirects" => Place::Boolean(&mut self.disable_redirects),
-            "cpus" => Place::Whole(&mut self.cpus),
-            "more" => Place::Boolean(&mut self.more),
-            // Bodies are always read, certificates never verified.
-            "readall" | "allow-insecure" => Place::AlwaysSo,
-            "h" => Place::Deprecated,
-            "style" => Place::Text(&mut self.style),
-            "archive" => Place::Path(&mut self.archive),
-            _ => return None,
-        })
-    }
 }
 
 fn texts(arguments: &[OsString]) -> Result<Vec<String>, Unusable> {
@@ -222,53 +193,6 @@ fn texts(arguments: &[OsString]) -> Result<Vec<String>, Unusable> {
     };
     arguments.iter().map(text).collect()
 }
-
-/// What `-help` prints.
-pub(super) const HELP: &str = "\
-Usage: duel hey [options...] <url>
-
-Takes the command lines of hey (github.com/rakyll/hey) and prints what it prints.
-
-Options:
-  -n  Number of requests, 200 unless given. All of them are made, also where -c does not divide them.
-  -c  Number of connections that request at a time, 50 unless given; at most -n.
-  -q  Requests per second of each connection. The rate is kept while the server is slow: latency counts from when a
-      request was due.
-  -z  How long, such as 10s, 3m or 1h30m; -n is ignored then.
-  -o  \"csv\" prints a line for each response instead of the summary, while it goes on.
-
-  -m  Method, GET unless given.
-  -H  Header field, such as -H \"Accept: text/html\"; repeatable.
-  -t  Seconds until a request is given up, 20 unless given; 0 for never.
-  -A  Accept header field.
-  -d  Request body.
-  -D  Request body from a file; wins over -d.
-  -T  Content-Type header field, text/html unless given.
-  -U  User-Agent header field; duel's own is appended.
-  -a  Basic authentication, user:password.
-  -x  Proxy, host:port or http://user:password@host:port. The environment's http_proxy is not read.
-  -h2 HTTP/2, if the server chooses it when it is offered over https; if not, HTTP/1.1 is used and standard error says so.
-      All -c requests are streams of one connection; if the server takes fewer at a time, the others wait. With
-      -disable-keepalive each request has a connection of its own.
-
-  -host                 Host header field.
-  -disable-compression  Do not offer gzip.
-  -disable-keepalive    A new connection for each request.
-  -disable-redirects    Do not follow redirects (10 are followed otherwise).
-  -cpus                 Number of threads, half of the CPUs unless given.
-
-  -more, -readall, -allow-insecure   Of old versions. -more adds details to -style 2017; the others are always so.
-
-duel's own:
-  -style    \"current\", or \"2017\" for the historic output: the number of requests done twice a second, then the summary.
-  -archive  Keeps the run in this file, for duel show, duel export and the like. Without, nothing is kept.
-
-Otherwise than in hey: Accept: */* is sent where -A gives nothing else, errors are told in duel's words, and what is not
-known is \"-\" and not NaN or 0.
-
-Flags have one dash or two, and stand before the URL; -n 5 and -n=5 are the same. Certificates are not verified.
-Exit codes: 0 it ran, whatever came of it; 1 it could not run; 2 wrong flags.
-";
 
 #[cfg(test)]
 mod tests {

@@ -10,6 +10,7 @@ mod go;
 mod output;
 mod plan;
 mod results;
+mod table;
 mod watch;
 mod writer;
 
@@ -20,7 +21,7 @@ use anyhow::Context;
 use duel_archive::Archive;
 use duel_lab::{Lab, LabError};
 use duel_model::{Interruption, RunStatus, sanitize_line};
-use flags::{Flags, HELP, Unusable};
+use flags::{Flags, Unusable};
 use plan::{Output, Task};
 use std::ffi::OsString;
 use std::io::ErrorKind;
@@ -45,6 +46,11 @@ pub(crate) fn arguments(mut all: impl Iterator<Item = OsString>) -> Option<Vec<O
     None
 }
 
+/// `duel hey` as clap's generators take it, for its manual page and its completions.
+pub(crate) fn described() -> clap::Command {
+    table::command()
+}
+
 /// Does what hey would do with these arguments.
 pub(crate) fn main(arguments: &[OsString]) -> Outcome {
     let task = Flags::parse(arguments).and_then(|flags| {
@@ -56,7 +62,7 @@ pub(crate) fn main(arguments: &[OsString]) -> Outcome {
     });
     match task {
         Ok((task, flags)) => Outcome::of(run(task, &flags)),
-        Err(Unusable::Help) => Outcome::of(terminal::print(HELP).map(|()| Outcome::Done)),
+        Err(Unusable::Help) => Outcome::of(terminal::print(&table::help()).map(|()| Outcome::Done)),
         Err(Unusable::Flags(text)) => {
             say(&format!("{text} (see duel hey -help)"));
             Outcome::BadUsage

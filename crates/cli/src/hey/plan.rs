@@ -1,6 +1,6 @@
 //! What hey's flags mean: one conversion from what was typed to a plan and the form of the output, with all checks in it.
 
-use super::flags::{CURRENT, Flags, Unusable};
+use super::flags::{CSV, CURRENT, Flags, HISTORIC, Unusable};
 use crate::{basic, meaning, proxy};
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS,
@@ -91,18 +91,18 @@ impl Task {
 fn output(flags: &Flags) -> Result<Output, Unusable> {
     let style = match flags.style.as_str() {
         CURRENT => Style::Current,
-        "2017" => Style::Historic { details: flags.more },
+        HISTORIC => Style::Historic { details: flags.more },
         other => {
             let other = sanitize_line(other);
             return Err(Unusable::Flags(format!(
-                "invalid value \"{other}\" for flag -style: it is either {CURRENT} or 2017"
+                "invalid value \"{other}\" for flag -style: it is either {CURRENT} or {HISTORIC}"
             )));
         }
     };
     match flags.output.as_str() {
         "" => Ok(Output::Summary(style)),
-        "csv" => Ok(Output::Csv),
-        other => Err(meaningless(format!("-o {}: csv is the only other output", sanitize_line(other)))),
+        CSV => Ok(Output::Csv),
+        other => Err(meaningless(format!("-o {}: {CSV} is the only other output", sanitize_line(other)))),
     }
 }
 

@@ -272,6 +272,13 @@ pub(crate) fn free_port() -> u16 {
     panic!("there is no free port");
 }
 
+/// Says that a test is skipped for want of something that `./test` sees to; where that is set to skip nothing, it fails.
+#[track_caller]
+pub(crate) fn skipped(why: &str) {
+    println!("skipped: {why}");
+    assert!(std::env::var_os("DUEL_TESTS_SKIP_NOTHING").is_none_or(|value| value != "1"), "{why}");
+}
+
 /// Waits until something holds.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
