@@ -3,7 +3,22 @@
 
 mod common;
 
-use common::{Certificate, Place, Ruler, Running, Server, measuring, nginx, wait_until};
+// What the reader's own tests have of it.
+#[cfg(target_os = "linux")]
+#[path = "../../host/tests/common/child.rs"]
+mod child;
+#[cfg(target_os = "linux")]
+#[path = "../../host/tests/common/moving.rs"]
+mod moving;
+#[cfg(target_os = "linux")]
+#[path = "../../host/tests/common/prerequisites.rs"]
+mod prerequisites;
+#[cfg(target_os = "linux")]
+#[path = "../../host/tests/common/sshd.rs"]
+#[expect(dead_code, reason = "not every test file uses all of it")]
+mod sshd;
+
+use common::{Certificate, Place, Ruler, Running, Server, free_port, measuring, nginx, wait_until};
 use serde_json::{Value, json};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -309,4 +324,46 @@ fn a_management_controller_is_asked_before_and_after_and_its_password_stays_here
     // It is repeated with the password from where it was.
     let again = place.json(["rerun", "last"]);
     assert_eq!(again["hosts"][0]["facts"]["redfish.fan.Fan_1.rpm"]["value"], "2100");
+}
+
+/// In a namespace of the test's own, where `far` is this machine for whoever uses ssh.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_machine_over_ssh_has_the_facts_that_it_has_here() {
+    const TEST: &str = "a_machine_over_ssh_has_the_facts_that_it_has_here";
+    sshd::with_sshd(TEST, || {
+        let (place, sshd) = (Place::new(), sshd::Sshd::start());
+        // The program takes the system's configuration, as for any user. Nobody outside sees this one.
+        let mounted = std::process::Command::new("mount").args(["-t", "tmpfs", "tmpfs", "/etc/ssh"]).status().unwrap();
+        assert!(mounted.success());
+        std::fs::copy(sshd.path().join("config"), "/etc/ssh/ssh_config").unwrap();
+
+        let document = place.json(["facts", "here=local", "there=far"]);
+        let [here, there] = ["here", "there"].map(|name| document[name].as_object().unwrap());
+        assert!(here["os.kernel"]["value"].is_string() && here.len() > 50, "{here:#?}");
+        let is_stable = |key: &str| !moving::MOVING.contains(&key);
+        let stable = |facts: &serde_json::Map<String, Value>| -> Vec<(String, Value)> {
+            let facts = facts.iter().filter(|(key, _)| is_stable(key));
+            facts.map(|(key, known)| (key.clone(), known.clone())).collect()
+        };
+        assert_eq!(stable(here), stable(there));
+
+        // As text: only facts that differ are shown, before what no machine told.
+        let text = place.duel(["facts", "here=local", "there=far"]).ok().stdout;
+        let text = text.split("Not available:").next().unwrap();
+        let shown: Vec<&str> =
+            here.keys().map(String::as_str).filter(|key| is_stable(key) && text.contains(key)).collect();
+        assert!(shown.is_empty(), "{shown:?} differ: {text}");
+
+        // And of targets of a comparison, one of whose hosts is read over ssh.
+        let ruler = Ruler::start(&[]);
+        let targets = ["near", "far"].map(|name| format!("{name}={}", ruler.url("/")));
+        let more = ["--local", "near", "--ssh", "far=far", "-d", "1s", "-c", "1", "-t", "1"];
+        let document = place.json(targets.iter().map(String::as_str).chain(more));
+        let hosts = document["hosts"].as_array().unwrap();
+        let facts = |host: usize| stable(hosts[host]["facts"].as_object().unwrap());
+        assert_eq!(facts(0), facts(1), "{document:#}");
+        assert!(hosts[1]["comparison"]["counters"]["cpu.busy_ns"]["per_s"].as_f64() > Some(0.0), "{document:#}");
+        assert!(hosts[1].to_string().contains("over ssh to far"), "{:#}", hosts[1]);
+    });
 }

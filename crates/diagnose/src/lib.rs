@@ -26,5 +26,5 @@ mod repeat;
 mod twins;
 
 pub use case::{Case, Step};
-pub use causes::{CauseEntry, catalogue};
+pub use causes::{CauseEntry, catalogue, unproven};
 pub use engine::{next, next_naming};

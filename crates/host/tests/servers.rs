@@ -5,7 +5,7 @@
 
 mod common;
 
-use common::{Killed, is_root, program, quiet, with_shell};
+use common::{Killed, Nginx, in_own_network, is_root, program, quiet, with_shell};
 use duel_host::{HostAccess, HostWatch, Options, Server};
 use duel_model::{HostFacts, Known};
 use rustix::net::{AddressFamily, SocketType, sockopt};
@@ -174,6 +174,34 @@ fn a_server_in_another_network_is_found_by_its_address() {
     // And one that was named serves there.
     let facts = facts_at(&Server::Pid(there.pid()), Some(&address));
     assert_eq!(facts.value("process.listens_on"), Some(address.as_str()));
+}
+
+/// In a `/run` of its own: nothing stays behind, and no service of the machine is in the way.
+#[test]
+fn a_service_is_found_by_the_file_with_its_process_id() {
+    const TEST: &str = "a_service_is_found_by_the_file_with_its_process_id";
+    let Some(nginx) = program("nginx", TEST) else { return };
+    in_own_network(TEST, || {
+        let nginx = Nginx::start(nginx);
+        for file in ["/run/duel-test.pid", "/run/duel-test/duel-test.pid"] {
+            let file = Path::new(file);
+            fs::create_dir_all(file.parent().unwrap()).unwrap();
+            fs::write(file, format!("{}\n", nginx.master())).unwrap();
+            for name in ["duel-test", "duel-test.service"] {
+                let service = Server::service(name).unwrap();
+                let watch = HostWatch::open_with(&HostAccess::Local, &service, &quiet()).unwrap();
+                let facts = watch.facts();
+                assert_eq!(pid(facts), Some(nginx.master()), "{name} by {}: {facts:?}", file.display());
+                assert_eq!(facts.value("process.count"), Some("3"), "its workers belong to it");
+                assert!(watch.sample().unwrap().counters.contains_key("process.cpu_ns"));
+                assert_eq!(watch.server().unwrap().pid, Some(nginx.master()));
+            }
+            fs::remove_file(file).unwrap();
+            assert!(
+                why_none(&facts_at(&Server::service("duel-test").unwrap(), None)).contains("no running main process")
+            );
+        }
+    });
 }
 
 #[test]

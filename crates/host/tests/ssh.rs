@@ -5,6 +5,7 @@
 
 mod common;
 
+use common::moving::MOVING;
 use common::sshd::{Sshd, with_sshd};
 use common::{Killed, Nginx, free_port, parents, program, quiet};
 use duel_host::{HostAccess, HostWatch, Options, Server};
@@ -24,21 +25,6 @@ fn environments_of_remote_shells() -> Vec<String> {
         .filter(|environment| environment.contains("SSH_CONNECTION=127.0.0.1 "))
         .collect()
 }
-
-/// Facts that are not the same when they are read again, however that is done.
-const MOVING: [&str; 7] = [
-    // Clocks.
-    "clock.unix_s",
-    "os.uptime_s",
-    // What a CPU runs at.
-    "cpu.slowest_mhz",
-    "cpu.fastest_mhz",
-    // What everybody on the machine, the reader too, takes of it.
-    "memory.available_bytes",
-    "fs.file-nr",
-    // The server's own memory, which the requests of others may let grow.
-    "process.resident_bytes",
-];
 
 /// All facts, but for the values of those that move.
 fn stable(watch: &HostWatch) -> Vec<(String, Option<duel_model::Known>)> {

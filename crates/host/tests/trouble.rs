@@ -78,6 +78,8 @@ fn a_host_that_dies_under_load_leaves_what_there_is() {
     let watch = open(&with_shell(&["/bin/sh", "-c", &command])).unwrap();
     watch.sample().unwrap();
     let pid = rustix::process::Pid::from_raw(fs::read_to_string(&file).unwrap().trim().parse().unwrap()).unwrap();
+    let words = format!("duel test {} is about to die", std::process::id());
+    let said = say_by_the_kernel(&words, pid.as_raw_nonzero().get() as u32);
     rustix::process::kill_process(pid, rustix::process::Signal::KILL).unwrap();
     let error = watch.sample().unwrap_err();
     assert!(matches!(error, HostError::Ended { .. }), "{error}");
@@ -87,6 +89,36 @@ fn a_host_that_dies_under_load_leaves_what_there_is() {
     assert!(record.lost.unwrap().contains("ended"));
     common::wait_until("what it had started is gone too", || rustix::process::test_kill_process_group(pid).is_err());
     assert!(record.doubts.iter().any(|doubt| doubt.contains("not read to the end")), "{:?}", record.doubts);
+    let last_words = record.last_words;
+    assert!(!said || last_words.iter().any(|line| line.text.contains(&words)), "{last_words:?}");
+}
+
+/// Writes a line into the kernel's log, and waits until whoever follows it for this shell has passed it on. False, and said,
+/// where that is not permitted.
+fn say_by_the_kernel(words: &str, shell: u32) -> bool {
+    let written_bytes = || {
+        let command = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        let follower =
+            common::children_of(shell).into_iter().find(|pid| command(pid).starts_with(b"cat\0/dev/kmsg"))?;
+        let io = fs::read_to_string(format!("/proc/{follower}/io")).ok()?;
+        io.lines().find_map(|line| line.strip_prefix("wchar: ")?.parse::<u64>().ok())
+    };
+    // First it passes on what was there before.
+    let mut seen = None;
+    common::wait_until("the follower has caught up", || {
+        written_bytes() == std::mem::replace(&mut seen, written_bytes())
+    });
+    let Some(before) = seen else {
+        println!("passed over: nobody follows the kernel's log here, so there are no last words");
+        return false;
+    };
+    // Without its end a line may be continued, and nobody is shown it until then.
+    if let Err(error) = fs::write("/dev/kmsg", format!("{words}\n")) {
+        println!("passed over: no line can be written to /dev/kmsg: {error}");
+        return false;
+    }
+    common::wait_until("the line comes", || written_bytes().is_some_and(|bytes| bytes >= before + words.len() as u64));
+    true
 }
 
 #[test]

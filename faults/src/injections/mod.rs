@@ -3,6 +3,7 @@
 
 mod doubles;
 mod none;
+mod unproven;
 
 macro_rules! causes {
     ($($module:ident),* $(,)?) => {
@@ -58,6 +59,7 @@ use crate::arena::{Arena, Requests, ToolLoad};
 use crate::case::{Bite, Case, Injection, Setup};
 use crate::servers::Up;
 use crate::twin::{Address, Companion, Front, Key, Log, Path, Server, Twin, Versions};
+pub(crate) use unproven::UNPROVEN;
 
 /// Server CPU time per request under load, in microseconds, healthy and faulty.
 fn cpu_per_request(arena: &Arena, load: &ToolLoad) -> anyhow::Result<(f64, f64)> {

@@ -63,11 +63,34 @@ pub(crate) struct Judged {
     pub(crate) said: Vec<String>,
     /// The call on the main metric.
     pub(crate) call: String,
+    /// The right cause, where it is among the first three; of two the one that comes first.
+    pub(crate) right: Option<Right>,
+    /// What was blamed and is not the fault, wherever it stands: `cause on target`.
+    pub(crate) wrongly_blamed: Vec<String>,
+}
+
+/// How the right cause was told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Right {
+    /// Its name: the injected one, or another that is as right.
+    pub(crate) cause: String,
+    /// duel's own word for how firmly it stands; `None` where it said none.
+    pub(crate) confidence: Option<String>,
 }
 
 struct Finding<'a> {
     cause: &'a str,
     target: Option<&'a str>,
+    confidence: Option<&'a str>,
+}
+
+impl Finding<'_> {
+    fn text(&self) -> String {
+        match self.target {
+            Some(target) => format!("{} on {target}", self.cause),
+            None => self.cause.to_owned(),
+        }
+    }
 }
 
 /// Judges one document.
@@ -77,7 +100,11 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
         .map(Vec::as_slice)
         .unwrap_or_default()
         .iter()
-        .map(|finding| Finding { cause: finding["cause"].as_str().unwrap_or("?"), target: finding["target"].as_str() })
+        .map(|finding| Finding {
+            cause: finding["cause"].as_str().unwrap_or("?"),
+            target: finding["target"].as_str(),
+            confidence: finding["confidence"].as_str(),
+        })
         .collect();
     let call = document["pairs"][0]["call"].as_str().unwrap_or("?").to_owned();
     let outcome = match case.truth.len() {
@@ -85,15 +112,19 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
         1 => of_one(&findings, &call, case, faulty),
         _ => of_two(&findings, case, faulty),
     };
-    let mut said: Vec<String> = findings
-        .iter()
-        .map(|finding| match finding.target {
-            Some(target) => format!("{} on {target}", finding.cause),
-            None => finding.cause.to_owned(),
-        })
-        .collect();
+    let mut said: Vec<String> = findings.iter().map(Finding::text).collect();
     said.extend(suspected(document));
-    Judged { outcome, said, call }
+    let right = findings
+        .iter()
+        .take(3)
+        .find(|finding| is_right(finding, case, faulty))
+        .map(|finding| Right { cause: finding.cause.to_owned(), confidence: finding.confidence.map(str::to_owned) });
+    let wrongly_blamed = findings
+        .iter()
+        .filter(|finding| !matches!(finding.cause, NONE | UNKNOWN) && !is_right(finding, case, faulty))
+        .map(Finding::text)
+        .collect();
+    Judged { outcome, said, call, right, wrongly_blamed }
 }
 
 /// Causes that fitted and may not be named yet; they stand in the evidence of `unknown`, and count for nothing.
@@ -109,8 +140,8 @@ fn suspected(document: &Value) -> Vec<String> {
         .collect()
 }
 
-const UNKNOWN: &str = "unknown";
-const NONE: &str = "none";
+pub(super) const UNKNOWN: &str = "unknown";
+pub(super) const NONE: &str = "none";
 
 /// Equals: a cause other than `none` is an accusation, and so is a difference that nothing takes back.
 fn of_equals(findings: &[Finding<'_>], call: &str) -> Outcome {
@@ -162,10 +193,14 @@ mod tests {
         select(&[id.to_owned()]).unwrap().remove(0)
     }
 
-    fn outcome(case: &Case, call: &str, findings: &[(&str, Option<&str>)]) -> Outcome {
+    fn judged(case: &Case, call: &str, findings: &[(&str, Option<&str>)]) -> Judged {
         let findings: Vec<Value> =
             findings.iter().map(|(cause, target)| json!({"cause": cause, "target": target})).collect();
-        judge(&json!({"pairs": [{"call": call}], "findings": findings}), case, "B").outcome
+        judge(&json!({"pairs": [{"call": call}], "findings": findings}), case, "B")
+    }
+
+    fn outcome(case: &Case, call: &str, findings: &[(&str, Option<&str>)]) -> Outcome {
+        judged(case, call, findings).outcome
     }
 
     #[test]
@@ -188,6 +223,52 @@ mod tests {
     fn another_name_for_the_same_is_as_right() {
         let slower = case("cpu.slower");
         assert_eq!(outcome(&slower, "slower", &[("cpu.quota", Some("B"))]), Outcome::First);
+    }
+
+    #[test]
+    fn what_is_blamed_beside_the_right_cause_is_told() {
+        let wrongly_blamed = |id: &str, findings: &[(&str, Option<&str>)]| {
+            let judged = judged(&case(id), "slower", findings);
+            (judged.outcome, judged.wrongly_blamed)
+        };
+        let right = ("tls.large-key", Some("B"));
+        let key = |besides: &[(&str, Option<&str>)]| wrongly_blamed("tls.large-key", &[&[right], besides].concat());
+        assert_eq!(key(&[]), (Outcome::First, Vec::new()));
+        assert_eq!(key(&[("unknown", Some("B")), ("none", None)]), (Outcome::First, Vec::new()), "nothing is blamed");
+        let fourth = [("unknown", None), ("unknown", None), ("net.loss", Some("B"))];
+        assert_eq!(key(&fourth), (Outcome::First, vec!["net.loss on B".to_owned()]), "also beyond the third");
+        assert_eq!(key(&[("mem.limit", Some("A"))]), (Outcome::First, vec!["mem.limit on A".to_owned()]));
+        assert_eq!(key(&[("tls.large-key", Some("A"))]), (Outcome::First, vec!["tls.large-key on A".to_owned()]));
+        let other_name = [("cpu.quota", Some("B")), ("cpu.slower", Some("B"))];
+        assert_eq!(wrongly_blamed("cpu.slower", &other_name), (Outcome::First, Vec::new()), "both are right");
+        let double = case("double");
+        let both: Vec<_> = double.truth.iter().map(|cause| (*cause, Some("B"))).collect();
+        assert_eq!(wrongly_blamed("double", &both), (Outcome::First, Vec::new()));
+        let three = [both[0], ("x", None), both[1]];
+        assert_eq!(wrongly_blamed("double", &three), (Outcome::First, vec!["x".to_owned()]));
+        assert_eq!(wrongly_blamed("none", &[right]).1, ["tls.large-key on B"]);
+    }
+
+    #[test]
+    fn how_the_right_cause_was_told_is_kept() {
+        let right = |id: &str, findings: Value| {
+            judge(&json!({"pairs": [{"call": "slower"}], "findings": findings}), &case(id), "B").right
+        };
+        let told = |cause: &str, confidence: Option<&str>| {
+            Some(Right { cause: cause.to_owned(), confidence: confidence.map(str::to_owned) })
+        };
+        let finding = |cause: &str, confidence: &str| json!({"cause": cause, "target": "B", "confidence": confidence});
+        let other = || finding("net.loss", "confirmed");
+        assert_eq!(right("cpu.slower", json!([finding("cpu.quota", "likely")])), told("cpu.quota", Some("likely")));
+        let second = json!([other(), finding("tls.large-key", "possible")]);
+        assert_eq!(right("tls.large-key", second), told("tls.large-key", Some("possible")));
+        assert_eq!(
+            right("tls.large-key", json!([other(), other(), other(), finding("tls.large-key", "likely")])),
+            None
+        );
+        assert_eq!(right("tls.large-key", json!([{"cause": "tls.large-key", "target": "A"}])), None);
+        let unsaid = json!([{"cause": "tls.large-key", "target": "B"}]);
+        assert_eq!(right("tls.large-key", unsaid), told("tls.large-key", None));
     }
 
     #[test]

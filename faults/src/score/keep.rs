@@ -1,6 +1,7 @@
 //! Results on disk, a line of JSON each: an interrupted score goes on where it was.
 
-use super::judge::Outcome;
+use super::judge::{self, Outcome, Right};
+use super::terms::Terms;
 use crate::case::Case;
 use anyhow::Context;
 use serde_json::{Value, json};
@@ -24,10 +25,17 @@ pub(crate) struct Scored {
     pub(crate) outcome: Outcome,
     pub(crate) said: Vec<String>,
     pub(crate) call: String,
+    /// How the right cause was told. `None` where it was not, and in results that are older than this.
+    pub(crate) right: Option<Right>,
+    /// What was blamed and is not the fault. `None` where duel gave no answer, and in results that are older than this.
+    pub(crate) wrongly_blamed: Option<Vec<String>>,
+    /// From the end of the comparison to duel's answer.
     pub(crate) seconds: Option<f64>,
     /// duel's document.
     pub(crate) file: String,
     pub(crate) remark: String,
+    /// What duel was allowed; `None` in results that are older than this.
+    pub(crate) terms: Option<Terms>,
     /// The commit that was scored, and when.
     pub(crate) commit: String,
     pub(crate) date: String,
@@ -47,9 +55,12 @@ impl Scored {
             outcome: Outcome::Failed,
             said: Vec::new(),
             call: String::new(),
+            right: None,
+            wrongly_blamed: None,
             seconds: None,
             file: String::new(),
             remark: String::new(),
+            terms: None,
             commit: String::new(),
             date: String::new(),
         }
@@ -72,18 +83,50 @@ impl Scored {
         if self.said.is_empty() { "nothing".to_owned() } else { self.said.join(", ") }
     }
 
+    /// Whether duel named a cause, right or wrong, in place of `none` and `unknown`.
+    pub(super) fn names_a_cause(&self) -> bool {
+        let is_cause =
+            |said: &String| !said.starts_with("suspected ") && !matches!(cause_of(said), judge::NONE | judge::UNKNOWN);
+        self.said.iter().any(is_cause)
+    }
+
+    /// The other name under which a single fault was found, as right as the injected one.
+    pub(super) fn named_as(&self) -> Option<&str> {
+        let is_single = self.cause != judge::NONE && !self.cause.contains('+');
+        let name = match &self.right {
+            Some(right) => &right.cause,
+            // Results that are older than that field: who is first has said the right name first.
+            None if self.outcome == Outcome::First => cause_of(self.said.first()?),
+            None => return None,
+        };
+        (is_single && name != self.cause).then_some(name)
+    }
+
     fn json(&self) -> Value {
         json!({
             "case": self.case, "cause": self.cause, "setup": self.setup, "strength": self.strength,
             "needs_host": self.needs_host, "round": self.round, "faulty": self.faulty, "verified": self.verified,
-            "outcome": self.outcome.name(), "said": self.said, "call": self.call, "seconds": self.seconds,
-            "file": self.file, "remark": self.remark, "commit": self.commit, "date": self.date,
+            "outcome": self.outcome.name(), "said": self.said, "call": self.call,
+            "right": self.right.as_ref().map(|right| json!({"cause": right.cause, "confidence": right.confidence})),
+            "wrongly_blamed": self.wrongly_blamed, "seconds": self.seconds, "file": self.file, "remark": self.remark,
+            "outside": self.terms.map(|terms| terms.outside), "suspects": self.terms.map(|terms| terms.suspects),
+            "commit": self.commit, "date": self.date,
         })
     }
 
     fn parse(line: &str) -> Option<Scored> {
         let value: Value = serde_json::from_str(line).ok()?;
         let text = |name: &str| value[name].as_str().map(str::to_owned);
+        let texts = |name: &str| -> Option<Vec<String>> {
+            Some(value[name].as_array()?.iter().filter_map(|text| text.as_str().map(str::to_owned)).collect())
+        };
+        let right = |right: &Value| {
+            Some(Right {
+                cause: right["cause"].as_str()?.to_owned(),
+                confidence: right["confidence"].as_str().map(str::to_owned),
+            })
+        };
+        let terms = || Some(Terms { outside: value["outside"].as_bool()?, suspects: value["suspects"].as_bool()? });
         Some(Scored {
             case: text("case")?,
             cause: text("cause")?,
@@ -94,15 +137,23 @@ impl Scored {
             faulty: text("faulty")?,
             verified: text("verified")?,
             outcome: Outcome::parse(value["outcome"].as_str()?)?,
-            said: value["said"].as_array()?.iter().filter_map(|said| said.as_str().map(str::to_owned)).collect(),
+            said: texts("said")?,
             call: text("call")?,
+            right: right(&value["right"]),
+            wrongly_blamed: texts("wrongly_blamed"),
             seconds: value["seconds"].as_f64(),
             file: text("file")?,
             remark: text("remark")?,
+            terms: terms(),
             commit: text("commit").unwrap_or_default(),
             date: text("date").unwrap_or_default(),
         })
     }
+}
+
+/// The cause in `cause on target`.
+fn cause_of(said: &str) -> &str {
+    said.split_once(" on ").map_or(said, |(cause, _)| cause)
 }
 
 /// The results so far.
@@ -168,6 +219,9 @@ mod tests {
         let mut good = Scored::new(&cases[0], 1, "A");
         good.outcome = Outcome::First;
         good.seconds = Some(2.5);
+        good.right = Some(Right { cause: "cpu.quota".to_owned(), confidence: Some("likely".to_owned()) });
+        good.wrongly_blamed = Some(vec!["net.loss on B".to_owned()]);
+        good.terms = Some(Terms { outside: true, suspects: false });
         let failed = Scored::new(&cases[1], 1, "B");
         let mut kept = Kept::open(path.clone(), false).unwrap();
         kept.add(good.clone()).unwrap();
@@ -183,5 +237,27 @@ mod tests {
         drop(kept);
         assert_eq!(Kept::open(path.clone(), true).unwrap().results(), [good, again]);
         std::fs::remove_file(path).unwrap();
+    }
+    /// As the bench of commit f38a11d wrote it.
+    const OLD: &str = r#"{"call":"slower","case":"cpu.slower/nginx-https-500k-c2-kept/1of2ms","cause":"cpu.slower","commit":"f38a11d","date":"2026-11-21 11:50 UTC","faulty":"B","file":"x.json","needs_host":false,"outcome":"first","remark":"","round":1,"said":["cpu.quota on B","net.loss on B"],"seconds":12.0,"setup":"nginx-https-500k-c2-kept","strength":"1of2ms","verified":"periods throttled: 2000 against 0"}"#;
+
+    #[test]
+    fn of_an_old_result_is_unknown_what_it_does_not_say() {
+        let old = Scored::parse(OLD).unwrap();
+        assert_eq!((old.outcome, old.seconds), (Outcome::First, Some(12.0)));
+        assert_eq!((&old.right, &old.wrongly_blamed, old.terms), (&None, &None, None));
+        assert_eq!(old.named_as(), Some("cpu.quota"));
+        assert_eq!(Scored::parse(&old.json().to_string()), Some(old));
+    }
+
+    #[test]
+    fn a_cause_is_named_where_one_is_blamed() {
+        let cases = crate::injections::cases();
+        let names = |said: &[&str]| {
+            let said = said.iter().map(|&said| said.to_owned()).collect();
+            Scored { said, ..Scored::new(&cases[0], 1, "A") }.names_a_cause()
+        };
+        assert!(names(&["cpu.quota on B"]) && names(&["unknown on B", "net.loss on A"]) && names(&["x"]));
+        assert!(!names(&[]) && !names(&["none"]) && !names(&["unknown on B", "suspected cpu.slower"]));
     }
 }

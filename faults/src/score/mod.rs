@@ -5,6 +5,8 @@ mod judge;
 mod keep;
 mod stamp;
 mod table;
+mod terms;
+mod totals;
 mod wilson;
 
 use crate::arena::Arena;
@@ -18,6 +20,7 @@ use duel::Duel;
 use judge::Outcome;
 use keep::{Kept, Scored};
 use std::path::PathBuf;
+use terms::Terms;
 
 /// What is scored, and where the results go.
 #[derive(Args, Clone, Debug)]
@@ -62,9 +65,12 @@ pub(crate) fn score(flags: &ScoreFlags) -> anyhow::Result<()> {
     let cases = select(&flags.only)?;
     let mut kept =
         Kept::open(flags.resume.clone().unwrap_or_else(|| flags.raw.join("results.jsonl")), flags.resume.is_some())?;
+    if !flags.table_only {
+        Terms::of(flags).ensure_same(kept.results())?;
+    }
     let measured = if flags.table_only { Ok(()) } else { measure(flags, &cases, &mut kept) };
     // Also after an interruption: what was measured is shown.
-    table::write(&flags.out, &cases, kept.results(), flags.outside)?;
+    table::write(&flags.out, &cases, kept.results())?;
     println!("{} holds the table", flags.out.display());
     measured
 }
@@ -73,7 +79,7 @@ fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Resul
     let world = World::new(Stop::on_signals()?)?;
     let duel = Duel::find(flags)?;
     let possible: Vec<&Case> = cases.iter().filter(|case| case.unavailable.is_none()).collect();
-    let commit = stamp::commit();
+    let (commit, terms) = (stamp::commit(), Some(Terms::of(flags)));
     let total = possible.len() * flags.rounds as usize;
     let mut number = 0;
     for round in 1..=flags.rounds {
@@ -82,7 +88,8 @@ fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Resul
             if kept.has(&case.id, round) {
                 continue;
             }
-            let result = Scored { commit: commit.clone(), date: stamp::date(), ..one(&world, &duel, case, round)? };
+            let result =
+                Scored { terms, commit: commit.clone(), date: stamp::date(), ..one(&world, &duel, case, round)? };
             println!("{number}/{total} {} {}", case.id, result.line());
             kept.add(result)?;
         }
@@ -122,6 +129,8 @@ fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_
             result.outcome = judged.outcome;
             result.said = judged.said;
             result.call = judged.call;
+            result.right = judged.right;
+            result.wrongly_blamed = Some(judged.wrongly_blamed);
             result.seconds = said.seconds_to_finding;
         }
         Err(words) => {

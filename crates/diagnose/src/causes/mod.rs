@@ -182,6 +182,11 @@ pub(crate) fn is_proven(id: &str) -> bool {
     !UNPROVEN.contains(&id)
 }
 
+/// The causes that are told as suspicions: the fault bench tells of them, too.
+pub fn unproven() -> &'static [&'static str] {
+    &UNPROVEN
+}
+
 /// The causes that can be named, for documentation and help.
 pub fn catalogue() -> &'static [CauseEntry] {
     &CATALOGUE

@@ -1,15 +1,23 @@
 //! Servers and shells of the tests' own.
 
-#![allow(dead_code, reason = "not every test file uses all of it")]
+#![allow(dead_code, unused_imports, reason = "not every test file uses all of it")]
 
+mod child;
+#[cfg(all(target_os = "linux", feature = "ssh"))]
+pub(crate) mod far;
+pub(crate) mod moving;
+mod prerequisites;
 #[cfg(all(target_os = "linux", feature = "ssh"))]
 pub(crate) mod sshd;
+
+pub(crate) use child::Killed;
+pub(crate) use prerequisites::{find_program, in_own_network, is_root, program};
 
 use duel_host::Options;
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 use tempfile::TempDir;
@@ -24,70 +32,6 @@ pub(crate) fn with_shell(words: &[&str]) -> Options {
     Options { shell: words.iter().map(|word| (*word).to_owned()).collect(), ..quiet() }
 }
 
-/// Where a program is, or says that the test is skipped for want of it.
-pub(crate) fn program(name: &str, test: &str) -> Option<PathBuf> {
-    let found = find_program(name);
-    if found.is_none() {
-        skipped(test, &format!("no {name} here"));
-    }
-    found
-}
-
-/// Where a program is.
-pub(crate) fn find_program(name: &str) -> Option<PathBuf> {
-    let places = ["/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"];
-    places.iter().map(|place| Path::new(place).join(name)).find(|path| path.exists())
-}
-
-/// Says that a test is skipped for want of something that `./test` sees to; where that is set to skip nothing, it fails.
-#[track_caller]
-fn skipped(test: &str, why: &str) {
-    println!("skipped {test}: {why}");
-    assert!(
-        std::env::var_os("DUEL_TESTS_SKIP_NOTHING").is_none_or(|value| value != "1"),
-        "nothing may be skipped: {why}"
-    );
-}
-
-/// Whether this is root; says that the test is skipped otherwise.
-pub(crate) fn is_root(test: &str) -> bool {
-    let root = rustix::process::geteuid().is_root();
-    if !root {
-        skipped(test, "it takes root");
-    }
-    root
-}
-
-/// Runs the test of this name again, alone, in a network and below a `/run` of its own. There it does `body`.
-pub(crate) fn in_own_network(test: &str, body: impl FnOnce()) {
-    const INSIDE: &str = "DUEL_TEST_INSIDE";
-    if std::env::var_os(INSIDE).is_some() {
-        return body();
-    }
-    if !is_root(test) || ["unshare", "ip", "mount"].iter().any(|name| program(name, test).is_none()) {
-        return;
-    }
-    let script = "ip link set lo up && mount -t tmpfs tmpfs /run && mkdir /run/sshd && exec \"$0\" \"$@\"";
-    let exe = std::env::current_exe().unwrap();
-    let output = Command::new("unshare")
-        .args(["--net", "--mount", "--propagation", "private", "sh", "-c", script])
-        .arg(exe)
-        .args(["--exact", test, "--nocapture"])
-        .env(INSIDE, "1")
-        .env_remove("XDG_RUNTIME_DIR")
-        .stdin(Stdio::null())
-        .output()
-        .unwrap();
-    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    if told.contains("unshare failed") || told.contains("Operation not permitted") {
-        println!("skipped {test}: no namespaces here: {told}");
-        return;
-    }
-    assert!(output.status.success(), "{told}");
-    assert!(told.contains("1 passed"), "{told}");
-    told.lines().filter(|line| line.starts_with("skipped ")).for_each(|line| println!("{line}"));
-}
-
 /// Waits until something is so; panics after 20 s, which no machine should need.
 pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
     let deadline = Instant::now() + Duration::from_secs(20);
@@ -100,16 +44,6 @@ pub(crate) fn wait_until(what: &str, mut so: impl FnMut() -> bool) {
 /// A port that was free a moment ago.
 pub(crate) fn free_port() -> u16 {
     TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap().port()
-}
-
-/// A child that is killed and reaped when dropped.
-pub(crate) struct Killed(pub(crate) Child);
-
-impl Drop for Killed {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
 }
 
 /// A private nginx with two workers, which may open fewer files than their master.

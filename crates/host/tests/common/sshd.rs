@@ -1,12 +1,12 @@
-//! An sshd of a test's own.
+//! An sshd of a test's own. The tests of the whole program use this file too.
 
-use super::{Killed, free_port, in_own_network, program, quiet, wait_until};
-use duel_host::{HostAccess, HostError, HostWatch, Options, Server};
+use super::child::Killed;
+use super::prerequisites::{in_own_network, program};
+use super::{free_port, wait_until};
 use std::fs;
 use std::net::{Ipv4Addr, TcpStream};
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 use tempfile::TempDir;
 
 /// Runs a test where ports and `/run` are its own; sshd wants a folder there for its privilege separation.
@@ -72,18 +72,6 @@ impl Sshd {
             self.port
         );
         fs::write(self.folder.path().join("config"), text).unwrap();
-    }
-
-    pub(crate) fn options(&self) -> Options {
-        Options {
-            ssh_config: Some(self.folder.path().join("config")),
-            connect_timeout: Duration::from_secs(20),
-            ..quiet()
-        }
-    }
-
-    pub(crate) fn open(&self, server: &Server) -> Result<HostWatch, HostError> {
-        HostWatch::open_with(&HostAccess::ssh("far").unwrap(), server, &self.options())
     }
 
     /// The folder of its keys and files.

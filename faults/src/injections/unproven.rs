@@ -1,0 +1,19 @@
+//! Causes that no injection can prove here, and why: duel tells them as suspicions.
+
+/// The ids, as duel has them, and the reasons.
+pub(crate) const UNPROVEN: [(&str, &str); 3] = [
+    ("cpu.slower", "no CPU is slowed here but by a quota, which is found as that"),
+    ("cpu.slow-clock", "the clock source belongs to the whole machine"),
+    ("cpu.stolen", "only a hypervisor can withhold CPU time"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn they_are_those_that_duel_does_not_name() {
+        let ours = UNPROVEN.map(|(cause, _)| cause);
+        assert_eq!(ours, duel_diagnose::unproven());
+    }
+}
