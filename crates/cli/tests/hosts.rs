@@ -250,6 +250,17 @@ fn what_a_hostile_ssh_says_reaches_no_terminal_and_no_shell() {
     assert!(said.starts_with("far: cannot start a shell over ssh to far: ") && said.contains("evil"), "{said}");
     assert!(!trap.exists(), "nothing that it says is carried out");
 
+    // Beside a machine that could be read, it is told in the document as well.
+    let mut command = place.command();
+    command.args(["facts", "here=local", "far", "--json"]).env("PATH", &path);
+    let document = Running::start(command).end().ended(1).json();
+    assert_eq!(document["schema"], "duel/1");
+    let [here, far] = &document["hosts"].as_array().unwrap()[..] else { panic!("{document:#}") };
+    assert_eq!((&here["name"], &far["name"]), (&json!("here"), &json!("far")));
+    assert!(here["facts"]["os.kernel"]["value"].is_string() && here["error"].is_null(), "{here:#}");
+    assert!(here["doubts"].is_array() && far["doubts"] == json!([]), "{document:#}");
+    assert!(far["facts"].is_null() && far["error"].as_str().unwrap().contains("cannot start a shell"), "{far:#}");
+
     // In a comparison it is a doubt, and everything else goes on.
     let _alone = measuring();
     let ruler = Ruler::start(&[]);

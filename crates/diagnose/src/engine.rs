@@ -38,7 +38,7 @@ impl<'a> Trial<'a> {
             Standing::Fits(fit) if !fit.shown_on_twin && !may_be_named(cause.entry().id) => {
                 let text =
                     format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
-                Standing::Undecided(Evidence { probe: "comparison".to_owned(), text, repeat: None })
+                Standing::Undecided(gap.evidence(&gap.comparison, text))
             }
             Standing::Fits(fit) if !fit.is_counted && !fit.shown_on_twin => after_control(&gap, fit),
             standing => standing,
@@ -100,6 +100,7 @@ fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
         Some(Look::Missing(why)) => why,
     };
     let text = format!("not shown: that the gap was still there when the cause was taken away ({why})");
+    // What was not measured cannot be repeated.
     fit.finding.evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
     fit.finding.confidence = fit.finding.confidence.min(Confidence::Possible);
     Standing::Fits(fit)
@@ -202,7 +203,7 @@ fn conclude(case: &Case<'_>, trials: &[Trial<'_>]) -> Explanation {
     // What clients go through before they are connected is in no gap: it has no share, and it is something found.
     findings.extend(names::findings(case));
     findings.extend(unnamed);
-    findings.extend(equal.map(|(_, pair)| none::finding(case, pair)));
+    findings.extend(equal.map(|(index, pair)| none::finding(case, index, pair)));
 
     let excluded = |index: usize| {
         !trials.is_empty() && trials.iter().all(|trial| matches!(trial.standings[index], Standing::RuledOut(_)))

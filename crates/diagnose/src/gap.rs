@@ -468,8 +468,19 @@ impl<'a> Gap<'a> {
         Evidence { probe: view.id.to_owned(), text, repeat }
     }
 
+    /// Evidence from what the pair showed at the reference, and where there is none, in the comparison.
+    pub(crate) fn at_reference(&self, text: String) -> Evidence {
+        self.evidence(self.known_reference().unwrap_or(&self.comparison), text)
+    }
+
     /// Evidence that was there before any load.
     pub(crate) fn first_contact(&self, text: String) -> Evidence {
+        let repeat = repeat::contact(&self.case, [self.slow, self.fast]);
+        Evidence { probe: "first-contact".to_owned(), text, repeat }
+    }
+
+    /// What was not measured, and why: there is nothing to repeat.
+    pub(crate) fn not_measured(&self, text: String) -> Evidence {
         Evidence { probe: "first-contact".to_owned(), text, repeat: None }
     }
 
@@ -488,10 +499,12 @@ impl<'a> Gap<'a> {
 
     /// Failures beyond 1 %, in the comparison and in probes: they may be the story.
     fn failures(&self) -> Vec<Evidence> {
-        let of_comparison = ("comparison", self.case.comparison);
-        let of_probes = self.case.outcomes.iter().map(|outcome| (&*outcome.probe.id, &*outcome.targets));
+        let of_comparison = ("comparison", None, self.case.comparison);
+        let of_probes = self.case.outcomes.iter();
+        let of_probes =
+            of_probes.map(|outcome| (&*outcome.probe.id, Some(&outcome.probe.variation), &*outcome.targets));
         let mut lines = Vec::new();
-        for (id, targets) in std::iter::once(of_comparison).chain(of_probes) {
+        for (id, variation, targets) in std::iter::once(of_comparison).chain(of_probes) {
             for index in [self.slow, self.fast] {
                 let Some(seen) = targets.get(index) else { continue };
                 let share = failed_share(seen);
@@ -502,7 +515,8 @@ impl<'a> Gap<'a> {
                         self.name(index),
                         100.0 * share
                     );
-                    lines.push(Evidence { probe: id.to_owned(), text, repeat: None });
+                    let repeat = repeat::command(&self.case, [0, self.slow.max(self.fast)], variation);
+                    lines.push(Evidence { probe: id.to_owned(), text, repeat });
                 }
             }
         }

@@ -6,6 +6,7 @@
 
 use crate::gap::{Flip, Gap, Look, View};
 use crate::probes::Kind;
+use crate::repeat;
 use duel_model::{Evidence, Probe, TwinChange, TwinReading, sanitize_line};
 
 /// What is known from twins.
@@ -140,7 +141,10 @@ impl<'a> Gap<'a> {
     }
 
     fn of_twins(&self, kind: Kind, text: String) -> Evidence {
-        Evidence { probe: kind.id(self.mode), text, repeat: None }
+        let targets = [0, self.slow.max(self.fast)];
+        let pids = targets.map(|target| self.host_fact(target, "process.pid")?.parse().ok());
+        let repeat = repeat::with_twins(&self.case, targets, self.slow, pids);
+        Evidence { probe: kind.id(self.mode), text, repeat }
     }
 }
 

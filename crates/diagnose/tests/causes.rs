@@ -552,6 +552,9 @@ fn evidence_can_be_repeated_by_hand() {
     let chacha = "--ciphers TLS_CHACHA20_POLY1305_SHA256,TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256,\
                   TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256";
     let (times, judging) = ("--timeout 1s --connect-timeout 1s", "-d 30s --seed 1");
+    let one = |target: &str| format!("duel run {target} -c 1 -t 1 {times} -n 1 --seed 1");
+    let [a, b] = [r"'A=https://a.example/f?x=1&y='\''2'\'''", r"'B=https://b.example/f?x=1&y='\''2'\'''"];
+    assert_eq!(of("first-contact").1, format!("{}; {}", one(b), one(a)));
     assert_eq!(of("comparison").1, format!("{targets} -c 16 -t 1 {times} {judging}"));
     assert_eq!(of("cipher-chacha20").1, format!("{targets} -c 1 -t 1 {times} {chacha} {judging}"));
     assert_eq!(of("range-1").1, format!("{targets} -c 1 -t 1 {times} -H 'Range: bytes=0-0' {judging}"));

@@ -7,6 +7,8 @@
 mod world;
 
 use duel_model::{Confidence, Explanation, SECOND_NS};
+use std::collections::BTreeSet;
+use std::process::Command;
 use world::machine::UNAVAILABLE;
 use world::{Dice, Server, World, named, open_loop, world};
 
@@ -489,6 +491,38 @@ fn commands_hold_nothing_that_a_machine_made_up() {
             assert!(!finding.summary.contains('\x1b'), "{}", finding.summary);
         }
     }
+}
+
+/// Commands are run as by somebody who types them, in a folder where whatever breaks out of them leaves a file.
+#[test]
+fn hostile_facts_do_not_break_out_of_commands() {
+    let hostile = [
+        ("process.pid", "1; touch broken"),
+        ("process.members", "4711 $(touch broken) 1;touch 4712"),
+        ("process.tracer", "`touch broken`"),
+        ("cgroup.version", "2"),
+        ("cgroup.path", "/a b/$(touch broken)'; touch broken; '`touch broken`\"/c"),
+        ("machine.product", "$(touch broken)"),
+    ];
+    let mut commands = BTreeSet::new();
+    for Fault { slow, fast, .. } in faults() {
+        let explanation = a_world(&with_facts(slow, &hostile), &fast, set_ups()[0]).explain();
+        let lines = explanation.findings.iter().flat_map(|finding| &finding.evidence);
+        commands.extend(lines.filter(|line| line.probe == "hosts").filter_map(|line| line.repeat.clone()));
+    }
+    assert!(commands.iter().any(|command| command.contains("/sys/fs/cgroup/a b/$(touch broken)")), "{commands:#?}");
+    assert!(commands.iter().any(|command| command.contains(" /proc/4711/stat /proc/4712/stat |")), "{commands:#?}");
+    let folder = std::env::temp_dir().join(format!("duel-commands-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).unwrap();
+    for command in &commands {
+        // Those that watch for some seconds are not waited for.
+        let typed = format!("vmstat() {{ :; }}; mpstat() {{ :; }}; {command}");
+        let shell = Command::new("sh").args(["-c", &typed]).current_dir(&folder).output().unwrap();
+        let said = String::from_utf8_lossy(&shell.stderr);
+        assert!(!said.to_lowercase().contains("syntax") && !said.contains("nterminated"), "{command}: {said}");
+        assert_eq!(std::fs::read_dir(&folder).unwrap().count(), 0, "{command}");
+    }
+    std::fs::remove_dir(&folder).unwrap();
 }
 
 /// A world with one or two of all that, at random strengths, and what is true of it.

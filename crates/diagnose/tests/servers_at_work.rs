@@ -161,6 +161,27 @@ fn a_library_without_the_text_of_assembly_is_measured() {
     assert_likely(&looked_at(&unlooked, Assembly::Unknown("the figures vary".into())), "tls.no-asm");
 }
 
+#[test]
+fn the_library_that_the_server_maps_is_looked_into() {
+    let slow = Server { aes: 6.0, chacha: 3.0, sign: 200e3, exchange: 800e3, ..with(&[VERSION, NONE]) };
+    let count_in = |path: &str| format!("strings -n 8 {path} | grep -c CRYPTOGAMS");
+    for (path, command) in [
+        (None, Some(count_in("/opt/own/lib/libcrypto.so.3"))),
+        (Some("/srv/it's $(reboot)/libcrypto.so.3"), Some(count_in(r"'/srv/it'\''s $(reboot)/libcrypto.so.3'"))),
+        // What cannot be shown whole, and what is no path.
+        (Some("/srv/a\nb/libcrypto.so.3"), None),
+        (Some("-e x"), None),
+    ] {
+        let mut facts = vec![VERSION, NONE];
+        facts.extend(path.map(|path| ("process.library.libcrypto.path", path)));
+        let world = set_up(Server { facts: Some(facts), ..slow.clone() }, with(&[VERSION, SOME]), 2e6, true, 1);
+        let finding = world.explain_unrepeatable().findings.remove(0);
+        assert_eq!(finding.cause, "tls.no-asm");
+        let line = finding.evidence.iter().find(|line| line.text.contains("holds no assembly")).unwrap();
+        assert_eq!(line.repeat, command);
+    }
+}
+
 const FOUR_CPUS: [(&str, &str); 2] = [("process.cpus_allowed", "0-3"), ("cgroup.cpus", "0-3")];
 
 /// Handshakes that keep a CPU busy.

@@ -56,9 +56,11 @@ fn a_twin_without_the_cause_and_without_the_gap_confirms_it() {
     let finding = aes(&explanation);
     assert_eq!(finding.confidence, Confidence::Confirmed, "{finding:#?}");
     assert!(twins_told(finding).contains("without a mask on CPU features: B"), "{}", twins_told(finding));
-    // No option of ours repeats a twin.
+    // No option of ours makes a twin by itself: the whole is repeated.
     let of_twins = finding.evidence.iter().filter(|line| line.probe.starts_with("twin"));
-    assert!(of_twins.clone().count() == 2 && of_twins.into_iter().all(|line| line.repeat.is_none()));
+    let whole = finding.evidence.iter().find(|line| line.probe == "comparison").unwrap().repeat.clone().unwrap();
+    let expected = format!("{whole} --local B --why --may-start-twin=B");
+    assert!(of_twins.clone().count() == 2 && of_twins.into_iter().all(|line| line.repeat.as_ref() == Some(&expected)));
 }
 
 #[test]

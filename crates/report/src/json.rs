@@ -6,9 +6,9 @@ mod shape;
 
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
-    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, Interruption, Metric,
-    Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation, Variation, Verdict,
-    Versions, WorkloadPlan,
+    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, HostRecord,
+    Interruption, Metric, Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation,
+    Variation, Verdict, Versions, WorkloadPlan,
 };
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
@@ -130,6 +130,12 @@ pub fn json_failure(error: &str) -> String {
         error: &'a str,
     }
     safe_json(&Failure { schema: SCHEMA, status: "failed", error })
+}
+
+/// The document of machines that were looked at: `facts` of each by their name, as in the document of a run, `doubts` of
+/// them, and where one could not be read `error` and no facts.
+pub fn json_facts(hosts: &[(String, Result<HostRecord, String>)]) -> String {
+    safe_json(&hosts::looked_at(SCHEMA, hosts))
 }
 
 /// A value as JSON that a terminal may show, ended by a newline.

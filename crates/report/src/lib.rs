@@ -45,7 +45,7 @@ pub use diff::diff;
 pub use explanation::explanation;
 pub use export::{ExportError, Format, export};
 pub use facts::facts;
-pub use json::{Document, json, json_failure, json_status, json_text, safe_json};
+pub use json::{Document, json, json_facts, json_failure, json_status, json_text, safe_json};
 pub use junit::{JunitCase, JunitOutcome, JunitSuite};
 pub use listing::{RunRow, list};
 pub use page::{Command, page};

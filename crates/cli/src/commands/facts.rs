@@ -6,7 +6,6 @@ use crate::outcome::{Outcome, Usage, say};
 use crate::terminal;
 use clap::Args;
 use duel_model::{HostAccess, HostPlan, HostRecord, ServerPlan, sanitize_line};
-use std::collections::BTreeMap;
 
 /// Machines to look at.
 #[derive(Args, Clone)]
@@ -29,28 +28,23 @@ pub(crate) struct FactsFlags {
 /// Reads the machines given and shows their facts.
 pub(crate) fn facts(facts: &FactsFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let plans = plans(facts)?;
-    let mut read: Vec<(String, HostRecord)> = Vec::new();
-    let mut outcome = Outcome::Done;
+    let mut hosts: Vec<(String, Result<HostRecord, String>)> = Vec::new();
     for (name, plan) in plans {
-        match duel_lab::host_facts(&plan) {
-            Ok(record) => {
-                record.doubts.iter().for_each(|doubt| say(&format!("{}: {doubt}", sanitize_line(&name))));
-                read.push((name, record));
-            }
-            Err(why) => {
-                say(&format!("{}: {why}", sanitize_line(&name)));
-                outcome = Outcome::CouldNotRun;
-            }
+        let read = duel_lab::host_facts(&plan).map_err(|why| why.to_string());
+        match &read {
+            Ok(record) => record.doubts.iter().for_each(|doubt| say(&format!("{}: {doubt}", sanitize_line(&name)))),
+            Err(why) => say(&format!("{}: {why}", sanitize_line(&name))),
         }
+        hosts.push((name, read));
     }
+    let columns: Vec<_> =
+        hosts.iter().filter_map(|(name, read)| Some((name.as_str(), &read.as_ref().ok()?.facts))).collect();
     if output.json {
-        let known: BTreeMap<_, _> = read.iter().map(|(name, record)| (name, &record.facts)).collect();
-        terminal::print(&duel_report::safe_json(&known))?;
-    } else if !read.is_empty() {
-        let columns: Vec<_> = read.iter().map(|(name, record)| (name.as_str(), &record.facts)).collect();
+        terminal::print(&duel_report::json_facts(&hosts))?;
+    } else if !columns.is_empty() {
         terminal::print(&duel_report::facts(&columns, facts.all, terminal::result_style()))?;
     }
-    Ok(outcome)
+    Ok(if columns.len() == hosts.len() { Outcome::Done } else { Outcome::CouldNotRun })
 }
 
 fn plans(facts: &FactsFlags) -> Result<Vec<(String, HostPlan)>, Usage> {

@@ -80,7 +80,7 @@ impl Cause for AesUnused {
             return Err(Standing::RuledOut(gap.evidence(first_byte, text)));
         }
         Ok(match (gap.flip(Kind::Chacha20), sweep) {
-            (FlipLook::Missing(why), _) => Standing::Undecided(gap.first_contact(why)),
+            (FlipLook::Missing(why), _) => Standing::Undecided(gap.not_measured(why)),
             (FlipLook::Shown(flip), _) if flip.is_negligible() => did_not_move(gap, &flip),
             (FlipLook::NotAsked(flip), Look::NotAsked(sweep)) if flip.id != "alone" && flip.id != "closed" => {
                 Standing::Wants(vec![flip, sweep])
@@ -103,10 +103,10 @@ fn weigh_avoided(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let by_aes = match gap.look(Kind::SuiteOf(gap.fast)) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        Look::Missing(why) => return Err(Standing::Undecided(gap.first_contact(why))),
+        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
     };
     let [Some(with_aes), Some(with_chacha)] = [by_aes.slow_ns(), reference.slow_ns()] else {
-        return Err(Standing::Undecided(gap.first_contact("the rates are not known".to_owned())));
+        return Err(Standing::Undecided(gap.not_measured("the rates are not known".to_owned())));
     };
     let text = format!(
         "on {slow} itself a request takes {} with AES and {} with ChaCha20, which it chose",
@@ -155,7 +155,7 @@ pub(super) fn per_byte_share(reference: &View<'_>, first_byte: &View<'_>) -> Opt
 
 fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Standing {
     let Some(reference) = gap.known_reference() else {
-        return Standing::Undecided(gap.first_contact("there is no reference".to_owned()));
+        return Standing::Undecided(gap.not_measured("there is no reference".to_owned()));
     };
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let ruled_out = |why: String| Standing::RuledOut(gap.evidence(&flip.view, why));
@@ -197,7 +197,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
         Err(_) if slow_aes - slow_chacha < Flip::NOTEWORTHY * (slow_aes - fast_aes) => {
             return open(format!("{slow} gains too little by ChaCha20"));
         }
-        Err(why) => further.push(gap.first_contact(format!("not shown: that the gap is paid per byte ({why})"))),
+        Err(why) => further.push(gap.not_measured(format!("not shown: that the gap is paid per byte ({why})"))),
     }
     if !flip.moved() {
         return did_not_move(gap, flip);
@@ -207,7 +207,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
         // The machine is at hand: what a client can only infer is to be seen there.
         LensLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
         LensLook::Missing(why) => {
-            further.push(gap.first_contact(format!("its libcrypto was not measured alone: {why}")));
+            further.push(gap.not_measured(format!("its libcrypto was not measured alone: {why}")));
             ("either its TLS library does not use them or the CPU lacks them".to_owned(), Confidence::Likely)
         }
         LensLook::Shown(reading) => match under_the_lens(gap, reading, flip) {

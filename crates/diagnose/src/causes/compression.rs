@@ -69,7 +69,7 @@ impl Cause for Compression {
                  originals, or a cache), lower the level (`gzip_comp_level 1`), and leave out what does not shrink \
                  (`gzip_types`, `gzip_min_length`)."
             ),
-            facts: vec![gap.first_contact(format!("{slow} sends {slow_sends}, {fast} {fast_sends}"))],
+            facts: vec![gap.evidence(&gap.comparison, format!("{slow} sends {slow_sends}, {fast} {fast_sends}"))],
             further: Vec::new(),
         };
         Ok(fit(gap, &ENTRY, &flip, confidence, told))

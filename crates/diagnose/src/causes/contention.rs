@@ -10,8 +10,9 @@
 //! machine's counters make it likely: more CPU time per op (threads that spin). More switches (threads that sleep for a lock)
 //! are told, and do not make it likely: servers differ in them by how they are built.
 
+use super::by_hand;
 use super::counted::Counted;
-use super::machines::{Machines, needs_concurrency};
+use super::machines::{Machines, needs_concurrency, pid};
 use super::scaling::{Law, Point};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_differences};
@@ -204,7 +205,7 @@ fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -
             fall.from.connections().unwrap_or(1),
             percent(share)
         ),
-        remedy: remedy(&slow),
+        remedy: remedy(gap),
         facts: vec![],
         further,
     };
@@ -240,17 +241,18 @@ fn by_cpu_time(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Stand
              lock: {seen}. That is worth about {} of the gap.",
             percent(share)
         ),
-        remedy: remedy(&slow),
-        facts: vec![gap.on_host(seen, None)],
+        remedy: remedy(gap),
+        facts: vec![gap.on_host(seen, Some(by_hand::cpu_time(gap, gap.slow)))],
         further: of_host.into_iter().collect(),
     };
     Ok(Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)))
 }
 
-fn remedy(slow: &str) -> String {
+fn remedy(gap: &Gap<'_>) -> String {
+    let (slow, pid) = (gap.slow_name(), pid(gap, gap.slow));
     format!(
         "Let fewer requests work at a time on {slow} (fewer workers or threads, a smaller pool, a limit in the balancer): \
-         throughput should rise, or take less CPU. `perf record -g -p PID` and `perf lock` on its host, or a thread dump, \
+         throughput should rise, or take less CPU. `perf record -g -p {pid}` and `perf lock` on its host, or a thread dump, \
          tell what they wait for: one lock, one row, one file, one cache line."
     )
 }
@@ -289,25 +291,26 @@ fn by_host(gap: &Gap<'_>) -> Result<(Confidence, Option<Evidence>), Standing> {
     {
         let text =
             format!("{slow}'s machine reads {of_slow:.1} pages again for each request: memory may be what is short");
-        return Err(Standing::Undecided(gap.on_host(text, None)));
+        return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::PAGES_AGAIN.to_owned()))));
     }
     let marked = |key: &str| counted(gap, key).is_some_and(Counted::is_marked);
     if marked("tcp.retransmitted_segments") {
         let text = format!(
             "{slow}'s machine sends more segments again: what many connections lose to each other may be packets"
         );
-        return Err(Standing::Undecided(gap.on_host(text, None)));
+        return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned()))));
     }
     // Twice as much is more than a longer queue makes of it: who waits longer does not take more CPU time.
     let more = |(of_slow, of_fast): (f64, f64)| of_slow > 2.0 * of_fast;
     if let Some(both) = both("process.cpu_ns").filter(|both| more(*both)) {
         let [of_slow, of_fast] = [both.0, both.1].map(format_duration_ns);
         let text = format!("a request takes {of_slow} of CPU time on {slow}, {of_fast} on {fast}");
-        return Ok((Confidence::Likely, Some(gap.on_host(text, None))));
+        return Ok((Confidence::Likely, Some(gap.on_host(text, Some(by_hand::cpu_time(gap, gap.slow))))));
     }
     let switches = both("workers.voluntary_switches").or_else(|| both("cpu.switches"));
     let told = switches.filter(|both| more(*both)).map(|(of_slow, of_fast)| {
-        gap.on_host(format!("switches per request: {of_slow:.1} on {slow}, {of_fast:.1} on {fast}"), None)
+        let text = format!("switches per request: {of_slow:.1} on {slow}, {of_fast:.1} on {fast}");
+        gap.on_host(text, Some(by_hand::switches(gap, gap.slow)))
     });
     Ok((Confidence::Possible, told))
 }

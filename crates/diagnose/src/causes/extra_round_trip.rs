@@ -87,7 +87,7 @@ impl Cause for ExtraRoundTrip {
         // Nothing shortens a foreign chain; and where TLS 1.2 cannot be forced, the count is what there is.
         let by_count = |why: Option<String>| {
             let mut told = told(format!("That is {:.0} % of the gap.", 100.0 * share));
-            told.further.extend(why.map(|why| gap.first_contact(format!("not shown by a flip: {why}"))));
+            told.further.extend(why.map(|why| gap.not_measured(format!("not shown by a flip: {why}"))));
             fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)
         };
         if !older {

@@ -12,7 +12,7 @@
 //!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
 use super::contention::{Contention, fewer_connections};
-use super::machines::{FULL, Machines};
+use super::machines::{FULL, Machines, pid};
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
@@ -60,7 +60,7 @@ impl Cause for FewWorkers {
         let alone = match gap.look(Kind::Alone) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            Look::Missing(why) => return Err(Standing::Undecided(gap.first_contact(why))),
+            Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
         };
         let demands = demands(gap)?;
         let open = |text: String| Standing::Undecided(gap.on_host(text, None));
@@ -277,7 +277,8 @@ fn told(gap: &Gap<'_>, alone: &View<'_>, facts: String) -> Told {
         remedy: format!(
             "Give {slow} as many workers as it has CPUs, or more where they wait: nginx `worker_processes auto`; Apache \
              `ServerLimit`, `ThreadsPerChild` and `MaxRequestWorkers`; HAProxy `nbthread` and `maxconn`; application servers \
-             their number of workers and of connections to what is behind them. `top -H -p PID` tells which threads are busy."
+             their number of workers and of connections to what is behind them. `top -H -p {}` tells which threads are busy.",
+            pid(gap, gap.slow)
         ),
         facts: vec![gap.on_host(facts, Some("top -H -b -n 1 | head -n 20".to_owned()))],
         further: vec![gap.evidence(alone, format!("{}: {}", Kind::Alone.phrase(), gap.tell(alone)))],

@@ -56,7 +56,7 @@ impl Cause for LargeKey {
                 FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
                 FlipLook::Shown(kept) => judge(gap, &kept, &keys),
                 FlipLook::Missing(not_kept) => {
-                    Standing::Undecided(gap.first_contact(format!("{keys}, but {no_resumption}, and {not_kept}")))
+                    Standing::Undecided(gap.not_measured(format!("{keys}, but {no_resumption}, and {not_kept}")))
                 }
             },
         })
@@ -100,7 +100,7 @@ fn without_full_handshakes(gap: &Gap<'_>, slow: &str) -> Option<Standing> {
     match resumed {
         Some(share) if http.tls.resumption && share >= 0.75 => {
             let text = format!("{:.0} % of the handshakes with {slow} are resumed already", 100.0 * share);
-            Some(Standing::RuledOut(gap.first_contact(text)))
+            Some(Standing::RuledOut(gap.at_reference(text)))
         }
         _ => None,
     }
@@ -138,7 +138,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
         return did_not_move(gap, flip);
     }
     let Some(reference) = gap.known_reference() else {
-        return Standing::Undecided(gap.first_contact("there is no reference".to_owned()));
+        return Standing::Undecided(gap.not_measured("there is no reference".to_owned()));
     };
     let open = |why: String| Standing::Undecided(gap.evidence(reference, why));
     let mut further = Vec::new();

@@ -42,7 +42,7 @@ impl Cause for LargerResponse {
         );
         let extra_bytes = all_slow - all_fast;
         if !(all_fast > 0.0 && (all_slow / all_fast).ln() > gap.case.margin_log()) {
-            return Err(Standing::RuledOut(gap.first_contact(format!("{sizes}: not more"))));
+            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, format!("{sizes}: not more"))));
         }
         if body_slow - body_fast < 0.5 * extra_bytes {
             return by_heads(gap, &sizes, extra_bytes);
@@ -71,7 +71,7 @@ impl Cause for LargerResponse {
                  content, minified and compressed alike?"
                     .to_owned()
             },
-            facts: vec![gap.first_contact(sizes)],
+            facts: vec![gap.evidence(&gap.comparison, sizes)],
             further: Vec::new(),
         };
         Ok(fit(gap, &ENTRY, &flip, confidence, told))
@@ -86,7 +86,7 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64) -> Result<Standing, St
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         Look::Missing(why) => {
             let text = format!("{sizes}, but what a byte costs is not known: {why}");
-            return Err(Standing::Undecided(gap.first_contact(text)));
+            return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
         }
     };
     let Some(byte_ns) = byte_ns(reference, &first_byte) else {
@@ -114,7 +114,7 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64) -> Result<Standing, St
             "Look at {slow}'s header fields (`curl -sI URL`): cookies, policies and debugging fields that nobody reads cost \
              with each response. Over TLS look at the size of its records too."
         ),
-        facts: vec![gap.first_contact(sizes.to_owned())],
+        facts: vec![gap.evidence(&gap.comparison, sizes.to_owned())],
         further: vec![line(counted)],
     };
     Ok(fit_by_host(gap, &ENTRY, Some(share(byte_ns.mid)), Confidence::Likely, told))

@@ -5,6 +5,7 @@
 //! each of which leaves something out, so the largest is a lower bound: time in which everybody waited for memory, time in
 //! which a disk was busy with such pages, and CPU time in the kernel.
 
+use super::by_hand;
 use super::machines::{FULL, Machines, Side, allowed_cpus, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap, percent};
@@ -46,7 +47,7 @@ impl Cause for MemoryLimit {
         if let Some(of_fast) = &of_fast {
             text.push_str(&format!("; {}", tell(&fast, of_fast)));
         }
-        let counted = gap.on_host(text, Some("grep -E 'refault|pgmajfault|pswpin' /proc/vmstat".to_owned()));
+        let counted = gap.on_host(text, Some(by_hand::PAGES_AGAIN.to_owned()));
         // Beyond that the pages cannot matter, whatever the disk.
         let wall_ns = machines.slow.wall_ns();
         let most = worth_log(0.0, extra_pages * LONGEST_PAGE_NS / wall_ns);
@@ -104,7 +105,7 @@ impl Cause for MemoryLimit {
                  Raise the limit (`MemoryMax=`, `--memory` of a container), add memory, or make what is served smaller \
                  (caches, workers, buffers)."
             ),
-            facts: vec![gap.on_host(short, None)],
+            facts: vec![gap.on_host(short, Some(format!("{}; free -b", by_hand::memory_limit(gap, gap.slow))))],
             further: vec![counted],
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))

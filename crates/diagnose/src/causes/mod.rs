@@ -6,6 +6,7 @@
 mod aes_unused;
 mod backlog_overflow;
 mod bulk;
+mod by_hand;
 mod compression;
 mod contention;
 mod counted;
@@ -194,7 +195,7 @@ pub fn catalogue() -> &'static [CauseEntry] {
 
 /// A cause of HTTP has nothing to do with other workloads.
 fn needs_http<'a>(gap: &Gap<'a>) -> Result<&'a HttpPlan, Standing> {
-    gap.case.http().ok_or_else(|| Standing::RuledOut(gap.first_contact("the workload is not HTTP".to_owned())))
+    gap.case.http().ok_or_else(|| Standing::RuledOut(gap.not_measured("the workload is not HTTP".to_owned())))
 }
 
 /// A cause of TLS has nothing to do with a slow side that does not use it.
@@ -208,7 +209,7 @@ fn needs_tls(gap: &Gap<'_>) -> Result<(), Standing> {
 fn of_both<T>(gap: &Gap<'_>, unknown: &str, of: impl Fn(usize) -> Option<T>) -> Result<[T; 2], Standing> {
     match [gap.slow, gap.fast].map(of) {
         [Some(of_slow), Some(of_fast)] => Ok([of_slow, of_fast]),
-        _ => Err(Standing::Undecided(gap.first_contact(unknown.to_owned()))),
+        _ => Err(Standing::Undecided(gap.not_measured(unknown.to_owned()))),
     }
 }
 
@@ -217,7 +218,7 @@ fn shown_flip<'a>(gap: &Gap<'a>, kind: Kind) -> Result<Box<Flip<'a>>, Standing> 
     match gap.flip(kind) {
         FlipLook::Shown(flip) => Ok(flip),
         FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        FlipLook::Missing(why) => Err(Standing::Undecided(gap.first_contact(why))),
+        FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
     }
 }
 

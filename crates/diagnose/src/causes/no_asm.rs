@@ -10,6 +10,8 @@
 //! features slows down has none.
 
 use super::aes_unused::other_tls_library;
+use super::by_hand;
+use super::machines::pid;
 use super::worth::{Cpu, demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, fit_by_twin, needs_tls};
 use crate::gap::{Flip, Gap, LensLook, Look};
@@ -52,11 +54,11 @@ impl Cause for NoAsm {
                 ));
             }
             let text = format!("{slow}'s libcrypto holds assembly ({})", of_slow.told);
-            return Err(Standing::RuledOut(gap.on_host(text, None)));
+            return Err(Standing::RuledOut(gap.on_host(text, by_hand::assembly(gap, gap.slow))));
         }
         let of_fast = library(gap.fast);
         if of_fast.as_ref().is_some_and(|library| library.missing) {
-            return Err(Standing::RuledOut(gap.on_host("neither libcrypto holds assembly".to_owned(), None)));
+            return Err(Standing::RuledOut(holds_none(gap, "neither libcrypto holds assembly".to_owned())));
         }
         let Some(of_fast) = of_fast else {
             return open(format!("{slow}'s libcrypto holds no assembly; how {fast}'s was built is not known"));
@@ -97,9 +99,10 @@ impl Cause for NoAsm {
         let all_ns = by_slow.all_ns();
         let share = share_of_resource(gap, reference, extra_ns, all_ns).unwrap_or(0.0);
         if share < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(
-                gap.on_host(format!("{slow}'s libcrypto holds no assembly, but {spent}"), None),
-            ));
+            return Err(Standing::RuledOut(gap.on_host(
+                format!("{slow}'s libcrypto holds no assembly, but {spent}"),
+                Some(by_hand::cpu_time(gap, gap.slow)),
+            )));
         }
         // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
         let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
@@ -117,7 +120,7 @@ impl Cause for NoAsm {
                 Look::Shown(_) | Look::Missing(_) => {}
             }
         }
-        let mut further = vec![gap.on_host(spent.clone(), None)];
+        let mut further = vec![gap.on_host(spent.clone(), Some(by_hand::cpu_time(gap, gap.slow)))];
         match gap.lens(gap.slow) {
             LensLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             LensLook::Shown(reading) => match &reading.assembly {
@@ -142,7 +145,7 @@ impl Cause for NoAsm {
                  the gap.",
                 100.0 * share
             ),
-            remedy: remedy(&slow),
+            remedy: remedy(gap),
             facts: vec![holds_none(gap, facts)],
             further,
         };
@@ -171,7 +174,7 @@ fn exchanged(gap: &Gap<'_>, twins: twins::Told<'_>, facts: String) -> Standing {
             "{slow}'s TLS library was built without assembly: {facts}. With its server started anew on the system's own \
              libcrypto, {gone} of the gap is gone."
         ),
-        remedy: remedy(&slow),
+        remedy: remedy(gap),
         facts: vec![holds_none(gap, facts)],
         further: Vec::new(),
     };
@@ -179,14 +182,14 @@ fn exchanged(gap: &Gap<'_>, twins: twins::Told<'_>, facts: String) -> Standing {
 }
 
 fn holds_none(gap: &Gap<'_>, facts: String) -> Evidence {
-    let count = "strings -n 8 /usr/lib/x86_64-linux-gnu/libcrypto.so.3 | grep -c CRYPTOGAMS";
-    gap.on_host(facts, Some(count.to_owned()))
+    gap.on_host(facts, by_hand::assembly(gap, gap.slow))
 }
 
-fn remedy(slow: &str) -> String {
+fn remedy(gap: &Gap<'_>) -> String {
+    let (slow, pid) = (gap.slow_name(), pid(gap, gap.slow));
     format!(
         "Give {slow} a libcrypto that was built with assembly (the distribution's package; for one's own build leave out \
-         `no-asm`). `grep libcrypto /proc/PID/maps` tells which one the server maps, `LD_LIBRARY_PATH` in its environment \
+         `no-asm`). `grep libcrypto /proc/{pid}/maps` tells which one the server maps, `LD_LIBRARY_PATH` in its environment \
          may be why; `openssl speed -elapsed -evp aes-256-gcm` with that library tells what it costs."
     )
 }

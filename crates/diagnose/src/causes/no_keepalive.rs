@@ -28,7 +28,7 @@ impl Cause for NoKeepalive {
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let ruled_out = |text: String| Err(Standing::RuledOut(gap.first_contact(text)));
+        let ruled_out = |text: String| Err(Standing::RuledOut(gap.at_reference(text)));
         if !needs_http(gap)?.keepalive {
             return ruled_out("the plan itself closes connections after each request".to_owned());
         }
@@ -80,7 +80,7 @@ impl Cause for NoKeepalive {
                  Apache `KeepAlive On` and `MaxKeepAliveRequests`; HAProxy `option http-keep-alive` rather than \
                  `httpclose`. `curl -v URL URL` says \"Re-using existing connection\" when it does."
             ),
-            facts: vec![gap.first_contact(seen)],
+            facts: vec![gap.at_reference(seen)],
             further: Vec::new(),
         };
         let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };

@@ -29,12 +29,12 @@ impl Cause for NoResumption {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         if !http.tls.resumption {
             let text = "the plan itself resumes no sessions".to_owned();
-            return Err(Standing::RuledOut(gap.first_contact(text)));
+            return Err(Standing::RuledOut(gap.at_reference(text)));
         }
         needs_handshakes(gap, http)?;
         if gap.reused_share(gap.fast).is_some_and(|share| share >= 0.9) {
             let text = format!("{fast} keeps its connections, so whether it resumes sessions was hardly seen");
-            return Err(Standing::Undecided(gap.first_contact(text)));
+            return Err(Standing::Undecided(gap.at_reference(text)));
         }
         let [by_slow, by_fast] =
             of_both(gap, "how many handshakes were resumed is not known", |side| resumed_share(gap, side))?;
@@ -45,7 +45,7 @@ impl Cause for NoResumption {
         );
         // What makes less than a quarter of the handshakes dearer makes hardly a quarter of a gap.
         if by_fast - by_slow < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.first_contact(shares)));
+            return Err(Standing::RuledOut(gap.at_reference(shares)));
         }
         let flip = shown_flip(gap, Kind::Unresumed)?;
         if !flip.moved() {
@@ -71,7 +71,7 @@ impl Cause for NoResumption {
                  behind one name need the same ticket keys. `openssl s_client -connect HOST:PORT -reconnect` says \
                  \"Reused\" when it does."
             ),
-            facts: vec![gap.first_contact(shares)],
+            facts: vec![gap.at_reference(shares)],
             further: Vec::new(),
         };
         Ok(fit(gap, &ENTRY, &flip, confidence, told))

@@ -12,11 +12,13 @@
 //! take there, judged by the server's own code: a slower CPU slows both. Without the machine it stays unknown: possible.
 
 use super::aes_unused::per_byte_share;
+use super::by_hand;
+use super::machines::pid;
 use super::worth::{Cpu, demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http, of_both};
 use crate::gap::{Flip, Gap, Look, View};
 use crate::probes::Kind;
-use duel_model::{Confidence, HostDemand, TargetObservation, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-sendfile",
@@ -48,7 +50,7 @@ impl Cause for NoSendfile {
         let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
         if body_slow < LARGE_PIECE_BYTES / 4.0 {
             let text = format!("{slow} sends {} for each request: that is one piece", format_bytes(body_slow));
-            return Err(Standing::RuledOut(gap.first_contact(text)));
+            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
         }
         let reference = reference(gap)?;
         let by_calls = demands(gap).map(|demands| (demands, Pieces::by_calls(&demands, [body_slow, body_fast])));
@@ -65,7 +67,7 @@ impl Cause for NoSendfile {
         // For each byte, since the bodies need not be equal.
         let small = body_slow / pieces.of_slow.max(1.0) < LARGE_PIECE_BYTES;
         if !small || pieces.of_slow / body_slow < MORE_PIECES * pieces.of_fast / body_fast.max(1.0) {
-            return Err(Standing::RuledOut(gap.on_host(counts, None)));
+            return Err(Standing::RuledOut(pieces.counted(gap, counts)));
         }
         let Ok((demands, _)) = by_calls else { return Ok(from_outside(gap, reference, counts)) };
         let Some(on_fast) = demands.fast else { return Ok(from_outside(gap, reference, counts)) };
@@ -96,10 +98,11 @@ impl Cause for NoSendfile {
             remedy: format!(
                 "On {slow}: nginx `sendfile on`, `output_buffers` of 32 kB and more, and over TLS `ssl_buffer_size 16k`; \
                  Apache `EnableSendfile On` and `EnableMMAP On`; HAProxy a larger `tune.bufsize` and no small \
-                 `tune.ssl.maxrecord`. `strace -c -f -p PID` for a second tells which calls they are."
+                 `tune.ssl.maxrecord`. `strace -c -f -p {}` for a second tells which calls they are.",
+                pid(gap, gap.slow)
             ),
-            facts: vec![gap.on_host(counts, Some("cat /proc/PID/io".to_owned()))],
-            further: vec![gap.on_host(spent, None)],
+            facts: vec![pieces.counted(gap, counts)],
+            further: vec![gap.on_host(spent, Some(by_hand::cpu_time(gap, gap.slow)))],
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
     }
@@ -151,7 +154,14 @@ fn from_outside(gap: &Gap<'_>, reference: &View<'_>, counts: String) -> Standing
 struct Pieces {
     of_slow: f64,
     of_fast: f64,
-    what: &'static str,
+    by: By,
+}
+
+/// What is counted for a piece.
+#[derive(Clone, Copy)]
+enum By {
+    Calls,
+    Records,
 }
 
 impl Pieces {
@@ -164,12 +174,12 @@ impl Pieces {
             carried.then_some(calls)
         };
         let (of_slow, of_fast) = (calls(demands.slow, bodies[0])?, calls(demands.fast?, bodies[1])?);
-        Some(Self { of_slow, of_fast, what: "calls that read or write" })
+        Some(Self { of_slow, of_fast, by: By::Calls })
     }
 
     /// TLS records, by what comes beside the body: with all of it, less what comes with its first byte.
     fn by_records(gap: &Gap<'_>, reference: &View<'_>) -> Result<Self, Standing> {
-        let open = |text: String| Standing::Undecided(gap.first_contact(text));
+        let open = |text: String| Standing::Undecided(gap.not_measured(text));
         if !gap.uses_tls(gap.slow) || !gap.uses_tls(gap.fast) {
             return Err(open("in how many pieces responses are moved is not known".to_owned()));
         }
@@ -186,17 +196,25 @@ impl Pieces {
         };
         let of_slow = records(reference.slow, first_byte.slow);
         let of_fast = records(reference.fast, first_byte.fast);
-        let both = of_slow.zip(of_fast).map(|(of_slow, of_fast)| Self { of_slow, of_fast, what: "TLS records" });
+        let both = of_slow.zip(of_fast).map(|(of_slow, of_fast)| Self { of_slow, of_fast, by: By::Records });
         both.ok_or_else(|| open("how many bytes come beside the bodies is not known".to_owned()))
     }
 
+    /// The evidence that tells it.
+    fn counted(&self, gap: &Gap<'_>, told: String) -> Evidence {
+        match self.by {
+            By::Calls => gap.on_host(told, Some(by_hand::calls(gap, gap.slow))),
+            By::Records => gap.at_reference(told),
+        }
+    }
+
     fn told(&self, gap: &Gap<'_>, bodies: [f64; 2]) -> String {
+        let what = match self.by {
+            By::Calls => "calls that read or write",
+            By::Records => "TLS records",
+        };
         let of = |name: String, pieces: f64, body: f64| {
-            format!(
-                "{name} moves a response in about {pieces:.0} {} of {}",
-                self.what,
-                format_bytes(body / pieces.max(1.0))
-            )
+            format!("{name} moves a response in about {pieces:.0} {what} of {}", format_bytes(body / pieces.max(1.0)))
         };
         let slow = of(gap.slow_name(), self.of_slow, bodies[0]);
         format!("{slow}; {}", of(gap.fast_name(), self.of_fast, bodies[1]))

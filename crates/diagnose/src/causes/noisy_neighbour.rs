@@ -95,7 +95,7 @@ impl Cause for NoisyNeighbour {
         if let Some(running) = running {
             let text =
                 format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
-            further.push(gap.on_host(text, None));
+            further.push(gap.on_host(text, Some("grep procs_running /proc/stat".to_owned())));
         }
         let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
         let told = Told {

@@ -2,6 +2,7 @@
 
 use super::{CauseEntry, unknown};
 use crate::case::Case;
+use crate::repeat;
 use duel_model::{Call, Confidence, DoubtId, Evidence, Finding, PairVerdict, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -9,8 +10,8 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
     description: "no real difference: what is seen is within the practical margin, or chance",
 };
 
-/// What is said of a pair without a gap.
-pub(crate) fn finding(case: &Case<'_>, pair: &PairVerdict) -> Finding {
+/// What is said of a pair without a gap; `index` is its target's.
+pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Finding {
     let [target, baseline] = [&pair.target, &pair.baseline].map(|name| sanitize_line(name));
     let metric = pair.metric.name();
     let margin = 100.0 * case.plan.compare.margin;
@@ -23,15 +24,16 @@ pub(crate) fn finding(case: &Case<'_>, pair: &PairVerdict) -> Finding {
         ),
         _ => format!("{metric} of {target} over {baseline}: no interval ({} slots)", pair.slots),
     };
-    let mut evidence = vec![Evidence { probe: "comparison".to_owned(), text: figures, repeat: None }];
+    // Doubts are about the comparison, and come up again with it.
+    let compared = |text: String| {
+        let repeat = repeat::command(case, [0, index], None);
+        Evidence { probe: "comparison".to_owned(), text, repeat }
+    };
+    let mut evidence = vec![compared(figures)];
     let of_pair =
         |name: &Option<String>| name.as_ref().is_none_or(|name| [&pair.target, &pair.baseline].contains(&name));
     let doubts: Vec<_> = case.verdict.doubts.iter().filter(|doubt| of_pair(&doubt.target)).collect();
-    evidence.extend(doubts.iter().map(|doubt| Evidence {
-        probe: "comparison".to_owned(),
-        text: sanitize_line(&doubt.text),
-        repeat: None,
-    }));
+    evidence.extend(doubts.iter().map(|doubt| compared(sanitize_line(&doubt.text))));
     // A rate that was not reached is not among them: that is what a slow server looks like in an open loop.
     let saturated = doubts.iter().any(|doubt| matches!(doubt.id, DoubtId::GeneratorSaturated | DoubtId::ScheduleLag));
 

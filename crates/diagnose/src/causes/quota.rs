@@ -7,6 +7,7 @@
 //! A server that exhausts the same quota as the other side's does so because it uses more CPU time for each op: then
 //! the quota is not what differs.
 
+use super::by_hand;
 use super::machines::{MOST_OF_THE_GAP, Machines, Side, pid, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap, percent};
@@ -30,7 +31,7 @@ impl Cause for Quota {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         if gap.host_fact(gap.slow, QUOTA) == Some("none") {
             let text = format!("no control group of {slow} has a CPU quota");
-            return Err(Standing::RuledOut(gap.on_host(text, None)));
+            return Err(Standing::RuledOut(gap.on_host(text, Some(by_hand::quota(gap, gap.slow)))));
         }
         let machines = Machines::read(gap)?;
         let Some(held_back) = HeldBack::of(&machines.slow) else {
@@ -104,7 +105,11 @@ impl Cause for Quota {
                  in Kubernetes. Then compare again.",
                 pid(gap, gap.slow)
             ),
-            facts: if facts.is_empty() { vec![] } else { vec![gap.on_host(facts.join("; "), None)] },
+            facts: if facts.is_empty() {
+                vec![]
+            } else {
+                vec![gap.on_host(facts.join("; "), Some(by_hand::quota(gap, gap.slow)))]
+            },
             further: vec![counted],
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), machines.at_most(), told))

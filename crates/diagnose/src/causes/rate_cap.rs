@@ -6,6 +6,7 @@
 //! window looks like a cap of each connection unless the round trip is too short for it.
 
 use super::bulk::{Bulk, Growth, bulk, longer_receiving_ns};
+use super::by_hand;
 use super::counted::{Counted, MOSTLY_WAITING, further_cpu_ns, share_of_phases};
 use super::initcwnd::MOST_TRIPS;
 use super::machines::allowed_cpus;
@@ -83,9 +84,9 @@ impl Cause for RateCap {
             // A cap that drops what exceeds it loses packets; so does a bad line, which holds up each connection by itself.
             if matches!(kind, Held::EachConnection) {
                 let text = format!("{}; {text}: what is lost keeps a connection slow as well", flow.text);
-                return Err(Standing::Undecided(gap.on_host(text, None)));
+                return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned()))));
             }
-            facts.push(gap.on_host(text, None));
+            facts.push(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned())));
         }
         facts.push(flow);
         let told = told(gap, kind, &bulk, facts, share);
@@ -196,7 +197,7 @@ fn idle(
         Some(true) => return Err(Standing::Undecided(on_host(format!("{slow} reads what it sends from disks")))),
         None => return Err(Standing::Undecided(on_host(format!("whether {slow} waits for disks is not known")))),
     }
-    Ok(vec![on_host(busy)])
+    Ok(vec![gap.on_host(busy, Some(by_hand::all_cpu_time(gap, gap.slow)))])
 }
 
 /// The CPU that was busy the longest of those that the server may use, with the share of the time.

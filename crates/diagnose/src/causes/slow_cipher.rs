@@ -103,7 +103,7 @@ fn same_suite<'a>(gap: &Gap<'a>, of_slow: &str) -> Result<Box<Flip<'a>>, Standin
     match gap.flip(of_slow) {
         FlipLook::Shown(flip) => Ok(flip),
         FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        FlipLook::Missing(why) => Err(Standing::Undecided(gap.first_contact(format!("{without_fast}, and {why}")))),
+        FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(format!("{without_fast}, and {why}")))),
     }
 }
 

@@ -5,6 +5,7 @@
 //! time is not. What looks alike: more system calls (counted), a tracer (a fact), a slower CPU (user time is higher
 //! too).
 
+use super::by_hand;
 use super::machines::{Machines, Side};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, of_both};
 use crate::gap::{Gap, percent};
@@ -52,7 +53,7 @@ impl Cause for SlowClock {
             format_duration_ns(user),
             format_duration_ns(fast_user)
         );
-        let counted = gap.on_host(text, None);
+        let counted = gap.on_host(text, Some(by_hand::cpu_time(gap, gap.slow)));
         let extra_ns = system - fast_system;
         let wall_ns = slow_side.wall_ns();
         let worth = machines.loss_log(gap, gap.slow, (user + system - extra_ns) / wall_ns, extra_ns / wall_ns);

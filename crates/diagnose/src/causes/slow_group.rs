@@ -74,6 +74,6 @@ fn same_group<'a>(gap: &Gap<'a>) -> Result<Box<Flip<'a>>, Standing> {
     match gap.flip(Kind::GroupOf(gap.slow)) {
         FlipLook::Shown(flip) => Ok(flip),
         FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        FlipLook::Missing(why) => Err(Standing::Undecided(gap.first_contact(format!("{without_fast}, and {why}")))),
+        FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(format!("{without_fast}, and {why}")))),
     }
 }

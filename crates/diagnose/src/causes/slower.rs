@@ -6,6 +6,7 @@
 //! time. The same factor without a fact behind it is left open: chance, other software, or a neighbour on the other
 //! thread of the same core could have made it.
 
+use super::by_hand;
 use super::machines::{Machines, Side};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{FlipLook, Gap, percent};
@@ -45,7 +46,7 @@ impl Cause for Slower {
             factors.user_log.exp(),
             factors.system_log.exp()
         );
-        let counted = gap.on_host(text, None);
+        let counted = gap.on_host(text, Some(by_hand::cpu_time(gap, gap.slow)));
         let extra_ns = factors.slow_ns - factors.fast_ns;
         let worth =
             machines.loss_log(gap, gap.slow, factors.fast_ns / slow_side.wall_ns(), extra_ns / slow_side.wall_ns());
@@ -63,7 +64,7 @@ impl Cause for Slower {
         if let Some(more) = more_work(gap, &machines) {
             return Err(open(format!("{}; but {more}", counted.text)));
         }
-        let reasons = reasons(gap, slow_side, fast_side);
+        let (reasons, commands): (Vec<String>, Vec<&str>) = reasons(gap, slow_side, fast_side).into_iter().unzip();
         if reasons.is_empty() {
             return Err(open(format!(
                 "{}; but the machines tell no reason why {slow}'s CPU should be slower",
@@ -93,7 +94,7 @@ impl Cause for Slower {
                  -e thermal -e throttl` tells of heat, `cat /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor` of \
                  saving power. Cool it, lift the limit, or move to a faster CPU."
             ),
-            facts: vec![gap.on_host(reasons.join("; "), None)],
+            facts: vec![gap.on_host(reasons.join("; "), Some(commands.join("; ")))],
             further: vec![counted],
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
@@ -161,32 +162,37 @@ fn more_work(gap: &Gap<'_>, machines: &Machines<'_>) -> Option<String> {
     None
 }
 
-/// What the machines tell of a slower CPU.
-fn reasons(gap: &Gap<'_>, slow_side: &Side<'_>, fast_side: &Side<'_>) -> Vec<String> {
+/// What the machines tell of a slower CPU, each with the command that shows it.
+fn reasons(gap: &Gap<'_>, slow_side: &Side<'_>, fast_side: &Side<'_>) -> Vec<(String, &'static str)> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let mut reasons = Vec::new();
-    for (key, what) in [
-        ("cpu.model", "CPU"),
-        ("cpu.governor", "frequency governor"),
-        ("cpu.no_turbo", "no_turbo"),
-        ("cpu.boost", "boost"),
+    for (key, what, command) in [
+        ("cpu.model", "CPU", "grep -m 1 'model name' /proc/cpuinfo"),
+        ("cpu.governor", "frequency governor", "sort -u /sys/devices/system/cpu/cpu*/cpufreq/scaling_governor"),
+        ("cpu.no_turbo", "no_turbo", "cat /sys/devices/system/cpu/intel_pstate/no_turbo"),
+        ("cpu.boost", "boost", "cat /sys/devices/system/cpu/cpufreq/boost"),
     ] {
         if let (Some(of_slow), Some(of_fast)) = (gap.host_fact(gap.slow, key), gap.host_fact(gap.fast, key))
             && of_slow != of_fast
         {
-            reasons.push(format!("{what}: {} against {}", sanitize_line(of_slow), sanitize_line(of_fast)));
+            let text = format!("{what}: {} against {}", sanitize_line(of_slow), sanitize_line(of_fast));
+            reasons.push((text, command));
         }
     }
-    for (key, what) in [("cpu.allowed_mhz", "highest clock allowed"), ("cpu.highest_mhz", "highest clock")] {
+    for (key, what, command) in [
+        ("cpu.allowed_mhz", "highest clock allowed", "sort -nu /sys/devices/system/cpu/cpu*/cpufreq/scaling_max_freq"),
+        ("cpu.highest_mhz", "highest clock", "sort -nu /sys/devices/system/cpu/cpu*/cpufreq/cpuinfo_max_freq"),
+    ] {
         if let (Some(of_slow), Some(of_fast)) = (gap.host_number(gap.slow, key), gap.host_number(gap.fast, key))
             && of_slow < of_fast
         {
-            reasons.push(format!("{what}: {of_slow:.0} against {of_fast:.0} MHz"));
+            reasons.push((format!("{what}: {of_slow:.0} against {of_fast:.0} MHz"), command));
         }
     }
     let heat = |side: &Side<'_>| side.per_op("cpu.heat_throttles").map(|per_op| per_op > 0.0);
     if heat(slow_side) == Some(true) && heat(fast_side) != Some(true) {
-        reasons.push(format!("{slow}'s CPU throttled itself for heat under load, {fast}'s did not"));
+        let text = format!("{slow}'s CPU throttled itself for heat under load, {fast}'s did not");
+        reasons.push((text, "grep . /sys/devices/system/cpu/cpu*/thermal_throttle/*_throttle_count"));
     }
     reasons
 }

@@ -6,11 +6,12 @@
 //! Where the fast side's machine has a card that cuts segments for it and the slow side's has none, equal segments do
 //! not cost the same. Then packets per request and CPU time are counted on the machines.
 
+use super::by_hand;
 use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
 use crate::probes::Kind;
-use duel_model::{Confidence, HostDemand, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.small-mtu",
@@ -35,13 +36,15 @@ impl Cause for SmallMtu {
         let bytes = |side| gap.fact(side, |seen| seen.segment_bytes);
         let [of_slow, of_fast] = of_both(gap, "the sizes of segments are not known", bytes)?;
         let segments = format!("segments of {slow} hold up to {of_slow} bytes, those of {fast} {of_fast}");
-        let fact = || gap.first_contact(segments.clone());
+        // What is announced when a connection is made: to be seen on this machine while requests are sent.
+        let of_segments = |text: String| Evidence { repeat: Some("ss -tin".to_owned()), ..gap.first_contact(text) };
+        let fact = || of_segments(segments.clone());
         let Some(response_bytes) = reference.slow.bytes_in_per_op else {
             return Err(Standing::Undecided(gap.evidence(reference, "the size of responses is not known".to_owned())));
         };
         if response_bytes <= f64::from(of_slow) {
             let text = format!("{segments}: a response of {} takes a single one", format_bytes(response_bytes));
-            return Err(Standing::RuledOut(gap.first_contact(text)));
+            return Err(Standing::RuledOut(of_segments(text)));
         }
         if f64::from(of_slow) > CLEARLY_SMALLER * f64::from(of_fast) {
             return by_packets(gap, reference, None, vec![fact()]);
@@ -50,7 +53,7 @@ impl Cause for SmallMtu {
             FlipLook::Shown(flip) => flip,
             FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             FlipLook::Missing(why) => {
-                return Err(Standing::Undecided(gap.first_contact(format!("{segments}, but {why}"))));
+                return Err(Standing::Undecided(of_segments(format!("{segments}, but {why}"))));
             }
         };
         if !flip.moved() {
@@ -82,7 +85,7 @@ fn by_packets(
     gap: &Gap<'_>,
     reference: &View<'_>,
     flip: Option<&Flip<'_>>,
-    facts: Vec<duel_model::Evidence>,
+    facts: Vec<Evidence>,
 ) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let said = facts.last().map_or_else(String::new, |fact| fact.text.clone());
@@ -90,7 +93,7 @@ fn by_packets(
         Some(flip) if !flip.is_negligible() => did_not_move(gap, flip),
         // The same small segments on all targets left the gap, and nothing tells how dear a packet is to the slow side.
         Some(flip) => Standing::Undecided(gap.evidence(&flip.view, format!("{said}; {why}"))),
-        None => Standing::RuledOut(gap.first_contact(said.clone())),
+        None => Standing::RuledOut(facts.last().cloned().unwrap_or_else(|| gap.not_measured(why))),
     };
     let demands = match gap.demands() {
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
@@ -149,7 +152,10 @@ fn by_packets(
              `gso_max_size`."
         ),
         facts,
-        further: vec![gap.on_host(packets, Some("ip -s link".to_owned())), gap.on_host(cpu_told, None)],
+        further: vec![
+            gap.on_host(packets, Some("ip -s link".to_owned())),
+            gap.on_host(cpu_told, Some(by_hand::MACHINE_CPU_TIME.to_owned())),
+        ],
     };
     // Counted, but CPU time is spent on other things too: nothing splits it.
     Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))

@@ -46,7 +46,8 @@ impl Cause for Stolen {
         let product = gap.host_fact(gap.slow, "machine.product").map(sanitize_line);
         let mut facts = Vec::new();
         if let Some(product) = &product {
-            facts.push(gap.on_host(format!("{slow}'s machine is of the type {product}"), None));
+            let text = format!("{slow}'s machine is of the type {product}");
+            facts.push(gap.on_host(text, Some("cat /sys/class/dmi/id/product_name".to_owned())));
         }
         let told = Told {
             summary: format!(

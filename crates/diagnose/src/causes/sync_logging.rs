@@ -5,6 +5,8 @@
 //! disk's time out of the request: its writes are few, large and late. Writes that a request asks for (POST, PUT) are
 //! the service itself, and nobody is accused for them.
 
+use super::by_hand;
+use super::machines::pid;
 use super::worth::{demands, reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Flip, Gap};
@@ -44,8 +46,9 @@ impl Cause for SyncLogging {
             return open(format!("what the disks of {slow} do is not known"));
         };
         let told_slow = on_slow.told(&slow);
+        let writes = format!("{} /proc/diskstats", by_hand::calls(gap, gap.slow));
         if on_slow.writes < LEAST_WRITES {
-            return Err(Standing::RuledOut(gap.on_host(told_slow, None)));
+            return Err(Standing::RuledOut(gap.on_host(told_slow, Some(writes))));
         }
         // Somebody else's writing goes on without the server's.
         if on_slow.by_server_bytes.is_some_and(|bytes| bytes < 1.0) {
@@ -77,7 +80,7 @@ impl Cause for SyncLogging {
         };
         let Some(share) = share else { return open(format!("{facts}, and what that is worth is not known")) };
         if share < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.on_host(format!("{facts}: not worth the gap"), None)));
+            return Err(Standing::RuledOut(gap.on_host(format!("{facts}: not worth the gap"), Some(writes))));
         }
         let mount = synchronous_mount(gap);
         let told = Told {
@@ -89,9 +92,10 @@ impl Cause for SyncLogging {
             remedy: format!(
                 "Let {slow} log without waiting: nginx `access_log ... buffer=64k flush=5s`, Apache `BufferedLogs On`, rsyslog \
                  with `-` before the file name; no `sync` among the mount options (`findmnt -o TARGET,OPTIONS`). `strace -f -T \
-                 -e trace=write,fsync,fdatasync -p PID` for a second tells which file it is."
+                 -e trace=write,fsync,fdatasync -p {}` for a second tells which file it is.",
+                pid(gap, gap.slow)
             ),
-            facts: vec![gap.on_host(facts, Some("cat /proc/PID/io /proc/diskstats".to_owned()))],
+            facts: vec![gap.on_host(facts, Some(writes))],
             further: Vec::new(),
         };
         Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))

@@ -4,6 +4,7 @@
 //! breakpoint does not), so its stops are looked for: each takes the CPU from the server and gives it back, and so does
 //! the tracer that looks at it. What looks alike in the counters (contended locks, dear system calls) has no tracer.
 
+use super::by_hand;
 use super::machines::{Machines, Side, pid, worth_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap};
@@ -41,7 +42,10 @@ impl Cause for Traced {
                     "nobody traces the first of {slow}'s processes; the others were not looked at"
                 )));
             }
-            Some("none") => return Err(Standing::RuledOut(gap.on_host(format!("nobody traces {slow}"), None))),
+            Some("none") => {
+                let text = format!("nobody traces {slow}");
+                return Err(Standing::RuledOut(gap.on_host(text, Some(by_hand::tracers(gap, gap.slow)))));
+            }
             Some(_) => {}
         }
         if tracer(gap.fast).is_some_and(|tracer| tracer != "none") {
@@ -75,9 +79,9 @@ impl Cause for Traced {
         let text = format!("{counted} per request: {of_slow:.1} on {slow}, {of_fast:.1} on {fast}");
         if of_slow - of_fast < LEAST_STOPS {
             let text = format!("{} but does not stop it; {text}", fact.text);
-            return Err(Standing::RuledOut(gap.on_host(text, None)));
+            return Err(Standing::RuledOut(gap.on_host(text, Some(by_hand::switches(gap, gap.slow)))));
         }
-        let switches = gap.on_host(text, None);
+        let switches = gap.on_host(text, Some(by_hand::switches(gap, gap.slow)));
         let Some((extra_ns, worth)) = cost(&machines.slow, fast_side) else {
             return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told(String::new(), vec![switches])));
         };
@@ -86,7 +90,7 @@ impl Cause for Traced {
             "beside {slow}'s own code a request takes {} more CPU time than on {fast}: in the kernel and in other processes",
             format_duration_ns(extra_ns.max(0.0))
         );
-        let further = vec![switches, gap.on_host(text, None)];
+        let further = vec![switches, gap.on_host(text, Some(by_hand::all_cpu_time(gap, gap.slow)))];
         // Tracer and server run by turns, perhaps on two CPUs that sleep in between: more is lost than is counted.
         if share < Flip::NOTEWORTHY {
             return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told(String::new(), further)));

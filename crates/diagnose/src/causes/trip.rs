@@ -64,7 +64,7 @@ pub(super) fn trips<'a>(gap: &Gap<'a>) -> Result<Trips<'a>, Standing> {
     views.into_iter().flatten().find_map(both).ok_or_else(|| match gap.look(Kind::Trip) {
         Look::NotAsked(probe) => Standing::Wants(vec![probe]),
         Look::Shown(_) | Look::Missing(_) => Standing::Undecided(
-            gap.first_contact("too few connections were made to tell how long a round trip is".to_owned()),
+            gap.not_measured("too few connections were made to tell how long a round trip is".to_owned()),
         ),
     })
 }

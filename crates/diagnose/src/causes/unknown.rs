@@ -57,6 +57,7 @@ pub(crate) fn finding(gap: &Gap<'_>, standings: &[Standing], left: f64) -> Findi
             Standing::Wants(probes) => {
                 let ids: Vec<_> = probes.iter().map(|probe| &*probe.id).collect();
                 let text = format!("open: {id}: not made for want of time: {}", ids.join(", "));
+                // What was not made cannot be repeated.
                 evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
                 settled = false;
             }

@@ -30,7 +30,7 @@ pub(super) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
     match &gap.reference {
         Reference::Known(view) => Ok(view),
         Reference::Wanted(probe) => Err(Standing::Wants(vec![probe.clone()])),
-        Reference::Missing(why) => Err(Standing::Undecided(gap.first_contact(why.clone()))),
+        Reference::Missing(why) => Err(Standing::Undecided(gap.not_measured(why.clone()))),
     }
 }
 
@@ -38,12 +38,12 @@ pub(super) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
 pub(super) fn demands<'a>(gap: &Gap<'a>) -> Result<Demands<'a>, Standing> {
     if !gap.has_host(gap.slow) {
         let text = format!("the machine of {} is not read", gap.slow_name());
-        return Err(Standing::Undecided(gap.first_contact(text)));
+        return Err(Standing::Undecided(gap.not_measured(text)));
     }
     match gap.demands() {
         DemandLook::Shown(demands) => Ok(demands),
         DemandLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        DemandLook::Missing(why) => Err(Standing::Undecided(gap.first_contact(why))),
+        DemandLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
     }
 }
 
@@ -62,13 +62,13 @@ pub(super) fn needs_handshakes(gap: &Gap<'_>, http: &HttpPlan) -> Result<(), Sta
                     100.0 * share,
                     100.0 * most
                 );
-                Err(Standing::RuledOut(gap.first_contact(text)))
+                Err(Standing::RuledOut(gap.at_reference(text)))
             }
             _ => Ok(()),
         },
         None => {
             let text = format!("whether {slow} keeps connections is not known");
-            Err(Standing::Undecided(gap.first_contact(text)))
+            Err(Standing::Undecided(gap.not_measured(text)))
         }
     }
 }

@@ -13,6 +13,9 @@ const SILENCE_S: f64 = 9.0;
 /// The value of a fact that was asked for in vain.
 pub const UNAVAILABLE: &str = "(not permitted)";
 
+/// The libcrypto that a server maps, where its version is known.
+pub const LIBRARY: &str = "/opt/own/lib/libcrypto.so.3";
+
 /// CPUs that count for themselves.
 fn cpus(server: &Server) -> u32 {
     server.cores.ceil().clamp(1.0, 64.0) as u32
@@ -35,6 +38,10 @@ pub fn facts(server: &Server) -> Option<HostFacts> {
             ("cgroup.cpu_quota_cpus", quota),
             ("cgroup.memory_limit_bytes", "none".to_owned()),
         ]);
+    }
+    // Who tells what the library is tells where it lies.
+    if server.facts.iter().flatten().any(|(key, _)| *key == "process.library.libcrypto.version") {
+        usual.push(("process.library.libcrypto.path", LIBRARY.to_owned()));
     }
     let known = |(key, value): (&str, String)| {
         let known =

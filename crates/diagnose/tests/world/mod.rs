@@ -6,9 +6,9 @@ pub mod network;
 
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Doubt, DoubtId, Explanation, HostDemand, HostFacts, HttpPlan,
-    LensReading, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe, ProbeOutcome,
-    SECOND_NS, Target, TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
+    Arrival, Bound, Call, CertificateKey, ComparePlan, Doubt, DoubtId, Explanation, Finding, HostDemand, HostFacts,
+    HttpPlan, LensReading, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe,
+    ProbeOutcome, SECOND_NS, Target, TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
 };
 
 /// What a server costs. Times in ns of a CPU of factor 1.
@@ -557,6 +557,13 @@ impl World {
 
     /// The loop of the laboratory; also holds every promise that holds for all worlds.
     pub fn explain(&self) -> Explanation {
+        let explanation = self.explain_unrepeatable();
+        explanation.findings.iter().for_each(|finding| self.assert_repeatable(finding));
+        explanation
+    }
+
+    /// The same where a machine tells what no command can be made of.
+    pub fn explain_unrepeatable(&self) -> Explanation {
         let mut dice = Dice(self.seed);
         let verdict = self.verdict(&mut dice);
         let comparison: Vec<_> =
@@ -605,6 +612,20 @@ impl World {
                     outcomes.push(self.answer(probe, &mut dice));
                 }
             }
+        }
+    }
+
+    /// Each evidence line of a cause that is named tells how to repeat it, unless it tells what was not measured.
+    fn assert_repeatable(&self, finding: &Finding) {
+        // Where a plan cannot be typed, nothing of it can.
+        if finding.cause == "unknown" || self.plan.command().is_none() {
+            return;
+        }
+        for line in &finding.evidence {
+            let measured =
+                !line.text.starts_with("not shown") && !line.text.starts_with("its libcrypto was not measured alone");
+            assert!(line.repeat.is_some() == measured, "{}: {line:#?}", finding.cause);
+            assert!(line.repeat.iter().all(|command| !command.contains(char::is_control)), "{line:#?}");
         }
     }
 

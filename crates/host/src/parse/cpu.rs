@@ -63,7 +63,55 @@ pub(super) fn facts(sheet: &mut Sheet<'_>) {
     if sheet.text("cpu").is_some_and(|text| !text.contains("/vulnerabilities/")) {
         sheet.promised("cpu", &["cpu.mitigations"]);
     }
+    hypervisor(sheet);
     temperatures(sheet);
+}
+
+/// What this machine runs on: `none` only where an x86 CPU would tell and does not, and nothing else tells either.
+fn hypervisor(sheet: &mut Sheet<'_>) {
+    // Xen has said so already.
+    if sheet.value("machine.hypervisor").is_some() {
+        return;
+    }
+    let of_board = [sheet.value("machine.product"), sheet.value("machine.vendor")];
+    let named = by_board(of_board.map(Option::unwrap_or_default));
+    match (named, sheet.value("machine.virtual")) {
+        (Some(name), _) => sheet.set("machine.hypervisor", name),
+        (None, Some("yes")) => sheet.set("machine.hypervisor", "a hypervisor"),
+        (None, Some(_)) => sheet.set("machine.hypervisor", "none"),
+        (None, None) => sheet.unavailable("machine.hypervisor", "neither the CPU nor the board tells"),
+    }
+}
+
+/// The hypervisor that stands in for the maker of the board (DMI), by product and vendor.
+fn by_board([product, vendor]: [&str; 2]) -> Option<&'static str> {
+    /// What these names begin with, in the order of systemd-detect-virt(1).
+    const BOARDS: [(&str, &str); 14] = [
+        ("KVM", "kvm"),
+        ("OpenStack", "kvm"),
+        ("KubeVirt", "kvm"),
+        ("Amazon EC2", "amazon ec2"),
+        ("QEMU", "qemu"),
+        ("VMware", "vmware"),
+        ("innotek GmbH", "virtualbox"),
+        ("VirtualBox", "virtualbox"),
+        ("Xen", "xen"),
+        ("Bochs", "bochs"),
+        ("Parallels", "parallels"),
+        ("BHYVE", "bhyve"),
+        ("Apple Virtualization", "apple virtualization"),
+        ("Google Compute Engine", "google compute engine"),
+    ];
+    // Clouds let whole machines as well, whose board bears their name.
+    if product.ends_with("metal") || product.contains(".metal-") {
+        return None;
+    }
+    if vendor == "Microsoft Corporation" {
+        // They make laptops, too.
+        return (product == "Virtual Machine").then_some("hyper-v");
+    }
+    let begins = |name: &str| BOARDS.iter().find(|(start, _)| name.starts_with(start)).map(|(_, who)| *who);
+    begins(product).or_else(|| begins(vendor))
 }
 
 fn model(sheet: &mut Sheet<'_>) {
@@ -225,7 +273,46 @@ pub(super) fn pressure(lines: &[&str], prefix: &str, readings: &mut Readings) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests_support::readings;
+    use super::super::tests_support::{facts_of, readings};
+    use duel_model::Known;
+
+    #[test]
+    fn what_a_machine_runs_on() {
+        let of = |arch: &str, flags: &str, board: &str| {
+            let cpuinfo = format!("model name\t: Some CPU\n{flags}\n");
+            let facts =
+                facts_of(&[("os", &format!("6.1.0\n#1 SMP\n{arch}\nweb1\n")), ("cpuinfo", &cpuinfo), ("cpu", board)]);
+            facts.0.get("machine.hypervisor").cloned()
+        };
+        let board = |vendor: &str, product: &str| {
+            format!("/sys/class/dmi/id/sys_vendor:{vendor}\n/sys/class/dmi/id/product_name:{product}\n")
+        };
+        let (guest, metal) = ("flags\t\t: fpu sse2 hypervisor", "flags\t\t: fpu sse2");
+        for (arch, flags, board, expected) in [
+            ("x86_64", guest, board("QEMU", "Standard PC (Q35 + ICH9, 2009)"), "qemu"),
+            ("x86_64", guest, board("Red Hat", "KVM"), "kvm"),
+            ("x86_64", guest, board("VMware, Inc.", "VMware7,1"), "vmware"),
+            ("x86_64", guest, board("Microsoft Corporation", "Virtual Machine"), "hyper-v"),
+            ("x86_64", guest, board("Amazon EC2", "t3.micro"), "amazon ec2"),
+            ("x86_64", guest, board("Nobody", "Known"), "a hypervisor"),
+            ("x86_64", guest, String::new(), "a hypervisor"),
+            ("x86_64", guest, "/sys/hypervisor/type:xen\n".to_owned(), "xen"),
+            ("x86_64", metal, String::new(), "none"),
+            ("x86_64", metal, board("Amazon EC2", "m5.metal"), "none"),
+            ("x86_64", metal, board("Amazon EC2", "c7i.metal-24xl"), "none"),
+            ("x86_64", metal, board("Microsoft Corporation", "Surface Laptop"), "none"),
+            // One that hides from programs, but not on the board.
+            ("x86_64", metal, board("QEMU", "Standard PC"), "qemu"),
+            ("aarch64", "Features\t: fp asimd", board("QEMU", "QEMU Virtual Machine"), "qemu"),
+        ] {
+            let known = of(arch, flags, &board);
+            assert_eq!(known, Some(Known::Value(expected.to_owned())), "{arch} {flags} {board}");
+        }
+        // Arm CPUs do not tell, and where nothing is read, nothing is known.
+        for (arch, flags) in [("aarch64", "Features\t: fp asimd"), ("x86_64", "")] {
+            assert!(matches!(of(arch, flags, ""), Some(Known::Unavailable(_))), "{arch}");
+        }
+    }
 
     #[test]
     fn modes_are_nanoseconds() {

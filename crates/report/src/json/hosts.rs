@@ -38,6 +38,24 @@ struct FactDocument<'a> {
     unavailable: Option<&'a str>,
 }
 
+/// Machines that were looked at, in the order in which they were given.
+#[derive(Debug, Serialize)]
+pub(super) struct FactsDocument<'a> {
+    schema: &'static str,
+    hosts: Vec<FactsOfDocument<'a>>,
+}
+
+/// What one of them is, or why it could not be read.
+#[derive(Debug, Serialize)]
+struct FactsOfDocument<'a> {
+    name: &'a str,
+    /// `null` where it could not be read.
+    facts: Option<BTreeMap<&'a str, FactDocument<'a>>>,
+    /// What weakens them.
+    doubts: &'a [String],
+    error: Option<&'a str>,
+}
+
 /// What a machine did for a target's requests.
 ///
 /// The machine's own counters (not those of `process.` and `workers.`) hold everything that it did in that time. Counters
@@ -90,7 +108,7 @@ fn document<'a>(run: &'a Run, index: usize, target: &'a str, record: &'a HostRec
     HostDocument {
         target,
         how: &record.how,
-        facts: record.facts.0.iter().map(|(key, known)| (key.as_str(), fact(key, known))).collect(),
+        facts: facts(record),
         samples: record.samples.len(),
         comparison: Watched::over_measured_slots(run, index, record).map(|watched| work(&watched)),
         last_words: last_words(record, MOST_LAST_WORDS)
@@ -107,6 +125,27 @@ fn document<'a>(run: &'a Run, index: usize, target: &'a str, record: &'a HostRec
             .map(|why| LostDocument { why, last_heard_s: last_heard_ns(run, record).map(seconds) }),
         target_died: died(run, target),
     }
+}
+
+/// What machines are: each with its name, and what was read of it or why nothing was.
+pub(super) fn looked_at<'a>(
+    schema: &'static str,
+    hosts: &'a [(String, Result<HostRecord, String>)],
+) -> FactsDocument<'a> {
+    let of = |(name, read): &'a (String, Result<HostRecord, String>)| {
+        let record = read.as_ref().ok();
+        FactsOfDocument {
+            name,
+            facts: record.map(facts),
+            doubts: record.map_or(&[], |record| &record.doubts),
+            error: read.as_ref().err().map(String::as_str),
+        }
+    };
+    FactsDocument { schema, hosts: hosts.iter().map(of).collect() }
+}
+
+fn facts(record: &HostRecord) -> BTreeMap<&str, FactDocument<'_>> {
+    record.facts.0.iter().map(|(key, known)| (key.as_str(), fact(key, known))).collect()
 }
 
 fn fact<'a>(key: &str, known: &'a Known) -> FactDocument<'a> {
