@@ -1,4 +1,6 @@
 //! `duel report` and `duel export`: files of real runs.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
 mod common;
 
 use common::{Place, Ruler, measuring};
@@ -110,6 +112,19 @@ fn a_build_without_pictures_says_so() {
     assert!(!place.path("pictures").exists());
 }
 
+/// The measured slots of a target.
+fn lines_of(place: &Place, target: &str) -> Vec<serde_json::Value> {
+    let lines = place.duel(["export", "last", "--format", "ndjson", "--target", target]).ok().stdout;
+    let slots = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    slots.filter(|slot| slot["role"] == "measured").collect()
+}
+
+/// `[0.5000, 51],` counts 51.
+fn requests_of_point(line: &str) -> u64 {
+    let point = line.strip_prefix('[').and_then(|rest| rest.strip_suffix("],")).unwrap_or_else(|| panic!("{line}"));
+    point.split_once(", ").unwrap().1.parse().unwrap()
+}
+
 #[test]
 fn each_form_can_be_written() {
     let place = archived();
@@ -125,6 +140,17 @@ fn each_form_can_be_written() {
     assert!(hgrm.contains("1/(1-Percentile)") && hgrm.contains("#[Mean "), "{hgrm}");
     let sentence = place.duel(["export", "last", "--format", "hgrm"]).refused(2);
     assert!(sentence.contains("--target: a, b"), "{sentence}");
+    let series = place.duel(["export", "last", "--format", "highcharts"]).ok().stdout;
+    let (a, b) = series.split_once("\n\n").unwrap_or_else(|| panic!("two series: {series}"));
+    for (name, series) in [("a", a), ("b", b)] {
+        let points =
+            series.strip_prefix(&format!("// {name}\n[0.0000, 0],\n[0.5000, ")).unwrap_or_else(|| panic!("{series}"));
+        let done: u64 = format!("[0.5000, {points}").lines().map(requests_of_point).sum();
+        let slots = lines_of(&place, name);
+        let ended = |slot: &serde_json::Value| slot["ok_ops"].as_u64().unwrap() + slot["failed_ops"].as_u64().unwrap();
+        assert_eq!(done, slots.iter().map(ended).sum::<u64>(), "{name}: no request is lost: {series}");
+    }
+    assert_eq!(place.duel(["export", "last", "-f", "highcharts", "--target", "b"]).ok().stdout, b);
     let xml = place.duel(["export", "last", "--format", "junit"]).ok().stdout;
     assert!(xml.contains("<testsuites name=\"duel\""), "{xml}");
     if cfg!(feature = "parquet") {
