@@ -10,7 +10,7 @@ use chromium::Drawn::{self, Line, Marks};
 use chromium::{browser, check_page, check_printed, check_series};
 use duel_model::*;
 use duel_report::{Command as Typed, page};
-use sample::{pair, server};
+use sample::{factors, pair, server};
 use serde_json::Value;
 
 /// Frames, and the smallest text that may be in their charts.
@@ -34,9 +34,15 @@ fn check(seen: &Value, text: &str, charts: &[(&str, Option<Drawn>)], targets: &[
         assert_eq!(ids, expected, "{place}");
         for (figure, (id, drawn)) in figures.iter().zip(charts) {
             assert!(figure["smallest"].as_f64().unwrap() >= smallest, "{place}: too small to read: {figure}");
-            if let Some(drawn) = drawn {
-                check_series(seen, place, &format!("chart-{id}"), targets, *drawn);
-            }
+            let Some(drawn) = drawn else { continue };
+            // Of response times by level there are two series for each target.
+            let of_target = |target: &&str| match (id.ends_with("-latency"), targets.len()) {
+                (false, _) => vec![(*target).to_owned()],
+                (true, 1) => ["median", "99th percentile"].map(str::to_owned).to_vec(),
+                (true, _) => ["median", "99th percentile"].map(|what| format!("{target}: {what}")).to_vec(),
+            };
+            let names: Vec<String> = targets.iter().flat_map(of_target).collect();
+            check_series(seen, place, &format!("chart-{id}"), &names, *drawn);
         }
     }
 }
@@ -101,22 +107,29 @@ fn a_search_and_stages_of_two_targets_are_readable_everywhere() {
 #[test]
 fn factors_are_readable_everywhere() {
     let Some(browser) = browser("factors_are_readable_everywhere") else { return };
-    let numbers = [("connections", Some(Line)), ("connections-ratio", None), ("scaling", Some(Line))];
-    let (run, verdict) = sample::scaling(2);
+    let numbers = [
+        ("connections", Some(Line)),
+        ("connections-latency", Some(Line)),
+        ("connections-ratio", None),
+        ("scaling", Some(Line)),
+    ];
+    let (run, verdict) = factors::scaling(2);
     let seen = look(browser, &page(&run, &verdict, &[]), false);
     let of_two = [&[("verdict", None)], &numbers[..]].concat();
     check(&seen, "connections", &of_two, &["A", "B"]);
-    let (run, verdict) = sample::scaling(1);
+    let (run, verdict) = factors::scaling(1);
     let seen = look(browser, &page(&run, &verdict, &[]), false);
-    check(&seen, "connections", &[numbers[0], numbers[2]], &["A"]);
+    check(&seen, "connections", &[numbers[0], numbers[1], numbers[3]], &["A"]);
     // Two levels of each, which no line joins.
-    let (run, verdict) = sample::categories();
+    let (run, verdict) = factors::categories();
     let seen = look(browser, &page(&run, &verdict, &[]), false);
     let charts = [
         ("verdict", None),
         ("keepalive", Some(Marks(2))),
+        ("keepalive-latency", Some(Marks(2))),
         ("keepalive-ratio", None),
         ("path", Some(Marks(2))),
+        ("path-latency", Some(Marks(2))),
         ("path-ratio", None),
     ];
     check(&seen, "keepalive", &charts, &["A", "B"]);

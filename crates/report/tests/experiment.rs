@@ -6,6 +6,7 @@ mod sample;
 
 use duel_model::*;
 use duel_report::*;
+use sample::factors;
 use std::path::Path;
 
 const PLAIN: Style = Style { width: 80, color: false, unicode: true };
@@ -22,7 +23,7 @@ fn golden(name: &str, text: &str) {
 
 #[test]
 fn a_factor_of_numbers_with_its_law() {
-    let (run, verdict) = sample::scaling(2);
+    let (run, verdict) = factors::scaling(2);
     golden("experiment.txt", &summary(&run, &verdict, Again::ShownAndRepeated, PLAIN));
     let ascii = summary(&run, &verdict, Again::Not, Style { width: 40, unicode: false, ..PLAIN });
     assert!(ascii.is_ascii() && ascii.lines().all(|line| line.len() <= 40 || line.contains("://")), "{ascii}");
@@ -32,22 +33,55 @@ fn a_factor_of_numbers_with_its_law() {
 
 #[test]
 fn a_single_target_is_compared_with_nothing() {
-    let (run, verdict) = sample::scaling(1);
+    let (run, verdict) = factors::scaling(1);
     let text = summary(&run, &verdict, Again::Not, PLAIN);
     golden("experiment-single.txt", &text);
     let ids: Vec<_> = charts(&run, &verdict).iter().map(Chart::id).collect();
-    assert_eq!(ids, ["connections", "scaling"]);
+    assert_eq!(ids, ["connections", "connections-latency", "scaling"]);
+}
+
+#[test]
+fn response_times_by_level_are_drawn_as_far_as_they_are_known() {
+    let (run, mut verdict) = factors::scaling(2);
+    let drawn = |verdict: &Verdict| {
+        let charts = charts(&run, verdict);
+        charts.iter().find(|chart| chart.id() == "connections-latency").map(|chart| chart.svg(Layout::Wide))
+    };
+    let svg = drawn(&verdict).unwrap();
+    for text in [
+        ">A: median<",
+        ">B: 99th percentile<",
+        ">response time (ms), log scale<",
+        "A: median 2.00 ms at 1, 5.71 ms at 32. A: 99th percentile 6.40 ms at 1, 18.3 ms at 32. B: median",
+    ] {
+        assert!(svg.contains(text), "{text} is not in {svg}");
+    }
+    let html = page(&run, &verdict, &[]);
+    assert!(html.contains("<td>5.71 ms ±2 %</td><td>18.3 ms ±2 %</td>"), "the numbers of the last level");
+
+    let mut keep = |which: fn(Metric) -> bool| {
+        for level in &mut verdict.experiment.as_mut().unwrap().factors[0].levels {
+            level.figures.retain(|figure| which(figure.metric));
+        }
+        drawn(&verdict)
+    };
+    let medians = keep(|metric| metric != Metric::ResponseP99).unwrap();
+    assert!(medians.contains(">A: median<") && !medians.contains("A: 99th percentile"), "{medians}");
+    assert_eq!(keep(|metric| metric != Metric::Rate), None, "the medians are the main metric, and drawn already");
 }
 
 #[test]
 fn factors_that_are_no_numbers() {
-    let (run, verdict) = sample::categories();
+    let (run, verdict) = factors::categories();
     let text = summary(&run, &verdict, Again::Not, PLAIN);
     golden("experiment-categories.txt", &text);
     assert!(!text.contains('\u{1b}'));
     let charts = charts(&run, &verdict);
     let ids: Vec<_> = charts.iter().map(Chart::id).collect();
-    assert_eq!(ids, ["verdict", "keepalive", "keepalive-ratio", "path", "path-ratio"]);
+    assert_eq!(
+        ids,
+        ["verdict", "keepalive", "keepalive-latency", "keepalive-ratio", "path", "path-latency", "path-ratio"]
+    );
     for chart in &charts {
         for layout in [Layout::Wide, Layout::Narrow] {
             let svg = chart.svg(layout);
@@ -62,7 +96,7 @@ fn factors_that_are_no_numbers() {
 /// Whatever is not known leaves a gap, and nothing panics.
 #[test]
 fn what_is_not_known_is_not_shown() {
-    let (run, mut verdict) = sample::scaling(2);
+    let (run, mut verdict) = factors::scaling(2);
     let experiment = verdict.experiment.as_mut().unwrap();
     for level in &mut experiment.factors[0].levels {
         level.figures.retain(|figure| figure.target == "A");

@@ -153,17 +153,17 @@ pub(crate) enum Drawn {
 
 /// Each target has its own series, which the legend names; a chart of a single one needs no legend. A name may be
 /// shortened where it is too long.
-pub(crate) fn check_series(seen: &Value, place: &str, chart: &str, names: &[&str], drawn: Drawn) {
+pub(crate) fn check_series(seen: &Value, place: &str, chart: &str, names: &[impl AsRef<str>], drawn: Drawn) {
     let figures = seen[place]["figures"].as_array().unwrap();
     let figure = figures.iter().find(|it| it["id"] == *chart).unwrap_or_else(|| panic!("{place}: no {chart}"));
     let what = format!("{place}, {chart}: {}", figure["series"]);
     let series = figure["series"].as_array().unwrap();
     assert_eq!(series.len(), names.len(), "{what}");
-    for (series, name) in series.iter().zip(names) {
+    for (series, name) in series.iter().zip(names.iter().map(AsRef::as_ref)) {
         let shown = series["name"].as_str().unwrap();
         let ends = shown.split_once('…');
         let is_shortened = ends.is_some_and(|(begin, end)| name.starts_with(begin) && name.ends_with(end));
-        assert!(shown == *name || is_shortened || (names.len() == 1 && shown.is_empty()), "{what}: {name}");
+        assert!(shown == name || is_shortened || (names.len() == 1 && shown.is_empty()), "{what}: {name}");
         let (lines, marks) = (series["lines"].as_u64().unwrap(), series["marks"].as_u64().unwrap());
         match drawn {
             Drawn::Line => assert!(lines == 1 && marks > 0, "{what}: {name}"),

@@ -25,6 +25,7 @@ fn level(label: &str, number: Option<f64>, rate: f64, share: f64, call: Call, ta
                 [
                     figure(names[target], Metric::Rate, rate),
                     figure(names[target], Metric::ResponseP50, number.unwrap_or(1.0) * 1e9 / rate),
+                    figure(names[target], Metric::ResponseP99, number.unwrap_or(1.0) * 3.2e9 / rate),
                 ]
             })
             .collect(),
