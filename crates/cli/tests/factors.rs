@@ -115,7 +115,8 @@ fn an_experiment_is_announced_told_drawn_and_repeated() {
     assert_eq!(place.duel(["show", "last"]).ok().stdout, done.stdout);
 
     let names = place.duel(["report", "last", "--svg", "charts"]).ok().stdout;
-    for chart in ["verdict", "connections", "connections-ratio", "keepalive", "keepalive-ratio"] {
+    for chart in ["verdict", "connections", "connections-latency", "connections-ratio", "keepalive", "keepalive-ratio"]
+    {
         assert!(names.contains(&format!("charts/{chart}.svg\n")), "{names}");
     }
     let page = place.duel(["report", "last", "-o", "-"]).ok().stdout;

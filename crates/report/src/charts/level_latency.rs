@@ -96,7 +96,7 @@ fn ends_of(levels: &[LevelVerdict], target: &str, metric: Metric) -> Option<Stri
     let mut known = levels.iter().filter_map(known);
     let say = |(level, ns): (&LevelVerdict, f64)| format!("{} at {}", duration(ns), label(level));
     let first = known.next()?;
-    Some(known.last().map_or_else(|| say(first), |last| format!("{}, {}", say(first), say(last))))
+    Some(known.next_back().map_or_else(|| say(first), |last| format!("{}, {}", say(first), say(last))))
 }
 
 fn table(targets: &[Target], verdict: &FactorVerdict, drawn: &[(Metric, Pen, &str)]) -> Table {
