@@ -116,7 +116,8 @@ fn an_experiment_is_announced_told_drawn_and_repeated() {
     assert_eq!(place.duel(["show", "last"]).ok().stdout, done.stdout);
 
     let names = place.duel(["report", "last", "--svg", "charts"]).ok().stdout;
-    for chart in ["verdict", "connections", "connections-ratio", "keepalive", "keepalive-ratio"] {
+    for chart in ["verdict", "connections", "connections-latency", "connections-ratio", "keepalive", "keepalive-ratio"]
+    {
         assert!(names.contains(&format!("charts/{chart}.svg\n")), "{names}");
     }
     let page = place.duel(["report", "last", "-o", "-"]).ok().stdout;
@@ -210,12 +211,15 @@ fn logged(place: &Place) -> BTreeMap<String, u64> {
     })
 }
 
+/// Variables of nginx's, the options under which they vary, and the values that each of them takes.
+type Seen<'a> = (&'a str, &'a [&'a str], &'a [&'a [&'a str]]);
+
 #[test]
 fn what_is_varied_is_what_the_server_sees() {
     let _alone = measuring();
     let [aes, chacha] = ["TLS_AES_128_GCM_SHA256", "TLS_CHACHA20_POLY1305_SHA256"];
     let ciphers = format!("{aes},{chacha}");
-    let cases: [(&str, &[&str], &[&[&str]]); 3] = [
+    let cases: [Seen<'_>; 3] = [
         (
             "$request_method $content_length $http_accept_encoding",
             &["-m", "POST,PUT", "--body-size", "100,1k", "--encoding", "identity,gzip"],

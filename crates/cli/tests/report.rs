@@ -1,6 +1,11 @@
 //! `duel report` and `duel export`: files of real runs.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+#[path = "../../report/tests/browser/chromium.rs"]
+mod chromium;
 mod common;
 
+use chromium::Drawn::Line;
 use common::{Place, Ruler, measuring};
 
 /// A place with one archived run of two targets.
@@ -37,6 +42,28 @@ fn a_page_is_written_and_not_overwritten() {
     assert!(sentence.contains("cannot write no/folder/x.html"), "{sentence}");
     place.duel(["report", "last", "--json"]).refused(2);
     place.duel(["report", "nosuch"]).refused(1);
+}
+
+#[test]
+fn the_page_of_a_real_run_is_readable_in_a_browser_and_on_paper() {
+    let test = "the_page_of_a_real_run_is_readable_in_a_browser_and_on_paper";
+    let Some(browser) = chromium::browser(test) else { return };
+    let place = archived();
+    place.duel(["report", "last", "-o", "x.html"]).ok();
+    let html = std::fs::read_to_string(place.path("x.html")).unwrap();
+    let shown = place.duel(["show", "last"]).ok().stdout;
+    let verdict = shown.lines().find(|line| line.contains("than a") || line.contains("b and a")).unwrap();
+    // Terminals break lines where pages do not: the beginning of the sentence will do.
+    let verdict = verdict.split_once(" (").map_or(verdict, |(sentence, _)| sentence).trim();
+    let (seen, console) = chromium::look(browser, &html, &[("phone", 390), ("desk", 1280)], false);
+    assert_eq!(console, Vec::<String>::new());
+    for place in ["phone", "desk"] {
+        chromium::check_page(&seen, place, verdict);
+        for chart in ["progress", "rate", "latency", "percentiles"] {
+            chromium::check_series(&seen, place, &format!("chart-{chart}"), &["a", "b"], Line);
+        }
+    }
+    chromium::check_printed(browser, &html);
 }
 
 #[test]
@@ -110,6 +137,19 @@ fn a_build_without_pictures_says_so() {
     assert!(!place.path("pictures").exists());
 }
 
+/// The measured slots of a target.
+fn lines_of(place: &Place, target: &str) -> Vec<serde_json::Value> {
+    let lines = place.duel(["export", "last", "--format", "ndjson", "--target", target]).ok().stdout;
+    let slots = lines.lines().map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap());
+    slots.filter(|slot| slot["role"] == "measured").collect()
+}
+
+/// `[0.5000, 51],` counts 51.
+fn requests_of_point(line: &str) -> u64 {
+    let point = line.strip_prefix('[').and_then(|rest| rest.strip_suffix("],")).unwrap_or_else(|| panic!("{line}"));
+    point.split_once(", ").unwrap().1.parse().unwrap()
+}
+
 #[test]
 fn each_form_can_be_written() {
     let place = archived();
@@ -125,6 +165,16 @@ fn each_form_can_be_written() {
     assert!(hgrm.contains("1/(1-Percentile)") && hgrm.contains("#[Mean "), "{hgrm}");
     let sentence = place.duel(["export", "last", "--format", "hgrm"]).refused(2);
     assert!(sentence.contains("--target: a, b"), "{sentence}");
+    let series = place.duel(["export", "last", "--format", "highcharts"]).ok().stdout;
+    let (a, b) = series.split_once("\n\n").unwrap_or_else(|| panic!("two series: {series}"));
+    for (name, series) in [("a", a), ("b", b)] {
+        let points = series.strip_prefix(&format!("// {name}\n[0.0000, 0],\n")).unwrap_or_else(|| panic!("{series}"));
+        let done: u64 = points.lines().map(requests_of_point).sum();
+        let slots = lines_of(&place, name);
+        let ended = |slot: &serde_json::Value| slot["ok_ops"].as_u64().unwrap() + slot["failed_ops"].as_u64().unwrap();
+        assert_eq!(done, slots.iter().map(ended).sum::<u64>(), "{name}: no request is lost: {series}");
+    }
+    assert_eq!(place.duel(["export", "last", "-f", "highcharts", "--target", "b"]).ok().stdout, b);
     let xml = place.duel(["export", "last", "--format", "junit"]).ok().stdout;
     assert!(xml.contains("<testsuites name=\"duel\""), "{xml}");
     if cfg!(feature = "parquet") {

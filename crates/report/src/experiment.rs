@@ -197,11 +197,11 @@ pub(crate) fn levels_table(run: &Run, corner: &str, levels: &[LevelVerdict], met
             let lengths = Lengths::beside(values);
             let show = |value: f64| if metric == Metric::Rate { rate(value) } else { lengths.show(value) };
             let mut cells: Vec<String> =
-                names.iter().map(|name| maybe_ranged(figure(level, name, metric), show)).collect();
+                names.iter().map(|name| shown_figure(figure(level, name, metric), show)).collect();
             for name in names.iter().skip(1) {
                 let pair = level.pairs.iter().find(|pair| pair.target == *name && pair.metric == metric);
                 let ratio = pair.and_then(|p| Some(Ranged { value: p.ratio?, low: p.low, high: p.high }));
-                cells.push(maybe_ranged(ratio.as_ref(), near_one));
+                cells.push(shown_figure(ratio.as_ref(), near_one));
                 cells.push(pair.map_or(UNKNOWN, |pair| call_word(pair.call)).to_owned());
             }
             Row::new(clean(&level.label), cells)
@@ -228,7 +228,7 @@ fn says_nothing(figure: &Ranged) -> bool {
 }
 
 /// `1,234/s ±2 %`, `0.823 ±2 %`: the wider side of the interval as a share.
-fn maybe_ranged(figure: Option<&Ranged>, show: impl Fn(f64) -> String) -> String {
+pub(crate) fn shown_figure(figure: Option<&Ranged>, show: impl Fn(f64) -> String) -> String {
     let Some(figure) = figure else { return UNKNOWN.to_owned() };
     if says_nothing(figure) {
         return "not known".to_owned();

@@ -1,191 +1,150 @@
-//! The page in a real browser, on a desk and on a phone, light and dark. Skipped, with a word, where there is no Chromium.
+//! The page in a real browser, on a desk and on a phone, light and dark, and printed. Where there is no Chromium this is
+//! skipped, with a word.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+#[path = "browser/chromium.rs"]
+mod chromium;
 mod sample;
 
+use chromium::Drawn::{self, Line, Marks};
+use chromium::{browser, check_page, check_printed, check_series};
 use duel_model::*;
 use duel_report::{Command as Typed, page};
-use sample::{pair, server};
+use sample::{factors, pair, server};
 use serde_json::Value;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-/// A browser that has not answered by then never will, even on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// Frames, and the smallest text that may be in their charts.
+const FRAMES: [(&str, u32); 3] = [("phone", 360), ("tablet", 768), ("desk", 1280)];
+const SMALLEST: [f64; 3] = [11.0, 9.0, 12.0];
 
-/// Looks at the page in frames as wide as a phone, a tablet and a desk, and writes down what it saw.
-const LOOKER: &str = r#"<!DOCTYPE html><meta charset="utf-8"><body>
-<iframe id="phone" src="page.html" width="360" height="800"></iframe>
-<iframe id="tablet" src="page.html" width="768" height="800"></iframe>
-<iframe id="desk" src="page.html" width="1280" height="800"></iframe>
-<pre id="seen"></pre>
-<script>
-const shown = element => element.getBoundingClientRect().width > 0;
-const overlap = (a, b) => a.left < b.right - 1 && b.left < a.right - 1 && a.top < b.bottom - 2 && b.top < a.bottom - 2;
-function look(frame) {
-  const page = frame.contentDocument, root = page.documentElement;
-  const figures = [...page.querySelectorAll('figure')].map(figure => {
-    const svg = [...figure.querySelectorAll('svg')].filter(shown);
-    const place = svg[0].getBoundingClientRect();
-    const texts = [...svg[0].querySelectorAll('text')].map(t => ({ text: t.textContent, place: t.getBoundingClientRect(), size: t.getBoundingClientRect().height }));
-    const outside = texts.filter(t => t.place.left < place.left - 1 || t.place.right > place.right + 1 || t.place.bottom > place.bottom + 1).map(t => t.text);
-    const collisions = [];
-    texts.forEach((a, i) => texts.slice(i + 1).forEach(b => { if (overlap(a.place, b.place)) collisions.push(a.text + ' / ' + b.text); }));
-    return { id: figure.id, drawings: svg.length, marks: svg[0].querySelectorAll('.line,.fill').length, outside, collisions,
-      smallest: Math.min(...texts.map(t => t.size)), named: !!svg[0].querySelector('title') && svg[0].getAttribute('role') === 'img' };
-  });
-  return { wide: root.scrollWidth - root.clientWidth, text: page.body.innerText, figures,
-    background: getComputedStyle(page.body).backgroundColor, ink: getComputedStyle(page.querySelector('.duel-chart .s0.line,.duel-chart .s1.fill')).fill };
-}
-window.addEventListener('load', () => {
-  const seen = {};
-  for (const frame of document.querySelectorAll('iframe')) seen[frame.id] = look(frame);
-  document.getElementById('seen').textContent = encodeURIComponent(JSON.stringify(seen));
-});
-</script>"#;
-
-fn browser() -> Option<&'static str> {
-    let is_there = |name: &&str| {
-        let version = Command::new(name).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
-        version.is_ok_and(|status| status.success())
-    };
-    ["chromium", "chromium-browser", "google-chrome"].into_iter().find(is_there)
+/// What the browser saw of a page that it has nothing to complain of.
+fn look(browser: &str, html: &str, is_dark: bool) -> Value {
+    let (seen, console) = chromium::look(browser, html, &FRAMES, is_dark);
+    assert_eq!(console, Vec::<String>::new());
+    seen
 }
 
-/// A browser that ends with its owner.
-struct Browser(Child);
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-/// What the browser saw, and what it said on its console.
-fn look(browser: &str, html: &str, is_dark: bool) -> (Value, Vec<String>) {
-    let folder = tempfile::Builder::new().prefix("duel-page-").tempdir().unwrap();
-    std::fs::write(folder.path().join("page.html"), html).unwrap();
-    std::fs::write(folder.path().join("look.html"), LOOKER).unwrap();
-    let (out, err) = (folder.path().join("out"), folder.path().join("err"));
-    let file = |path: &Path| std::fs::File::create(path).unwrap();
-    let child = Command::new(browser)
-        .args(["--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"])
-        .args(["--disable-background-networking", "--disable-component-update", "--hide-scrollbars"])
-        // The looker reads the frames' documents, which are files, too.
-        .args(["--allow-file-access-from-files", "--enable-logging=stderr", "--virtual-time-budget=5000"])
-        .arg(format!("--blink-settings=preferredColorScheme={}", if is_dark { 0 } else { 1 }))
-        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
-        .arg("--dump-dom")
-        .arg(format!("file://{}", folder.path().join("look.html").display()))
-        .env("HOME", folder.path())
-        .stdin(Stdio::null())
-        .stdout(file(&out))
-        .stderr(file(&err))
-        .spawn()
-        .unwrap();
-    let mut browser = Browser(child);
-    let until = Instant::now() + PATIENCE;
-    while browser.0.try_wait().unwrap().is_none() {
-        assert!(Instant::now() < until, "the browser hangs: {}", std::fs::read_to_string(&err).unwrap_or_default());
-        std::thread::sleep(Duration::from_millis(20));
-    }
-    let said = String::from_utf8_lossy(&std::fs::read(&err).unwrap()).into_owned();
-    let dom = String::from_utf8_lossy(&std::fs::read(&out).unwrap()).into_owned();
-    let seen = dom.split("<pre id=\"seen\">").nth(1).and_then(|rest| rest.split("</pre>").next());
-    let seen = decoded(seen.unwrap_or_else(|| panic!("nothing was seen: {said}\n{dom}")));
-    let seen = serde_json::from_str(&seen).unwrap_or_else(|error| panic!("{error}: {seen}\n{said}"));
-    (seen, said.lines().filter(|line| line.contains("CONSOLE")).map(str::to_owned).collect())
-}
-
-/// What `encodeURIComponent` has encoded.
-fn decoded(text: &str) -> String {
-    let (mut bytes, mut rest) = (Vec::new(), text.as_bytes());
-    while let Some((&first, after)) = rest.split_first() {
-        rest = after;
-        if first == b'%' {
-            bytes.push(u8::from_str_radix(std::str::from_utf8(&rest[..2]).unwrap(), 16).unwrap());
-            rest = &rest[2..];
-        } else {
-            bytes.push(first);
-        }
-    }
-    String::from_utf8(bytes).unwrap()
-}
-
-fn check(seen: &Value, verdict: &str, charts: &[&str]) {
-    for (place, smallest) in [("phone", 11.0), ("tablet", 9.0), ("desk", 12.0)] {
-        let page = &seen[place];
-        assert!(page["text"].as_str().unwrap().contains(verdict), "{place}: {}", page["text"]);
-        assert!(page["wide"].as_f64().unwrap() <= 0.0, "{place}: {} px too wide", page["wide"]);
-        let figures = page["figures"].as_array().unwrap();
+/// The page has these charts, in this order, and no others; those with a series for each target have it.
+fn check(seen: &Value, text: &str, charts: &[(&str, Option<Drawn>)], targets: &[&str]) {
+    for ((place, _), smallest) in FRAMES.into_iter().zip(SMALLEST) {
+        check_page(seen, place, text);
+        let figures = seen[place]["figures"].as_array().unwrap();
         let ids: Vec<&str> = figures.iter().map(|figure| figure["id"].as_str().unwrap()).collect();
-        assert_eq!(ids, charts, "{place}");
-        for figure in figures {
-            let what = format!("{place}, {}", figure["id"]);
-            assert_eq!(figure["drawings"], 1, "{what}: one of the two widths is shown");
-            assert!(figure["marks"].as_u64().unwrap() >= 2, "{what}: nothing is drawn: {figure}");
-            assert_eq!(figure["outside"], serde_json::json!([]), "{what}: texts are cut");
-            assert_eq!(figure["collisions"], serde_json::json!([]), "{what}: texts run into each other");
-            assert!(figure["smallest"].as_f64().unwrap() >= smallest, "{what}: too small to read: {figure}");
-            assert_eq!(figure["named"], true, "{what}: no text for those who cannot see it");
+        let expected: Vec<String> = charts.iter().map(|(id, _)| format!("chart-{id}")).collect();
+        assert_eq!(ids, expected, "{place}");
+        for (figure, (id, drawn)) in figures.iter().zip(charts) {
+            assert!(figure["smallest"].as_f64().unwrap() >= smallest, "{place}: too small to read: {figure}");
+            let Some(drawn) = drawn else { continue };
+            // Of response times by level there are two series for each target.
+            let of_target = |target: &&str| match (id.ends_with("-latency"), targets.len()) {
+                (false, _) => vec![(*target).to_owned()],
+                (true, 1) => ["median", "99th percentile"].map(str::to_owned).to_vec(),
+                (true, _) => ["median", "99th percentile"].map(|what| format!("{target}: {what}")).to_vec(),
+            };
+            let names: Vec<String> = targets.iter().flat_map(of_target).collect();
+            check_series(seen, place, &format!("chart-{id}"), &names, *drawn);
         }
     }
 }
 
 #[test]
 fn an_explained_run_is_readable_everywhere() {
-    let Some(browser) = browser() else {
-        eprintln!("skipped: no Chromium is installed here (apt-get install chromium)");
-        return;
-    };
+    let Some(browser) = browser("an_explained_run_is_readable_everywhere") else { return };
     let (mut run, verdict) = sample::slower();
     run.explanation = Some(sample::why());
     let typed = "duel A=https://ubuntu.example/64k B=https://freebsd.example/64k -c 64 --no-keepalive --seed 42 -d 30s";
     let html = page(&run, &verdict, &[Typed { purpose: "Repeat it".into(), typed: typed.into() }]);
     let charts = [
-        "chart-verdict",
-        "chart-probes",
-        "chart-progress",
-        "chart-rate",
-        "chart-latency",
-        "chart-percentiles",
-        "chart-phases",
+        ("verdict", None),
+        ("probes", None),
+        ("progress", Some(Line)),
+        ("rate", Some(Line)),
+        ("latency", Some(Line)),
+        ("percentiles", Some(Line)),
+        ("phases", None),
     ];
-    let (seen, console) = look(browser, &html, false);
-    assert_eq!(console, Vec::<String>::new());
-    check(&seen, "B is 3.04x slower than A", &charts);
-    let (dark, console) = look(browser, &html, true);
-    assert_eq!(console, Vec::<String>::new());
+    let seen = look(browser, &html, false);
+    check(&seen, "B is 3.04x slower than A", &charts, &["A", "B"]);
+    let dark = look(browser, &html, true);
     for what in ["background", "ink"] {
         assert_ne!(dark["desk"][what], seen["desk"][what], "{what} is the same in light and in dark");
     }
 }
 
 #[test]
+fn a_single_target_is_readable_everywhere() {
+    let Some(browser) = browser("a_single_target_is_readable_everywhere") else { return };
+    let run = sample::run(&[server("A", "https://ubuntu.example/64k", 4_115, 1_100_000)], 6);
+    let seen = look(browser, &page(&run, &Verdict::default(), &[]), false);
+    let charts = [
+        ("progress", Some(Line)),
+        ("rate", Some(Line)),
+        ("latency", Some(Line)),
+        ("percentiles", Some(Line)),
+        ("phases", None),
+    ];
+    check(&seen, "requests per second", &charts, &["A"]);
+}
+
+#[test]
 fn a_search_and_stages_of_two_targets_are_readable_everywhere() {
-    let Some(browser) = browser() else {
-        eprintln!("skipped: no Chromium is installed here (apt-get install chromium)");
-        return;
-    };
+    let Some(browser) = browser("a_search_and_stages_of_two_targets_are_readable_everywhere") else { return };
     let (run, verdict) = sample::searched();
-    let (seen, console) = look(browser, &page(&run, &verdict, &[]), false);
-    assert_eq!(console, Vec::<String>::new());
-    check(&seen, "is 0.400x that of A, so slower", &["chart-search"]);
+    let seen = look(browser, &page(&run, &verdict, &[]), false);
+    check(&seen, "is 0.400x that of A, so slower", &[("search", Some(Line))], &["A", "B"]);
     let (run, verdict) = sample::staged();
-    let (seen, console) = look(browser, &page(&run, &verdict, &[]), false);
-    assert_eq!(console, Vec::<String>::new());
-    let charts = ["chart-verdict", "chart-rate", "chart-latency", "chart-percentiles", "chart-phases"];
-    check(&seen, "B over A, stage by stage", &charts);
+    let seen = look(browser, &page(&run, &verdict, &[]), false);
+    let charts = [
+        ("verdict", None),
+        ("rate", Some(Line)),
+        ("latency", Some(Line)),
+        ("percentiles", Some(Line)),
+        ("phases", None),
+    ];
+    check(&seen, "B over A, stage by stage", &charts, &["A", "B"]);
+}
+
+#[test]
+fn factors_are_readable_everywhere() {
+    let Some(browser) = browser("factors_are_readable_everywhere") else { return };
+    let numbers = [
+        ("connections", Some(Line)),
+        ("connections-latency", Some(Line)),
+        ("connections-ratio", None),
+        ("scaling", Some(Line)),
+    ];
+    let (run, verdict) = factors::scaling(2);
+    let seen = look(browser, &page(&run, &verdict, &[]), false);
+    let of_two = [&[("verdict", None)], &numbers[..]].concat();
+    check(&seen, "connections", &of_two, &["A", "B"]);
+    let (run, verdict) = factors::scaling(1);
+    let seen = look(browser, &page(&run, &verdict, &[]), false);
+    check(&seen, "connections", &[numbers[0], numbers[1], numbers[3]], &["A"]);
+    // Two levels of each, which no line joins.
+    let (run, verdict) = factors::categories();
+    let seen = look(browser, &page(&run, &verdict, &[]), false);
+    let charts = [
+        ("verdict", None),
+        ("keepalive", Some(Marks(2))),
+        ("keepalive-latency", Some(Marks(2))),
+        ("keepalive-ratio", None),
+        ("path", Some(Marks(2))),
+        ("path-latency", Some(Marks(2))),
+        ("path-ratio", None),
+    ];
+    check(&seen, "keepalive", &charts, &["A", "B"]);
+}
+
+#[test]
+fn a_printed_page_has_all_its_tables() {
+    let Some(browser) = browser("a_printed_page_has_all_its_tables") else { return };
+    let (run, verdict) = sample::slower();
+    check_printed(browser, &page(&run, &verdict, &[]));
 }
 
 #[test]
 fn long_names_and_many_targets_do_not_break_it() {
-    let Some(browser) = browser() else {
-        eprintln!("skipped: no Chromium is installed here (apt-get install chromium)");
-        return;
-    };
+    let Some(browser) = browser("long_names_and_many_targets_do_not_break_it") else { return };
     let long = "https://very-long.example/with/a/path";
     let names = ["a", long, "WWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWWW", "漢字漢字漢字漢字漢字漢字", "e"];
     let servers: Vec<_> = names
@@ -209,9 +168,14 @@ fn long_names_and_many_targets_do_not_break_it() {
         })
     });
     let verdict = Verdict { pairs: pairs.collect(), doubts: vec![], ..Verdict::default() };
-    let (seen, console) = look(browser, &page(&run, &verdict, &[]), false);
-    assert_eq!(console, Vec::<String>::new());
-    let charts =
-        ["chart-verdict", "chart-progress", "chart-rate", "chart-latency", "chart-percentiles", "chart-phases"];
-    check(&seen, "slower than a", &charts);
+    let seen = look(browser, &page(&run, &verdict, &[]), false);
+    let charts = [
+        ("verdict", None),
+        ("progress", Some(Line)),
+        ("rate", Some(Line)),
+        ("latency", Some(Line)),
+        ("percentiles", Some(Line)),
+        ("phases", None),
+    ];
+    check(&seen, "slower than a", &charts, &names);
 }

@@ -122,6 +122,46 @@ fn percentiles_are_of_one_target() {
 }
 
 #[test]
+fn a_highcharts_series_for_each_target_that_was_measured() {
+    let (mut run, verdict) = sample::slower();
+    let of = |run: &Run, target| text(run, &verdict, Format::Highcharts, target);
+    let both = of(&run, None);
+    let (a, b) = both.split_once("\n\n").unwrap();
+    assert_eq!(both, format!("// A\n{}\n// B\n{}", points_of(a), points_of(b)));
+    assert_eq!(of(&run, Some("B")), format!("// B\n{}", points_of(b)));
+    for (target, series) in [a, b].into_iter().enumerate() {
+        let slots = || run.slots.iter().filter(|slot| slot.target == target && slot.role == SlotRole::Measured);
+        let intervals = slots().flat_map(|slot| &slot.series.intervals);
+        let points: Vec<(f64, u64)> = points_of(series).lines().map(point).collect();
+        assert_eq!(points[0], (0.0, 0));
+        assert_eq!(points.iter().map(|(_, n)| n).sum::<u64>(), intervals.map(|i| i.ok + i.failed).sum::<u64>());
+        for (place, (at_s, _)) in points.iter().enumerate().take(points.len() - 1) {
+            assert_eq!(*at_s, 0.5 * place as f64, "half seconds");
+        }
+        let elapsed_s = slots().map(|slot| slot.elapsed_ns).sum::<u64>() as f64 / 1e9;
+        assert!((points.last().unwrap().0 - elapsed_s).abs() < 0.0001, "{points:?}");
+    }
+
+    run.slots.retain(|slot| slot.target == 0 || slot.role != SlotRole::Measured);
+    assert_eq!(of(&run, None), format!("// A\n{}", points_of(a)));
+    let refused = |run: &Run, target| export(run, &verdict, Format::Highcharts, target).unwrap_err();
+    assert_eq!(refused(&run, Some("B")).to_string(), "no slot of B was measured: there is nothing to write");
+    let (searched, _) = sample::searched();
+    assert_eq!(refused(&searched, None), ExportError::NotMeasured("A, B".into()));
+}
+
+/// The lines of a series that are points.
+fn points_of(series: &str) -> String {
+    series.lines().filter(|line| line.starts_with('[')).map(|line| format!("{line}\n")).collect()
+}
+
+fn point(line: &str) -> (f64, u64) {
+    let (at_s, requests) = line.strip_prefix('[').unwrap().strip_suffix("],").unwrap().split_once(", ").unwrap();
+    assert_eq!(at_s.split_once('.').unwrap().1.len(), 4, "{line}");
+    (at_s.parse().unwrap(), requests.parse().unwrap())
+}
+
+#[test]
 fn test_cases() {
     let (mut run, mut verdict) = sample::slower();
     verdict.pairs.push(pair("C", Metric::Rate, Call::Unknown, Some([0.99, 0.9, 1.1])));
@@ -175,5 +215,41 @@ fn a_parquet_file_has_the_columns_and_the_rows() {
         assert_eq!(row.get_string(at("target")).unwrap(), &run.plan.targets[slot.target].name);
         assert_eq!(row.get_double(at("rate_per_s")).unwrap(), slot.rate_per_s().unwrap());
         assert!(row.get_double(at("dns_mean_ms")).is_err(), "unknown is null, never 0");
+    }
+}
+
+/// What another implementation than the one that wrote it reads from the file.
+#[cfg(feature = "parquet")]
+const READER: &str = "import sys, json, pyarrow.parquet as parquet
+table = parquet.read_table(sys.argv[1])
+types = {field.name: str(field.type) for field in table.schema}
+print(json.dumps({'types': types, 'names': table.column_names, 'rows': table.to_pylist()}))";
+
+/// pyarrow is no small thing to install: where it is not, this is skipped, whatever else may not be.
+#[cfg(feature = "parquet")]
+#[test]
+fn another_program_reads_the_parquet_file_as_it_was_meant() {
+    let python = |args: &[&str]| std::process::Command::new("python3").args(args).output();
+    if !python(&["-c", "import pyarrow.parquet"]).is_ok_and(|done| done.status.success()) {
+        println!("skipped another_program_reads_the_parquet_file_as_it_was_meant: python3 has no pyarrow here");
+        return;
+    }
+    let (run, verdict) = sample::slower();
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("run.parquet");
+    std::fs::write(&path, export(&run, &verdict, Format::Parquet, None).unwrap()).unwrap();
+    let done = python(&["-c", READER, path.to_str().unwrap()]).unwrap();
+    assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    let read: serde_json::Value = serde_json::from_slice(&done.stdout).unwrap();
+    // The lines of JSON hold the same columns and values.
+    let lines = text(&run, &verdict, Format::Ndjson, None);
+    let expected: Vec<serde_json::Value> = lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let rows = read["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), run.slots.len());
+    assert_eq!(rows, &expected);
+    let csv = text(&run, &verdict, Format::Csv, None);
+    assert_eq!(serde_json::json!(fields(csv.lines().next().unwrap())), read["names"]);
+    for (column, kind) in [("target", "string"), ("ok_ops", "int64"), ("rate_per_s", "double")] {
+        assert_eq!(read["types"][column], kind, "{column}");
     }
 }

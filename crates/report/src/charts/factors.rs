@@ -1,10 +1,11 @@
-//! What each factor does: the main metric of all targets at each level, and their ratio; and the scaling law.
+//! What each factor does: the main metric of all targets at each level, their response times, and their ratio; and the
+//! scaling law.
 
 use super::ratios::{axis, margin_of, row};
-use super::{Chart, Subject, sentences};
+use super::{Chart, Subject, level_latency, sentences};
 use crate::experiment::{dependence, figure, levels_table, metrics, title};
 use crate::figures::{TimeUnit, exact_percent, rate, three_digits};
-use crate::plot::{Axis, Drawing, Intervals, Point, PointSeries, Points};
+use crate::plot::{Axis, Drawing, Intervals, Pen, Point, PointSeries, Points};
 use crate::table::{Align, Row, Table};
 use crate::text::clean;
 use duel_model::{
@@ -18,11 +19,12 @@ const CURVE_POINTS: u32 = 100;
 /// doubling, usually.
 const LOG_FROM: f64 = 4.0;
 
-/// Two charts for each factor, where there is a ratio, else one; and one for the scaling law.
+/// Three charts for each factor, without a ratio or without times fewer; and one for the scaling law.
 pub(super) fn charts(subject: &Subject<'_>, experiment: &Experiment) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (factor, verdict) in subject.run.plan.factors.iter().zip(&experiment.factors) {
         charts.extend(values(subject, experiment, factor, verdict));
+        charts.extend(level_latency::chart(subject, experiment, verdict, ids(factor)[2]));
         charts.extend(ratios(subject, experiment, factor, verdict));
     }
     charts.extend(experiment.scaling.as_ref().and_then(|law| scaling(subject, experiment, law)));
@@ -30,28 +32,28 @@ pub(super) fn charts(subject: &Subject<'_>, experiment: &Experiment) -> Vec<Char
 }
 
 /// Names of the files of a factor's charts.
-fn ids(factor: &Factor) -> [&'static str; 2] {
+fn ids(factor: &Factor) -> [&'static str; 3] {
     match factor {
-        Factor::Connections(_) => ["connections", "connections-ratio"],
-        Factor::Rate(_) => ["offered-rate", "offered-rate-ratio"],
-        Factor::Method(_) => ["method", "method-ratio"],
-        Factor::BodySize(_) => ["body-size", "body-size-ratio"],
-        Factor::Tls(_) => ["tls", "tls-ratio"],
-        Factor::Cipher(_) => ["cipher", "cipher-ratio"],
-        Factor::Group(_) => ["group", "group-ratio"],
-        Factor::Resumption(_) => ["resumption", "resumption-ratio"],
-        Factor::Keepalive(_) => ["keepalive", "keepalive-ratio"],
-        Factor::Encoding(_) => ["encoding", "encoding-ratio"],
-        Factor::Path(_) => ["path", "path-ratio"],
+        Factor::Connections(_) => ["connections", "connections-ratio", "connections-latency"],
+        Factor::Rate(_) => ["offered-rate", "offered-rate-ratio", "offered-rate-latency"],
+        Factor::Method(_) => ["method", "method-ratio", "method-latency"],
+        Factor::BodySize(_) => ["body-size", "body-size-ratio", "body-size-latency"],
+        Factor::Tls(_) => ["tls", "tls-ratio", "tls-latency"],
+        Factor::Cipher(_) => ["cipher", "cipher-ratio", "cipher-latency"],
+        Factor::Group(_) => ["group", "group-ratio", "group-latency"],
+        Factor::Resumption(_) => ["resumption", "resumption-ratio", "resumption-latency"],
+        Factor::Keepalive(_) => ["keepalive", "keepalive-ratio", "keepalive-latency"],
+        Factor::Encoding(_) => ["encoding", "encoding-ratio", "encoding-latency"],
+        Factor::Path(_) => ["path", "path-ratio", "path-latency"],
     }
 }
 
-fn label(level: &LevelVerdict) -> String {
+pub(super) fn label(level: &LevelVerdict) -> String {
     without_secret_parameters(&clean(&level.label))
 }
 
 /// The x axis of a factor and where its levels lie: numbers by their size, everything else side by side.
-fn levels_axis(factor: &FactorVerdict) -> (Axis, Vec<f64>) {
+pub(super) fn levels_axis(factor: &FactorVerdict) -> (Axis, Vec<f64>) {
     let numbers: Option<Vec<f64>> = factor.levels.iter().map(|level| level.number).collect();
     let name = if factor.name == "rate" { "requests per second offered".to_owned() } else { clean(&factor.name) };
     let drawn = numbers.filter(|numbers| numbers.iter().all(|n| n.is_finite())).and_then(|numbers| {
@@ -97,12 +99,11 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
         })
     };
     let targets = subject.run.plan.targets.iter();
-    let series = targets.map(|target| {
+    let series = targets.enumerate().map(|(number, target)| {
         let points: Vec<Point> =
             verdict.levels.iter().zip(&places).filter_map(|level| point(level, &target.name)).collect();
-        let mut line: Vec<(f64, f64)> = points.iter().map(|point| (point.x, point.y)).collect();
-        line.sort_by(|a, b| a.0.total_cmp(&b.0));
-        PointSeries { name: clean(&target.name), points, line: if is_number { line } else { Vec::new() } }
+        let line = if is_number { PointSeries::joined(&points) } else { Vec::new() };
+        PointSeries { name: clean(&target.name), number, pen: Pen::Broad, points, line }
     });
     let y = match metric {
         Metric::Rate => format!("{}s per second", subject.noun),
@@ -127,7 +128,7 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
             note: format!(
                 "Bars: {} intervals, each by itself.{}",
                 exact_percent(experiment.confidence),
-                others(experiment)
+                means_of_levels(experiment)
             ),
         }),
         table: levels_table(subject.run, &verdict.name, &verdict.levels, metric),
@@ -135,7 +136,7 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
 }
 
 /// What a level is a mean of.
-fn others(experiment: &Experiment) -> &'static str {
+pub(super) fn means_of_levels(experiment: &Experiment) -> &'static str {
     if experiment.factors.len() > 1 { " Each level is the geometric mean over all other factors." } else { "" }
 }
 
@@ -175,7 +176,7 @@ fn ratios(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
                  in practice.{}",
                 exact_percent(experiment.confidence),
                 exact_percent(margin),
-                others(experiment)
+                means_of_levels(experiment)
             ),
         }),
         table: levels_table(subject.run, &verdict.name, &verdict.levels, metric),
@@ -194,8 +195,11 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
     let series: Vec<PointSeries> = scaling
         .curves
         .iter()
-        .map(|curve| PointSeries {
+        .enumerate()
+        .map(|(number, curve)| PointSeries {
             name: clean(&curve.target),
+            number,
+            pen: Pen::Broad,
             points: curve.points.iter().map(point).collect(),
             line: curve.law.as_ref().map(|law| curve_of(law, smallest, largest)).unwrap_or_default(),
         })

@@ -3,6 +3,7 @@
 mod courses;
 mod factors;
 mod latency;
+mod level_latency;
 mod over_time;
 mod percentiles;
 mod phases;

@@ -1,6 +1,7 @@
 //! Requests done per half second as points of a Highcharts series, `[seconds, requests],`, to be pasted between the
 //! brackets of `data: [...]`.
 
+use super::ExportError;
 use crate::text::clean;
 use duel_model::{MILLISECOND_NS, Nanos, Run, Slot, SlotRole};
 use std::fmt::Write;
@@ -12,23 +13,36 @@ const STEP_NS: Nanos = 500 * MILLISECOND_NS;
 ///
 /// Time is load time on the target, its measured slots one behind the other: of a run on one target the time since its
 /// start. A point counts the requests that ended since the point before, well or not.
-pub(super) fn highcharts(run: &Run, only: Option<usize>) -> String {
+///
+/// A target without a measured slot, as in a search for a rate, has no series; a run without any is refused.
+pub(super) fn highcharts(run: &Run, only: Option<usize>) -> Result<String, ExportError> {
     let mut text = String::new();
+    let mut unmeasured: Vec<String> = Vec::new();
     for (index, target) in run.plan.targets.iter().enumerate() {
         if only.is_some_and(|only| only != index) {
+            continue;
+        }
+        let slots: Vec<&Slot> =
+            run.slots.iter().filter(|slot| slot.target == index && slot.role == SlotRole::Measured).collect();
+        if slots.is_empty() {
+            unmeasured.push(clean(&target.name));
             continue;
         }
         if run.plan.targets.len() > 1 {
             let gap = if text.is_empty() { "" } else { "\n" };
             let _ = writeln!(text, "{gap}// {}", clean(&target.name));
         }
-        let slots: Vec<&Slot> =
-            run.slots.iter().filter(|slot| slot.target == index && slot.role == SlotRole::Measured).collect();
-        for (at_ns, requests) in points(&slots) {
-            let _ = writeln!(text, "[{:.4}, {requests}],", at_ns as f64 / 1e9);
-        }
+        text += &series(&points(&slots));
     }
-    text
+    if text.is_empty() { Err(ExportError::NotMeasured(unmeasured.join(", "))) } else { Ok(text) }
+}
+
+/// Points as the progress of hey is converted to them: seconds with four decimals, and what was done since the one before.
+fn series(points: &[(Nanos, u64)]) -> String {
+    points.iter().fold(String::new(), |mut text, (at_ns, requests)| {
+        let _ = writeln!(text, "[{:.4}, {requests}],", *at_ns as f64 / 1e9);
+        text
+    })
 }
 
 /// Most points of a target: eleven hours in half seconds, and what a browser can still draw. Of longer runs points stand
@@ -88,6 +102,46 @@ mod tests {
 
     const MS: Nanos = MILLISECOND_NS;
 
+    /// The increments of hey's progress in the story of the twin web servers.
+    #[test]
+    fn points_are_written_as_the_story_has_them() {
+        let points = [(0, 0), (5_026 * MS / 10, 51), (10_026 * MS / 10, 184), (7_765 * MS, 126)];
+        assert_eq!(series(&points), "[0.0000, 0],\n[0.5026, 51],\n[1.0026, 184],\n[7.7650, 126],\n");
+    }
+
+    /// The same 3,000 requests in 7.7650 s, as the generator records them: what the story leaves out is spread evenly.
+    #[test]
+    fn a_run_like_that_of_the_story_has_its_series() {
+        let per_half_second = [vec![51, 184], vec![203; 13], vec![126]].concat();
+        let intervals = per_half_second.iter().enumerate().flat_map(|(step, &requests)| {
+            // All in the step's third tenth of a second, of which the last step has no more.
+            (0..if step == 15 { 3 } else { 5 }).map(move |tenth| if tenth == 2 { requests } else { 0 })
+        });
+        let mut one = slot(100 * MS, 7_765 * MS, &intervals.collect::<Vec<u64>>());
+        one.series.intervals.iter_mut().for_each(|interval| interval.failed = 0);
+        assert_eq!(one.series.intervals.iter().map(|interval| interval.ok).sum::<u64>(), 3_000);
+        let expected = "\
+[0.0000, 0],
+[0.5000, 51],
+[1.0000, 184],
+[1.5000, 203],
+[2.0000, 203],
+[2.5000, 203],
+[3.0000, 203],
+[3.5000, 203],
+[4.0000, 203],
+[4.5000, 203],
+[5.0000, 203],
+[5.5000, 203],
+[6.0000, 203],
+[6.5000, 203],
+[7.0000, 203],
+[7.5000, 203],
+[7.7650, 126],
+";
+        assert_eq!(series(&points(&[&one])), expected);
+    }
+
     #[test]
     fn points_are_half_seconds_apart_and_the_last_is_the_end() {
         let one = slot(100 * MS, 1_130 * MS, &[10; 12]);
@@ -119,8 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn no_request_is_lost_and_nothing_is_no_panic() {
-        assert_eq!(points(&[]), [(0, 0), (0, 0)]);
+    fn no_request_is_lost() {
         // More intervals than the slot's time: what ended within the grace.
         let late = slot(100 * MS, 200 * MS, &[1; 9]);
         assert_eq!(points(&[&late]), [(0, 0), (200 * MS, 18)]);

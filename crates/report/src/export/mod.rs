@@ -83,6 +83,9 @@ pub enum ExportError {
     /// There is nothing to write.
     #[error("no response time of {0} was measured: there is nothing to write")]
     Nothing(String),
+    /// There are no measured slots to draw.
+    #[error("no slot of {0} was measured: there is nothing to write")]
+    NotMeasured(String),
     /// This build leaves the form out.
     #[error(
         "this duel was built without {0}: build it with its feature {0}, which is on by default; csv has the same columns"
@@ -108,7 +111,7 @@ pub fn export(run: &Run, verdict: &Verdict, format: Format, target: Option<&str>
     Ok(match format {
         Format::Csv => csv::csv(run, only).into_bytes(),
         Format::Ndjson => ndjson::ndjson(run, only).into_bytes(),
-        Format::Highcharts => highcharts::highcharts(run, only).into_bytes(),
+        Format::Highcharts => highcharts::highcharts(run, only)?.into_bytes(),
         Format::Json => {
             whole_run()?;
             crate::json_text(run, verdict, run.explanation.as_ref()).into_bytes()

@@ -21,7 +21,7 @@ pub(crate) use bars::{Bar, Bars};
 pub(crate) use intervals::{IntervalRow, Intervals};
 pub(crate) use lines::{Band, Line, Lines};
 pub(crate) use palette::{dark_rules, rules};
-pub(crate) use points::{Point, PointSeries, Points};
+pub(crate) use points::{Pen, Point, PointSeries, Points};
 
 /// For which width a chart is laid out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! An `svg` element under construction.
 
 use super::palette::{self, LIGHT, SERIES};
-use super::{Layout, Setting, Texts};
+use super::{Layout, Pen, Setting, Texts};
 use crate::markup::escape;
 use std::fmt::Write;
 
@@ -117,6 +117,11 @@ impl<'a> Canvas<'a> {
 
     /// Pieces of a line through points.
     pub(super) fn line(&mut self, series: usize, pieces: &[Vec<(f64, f64)>]) {
+        self.line_of(series, Pen::Broad, pieces);
+    }
+
+    /// Pieces of a line through points, drawn with this pen.
+    pub(super) fn line_of(&mut self, series: usize, pen: Pen, pieces: &[Vec<(f64, f64)>]) {
         let path: String = pieces.iter().filter(|piece| piece.len() > 1).map(|piece| polyline(piece)).collect();
         if path.is_empty() {
             return;
@@ -125,9 +130,10 @@ impl<'a> Canvas<'a> {
         let dashes = if dashes.is_empty() { String::new() } else { format!(" stroke-dasharray=\"{dashes}\"") };
         let _ = write!(
             self.body,
-            "<path class=\"s{} line\" d=\"{path}\" stroke=\"{}\" stroke-width=\"2\" stroke-linejoin=\"round\" fill=\"none\"{dashes}/>",
+            "<path class=\"s{} line\" d=\"{path}\" stroke=\"{}\" stroke-width=\"{}\" stroke-linejoin=\"round\" fill=\"none\"{dashes}/>",
             series % SERIES,
-            palette::light(series)
+            palette::light(series),
+            if pen == Pen::Broad { 2 } else { 1 }
         );
     }
 
@@ -156,15 +162,21 @@ impl<'a> Canvas<'a> {
 
     /// A mark of a series: four shapes in turn.
     pub(super) fn mark(&mut self, series: usize, x: f64, y: f64, radius: f64) {
+        self.mark_of(series, Pen::Broad, x, y, radius);
+    }
+
+    /// A mark of a series, filled or hollow as the pen has it.
+    pub(super) fn mark_of(&mut self, series: usize, pen: Pen, x: f64, y: f64, radius: f64) {
         let (class, color) = (series % SERIES, palette::light(series));
-        let shape = |path: String| format!("<path class=\"s{class} fill\" d=\"{path}\" fill=\"{color}\"/>");
+        let (kind, paint) = match pen {
+            Pen::Broad => ("fill", format!("fill=\"{color}\"")),
+            Pen::Fine => ("line", format!("stroke=\"{color}\" stroke-width=\"1.4\" fill=\"none\"")),
+        };
+        let shape = |path: String| format!("<path class=\"s{class} {kind}\" d=\"{path}\" {paint}/>");
         let [left, right, top, bottom] = [x - radius, x + radius, y - radius, y + radius].map(short);
         let (cx, cy) = (short(x), short(y));
         self.body += &match series % 4 {
-            0 => format!(
-                "<circle class=\"s{class} fill\" cx=\"{cx}\" cy=\"{cy}\" r=\"{}\" fill=\"{color}\"/>",
-                short(radius)
-            ),
+            0 => format!("<circle class=\"s{class} {kind}\" cx=\"{cx}\" cy=\"{cy}\" r=\"{}\" {paint}/>", short(radius)),
             1 => shape(format!("M{left} {top}H{right}V{bottom}H{left}Z")),
             2 => shape(format!("M{cx} {top}L{right} {bottom}H{left}Z")),
             _ => shape(format!("M{cx} {top}L{right} {cy}L{cx} {bottom}L{left} {cy}Z")),
@@ -184,20 +196,34 @@ impl<'a> Canvas<'a> {
 
     /// The legend: names with a piece of their line and their mark, in as many rows as it takes.
     pub(super) fn legend(&mut self, entries: &[(usize, &str)], has_lines: bool) {
+        let entries: Vec<(usize, Option<Pen>, &str)> =
+            entries.iter().map(|&(series, name)| (series, has_lines.then_some(Pen::Broad), name)).collect();
+        self.named(&entries);
+    }
+
+    /// The legend of series that are drawn with several pens.
+    pub(super) fn legend_of_pens(&mut self, entries: &[(usize, Pen, &str)]) {
+        let entries: Vec<(usize, Option<Pen>, &str)> =
+            entries.iter().map(|&(series, pen, name)| (series, Some(pen), name)).collect();
+        self.named(&entries);
+    }
+
+    /// Names, each with what its pen draws; without a pen with a swatch.
+    fn named(&mut self, entries: &[(usize, Option<Pen>, &str)]) {
         const SAMPLE: f64 = 30.0;
         let width = self.layout.width();
         let mut x = 8.0;
         let mut y = self.take(22.0) + 14.0;
-        for &(series, name) in entries {
+        for &(series, pen, name) in entries {
             let name = fitted(name, width - SAMPLE - 24.0);
             let length = SAMPLE + text_width(&name) + 16.0;
             if x > 8.0 && x + length > width {
                 x = 8.0;
                 y = self.take(20.0) + 14.0;
             }
-            if has_lines {
-                self.line(series, &[vec![(x, y - 4.0), (x + 24.0, y - 4.0)]]);
-                self.mark(series, x + 12.0, y - 4.0, 4.0);
+            if let Some(pen) = pen {
+                self.line_of(series, pen, &[vec![(x, y - 4.0), (x + 24.0, y - 4.0)]]);
+                self.mark_of(series, pen, x + 12.0, y - 4.0, 4.0);
             } else {
                 self.bar(series, x + 6.0, y - 11.0, 14.0, 12.0, "");
             }

@@ -1,6 +1,8 @@
 //! Runs made of plain arithmetic: the same each time, in the shape that the generator gives them.
 #![allow(dead_code, unreachable_pub, reason = "every test takes what it needs")]
 
+pub mod factors;
+
 use duel_model::*;
 use std::collections::BTreeMap;
 
