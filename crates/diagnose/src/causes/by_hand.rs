@@ -45,7 +45,7 @@ pub(super) const PAGES_AGAIN: &str = "grep -E 'refault|pgmajfault|pswpin|allocst
 
 /// The CPU quota of the server's control group and of those above it.
 pub(super) fn quota(gap: &Gap<'_>, side: usize) -> String {
-    limits(gap, side, "cpu.max", "cpu.cfs_quota_us")
+    limits(gap, side, "cpu.max", "'cpu.cfs_*_us'")
 }
 
 /// The memory that the server's control group may use, and those above it.
