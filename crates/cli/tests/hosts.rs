@@ -350,7 +350,9 @@ fn a_machine_over_ssh_has_the_facts_that_it_has_here() {
         std::fs::copy(sshd.path().join("config"), "/etc/ssh/ssh_config").unwrap();
 
         let document = place.json(["facts", "here=local", "there=far"]);
-        let [here, there] = ["here", "there"].map(|name| document[name].as_object().unwrap());
+        let hosts = document["hosts"].as_array().unwrap();
+        assert!(hosts[0]["name"] == "here" && hosts[1]["name"] == "there", "{document:#}");
+        let [here, there] = [0, 1].map(|host: usize| hosts[host]["facts"].as_object().unwrap());
         assert!(here["os.kernel"]["value"].is_string() && here.len() > 50, "{here:#?}");
         let is_stable = |key: &str| !moving::MOVING.contains(&key);
         let stable = |facts: &serde_json::Map<String, Value>| -> Vec<(String, Value)> {
