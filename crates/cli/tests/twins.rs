@@ -36,17 +36,17 @@ fn args(good: &Server, bad: &Server, more: &[&str]) -> Vec<String> {
     targets.into_iter().chain(rest.iter().chain(more).map(|&word| word.to_owned())).collect()
 }
 
-/// What duel says once it has named the cause as surely as that. On a machine that is busy with other things it may say less,
+/// What duel says once it has named the cause as surely as that, with the evidence that is asked for. On a machine that is busy with other things it may say less,
 /// and rightly so: then it is asked anew. To be sure of anything else is wrong at once.
 #[track_caller]
-fn aes_found(surely_enough: &[&str], ask: impl Fn() -> Value) -> Value {
-    const TRIES: u32 = 4;
+fn aes_found(surely_enough: &[&str], is_shown: impl Fn(&Value) -> bool, ask: impl Fn() -> Value) -> Value {
+    const TRIES: u32 = 6;
     let mut document = Value::Null;
     for _ in 0..TRIES {
         document = ask();
         let finding = &document["findings"][0];
         let (cause, confidence) = (finding["cause"].as_str().unwrap(), finding["confidence"].as_str().unwrap());
-        if cause == "tls.aes-unused" && surely_enough.contains(&confidence) {
+        if cause == "tls.aes-unused" && surely_enough.contains(&confidence) && is_shown(finding) {
             return document;
         }
         let is_sure = ["confirmed", "likely"].contains(&confidence);
@@ -73,12 +73,15 @@ fn a_twin_without_the_mask_proves_it() {
     let place = Place::new();
     let (good, bad) = pair(&place, &files(&place));
     let pid_file = std::fs::read_to_string(place.path("bad/pid")).unwrap();
-    let document = aes_found(&["confirmed"], || place.json(args(&good, &bad, &["--may-start-twin"])));
-    let finding = &document["findings"][0];
-    assert_eq!(finding["target"], "bad", "{finding:#}");
-    let told = evidence(finding, "twin-of-1");
-    assert!(told.iter().any(|text| text.contains("started anew as it is")), "{told:?}");
-    assert!(told.iter().any(|text| text.contains("without OPENSSL_ia32cap=~0x200000200000000")), "{told:?}");
+    // The mask that the lens reads may prove it as well, where the twins' rates scatter too much.
+    let by_twins = |finding: &Value| {
+        let told = evidence(finding, "twin-of-1");
+        ["started anew as it is", "without OPENSSL_ia32cap=~0x200000200000000"]
+            .iter()
+            .all(|words| told.iter().any(|text| text.contains(words)))
+    };
+    let document = aes_found(&["confirmed"], by_twins, || place.json(args(&good, &bad, &["--may-start-twin"])));
+    assert_eq!(document["findings"][0]["target"], "bad", "{document:#}");
     // The running server is where it was, and its files as well.
     assert_eq!(std::fs::read_to_string(place.path("bad/pid")).unwrap(), pid_file);
     assert_eq!(std::fs::read_to_string(place.path("bad/error.log")).unwrap(), "");
@@ -109,10 +112,10 @@ fn what_answers_otherwise_in_its_own_network_is_no_twin() {
     place.file("www/f", vec![b'x'; BYTES]);
     let behind = nginx(&place, "behind", &format!("server {{ listen 127.0.0.1:{{1}}; {} }}", files(&place)));
     let (good, bad) = pair(&place, &format!("proxy_pass {};", behind.http(1, "")));
-    let document = aes_found(&["confirmed", "likely"], || place.json(args(&good, &bad, &["--may-start-twin=bad"])));
-    let finding = &document["findings"][0];
-    let told = evidence(finding, "twin-of-1");
-    assert!(told.iter().any(|text| text.contains("status is 502 where the server's is 200")), "{told:?}");
+    let by_its_answer = |finding: &Value| {
+        evidence(finding, "twin-of-1").iter().any(|text| text.contains("status is 502 where the server's is 200"))
+    };
+    aes_found(&["confirmed", "likely"], by_its_answer, || place.json(args(&good, &bad, &["--may-start-twin=bad"])));
 }
 
 #[test]
@@ -124,15 +127,21 @@ fn a_killed_duel_leaves_nothing_of_a_twin_behind() {
     let place = Place::new();
     let (good, bad) = pair(&place, &files(&place));
     let (links, mounts) = (links(), mounts());
-    let mut command = place.command();
-    command.args(args(&good, &bad, &["--may-start-twin", "-q"]));
-    let mut duel = Running::start(command);
-    let mut twin = Vec::new();
-    wait_until("a twin serves", || {
-        assert!(!duel.is_over(), "duel has ended without a twin");
-        twin = all_below(duel.pid()).into_iter().filter(|&pid| name(pid) != "duel").collect();
-        twin.iter().any(|&pid| name(pid) == "nginx")
+    // Where a busy machine hides the gap there is nothing to start a twin for, and it is tried anew.
+    const TRIES: u32 = 6;
+    let with_twin = (0..TRIES).find_map(|_| {
+        let mut command = place.command();
+        command.args(args(&good, &bad, &["--may-start-twin", "-q"]));
+        let mut duel = Running::start(command);
+        let (mut twin, mut serves) = (Vec::new(), false);
+        wait_until("a twin serves, or duel ends without one", || {
+            twin = all_below(duel.pid()).into_iter().filter(|&pid| name(pid) != "duel").collect();
+            serves = twin.iter().any(|&pid| name(pid) == "nginx");
+            serves || duel.is_over()
+        });
+        serves.then_some((duel, twin))
     });
+    let (duel, twin) = with_twin.expect("duel ends without a twin each time");
     duel.signal(Signal::KILL);
     duel.end();
     wait_until("the twin's processes are gone", || twin.iter().all(|&pid| !is_alive(pid)));

@@ -1,7 +1,7 @@
 //! What each factor does: the main metric of all targets at each level, their response times, and their ratio; and the
 //! scaling law.
 
-use super::ratios::{axis, margin_of, row};
+use super::ratios::{TURNED, axis, margin_of, row, time_over};
 use super::{Chart, Subject, level_latency, sentences};
 use crate::experiment::{dependence, figure, levels_table, metrics, title};
 use crate::figures::{TimeUnit, exact_percent, rate, three_digits};
@@ -150,7 +150,7 @@ fn ratios(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
     };
     let baseline = clean(&of_metric().next()?.1.baseline);
     let margin = subject.run.plan.compare.margin;
-    let text = super::ratios::time_over(&baseline);
+    let text = time_over(&baseline);
     let axis = axis(of_metric().map(|(_, pair)| pair), margin, text)?;
     let many = subject.run.plan.targets.len() > 2;
     let name = |level: &LevelVerdict, target: &str| {
@@ -172,8 +172,8 @@ fn ratios(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
             margin: Some(margin_of(margin)),
             rows,
             note: format!(
-                "Marks: estimates. Coloured bands: {} intervals, each by itself. Grey zone: differences within {} make none \
-                 in practice.{}",
+                "Marks: estimates. {TURNED} Coloured bands: {} intervals, each by itself. Grey zone: differences within {} \
+                 make none in practice.{}",
                 exact_percent(experiment.confidence),
                 exact_percent(margin),
                 means_of_levels(experiment)

@@ -1,6 +1,6 @@
 //! What became of the gap under each probe.
 
-use super::ratios::{axis, margin_of, row, time_over};
+use super::ratios::{TURNED, axis, margin_of, row, time_over};
 use super::{Chart, Subject, sentences};
 use crate::plot::{Drawing, Intervals};
 use crate::table::{Align, Row, Table};
@@ -49,8 +49,9 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             axis,
             margin: Some(margin_of(margin)),
             rows,
-            note: "Each probe changes one thing on all targets. Where the gap goes away, that thing was in it."
-                .to_owned(),
+            note: format!(
+                "Each probe changes one thing on all targets. Where the gap goes away, that thing was in it. {TURNED}"
+            ),
         }),
         table: Table {
             corner: "probe".to_owned(),

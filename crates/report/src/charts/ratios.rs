@@ -32,7 +32,8 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             margin: Some(margin_of(margin)),
             rows,
             note: format!(
-                "Marks: estimates. Coloured bands: {confidence} intervals. Grey zone: differences within {} make none in practice.",
+                "Marks: estimates. {TURNED} Coloured bands: {confidence} intervals. Grey zone: differences within {} make none \
+                 in practice.",
                 exact_percent(margin)
             ),
         }),
@@ -40,10 +41,13 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     })
 }
 
-/// What is drawn along the axis: rates upside down, or left and right would mean another thing in each row.
+/// What is drawn along the axis. Short: on a telephone it has to be whole.
 pub(super) fn time_over(baseline: &str) -> String {
-    format!("time over that of {baseline} (a rate: upside down); right of 1x is slower")
+    format!("time over that of {baseline}; right is slower")
 }
+
+/// Said below: or left and right would mean another thing in each row.
+pub(super) const TURNED: &str = "Rates stand upside down.";
 
 /// Ratios that make no difference in practice.
 pub(super) fn margin_of(margin: f64) -> (f64, f64) {
