@@ -6,7 +6,7 @@ use duel_load::{
     Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotOrder, Traffic, Workload,
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{Arrival, LoopKind, MILLISECOND_NS, SECOND_NS};
+use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -109,6 +109,21 @@ impl Workload for Shared {
     }
 }
 
+/// A slot of this load, bounded by time or by ops; nothing in it times out.
+fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
+    SlotOrder {
+        kind,
+        duration_ns,
+        ops,
+        connect_timeout_ns: 10 * SECOND_NS,
+        op_timeout_ns: 10 * SECOND_NS,
+        grace_ns: 20 * SECOND_NS,
+        seed: 1,
+        stages: Vec::new(),
+        deadline_ns: None,
+    }
+}
+
 #[test]
 fn all_ops_are_counted_and_those_that_start_together_leave_together() {
     const OPS: u64 = 3000;
@@ -117,17 +132,7 @@ fn all_ops_are_counted_and_those_that_start_together_leave_together() {
         let stop = Arc::new(AtomicBool::new(false));
         let mut session = Session::open(Factory(Arc::clone(&truth)), 5, 2, stop).unwrap();
         assert_eq!(truth.lanes.load(Ordering::Relaxed), 5 * STREAMS as u64);
-        let order = SlotOrder {
-            kind,
-            duration_ns: None,
-            ops: Some(OPS),
-            connect_timeout_ns: 10 * SECOND_NS,
-            op_timeout_ns: 10 * SECOND_NS,
-            grace_ns: 20 * SECOND_NS,
-            seed: 1,
-            stages: Vec::new(),
-            deadline_ns: None,
-        };
+        let order = order(kind, None, Some(OPS));
         for slot in 1..=2 {
             let record = session.run_slot(&order, &mut |_| ControlFlow::Continue(())).unwrap();
             assert_eq!((record.tally.started, record.tally.ok, record.tally.in_flight), (OPS, OPS, 0));
@@ -146,17 +151,7 @@ fn all_ops_are_counted_and_those_that_start_together_leave_together() {
 fn a_closed_loop_of_a_set_time_ends_with_all_that_it_began() {
     let truth = Arc::new(Truth::default());
     let mut session = Session::open(Factory(Arc::clone(&truth)), 2, 1, Arc::new(AtomicBool::new(false))).unwrap();
-    let order = SlotOrder {
-        kind: LoopKind::Closed { think_ns: MILLISECOND_NS },
-        duration_ns: Some(50 * MILLISECOND_NS),
-        ops: None,
-        connect_timeout_ns: 10 * SECOND_NS,
-        op_timeout_ns: 10 * SECOND_NS,
-        grace_ns: 20 * SECOND_NS,
-        seed: 1,
-        stages: Vec::new(),
-        deadline_ns: None,
-    };
+    let order = order(LoopKind::Closed { think_ns: MILLISECOND_NS }, Some(50 * MILLISECOND_NS), None);
     let record = session.run_slot(&order, &mut |_| ControlFlow::Continue(())).unwrap();
     assert_eq!((record.tally.ok, record.tally.in_flight), (truth.started.load(Ordering::Relaxed), 0));
     assert!(record.tally.ok >= 2 * STREAMS as u64);
@@ -169,17 +164,7 @@ fn requests_are_spread_over_connections() {
     for (kind, ops) in [(LoopKind::Closed { think_ns: 0 }, CONNECTIONS as u64), (open, 400)] {
         let truth = Arc::new(Truth::default());
         let mut session = Session::open(Factory(Arc::clone(&truth)), 4, 1, Arc::new(AtomicBool::new(false))).unwrap();
-        let order = SlotOrder {
-            kind,
-            duration_ns: None,
-            ops: Some(ops),
-            connect_timeout_ns: 10 * SECOND_NS,
-            op_timeout_ns: 10 * SECOND_NS,
-            grace_ns: 20 * SECOND_NS,
-            seed: 1,
-            stages: Vec::new(),
-            deadline_ns: None,
-        };
+        let order = order(kind, None, Some(ops));
         let record = session.run_slot(&order, &mut |_| ControlFlow::Continue(())).unwrap();
         assert_eq!(record.tally.ok, ops);
         let started_on = truth.started_on.lock().unwrap();
