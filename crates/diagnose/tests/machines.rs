@@ -76,7 +76,10 @@ fn faults() -> Vec<Fault> {
         faults.push(fault("traced", "cpu.traced", traced, one.clone()));
     }
     for (of, others) in [(&one, 0.5), (&one, 0.8), (&good(), 5.0)] {
-        faults.push(fault("neighbour", "cpu.noisy-neighbour", Server { others, ..of.clone() }, of.clone()));
+        for others_interrupted in [0.0, 0.5] {
+            let slow = Server { others, others_interrupted, ..of.clone() };
+            faults.push(fault("neighbour", "cpu.noisy-neighbour", slow, of.clone()));
+        }
     }
     for (of, stolen) in [(&one, 0.6), (&one, 0.9), (&good(), 5.0)] {
         let type_of = ("machine.product", "t3.micro");

@@ -459,6 +459,22 @@ fn extra_hop() {
     }
 }
 
+/// On a virtual machine that is idle in between, waking up two more processes takes longer than what they compute.
+#[test]
+fn a_proxy_that_costs_little_cpu_is_possible_where_the_gap_is_one_more_exchange() {
+    let fast = Server { delay: 60e3, ..listening("/usr/sbin/nginx", 40e3, 5e3, 2.0) };
+    let hop = |exe, delay| Server { delay, ..listening(exe, 24e3, 26e3, 5.0) };
+    both_ways(&set_up(hop("/usr/sbin/haproxy", 140e3), fast.clone(), 2e3, true, 1), |explanation, slow| {
+        let finding = explanation.findings.iter().find(|finding| finding.cause == "net.extra-hop").unwrap();
+        assert_eq!((finding.confidence, finding.target.as_deref()), (Confidence::Possible, Some(slow)));
+        assert_eq!(finding.explains, None);
+    });
+    // What is behind the proxy takes longer than that; and an nginx may do all of it by itself.
+    for slow in [hop("/usr/sbin/haproxy", 600e3), hop("/usr/sbin/nginx", 140e3)] {
+        assert_never(&set_up(slow, fast.clone(), 2e3, true, 1), "net.extra-hop");
+    }
+}
+
 /// Small packets bring as many segments as a hop does: acknowledgements, which carry nothing.
 #[test]
 fn acknowledgements_are_no_further_hop() {

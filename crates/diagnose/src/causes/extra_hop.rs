@@ -6,7 +6,10 @@
 //! * from outside a `Via` field that the fast side's answers do not have. What the hop costs stays unknown: possible;
 //! * on the machine the program that listens: a proxy, or a front server that has the work done by other processes, over
 //!   further TCP segments for each request, which carry the answer once more. A cache that answers by itself is no hop.
-//!   What a request takes of that machine's CPU beyond the fast side's is what the hop is worth at least: likely.
+//!   What a request takes of that machine's CPU beyond the fast side's is what the hop is worth at least: likely. Where
+//!   that is little, the rest may be what handing on takes besides: two processes more are woken for each request, and an
+//!   idle CPU that has to wake up first, a virtual one above all, takes longer for it than they compute. Nobody counts
+//!   that. As long as the client's own exchange with the fast side takes, which wakes as many, it is possible.
 //!
 //! A hop on another machine that leaves no trace cannot be told.
 
@@ -59,7 +62,7 @@ impl Cause for ExtraHop {
         let waits = waits_longer(gap, reference)?;
         if gap.has_host(gap.slow) {
             let demands = demands(gap)?;
-            if let Some(standing) = by_machine(gap, reference, &demands) {
+            if let Some(standing) = by_machine(gap, reference, waits, &demands) {
                 return Ok(standing);
             }
         }
@@ -116,7 +119,7 @@ fn by_field(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>) -> Standin
 }
 
 /// On the machine; `None` where it does not tell.
-fn by_machine(gap: &Gap<'_>, reference: &View<'_>, demands: &Demands<'_>) -> Option<Standing> {
+fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands: &Demands<'_>) -> Option<Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let program = |side| gap.host_fact(side, "process.exe").map(program);
     let (of_slow, of_fast) = (program(gap.slow)?, program(gap.fast)?);
@@ -156,21 +159,35 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, demands: &Demands<'_>) -> Opt
         format_duration_ns(on_fast.all_ns()),
         format_duration_ns(on_fast.others_ns)
     );
-    if share < Flip::NOTEWORTHY {
+    let by_cpu = share >= Flip::NOTEWORTHY;
+    let by_handing_on = proxy && hands_on && waits == Some(true) && is_one_exchange(reference);
+    if !(by_cpu || by_handing_on) {
         let text = format!("{facts}: that is not worth the gap");
         return Some(Standing::Undecided(gap.on_host(text, None)));
     }
+    let worth = if by_cpu {
+        format!("The further CPU time alone is worth {:.0} % of the gap.", 100.0 * share)
+    } else {
+        format!(
+            "The further CPU time is worth {:.0} % of the gap only, but all that a request to {slow} takes longer is waiting              for the answer, and no longer than one more exchange like that with {fast}, as the one between {} and what is              behind it. It may be that, and how much of it is cannot be told.",
+            100.0 * share,
+            sanitize_line(of_slow)
+        )
+    };
     let told = Told {
-        summary: format!(
-            "Requests to {slow} pass through a further process: {facts}. The further CPU time alone is worth {:.0} % of the gap.",
-            100.0 * share
-        ),
+        summary: format!("Requests to {slow} pass through a further process: {facts}. {worth}"),
         remedy: remedy(&slow),
         facts: vec![gap.on_host(facts, Some("ss -tlnp".to_owned()))],
         further: Vec::new(),
     };
-    let confidence = if unseen { Confidence::Possible } else { Confidence::Likely };
-    Some(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+    let confidence = if unseen || !by_cpu { Confidence::Possible } else { Confidence::Likely };
+    Some(fit_by_host(gap, &ENTRY, by_cpu.then_some(share), confidence, told))
+}
+
+/// Whether a request to the slow side may take no longer than two to the fast side: what is handed on once more needs one
+/// exchange more, between neighbours, and not all that the fast side does for its own.
+fn is_one_exchange(reference: &View<'_>) -> bool {
+    reference.low <= 2.0
 }
 
 fn remedy(slow: &str) -> String {

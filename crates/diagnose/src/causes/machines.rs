@@ -82,17 +82,23 @@ impl<'a> Machines<'a> {
     }
 
     /// What `lost` CPUs' worth of time is worth to a side's requests, which run on `run` CPUs, as a log.
-    ///
-    /// Where run and loss together fill the CPUs that its threads can use, everybody waits for that: see [`worth_log`].
-    /// Where they do not, something else is the bottleneck, and a request is longer by its own part alone: `lost` of as
-    /// many requests as there are connections.
     pub(super) fn loss_log(&self, gap: &Gap<'_>, index: usize, run: f64, lost: f64) -> f64 {
+        self.loss_log_of_wanted(gap, index, run, lost, run + lost)
+    }
+
+    /// The same where it is known how much its threads ran or were ready to run: `wanted` CPUs, which is more than they ran
+    /// and lost where interrupts take a part of them.
+    ///
+    /// Where what is wanted fills the CPUs that its threads can use, everybody waits for that: see [`worth_log`]. Where it
+    /// does not, something else is the bottleneck, and a request is longer by its own part alone: `lost` of as many
+    /// requests as there are connections.
+    pub(super) fn loss_log_of_wanted(&self, gap: &Gap<'_>, index: usize, run: f64, lost: f64, wanted: f64) -> f64 {
         let together = self.view.connections().map_or(1.0, |count| f64::from(count).max(1.0));
         let side = if index == gap.slow { Some(&self.slow) } else { self.fast.as_ref() };
         let threads = side.and_then(Side::busy_threads).unwrap_or(f64::INFINITY);
         let cpus = allowed_cpus(gap, index).map_or(1.0, |cpus| cpus.len() as f64);
         let usable = cpus.min(threads).min(together);
-        if run + lost >= FULL * usable { worth_log(run, lost) } else { worth_log(0.0, lost / together) }
+        if wanted >= FULL * usable { worth_log(run, lost) } else { worth_log(0.0, lost / together) }
     }
 
     /// The share of the log of the gap that so much of it is.

@@ -42,12 +42,14 @@ impl Cause for NoisyNeighbour {
             return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
         };
         let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
-        let worth_log = |side: usize, loss: &Loss| machines.loss_log(gap, side, loss.run, loss.taken);
+        let worth_log = |side: usize, loss: &Loss, taken: f64| {
+            machines.loss_log_of_wanted(gap, side, loss.run, taken, loss.run + loss.wait)
+        };
         let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
-            let by_own_need = machines.loss_log(gap, gap.slow, of_slow.run, loss.for_each_cpu() * of_slow.run);
-            worth_log(gap.fast, loss).max(by_own_need)
+            let by_own_need = worth_log(gap.slow, &of_slow, loss.for_each_cpu() * of_slow.run);
+            worth_log(gap.fast, loss, loss.taken).max(by_own_need)
         });
-        let worth = worth_log(gap.slow, &of_slow) - anyhow;
+        let worth = worth_log(gap.slow, &of_slow, of_slow.taken) - anyhow;
 
         let tell = |name: &str, loss: &Loss| {
             format!(
@@ -132,7 +134,10 @@ fn share_neighbours(gap: &Gap<'_>) -> bool {
 /// What others than the load generator took from a server, in CPUs and per op.
 struct Loss {
     run: f64,
-    /// By others, while its threads waited.
+    /// Its threads were ready to run, and neither ran nor were held back by a quota.
+    wait: f64,
+    /// By others, while its threads waited. What interrupts took then is not in it, although much of that is work for the
+    /// server's packets that it would have done in its own time: it is the least that others took.
     taken: f64,
     wait_ns: f64,
     others_ns: f64,
@@ -149,9 +154,10 @@ impl Loss {
         let by_quota = if held_back > 0.0 { held_back * side.gauge("process.threads")?.max(1.0) } else { 0.0 };
         // Threads wait for the load generator as well, if it runs there: in proportion to what either runs.
         let for_others = if others > 0.0 { others / (others + side.generator_on(cpus)) } else { 0.0 };
-        let taken = ((wait - by_quota).max(0.0) * for_others).min(others);
         let [wait_ns, others_ns] = [wait, others].map(|cpus| cpus * side.wall_ns());
-        Some(Self { run, taken, wait_ns, others_ns })
+        let wait = (wait - by_quota).max(0.0);
+        let taken = (wait * for_others).min(others);
+        Some(Self { run, wait, taken, wait_ns, others_ns })
     }
 
     /// What was taken for each CPU's worth of time that it ran.

@@ -67,6 +67,8 @@ pub struct Server {
     pub quota: Option<f64>,
     /// CPUs' worth of time that others take, with or without load.
     pub others: f64,
+    /// Share of it that the kernel counts as interrupts, for they hit whoever runs.
+    pub others_interrupted: f64,
     /// CPUs' worth of time that the hypervisor withholds under load.
     pub stolen: f64,
     /// CPU time per op in the kernel, and in other processes meanwhile.
@@ -130,6 +132,7 @@ impl Default for Server {
             places: 1e9,
             quota: None,
             others: 0.0,
+            others_interrupted: 0.0,
             stolen: 0.0,
             kernel: 0.0,
             outside: 0.0,
