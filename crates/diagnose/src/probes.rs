@@ -499,6 +499,16 @@ fn budget_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Nan
     DEFAULT_NS.max((slots * slot_ns) as Nanos)
 }
 
+/// How long an op's packets travel: a round trip as long as connecting takes (the median), once for its request, and twice
+/// for a new connection with TLS.
+fn on_the_way_ns(target: &TargetObservation) -> f64 {
+    let Some(connects) = target.phase_profile.get(&Phase::Connect) else { return 0.0 };
+    let trips = 1 + usize::from(target.phase_mean_ns.contains_key(&Phase::Tls));
+    let connects_per_op = connects.count as f64 / target.ok.max(1) as f64;
+    let trip_ns = connects.quantile_ns(0.5).map_or(0.0, |ns| ns as f64);
+    trip_ns * (1.0 + trips as f64 * connects_per_op.min(1.0))
+}
+
 /// Time of an op on the slowest target; where the probe asks for a part of the response only, without its receiving.
 fn slowest_service_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Option<f64> {
     let receive_ns = |target: &TargetObservation| match whole_response {
@@ -518,9 +528,10 @@ fn slowest_service_ns(case: &Case<'_>, one_connection: bool, whole_response: boo
         let service_ns = (target.service_mean_ns? - receive_ns(target)).max(0.0);
         match target.rate_per_s {
             // Alone, an op takes between 1/rate (the others were only waiting for each other) and what it took among
-            // the others; the geometric mean is never far off in orders of magnitude.
+            // the others; the geometric mean is never far off in orders of magnitude. Packets do not travel faster alone.
             Some(rate) if one_connection && !case.is_open_loop() && rate > 0.0 => {
-                Some((service_ns * (1e9 / rate).min(service_ns)).sqrt())
+                let between = (service_ns * (1e9 / rate).min(service_ns)).sqrt();
+                Some(between.max(on_the_way_ns(target)).min(service_ns))
             }
             _ => Some(service_ns),
         }

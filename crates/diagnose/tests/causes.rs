@@ -409,6 +409,17 @@ fn both_without_aes_instructions_differ_by_something_else() {
     assert_unknown(world(&[base.clone(), Server { cpu: 2.0, ..base }]));
 }
 
+/// The two probes of a cipher are made one after the other. What slows the whole machine down during one of them makes AES
+/// look a little slower than ChaCha20 on the side as well that has its instructions.
+#[test]
+fn aes_a_little_slower_on_the_fast_side_acquits_nobody() {
+    let fast = Server { aes: 0.9, chacha: 0.6, ..good() };
+    for aes in [6.0, 12.0] {
+        let explanation = world(&[fast.clone(), Server { aes, ..fast.clone() }]).explain();
+        assert_eq!(named(&explanation)[0], ("tls.aes-unused", Some("B")), "{explanation:#?}");
+    }
+}
+
 #[test]
 fn an_innocent_difference_is_not_accused() {
     // The key is dearer, but the way is longer; connections are closed, but the disk is slow.

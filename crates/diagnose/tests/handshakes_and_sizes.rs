@@ -229,6 +229,24 @@ fn extra_round_trip_of_an_older_version() {
     }
 }
 
+/// On a long way one connection ends few ops, and a probe that is too short for them tells nothing.
+#[test]
+fn a_gap_that_was_not_seen_over_one_connection_rules_no_round_trip_out() {
+    let fast = Server { round_trip: 40e6, ..good() };
+    let world = connecting(Server { version: "1.2", ..fast.clone() }, fast, 16);
+    let explanation = world.explain();
+    let alone = explanation.probes.iter().find(|outcome| outcome.probe.id == "alone").unwrap();
+    // Nine slots of four ops for each target; an op is four round trips.
+    assert!(alone.probe.budget_ns as f64 >= 2.0 * 9.0 * 4.0 * 3.0 * 40e6, "{}", alone.probe.budget_ns);
+
+    let world = World { unavailable: vec!["alone".to_owned()], ..world };
+    both_ways(&world, |explanation, _| {
+        for cause in ["tls.extra-round-trip", "net.path-delay", "net.initcwnd"] {
+            assert!(!explanation.ruled_out.contains(&cause.to_owned()), "{explanation:#?}");
+        }
+    });
+}
+
 #[test]
 fn extra_round_trip_of_a_long_chain() {
     for round_trip in [2e6, 40e6] {
@@ -277,6 +295,21 @@ fn larger_heads_are_counted() {
         world.plan.load.connections = 1;
         assert_only(&world, "http.larger-response", Confidence::Likely);
     }
+}
+
+/// Of a small body no part can be asked for, so that a byte's price stays unknown.
+#[test]
+fn larger_heads_of_small_bodies_are_possible_where_receiving_takes_longer() {
+    let base = Server { per_byte: 10.0, tls: false, ..good() };
+    let small = |slow: Server| World { body: 600.0, ..world(&[base.clone(), slow]) };
+    both_ways(&small(Server { head: 17e3, ..base.clone() }), |explanation, slow| {
+        assert_eq!(named(explanation), [("http.larger-response", Some(slow))], "{explanation:#?}");
+        let finding = &explanation.findings[0];
+        assert_eq!((finding.confidence, finding.explains), (Confidence::Possible, None), "{explanation:#?}");
+    });
+    // A little more, or so much more and a server that is slow to answer.
+    assert_never(&small(Server { head: 700.0, cap: Some(10e6), ..base.clone() }), "http.larger-response");
+    assert_never(&small(Server { head: 17e3, delay: 2e6, ..base.clone() }), "http.larger-response");
 }
 
 #[test]

@@ -6,10 +6,10 @@
 
 use super::counted::share_of_phases;
 use super::stall::Stalls;
-use super::worth::reference;
+use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, shown_flip};
 use crate::gap::{Flip, Gap};
-use crate::probes::{Kind, Mode};
+use crate::probes::Kind;
 use duel_model::{Confidence, MILLISECOND_NS, Nanos, Phase, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -35,11 +35,8 @@ impl Cause for DelayedAck {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         needs_http(gap)?;
         let reference = reference(gap)?;
-        if gap.mode == Mode::Loaded {
-            // One connection holds its writes back like any other.
-            let text = "over one connection most of the gap does not show".to_owned();
-            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
-        }
+        // One connection holds its writes back like any other.
+        needs_gap_alone(gap, None)?;
         let Some([of_slow, of_fast]) = Stalls::of_both_alike(reference, &PHASES) else {
             let text = "how the times of waiting and receiving are spread is not known".to_owned();
             return Err(Standing::Undecided(gap.evidence(reference, text)));

@@ -9,10 +9,10 @@
 //! flip. A further round trip shows over one connection by its nature.
 
 use super::large_key::{FIRST_FLIGHT_BYTES, tls_difference};
-use super::worth::{needs_handshakes, reference, share_of_log};
+use super::worth::{needs_gap_alone, needs_handshakes, reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, View};
-use crate::probes::{Kind, Mode};
+use crate::probes::Kind;
 use duel_model::{Confidence, Phase, format_bytes, format_duration_ns, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -56,10 +56,7 @@ impl Cause for ExtraRoundTrip {
                 format!("{facts}, but most handshakes with {slow} are resumed, which takes one round trip in any case");
             return Err(Standing::RuledOut(gap.evidence(reference, text)));
         }
-        if gap.mode == Mode::Loaded {
-            let text = format!("{facts}, but the gap does not show over a single connection, as a round trip would");
-            return Err(Standing::RuledOut(gap.evidence(reference, text)));
-        }
+        needs_gap_alone(gap, Some(&facts))?;
 
         let trips = f64::from(u8::from(older) + u8::from(longer));
         let (Some(trip_ns), Some((tls_ns, _))) = (round_trip_ns(reference), tls_difference(reference)) else {

@@ -6,10 +6,10 @@
 
 use super::counted::share_of_phases;
 use super::trip::trips;
-use super::worth::reference;
+use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
 use crate::gap::{Flip, FlipLook, Gap, percent, phase_differences};
-use crate::probes::{Kind, Mode};
+use crate::probes::Kind;
 use duel_model::{Confidence, Phase, format_bytes, format_duration_ns, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -59,10 +59,7 @@ impl Cause for Initcwnd {
             let text = format!("{way}: too short for its number to matter");
             return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
         }
-        if gap.mode == Mode::Loaded {
-            let text = "over one connection most of the gap does not show".to_owned();
-            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
-        }
+        needs_gap_alone(gap, None)?;
         let extra = trips.extra();
         if extra.mid.abs() > 0.25 * trip_ns {
             let text = format!("{way}: the way itself differs");

@@ -8,15 +8,18 @@
 
 use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown_flip};
-use crate::gap::{Flip, Gap, Look, View};
-use crate::probes::Kind;
-use duel_model::{Confidence, TargetObservation, format_bytes};
+use crate::gap::{Flip, Gap, Look, View, percent, phase_differences};
+use crate::probes::{Kind, Mode};
+use duel_model::{Confidence, Phase, TargetObservation, format_bytes};
 use duel_stats::Estimate;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "http.larger-response",
     description: "the server sends more bytes (body or header fields) for the same request",
 };
+
+/// A response that is larger by less may well be slower for something else that shows in receiving.
+const CLEARLY_LARGER: f64 = 2.0;
 
 pub(super) struct LargerResponse;
 
@@ -45,7 +48,7 @@ impl Cause for LargerResponse {
             return Err(Standing::RuledOut(gap.evidence(&gap.comparison, format!("{sizes}: not more"))));
         }
         if body_slow - body_fast < 0.5 * extra_bytes {
-            return by_heads(gap, &sizes, extra_bytes);
+            return by_heads(gap, &sizes, extra_bytes, all_slow / all_fast);
         }
 
         let compressed =
@@ -79,11 +82,14 @@ impl Cause for LargerResponse {
 }
 
 /// The extra bytes are outside of the bodies: in heads, or in what TLS adds.
-fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64) -> Result<Standing, Standing> {
+fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
     let first_byte = match gap.look(Kind::Range1) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) if times_larger >= CLEARLY_LARGER && in_receiving(gap, reference) >= Flip::EXPLAINS => {
+            return Ok(possible_by_heads(gap, reference, sizes, &why));
+        }
         Look::Missing(why) => {
             let text = format!("{sizes}, but what a byte costs is not known: {why}");
             return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
@@ -110,14 +116,43 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64) -> Result<Standing, St
     let slow = gap.slow_name();
     let told = Told {
         summary: format!("{slow}'s responses carry more bytes beside their bodies: {sizes}; {counted}."),
-        remedy: format!(
-            "Look at {slow}'s header fields (`curl -sI URL`): cookies, policies and debugging fields that nobody reads cost \
-             with each response. Over TLS look at the size of its records too."
-        ),
+        remedy: remedy_of_heads(&slow),
         facts: vec![gap.evidence(&gap.comparison, sizes.to_owned())],
         further: vec![line(counted)],
     };
     Ok(fit_by_host(gap, &ENTRY, Some(share(byte_ns.mid)), Confidence::Likely, told))
+}
+
+/// Share of the gap over one connection that is in receiving: what comes after an answer's first bytes takes longer.
+fn in_receiving(gap: &Gap<'_>, reference: &View<'_>) -> f64 {
+    let differences = phase_differences(reference);
+    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+    let receive_ns: f64 = differences.iter().filter(|(phase, _)| *phase == Phase::Receive).map(|(_, ns)| ns).sum();
+    if gap.mode == Mode::Alone && whole_ns > 0.0 { receive_ns / whole_ns } else { 0.0 }
+}
+
+/// Of small bodies no part can be asked for, so that nobody knows what a byte costs. That so many more bytes come, and that
+/// it is receiving which takes longer, fits. A server that sends the end of its answer late would look the same.
+fn possible_by_heads(gap: &Gap<'_>, reference: &View<'_>, sizes: &str, why: &str) -> Standing {
+    let slow = gap.slow_name();
+    let receiving = format!("{} of the gap is in receiving", percent(in_receiving(gap, reference)));
+    let told = Told {
+        summary: format!(
+            "{slow}'s responses may be slower because they carry more bytes beside their bodies: {sizes}; \
+             {receiving}. What a byte costs is not known."
+        ),
+        remedy: remedy_of_heads(&slow),
+        facts: vec![gap.evidence(&gap.comparison, sizes.to_owned()), gap.evidence(reference, receiving)],
+        further: vec![gap.not_measured(format!("not shown by a size sweep: {why}"))],
+    };
+    fit_by_host(gap, &ENTRY, None, Confidence::Possible, told)
+}
+
+fn remedy_of_heads(slow: &str) -> String {
+    format!(
+        "Look at {slow}'s header fields (`curl -sI URL`): cookies, policies and debugging fields that nobody reads cost with \
+         each response. Over TLS look at the size of its records too."
+    )
 }
 
 /// What a byte costs the slow side, ns: the time above that of a response of one byte, over the bytes. Its interval is as

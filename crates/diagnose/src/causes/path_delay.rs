@@ -11,10 +11,9 @@
 use super::counted::{MOSTLY_WAITING, further_cpu_ns, share_of_phases};
 use super::filter_chain::{RULE_NS, Rules};
 use super::trip::trips;
-use super::worth::reference;
+use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, View, phase_differences};
-use crate::probes::Mode;
 use duel_model::{Confidence, Phase, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -47,11 +46,8 @@ impl Cause for PathDelay {
         let [of_slow, of_fast] = [trips.slow, trips.fast].map(|trip| format_duration_ns(trip.typical.mid));
         let told = format!("connecting to {slow} takes {of_slow} (median), to {fast} {of_fast}");
         let open = |why: &str| Standing::Undecided(gap.evidence(&trips.seen, format!("{told}{why}")));
-        if gap.mode == Mode::Loaded {
-            // A way is as long for one connection as for many.
-            let text = format!("{told}, and over one connection most of the gap does not show");
-            return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
-        }
+        // A way is as long for one connection as for many.
+        needs_gap_alone(gap, Some(&told))?;
         let worth = |extra_ns: f64| share_of_phases(reference, waited_ns(gap, reference, extra_ns));
         let (Some(share), Some(most)) = (worth(extra.mid), worth(extra.high().max(0.0))) else {
             return Err(open(", and the time per request is not known"));

@@ -9,10 +9,9 @@ use super::counted::{Counted, share_of_phases};
 use super::initcwnd::MOST_TRIPS;
 use super::rate_cap::LEAST_WINDOW_BYTES;
 use super::trip::trips;
-use super::worth::reference;
+use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, percent};
-use crate::probes::Mode;
 use duel_model::{Confidence, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -59,9 +58,8 @@ impl Cause for SmallWindow {
         if slow_trip < NOTICEABLE_TRIP_NS {
             return Err(ruled_out(": too short for a window to matter"));
         }
-        if gap.mode == Mode::Loaded {
-            return Err(ruled_out(", and a window holds up a single connection at least as much as many"));
-        }
+        // A window holds up a single connection at least as much as many.
+        needs_gap_alone(gap, Some(&way))?;
         if slow_trip > SAME_TRIP * fast_trip {
             let text = format!("{way}: the way is longer, whatever the windows");
             return Err(Standing::Undecided(gap.evidence(&trips.seen, text)));

@@ -1,8 +1,8 @@
 //! What counted quantities are worth of a gap, and what several causes ask of one first.
 
 use super::Standing;
-use crate::gap::{DemandLook, Demands, Flip, Gap, View};
-use crate::probes::Mode;
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View};
+use crate::probes::{Kind, Mode};
 use duel_model::{HostDemand, HttpPlan, Phase, TargetObservation};
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
@@ -31,6 +31,25 @@ pub(super) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
         Reference::Known(view) => Ok(view),
         Reference::Wanted(probe) => Err(Standing::Wants(vec![probe.clone()])),
         Reference::Missing(why) => Err(Standing::Undecided(gap.not_measured(why.clone()))),
+    }
+}
+
+/// What shows over one connection as much as over many makes no gap that does not show there. `known` is told with it.
+pub(super) fn needs_gap_alone(gap: &Gap<'_>, known: Option<&str>) -> Result<(), Standing> {
+    if gap.mode == Mode::Alone {
+        return Ok(());
+    }
+    let known = known.map_or_else(String::new, |known| format!("{known}, and "));
+    match gap.look(Kind::Alone) {
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => {
+            let text = format!("{known}whether the gap shows over one connection is not known: {why}");
+            Err(Standing::Undecided(gap.not_measured(text)))
+        }
+        Look::Shown(alone) => {
+            let text = format!("{known}over one connection most of the gap does not show");
+            Err(Standing::RuledOut(gap.evidence(&alone, text)))
+        }
     }
 }
 
