@@ -389,6 +389,20 @@ fn what_load_leaves_of_a_gap_is_not_the_gap() {
     });
 }
 
+/// Load hides most of a gap over one connection. What is counted is worth much of what is left, and little of the whole.
+#[test]
+fn a_neighbour_that_matters_under_load_alone_is_possible() {
+    let one = Server { cores: 1.0, ..good() };
+    let slow = Server { delay: 500e3, others: 0.15, ..one.clone() };
+    both_ways(&a_world(&slow, &one, (2e3, true, 32)), |_, explanation, side| {
+        let found = [("cpu.noisy-neighbour", Some(side)), ("unknown", Some(side))];
+        assert_eq!(named(explanation), found, "{explanation:#?}");
+        let finding = &explanation.findings[0];
+        assert_eq!(finding.confidence, Confidence::Possible, "{explanation:#?}");
+        assert!(finding.explains.unwrap() < 0.25, "{explanation:#?}");
+    });
+}
+
 /// Both targets, and the load generator, on one machine.
 #[test]
 fn a_load_generator_on_the_same_machine_is_nobody_elses_work() {

@@ -470,6 +470,8 @@ fn small_window() {
             let slow = read(over(&base, |net| net.window = Some(64e3)), &[SMALL], &QUIET);
             let world = pair(fast.clone(), slow.clone(), body, connections, true);
             assert_only(&world, "net.small-window", Confidence::Likely, 0.7);
+            let short = World { short_slots: true, ..world };
+            assert_only(&short, "net.small-window", Confidence::Likely, 0.7);
             // A cap of each connection flows alike. Ample buffers tell it, small ones on both sides leave it open.
             let capped = |facts| Server { cap: Some(64e3 / round_trip * 1e9), ..read(base.clone(), &[facts], &QUIET) };
             // A buffer that the server chose is not read, so it is possible only.

@@ -4,7 +4,7 @@ use super::Standing;
 use super::trip::Trip;
 use crate::gap::{Gap, Look, View, phase_differences};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{Phase, TargetObservation, format_bytes};
+use duel_model::{LoopKind, Phase, TargetObservation, format_bytes};
 
 /// Connections that show whether streams add up, where the plan has one only.
 const STREAMS: u32 = 4;
@@ -77,9 +77,8 @@ pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         // An open loop leaves connections idle: what flows there is what is asked for.
         None => (shown(Kind::Alone)?, shown(Kind::Connections(STREAMS))?),
     };
-    let flow = |seen: &TargetObservation| Some(seen.rate_per_s? * seen.body_bytes_per_op?);
     let (Some(alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
-        (flow(alone.slow), flow(many.slow), many.connections())
+        (bytes_per_s(gap, &alone), bytes_per_s(gap, &many), many.connections())
     else {
         return Err(missing("how many bytes flow is not known".to_owned()));
     };
@@ -91,6 +90,22 @@ pub(super) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         _ => Growth::Between,
     };
     Ok(Bulk { alone_bytes_per_s, many_bytes_per_s, connections, growth, alone, many })
+}
+
+/// How fast the slow side's bytes flow, all connections together.
+///
+/// By the time of an op, while one is under way on each connection. At a slot's end connections wait for the last one, on
+/// average for half an op; where a slot holds two or three ops for each, the rate is lower by as much, and the more
+/// connections there are the lower. It is what there is where connections think, or requests fail.
+fn bytes_per_s(gap: &Gap<'_>, view: &View<'_>) -> Option<f64> {
+    let seen = view.slow;
+    // Probes have no think time.
+    let thinks = view.id == gap.comparison.id && gap.case.plan.load.kind != LoopKind::Closed { think_ns: 0 };
+    let ops_per_s = match (view.connections(), seen.service_mean_ns) {
+        (Some(connections), Some(op_ns)) if !thinks && seen.failed == 0 && op_ns > 0.0 => f64::from(connections) * 1e9 / op_ns,
+        _ => seen.rate_per_s?,
+    };
+    Some(ops_per_s * seen.body_bytes_per_op?)
 }
 
 /// How much longer an op of the slow side takes to receive, ns; the standing where that is not what the gap consists of,

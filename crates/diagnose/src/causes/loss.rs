@@ -9,6 +9,7 @@
 //! again, and connects in time. A cap that drops what exceeds it loses packets too: it spares small responses.
 
 use super::counted::{Counted, share_of_phases};
+use super::machines::Machines;
 use super::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
 use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
@@ -143,6 +144,16 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
             }
             Look::Shown(_) | Look::Missing(_) => {}
         }
+    }
+    if let Ok(machines) = Machines::read(gap)
+        && machines.slow.is_held_back(&machines.view)
+    {
+        let text = format!(
+            "{}, but a quota held {} back: what that delays others take for lost, and the longest requests are its own",
+            sent_again.told.text,
+            gap.slow_name()
+        );
+        return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
     }
     // Where the other machine is not read, it may send as much again.
     let confidence = if sent_again.counted.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };

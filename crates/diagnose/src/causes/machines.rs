@@ -106,6 +106,17 @@ impl<'a> Machines<'a> {
         worth_log / self.whole_log.mid
     }
 
+    /// The share of what load leaves of the gap, where the machines were read: more than that of the gap over one connection,
+    /// if load hides a part of it.
+    pub(super) fn share_under_load(&self, worth_log: f64) -> f64 {
+        worth_log / self.view.log.mid
+    }
+
+    /// Whether that share is worth a name, where the share of the whole gap is not.
+    pub(super) fn matters_under_load(&self, worth_log: f64) -> bool {
+        self.share_under_load(worth_log) >= Flip::NOTEWORTHY && worth_log >= self.margin_log
+    }
+
     /// `about 40 % of the gap (35 to 47 %)`: the ends are those of the gap.
     pub(super) fn about(&self, share: f64) -> String {
         let whole = self.whole_log;

@@ -13,7 +13,7 @@
 use super::machines::{MOST_OF_THE_GAP, Machines, Side, allowed_cpus};
 use super::quota::QUOTA;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::gap::{Gap, percent};
+use crate::gap::{Flip, Gap, percent};
 use duel_model::{Confidence, format_duration_ns};
 use std::collections::BTreeSet;
 
@@ -63,7 +63,12 @@ impl Cause for NoisyNeighbour {
             text.push_str(&format!("; {}", tell(&fast, of_fast)));
         }
         let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
-        let share = machines.noteworthy(worth, &counted)?;
+        let share = match machines.noteworthy(worth, &counted) {
+            // Many threads together get more of a CPU beside somebody else than one does that has to wake up there for each
+            // request. So load hides much of the gap over one connection, where nobody counts for how long it waits.
+            Err(Standing::Undecided(_)) if machines.matters_under_load(worth) => machines.share(worth),
+            share => share?,
+        };
         if share > MOST_OF_THE_GAP {
             return Err(open(format!(
                 "{}: more than the whole gap, so that not all of it can have mattered",
@@ -99,10 +104,16 @@ impl Cause for NoisyNeighbour {
                 format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
             further.push(gap.on_host(text, Some("grep procs_running /proc/stat".to_owned())));
         }
-        let confidence = if of_fast.is_some() { machines.at_most() } else { Confidence::Possible };
+        let is_noteworthy = share >= Flip::NOTEWORTHY;
+        let confidence = if of_fast.is_some() && is_noteworthy { machines.at_most() } else { Confidence::Possible };
+        let under_load = if is_noteworthy {
+            String::new()
+        } else {
+            format!(", and {} of what load leaves of it", percent(machines.share_under_load(worth)))
+        };
         let told = Told {
             summary: format!(
-                "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth {}.",
+                "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth {}{under_load}.",
                 percent(of_slow.taken / of_slow.in_use()),
                 machines.about(share)
             ),

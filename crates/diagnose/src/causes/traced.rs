@@ -18,6 +18,9 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 /// A request takes one system call to read it and one to answer it at least, and a traced call stops twice, before and
 /// after (ptrace(2), PTRACE_SYSCALL). Fewer stops than that are not those of a tracer of system calls.
 const LEAST_STOPS: f64 = 4.0;
+/// Some of them take the place of switches that the server made anyway, when it waited: then fewer are further ones, and
+/// something else may make as many.
+const LEAST_FURTHER_STOPS: f64 = 2.0;
 
 pub(super) struct Traced;
 
@@ -77,7 +80,7 @@ impl Cause for Traced {
             return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told(String::new(), vec![])));
         };
         let text = format!("{counted} per request: {of_slow:.1} on {slow}, {of_fast:.1} on {fast}");
-        if of_slow - of_fast < LEAST_STOPS {
+        if of_slow < LEAST_STOPS || of_slow - of_fast < LEAST_FURTHER_STOPS {
             let text = format!("{} but does not stop it; {text}", fact.text);
             return Err(Standing::RuledOut(gap.on_host(text, Some(by_hand::switches(gap, gap.slow)))));
         }
@@ -92,7 +95,7 @@ impl Cause for Traced {
         );
         let further = vec![switches, gap.on_host(text, Some(by_hand::all_cpu_time(gap, gap.slow)))];
         // Tracer and server run by turns, perhaps on two CPUs that sleep in between: more is lost than is counted.
-        if share < Flip::NOTEWORTHY {
+        if share < Flip::NOTEWORTHY || of_slow - of_fast < LEAST_STOPS {
             return Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told(String::new(), further)));
         }
         let worth = format!(" That is worth {}.", machines.about(share));

@@ -172,7 +172,7 @@ pub struct World {
     pub peers: Vec<Option<String>>,
     /// Requests that differ, of which each slot sends some; a server's costs are those of all of them.
     pub round_ops: Option<u64>,
-    /// A slot holds hardly more requests than connections.
+    /// A slot holds hardly more requests than connections; at its end they wait for the last one.
     pub short_slots: bool,
 }
 
@@ -427,13 +427,14 @@ impl World {
         let agreed = shown.tls.as_ref();
         let connections = f64::from(variation.connections.unwrap_or(self.plan.load.connections));
         let (phase_profile, service_profile) = server.net.profiles(server, &shown.phases, connections, variation);
+        let waiting_at_ends = if self.short_slots && connections > 1.0 { 0.8 } else { 1.0 };
         let encoded = server.gzip.is_some()
             && variation.accept_encoding.as_ref().unwrap_or(&self.http_ref().accept_encoding).is_some();
         TargetObservation {
             name: self.plan.targets[index].name.clone(),
             ok: if refused { 0 } else { ok },
             failed: if refused { ok } else { (ok as f64 * server.failing) as u64 },
-            rate_per_s: (!refused).then_some(shown.rate * scatter),
+            rate_per_s: (!refused).then_some(shown.rate * waiting_at_ends * scatter),
             service_mean_ns: (!refused).then_some(shown.service / scatter),
             phase_mean_ns: shown.phases.iter().copied().collect(),
             phase_profile,
