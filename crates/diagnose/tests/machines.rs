@@ -393,13 +393,29 @@ fn what_load_leaves_of_a_gap_is_not_the_gap() {
 #[test]
 fn a_neighbour_that_matters_under_load_alone_is_possible() {
     let one = Server { cores: 1.0, ..good() };
-    let slow = Server { delay: 500e3, others: 0.15, ..one.clone() };
-    both_ways(&a_world(&slow, &one, (2e3, true, 32)), |_, explanation, side| {
+    let slow = Server { delay: 4e6, others: 0.6, ..one.clone() };
+    both_ways(&a_world(&slow, &one, (2e3, true, 100)), |_, explanation, side| {
         let found = [("cpu.noisy-neighbour", Some(side)), ("unknown", Some(side))];
         assert_eq!(named(explanation), found, "{explanation:#?}");
         let finding = &explanation.findings[0];
         assert_eq!(finding.confidence, Confidence::Possible, "{explanation:#?}");
         assert!(finding.explains.unwrap() < 0.25, "{explanation:#?}");
+    });
+}
+
+/// A server that reads and writes once for each request stops four times; some of that it would have waited anyway.
+#[test]
+fn a_tracer_of_few_system_calls_is_possible() {
+    let one = Server { cores: 1.0, ..good() };
+    let slow = Server { kernel: 100e3, outside: 200e3, ..one.clone() };
+    let slow = with_facts(slow, &[("process.tracer", "815")]);
+    let traced = |stops: f64| with_counts(slow.clone(), &[("workers.voluntary_switches", stops)]);
+    both_ways(&a_world(&traced(4.1), &one, set_ups()[0]), |_, explanation, side| {
+        let finding = explanation.findings.iter().find(|finding| finding.cause == "cpu.traced").unwrap();
+        assert_eq!((finding.target.as_deref(), finding.confidence), (Some(side), Confidence::Possible));
+    });
+    both_ways(&a_world(&traced(3.9), &one, set_ups()[0]), |_, explanation, _| {
+        assert!(explanation.ruled_out.contains(&"cpu.traced".to_owned()), "{explanation:#?}");
     });
 }
 

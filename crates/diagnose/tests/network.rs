@@ -319,6 +319,10 @@ fn loss() {
             assert_never(&pair(read(near(), &[], &QUIET), stalls, body, connections, keepalive), &["net.loss"]);
         }
     }
+    // A quota that bites stops requests for as long, and segments are sent again meanwhile.
+    let held_back = counts(&[("tcp.retransmitted_segments", 0.01), ("cgroup.throttled_ns", 2.05e6)]);
+    let quota = read(lossy(&near(), 0.01, 0.0), &[], &held_back);
+    assert_never(&pair(read(near(), &[], &QUIET), quota, 20e3, 16, true), &["net.loss"]);
     // Some loss, and a server that is slow for another reason.
     let busy = read(Server { delay: 10e6, ..near() }, &[], &counts(&[("tcp.retransmitted_segments", 0.02)]));
     assert_never(&pair(read(near(), &[], &QUIET), busy, 600.0, 16, true), &["net.loss"]);

@@ -102,7 +102,9 @@ fn bytes_per_s(gap: &Gap<'_>, view: &View<'_>) -> Option<f64> {
     // Probes have no think time.
     let thinks = view.id == gap.comparison.id && gap.case.plan.load.kind != LoopKind::Closed { think_ns: 0 };
     let ops_per_s = match (view.connections(), seen.service_mean_ns) {
-        (Some(connections), Some(op_ns)) if !thinks && seen.failed == 0 && op_ns > 0.0 => f64::from(connections) * 1e9 / op_ns,
+        (Some(connections), Some(op_ns)) if !thinks && seen.failed == 0 && op_ns > 0.0 => {
+            f64::from(connections) * 1e9 / op_ns
+        }
         _ => seen.rate_per_s?,
     };
     Some(ops_per_s * seen.body_bytes_per_op?)
