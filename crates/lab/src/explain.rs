@@ -240,7 +240,7 @@ impl Lab {
         let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
         let schedule = BlockSchedule {
             role,
-            slot_ns: ((OPS_PER_SLOT * slowest_op_ns) as Nanos).min(affordable_ns).max(shortest_ns),
+            slot_ns: probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns),
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,
             first_block: 1,
@@ -260,6 +260,17 @@ impl Lab {
             Readings { hosts, demands, local, allowed: duel_load::allowed_cpus(), before: None, quiet: Vec::new() };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
+}
+
+/// How long a slot of a probe is: some ops of the slowest target, where as many pairs as are wanted can be afforded so.
+///
+/// No op becomes due after a slot's time, but the last one is waited for, so that a slot takes up to an op longer. Where two
+/// ops are more than is affordable, a slot that leaves room for one to end is the one that gives the most pairs.
+fn probe_slot_ns(op_ns: Nanos, affordable_ns: Nanos, shortest_ns: Nanos) -> Nanos {
+    let some_ops_ns = (OPS_PER_SLOT * op_ns as f64) as Nanos;
+    let slot_ns =
+        if 2 * op_ns > affordable_ns { affordable_ns.saturating_sub(op_ns) } else { some_ops_ns.min(affordable_ns) };
+    slot_ns.max(shortest_ns)
 }
 
 /// What the comparison reached when it asked for a target.
@@ -433,6 +444,26 @@ impl Clock {
 mod tests {
     use super::*;
     use duel_model::{HostFacts, Known};
+
+    /// Of two targets, one hundred times as fast as the other: six pairs are the fewest that give an interval.
+    #[test]
+    fn as_many_pairs_as_an_interval_takes_fit_into_a_probe_however_long_an_op_takes() {
+        let targets = 2;
+        // How long it takes over one connection is estimated from the load before, at times too short.
+        for (op_ms, too_short) in (1..=3_000).flat_map(|op_ms| [(op_ms, 1.0), (op_ms, 1.5)]) {
+            let op_ns = op_ms * MILLISECOND_NS;
+            let expected_ns = (op_ns as f64 / too_short) as Nanos;
+            // What `diagnose` grants: nine slots of four ops for each target, but 12 s at most.
+            let slot_ns = (4 * expected_ns).min((12 * SECOND_NS / 18).max(12 * expected_ns / 10));
+            let budget_ns = (6 * SECOND_NS).max(18 * slot_ns);
+            let slot_ns = probe_slot_ns(op_ns, budget_ns / (PAIRS_WANTED * targets), SHORTEST_SLOT_NS);
+            let whole_ops_ns = |ns: Nanos| ns.div_ceil(op_ns) * op_ns;
+            let trials_ns = whole_ops_ns(SHORTEST_SLOT_NS) + SHORTEST_SLOT_NS;
+            let pair_ns = whole_ops_ns(slot_ns) + slot_ns + op_ns / 100;
+            let pairs = (budget_ns - trials_ns) / pair_ns;
+            assert!(pairs >= 6, "{pairs} pairs, where an op takes {op_ms} ms");
+        }
+    }
 
     #[test]
     fn what_the_generator_does_on_one_of_two_machines_is_not_held_against_the_other() {
