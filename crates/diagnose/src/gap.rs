@@ -693,6 +693,14 @@ pub(crate) fn phase_differences(view: &View<'_>) -> Vec<(Phase, f64)> {
     both.collect()
 }
 
+/// The share of what the slow side takes longer that is in some phases. `None` where phases show no difference.
+pub(crate) fn phase_share(view: &View<'_>, phases: &[Phase]) -> Option<f64> {
+    let differences = phase_differences(view);
+    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+    let there_ns: f64 = differences.iter().filter(|(phase, _)| phases.contains(phase)).map(|(_, ns)| ns).sum();
+    (whole_ns > 0.0).then(|| there_ns / whole_ns)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -15,7 +15,7 @@
 
 use super::worth::{demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
-use crate::gap::{Demands, Flip, Gap, View, phase_differences};
+use crate::gap::{Demands, Flip, Gap, View, phase_share};
 use crate::probes::Mode;
 use duel_model::{Confidence, HostDemand, Phase, format_duration_ns, sanitize_line};
 
@@ -76,15 +76,9 @@ fn waits_longer(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<bool>, Sta
     if gap.mode == Mode::Loaded {
         return Ok(None);
     }
-    let differences = phase_differences(reference);
-    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
-    if whole_ns <= 0.0 {
-        return Ok(None);
-    }
-    let share = |phases: [Phase; 2]| {
-        differences.iter().filter(|(phase, _)| phases.contains(phase)).map(|(_, ns)| ns).sum::<f64>() / whole_ns
-    };
-    let (answering, connecting) = (share([Phase::Wait, Phase::Receive]), share([Phase::Dns, Phase::Connect]));
+    let share = |phases: [Phase; 2]| phase_share(reference, &phases);
+    let shares = share([Phase::Wait, Phase::Receive]).zip(share([Phase::Dns, Phase::Connect]));
+    let Some((answering, connecting)) = shares else { return Ok(None) };
     if answering < Flip::NOTEWORTHY {
         let text =
             format!("{:.0} % of the gap is in waiting for the answer and receiving it", 100.0 * answering.max(0.0));
@@ -169,7 +163,9 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         format!("The further CPU time alone is worth {:.0} % of the gap.", 100.0 * share)
     } else {
         format!(
-            "The further CPU time is worth {:.0} % of the gap only, but all that a request to {slow} takes longer is waiting              for the answer, and no longer than one more exchange like that with {fast}, as the one between {} and what is              behind it. It may be that, and how much of it is cannot be told.",
+            "The further CPU time is worth {:.0} % of the gap only. But nearly all that a request to {slow} takes longer is \
+             waiting for the answer and receiving it, and no longer than one more exchange like that with {fast}: the one \
+             between {} and what is behind it may take that. How much of it does cannot be told.",
             100.0 * share,
             sanitize_line(of_slow)
         )

@@ -8,7 +8,7 @@
 
 use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown_flip};
-use crate::gap::{Flip, Gap, Look, View, percent, phase_differences};
+use crate::gap::{Flip, Gap, Look, View, percent, phase_share};
 use crate::probes::{Kind, Mode};
 use duel_model::{Confidence, Phase, TargetObservation, format_bytes};
 use duel_stats::Estimate;
@@ -125,10 +125,8 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
 
 /// Share of the gap over one connection that is in receiving: what comes after an answer's first bytes takes longer.
 fn in_receiving(gap: &Gap<'_>, reference: &View<'_>) -> f64 {
-    let differences = phase_differences(reference);
-    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
-    let receive_ns: f64 = differences.iter().filter(|(phase, _)| *phase == Phase::Receive).map(|(_, ns)| ns).sum();
-    if gap.mode == Mode::Alone && whole_ns > 0.0 { receive_ns / whole_ns } else { 0.0 }
+    let share = phase_share(reference, &[Phase::Receive]);
+    if gap.mode == Mode::Alone { share.unwrap_or(0.0) } else { 0.0 }
 }
 
 /// Of small bodies no part can be asked for, so that nobody knows what a byte costs. That so many more bytes come, and that

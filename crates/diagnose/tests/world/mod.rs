@@ -563,6 +563,11 @@ impl World {
     pub fn explain(&self) -> Explanation {
         let explanation = self.explain_unrepeatable();
         explanation.findings.iter().for_each(|finding| self.assert_repeatable(finding));
+        for finding in &explanation.findings {
+            // What a line break in the source leaves behind.
+            let texts = finding.evidence.iter().map(|line| &line.text).chain([&finding.summary, &finding.remedy]);
+            texts.for_each(|text| assert!(!text.contains("  "), "{text}"));
+        }
         explanation
     }
 
