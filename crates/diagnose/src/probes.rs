@@ -151,10 +151,14 @@ impl Kind {
             Self::Hosts => "with the machines read around each slot",
             Self::LensOf(_) => "the server's libcrypto alone",
             Self::TwinOf(_, None) => "with its server started anew as it is",
-            Self::TwinOf(_, Some(TwinChange::NoMask)) => "with its server started anew without a mask on CPU features",
-            Self::TwinOf(_, Some(TwinChange::SystemLibcrypto)) => {
-                "with its server started anew on the system's own libcrypto"
-            }
+            Self::TwinOf(_, Some(change)) => match change {
+                TwinChange::NoMask => "with its server started anew without a mask on CPU features",
+                TwinChange::SystemLibcrypto => "with its server started anew on the system's own libcrypto",
+                TwinChange::AllCpus => "with its server started anew on all CPUs of the machine",
+                TwinChange::MoreWorkers => "with its server started anew with more workers",
+                TwinChange::LargePieces => "with its server started anew to send in large pieces",
+                TwinChange::NoLimits => "with its server started anew without limits of its own",
+            },
         }
     }
 
@@ -182,12 +186,14 @@ impl Kind {
             Self::Hosts => "What do the machines do for each request?",
             Self::LensOf(_) => "Does the server's libcrypto use the CPU's AES instructions?",
             Self::TwinOf(_, None) => "Does a private twin of the server show the gap?",
-            Self::TwinOf(_, Some(TwinChange::NoMask)) => {
-                "Does the gap go away on a twin without a mask on CPU features?"
-            }
-            Self::TwinOf(_, Some(TwinChange::SystemLibcrypto)) => {
-                "Does the gap go away on a twin with the system's libcrypto?"
-            }
+            Self::TwinOf(_, Some(change)) => match change {
+                TwinChange::NoMask => "Does the gap go away on a twin without a mask on CPU features?",
+                TwinChange::SystemLibcrypto => "Does the gap go away on a twin with the system's libcrypto?",
+                TwinChange::AllCpus => "Does the gap go away on a twin that may use all CPUs?",
+                TwinChange::MoreWorkers => "Does the gap go away on a twin with more workers?",
+                TwinChange::LargePieces => "Does the gap go away on a twin that sends in large pieces?",
+                TwinChange::NoLimits => "Does the gap go away on a twin without limits of its own?",
+            },
         }
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Told<'a> {
     pub(crate) evidence: Vec<Evidence>,
     /// What the change did to the gap of the twin as it is, where that twin shows the gap.
     pub(crate) flip: Option<Box<Flip<'a>>>,
+    /// The twin as it is shows no gap: the cause is not in how the server is started and set up.
+    pub(crate) has_no_gap: bool,
 }
 
 impl Told<'_> {
@@ -57,7 +59,7 @@ impl<'a> Gap<'a> {
             Look::NotAsked(probe) => return Twins::Wanted(probe),
             Look::Missing(why) => {
                 let text = format!("no twin of {}'s server tells anything: {why}", self.slow_name());
-                return Twins::Told(Told { evidence: vec![self.of_twins(same, text)], flip: None });
+                return Twins::Told(Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false });
             }
             Look::Shown(view) => view,
         };
@@ -65,7 +67,7 @@ impl<'a> Gap<'a> {
             Shows::Gap => self.changed(changed, changed_look, same, &same_view),
             Shows::NoGap => {
                 let text = self.gone_when_started_anew(same, &same_view);
-                Told { evidence: vec![self.of_twins(same, text)], flip: None }
+                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: true }
             }
             Shows::Unclear => {
                 let text = format!(
@@ -74,7 +76,7 @@ impl<'a> Gap<'a> {
                     self.tell(&same_view),
                     self.reference_ratio()
                 );
-                Told { evidence: vec![self.of_twins(same, text)], flip: None }
+                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false }
             }
         })
     }
@@ -98,7 +100,7 @@ impl<'a> Gap<'a> {
             Ok(view) => view,
             Err(why) => {
                 evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
-                return Told { evidence, flip: None };
+                return Told { evidence, flip: None, has_no_gap: false };
             }
         };
         let how = self.reading(changed).map_or_else(String::new, |reading| {
@@ -116,7 +118,7 @@ impl<'a> Gap<'a> {
             same_view.ratio
         );
         evidence.push(self.of_twins(changed, text));
-        Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new) }
+        Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new), has_no_gap: false }
     }
 
     /// A new process with what is known of the old one does not show the gap: evidence of its own.

@@ -24,17 +24,30 @@ pub enum TwinChange {
     NoMask,
     /// The system's own libcrypto instead of one from elsewhere.
     SystemLibcrypto,
+    /// All CPUs of the machine instead of those that the server may run on.
+    AllCpus,
+    /// More workers, by the program's own setting.
+    MoreWorkers,
+    /// Responses sent in large pieces, by the program's own settings.
+    LargePieces,
+    /// None of the program's own limits on how much it sends and how often it answers.
+    NoLimits,
 }
 
 impl TwinChange {
     /// All of them.
-    pub const ALL: [Self; 2] = [Self::NoMask, Self::SystemLibcrypto];
+    pub const ALL: [Self; 6] =
+        [Self::NoMask, Self::SystemLibcrypto, Self::AllCpus, Self::MoreWorkers, Self::LargePieces, Self::NoLimits];
 
     /// As ids of probes have it.
     pub fn id(self) -> &'static str {
         match self {
             Self::NoMask => "no-mask",
             Self::SystemLibcrypto => "system-libcrypto",
+            Self::AllCpus => "all-cpus",
+            Self::MoreWorkers => "more-workers",
+            Self::LargePieces => "large-pieces",
+            Self::NoLimits => "no-limits",
         }
     }
 }

@@ -27,6 +27,7 @@ mod mounts;
 mod process;
 mod running;
 mod script;
+mod settings;
 mod title;
 
 pub use process::{Environment, ServerProcess};

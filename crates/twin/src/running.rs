@@ -2,11 +2,13 @@
 
 use crate::process::{Environment, ServerProcess};
 use crate::script::{Told, script};
+use crate::settings::{self, Edit, Setting};
 use crate::{NoTwin, libraries, logs};
 use duel_model::{TwinChange, TwinReading, sanitize_line};
 use duel_process::MASK_VARIABLES;
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
+use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
@@ -57,6 +59,10 @@ struct Outfit {
     environment: BTreeMap<OsString, OsString>,
     /// The libcrypto of the server, and the one that stands in its place.
     exchanged: Option<(PathBuf, PathBuf)>,
+    /// What makes it set up otherwise.
+    edit: Option<Edit>,
+    /// CPUs that it may run on, as the kernel lists them.
+    cpus: Option<String>,
     /// What differs from the server, in words.
     changed: Option<String>,
 }
@@ -77,7 +83,7 @@ impl Twin {
         }
         let outfit = outfit(order)?;
         let logs = logs::large_logs(order.server.pid, MEMORY_BYTES)?;
-        let mut keeper = command(order.server).spawn().map_err(|error| match error.kind() {
+        let mut keeper = command(order.server, outfit.cpus.as_deref()).spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => NoTwin::new("taskset, nsenter or unshare (util-linux) is not there"),
             _ => NoTwin::new(format!("cannot start unshare: {error}")),
         })?;
@@ -159,10 +165,10 @@ impl Drop for Twin {
     }
 }
 
-/// The command that becomes the keeper: on the server's CPUs, among its mounts, in new namespaces.
-fn command(server: &ServerProcess) -> Command {
+/// The command that becomes the keeper: on these CPUs, among the server's mounts, in new namespaces.
+fn command(server: &ServerProcess, cpus: Option<&str>) -> Command {
     let mut words: Vec<OsString> = Vec::new();
-    if let Some(cpus) = &server.cpus {
+    if let Some(cpus) = cpus {
         words.extend(["taskset", "-c", cpus].map(OsString::from));
     }
     if server.has_own_mounts {
@@ -188,7 +194,8 @@ fn command(server: &ServerProcess) -> Command {
 fn told(order: &TwinOrder<'_>, outfit: &Outfit, logs: &[PathBuf]) -> Vec<u8> {
     let server = order.server;
     let mut arguments = vec![server.program.as_os_str()];
-    arguments.extend(server.arguments.iter().map(OsString::as_os_str));
+    let own = outfit.edit.as_ref().map_or(&server.arguments, |edit| &edit.arguments);
+    arguments.extend(own.iter().map(OsString::as_os_str));
     let ip = order.address.ip();
     let prefix = if ip.is_ipv4() { 32 } else { 128 };
     script(&Told {
@@ -201,6 +208,7 @@ fn told(order: &TwinOrder<'_>, outfit: &Outfit, logs: &[PathBuf]) -> Vec<u8> {
         address: if ip.is_loopback() { String::new() } else { format!("{ip}/{prefix}") },
         port: order.address.port(),
         exchanged: outfit.exchanged.as_ref().map(|(own, found)| (own.as_os_str(), found.as_os_str())),
+        edited: outfit.edit.as_ref().map_or(&[], |edit| &edit.files),
         logs: logs.iter().map(|path| path.as_os_str()).collect(),
         patience: PATIENCE.as_millis() as u32 / 100,
         memory_bytes: MEMORY_BYTES,
@@ -214,7 +222,7 @@ const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 /// The server's own environment, as far as it is known, with the change done to it.
 fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
     let server = order.server;
-    let mut environment = match &server.environment {
+    let environment = match &server.environment {
         Environment::Known(environment) => environment.clone(),
         Environment::Overwritten => {
             let mut environment = BTreeMap::from([(CLEAN.0.into(), CLEAN.1.into())]);
@@ -228,23 +236,54 @@ fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
             environment
         }
     };
-    let mut exchanged = None;
-    let changed = match order.change {
-        None => None,
-        Some(TwinChange::NoMask) => Some(unmask(&mut environment, &server.environment)?),
-        Some(TwinChange::SystemLibcrypto) => {
-            let own = server.mapped.iter().find(|mapping| mapping.is_libcrypto());
-            let own =
-                own.ok_or_else(|| NoTwin::new("the server maps no libcrypto that could be exchanged"))?.path.clone();
-            let found =
-                libraries::the_system_s(&own, &server.files().inside(Path::new("/")), &server.files().path("exe"))
-                    .map_err(NoTwin::new)?;
+    let mut outfit = Outfit { environment, exchanged: None, edit: None, cpus: server.cpus.clone(), changed: None };
+    let Some(change) = order.change else { return Ok(outfit) };
+    outfit.changed = Some(match change {
+        TwinChange::NoMask => unmask(&mut outfit.environment, &server.environment)?,
+        TwinChange::SystemLibcrypto => {
+            let (own, found) = another_libcrypto(server)?;
             let told = format!("{} in the place of {}", shown(&found), shown(&own));
-            exchanged = Some((own, found));
-            Some(told)
+            outfit.exchanged = Some((own, found));
+            told
         }
-    };
-    Ok(Outfit { environment, exchanged, changed })
+        TwinChange::AllCpus => {
+            let (all, told) = all_cpus(server)?;
+            outfit.cpus = Some(all);
+            told
+        }
+        TwinChange::MoreWorkers => outfit.set(server, Setting::MoreWorkers)?,
+        TwinChange::LargePieces => outfit.set(server, Setting::LargePieces)?,
+        TwinChange::NoLimits => outfit.set(server, Setting::NoLimits)?,
+    });
+    Ok(outfit)
+}
+
+impl Outfit {
+    /// Sets it up otherwise, and tells how.
+    fn set(&mut self, server: &ServerProcess, setting: Setting) -> Result<String, NoTwin> {
+        let edit = settings::edit(server, setting)?;
+        Ok(self.edit.insert(edit).told.clone())
+    }
+}
+
+/// The server's libcrypto, and the system's own that can stand in its place.
+fn another_libcrypto(server: &ServerProcess) -> Result<(PathBuf, PathBuf), NoTwin> {
+    let own = server.mapped.iter().find(|mapping| mapping.is_libcrypto());
+    let own = own.ok_or_else(|| NoTwin::new("the server maps no libcrypto that could be exchanged"))?.path.clone();
+    let found = libraries::the_system_s(&own, &server.files().inside(Path::new("/")), &server.files().path("exe"));
+    Ok((own, found.map_err(NoTwin::new)?))
+}
+
+/// The CPUs of the machine, and in which words the server's are fewer.
+fn all_cpus(server: &ServerProcess) -> Result<(String, String), NoTwin> {
+    let all = fs::read_to_string("/sys/devices/system/cpu/online");
+    let all = all.map_err(|error| NoTwin::new(format!("which CPUs the machine has is not told: {error}")))?;
+    let all = sanitize_line(all.trim());
+    match &server.cpus {
+        Some(own) if *own == all => Err(NoTwin::new("the server may run on all CPUs already")),
+        Some(own) => Ok((all.clone(), format!("on the CPUs {all} instead of {}", sanitize_line(own)))),
+        None => Err(NoTwin::new("on which CPUs the server may run is not known")),
+    }
 }
 
 fn shown(path: &Path) -> String {

@@ -1,5 +1,6 @@
 //! The script: what is sent to the shell that becomes process 1 of the twin.
 
+use crate::settings::EditedFile;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
@@ -21,6 +22,8 @@ pub(crate) struct Told<'a> {
     pub(crate) port: u16,
     /// A file, and another one that is put in its place.
     pub(crate) exchanged: Option<(&'a OsStr, &'a OsStr)>,
+    /// Files that stand in the place of others.
+    pub(crate) edited: &'a [EditedFile],
     /// Files that it appends to, and finds empty.
     pub(crate) logs: Vec<&'a OsStr>,
     /// Tenths of a second until it has to listen.
@@ -39,6 +42,7 @@ pub(crate) fn script(told: &Told<'_>) -> Vec<u8> {
         // Words are quoted twice: once for this line, once for `eval`, which makes words of it.
         ("RIGHTS", words(told.rights.iter().map(OsStr::new)).as_os_str()),
         ("LOGS", words(told.logs.iter().copied()).as_os_str()),
+        ("EDITED", edited(told.edited).as_os_str()),
         ("INNER", inner.as_os_str()),
         ("EXECUTABLE", told.executable),
         ("EXCHANGED", exchanged),
@@ -53,6 +57,22 @@ pub(crate) fn script(told: &Told<'_>) -> Vec<u8> {
     script.extend(include_bytes!("start.sh"));
     script.extend(b"main; exit\n");
     script
+}
+
+/// Four words for each file: its path, its owner and group, its mode, its content. No configuration holds zero bytes that
+/// mean anything.
+fn edited(files: &[EditedFile]) -> OsString {
+    let words_of = |file: &EditedFile| {
+        let owner = format!("{}:{}", file.uid, file.gid);
+        [
+            file.path.clone().into_os_string(),
+            owner.into(),
+            format!("{:o}", file.mode).into(),
+            OsString::from_vec(file.content.clone()),
+        ]
+    };
+    let all: Vec<OsString> = files.iter().flat_map(words_of).collect();
+    words(all.iter().map(OsString::as_os_str))
 }
 
 /// What the shell that has the server's rights already is told on its standard input. Only here, and not before, comes what

@@ -119,6 +119,18 @@ enter() {
 prepare() {
     # Another library in the place of the one that the server maps, by its name.
     if [ -n "$EXCHANGED" ]; then try mount --bind "$EXCHANGED_FOR" "$EXCHANGED"; fi
+    # Other configurations in the place of the server's: mounted there, since what lies there is not ours to write to.
+    eval "set -- $EDITED"
+    count=0
+    try mkdir -m 755 /dev/edited
+    while [ $# -ge 4 ]; do
+        count=$((count + 1))
+        printf '%s' "$4" >/dev/edited/$count || failed "no memory for its configuration"
+        try chown "$2" /dev/edited/$count
+        try chmod "$3" /dev/edited/$count
+        try mount --bind /dev/edited/$count "$1"
+        shift 4
+    done
     # To append to a file, an overlay copies all of it into memory first. The twin begins its logs anew.
     eval "set -- $LOGS"
     for log; do

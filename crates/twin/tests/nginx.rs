@@ -5,69 +5,17 @@
 
 mod common;
 
-use common::{children, get, may_make_namespaces, wait_until, within};
+use common::nginx::Nginx;
+use common::{descendants, get, may_make_namespaces, wait_until, within};
 use duel_model::TwinChange;
-use duel_twin::{Environment, NoTwin, ServerProcess, Twin, TwinOrder};
+use duel_twin::{Environment, ServerProcess, Twin, TwinOrder};
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
-
-/// A private nginx with a main process and a worker. Its main process has no terminal and no parent but us.
-struct Nginx {
-    main: Child,
-    folder: tempfile::TempDir,
-    address: SocketAddr,
-}
-
-impl Nginx {
-    fn start(location: &str, envs: &[(&str, &str)]) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let dir = folder.path().display();
-        let config = format!(
-            "daemon off; user root; worker_processes 1; pid {dir}/pid; error_log {dir}/error.log warn;\n\
-             events {{ worker_connections 64; }}\n\
-             http {{ access_log {dir}/access.log; client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy;\n\
-             fastcgi_temp_path {dir}/fastcgi; uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
-             server {{ listen {address}; location / {{ {location} }} }} }}\n"
-        );
-        fs::write(folder.path().join("nginx.conf"), config).unwrap();
-        let mut command = Command::new("nginx");
-        command.arg("-e").arg(folder.path().join("error.log")).arg("-c").arg(folder.path().join("nginx.conf"));
-        command.env_clear().env("PATH", "/usr/sbin:/usr/bin").envs(envs.iter().copied()).stdin(Stdio::null());
-        let main = command.spawn().unwrap();
-        let nginx = Self { main, folder, address };
-        wait_until("nginx listens", || TcpStream::connect(address).is_ok());
-        // Until its worker runs the main process may still show its own arguments.
-        wait_until("nginx has a worker", || !children(nginx.main.id()).is_empty());
-        nginx
-    }
-
-    fn twin(&self, change: Option<TwinChange>) -> Result<Twin, NoTwin> {
-        // As the lab finds it: by the worker, which holds the socket as well.
-        let server = ServerProcess::read(children(self.main.id())[0])?;
-        assert_eq!(server.pid, self.main.id(), "the main process was started, not its worker");
-        let order = TwinOrder { server: &server, change, mask: None, address: self.address };
-        Twin::start(&order, &AtomicBool::new(false))
-    }
-
-    fn file(&self, name: &str) -> String {
-        fs::read_to_string(self.folder.path().join(name)).unwrap()
-    }
-}
-
-impl Drop for Nginx {
-    fn drop(&mut self) {
-        // The main process ends its worker, if it is asked to.
-        let pid = rustix::process::Pid::from_child(&self.main);
-        let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
-        let _ = self.main.wait();
-    }
-}
 
 #[test]
 fn a_twin_serves_in_its_own_network_and_writes_nowhere() {
@@ -195,10 +143,6 @@ fn starting_is_given_up_when_asked() {
     server.kill().unwrap();
     server.wait().unwrap();
     assert_eq!(why, "interrupted");
-}
-
-fn descendants(pid: u32) -> Vec<u32> {
-    children(pid).into_iter().flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
 fn is_alive(pid: u32) -> bool {

@@ -14,10 +14,10 @@
 use super::contention::{Contention, fewer_connections};
 use super::machines::{FULL, Machines, pid};
 use super::worth::{demands, reference};
-use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
+use super::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, HostDemand, Phase, sanitize_line};
+use duel_model::{Confidence, HostDemand, Phase, TwinChange, sanitize_line};
 use std::collections::BTreeSet;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -47,6 +47,10 @@ pub(super) struct FewWorkers;
 impl Cause for FewWorkers {
     fn entry(&self) -> &'static CauseEntry {
         &ENTRY
+    }
+
+    fn cure(&self) -> Option<Cure> {
+        Some(Cure { change: TwinChange::MoreWorkers, may_lie_outside: false })
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {

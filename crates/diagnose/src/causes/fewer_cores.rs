@@ -7,9 +7,9 @@
 //! whose time counts for the CPUs in use here.
 
 use super::machines::{Machines, allowed_cpus, needs_concurrency, pid};
-use super::{Cause, CauseEntry, Standing, Told, fit_by_host, of_both};
+use super::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, of_both};
 use crate::gap::{Gap, percent};
-use duel_model::Confidence;
+use duel_model::{Confidence, TwinChange};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.fewer-cores",
@@ -25,6 +25,10 @@ pub(super) struct FewerCores;
 impl Cause for FewerCores {
     fn entry(&self) -> &'static CauseEntry {
         &ENTRY
+    }
+
+    fn cure(&self) -> Option<Cure> {
+        Some(Cure { change: TwinChange::AllCpus, may_lie_outside: false })
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {

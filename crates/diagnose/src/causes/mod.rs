@@ -49,8 +49,8 @@ mod worth;
 
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
-use crate::twins;
-use duel_model::{Confidence, Evidence, Finding, HttpPlan, Probe};
+use crate::twins::{self, Twins};
+use duel_model::{Confidence, Evidence, Finding, HttpPlan, Probe, TwinChange};
 
 /// A cause, to be held against a gap.
 pub(crate) trait Cause: Sync {
@@ -60,10 +60,27 @@ pub(crate) trait Cause: Sync {
     /// How the cause stands, given what is known so far; `Err` where that settles it before its own judgement.
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing>;
 
-    /// How the cause stands, given what is known so far.
-    fn examine(&self, gap: &Gap<'_>) -> Standing {
-        self.weigh(gap).unwrap_or_else(|settled| settled)
+    /// What takes the cause away from a twin of the slow side's server, where something does and `weigh` leaves it to its
+    /// caller to look at twins.
+    fn cure(&self) -> Option<Cure> {
+        None
     }
+
+    /// How the cause stands, given what is known so far, and by what twins show, where one may be started.
+    fn examine(&self, gap: &Gap<'_>) -> Standing {
+        match (self.weigh(gap).unwrap_or_else(|settled| settled), self.cure()) {
+            (Standing::Fits(fit), Some(cure)) => on_twins(gap, fit, cure),
+            (standing, _) => standing,
+        }
+    }
+}
+
+/// What takes a cause away from a twin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cure {
+    pub(crate) change: TwinChange,
+    /// The cause may lie around the server as well, where a twin does not have it either: on the path, for example.
+    pub(crate) may_lie_outside: bool,
 }
 
 /// How a cause stands against the evidence.
@@ -287,6 +304,34 @@ fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut to
         fit.shown_on_twin = flip.confirms();
     }
     standing
+}
+
+/// A fit, and what twins make of it: with the change the gap is gone, and the cause is confirmed; or the twins say otherwise,
+/// and it is left open, since whether a setting took hold everywhere is not to be seen.
+fn on_twins(gap: &Gap<'_>, mut fit: Box<Fit>, cure: Cure) -> Standing {
+    let twins = match gap.on_twins(cure.change) {
+        Twins::NotAllowed => return Standing::Fits(fit),
+        Twins::Wanted(probe) => return Standing::Wants(vec![probe]),
+        Twins::Told(twins) => twins,
+    };
+    let last = twins.evidence.last().cloned();
+    if let Some(evidence) = last
+        && (twins.acquits() || twins.has_no_gap && !cure.may_lie_outside)
+    {
+        return Standing::Undecided(Evidence {
+            text: format!("{} But {}", fit.finding.summary, evidence.text),
+            ..evidence
+        });
+    }
+    fit.finding.evidence.extend(twins.evidence);
+    if let Some(flip) = twins.flip.filter(|flip| flip.confirms()) {
+        fit.finding.confidence = Confidence::Confirmed;
+        fit.finding.explains = Some(flip.share.mid.clamp(0.0, 1.0));
+        fit.moved_ns = flip.moved_ns;
+        fit.is_counted = false;
+        fit.shown_on_twin = true;
+    }
+    Standing::Fits(fit)
 }
 
 /// What the user will read of a fit.

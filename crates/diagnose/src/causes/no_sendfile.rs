@@ -15,10 +15,10 @@ use super::aes_unused::per_byte_share;
 use super::by_hand;
 use super::machines::pid;
 use super::worth::{Cpu, demands, reference, share_of_resource};
-use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http, of_both};
+use super::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, of_both};
 use crate::gap::{Flip, Gap, Look, View};
 use crate::probes::Kind;
-use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, TwinChange, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-sendfile",
@@ -41,6 +41,10 @@ pub(super) struct NoSendfile;
 impl Cause for NoSendfile {
     fn entry(&self) -> &'static CauseEntry {
         &ENTRY
+    }
+
+    fn cure(&self) -> Option<Cure> {
+        Some(Cure { change: TwinChange::LargePieces, may_lie_outside: false })
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {

@@ -13,10 +13,10 @@ use super::machines::allowed_cpus;
 use super::small_window::{SAME_TRIP, largest_window_bytes};
 use super::trip::trips;
 use super::worth::{demands, reference};
-use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
+use super::{Cause, CauseEntry, Cure, Standing, Told, did_not_move, fit, fit_by_host, needs_http};
 use crate::gap::{Demands, FlipLook, Gap, Look, View, percent};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, TwinChange, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.rate-cap",
@@ -42,6 +42,10 @@ pub(super) struct RateCap;
 impl Cause for RateCap {
     fn entry(&self) -> &'static CauseEntry {
         &ENTRY
+    }
+
+    fn cure(&self) -> Option<Cure> {
+        Some(Cure { change: TwinChange::NoLimits, may_lie_outside: true })
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {

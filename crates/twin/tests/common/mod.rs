@@ -1,5 +1,8 @@
 //! What tests of twins have in common.
 
+#[allow(dead_code, reason = "each test uses its own part")]
+pub(crate) mod nginx;
+
 use std::fs;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -56,6 +59,12 @@ pub(crate) fn get(stream: &mut TcpStream) -> String {
 pub(crate) fn children(pid: u32) -> Vec<u32> {
     let text = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap_or_default();
     text.split_whitespace().map(|pid| pid.parse().unwrap()).collect()
+}
+
+/// Those, and those that these have started.
+#[allow(dead_code, reason = "each test uses its own part")]
+pub(crate) fn descendants(pid: u32) -> Vec<u32> {
+    children(pid).into_iter().flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
 /// Waits, and fails where it does not come about.

@@ -1,0 +1,163 @@
+//! The syntax of nginx's configuration, as far as it takes to find directives and where they stand (`ngx_conf_read_token`).
+
+use std::ops::Range;
+
+/// Blocks within each other; nginx itself knows five.
+const MOST_DEPTH: usize = 64;
+
+/// A directive, with or without a block.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Directive {
+    /// Its name and arguments, without quotes.
+    pub(super) words: Vec<Vec<u8>>,
+    /// Names of the blocks that it stands in, the outermost first.
+    pub(super) context: Vec<Vec<u8>>,
+    /// Its text, with what ends it: a semicolon, or the brace that opens its block.
+    pub(super) span: Range<usize>,
+    pub(super) has_block: bool,
+}
+
+impl Directive {
+    pub(super) fn name(&self) -> &[u8] {
+        self.words.first().map_or(b"", |word| word)
+    }
+}
+
+/// All directives of a text, which stands in the blocks of `context`. `None` where it is not understood.
+///
+/// Blocks of Lua, in which braces and semicolons mean something else, are not.
+pub(super) fn directives(text: &[u8], context: &[Vec<u8>]) -> Option<Vec<Directive>> {
+    let mut found = Vec::new();
+    let mut inside = context.to_vec();
+    let mut words: Vec<Vec<u8>> = Vec::new();
+    let (mut at, mut start) = (0, 0);
+    while at < text.len() {
+        match text[at] {
+            b' ' | b'\t' | b'\r' | b'\n' => at += 1,
+            b'#' => at += text[at..].iter().position(|&byte| byte == b'\n').unwrap_or(text.len() - at),
+            end @ (b';' | b'{') => {
+                at += 1;
+                let has_block = end == b'{';
+                let directive = Directive {
+                    words: std::mem::take(&mut words),
+                    context: inside.clone(),
+                    span: start..at,
+                    has_block,
+                };
+                let name = directive.name().to_vec();
+                if name.is_empty() || has_block && (name.ends_with(b"_by_lua_block") || inside.len() == MOST_DEPTH) {
+                    return None;
+                }
+                found.push(directive);
+                if has_block {
+                    inside.push(name);
+                }
+            }
+            b'}' if words.is_empty() => {
+                // What was open before this text is not closed in it.
+                if inside.len() == context.len() {
+                    return None;
+                }
+                inside.pop();
+                at += 1;
+            }
+            _ => {
+                if words.is_empty() {
+                    start = at;
+                }
+                let (word, end) = word(text, at)?;
+                words.push(word);
+                at = end;
+            }
+        }
+    }
+    (words.is_empty() && inside.len() == context.len()).then_some(found)
+}
+
+/// The word that begins here, and where it ends.
+fn word(text: &[u8], start: usize) -> Option<(Vec<u8>, usize)> {
+    let quote = Some(text[start]).filter(|byte| matches!(byte, b'"' | b'\''));
+    let mut word = Vec::new();
+    let mut at = start + usize::from(quote.is_some());
+    while let Some(&byte) = text.get(at) {
+        match (byte, quote) {
+            (b'\\', _) => {
+                word.extend(text.get(at..at + 2)?);
+                at += 2;
+                continue;
+            }
+            (byte, Some(quote)) if byte == quote => {
+                // A word ends behind its quote; nginx minds where something else follows.
+                let follows = text.get(at + 1).is_none_or(|next| b" \t\r\n;{)".contains(next));
+                return follows.then_some((word, at + 1));
+            }
+            // `${name}`
+            (b'{', None) if word.last() == Some(&b'$') => {}
+            (b' ' | b'\t' | b'\r' | b'\n' | b';' | b'{', None) => return Some((word, at)),
+            _ => {}
+        }
+        word.push(byte);
+        at += 1;
+    }
+    // At the end of the text nothing has ended it.
+    None
+}
+
+#[cfg(test)]
+#[expect(clippy::unwrap_used, reason = "a test may panic")]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn shown(text: &str) -> Option<Vec<String>> {
+        let line = |directive: &Directive| {
+            let join = |words: &[Vec<u8>], by: &str| {
+                words.iter().map(|word| String::from_utf8_lossy(word).into_owned()).collect::<Vec<_>>().join(by)
+            };
+            format!("{}:{}", join(&directive.context, "/"), join(&directive.words, " "))
+        };
+        Some(directives(text.as_bytes(), &[])?.iter().map(line).collect())
+    }
+
+    #[test]
+    fn directives_are_found_where_they_stand() {
+        let text = "worker_processes 1; # not; this {\nhttp{server { listen 80;location ~ \"a{2};\" { return 200 ${x}y; } } \
+                    log_format x '{\"a\": \"$b\"}' ;}\n";
+        assert_eq!(
+            shown(text).unwrap(),
+            [
+                ":worker_processes 1",
+                ":http",
+                "http:server",
+                "http/server:listen 80",
+                "http/server:location ~ a{2};",
+                "http/server/location:return 200 ${x}y",
+                "http:log_format x {\"a\": \"$b\"}"
+            ]
+        );
+        let found = directives(text.as_bytes(), &[]).unwrap();
+        assert_eq!(&text[found[0].span.clone()], "worker_processes 1;");
+        assert_eq!(&text[found[1].span.clone()], "http{");
+    }
+
+    #[test]
+    fn what_is_not_understood_is_not_guessed() {
+        for text in ["a", "a {", "}", "a; }", "\"a", "\"a\"b;", ";", "x_by_lua_block { if a then b = '}' end }", "a\\"]
+        {
+            assert_eq!(shown(text), None, "{text}");
+        }
+        assert_eq!(shown("").unwrap(), Vec::<String>::new());
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_makes_it_stumble(text in "[ab;{}\"'\\\\$# \n]{0,60}") {
+            if let Some(found) = directives(text.as_bytes(), &[]) {
+                for directive in found {
+                    let end = if directive.has_block { b"{" } else { b";" };
+                    prop_assert!(text.as_bytes()[directive.span].ends_with(end));
+                }
+            }
+        }
+    }
+}
