@@ -126,10 +126,12 @@ impl<'a> Gap<'a> {
         let known = self.reading(same).is_some_and(|reading| reading.environment_known);
         let follows = if known {
             "so it lies neither in the program nor in its arguments, configuration, environment or limits, but in what has \
-             become of the running process or stands around it, such as its control group, which a twin does not share"
+             become of the running process or stands around it and not around a twin, such as its control group or the path \
+             to it"
         } else {
             "with a clean environment, since the server has written over its own: so what the running server was started \
-             with, or what has become of it, matters"
+             with, what has become of it, or what stands around it and not around a twin (its control group, the path to \
+             it) matters"
         };
         format!("{}: {} instead of {}, {follows}", same.phrase(), self.tell(view), self.reference_ratio())
     }

@@ -4,7 +4,7 @@
 
 mod world;
 
-use duel_model::{Confidence, Explanation, Phase, SECOND_NS, Variation};
+use duel_model::{Confidence, Evidence, Explanation, HostAccess, HostPlan, Phase, SECOND_NS, ServerPlan, Variation};
 use std::collections::BTreeMap;
 use world::machine::UNAVAILABLE;
 use world::network::{Net, Stall};
@@ -422,6 +422,33 @@ fn rate_cap() {
             assert_only(&pair(fast, total, body, connections, true), "net.rate-cap", Confidence::Likely, 0.7);
         }
     }
+}
+
+/// A twin without limits tells whether the server caps itself; one that has no gap as it is, that something around it does.
+#[test]
+fn whose_a_cap_is() {
+    let fast = read(near(), &[], &QUIET);
+    let capped = Server { cap: Some(20e6), ..fast.clone() };
+    let mut world = pair(fast.clone(), capped.clone(), 500e3, 4, true);
+    world.plan.targets[1].host =
+        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), process: None, redfish: None });
+    world.twins = vec![false, true];
+    let twins = |same: &Server, changed: Option<&Server>| {
+        let of = |server: &Server| World { servers: vec![fast.clone(), server.clone()], ..world.clone() };
+        let mut world = world.clone();
+        world.elsewhere.push(("twin-of-1".to_owned(), of(same)));
+        match changed {
+            Some(changed) => world.elsewhere.push(("twin-of-1-no-limits".to_owned(), of(changed))),
+            None => world.unavailable.push("twin-of-1-no-limits".to_owned()),
+        }
+        world.explain().findings.remove(0)
+    };
+    let of_server = twins(&capped, Some(&fast));
+    assert_eq!((&*of_server.cause, of_server.confidence), ("net.rate-cap", Confidence::Confirmed), "{of_server:#?}");
+    let of_path = twins(&fast, None);
+    assert_eq!((&*of_path.cause, of_path.confidence), ("net.rate-cap", Confidence::Likely), "{of_path:#?}");
+    let around = |line: &Evidence| line.probe == "twin-of-1" && line.text.contains("the path to it");
+    assert!(of_path.evidence.iter().any(around), "{of_path:#?}");
 }
 
 #[test]

@@ -145,3 +145,68 @@ fn a_library_without_assembly_is_proven_by_its_exchange() {
         }
     }
 }
+
+/// One worker that computes all the time, beside four.
+fn one_worker() -> World {
+    let facts = vec![("process.cpus_allowed", "0-3"), ("cgroup.cpus", "0-3")];
+    let fast =
+        Server { cores: 4.0, workers: 4.0, sign: 5e6, key: ("RSA", 4096), facts: Some(facts), ..Server::default() };
+    let mut world = World { body: 2e3, ..world(&[fast.clone(), Server { workers: 1.0, ..fast }]) };
+    world.http().keepalive = false;
+    world.plan.load.connections = 64;
+    world.plan.targets[1].host =
+        Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), process: None, redfish: None });
+    world.twins = vec![false, true];
+    world
+}
+
+/// `world`, in which the twins of a setting, over all connections, are these.
+fn with_twins_under_load(mut world: World, setting: &str, same: &Server, changed: Option<&Server>) -> World {
+    world.elsewhere.push(("twin-of-1-loaded".to_owned(), with_b(&world, same.clone())));
+    let id = format!("twin-of-1-{setting}-loaded");
+    match changed {
+        Some(server) => world.elsewhere.push((id, with_b(&world, server.clone()))),
+        None => world.unavailable.push(id),
+    }
+    world
+}
+
+#[test]
+fn a_setting_that_takes_the_gap_away_confirms_its_cause() {
+    let world = one_worker();
+    let [good, slow] = [0, 1].map(|index| world.servers[index].clone());
+    let explanation = with_twins_under_load(world, "more-workers", &slow, Some(&good)).explain();
+    assert_eq!(named(&explanation), [("http.few-workers", Some("B"))], "{explanation:#?}");
+    let finding = &explanation.findings[0];
+    assert_eq!(finding.confidence, Confidence::Confirmed, "{finding:#?}");
+    assert!(finding.explains.unwrap() >= 0.8 && twins_told(finding).contains("with more workers: B"), "{finding:#?}");
+}
+
+#[test]
+fn a_setting_that_cannot_be_made_leaves_its_cause_what_it_is() {
+    let world = one_worker();
+    let slow = world.servers[1].clone();
+    let explanation = with_twins_under_load(world, "more-workers", &slow, None).explain();
+    assert_eq!(named(&explanation)[0], ("http.few-workers", Some("B")), "{explanation:#?}");
+    assert_eq!(explanation.findings[0].confidence, Confidence::Likely);
+    assert!(twins_told(&explanation.findings[0]).contains("the change could not be made"), "{explanation:#?}");
+}
+
+#[test]
+fn a_setting_that_moves_nothing_speaks_against_its_cause() {
+    let world = one_worker();
+    let [good, slow] = [0, 1].map(|index| world.servers[index].clone());
+    for (same, changed) in [
+        (&slow, &slow),
+        // A twin as it is has none of the gap, so it is not how the server is set up.
+        (&good, &good),
+    ] {
+        let explanation = with_twins_under_load(world.clone(), "more-workers", same, Some(changed)).explain();
+        let cause = &explanation.findings[0].cause;
+        assert_eq!(cause, "unknown", "{explanation:#?}");
+        let told = explanation.findings[0].evidence.iter().any(|line| {
+            line.probe.starts_with("twin") && line.text.contains("http.few-workers") && line.text.contains("But with")
+        });
+        assert!(told, "{explanation:#?}");
+    }
+}

@@ -22,6 +22,8 @@ pub(super) struct Duel {
     local: bool,
     /// Whether it is to name causes that are not proven yet.
     suspects: bool,
+    /// Whether it may start private twins.
+    twins: bool,
 }
 
 /// What it said.
@@ -54,6 +56,7 @@ impl Duel {
             why_seconds: flags.why_seconds,
             local: knows_local && !flags.outside,
             suspects: flags.suspects,
+            twins: flags.twins,
         })
     }
 
@@ -112,6 +115,9 @@ impl Duel {
         }
         if self.suspects {
             words.push(text("--name-suspects"));
+        }
+        if self.twins {
+            words.push(text("--may-start-twin"));
         }
         if self.local {
             for up in arena.in_order() {

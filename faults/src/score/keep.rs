@@ -110,6 +110,7 @@ impl Scored {
             "right": self.right.as_ref().map(|right| json!({"cause": right.cause, "confidence": right.confidence})),
             "wrongly_blamed": self.wrongly_blamed, "seconds": self.seconds, "file": self.file, "remark": self.remark,
             "outside": self.terms.map(|terms| terms.outside), "suspects": self.terms.map(|terms| terms.suspects),
+            "twins": self.terms.map(|terms| terms.twins),
             "commit": self.commit, "date": self.date,
         })
     }
@@ -126,7 +127,10 @@ impl Scored {
                 confidence: right["confidence"].as_str().map(str::to_owned),
             })
         };
-        let terms = || Some(Terms { outside: value["outside"].as_bool()?, suspects: value["suspects"].as_bool()? });
+        // Results from before there was `--twins` are without.
+        let twins = value["twins"].as_bool().unwrap_or(false);
+        let terms =
+            || Some(Terms { outside: value["outside"].as_bool()?, suspects: value["suspects"].as_bool()?, twins });
         Some(Scored {
             case: text("case")?,
             cause: text("cause")?,
@@ -221,7 +225,7 @@ mod tests {
         good.seconds = Some(2.5);
         good.right = Some(Right { cause: "cpu.quota".to_owned(), confidence: Some("likely".to_owned()) });
         good.wrongly_blamed = Some(vec!["net.loss on B".to_owned()]);
-        good.terms = Some(Terms { outside: true, suspects: false });
+        good.terms = Some(Terms { outside: true, suspects: false, twins: true });
         let failed = Scored::new(&cases[1], 1, "B");
         let mut kept = Kept::open(path.clone(), false).unwrap();
         kept.add(good.clone()).unwrap();

@@ -49,6 +49,9 @@ pub(crate) struct ScoreFlags {
     /// Let duel name causes that are not proven yet: shows which ones can be
     #[arg(long)]
     suspects: bool,
+    /// Let duel start private twins of the servers: shows what they confirm
+    #[arg(long, conflicts_with = "outside")]
+    twins: bool,
     /// Load time of the comparison, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u32,

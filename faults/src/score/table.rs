@@ -44,7 +44,7 @@ fn measured(results: &[Scored]) -> String {
 fn terms(results: &[Scored]) -> String {
     let told = groups(results, |result| match result.terms {
         Some(terms) => terms.sentence(),
-        None => "An older bench has not kept whether `--outside` and `--suspects` were used.".to_owned(),
+        None => "An older bench has not kept whether `--outside`, `--suspects` and `--twins` were used.".to_owned(),
     });
     match &told[..] {
         [(sentence, _)] => sentence.clone(),
@@ -260,7 +260,7 @@ mod tests {
         let first = |case: &Case, round: u32, name: &str, besides: &[&str]| Scored {
             right: Some(Right { cause: name.to_owned(), confidence: Some("likely".to_owned()) }),
             wrongly_blamed: Some(besides.iter().map(|&blamed| blamed.to_owned()).collect()),
-            terms: Some(Terms { outside: false, suspects: true }),
+            terms: Some(Terms { outside: false, suspects: true, twins: false }),
             ..result(case, round, Outcome::First)
         };
         let mut results = vec![

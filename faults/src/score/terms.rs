@@ -10,21 +10,20 @@ pub(crate) struct Terms {
     pub(crate) outside: bool,
     /// To name causes that are not proven yet.
     pub(crate) suspects: bool,
+    /// To start private twins of the servers.
+    pub(crate) twins: bool,
 }
 
 impl Terms {
     pub(super) fn of(flags: &ScoreFlags) -> Terms {
-        Terms { outside: flags.outside, suspects: flags.suspects }
+        Terms { outside: flags.outside, suspects: flags.suspects, twins: flags.twins }
     }
 
     /// As flags.
-    fn flags(self) -> &'static str {
-        match (self.outside, self.suspects) {
-            (false, false) => "neither `--outside` nor `--suspects`",
-            (true, false) => "`--outside`",
-            (false, true) => "`--suspects`",
-            (true, true) => "`--outside` and `--suspects`",
-        }
+    fn flags(self) -> String {
+        let all = [(self.outside, "`--outside`"), (self.suspects, "`--suspects`"), (self.twins, "`--twins`")];
+        let given: Vec<&str> = all.iter().filter(|(is_given, _)| *is_given).map(|(_, flag)| *flag).collect();
+        if given.is_empty() { "none of `--outside`, `--suspects`, `--twins`".to_owned() } else { given.join(" and ") }
     }
 
     /// As a sentence for the table.
@@ -39,7 +38,8 @@ impl Terms {
         } else {
             "named causes only that are proven"
         };
-        format!("{looked}, and {named} ({}).", self.flags())
+        let twins = if self.twins { ", started private twins of the servers" } else { "" };
+        format!("{looked}{twins}, and {named} ({}).", self.flags())
     }
 
     /// Refuses to go on from results of other terms, or of terms that nobody knows.
@@ -54,7 +54,7 @@ impl Terms {
                     self.flags()
                 ),
                 None => anyhow::bail!(
-                    "some of the results to go on from do not tell whether `--outside` and `--suspects` were used, for an \
+                    "some of the results to go on from do not tell whether `--outside`, `--suspects` and `--twins` were used, for an \
                      older bench has measured them: start anew without --resume, or show them with --table-only"
                 ),
             }
@@ -69,18 +69,16 @@ mod tests {
 
     #[test]
     fn results_of_other_terms_are_not_added_to() {
-        let (plain, outside) = (
-            Terms { outside: false, suspects: false },
-            Terms { outside: true, ..Terms { outside: false, suspects: false } },
-        );
+        let plain = Terms { outside: false, suspects: false, twins: false };
+        let outside = Terms { outside: true, ..plain };
         let case = &crate::injections::cases()[0];
         let of = |terms: Option<Terms>| Scored { terms, ..Scored::new(case, 1, "A") };
         assert!(plain.ensure_same(&[]).is_ok());
         assert!(plain.ensure_same(&[of(Some(plain)), of(Some(plain))]).is_ok());
         let refused = |results: &[Scored]| plain.ensure_same(results).unwrap_err().to_string();
         let other = refused(&[of(Some(plain)), of(Some(outside))]);
-        assert!(other.contains("measured with `--outside`, and this score is to be with neither"), "{other}");
-        assert!(plain.ensure_same(&[of(Some(Terms { outside: false, suspects: true }))]).is_err());
+        assert!(other.contains("measured with `--outside`, and this score is to be with none of"), "{other}");
+        assert!(plain.ensure_same(&[of(Some(Terms { suspects: true, ..plain }))]).is_err());
         assert!(refused(&[of(None)]).contains("older bench"));
     }
 }
