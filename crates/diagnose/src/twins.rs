@@ -103,10 +103,12 @@ impl<'a> Gap<'a> {
                 return Told { evidence, flip: None, has_no_gap: false };
             }
         };
+        let of_library = matches!(changed, Kind::TwinOf(_, Some(TwinChange::NoMask | TwinChange::SystemLibcrypto)));
         let how = self.reading(changed).map_or_else(String::new, |reading| {
+            let library = reading.libcrypto.as_deref().filter(|_| of_library);
             let parts = [
                 reading.changed.as_deref().map(sanitize_line),
-                reading.libcrypto.as_deref().map(|path| format!("it maps {}", sanitize_line(path))),
+                library.map(|path| format!("it maps {}", sanitize_line(path))),
             ];
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!(" ({})", parts.join("; "))

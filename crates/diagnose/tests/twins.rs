@@ -180,6 +180,10 @@ fn a_setting_that_takes_the_gap_away_confirms_its_cause() {
     let finding = &explanation.findings[0];
     assert_eq!(finding.confidence, Confidence::Confirmed, "{finding:#?}");
     assert!(finding.explains.unwrap() >= 0.8 && twins_told(finding).contains("with more workers: B"), "{finding:#?}");
+    assert!(
+        finding.summary.contains(" A twin shows it: with its server started anew with more workers, "),
+        "{finding:#?}"
+    );
 }
 
 #[test]

@@ -325,6 +325,8 @@ fn on_twins(gap: &Gap<'_>, mut fit: Box<Fit>, cure: Cure) -> Standing {
     }
     fit.finding.evidence.extend(twins.evidence);
     if let Some(flip) = twins.flip.filter(|flip| flip.confirms()) {
+        let gone = format!(" A twin shows it: {}, {} of the gap is gone.", flip.kind.phrase(), flip.percent());
+        fit.finding.summary.push_str(&gone);
         fit.finding.confidence = Confidence::Confirmed;
         fit.finding.explains = Some(flip.share.mid.clamp(0.0, 1.0));
         fit.moved_ns = flip.moved_ns;
