@@ -31,7 +31,7 @@ impl DiagnosisFlags {
     }
 }
 
-/// Of which targets' servers twins may be started. A target behind ssh may be named: that there is no twin yet is then told
+/// Of which targets' servers twins may be started. A target behind ssh may be named: that there is no twin over ssh is then told
 /// with the findings.
 fn may_start_twin(names: &[String], targets: &[Target]) -> Result<Vec<bool>, Usage> {
     for name in names.iter().filter(|name| !name.is_empty()) {

@@ -221,7 +221,8 @@ impl Kind {
             return match here.map(|host| &host.access) {
                 Some(HostAccess::Local) => Ok(()),
                 Some(HostAccess::Ssh(_)) => {
-                    Err("not available: a twin is started on this machine only so far".to_owned())
+                    Err("not available over ssh: a twin's network has no way out, and load from here would not reach it; run duel \
+                     on that machine".to_owned())
                 }
                 None => Err("the machine is not read".to_owned()),
             };

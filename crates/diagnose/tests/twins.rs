@@ -113,7 +113,7 @@ fn what_cannot_be_made_is_told() {
         redfish: None,
     });
     let explanation = behind_ssh.explain();
-    assert!(twins_told(aes(&explanation)).contains("on this machine only so far"), "{explanation:#?}");
+    assert!(twins_told(aes(&explanation)).contains("run duel on that machine"), "{explanation:#?}");
     assert!(asked(&explanation).iter().all(|id| !id.starts_with("twin")));
 }
 
