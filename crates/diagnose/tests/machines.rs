@@ -400,6 +400,10 @@ fn a_neighbour_that_matters_under_load_alone_is_possible() {
         let finding = &explanation.findings[0];
         assert_eq!(finding.confidence, Confidence::Possible, "{explanation:#?}");
         assert!(finding.explains.unwrap() < 0.25, "{explanation:#?}");
+        let left = &explanation.findings[1].summary;
+        let reserved = "is left unexplained, and more if cpu.noisy-neighbour has no part in it: it is possible, but was \
+                        not shown.";
+        assert!(left.starts_with("About ") && left.contains(reserved), "{left}");
     });
 }
 
