@@ -650,7 +650,14 @@ fn random_world(seed: u64, noise: f64) -> World {
     }
     let (body, connections) = (dice.between(200.0, 2e6), [2, 16, 64, 300][dice.bits() as usize % 4]);
     let world = a_world(&slow, &base, (body, dice.chance(0.5), connections));
-    let world = World { noise, seed, budget_ns: 600 * SECOND_NS, ..world };
+    let mut world = World { noise, seed, budget_ns: 600 * SECOND_NS, ..world };
+    if seed % 8 >= 4 {
+        let interrupts = Dice(!seed).between(0.05, 0.6);
+        for server in &mut world.servers {
+            let charged = Server { interrupts_charged: interrupts, others_interrupted: interrupts, ..server.clone() };
+            *server = with_facts(charged, &[("os.kernel", "Linux 6.18"), ("os.version", "#1"), ("os.arch", "x86_64")]);
+        }
+    }
     if dice.chance(0.5) { world.swapped() } else { world }
 }
 
