@@ -49,10 +49,7 @@ impl<'a> Trial<'a> {
     }
 
     fn fits(&self) -> impl Iterator<Item = &Fit> {
-        self.standings.iter().filter_map(|standing| match standing {
-            Standing::Fits(fit) => Some(&**fit),
-            _ => None,
-        })
+        self.standings.iter().filter_map(Standing::fit)
     }
 
     /// Share of the log of the gap that is left when all causes that fit are taken away together.

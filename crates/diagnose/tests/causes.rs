@@ -613,7 +613,7 @@ fn secrets_are_not_in_commands() {
 }
 
 #[test]
-fn a_saturated_generator_blames_no_server() {
+fn a_pair_without_a_call_blames_no_server() {
     let world = world(&[good(), good()]);
     let pair = PairVerdict {
         baseline: "A".to_owned(),
@@ -650,8 +650,25 @@ fn a_saturated_generator_blames_no_server() {
     assert!(finding.summary.contains("the generator was the bottleneck"));
     let finding = conclude(&pair, vec![]);
     assert_eq!((finding.cause.as_str(), finding.confidence), ("none", Confidence::Possible));
-    let finding = conclude(&PairVerdict { high: Some(0.99), ..pair.clone() }, vec![]);
+    // The shown interval leaves out 1, and the one that calls rest on does not.
+    let apart = PairVerdict { ratio: Some(2.9), low: Some(1.39), high: Some(5.99), ..pair.clone() };
+    let finding = conclude(&apart, vec![]);
     assert_eq!(finding.cause, "unknown");
+    assert_eq!(
+        finding.summary,
+        "At 95 % B and A differ, but slower or faster is called at 99 %, for which 12 slots are too few or scatter too \
+         much: too little to look for a cause."
+    );
+    let finding = conclude(&apart, vec![doubt(DoubtId::Errors)]);
+    assert_eq!(
+        finding.summary,
+        "At 95 % B and A differ, but slower or faster is called at 99 %, and not where a doubt may have made the \
+         difference: too little to look for a cause."
+    );
+    let near = PairVerdict { ratio: Some(0.985), low: Some(0.97), high: Some(0.995), ..pair.clone() };
+    let finding = conclude(&near, vec![]);
+    assert_eq!(finding.cause, "unknown");
+    assert!(finding.summary.contains("whether by more than 2 % was not established"), "{finding:#?}");
     let finding = conclude(&PairVerdict { ratio: None, low: None, high: None, ..pair.clone() }, vec![]);
     assert_eq!(finding.cause, "unknown");
     let finding = conclude(&PairVerdict { call: Call::Slower, ..pair }, vec![]);

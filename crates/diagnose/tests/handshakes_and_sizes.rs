@@ -308,6 +308,11 @@ fn larger_heads_of_small_bodies_are_possible_where_receiving_takes_longer() {
         assert_eq!(named(explanation), found, "{explanation:#?}");
         let finding = &explanation.findings[0];
         assert_eq!((finding.confidence, finding.explains), (Confidence::Possible, None), "{explanation:#?}");
+        // What is said beside it does not deny it.
+        let rest = &explanation.findings[1].summary;
+        let reserved = "http.larger-response is possible, but was not shown. How much of the gap http.larger-response \
+                        makes is not known.";
+        assert!(rest.contains(reserved) && !rest.contains("no known cause") && !rest.contains("no cause"), "{rest}");
     });
     // A little more, or so much more and a server that is slow to answer.
     assert_never(&small(Server { head: 700.0, cap: Some(10e6), ..base.clone() }), "http.larger-response");

@@ -2,6 +2,9 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::order;
 use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder,
     SlotRecord, Traffic, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
@@ -13,20 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 const CLOSED: LoopKind = LoopKind::Closed { think_ns: 0 };
-
-fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
-    SlotOrder {
-        kind,
-        duration_ns,
-        ops,
-        connect_timeout_ns: 10 * SECOND_NS,
-        op_timeout_ns: 10 * SECOND_NS,
-        grace_ns: SECOND_NS,
-        seed: 3,
-        stages: Vec::new(),
-        deadline_ns: None,
-    }
-}
 
 fn done(outcome: Result<(), FailureKind>) -> Progress {
     Progress::Done(OpEnd {

@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
 use duel_load::{
     Counters, Event, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Traffic,
     Workload, WorkloadError, WorkloadFactory, monotonic_ns,
@@ -13,17 +15,8 @@ use std::sync::{Arc, Mutex};
 
 fn order(kind: LoopKind, stages: &str) -> SlotOrder {
     let stages = Stage::parse_all(stages).unwrap();
-    SlotOrder {
-        kind,
-        duration_ns: Some(Stage::total_ns(&stages)),
-        ops: None,
-        connect_timeout_ns: 10 * SECOND_NS,
-        op_timeout_ns: 10 * SECOND_NS,
-        grace_ns: SECOND_NS,
-        seed: 3,
-        stages,
-        deadline_ns: None,
-    }
+    let duration_ns = Stage::total_ns(&stages);
+    SlotOrder { stages, ..common::order(kind, Some(duration_ns), None) }
 }
 
 fn open(arrival: Arrival) -> LoopKind {

@@ -2,11 +2,14 @@
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
+mod common;
+
+use common::order;
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotOrder, Traffic, Workload,
-    WorkloadError, WorkloadFactory, monotonic_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, Traffic, Workload, WorkloadError,
+    WorkloadFactory, monotonic_ns,
 };
-use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS};
+use duel_model::{Arrival, LoopKind, MILLISECOND_NS};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -110,20 +113,6 @@ impl Workload for Shared {
 }
 
 /// A slot of this load, bounded by time or by ops; nothing in it times out.
-fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>) -> SlotOrder {
-    SlotOrder {
-        kind,
-        duration_ns,
-        ops,
-        connect_timeout_ns: 10 * SECOND_NS,
-        op_timeout_ns: 10 * SECOND_NS,
-        grace_ns: 20 * SECOND_NS,
-        seed: 1,
-        stages: Vec::new(),
-        deadline_ns: None,
-    }
-}
-
 #[test]
 fn all_ops_are_counted_and_those_that_start_together_leave_together() {
     const OPS: u64 = 3000;

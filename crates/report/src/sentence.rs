@@ -2,7 +2,7 @@
 
 use crate::figures::{UNKNOWN, exact_percent, near_one, three_digits};
 use crate::text::{clean, plural};
-use duel_model::{Call, Doubt, DoubtId, Metric, PairVerdict};
+use duel_model::{Call, Doubt, DoubtId, Metric, PairVerdict, call_confidence};
 
 /// The verdict on a pair in one sentence, without a full stop:
 /// `B is 3.04x slower than A (95 % interval 2.97 to 3.11, 24 slots)`.
@@ -72,7 +72,7 @@ pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> Stri
                 return format!("Unknown whether {what} is faster or slower than {than}: there is no ratio ({slots})");
             }
             let figures = judged_near_one(pair, [ratio, low, high], &interval);
-            let why = why_no_call(ratio, low, high, margin);
+            let why = why_no_call(pair, [ratio, low, high], margin);
             format!("Unknown whether {what} is faster or slower than {than} ({figures}, {slots}{why})")
         }
     }
@@ -130,14 +130,16 @@ pub(crate) fn ratio_of(pair: &PairVerdict) -> String {
 }
 
 /// Why there is no call though the interval leaves out 1, which a reader would take for one.
-fn why_no_call(ratio: Option<f64>, low: Option<f64>, high: Option<f64>, margin: f64) -> String {
-    let (Some(ratio), Some(low), Some(high)) = (ratio, low, high) else { return String::new() };
+fn why_no_call(pair: &PairVerdict, figures: [Option<f64>; 3], margin: f64) -> String {
+    let [Some(ratio), Some(low), Some(high)] = figures else { return String::new() };
     if low <= 1.0 && 1.0 <= high {
         String::new()
     } else if ratio.ln().abs() <= margin.max(0.0).ln_1p() {
         format!("; a difference within {} is not called", exact_percent(margin))
     } else {
-        "; slower or faster takes more certainty than that".to_owned()
+        // Which of the two it is, the verdict does not hold.
+        let calling = exact_percent(call_confidence(pair.confidence));
+        format!("; slower or faster is called at {calling}, and not where a doubt may have made the difference")
     }
 }
 
@@ -237,7 +239,7 @@ mod tests {
         assert_eq!(
             said(&pair(Metric::Rate, Call::Unknown, [0.97, 0.95, 0.99])),
             "Unknown whether B is faster or slower than A (rate of B over A 0.970, 95 % interval 0.950 to 0.990, 24 slots; slower \
-             or faster takes more certainty than that)"
+             or faster is called at 99 %, and not where a doubt may have made the difference)"
         );
         assert_eq!(
             said(&pair(Metric::Rate, Call::Unknown, [0.985, 0.97, 0.995])),

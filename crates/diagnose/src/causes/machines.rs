@@ -15,9 +15,16 @@ use std::collections::BTreeSet;
 /// for long. Interrupts take a part of a busy CPU that is not counted for the server.
 pub(super) const FULL: f64 = 0.8;
 
+/// Linux counts modes by ticks, and each of them is this long at most.
+const TICK_S: f64 = 0.01;
+
 /// A loss beyond the gap means that the slow side would be the faster one without it. It may be, but that all of what was
 /// counted kept requests waiting is inferred, and then rather not so.
 pub(super) const MOST_OF_THE_GAP: f64 = 1.5;
+
+/// Modes in which processes run, and those that interrupt them.
+const RUNNING: [&str; 3] = ["user", "nice", "system"];
+const INTERRUPTS: [&str; 2] = ["irq", "softirq"];
 
 /// What was read of both machines.
 pub(super) struct Machines<'a> {
@@ -37,6 +44,8 @@ pub(super) struct Machines<'a> {
 pub(super) struct Side<'a> {
     demand: &'a HostDemand,
     rate_per_s: f64,
+    /// The kernel counts for a process what interrupts took while it ran, see [`Side::shows_charged_interrupts`].
+    interrupts_are_charged: bool,
 }
 
 impl<'a> Machines<'a> {
@@ -60,10 +69,20 @@ impl<'a> Machines<'a> {
             return Err(open(format!("while the machines were read: {}", gap.tell(&view))));
         }
         let rate = |rate: Option<f64>| rate.filter(|rate| rate.is_finite() && *rate > 0.0);
-        let Some(slow) = rate(view.slow.rate_per_s).map(|rate_per_s| Side { demand: slow, rate_per_s }) else {
+        let side = |index: usize, demand, rate_per_s: Option<f64>| {
+            let side = Side { demand, rate_per_s: rate(rate_per_s)?, interrupts_are_charged: false };
+            let charged = allowed_cpus(gap, index).is_some_and(|cpus| side.shows_charged_interrupts(&cpus));
+            Some(Side { interrupts_are_charged: charged, ..side })
+        };
+        let Some(mut slow) = side(gap.slow, slow, view.slow.rate_per_s) else {
             return Err(open("the rate while the machines were read is not known".to_owned()));
         };
-        let fast = fast.zip(rate(view.fast.rate_per_s)).map(|(demand, rate_per_s)| Side { demand, rate_per_s });
+        let mut fast = fast.and_then(|demand| side(gap.fast, demand, view.fast.rate_per_s));
+        // Beside a neighbour it does not show; what shows on one side holds for the other, if that has the same kernel.
+        if let Some(fast) = fast.as_mut().filter(|_| same_kernel(gap)) {
+            let charged = slow.interrupts_are_charged || fast.interrupts_are_charged;
+            (slow.interrupts_are_charged, fast.interrupts_are_charged) = (charged, charged);
+        }
         let at_reference = gap.known_reference().map(|reference| reference.log);
         let whole_log = at_reference.filter(|log| log.mid > view.log.mid).unwrap_or(view.log);
         Ok(Self { slow, fast, view, whole_log, margin_log: gap.case.margin_log() })
@@ -168,8 +187,7 @@ impl Side<'_> {
 
     /// CPUs that all the time went on in these modes on these CPUs.
     pub(super) fn modes_on(&self, cpus: &BTreeSet<u32>, modes: &[&str]) -> Option<f64> {
-        let each = cpus.iter().flat_map(|cpu| modes.iter().map(move |mode| format!("cpu.{cpu}.{mode}_ns")));
-        each.map(|key| self.cpus_all_the_time(&key)).sum()
+        counters_of(cpus, modes).map(|key| self.cpus_all_the_time(&key)).sum()
     }
 
     /// CPUs that all the time went on other processes than the server's among these CPUs.
@@ -177,8 +195,34 @@ impl Side<'_> {
     /// Interrupts are left out: most of them are packets of the server's own. The load generator's time is left out as
     /// well, for its work is that of the comparison: as if all of it were on these CPUs, unless it may run on none of them.
     pub(super) fn others_on(&self, cpus: &BTreeSet<u32>) -> Option<f64> {
-        let all = self.modes_on(cpus, &["user", "nice", "system"])?;
-        Some((all - self.cpus_all_the_time("process.cpu_ns")? - self.generator_on(cpus)).max(0.0))
+        let all = self.modes_on(cpus, &RUNNING)?;
+        let mut process = self.cpus_all_the_time("process.cpu_ns")?;
+        if self.interrupts_are_charged {
+            // They hit whoever runs: as large a part of its time as of all time on these CPUs.
+            process *= all / (all + self.modes_on(cpus, &INTERRUPTS)?).max(f64::MIN_POSITIVE);
+        }
+        Some((all - process - self.generator_on(cpus)).max(0.0))
+    }
+
+    /// Whether the server shows, on CPUs that are full, more time than was spent on them outside of interrupts: then the
+    /// kernel counts for a process what interrupts took while it ran. Linux does, built without
+    /// `CONFIG_IRQ_TIME_ACCOUNTING` (`update_rq_clock_task` in kernel/sched/core.c), and it counts them as a mode as well.
+    ///
+    /// Of a CPU that is idle in between ticks see too little or too much, so that full ones are asked for, and an excess
+    /// that is neither chance nor more than interrupts can be.
+    fn shows_charged_interrupts(&self, cpus: &BTreeSet<u32>) -> bool {
+        /// What the time between readings of one sample, and rounding, may be mistaken for.
+        const ROUNDING: f64 = 0.02;
+        let in_modes = |modes: &[&str]| -> Option<f64> { counters_of(cpus, modes).map(|key| self.cpus(&key)).sum() };
+        let known = || Some((self.cpus("process.cpu_ns")?, in_modes(&RUNNING)?, in_modes(&INTERRUPTS)?));
+        let Some((process, running, interrupts)) = known() else { return false };
+        let load_s = self.demand.ops as f64 / self.rate_per_s;
+        let has = cpus.len() as f64;
+        // Of so many ticks as a CPU has, each falls into one of these modes or not.
+        let by_chance = 3.0 * (running * (1.0 - running / has).max(0.0) * TICK_S / load_s).sqrt();
+        let least = by_chance.max(ROUNDING * has);
+        let excess = process - running;
+        running + interrupts >= FULL * has && least < excess && excess <= interrupts + least
     }
 
     /// CPUs that all the time went on the load generator, wherever on the machine.
@@ -241,6 +285,11 @@ impl Side<'_> {
     }
 }
 
+/// The counters of these modes on these CPUs.
+fn counters_of(cpus: &BTreeSet<u32>, modes: &[&str]) -> impl Iterator<Item = String> {
+    cpus.iter().flat_map(|cpu| modes.iter().map(move |mode| format!("cpu.{cpu}.{mode}_ns")))
+}
+
 /// Log of how many times longer ops take because `lost` CPUs' worth of time is taken from a server that runs on `run`.
 ///
 /// With u = run + lost CPUs in use (one at least: on less than one CPU the rest of the time is spent elsewhere), a share
@@ -267,6 +316,18 @@ pub(super) fn needs_concurrency(gap: &Gap<'_>) -> Result<(), Standing> {
         }
         Look::Shown(_) | Look::Missing(_) => Ok(()),
     }
+}
+
+/// Whether both servers run on one machine, or on machines with the same kernel.
+fn same_kernel(gap: &Gap<'_>) -> bool {
+    let of_build = ["os.kernel", "os.version", "os.arch"];
+    is_same_fact(gap, "os.boot_id") || of_build.iter().all(|key| is_same_fact(gap, key))
+}
+
+/// Whether a fact is known of both sides, and the same.
+pub(super) fn is_same_fact(gap: &Gap<'_>, key: &str) -> bool {
+    let of = |side| gap.host_fact(side, key);
+    of(gap.slow).is_some() && of(gap.slow) == of(gap.fast)
 }
 
 /// The CPUs that a side's server may run on; `None` where that is not known.
@@ -308,6 +369,7 @@ pub(super) fn pid(gap: &Gap<'_>, side: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::collections::BTreeMap;
 
     #[test]
     fn what_a_loss_is_worth() {
@@ -319,6 +381,55 @@ mod tests {
         assert!((worth_log(0.25, 0.25) - (4.0f64 / 3.0).ln()).abs() < 1e-12);
         assert_eq!((worth_log(0.5, 0.0), worth_log(0.5, -1.0)), (0.0, 0.0));
         assert!(worth_log(0.0, 1e9).is_finite());
+    }
+
+    /// What is counted on one CPU under 10 s of load, in shares of it: `run` for the process, and by mode.
+    fn counted(run: f64, running: f64, softirq: f64) -> HostDemand {
+        let ns = |share: f64| (share * 1e10) as u64;
+        let modes =
+            [("user", 0.6 * running), ("nice", 0.0), ("system", 0.4 * running), ("irq", 0.0), ("softirq", softirq)];
+        let mut growth: BTreeMap<_, _> =
+            modes.into_iter().map(|(mode, share)| (format!("cpu.0.{mode}_ns"), ns(share))).collect();
+        growth.insert("process.cpu_ns".to_owned(), ns(run));
+        HostDemand { ops: 10_000, elapsed_ns: 10_000_000_000, growth, ..HostDemand::default() }
+    }
+
+    #[test]
+    fn interrupts_are_charged_only_where_nothing_else_can_be() {
+        let shows = |run, running, softirq| {
+            let demand = counted(run, running, softirq);
+            let side = Side { demand: &demand, rate_per_s: 1_000.0, interrupts_are_charged: false };
+            side.shows_charged_interrupts(&BTreeSet::from([0]))
+        };
+        // As seen on a full CPU: 1.07 times as much as outside of interrupts.
+        assert!(shows(0.98, 0.915, 0.085));
+        assert!(shows(1.0, 0.7, 0.3));
+        // Interrupts counted apart, on a full CPU and on one that others use.
+        assert!(!shows(0.7, 0.7, 0.3) && !shows(0.5, 0.7, 0.3));
+        // By chance, or by rounding.
+        assert!(!shows(0.715, 0.7, 0.3) && !shows(0.995, 0.99, 0.01));
+        // More than interrupts can be: threads on further CPUs.
+        assert!(!shows(1.6, 0.7, 0.3));
+        // Ticks see little of a CPU that is idle in between.
+        assert!(!shows(0.5, 0.3, 0.3));
+    }
+
+    #[test]
+    fn what_others_run_where_interrupts_are_charged() {
+        let others = |run, running, softirq, interrupts_are_charged| {
+            let demand = counted(run, running, softirq);
+            Side { demand: &demand, rate_per_s: 1_000.0, interrupts_are_charged }
+                .others_on(&BTreeSet::from([0]))
+                .unwrap()
+        };
+        let near = |is: f64, expected: f64| assert!((is - expected).abs() < 1e-6, "{is} instead of {expected}");
+        // Interrupts apart: what is left of the modes.
+        near(others(0.5, 0.7, 0.3, false), 0.2);
+        // A third of the CPU is interrupts, and so is a third of what is counted for the process.
+        near(others(0.75, 0.6, 0.3, true), 0.6 - 0.5);
+        // Alone on its CPU.
+        near(others(0.9, 0.6, 0.3, true), 0.0);
+        near(others(0.0, 0.0, 0.0, true), 0.0);
     }
 
     #[test]

@@ -95,6 +95,15 @@ pub(crate) enum Standing {
     Undecided(Evidence),
 }
 
+impl Standing {
+    pub(crate) fn fit(&self) -> Option<&Fit> {
+        match self {
+            Self::Fits(fit) => Some(fit),
+            Self::RuledOut(_) | Self::Wants(_) | Self::Undecided(_) => None,
+        }
+    }
+}
+
 /// A cause whose signature fits.
 pub(crate) struct Fit {
     pub(crate) finding: Finding,

@@ -10,7 +10,7 @@
 //! And a neighbour that both sides have, on one machine or by chance: who needs more CPU time waits for it longer. That
 //! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts.
 
-use super::machines::{MOST_OF_THE_GAP, Machines, Side, allowed_cpus};
+use super::machines::{MOST_OF_THE_GAP, Machines, Side, allowed_cpus, is_same_fact};
 use super::quota::QUOTA;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{Flip, Gap, percent};
@@ -132,14 +132,11 @@ impl Cause for NoisyNeighbour {
 /// Whether both servers have the same neighbours, and the same rights beside them: who needs more of the CPUs then waits
 /// longer, and may also be put behind one who needs little.
 fn share_neighbours(gap: &Gap<'_>) -> bool {
-    let same = |key| {
-        let of = |side| gap.host_fact(side, key);
-        of(gap.slow).is_some() && of(gap.slow) == of(gap.fast)
-    };
     // Control groups may have different weights. Where they are not known, nothing tells that they do.
     let groups = [gap.slow, gap.fast].map(|side| gap.host_fact(side, "cgroup.path"));
     let same_rights = groups[0].zip(groups[1]).is_none_or(|(slow, fast)| slow == fast);
-    same("os.boot_id") && allowed_cpus(gap, gap.slow) == allowed_cpus(gap, gap.fast) && same_rights
+    let same_cpus = allowed_cpus(gap, gap.slow) == allowed_cpus(gap, gap.fast);
+    is_same_fact(gap, "os.boot_id") && same_cpus && same_rights
 }
 
 /// What others than the load generator took from a server, in CPUs and per op.

@@ -3,7 +3,7 @@
 use super::{CauseEntry, unknown};
 use crate::case::Case;
 use crate::repeat;
-use duel_model::{Call, Confidence, DoubtId, Evidence, Finding, PairVerdict, sanitize_line};
+use duel_model::{Call, Confidence, Doubt, DoubtId, Evidence, Finding, PairVerdict, call_confidence, sanitize_line};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "none",
@@ -70,11 +70,12 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
         _ if interval.is_some() => (
             &unknown::ENTRY,
             Confidence::Possible,
-            format!(
-                "{target} and {baseline} differ, but whether by more than {margin:.0} % was not established: too little \
-                 to look for a cause."
-            ),
-            "Measure longer to make the interval narrower, then ask again why.".to_owned(),
+            format!("{}: too little to look for a cause.", why_no_call(case, pair, &doubts)),
+            if doubts.iter().any(|doubt| weighs(doubt)) {
+                "Look at the doubts of the comparison first; then measure again, longer.".to_owned()
+            } else {
+                "Measure longer to make the interval narrower, then ask again why.".to_owned()
+            },
         ),
         _ => (
             &unknown::ENTRY,
@@ -92,4 +93,30 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
         evidence,
         remedy,
     }
+}
+
+/// Why slower or faster is not called though the interval leaves out 1. By how much they differ is not the question where
+/// the estimate is beyond the margin: there the interval that calls rest on holds 1, or a doubt may have made the difference.
+fn why_no_call(case: &Case<'_>, pair: &PairVerdict, doubts: &[&Doubt]) -> String {
+    let [target, baseline] = [&pair.target, &pair.baseline].map(|name| sanitize_line(name));
+    let margin = case.plan.compare.margin.max(0.0);
+    if pair.ratio.is_some_and(|ratio| ratio.ln().abs() <= margin.ln_1p()) {
+        let margin = 100.0 * margin;
+        return format!("{target} and {baseline} differ, but whether by more than {margin:.0} % was not established");
+    }
+    // As many digits as it takes.
+    let percent = |share: f64| (1e6 * 100.0 * share).round() / 1e6;
+    let (shown, calling) = (percent(pair.confidence), percent(call_confidence(pair.confidence)));
+    let differ = format!("At {shown} % {target} and {baseline} differ, but slower or faster is called at {calling} %");
+    if doubts.iter().any(|doubt| weighs(doubt)) {
+        format!("{differ}, and not where a doubt may have made the difference")
+    } else {
+        format!("{differ}, for which {} slots are too few or scatter too much", pair.slots)
+    }
+}
+
+/// Whether calls are withheld for such a doubt, where it is large enough. That of a saturated generator is told by itself.
+fn weighs(doubt: &Doubt) -> bool {
+    use DoubtId::{Errors, NotRecorded, RateNotReached, TargetDied, TooFewSlots, Unfinished};
+    matches!(doubt.id, RateNotReached | TooFewSlots | Unfinished | Errors | NotRecorded | TargetDied)
 }

@@ -1,7 +1,8 @@
-//! `unknown`: no cause fits. Then at least: where does the gap sit, and what is it not.
+//! `unknown`: no cause fits, or not all of the gap is told by those that do. Then at least: where does the gap sit, and what
+//! is it not.
 
 use super::aes_unused::per_byte_share;
-use super::{CAUSES, CauseEntry, Standing};
+use super::{CAUSES, CauseEntry, Fit, Standing};
 use crate::gap::{Flip, FlipLook, Gap, Look, Reference, failed_share, percent, phase_differences};
 use crate::probes::{Kind, Mode};
 use duel_model::{Confidence, Evidence, Finding, Phase, Probe, TargetObservation, format_bytes, format_duration_ns};
@@ -73,13 +74,19 @@ pub(crate) fn finding(gap: &Gap<'_>, standings: &[Standing], left: f64) -> Findi
     } else {
         format!("{}.", capitalised(&place.says.join("; ")))
     };
-    let whole = left > 0.99;
-    let summary = if whole {
-        let why = if settled { "no known cause fits" } else { "no cause could be shown" };
-        format!("{slow} is {:.2}x slower than {fast}, and {why}. {where_to}", gap.comparison.ratio)
+    let fits: Vec<&Fit> = standings.iter().filter_map(Standing::fit).collect();
+    let is_whole = left > 0.99;
+    let what_is_left = if is_whole {
+        let why = match (&fits[..], settled) {
+            ([_, ..], _) => "",
+            ([], true) => ", and no known cause fits",
+            ([], false) => ", and no cause could be shown",
+        };
+        format!("{slow} is {:.2}x slower than {fast}{why}", gap.comparison.ratio)
     } else {
-        format!("About {} of the gap between {slow} and {fast} is left unexplained. {where_to}", percent(left))
+        format!("About {} of the gap between {slow} and {fast} is left unexplained", percent(left))
     };
+    let summary = format!("{what_is_left}{} {where_to}", reservations(&fits, is_whole));
     Finding {
         cause: ENTRY.id.to_owned(),
         target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
@@ -93,6 +100,42 @@ pub(crate) fn finding(gap: &Gap<'_>, standings: &[Standing], left: f64) -> Findi
             )
         }),
     }
+}
+
+/// Ends a sentence on the gap, or on what is left of it, and says what is uncertain about the causes that fit: they stand
+/// beside this, and it would deny them.
+fn reservations(fits: &[&Fit], is_whole: bool) -> String {
+    let listed = |holds: &dyn Fn(&Finding) -> bool| {
+        let findings = fits.iter().map(|fit| &fit.finding).filter(|finding| holds(finding));
+        listed(&findings.map(|finding| &*finding.cause).collect::<Vec<_>>())
+    };
+    let is_possible = |finding: &Finding| finding.confidence == Confidence::Possible;
+    // Of what is left, the share of a cause that is only possible has been taken away.
+    let is_taken_away = |finding: &Finding| !is_whole && finding.explains.is_some();
+    let mut text = String::new();
+    if let Some((causes, several)) = listed(&|finding| is_possible(finding) && is_taken_away(finding)) {
+        let (have, they_are, were) = if several { ("have", "they are", "were") } else { ("has", "it is", "was") };
+        text.push_str(&format!(
+            ", and more if {causes} {have} no part in it: {they_are} possible, but {were} not shown"
+        ));
+    }
+    text.push('.');
+    if let Some((causes, several)) = listed(&|finding| is_possible(finding) && !is_taken_away(finding)) {
+        let (are, were) = if several { ("are", "were") } else { ("is", "was") };
+        text.push_str(&format!(" {causes} {are} possible, but {were} not shown."));
+    }
+    if let Some((causes, several)) = listed(&|finding| finding.explains.is_none()) {
+        let make = if several { "make" } else { "makes" };
+        text.push_str(&format!(" How much of the gap {causes} {make} is not known."));
+    }
+    text
+}
+
+/// `a, b and c`, and whether that is several.
+fn listed(words: &[&str]) -> Option<(String, bool)> {
+    let (last, others) = words.split_last()?;
+    let text = if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) };
+    Some((text, !others.is_empty()))
 }
 
 /// Where a gap sits, as far as it is known.

@@ -95,21 +95,26 @@ fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMa
     let others_ns = ops * (server.outside + server.generator) + server.others * 1e9 * BETWEEN_SAMPLES_S;
     let interrupted_ns = server.others_interrupted * others_ns;
     let (user_ns, system_ns) = (ops * shown.user_ns, ops * shown.system_ns);
+    let charged_ns = server.interrupts_charged * (user_ns + system_ns);
     let stolen_ns = server.stolen * 1e9 * LOAD_S;
     let busy_ns = user_ns + system_ns + others_ns + stolen_ns;
+    // The kernel counts what it does in interrupts for whom it interrupts as well.
+    let softirq_ns = ops * server.net.filtering_ns(shown.new) + interrupted_ns + charged_ns;
     for cpu in 0..cpus {
         let cpus = f64::from(cpus);
         count(format!("cpu.{cpu}.busy_ns"), busy_ns / cpus);
         if server.all_read {
-            count(format!("cpu.{cpu}.user_ns"), (user_ns + others_ns - interrupted_ns) / cpus);
-            count(format!("cpu.{cpu}.system_ns"), system_ns / cpus);
+            let own = 1.0 - server.interrupts_charged;
+            count(format!("cpu.{cpu}.user_ns"), (own * user_ns + others_ns - interrupted_ns) / cpus);
+            count(format!("cpu.{cpu}.system_ns"), own * system_ns / cpus);
+            count(format!("cpu.{cpu}.softirq_ns"), softirq_ns / cpus);
+            count(format!("cpu.{cpu}.irq_ns"), 0.0);
             count(format!("cpu.{cpu}.nice_ns"), 0.0);
             count(format!("cpu.{cpu}.steal_ns"), stolen_ns / cpus);
         }
     }
     count("cpu.busy_ns".to_owned(), busy_ns);
-    // The kernel counts what it does in interrupts for whom it interrupts as well.
-    count("cpu.softirq_ns".to_owned(), ops * server.net.filtering_ns(shown.new) + interrupted_ns);
+    count("cpu.softirq_ns".to_owned(), softirq_ns);
     count("cpu.irq_ns".to_owned(), 0.0);
     count("cpu.steal_ns".to_owned(), stolen_ns);
     count("process.user_ns".to_owned(), user_ns);

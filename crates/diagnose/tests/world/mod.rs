@@ -69,6 +69,8 @@ pub struct Server {
     pub others: f64,
     /// Share of it that the kernel counts as interrupts, for they hit whoever runs.
     pub others_interrupted: f64,
+    /// Share of its own CPU time that the kernel counts as interrupts, and for the process all the same.
+    pub interrupts_charged: f64,
     /// CPUs' worth of time that the hypervisor withholds under load.
     pub stolen: f64,
     /// CPU time per op in the kernel, and in other processes meanwhile.
@@ -133,6 +135,7 @@ impl Default for Server {
             quota: None,
             others: 0.0,
             others_interrupted: 0.0,
+            interrupts_charged: 0.0,
             stolen: 0.0,
             kernel: 0.0,
             outside: 0.0,
