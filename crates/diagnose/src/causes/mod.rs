@@ -69,7 +69,9 @@ pub(crate) trait Cause: Sync {
     /// How the cause stands, given what is known so far, and by what twins show, where one may be started.
     fn examine(&self, gap: &Gap<'_>) -> Standing {
         match (self.weigh(gap).unwrap_or_else(|settled| settled), self.cure()) {
-            (Standing::Fits(fit), Some(cure)) => on_twins(gap, fit, cure),
+            (Standing::Fits(fit), Some(cure)) if fit.finding.confidence < Confidence::Confirmed => {
+                on_twins(gap, fit, cure)
+            }
             (standing, _) => standing,
         }
     }
