@@ -28,6 +28,8 @@ pub(crate) struct Told<'a> {
     pub(crate) flip: Option<Box<Flip<'a>>>,
     /// The twin as it is shows no gap: the cause is not in how the server is started and set up.
     pub(crate) has_no_gap: bool,
+    /// The change may not have taken hold everywhere.
+    pub(crate) may_not_hold: bool,
 }
 
 impl Told<'_> {
@@ -36,9 +38,9 @@ impl Told<'_> {
         self.flip.as_ref().is_some_and(|flip| flip.confirms())
     }
 
-    /// The gap is there with the change as without it.
+    /// The gap is there with the change, which took hold, as without it.
     pub(crate) fn acquits(&self) -> bool {
-        self.flip.as_ref().is_some_and(|flip| flip.is_negligible())
+        self.flip.as_ref().is_some_and(|flip| flip.is_negligible()) && !self.may_not_hold
     }
 }
 
@@ -50,16 +52,30 @@ impl<'a> Gap<'a> {
             return Twins::NotAllowed;
         }
         let [changed, same] = [Some(change), None].map(|change| Kind::TwinOf(self.slow, change));
+        // Neither tells anything without the other. What cannot be afforded any more must not keep a cause waiting for it.
+        let left_ns = self.case.budget_left_ns;
+        let too_late = |kind: Kind| {
+            let text = "there was no time left for twins, which may confirm it or speak against it".to_owned();
+            let evidence = vec![self.of_twins(kind, text)];
+            Twins::Told(Told { evidence, flip: None, has_no_gap: false, may_not_hold: false })
+        };
         let changed_look = match self.look(changed) {
+            Look::NotAsked(probe) if 2 * probe.budget_ns > left_ns => return too_late(changed),
             Look::NotAsked(probe) => return Twins::Wanted(probe),
             Look::Missing(why) => Err(why),
             Look::Shown(view) => Ok(view),
         };
         let same_view = match self.look(same) {
+            Look::NotAsked(probe) if probe.budget_ns > left_ns => return too_late(same),
             Look::NotAsked(probe) => return Twins::Wanted(probe),
             Look::Missing(why) => {
                 let text = format!("no twin of {}'s server tells anything: {why}", self.slow_name());
-                return Twins::Told(Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false });
+                return Twins::Told(Told {
+                    evidence: vec![self.of_twins(same, text)],
+                    flip: None,
+                    has_no_gap: false,
+                    may_not_hold: false,
+                });
             }
             Look::Shown(view) => view,
         };
@@ -67,7 +83,7 @@ impl<'a> Gap<'a> {
             Shows::Gap => self.changed(changed, changed_look, same, &same_view),
             Shows::NoGap => {
                 let text = self.gone_when_started_anew(same, &same_view);
-                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: true }
+                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: true, may_not_hold: false }
             }
             Shows::Unclear => {
                 let text = format!(
@@ -76,7 +92,7 @@ impl<'a> Gap<'a> {
                     self.tell(&same_view),
                     self.reference_ratio()
                 );
-                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false }
+                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false, may_not_hold: false }
             }
         })
     }
@@ -100,7 +116,7 @@ impl<'a> Gap<'a> {
             Ok(view) => view,
             Err(why) => {
                 evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
-                return Told { evidence, flip: None, has_no_gap: false };
+                return Told { evidence, flip: None, has_no_gap: false, may_not_hold: false };
             }
         };
         let of_library = matches!(changed, Kind::TwinOf(_, Some(TwinChange::NoMask | TwinChange::SystemLibcrypto)));
@@ -120,20 +136,25 @@ impl<'a> Gap<'a> {
             same_view.ratio
         );
         evidence.push(self.of_twins(changed, text));
-        Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new), has_no_gap: false }
+        let may_not_hold = self.reading(changed).is_some_and(|reading| reading.may_not_hold);
+        if may_not_hold {
+            let text = "whether the change took hold everywhere in the twin is not known".to_owned();
+            evidence.push(self.of_twins(changed, text));
+        }
+        Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new), has_no_gap: false, may_not_hold }
     }
 
     /// A new process with what is known of the old one does not show the gap: evidence of its own.
     fn gone_when_started_anew(&self, same: Kind, view: &View<'_>) -> String {
         let known = self.reading(same).is_some_and(|reading| reading.environment_known);
         let follows = if known {
-            "so it lies neither in the program nor in its arguments, configuration, environment or limits, but in what has \
-             become of the running process or stands around it and not around a twin, such as its control group or the path \
-             to it"
+            "so it lies neither in the program nor in its arguments, environment, limits or its configuration as it is now, \
+             but in what has become of the running process (a configuration that was changed after its start, say), or in \
+             what stands around it and not around a twin, such as its control group or the path to it"
         } else {
             "with a clean environment, since the server has written over its own: so what the running server was started \
-             with, what has become of it, or what stands around it and not around a twin (its control group, the path to \
-             it) matters"
+             with (a configuration that was changed since, say), what has become of it, or what stands around it and not \
+             around a twin (its control group, the path to it) matters"
         };
         format!("{}: {} instead of {}, {follows}", same.phrase(), self.tell(view), self.reference_ratio())
     }

@@ -181,9 +181,27 @@ fn a_setting_that_takes_the_gap_away_confirms_its_cause() {
     assert_eq!(finding.confidence, Confidence::Confirmed, "{finding:#?}");
     assert!(finding.explains.unwrap() >= 0.8 && twins_told(finding).contains("with more workers: B"), "{finding:#?}");
     assert!(
-        finding.summary.contains(" A twin shows it: with its server started anew with more workers, "),
+        finding.summary.contains(" A twin shows that it is this: with its server started anew with more workers, "),
         "{finding:#?}"
     );
+}
+
+/// What cannot be afforded any more keeps no cause waiting, so that it would not be named at all.
+#[test]
+fn where_there_is_no_time_for_twins_its_cause_is_what_it_was() {
+    let world = one_worker();
+    let [good, slow] = [0, 1].map(|index| world.servers[index].clone());
+    let world = with_twins_under_load(world, "more-workers", &slow, Some(&good));
+    let spent: u64 = {
+        let explanation = World { twins: Vec::new(), ..world.clone() }.explain();
+        explanation.probes.iter().map(|outcome| outcome.probe.budget_ns).sum()
+    };
+    for left_ns in [0, 1_000_000_000, 7_000_000_000] {
+        let explanation = World { budget_ns: spent + left_ns, ..world.clone() }.explain();
+        assert_eq!(named(&explanation)[0], ("http.few-workers", Some("B")), "{explanation:#?}");
+        assert_eq!(explanation.findings[0].confidence, Confidence::Likely);
+        assert!(twins_told(&explanation.findings[0]).contains("no time left for twins"), "{explanation:#?}");
+    }
 }
 
 #[test]

@@ -61,4 +61,7 @@ pub struct TwinReading {
     pub changed: Option<String>,
     /// The libcrypto that it maps.
     pub libcrypto: Option<String>,
+    /// The change may not have taken hold everywhere, so that a gap that stays speaks less against the cause.
+    #[serde(default)]
+    pub may_not_hold: bool,
 }

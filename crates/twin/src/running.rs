@@ -2,10 +2,10 @@
 
 use crate::process::{Environment, ServerProcess};
 use crate::script::{Told, script};
-use crate::settings::{self, Edit, Setting};
+use crate::settings::{self, Edit, ONLINE_CPUS, Setting};
 use crate::{NoTwin, libraries, logs};
 use duel_model::{TwinChange, TwinReading, sanitize_line};
-use duel_process::MASK_VARIABLES;
+use duel_process::{MASK_VARIABLES, ProcessFiles, Status};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -65,6 +65,8 @@ struct Outfit {
     cpus: Option<String>,
     /// What differs from the server, in words.
     changed: Option<String>,
+    /// The change may not take hold everywhere.
+    may_not_hold: bool,
 }
 
 impl Twin {
@@ -81,7 +83,7 @@ impl Twin {
         if !rustix::process::geteuid().is_root() {
             return Err(NoTwin::new("a twin needs namespaces and mounts of its own, which only root may make"));
         }
-        let outfit = outfit(order)?;
+        let outfit = outfit(order, stop)?;
         let logs = logs::large_logs(order.server.pid, MEMORY_BYTES)?;
         let mut keeper = command(order.server, outfit.cpus.as_deref()).spawn().map_err(|error| match error.kind() {
             std::io::ErrorKind::NotFound => NoTwin::new("taskset, nsenter or unshare (util-linux) is not there"),
@@ -94,6 +96,7 @@ impl Twin {
             environment_known: matches!(order.server.environment, Environment::Known(_)),
             changed: outfit.changed.clone(),
             libcrypto: None,
+            may_not_hold: outfit.may_not_hold,
         };
         // From here on dropping ends it.
         let mut twin = Self { keeper, lifeline, reading };
@@ -102,6 +105,7 @@ impl Twin {
         let mapped = answers.map_or(Err(None), |answers| twin.until_ready(&answers, stop));
         match (mapped, sent) {
             (Ok(mapped), Some(Ok(()))) => {
+                on_its_cpus(twin.keeper.id(), order, &outfit)?;
                 twin.reading.libcrypto = checked(&mapped, order.server, &outfit)?;
                 Ok(twin)
             }
@@ -220,7 +224,7 @@ const CLEAN: (&str, &str) = ("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/
 const LIBRARY_PATH: &str = "LD_LIBRARY_PATH";
 
 /// The server's own environment, as far as it is known, with the change done to it.
-fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
+fn outfit(order: &TwinOrder<'_>, stop: &AtomicBool) -> Result<Outfit, NoTwin> {
     let server = order.server;
     let environment = match &server.environment {
         Environment::Known(environment) => environment.clone(),
@@ -236,7 +240,14 @@ fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
             environment
         }
     };
-    let mut outfit = Outfit { environment, exchanged: None, edit: None, cpus: server.cpus.clone(), changed: None };
+    let mut outfit = Outfit {
+        environment,
+        exchanged: None,
+        edit: None,
+        cpus: server.cpus.clone(),
+        changed: None,
+        may_not_hold: false,
+    };
     let Some(change) = order.change else { return Ok(outfit) };
     outfit.changed = Some(match change {
         TwinChange::NoMask => unmask(&mut outfit.environment, &server.environment)?,
@@ -249,19 +260,28 @@ fn outfit(order: &TwinOrder<'_>) -> Result<Outfit, NoTwin> {
         TwinChange::AllCpus => {
             let (all, told) = all_cpus(server)?;
             outfit.cpus = Some(all);
-            told
+            // More CPUs are no use to workers that are too few for them.
+            match outfit.set(server, Setting::WorkersForAllCpus, stop) {
+                Ok(workers) if workers.is_empty() => told,
+                Ok(workers) => format!("{told}, {workers}"),
+                Err(_) => {
+                    outfit.may_not_hold = true;
+                    told
+                }
+            }
         }
-        TwinChange::MoreWorkers => outfit.set(server, Setting::MoreWorkers)?,
-        TwinChange::LargePieces => outfit.set(server, Setting::LargePieces)?,
-        TwinChange::NoLimits => outfit.set(server, Setting::NoLimits)?,
+        TwinChange::MoreWorkers => outfit.set(server, Setting::MoreWorkers, stop)?,
+        TwinChange::LargePieces => outfit.set(server, Setting::LargePieces, stop)?,
+        TwinChange::NoLimits => outfit.set(server, Setting::NoLimits, stop)?,
     });
     Ok(outfit)
 }
 
 impl Outfit {
     /// Sets it up otherwise, and tells how.
-    fn set(&mut self, server: &ServerProcess, setting: Setting) -> Result<String, NoTwin> {
-        let edit = settings::edit(server, setting)?;
+    fn set(&mut self, server: &ServerProcess, setting: Setting, stop: &AtomicBool) -> Result<String, NoTwin> {
+        let edit = settings::edit(server, setting, stop)?;
+        self.may_not_hold = edit.may_not_hold;
         Ok(self.edit.insert(edit).told.clone())
     }
 }
@@ -276,7 +296,7 @@ fn another_libcrypto(server: &ServerProcess) -> Result<(PathBuf, PathBuf), NoTwi
 
 /// The CPUs of the machine, and in which words the server's are fewer.
 fn all_cpus(server: &ServerProcess) -> Result<(String, String), NoTwin> {
-    let all = fs::read_to_string("/sys/devices/system/cpu/online");
+    let all = fs::read_to_string(ONLINE_CPUS);
     let all = all.map_err(|error| NoTwin::new(format!("which CPUs the machine has is not told: {error}")))?;
     let all = sanitize_line(all.trim());
     match &server.cpus {
@@ -320,6 +340,24 @@ fn checked(mapped: &[PathBuf], server: &ServerProcess, outfit: &Outfit) -> Resul
             Ok(mapped.iter().find(is_libcrypto).map(|path| shown(path)))
         }
     }
+}
+
+/// Refuses a twin that was to run on further CPUs and may not: this process itself may be confined to some.
+fn on_its_cpus(keeper: u32, order: &TwinOrder<'_>, outfit: &Outfit) -> Result<(), NoTwin> {
+    if order.change != Some(TwinChange::AllCpus) {
+        return Ok(());
+    }
+    let status = ProcessFiles::of(keeper).read("status", "the CPUs").map_err(|error| NoTwin::new(error.to_string()))?;
+    let has = Status::parse(&status).cpus;
+    if has == outfit.cpus {
+        return Ok(());
+    }
+    let shown = |list: &Option<String>| list.as_deref().map_or_else(|| "unknown ones".to_owned(), sanitize_line);
+    Err(NoTwin::new(format!(
+        "what duel starts may run on the CPUs {} only, not on {}",
+        shown(&has),
+        shown(&outfit.cpus)
+    )))
 }
 
 /// Lines as they come, on a thread: a pipe cannot be read with a timeout. It ends with the pipe.

@@ -59,8 +59,8 @@ pub(crate) fn script(told: &Told<'_>) -> Vec<u8> {
     script
 }
 
-/// Four words for each file: its path, its owner and group, its mode, its content. No configuration holds zero bytes that
-/// mean anything.
+/// Five words for each file: its path, its owner and group, its mode, what it holds and what is to stand there. None of
+/// them holds a zero byte: see `settings`.
 fn edited(files: &[EditedFile]) -> OsString {
     let words_of = |file: &EditedFile| {
         let owner = format!("{}:{}", file.uid, file.gid);
@@ -68,6 +68,7 @@ fn edited(files: &[EditedFile]) -> OsString {
             file.path.clone().into_os_string(),
             owner.into(),
             format!("{:o}", file.mode).into(),
+            OsString::from_vec(file.was.clone()),
             OsString::from_vec(file.content.clone()),
         ]
     };
@@ -216,6 +217,58 @@ mod tests {
             found.retain(|entry| !entry.is_empty());
             found.sort();
             assert_eq!(found, expected, "{shell}");
+        }
+    }
+
+    /// What the part of the script that puts configurations into their places leaves behind, in mounts of its own; `None`
+    /// where there are none to be had.
+    fn configured(path: &std::path::Path, was: &str, new: &str) -> Option<String> {
+        let file = EditedFile { path: path.into(), was: was.into(), content: new.into(), uid: 0, gid: 0, mode: 0o640 };
+        let functions = include_str!("start.sh");
+        let script = format!(
+            "EDITED={}\n{functions}\nmount -t tmpfs none /dev && configure && echo \"done $(cat {})\"\n",
+            quoted(&edited(&[file])).to_str().unwrap(),
+            path.display()
+        );
+        let mut child = Command::new("unshare")
+            .args(["--mount", "/bin/sh", "-s"])
+            .env_clear()
+            .env("PATH", "/usr/sbin:/usr/bin:/sbin:/bin")
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .ok()?;
+        // Without the right to have mounts of its own nobody reads it.
+        let _ = child.stdin.take().unwrap().write_all(script.as_bytes());
+        let output = child.wait_with_output().unwrap();
+        Some(String::from_utf8(output.stdout).unwrap()).filter(|said| !said.is_empty())
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn nothing_but_what_was_read_is_replaced() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        std::fs::write(at("conf"), "it's 1;\n\n").unwrap();
+        std::os::unix::fs::symlink("conf", at("link")).unwrap();
+        // No file of another content, which a link may lead to in the meantime, and none that is longer.
+        std::fs::write(at("program"), "#!/bin/sh\n").unwrap();
+        std::os::unix::fs::symlink("program", at("swapped")).unwrap();
+        std::fs::write(at("longer"), "it's 1;\n\n\n").unwrap();
+        for (name, said) in [
+            ("conf", "done it's 4;"),
+            ("link", "done it's 4;"),
+            ("swapped", "failed its configuration has changed"),
+            ("longer", "failed its configuration has changed"),
+            ("gone", "failed its configuration is gone"),
+        ] {
+            let Some(answer) = configured(&at(name), "it's 1;\n\n", "it's 4;\n\n") else {
+                eprintln!("skipped: no mounts of one's own are to be had here");
+                return;
+            };
+            assert!(answer.starts_with(said), "{name}: {answer}");
+            assert_eq!(std::fs::read_to_string(at("conf")).unwrap(), "it's 1;\n\n", "out here nothing has changed");
         }
     }
 

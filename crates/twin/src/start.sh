@@ -115,22 +115,36 @@ enter() {
     rmdir /dev/old
 }
 
+# Other configurations in the place of the server's. They are mounted there, since what lies there is not ours to write to.
+#
+# What a path of theirs leads to may change at any moment, and must never be a program that root runs below. So the file is
+# opened once, it has to hold what duel has read, and the mount is made on what was opened, not by the path.
+configure() {
+    eval "set -- $EDITED"
+    count=0
+    # Nobody else may look into this: a file's folder may be closed to who owns the server.
+    try mkdir -m 700 /dev/edited
+    while [ $# -ge 5 ]; do
+        count=$((count + 1))
+        [ -f "$1" ] || failed "its configuration is gone: $1"
+        exec 9<"$1"
+        now=$(head -c $((${#4} + 1)) <&9 && echo .)
+        [ "$now" = "$4." ] || failed "its configuration has changed meanwhile: $1"
+        printf '%s' "$5" >/dev/edited/$count || failed "no memory for its configuration"
+        try chown "$2" /dev/edited/$count
+        try chmod "$3" /dev/edited/$count
+        said=$(mount --no-canonicalize --bind /dev/edited/$count /proc/self/fd/9 2>&1 </dev/null) ||
+            failed "mount failed: $said"
+        exec 9<&-
+        shift 5
+    done
+}
+
 # Done within, where every path of the server's ends in the overlay.
 prepare() {
     # Another library in the place of the one that the server maps, by its name.
     if [ -n "$EXCHANGED" ]; then try mount --bind "$EXCHANGED_FOR" "$EXCHANGED"; fi
-    # Other configurations in the place of the server's: mounted there, since what lies there is not ours to write to.
-    eval "set -- $EDITED"
-    count=0
-    try mkdir -m 755 /dev/edited
-    while [ $# -ge 4 ]; do
-        count=$((count + 1))
-        printf '%s' "$4" >/dev/edited/$count || failed "no memory for its configuration"
-        try chown "$2" /dev/edited/$count
-        try chmod "$3" /dev/edited/$count
-        try mount --bind /dev/edited/$count "$1"
-        shift 4
-    done
+    configure
     # To append to a file, an overlay copies all of it into memory first. The twin begins its logs anew.
     eval "set -- $LOGS"
     for log; do

@@ -335,14 +335,23 @@ fn on_twins(gap: &Gap<'_>, mut fit: Box<Fit>, cure: Cure) -> Standing {
         });
     }
     fit.finding.evidence.extend(twins.evidence);
-    if let Some(flip) = twins.flip.filter(|flip| flip.confirms()) {
-        let gone = format!(" A twin shows it: {}, {} of the gap is gone.", flip.kind.phrase(), flip.percent());
+    let Some(flip) = twins.flip else { return Standing::Fits(fit) };
+    if flip.confirms() {
+        let gone =
+            format!(" A twin shows that it is this: {}, {} of the gap is gone.", flip.kind.phrase(), flip.percent());
         fit.finding.summary.push_str(&gone);
         fit.finding.confidence = Confidence::Confirmed;
         fit.finding.explains = Some(flip.share.mid.clamp(0.0, 1.0));
         fit.moved_ns = flip.moved_ns;
         fit.is_counted = false;
         fit.shown_on_twin = true;
+    } else if !twins.may_not_hold {
+        // It is worth no more than taking it away can have moved.
+        let most = flip.share.high().clamp(0.0, 1.0);
+        if let Some(share) = fit.finding.explains.filter(|share| *share > most) {
+            fit.finding.explains = Some(most);
+            fit.moved_ns *= most / share;
+        }
     }
     Standing::Fits(fit)
 }

@@ -1,35 +1,18 @@
 //! Apache takes directives as arguments (`-c`), which it reads behind its configuration; of those that are set twice the last
-//! one holds.
+//! one holds, but not against one in a section.
 
 use super::{Edit, Setting};
 use crate::{NoTwin, ServerProcess};
+use duel_process::children;
 use std::ffi::OsString;
-
-/// What Apache itself has where nothing is set, for each way in which it is built (`mpm_common`; Apache's documentation of
-/// `MaxRequestWorkers` and `ServerLimit`). Servers that start at once take the first load.
-const DEFAULT_WORKERS: [&str; 12] = [
-    "<IfModule mpm_prefork_module>",
-    "ServerLimit 256",
-    "MaxRequestWorkers 256",
-    "StartServers 64",
-    "</IfModule>",
-    "<IfModule !mpm_prefork_module>",
-    "ServerLimit 16",
-    "ThreadsPerChild 25",
-    "MaxRequestWorkers 400",
-    "StartServers 4",
-    "MaxSpareThreads 400",
-    "</IfModule>",
-];
-
-const LARGE_PIECES: [&str; 2] = ["EnableSendfile On", "EnableMMAP On"];
 
 /// See [`super::edit`].
 pub(super) fn edit(server: &ServerProcess, setting: Setting) -> Result<Edit, NoTwin> {
-    let (directives, told): (&[&str], &str) = match setting {
-        Setting::MoreWorkers => (&DEFAULT_WORKERS, "with Apache's default number of workers, 256 or 400"),
+    let (directives, told) = match setting {
+        Setting::MoreWorkers | Setting::WorkersForAllCpus => more_workers(children(server.pid).len()),
         Setting::LargePieces => {
-            (&LARGE_PIECES, "with EnableSendfile On and EnableMMAP On at the end of its configuration")
+            let directives = ["EnableSendfile On", "EnableMMAP On"].map(str::to_owned);
+            (directives.to_vec(), "with EnableSendfile On and EnableMMAP On behind its configuration".to_owned())
         }
         Setting::NoLimits => {
             return Err(NoTwin::new(
@@ -37,10 +20,36 @@ pub(super) fn edit(server: &ServerProcess, setting: Setting) -> Result<Edit, NoT
             ));
         }
     };
-    let further = directives.iter().flat_map(|directive| [OsString::from("-c"), OsString::from(directive)]);
+    let further = directives.into_iter().flat_map(|directive| [OsString::from("-c"), OsString::from(directive)]);
     Ok(Edit {
         arguments: server.arguments.iter().cloned().chain(further).collect(),
         files: Vec::new(),
-        told: told.to_owned(),
+        told,
+        may_not_hold: true,
     })
+}
+
+/// As many processes as a server of so many, and idle ones are kept; how many threads each has stays. Apache lowers
+/// `MaxRequestWorkers` to what that many processes have (its documentation of `ServerLimit`; AH00511 and AH00515).
+fn more_workers(processes: usize) -> (Vec<String>, String) {
+    /// What Apache has by itself where each request takes a process, and the most that it takes of anything.
+    const USUAL: usize = 256;
+    const MOST: usize = 20_000;
+    let limit = (4 * processes).clamp(USUAL, MOST);
+    let start = (4 * processes).clamp(4, 64);
+    let directives = [
+        "<IfModule mpm_prefork_module>".to_owned(),
+        format!("ServerLimit {limit}"),
+        format!("MaxRequestWorkers {limit}"),
+        format!("StartServers {start}"),
+        format!("MaxSpareServers {limit}"),
+        "</IfModule>".to_owned(),
+        "<IfModule !mpm_prefork_module>".to_owned(),
+        format!("ServerLimit {limit}"),
+        format!("MaxRequestWorkers {MOST}"),
+        format!("StartServers {start}"),
+        format!("MaxSpareThreads {MOST}"),
+        "</IfModule>".to_owned(),
+    ];
+    (directives.to_vec(), format!("with ServerLimit {limit} and as many workers as {limit} processes have"))
 }

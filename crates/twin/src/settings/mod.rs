@@ -9,12 +9,15 @@ mod reading;
 use crate::{NoTwin, ServerProcess};
 use std::ffi::OsString;
 use std::path::PathBuf;
+use std::sync::atomic::AtomicBool;
 
 /// What is to be set otherwise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Setting {
     /// More workers.
     MoreWorkers,
+    /// A worker for each CPU of the machine at least, on any of them.
+    WorkersForAllCpus,
     /// Responses sent in large pieces: by `sendfile`, through large buffers, in large TLS records.
     LargePieces,
     /// No limit on bytes, requests and connections.
@@ -30,6 +33,8 @@ pub(crate) struct Edit {
     pub(crate) files: Vec<EditedFile>,
     /// What differs, in words.
     pub(crate) told: String,
+    /// Something else may set it as it was, so that a twin may not be what it should be.
+    pub(crate) may_not_hold: bool,
 }
 
 /// A file that stands in the place of another one, whose owner and mode it has.
@@ -37,10 +42,13 @@ pub(crate) struct Edit {
 pub(crate) struct EditedFile {
     /// Where the server finds it.
     pub(crate) path: PathBuf,
+    /// What it holds, without zero bytes: the twin makes sure that it replaces this and nothing else.
+    pub(crate) was: Vec<u8>,
+    /// What the twin finds.
     pub(crate) content: Vec<u8>,
     pub(crate) uid: u32,
     pub(crate) gid: u32,
-    /// Permission bits.
+    /// Permission bits for reading and writing.
     pub(crate) mode: u32,
 }
 
@@ -49,14 +57,14 @@ pub(crate) struct EditedFile {
 /// # Errors
 ///
 /// Why it cannot be made: another program, a configuration that is not understood or cannot be read, one that asks for it
-/// already.
-pub(crate) fn edit(server: &ServerProcess, setting: Setting) -> Result<Edit, NoTwin> {
+/// already; or `stop` was set.
+pub(crate) fn edit(server: &ServerProcess, setting: Setting, stop: &AtomicBool) -> Result<Edit, NoTwin> {
     let program = server.executable.file_name().unwrap_or_default().to_string_lossy().into_owned();
     match program.as_str() {
-        "nginx" | "openresty" | "nginx-debug" => nginx::edit(server, setting),
+        "nginx" | "openresty" | "nginx-debug" => nginx::edit(server, setting, stop),
         "apache2" | "httpd" => apache::edit(server, setting),
         _ => Err(NoTwin::new(format!(
-            "not available: how to set {} otherwise is not known, only nginx and Apache",
+            "not available: only nginx and Apache can be set up otherwise; this is {}",
             duel_model::sanitize_line(&program)
         ))),
     }
@@ -65,20 +73,43 @@ pub(crate) fn edit(server: &ServerProcess, setting: Setting) -> Result<Edit, NoT
 /// How many workers are more: one for each CPU that the server may use, and where there are as many, four times as many,
 /// for those that mostly wait.
 fn more_workers(now: usize, cpus: usize) -> usize {
-    /// Beyond this many, workers cost memory and gain nothing.
-    const MOST: usize = 256;
-    if now < cpus { cpus } else { (4 * now).clamp(1, MOST.max(now)) }
+    /// Each may take some megabytes for its connections alone, on a machine that is serving others.
+    const MOST: usize = 64;
+    if now < cpus { cpus } else { (4 * now).clamp(1, MOST.max(now + 1)) }
 }
+
+/// How many CPUs a list of the kernel holds, such as `0-3,8`; one at least.
+fn count_of_cpus(list: &str) -> usize {
+    let count = |part: &str| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
+        Some((last.checked_sub(first)? + 1).min(8192))
+    };
+    list.split(',').filter_map(count).sum::<usize>().max(1)
+}
+
+/// How many CPUs the machine has.
+fn online_cpus() -> usize {
+    std::fs::read_to_string(ONLINE_CPUS).map_or(1, |list| count_of_cpus(&list))
+}
+
+/// Where Linux lists the CPUs that it uses.
+pub(crate) const ONLINE_CPUS: &str = "/sys/devices/system/cpu/online";
 
 #[cfg(test)]
 mod tests {
-    use super::more_workers;
+    use super::{count_of_cpus, more_workers};
+
+    #[test]
+    fn cpus_are_counted() {
+        assert_eq!(["0-3,8\n", "0", "7-2", "x", "0-99999999"].map(count_of_cpus), [5, 1, 1, 1, 8192]);
+    }
 
     #[test]
     fn more_workers_are_never_fewer() {
         assert_eq!(more_workers(1, 8), 8);
         assert_eq!(more_workers(8, 8), 32);
-        assert_eq!(more_workers(100, 8), 256);
-        assert_eq!(more_workers(1000, 8), 1000);
+        assert_eq!(more_workers(30, 8), 64);
+        assert_eq!(more_workers(1000, 8), 1001);
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 /// Blocks within each other; nginx itself knows five.
-const MOST_DEPTH: usize = 64;
+const MOST_DEPTH: usize = 16;
 
 /// A directive, with or without a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,10 +23,11 @@ impl Directive {
     }
 }
 
-/// All directives of a text, which stands in the blocks of `context`. `None` where it is not understood.
+/// All directives of a text, which stands in the blocks of `context`. `None` where it is not understood, or has more than
+/// `most`.
 ///
 /// Blocks of Lua, in which braces and semicolons mean something else, are not.
-pub(super) fn directives(text: &[u8], context: &[Vec<u8>]) -> Option<Vec<Directive>> {
+pub(super) fn directives(text: &[u8], context: &[Vec<u8>], most: usize) -> Option<Vec<Directive>> {
     let mut found = Vec::new();
     let mut inside = context.to_vec();
     let mut words: Vec<Vec<u8>> = Vec::new();
@@ -49,6 +50,9 @@ pub(super) fn directives(text: &[u8], context: &[Vec<u8>]) -> Option<Vec<Directi
                     return None;
                 }
                 found.push(directive);
+                if found.len() > most {
+                    return None;
+                }
                 if has_block {
                     inside.push(name);
                 }
@@ -78,12 +82,14 @@ pub(super) fn directives(text: &[u8], context: &[Vec<u8>]) -> Option<Vec<Directi
 fn word(text: &[u8], start: usize) -> Option<(Vec<u8>, usize)> {
     let quote = Some(text[start]).filter(|byte| matches!(byte, b'"' | b'\''));
     let mut word = Vec::new();
+    // Behind a dollar sign a brace belongs to the name of a variable, and so do further ones.
+    let mut is_variable = false;
     let mut at = start + usize::from(quote.is_some());
     while let Some(&byte) = text.get(at) {
         match (byte, quote) {
             (b'\\', _) => {
                 word.extend(text.get(at..at + 2)?);
-                at += 2;
+                (at, is_variable) = (at + 2, false);
                 continue;
             }
             (byte, Some(quote)) if byte == quote => {
@@ -91,10 +97,9 @@ fn word(text: &[u8], start: usize) -> Option<(Vec<u8>, usize)> {
                 let follows = text.get(at + 1).is_none_or(|next| b" \t\r\n;{)".contains(next));
                 return follows.then_some((word, at + 1));
             }
-            // `${name}`
-            (b'{', None) if word.last() == Some(&b'$') => {}
+            (b'{', None) if is_variable => {}
             (b' ' | b'\t' | b'\r' | b'\n' | b';' | b'{', None) => return Some((word, at)),
-            _ => {}
+            _ => is_variable = byte == b'$',
         }
         word.push(byte);
         at += 1;
@@ -116,7 +121,7 @@ mod tests {
             };
             format!("{}:{}", join(&directive.context, "/"), join(&directive.words, " "))
         };
-        Some(directives(text.as_bytes(), &[])?.iter().map(line).collect())
+        Some(directives(text.as_bytes(), &[], 100)?.iter().map(line).collect())
     }
 
     #[test]
@@ -135,7 +140,8 @@ mod tests {
                 "http:log_format x {\"a\": \"$b\"}"
             ]
         );
-        let found = directives(text.as_bytes(), &[]).unwrap();
+        let found = directives(text.as_bytes(), &[], 7).unwrap();
+        assert_eq!(directives(text.as_bytes(), &[], 6), None, "too many");
         assert_eq!(&text[found[0].span.clone()], "worker_processes 1;");
         assert_eq!(&text[found[1].span.clone()], "http{");
     }
@@ -147,12 +153,19 @@ mod tests {
             assert_eq!(shown(text), None, "{text}");
         }
         assert_eq!(shown("").unwrap(), Vec::<String>::new());
+        assert_eq!(shown(&"a {".repeat(100)), None);
+    }
+
+    #[test]
+    fn braces_of_variables_are_told_from_those_of_blocks() {
+        assert_eq!(shown("return 200 ${{a}b;").unwrap(), [":return 200 ${{a}b"]);
+        assert_eq!(shown("a \\${ b; }").unwrap(), [":a \\$", "a:b"]);
     }
 
     proptest! {
         #[test]
         fn no_text_makes_it_stumble(text in "[ab;{}\"'\\\\$# \n]{0,60}") {
-            if let Some(found) = directives(text.as_bytes(), &[]) {
+            if let Some(found) = directives(text.as_bytes(), &[], 100) {
                 for directive in found {
                     let end = if directive.has_block { b"{" } else { b";" };
                     prop_assert!(text.as_bytes()[directive.span].ends_with(end));

@@ -12,8 +12,10 @@ pub(super) struct Found {
     pub(super) bytes: Vec<u8>,
     pub(super) uid: u32,
     pub(super) gid: u32,
-    /// Permission bits.
+    /// Permission bits for reading and writing: what is no program is not to become one.
     pub(super) mode: u32,
+    /// What tells it from all other files: a file may have several names.
+    pub(super) id: (u64, u64),
 }
 
 /// The file system of a server.
@@ -48,19 +50,29 @@ impl Root {
         if bytes.len() as u64 > most_bytes {
             return Err(cannot("it is too large for a configuration".to_owned()));
         }
-        Ok(Found { bytes, uid: known.uid(), gid: known.gid(), mode: known.permissions().mode() & 0o7777 })
+        Ok(Found {
+            bytes,
+            uid: known.uid(),
+            gid: known.gid(),
+            mode: known.permissions().mode() & 0o666,
+            id: (known.dev(), known.ino()),
+        })
     }
 
     /// Names in a folder, in order; none where there is no such folder.
-    pub(super) fn names(&self, folder: &Path) -> Vec<OsString> {
+    pub(super) fn names(&self, folder: &Path) -> Result<Vec<OsString>, NoTwin> {
+        const MOST_NAMES: usize = 100_000;
         use rustix::fd::AsRawFd;
         use rustix::fs::OFlags;
-        let Ok(folder) = self.open(folder, OFlags::RDONLY | OFlags::DIRECTORY) else { return Vec::new() };
+        let Ok(folder) = self.open(folder, OFlags::RDONLY | OFlags::DIRECTORY) else { return Ok(Vec::new()) };
         let listed = std::fs::read_dir(format!("/proc/self/fd/{}", folder.as_raw_fd()));
-        let mut names: Vec<OsString> =
-            listed.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.file_name())).collect();
+        let entries = listed.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.file_name()));
+        let mut names: Vec<OsString> = entries.take(MOST_NAMES + 1).collect();
+        if names.len() > MOST_NAMES {
+            return Err(NoTwin::new("a folder that its configuration includes holds too many files"));
+        }
         names.sort();
-        names
+        Ok(names)
     }
 
     fn open(&self, path: &Path, flags: rustix::fs::OFlags) -> Result<rustix::fd::OwnedFd, String> {
@@ -87,8 +99,8 @@ impl Root {
         Err(NoTwin::new(format!("cannot read {}", shown(path))))
     }
 
-    pub(super) fn names(&self, _: &Path) -> Vec<OsString> {
-        Vec::new()
+    pub(super) fn names(&self, _: &Path) -> Result<Vec<OsString>, NoTwin> {
+        Ok(Vec::new())
     }
 }
 
@@ -117,7 +129,7 @@ mod tests {
         assert!(why("pipe", 9).contains("no regular file"));
         assert!(why("gone", 9).contains("cannot read"));
         assert!(root.read(folder.path(), 9).unwrap_err().to_string().contains("no regular file"));
-        assert_eq!(root.names(folder.path()), ["a.conf", "b.conf", "pipe"]);
-        assert!(root.names(&at("gone")).is_empty());
+        assert_eq!(root.names(folder.path()).unwrap(), ["a.conf", "b.conf", "pipe"]);
+        assert!(root.names(&at("gone")).unwrap().is_empty());
     }
 }
