@@ -160,11 +160,12 @@ fn variations() -> impl Strategy<Value = Variation> {
     let ciphers = ["TLS_CHACHA20_POLY1305_SHA256", "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256"];
     let tls = (names(&ciphers), names(&["secp256r1"]), of(any::<bool>()), of(Just(vec![TlsVersion::V1_2])));
     let request = (of(any::<bool>()), coding, of(1..u64::MAX), of(Just("HEAD".to_owned())));
-    let network = (of(1..200_u32), of(any::<bool>()), of(88..32_768_u16));
+    let sources = of(prop_oneof![Just("127.0.0.2-127.0.0.9"), Just("::1,10.0.0.7")]);
+    let network = (of(1..200_u32), of(any::<bool>()), of(88..32_768_u16), sources);
     (tls, request, network).prop_map(|(tls, request, network)| {
         let (ciphers, groups, resumption, versions) = tls;
         let (keepalive, accept_encoding, range_bytes, method) = request;
-        let (connections, quick_ack, segment_bytes) = network;
+        let (connections, quick_ack, segment_bytes, sources) = network;
         Variation {
             connections,
             keepalive,
@@ -177,6 +178,7 @@ fn variations() -> impl Strategy<Value = Variation> {
             versions,
             quick_ack,
             segment_bytes,
+            sources: sources.map(|list: &str| list.split(',').map(|range| range.parse().unwrap()).collect()),
             twin: None,
         }
     })
