@@ -33,7 +33,7 @@ const FAILING: f64 = 0.1;
 /// Share of the time of a request that a server may compute and still be one that waits.
 const WORKING: f64 = 0.5;
 /// How far from the number of addresses the growth of the rate may be and still go with it.
-const IN_PROPORTION: f64 = 1.25;
+const IN_PROPORTION: f64 = 1.4;
 
 pub(super) struct ClientLimit;
 
@@ -174,7 +174,8 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let ranges = sources(gap, spread.kind);
     let addresses = ranges.iter().map(|range| range.count() as f64).sum::<f64>();
-    let growth = before.slow_ns().zip(spread.view.slow_ns()).map_or(1.0, |(before, now)| before / now);
+    // By the slow side's own rates: what a limit makes them does not scatter with the fast side's.
+    let growth = before.slow.rate_per_s.zip(spread.view.slow.rate_per_s).map_or(1.0, |(before, now)| now / before);
     let in_proportion = held == Held::EachAddress
         && addresses >= 2.0
         && (addresses / IN_PROPORTION..=addresses * IN_PROPORTION).contains(&growth);
