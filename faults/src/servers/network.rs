@@ -40,6 +40,11 @@ impl Place {
         Ipv4Addr::new(10, 77, self.number(), 1)
     }
 
+    /// Further addresses of the client, on the interface towards this place.
+    fn further_client(self, number: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, 8 + self.number(), number)
+    }
+
     fn client_address6(self) -> Ipv6Addr {
         Ipv6Addr::new(0xfd77, u16::from(self.number()), 0, 0, 0, 0, 0, 1)
     }
@@ -51,6 +56,9 @@ impl Place {
         }
     }
 }
+
+/// All further addresses of the client, whichever interface has them.
+const FURTHER_CLIENTS: &str = "10.77.8.0/22";
 
 /// The server's interface.
 const INTERFACE: &str = "eth0";
@@ -85,6 +93,13 @@ pub(crate) fn connect(
     };
     address(client, &outer, (place.client_address(), place.server_address()), place.client_address6())?;
     address(server, INTERFACE, (place.server_address(), place.client_address()), place.server_address6())?;
+    if network.further_clients > 0 {
+        for number in 1..=network.further_clients {
+            client.ip(&["addr", "add", &format!("{}/32", place.further_client(number)), "dev", &outer])?;
+        }
+        // Of both places: duel wants addresses that it can reach both targets from.
+        server.ip(&["route", "add", FURTHER_CLIENTS, "dev", INTERFACE])?;
+    }
     receive_on(server, INTERFACE, twin.process.cpus)?;
     receive_on(client, &outer, CLIENT_CPU)?;
     condition(server, place, network)?;
@@ -155,6 +170,18 @@ fn condition(server: &Namespace, place: Place, network: &Network) -> anyhow::Res
         let filter = ["tbf", "rate", &rate, "burst", "32k", "latency", "50ms"];
         let args: Vec<&str> = ["qdisc", "add", "dev", INTERFACE, "root"].into_iter().chain(filter).collect();
         server.run("tc", &args)?;
+    }
+    if let Some(rate) = network.usual_client_bit_per_s {
+        let client = format!("{}/32", place.client_address());
+        let rate = format!("{rate}bit");
+        for words in [
+            &format!("qdisc add dev {INTERFACE} root handle 1: htb default 1"),
+            &format!("class add dev {INTERFACE} parent 1: classid 1:1 htb rate 10gbit quantum 60000"),
+            &format!("class add dev {INTERFACE} parent 1: classid 1:2 htb rate {rate}"),
+            &format!("filter add dev {INTERFACE} parent 1: protocol ip u32 match ip dst {client} flowid 1:2"),
+        ] {
+            server.run("tc", &words.split(' ').collect::<Vec<_>>())?;
+        }
     }
     Ok(())
 }
