@@ -124,6 +124,8 @@ pub(crate) struct Http {
     pub(crate) limit_rate: Option<u64>,
     /// Requests per second that one client address is let do, and others wait (nginx).
     pub(crate) per_address_per_s: Option<u32>,
+    /// Requests of the client's usual address that are served at a time, of others all (HAProxy's backend).
+    pub(crate) usual_client_at_a_time: Option<u32>,
     /// Bytes of header fields that nobody needs.
     pub(crate) padding_bytes: u32,
     pub(crate) log: Log,
@@ -145,6 +147,7 @@ impl Default for Http {
             copy_bytes: None,
             limit_rate: None,
             per_address_per_s: None,
+            usual_client_at_a_time: None,
             padding_bytes: 0,
             log: Log::Off,
             nodelay: true,
@@ -199,8 +202,6 @@ pub(crate) struct Network {
     pub(crate) shaper_bit_per_s: Option<u64>,
     /// Addresses that the client has besides its usual one.
     pub(crate) further_clients: u8,
-    /// Bits per second of the traffic class that packets to the client's usual address are in, and no others.
-    pub(crate) usual_client_bit_per_s: Option<u64>,
 }
 
 /// How packets go between client and server.

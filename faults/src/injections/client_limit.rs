@@ -14,8 +14,8 @@ pub(super) fn cases() -> Vec<Case> {
     vec![
         INJECTION.case(&with_addresses(Server::Nginx, 8), "100-per-s", |twin| limited(twin, 100)),
         INJECTION.case(&with_addresses(Server::Nginx, 16).https(), "2000-per-s", |twin| limited(twin, 2_000)),
-        INJECTION.case(&with_addresses(Server::Apache, 4), "usual-one-2Mbps", |twin| {
-            twin.network.usual_client_bit_per_s = Some(2_000_000);
+        INJECTION.case(&with_addresses(Server::HaproxyRuler, 4).path("/delay/5000"), "usual-one-2-at-a-time", |twin| {
+            twin.http.usual_client_at_a_time = Some(2);
         }),
     ]
 }

@@ -36,7 +36,8 @@ impl Place {
         Ipv6Addr::new(0xfd77, u16::from(self.number()), 0, 0, 0, 0, 0, 2)
     }
 
-    fn client_address(self) -> Ipv4Addr {
+    /// The client's usual one: the system chooses it.
+    pub(super) fn client_address(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, self.number(), 1)
     }
 
@@ -170,18 +171,6 @@ fn condition(server: &Namespace, place: Place, network: &Network) -> anyhow::Res
         let filter = ["tbf", "rate", &rate, "burst", "32k", "latency", "50ms"];
         let args: Vec<&str> = ["qdisc", "add", "dev", INTERFACE, "root"].into_iter().chain(filter).collect();
         server.run("tc", &args)?;
-    }
-    if let Some(rate) = network.usual_client_bit_per_s {
-        let client = format!("{}/32", place.client_address());
-        let rate = format!("{rate}bit");
-        for words in [
-            &format!("qdisc add dev {INTERFACE} root handle 1: htb default 1"),
-            &format!("class add dev {INTERFACE} parent 1: classid 1:1 htb rate 10gbit quantum 60000"),
-            &format!("class add dev {INTERFACE} parent 1: classid 1:2 htb rate {rate}"),
-            &format!("filter add dev {INTERFACE} parent 1: protocol ip u32 match ip dst {client} flowid 1:2"),
-        ] {
-            server.run("tc", &words.split(' ').collect::<Vec<_>>())?;
-        }
     }
     Ok(())
 }
