@@ -33,6 +33,7 @@ pub struct Case<'a> {
 }
 
 /// What is to be done next.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Make this probe on all targets and ask again.

@@ -183,7 +183,7 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
     let grown = format!("{slow} gets {growth:.1} times as much done over {addresses:.0} addresses as over one");
     let mut evidence = gap.preamble();
     let mut text = tell(gap, spread, before);
-    if addresses > 1.0 {
+    if addresses > 1.0 && held != Held::OurAddress {
         text = format!("{text}; {grown}");
     }
     evidence.push(gap.evidence(&spread.view, text));
