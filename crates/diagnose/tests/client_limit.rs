@@ -182,3 +182,21 @@ fn an_offered_rate_is_probed_in_a_closed_loop() {
         assert!(explanation.probes.iter().any(|outcome| outcome.probe.id == "closed"));
     });
 }
+
+/// Without the second flip, which kind it is stays open; and where the two contradict each other, so does everything.
+#[test]
+fn what_the_second_flip_leaves_open_is_not_told() {
+    let limited = Server { per_address: Some(0.1 * rate(&near())), ..near() };
+    let unseen = World { unavailable: vec!["source-other".to_owned()], ..pair(limited.clone(), 64) };
+    both_ways(&unseen, |explanation, slow| {
+        let finding = explanation.findings.iter().find(|finding| finding.cause == LIMIT).unwrap();
+        assert_eq!((finding.target.as_deref(), finding.confidence), (Some(slow), Confidence::Possible));
+        assert!(finding.summary.contains("was not shown"), "{}", finding.summary);
+    });
+    let half_of_it = pair(Server { per_address: Some(0.4 * rate(&near())), ..near() }, 64);
+    let contradicting = World { elsewhere: vec![("source-other".to_owned(), half_of_it)], ..pair(limited, 64) };
+    both_ways(&contradicting, |explanation, _| {
+        assert!(explanation.findings.iter().all(|finding| finding.cause != LIMIT), "{explanation:#?}");
+        assert!(told(explanation, "open: net.client-limit").contains("but with all connections from one other"));
+    });
+}

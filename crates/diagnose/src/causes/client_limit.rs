@@ -71,7 +71,12 @@ impl Cause for ClientLimit {
         let held = match &other {
             Some(other) if other.share.high() < 0.5 * spread.share.mid => Held::EachAddress,
             Some(other) if other.moved() && other.share.mid >= Flip::EXPLAINS * spread.share.mid => Held::OurAddress,
-            _ => Held::OneOfBoth,
+            // Neither the one nor the other: then what the first flip showed may be chance.
+            Some(other) => {
+                let text = format!("{}, but {}", tell(gap, &spread, &before), tell(gap, other, &before));
+                return Err(Standing::Undecided(gap.evidence(&other.view, text)));
+            }
+            None => Held::OneOfBoth,
         };
         Ok(found(gap, &before, held, &spread, other.as_deref()))
     }
@@ -228,8 +233,11 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
         Held::OurAddress => format!("Look for {by_name}. `--source {range}` measures without it."),
         Held::OneOfBoth => format!("Look for {by_limit}; and for {by_name}."),
     };
-    let confidence =
-        if spread.confirms() && held != Held::OneOfBoth { Confidence::Confirmed } else { Confidence::Likely };
+    let confidence = match held {
+        Held::OneOfBoth => Confidence::Possible,
+        _ if spread.confirms() => Confidence::Confirmed,
+        _ => Confidence::Likely,
+    };
     Standing::Fits(Box::new(Fit {
         finding: Finding {
             cause: ENTRY.id.to_owned(),
