@@ -32,8 +32,9 @@ pub(crate) const LOOK_ALIKE: [&str; 2] = ["http.few-workers", "net.rate-cap"];
 const FAILING: f64 = 0.1;
 /// Share of the time of a request that a server may compute and still be one that waits.
 const WORKING: f64 = 0.5;
-/// How far from the number of addresses the growth of the rate may be and still go with it.
-const IN_PROPORTION: f64 = 1.4;
+/// How many times off the number of addresses the growth of the rate may be and still go with it. A limit that counts in
+/// whole milliseconds lets a single connection, which waits for each answer, do less than it lets several of one address.
+const IN_PROPORTION: f64 = 1.5;
 
 pub(super) struct ClientLimit;
 
