@@ -70,7 +70,7 @@ impl Cause for ClientLimit {
             Err(wanted) => return Err(wanted),
         };
         let held = match &other {
-            Some(other) if other.share.high() < 0.5 * spread.share.mid => Held::EachAddress,
+            Some(other) if is_held_alone(&spread, other) => Held::EachAddress,
             Some(other) if other.moved() && other.share.mid >= Flip::EXPLAINS * spread.share.mid => Held::OurAddress,
             // Neither the one nor the other: then what the first flip showed may be chance.
             Some(other) => {
@@ -151,6 +151,15 @@ fn shown<'a>(gap: &Gap<'a>, kind: Kind, before: &View<'a>) -> Result<Box<Flip<'a
         FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
     }
+}
+
+/// Whether one other address is held up as the usual one is: it moves less than half of what several do, beyond the interval,
+/// or several do better than it beyond both intervals. (Under a tight limit a slot holds few requests, and intervals are
+/// wide; of a large gap a few addresses take a small share.)
+fn is_held_alone(spread: &Flip<'_>, other: &Flip<'_>) -> bool {
+    let half = 0.5 * spread.share.mid;
+    let apart = spread.view.log.high() < other.view.log.low();
+    !other.moved() && (other.share.high() < half || (other.share.mid < half && apart))
 }
 
 /// The judgement where connections cannot be spread, because of `why`.
