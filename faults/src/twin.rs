@@ -122,6 +122,10 @@ pub(crate) struct Http {
     pub(crate) copy_bytes: Option<u32>,
     /// Bytes per second and connection.
     pub(crate) limit_rate: Option<u64>,
+    /// Requests per second that one client address is let do, and others wait (nginx).
+    pub(crate) per_address_per_s: Option<u32>,
+    /// Requests of the client's usual address that are served at a time, of others all (HAProxy's backend).
+    pub(crate) usual_client_at_a_time: Option<u32>,
     /// Bytes of header fields that nobody needs.
     pub(crate) padding_bytes: u32,
     pub(crate) log: Log,
@@ -142,6 +146,8 @@ impl Default for Http {
             sendfile: true,
             copy_bytes: None,
             limit_rate: None,
+            per_address_per_s: None,
+            usual_client_at_a_time: None,
             padding_bytes: 0,
             log: Log::Off,
             nodelay: true,
@@ -194,6 +200,8 @@ pub(crate) struct Network {
     pub(crate) lost_to_client_per_mille: Option<u32>,
     /// A token bucket filter on the server's interface, in bits per second.
     pub(crate) shaper_bit_per_s: Option<u64>,
+    /// Addresses that the client has besides its usual one.
+    pub(crate) further_clients: u8,
 }
 
 /// How packets go between client and server.

@@ -238,3 +238,34 @@ fn a_rate_limit_is_unknown_and_per_byte() {
         assert!(ruled_out.contains(&cause.into()), "{cause} is not among {ruled_out:?}");
     }
 }
+
+/// One address gets 100 requests per second, and what is beyond waits; the other server lets all clients together do 1000.
+/// No machine is so slow that it could not do that, so that neither scatters with what else it does.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_limit_for_each_client_address() {
+    let _alone = measuring();
+    let place = Place::new();
+    place.file("www/f", "x");
+    let root = place.path("www");
+    let site = |more: &str| {
+        let root = root.display();
+        format!(
+            "limit_req_zone $binary_remote_addr zone=clients:1m rate=100r/s;
+             limit_req_zone $server_name zone=all:1m rate=1000r/s;
+             server {{ listen 127.0.0.1:{{1}}; server_name site; root {root}; {more} }}"
+        )
+    };
+    let good = nginx(&place, "good", &site("limit_req zone=all burst=1000;"));
+    let bad = nginx(&place, "bad", &site("limit_req zone=clients burst=1000;"));
+    let [good_url, bad_url] = [format!("good={}", good.http(1, "/f")), format!("bad={}", bad.http(1, "/f"))];
+    let document = place.json_decided([&good_url, &bad_url, "-d", "3s", "-t", "1", "-c", "8", "--why"]);
+    assert_eq!(document["pairs"][0]["call"], "slower", "{:#}", document["pairs"]);
+    let finding = first_finding(&document, "net.client-limit");
+    // Eight connections have eight addresses: whether these close the gap is for the machine to say.
+    assert!(["confirmed", "likely"].contains(&finding["confidence"].as_str().unwrap()), "{finding:#}");
+    let summary = finding["summary"].as_str().unwrap();
+    assert!(summary.contains("lets one client address do only so much"), "{summary}");
+    assert_eq!(document["findings"].as_array().unwrap().len(), 1, "{:#}", document["findings"]);
+    assert_repeatable(&document);
+}

@@ -4,6 +4,7 @@ use duel_model::{
     Explanation, HostFacts, HttpPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome,
     TargetObservation, Verdict, WorkloadPlan,
 };
+use std::net::IpAddr;
 
 /// Everything that is known when diagnosis is asked for the next step.
 #[derive(Debug, Clone, Copy)]
@@ -20,6 +21,8 @@ pub struct Case<'a> {
     pub hosts: &'a [Option<HostFacts>],
     /// Of which targets' servers private twins may be started, in the plan's order; empty: of none.
     pub twins: &'a [bool],
+    /// Other addresses of this machine that connections to all targets can be made from; else why there is none.
+    pub sources: Result<&'a [IpAddr], &'a str>,
     /// Ops after which each request of a list, and each row of values, was sent as often as any other; `None` where all ops
     /// ask for the same, or draw what they ask for.
     pub round_ops: Option<u64>,
@@ -30,6 +33,7 @@ pub struct Case<'a> {
 }
 
 /// What is to be done next.
+#[expect(clippy::large_enum_variant, reason = "there is one at a time, and it is taken apart at once")]
 #[derive(Debug, Clone, PartialEq)]
 pub enum Step {
     /// Make this probe on all targets and ask again.

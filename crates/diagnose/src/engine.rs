@@ -1,7 +1,7 @@
 //! Which probe next, and when it is enough.
 
 use crate::case::{Case, Step};
-use crate::causes::{self, CAUSES, Cause, Fit, Standing, names, none, unknown};
+use crate::causes::{self, CAUSES, Cause, Fit, Standing, client_limit, names, none, unknown};
 use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
@@ -73,6 +73,9 @@ impl<'a> Trial<'a> {
     /// Whether more probes are not worth their time. What is possible at most explains nothing yet, and what was counted
     /// may have counted the same time twice: of such causes only the largest helps to end the search.
     fn is_settled(&self) -> bool {
+        if self.fits().any(|fit| fit.hides_rest) {
+            return true;
+        }
         let (counted, mut firm): (Vec<&Fit>, Vec<&Fit>) = self.fits().partition(|fit| fit.is_counted);
         let share = |fit: &&Fit| fit.finding.explains.unwrap_or(0.0);
         let likely = counted.into_iter().filter(|fit| fit.finding.confidence >= Confidence::Likely);
@@ -81,14 +84,15 @@ impl<'a> Trial<'a> {
     }
 
     fn is_explained(&self) -> bool {
-        self.fits().next().is_some() && self.share_left() <= 1.0 - Flip::EXPLAINS + f64::EPSILON
+        self.fits().any(|fit| fit.hides_rest)
+            || self.fits().next().is_some() && self.share_left() <= 1.0 - Flip::EXPLAINS + f64::EPSILON
     }
 }
 
 /// A cause that a flip has shown, once the gap was seen to be what it was in the comparison. Where there is no time left to
 /// look, it is possible at most.
 fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
-    let why = match gap.control() {
+    let why = match gap.control(fit.is_under_load) {
         None | Some(Look::Shown(_)) => return Standing::Fits(fit),
         Some(Look::NotAsked(probe)) if probe.budget_ns <= gap.case.budget_left_ns => {
             return Standing::Wants(vec![probe]);
@@ -104,19 +108,23 @@ fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
 }
 
 /// Takes back causes that were only counted and have no room beside one that a flip confirmed: together they would be more
-/// than the whole gap, so the time that was counted is part of what the flip took away, or does not matter.
+/// than the whole gap, so the time that was counted is part of what the flip took away, or does not matter. And those that
+/// rest on nothing but what a limit for each client looks like, where that was shown.
 fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
     let confirmed = standings.iter().zip(CAUSES).filter_map(|(standing, cause)| match standing {
-        Standing::Fits(fit) if !fit.is_counted && fit.finding.confidence == Confidence::Confirmed => {
+        Standing::Fits(fit)
+            if !fit.is_counted && (fit.finding.confidence == Confidence::Confirmed || fit.hides_rest) =>
+        {
             Some((fit.finding.explains?, cause.entry().id))
         }
         _ => None,
     });
     let Some((share, id)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
-    for standing in standings {
+    for (standing, cause) in standings.iter_mut().zip(CAUSES) {
+        let looks_alike = id == client_limit::ENTRY.id && client_limit::LOOK_ALIKE.contains(&cause.entry().id);
         if let Standing::Fits(fit) = standing
-            && fit.is_counted
-            && fit.finding.explains.is_some_and(|counted| counted + share > 1.0)
+            && fit.finding.confidence < Confidence::Confirmed
+            && (looks_alike || fit.is_counted && fit.finding.explains.is_some_and(|counted| counted + share > 1.0))
         {
             let text = format!(
                 "{} But {id} was shown to make {} of the gap, which leaves no room for that",
@@ -130,9 +138,11 @@ fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
 
 /// The probe that separates the most causes still standing, over all gaps, per second of its budget.
 ///
-/// One that only places a gap which may stay unexplained counts a quarter: it accuses and acquits nobody.
+/// One that only places a gap which may stay unexplained counts a quarter: it accuses and acquits nobody. A cause that asks
+/// last counts little more than that.
 fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
     const PLACING: f64 = 0.25;
+    const LAST: f64 = 0.3;
     /// A cause is as good as found, and the answer may end the search.
     const CONTROL: f64 = 1e3;
     let mut wanted: Vec<(Probe, f64)> = Vec::new();
@@ -153,7 +163,11 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             Reference::Known(_) => {
                 for (cause, standing) in CAUSES.iter().zip(&trial.standings) {
                     // What can only be suspected in the end accuses and acquits nobody either.
-                    let usual = if (trial.may_be_named)(cause.entry().id) { 1.0 } else { PLACING };
+                    let usual = match (trial.may_be_named)(cause.entry().id) {
+                        true if cause.asks_last() => LAST,
+                        true => 1.0,
+                        false => PLACING,
+                    };
                     let weight =
                         |probe: &Probe| if probe.id == Kind::Again.id(trial.gap.mode) { CONTROL } else { usual };
                     if let Standing::Wants(probes) = standing {

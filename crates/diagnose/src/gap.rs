@@ -25,6 +25,7 @@ pub(crate) struct Gap<'a> {
 }
 
 /// What flips are held against.
+#[derive(Clone)]
 pub(crate) enum Reference<'a> {
     Known(View<'a>),
     /// This probe will tell.
@@ -154,17 +155,21 @@ impl<'a> Gap<'a> {
             }
             Look::Shown(_) | Look::Missing(_) => {}
         }
-        if !open_loop {
-            return (Mode::Loaded, self.comparison_as_reference());
+        (Mode::Loaded, self.reference_under_load())
+    }
+
+    /// What flips with the plan's connections are held against, whether or not the gap shows over one connection.
+    pub(crate) fn reference_under_load(&self) -> Reference<'a> {
+        if !self.case.is_open_loop() {
+            return self.comparison_as_reference();
         }
         // Probes run in a closed loop and are judged by rate: an open loop's response time is no reference for them.
-        let reference = match self.look(Kind::Closed) {
+        match self.look(Kind::Closed) {
             Look::NotAsked(probe) => Reference::Wanted(probe),
             Look::Shown(view) if view.log.low() > 0.0 => Reference::Known(view),
             Look::Shown(_) => Reference::Missing("the gap does not show in a closed loop".to_owned()),
             Look::Missing(why) => Reference::Missing(why),
-        };
-        (Mode::Loaded, reference)
+        }
     }
 
     /// The comparison, if the gap is still what it was then. It may be old, and in between a cache may have become warm, or
@@ -191,10 +196,11 @@ impl<'a> Gap<'a> {
     }
 
     /// What would tell whether the gap is still there, before somebody is accused of it; `None` where the reference was
-    /// measured by a probe.
-    pub(crate) fn control(&self) -> Option<Look<'a>> {
-        let reference = self.known_reference()?;
-        (reference.id == self.comparison.id).then(|| self.look(Kind::Again))
+    /// measured by a probe. `under_load`: what rests on [`Self::reference_under_load`].
+    pub(crate) fn control(&self, under_load: bool) -> Option<Look<'a>> {
+        let reference = if under_load { self.reference_under_load() } else { self.reference.clone() };
+        let is_comparison = matches!(reference, Reference::Known(view) if view.id == self.comparison.id);
+        is_comparison.then(|| self.look(Kind::Again))
     }
 
     pub(crate) fn known_reference(&self) -> Option<&View<'a>> {
@@ -307,26 +313,31 @@ impl<'a> Gap<'a> {
             Reference::Wanted(probe) => return FlipLook::NotAsked(probe.clone()),
             Reference::Missing(why) => return FlipLook::Missing(why.clone()),
         };
+        self.flip_against(kind, reference, self.mode)
+    }
+
+    /// What this probe did to the gap that shows in `reference`, with as many connections as it was made with.
+    pub(crate) fn flip_against(&self, kind: Kind, reference: &View<'a>, mode: Mode) -> FlipLook<'a> {
         match self.look(kind) {
             Look::NotAsked(probe) => FlipLook::NotAsked(probe),
             Look::Missing(why) => FlipLook::Missing(why),
             Look::Shown(view) => match self.measured_besides(kind, reference, &view) {
-                Some(besides) => FlipLook::Missing(format!("{} could not be used: {besides}", kind.id(self.mode))),
-                None => self.held_against(kind, reference, view),
+                Some(besides) => FlipLook::Missing(format!("{} could not be used: {besides}", kind.id(mode))),
+                None => Self::held_against(kind, reference, view, mode),
             },
         }
     }
 
-    fn held_against(&self, kind: Kind, reference: &View<'a>, view: View<'a>) -> FlipLook<'a> {
+    fn held_against(kind: Kind, reference: &View<'a>, view: View<'a>, mode: Mode) -> FlipLook<'a> {
         match Flip::new(kind, reference, view) {
             // Under load only the tightest bottleneck shows. A flip that takes work from both sides may leave both waiting
             // for something else that they share, and the gap is hidden, not gone.
-            Some(flip) if self.mode == Mode::Loaded && flip.dearer < 0.8 => FlipLook::Missing(format!(
+            Some(flip) if mode == Mode::Loaded && flip.dearer < 0.8 => FlipLook::Missing(format!(
                 "{} took work from both sides, so that another bottleneck may hide the gap",
-                kind.id(self.mode)
+                kind.id(mode)
             )),
             Some(flip) => FlipLook::Shown(Box::new(flip)),
-            None => FlipLook::Missing(format!("{} gave no interval to hold against its reference", kind.id(self.mode))),
+            None => FlipLook::Missing(format!("{} gave no interval to hold against its reference", kind.id(mode))),
         }
     }
 
@@ -459,7 +470,12 @@ impl<'a> Gap<'a> {
 
     /// `with ChaCha20 forced: B 1.02x slower than A (...) instead of 3.05x`.
     pub(crate) fn tell_flip(&self, flip: &Flip<'_>) -> String {
-        let before = self.known_reference().map_or_else(String::new, |view| format!(" instead of {:.2}x", view.ratio));
+        self.tell_flip_against(flip, self.known_reference())
+    }
+
+    /// The same of a flip that is held against `reference`.
+    pub(crate) fn tell_flip_against(&self, flip: &Flip<'_>, reference: Option<&View<'_>>) -> String {
+        let before = reference.map_or_else(String::new, |view| format!(" instead of {:.2}x", view.ratio));
         format!("{}: {}{before}", flip.kind.phrase(), self.tell(&flip.view))
     }
 

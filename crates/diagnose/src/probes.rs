@@ -2,9 +2,10 @@
 
 use crate::case::Case;
 use duel_model::{
-    Capabilities, HostAccess, MILLISECOND_NS, Nanos, Negotiated, Phase, Probe, SECOND_NS, TargetObservation,
-    TlsVersion, TwinChange, TwinPlan, Variation,
+    AddressRange, Capabilities, HostAccess, MILLISECOND_NS, Nanos, Negotiated, Phase, Probe, SECOND_NS,
+    TargetObservation, TlsVersion, TwinChange, TwinPlan, Variation,
 };
+use std::net::IpAddr;
 
 /// A probe without its circumstances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,6 +37,10 @@ pub(crate) enum Kind {
     SuiteOf(usize),
     /// The key exchange group that this target chose, forced on all.
     GroupOf(usize),
+    /// The plan's connections, each from another address of this machine, as far as it has so many.
+    SourcesSpread,
+    /// The plan's connections, all from one other address of this machine.
+    SourceOther,
     /// Segments no larger than those of this target, announced to all.
     SegmentsOf(usize),
     /// This many connections, whatever the mode: a point of the concurrency sweep.
@@ -57,6 +62,9 @@ pub(crate) enum Mode {
     Loaded,
 }
 
+/// Local addresses that connections are spread over, at most.
+const MOST_SOURCES: usize = 64;
+
 /// Why connections cannot be varied alone.
 const SHARED: &str = "requests share connections, so that it would change how many are under way as well";
 
@@ -66,7 +74,7 @@ pub(crate) const SMALLEST_SWEEP_BYTES: f64 = 1024.0;
 impl Kind {
     /// How ties between equally valuable probes are broken: the one that comes first in this list of ids.
     pub(crate) fn order(id: &str) -> usize {
-        const ORDER: [&str; 21] = [
+        const ORDER: [&str; 23] = [
             "alone",
             "again",
             "closed",
@@ -88,6 +96,8 @@ impl Kind {
             "range-half",
             "lens-of-",
             "twin-of-",
+            "sources-spread",
+            "source-other",
         ];
         ORDER.iter().position(|known| id.starts_with(known)).unwrap_or(ORDER.len())
     }
@@ -100,6 +110,8 @@ impl Kind {
             Self::Closed => return "closed".to_owned(),
             Self::Trip => return "trip".to_owned(),
             Self::Hosts => return "hosts".to_owned(),
+            Self::SourcesSpread => return "sources-spread".to_owned(),
+            Self::SourceOther => return "source-other".to_owned(),
             Self::Connections(count) => return format!("connections-{count}"),
             Self::LensOf(target) => return format!("lens-of-{target}"),
             Self::Chacha20 => "cipher-chacha20".to_owned(),
@@ -146,6 +158,8 @@ impl Kind {
             Self::SuiteOf(_) => "with the same cipher suite forced on all targets",
             Self::GroupOf(_) => "with the same key exchange group forced on all targets",
             Self::SegmentsOf(_) => "with segments of the same size on all targets",
+            Self::SourcesSpread => "with connections spread over other addresses of this machine",
+            Self::SourceOther => "with all connections from one other address of this machine",
             Self::Connections(1) => "over a single connection",
             Self::Connections(_) => "with another number of connections",
             Self::Hosts => "with the machines read around each slot",
@@ -182,6 +196,8 @@ impl Kind {
             Self::SuiteOf(_) => "Does the gap go away with the same cipher suite?",
             Self::GroupOf(_) => "Does the gap go away with the same key exchange group?",
             Self::SegmentsOf(_) => "Does the gap go away with segments of the same size?",
+            Self::SourcesSpread => "Does the gap go away when connections come from several other addresses?",
+            Self::SourceOther => "Does the gap go away when all connections come from one other address?",
             Self::Connections(_) => "How does the gap change with the number of connections?",
             Self::Hosts => "What do the machines do for each request?",
             Self::LensOf(_) => "Does the server's libcrypto use the CPU's AES instructions?",
@@ -277,6 +293,16 @@ impl Kind {
             Self::GroupOf(target) => {
                 refuse(chosen(case, target, |seen| seen.group.clone()).is_none(), "the group is not known")
             }
+            Self::SourcesSpread | Self::SourceOther => {
+                refuse(!http.reach.sources.is_empty(), "the plan says which addresses connections are made from")?;
+                refuse(http.proxy.is_some(), "it is the proxy that connects to the targets")?;
+                refuse(http.unix_socket.is_some(), "a Unix socket knows no addresses")?;
+                let others = case.sources?;
+                refuse(others.is_empty(), "this machine has no other address")?;
+                let spread = self == Self::SourcesSpread;
+                refuse(spread && case.plan.load.connections < 2, "a single connection comes from a single address")?;
+                refuse(spread && others.len() < 2, "this machine has only one other address")
+            }
             Self::SegmentsOf(target) => {
                 refuse(http.segment_bytes.is_some(), "the plan sets the size of segments already")?;
                 refuse(segments_of(case, target).is_none(), "the size of segments is not known")
@@ -292,7 +318,7 @@ impl Kind {
     pub(crate) fn probe(self, case: &Case<'_>, mode: Mode) -> Probe {
         let connections = match self {
             Self::Alone | Self::Trip => Some(1),
-            Self::Again | Self::Closed | Self::Hosts => None,
+            Self::Again | Self::Closed | Self::Hosts | Self::SourcesSpread | Self::SourceOther => None,
             Self::Connections(count) => Some(count),
             _ => (mode == Mode::Alone).then_some(1),
         };
@@ -335,6 +361,8 @@ impl Kind {
                 groups: chosen(case, target, |seen| seen.group.clone()).map(|group| vec![group]),
                 ..nothing
             },
+            Self::SourcesSpread => Variation { sources: Some(AddressRange::holding(spread(case).0)), ..nothing },
+            Self::SourceOther => Variation { sources: spread(case).1.map(|other| vec![other.into()]), ..nothing },
             Self::SegmentsOf(target) => Variation { segment_bytes: segments_of(case, target), ..nothing },
             Self::Chacha20 => Variation { ciphers: Some(CHACHA20.map(str::to_owned).to_vec()), ..nothing },
             Self::Range1 => Variation { range_bytes: Some(1), ..nothing },
@@ -362,13 +390,16 @@ impl Kind {
         let negotiated = seen.negotiated.as_ref();
         match self {
             // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
-            // Whether a twin is what it should be is found out when it is started.
+            // Whether a twin is what it should be is found out when it is started, and where connections cannot be made from
+            // an address nothing is measured.
             Self::Alone
             | Self::Again
             | Self::Closed
             | Self::Hosts
             | Self::Connections(_)
             | Self::QuickAck
+            | Self::SourcesSpread
+            | Self::SourceOther
             | Self::LensOf(_)
             | Self::TwinOf(..) => Ok(()),
             Self::Unresumed => match seen.resumed_share {
@@ -460,6 +491,14 @@ fn chosen<T>(case: &Case<'_>, target: usize, of: impl Fn(&Negotiated) -> Option<
     let seen = case.comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
     let first = case.first_contact.get(target).and_then(Option::as_ref);
     seen.and_then(&of).or_else(|| first.and_then(&of))
+}
+
+/// The addresses that the plan's connections are spread over, and one for all of them: one of which the server has not heard
+/// before, if there is one left.
+fn spread(case: &Case<'_>) -> (impl Iterator<Item = IpAddr>, Option<IpAddr>) {
+    let others = case.sources.unwrap_or_default();
+    let count = others.len().min(case.plan.load.connections as usize).min(MOST_SOURCES);
+    (others[..count].iter().copied(), others.get(count).or(others.first()).copied())
 }
 
 /// The size of a target's segments in bytes, in the range that can be announced.

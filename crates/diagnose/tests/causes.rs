@@ -636,6 +636,7 @@ fn a_pair_without_a_call_blames_no_server() {
             comparison: &[],
             hosts: &[],
             twins: &[],
+            sources: Err("this machine has no other address"),
             round_ops: None,
             outcomes: &[],
             budget_left_ns: 60 * SECOND_NS,

@@ -13,6 +13,7 @@ use duel_model::{
     MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
     Target, TargetObservation, WorkloadPlan, sanitize_line,
 };
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 /// Shortest slot of a probe: its blocks are few, but so are the connections that are usually probed.
@@ -68,6 +69,7 @@ impl Lab {
             }
         }
         let round_ops = round_ops(plan);
+        let sources = other_sources(run, plan, &comparison);
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut ways: Option<(Vec<Route>, Plan)> = None;
         let mut spent_ns = 0;
@@ -79,6 +81,7 @@ impl Lab {
                 comparison: &comparison,
                 hosts: &host_facts,
                 twins: &diagnosis.may_start_twin,
+                sources: sources.as_deref().map_err(String::as_str),
                 round_ops,
                 outcomes: &outcomes,
                 budget_left_ns: if self.is_stopped() { 0 } else { diagnosis.budget_ns.saturating_sub(spent_ns) },
@@ -277,6 +280,17 @@ fn probe_slot_ns(op_ns: Nanos, affordable_ns: Nanos, shortest_ns: Nanos) -> Nano
 fn reached<'a>(run: &'a Run, comparison: &'a [TargetObservation], target: usize) -> Option<&'a Negotiated> {
     let in_slots = comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
     in_slots.or_else(|| run.first_contact.get(target).and_then(Option::as_ref))
+}
+
+/// Other addresses of this machine that the targets can be reached from, where the comparison reached them; else why there
+/// is none.
+fn other_sources(run: &Run, plan: &Plan, comparison: &[TargetObservation]) -> Result<Vec<IpAddr>, String> {
+    let peer = |(index, target): (usize, &Target)| {
+        let peer = reached(run, comparison, index).and_then(|negotiated| negotiated.peer.as_ref()?.parse().ok());
+        peer.ok_or_else(|| format!("which address {} is reached at is not known", sanitize_line(&target.name)))
+    };
+    let peers: Vec<SocketAddr> = plan.targets.iter().enumerate().map(peer).collect::<Result<_, _>>()?;
+    duel_work::http::other_sources(&peers)
 }
 
 /// What all probes of a diagnosis share.

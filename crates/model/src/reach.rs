@@ -170,6 +170,22 @@ impl AddressRange {
         let family = self.family();
         (bits(self.first)..=bits(self.last)).map(move |bits| address(family, bits))
     }
+
+    /// These addresses in as few ranges as hold them and nothing else, in their order: neighbours become one range.
+    pub fn holding(addresses: impl IntoIterator<Item = IpAddr>) -> Vec<Self> {
+        let mut ranges: Vec<Self> = Vec::new();
+        for next in addresses {
+            match ranges.last_mut() {
+                Some(range)
+                    if range.family() == IpFamily::of(next) && bits(range.last).checked_add(1) == Some(bits(next)) =>
+                {
+                    range.last = next;
+                }
+                _ => ranges.push(next.into()),
+            }
+        }
+        ranges
+    }
 }
 
 impl From<IpAddr> for AddressRange {
@@ -325,6 +341,21 @@ mod tests {
         }
         let addresses: Vec<String> = range("10.0.0.254-10.0.1.1").unwrap().iter().map(|ip| ip.to_string()).collect();
         assert_eq!(addresses, ["10.0.0.254", "10.0.0.255", "10.0.1.0", "10.0.1.1"]);
+    }
+
+    #[test]
+    fn neighbours_become_one_range_and_nothing_else_does() {
+        for (addresses, ranges) in [
+            ("", ""),
+            ("10.0.0.7", "10.0.0.7"),
+            ("127.0.0.2,127.0.0.3,127.0.0.4", "127.0.0.2-127.0.0.4"),
+            ("10.0.0.2,10.0.0.4,10.0.0.5,10.0.0.3", "10.0.0.2,10.0.0.4-10.0.0.5,10.0.0.3"),
+            ("255.255.255.255,::1:0:0,::1:0:1", "255.255.255.255,::1:0:0-::1:0:1"),
+        ] {
+            let listed = addresses.split(',').filter(|text| !text.is_empty()).map(|text| text.parse().unwrap());
+            let ranges_of: Vec<String> = AddressRange::holding(listed).iter().map(ToString::to_string).collect();
+            assert_eq!(ranges_of.join(","), ranges);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What a probe changes in a plan.
 
-use crate::{LoopKind, Plan, TlsVersion, TwinPlan, WorkloadPlan};
+use crate::{AddressRange, LoopKind, Plan, TlsVersion, TwinPlan, WorkloadPlan};
 use serde::{Deserialize, Serialize};
 
 /// What a probe changes in the plan; `None` leaves as it is.
@@ -32,6 +32,9 @@ pub struct Variation {
     /// Largest segment that we announce, in bytes.
     #[serde(default)]
     pub segment_bytes: Option<u16>,
+    /// Local addresses that connections are made from, in turn.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sources: Option<Vec<AddressRange>>,
     /// A target's server replaced by a private twin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twin: Option<TwinPlan>,
@@ -54,6 +57,7 @@ impl Plan {
             versions,
             quick_ack,
             segment_bytes,
+            sources,
             // Where requests go, and not what they are.
             twin: _,
         } = variation.clone();
@@ -82,6 +86,7 @@ impl Plan {
             put(&mut http.accept_encoding, accept_encoding);
             put(&mut http.method, method);
             put(&mut http.quick_ack, quick_ack);
+            put(&mut http.reach.sources, sources);
             http.range_bytes = range_bytes.or(http.range_bytes);
             http.segment_bytes = segment_bytes.or(http.segment_bytes);
         }
@@ -111,5 +116,17 @@ mod tests {
             let kept = serde_json::to_string(&variation).unwrap();
             assert_eq!(serde_json::from_str::<Variation>(&kept).unwrap(), variation, "{kept}");
         }
+    }
+
+    #[test]
+    fn addresses_to_connect_from_are_kept_as_they_are_typed_and_runs_from_before_them_are_read() {
+        let variation =
+            Variation { sources: Some(vec!["127.0.0.2-127.0.0.9".parse().unwrap()]), ..Variation::default() };
+        let kept = serde_json::to_string(&variation).unwrap();
+        assert!(kept.contains(r#""sources":["127.0.0.2-127.0.0.9"]"#), "{kept}");
+        assert_eq!(serde_json::from_str::<Variation>(&kept).unwrap(), variation);
+        let before = serde_json::to_string(&Variation::default()).unwrap();
+        assert!(!before.contains("sources"), "{before}");
+        assert_eq!(serde_json::from_str::<Variation>(&before).unwrap(), Variation::default());
     }
 }

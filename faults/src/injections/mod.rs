@@ -36,6 +36,7 @@ causes!(
     small_mtu,
     initcwnd,
     filter_chain,
+    client_limit,
     extra_hop,
     slow_names,
     address_fallback,

@@ -1,6 +1,7 @@
 //! HAProxy with a configuration of its own.
 
 use super::certificates::Identity;
+use super::network::Place;
 use super::nginx::padding;
 use crate::twin::{Http, Tls, Versions};
 use std::fmt::Write;
@@ -43,13 +44,19 @@ pub(crate) fn config(site: &Site<'_>) -> String {
     for (name, value) in padding(site.http.padding_bytes) {
         let _ = writeln!(frontend, "  http-response set-header {name} {value}");
     }
+    let mut for_usual = String::new();
     let backend_tls = if site.backend_tls { " ssl verify none" } else { "" };
     let requests = site.backend_requests.map_or(String::new(), |n| format!(" maxconn {n}"));
+    if let Some(at_a_time) = site.http.usual_client_at_a_time {
+        let [a, b] = [Place::A, Place::B].map(Place::client_address);
+        let _ = writeln!(frontend, "  use_backend for-usual if {{ src {a} {b} }}");
+        for_usual = format!("backend for-usual\n  server one {}{backend_tls} maxconn {at_a_time}\n", site.backend);
+    }
     format!(
         "{global}defaults\n  mode http\n  http-reuse always\n  timeout connect 10s\n  timeout client 60s\n  \
          timeout server 60s\n  timeout queue 60s\n  timeout http-keep-alive 600s\n\
          frontend front\n{frontend}  default_backend behind\n\
-         backend behind\n  server one {}{backend_tls}{requests}\n",
+         backend behind\n  server one {}{backend_tls}{requests}\n{for_usual}",
         site.backend
     )
 }

@@ -36,8 +36,14 @@ impl Place {
         Ipv6Addr::new(0xfd77, u16::from(self.number()), 0, 0, 0, 0, 0, 2)
     }
 
-    fn client_address(self) -> Ipv4Addr {
+    /// The client's usual one: the system chooses it.
+    pub(super) fn client_address(self) -> Ipv4Addr {
         Ipv4Addr::new(10, 77, self.number(), 1)
+    }
+
+    /// Further addresses of the client, on the interface towards this place.
+    fn further_client(self, number: u8) -> Ipv4Addr {
+        Ipv4Addr::new(10, 77, 8 + self.number(), number)
     }
 
     fn client_address6(self) -> Ipv6Addr {
@@ -51,6 +57,9 @@ impl Place {
         }
     }
 }
+
+/// All further addresses of the client, whichever interface has them.
+const FURTHER_CLIENTS: &str = "10.77.8.0/22";
 
 /// The server's interface.
 const INTERFACE: &str = "eth0";
@@ -85,6 +94,13 @@ pub(crate) fn connect(
     };
     address(client, &outer, (place.client_address(), place.server_address()), place.client_address6())?;
     address(server, INTERFACE, (place.server_address(), place.client_address()), place.server_address6())?;
+    if network.further_clients > 0 {
+        for number in 1..=network.further_clients {
+            client.ip(&["addr", "add", &format!("{}/32", place.further_client(number)), "dev", &outer])?;
+        }
+        // Of both places: duel wants addresses that it can reach both targets from.
+        server.ip(&["route", "add", FURTHER_CLIENTS, "dev", INTERFACE])?;
+    }
     receive_on(server, INTERFACE, twin.process.cpus)?;
     receive_on(client, &outer, CLIENT_CPU)?;
     condition(server, place, network)?;

@@ -45,6 +45,12 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     if let Some(rate) = site.http.limit_rate {
         let _ = writeln!(server, "    limit_rate {rate};");
     }
+    let mut zone = String::new();
+    if let Some(rate) = site.http.per_address_per_s {
+        zone = format!("limit_req_zone $binary_remote_addr zone=clients:1m rate={rate}r/s;\n");
+        // Who is too early waits, and nobody is refused.
+        server += "    limit_req zone=clients burst=1000;\n";
+    }
     for (name, value) in padding(site.http.padding_bytes) {
         let _ = writeln!(server, "    add_header {name} {value};");
     }
@@ -67,7 +73,7 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
          client_body_temp_path {dir}/body; proxy_temp_path {dir}/proxy; fastcgi_temp_path {dir}/fastcgi;\n\
          uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
          sendfile {}; tcp_nodelay {}; keepalive_timeout {timeout}; keepalive_requests 100000000;\n\
-         server {{\n{server}  }}\n}}\n",
+         {zone}server {{\n{server}  }}\n}}\n",
         on(sendfile),
         on(nodelay),
     )

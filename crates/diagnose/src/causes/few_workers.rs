@@ -290,7 +290,7 @@ fn told(gap: &Gap<'_>, alone: &View<'_>, facts: String) -> Told {
 }
 
 /// Share of the time that each worker spent on a CPU: threads, where they are told, else processes.
-fn workers(demand: &HostDemand) -> Option<Vec<f64>> {
+pub(super) fn workers(demand: &HostDemand) -> Option<Vec<f64>> {
     let shares = |prefix: &str, suffix: &str| -> Vec<f64> {
         let keys = demand.growth.keys().filter(|key| key.starts_with(prefix) && key.ends_with(suffix));
         keys.filter_map(|key| demand.share_of_time(key)).collect()

@@ -7,6 +7,7 @@ mod aes_unused;
 mod backlog_overflow;
 mod bulk;
 mod by_hand;
+pub(crate) mod client_limit;
 mod compression;
 mod contention;
 mod counted;
@@ -66,6 +67,11 @@ pub(crate) trait Cause: Sync {
         None
     }
 
+    /// Whether it asks only when all other causes have: it is seldom the cause, and nothing but its own probes tells.
+    fn asks_last(&self) -> bool {
+        false
+    }
+
     /// How the cause stands, given what is known so far, and by what twins show, where one may be started.
     fn examine(&self, gap: &Gap<'_>) -> Standing {
         match (self.weigh(gap).unwrap_or_else(|settled| settled), self.cure()) {
@@ -115,6 +121,11 @@ pub(crate) struct Fit {
     pub(crate) is_counted: bool,
     /// The server itself was seen without the gap, started anew with nothing but the cause taken away.
     pub(crate) shown_on_twin: bool,
+    /// It rests on the gap under the plan's load, even where the gap's own reference is over one connection.
+    pub(crate) is_under_load: bool,
+    /// With it weakened as far as it could be it still held the slow side up: what the rest of the gap is made of is hidden
+    /// behind it.
+    pub(crate) hides_rest: bool,
 }
 
 /// An entry of the catalogue.
@@ -127,7 +138,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 32] = [
+pub(crate) static CAUSES: [&dyn Cause; 33] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -151,6 +162,7 @@ pub(crate) static CAUSES: [&dyn Cause; 32] = [
     &small_window::SmallWindow,
     &initcwnd::Initcwnd,
     &filter_chain::FilterChain,
+    &client_limit::ClientLimit,
     &quota::Quota,
     &traced::Traced,
     &noisy_neighbour::NoisyNeighbour,
@@ -162,7 +174,7 @@ pub(crate) static CAUSES: [&dyn Cause; 32] = [
     &slow_clock::SlowClock,
 ];
 
-static CATALOGUE: [CauseEntry; 36] = [
+static CATALOGUE: [CauseEntry; 37] = [
     aes_unused::ENTRY,
     no_asm::ENTRY,
     slow_cipher::ENTRY,
@@ -186,6 +198,7 @@ static CATALOGUE: [CauseEntry; 36] = [
     small_window::ENTRY,
     initcwnd::ENTRY,
     filter_chain::ENTRY,
+    client_limit::ENTRY,
     quota::ENTRY,
     traced::ENTRY,
     noisy_neighbour::ENTRY,
@@ -269,6 +282,8 @@ fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence: Confidenc
         moved_ns: flip.moved_ns,
         is_counted: false,
         shown_on_twin: false,
+        is_under_load: false,
+        hides_rest: false,
     }))
 }
 
@@ -299,6 +314,8 @@ fn fit_by_host(gap: &Gap<'_>, entry: &CauseEntry, share: Option<f64>, confidence
         moved_ns: moved_ns.unwrap_or(0.0),
         is_counted: true,
         shown_on_twin: false,
+        is_under_load: false,
+        hides_rest: false,
     }))
 }
 

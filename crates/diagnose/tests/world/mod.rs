@@ -6,10 +6,11 @@ pub mod network;
 
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
-    Arrival, Bound, Call, CertificateKey, ComparePlan, Doubt, DoubtId, Explanation, Finding, HostDemand, HostFacts,
-    HttpPlan, LensReading, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe,
+    AddressRange, Arrival, Bound, Call, CertificateKey, ComparePlan, Doubt, DoubtId, Explanation, Finding, HostDemand,
+    HostFacts, HttpPlan, LensReading, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe,
     ProbeOutcome, SECOND_NS, Target, TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
 };
+use std::net::IpAddr;
 
 /// What a server costs. Times in ns of a CPU of factor 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -42,6 +43,10 @@ pub struct Server {
     pub has_range: bool,
     pub resumes: bool,
     pub failing: f64,
+    /// Requests per second that one client address is let do; others wait.
+    pub per_address: Option<f64>,
+    /// Waiting per request that only comes to our usual address.
+    pub dislikes_us: f64,
     /// Takes AES suites even if it chooses another one.
     pub has_aes: bool,
     /// A certificate that it shows to who asks for a suite of TLS 1.2 that names its algorithm, and what it signs with.
@@ -121,6 +126,8 @@ impl Default for Server {
             has_range: true,
             resumes: true,
             failing: 0.0,
+            per_address: None,
+            dislikes_us: 0.0,
             has_aes: true,
             other_key: None,
             other_group: None,
@@ -171,6 +178,8 @@ pub struct World {
     pub lenses: Vec<Option<LensReading>>,
     /// Of which servers twins may be started.
     pub twins: Vec<bool>,
+    /// Other addresses that probes can be made from; else why there is none.
+    pub sources: Result<Vec<IpAddr>, String>,
     /// Where each server is reached.
     pub peers: Vec<Option<String>>,
     /// Requests that differ, of which each slot sends some; a server's costs are those of all of them.
@@ -221,6 +230,7 @@ pub fn world(servers: &[Server]) -> World {
         later: None,
         lenses: vec![None; servers.len()],
         twins: Vec::new(),
+        sources: Ok((1..=16).map(|host| IpAddr::from([127, 0, 1, host])).collect()),
         peers: vec![None; servers.len()],
         round_ops: None,
         short_slots: false,
@@ -373,7 +383,8 @@ impl World {
             }
         }
         let elsewhere = server.outside + server.disk;
-        let wait = server.delay + server.cpu * (fixed + server.kernel) + elsewhere;
+        let disliked = if variation.sources.is_none() { server.dislikes_us } else { 0.0 };
+        let wait = server.delay + disliked + server.cpu * (fixed + server.kernel) + elsewhere;
         phases.push((Phase::Wait, server.round_trip + wait));
         let sending = server.cpu * sent * per_byte;
         phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
@@ -393,12 +404,18 @@ impl World {
             / (1.0 + server.kappa * connections * (connections - 1.0));
         let wants_cpus = free * busy_ns / 1e9;
         let uncapped = free.min(server.quota.map_or(f64::INFINITY, |quota| quota * 1e9 / busy_ns));
-        let rate = server.net.total_cap.map_or(uncapped, |cap| uncapped.min(cap / bytes));
+        let capped = server.net.total_cap.map_or(uncapped, |cap| uncapped.min(cap / bytes));
+        let addresses = variation.sources.as_ref().map_or(1, |ranges| ranges.iter().map(AddressRange::count).sum());
+        let limit = server.per_address.map(|rate| rate * connections.min(addresses as f64));
+        let rate = limit.map_or(capped, |limit| capped.min(limit));
         let stretch = connections * 1e9 / uncapped / alone_ns;
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
         // What waits for a cap waits while it receives.
-        let held_ns = connections * 1e9 / rate - connections * 1e9 / uncapped;
+        let held_ns = connections * 1e9 / capped - connections * 1e9 / uncapped;
         phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
+        // And what waits for its address's turn waits for the answer.
+        let held_ns = connections * 1e9 / rate - connections * 1e9 / capped;
+        phases.iter_mut().filter(|(phase, _)| *phase == Phase::Wait).for_each(|(_, ns)| *ns += held_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
         let service = alone_ns * stretch;
         // A probe connects before it measures: a part of what it counts is that.
@@ -592,6 +609,7 @@ impl World {
                 comparison: &comparison,
                 hosts: &hosts,
                 twins: &self.twins,
+                sources: self.sources.as_deref().map_err(String::as_str),
                 round_ops: self.round_ops,
                 outcomes: &outcomes,
                 budget_left_ns,

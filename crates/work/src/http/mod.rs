@@ -37,6 +37,7 @@ pub use lane::Http;
 pub use manner::{Manner, Trail};
 pub use network::Network;
 pub use proxy::unknown_to_proxy;
+pub use source::other_sources;
 pub use streams::Http2;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 

@@ -7,7 +7,7 @@ use rustix::fd::AsFd;
 use rustix::io::Errno;
 use socket2::{Domain, Socket, Type};
 use std::collections::BTreeSet;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 
 /// The local addresses of a plan, by family. Without any the system chooses.
 #[derive(Debug, Clone, Default)]
@@ -73,4 +73,135 @@ fn try_out(source: IpAddr) -> Result<(), WorkloadError> {
             format!("--source: connections cannot be made from {source}: {}", plain(&error))
         })
     })
+}
+
+/// Other addresses of this machine from which connections to all of `peers` can be made, 64 at most: a limit that a server
+/// sets for one client's address does not hold for them all together. Why there is none, otherwise. Nothing is sent.
+///
+/// On the loopback interface Linux lets any address of 127.0.0.0/8 be used. Elsewhere it is those that the interface has by
+/// which connections leave anyhow: answers to addresses of another interface may find no way back to it.
+pub fn other_sources(peers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
+    const MOST: usize = 64;
+    let Some(first) = peers.first() else { return Err("where the targets are is not known".to_owned()) };
+    if peers.iter().any(|peer| peer.is_ipv4() != first.is_ipv4()) {
+        return Err("the targets have addresses of both families".to_owned());
+    }
+    if peers.iter().any(|peer| peer.ip().is_loopback() != first.ip().is_loopback()) {
+        return Err("some targets are reached over the loopback interface and others are not".to_owned());
+    }
+    let used: BTreeSet<IpAddr> = peers.iter().filter_map(usual_source).collect();
+    let candidates: Vec<IpAddr> = match first.ip() {
+        IpAddr::V4(ip) if ip.is_loopback() => {
+            (2..=u8::MAX - 1).map(|host| Ipv4Addr::new(127, 0, 0, host).into()).collect()
+        }
+        IpAddr::V6(ip) if ip.is_loopback() => Vec::new(),
+        _ => addresses_beside(&used)?,
+    };
+    let is_other = |source: &IpAddr| !used.contains(source) && peers.iter().all(|peer| peer.ip() != *source);
+    let reaches_all = |source: &IpAddr| peers.iter().all(|peer| can_reach(*source, *peer));
+    let others: Vec<IpAddr> = candidates.into_iter().filter(is_other).filter(reaches_all).take(MOST).collect();
+    if others.is_empty() {
+        let kind = if first.ip().is_loopback() { "loopback address" } else { "address" };
+        return Err(format!("not available here: this machine has no other {kind} to reach the targets from"));
+    }
+    Ok(others)
+}
+
+/// The address that the system lets connections to `peer` come from.
+fn usual_source(peer: &SocketAddr) -> Option<IpAddr> {
+    let any: IpAddr =
+        if peer.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { std::net::Ipv6Addr::UNSPECIFIED.into() };
+    // Connecting a UDP socket looks up a route, and sends nothing.
+    let socket = UdpSocket::bind((any, 0)).ok()?;
+    socket.connect(peer).ok()?;
+    socket.local_addr().ok().map(|address| address.ip())
+}
+
+fn can_reach(source: IpAddr, peer: SocketAddr) -> bool {
+    UdpSocket::bind((source, 0)).is_ok_and(|socket| socket.connect(peer).is_ok())
+}
+
+/// The addresses of global scope, of the interfaces that have one of `used`.
+fn addresses_beside(used: &BTreeSet<IpAddr>) -> Result<Vec<IpAddr>, String> {
+    let all = nix::ifaddrs::getifaddrs().map_err(|error| {
+        format!("this machine's addresses cannot be listed: {}", plain(&std::io::Error::from(error)))
+    })?;
+    let all: Vec<(String, IpAddr)> = all
+        .filter_map(|entry| {
+            let address = entry.address?;
+            let v4 = address.as_sockaddr_in().map(|address| IpAddr::V4(address.ip()));
+            let ip = v4.or_else(|| address.as_sockaddr_in6().map(|address| IpAddr::V6(address.ip())))?;
+            Some((entry.interface_name, ip))
+        })
+        .collect();
+    let interfaces: BTreeSet<&String> = all.iter().filter(|(_, ip)| used.contains(ip)).map(|(name, _)| name).collect();
+    let beside = all.iter().filter(|(name, ip)| interfaces.contains(name) && has_global_scope(*ip));
+    let beside: BTreeSet<IpAddr> = beside.map(|(_, ip)| *ip).collect();
+    Ok(beside.into_iter().collect())
+}
+
+fn has_global_scope(ip: IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => !ip.is_loopback() && !ip.is_link_local() && !ip.is_unspecified() && !ip.is_multicast(),
+        IpAddr::V6(ip) => {
+            !ip.is_loopback() && !ip.is_unicast_link_local() && !ip.is_unspecified() && !ip.is_multicast()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn others(peers: &[&str]) -> Result<Vec<IpAddr>, String> {
+        let peers: Vec<SocketAddr> = peers.iter().map(|peer| peer.parse().unwrap()).collect();
+        other_sources(&peers)
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn on_the_loopback_interface_of_linux_there_are_many_and_the_one_in_use_is_none_of_them() {
+        let found = others(&["127.0.0.1:80", "127.0.0.5:81"]).unwrap();
+        assert_eq!(found.len(), 64);
+        assert_eq!(found.iter().collect::<BTreeSet<_>>().len(), 64);
+        for taken in ["127.0.0.1", "127.0.0.5"] {
+            assert!(!found.contains(&taken.parse().unwrap()), "{taken} is in use: {found:?}");
+        }
+        for ip in found {
+            assert_eq!(try_out(ip).map_err(|error| error.to_string()), Ok(()), "{ip}");
+        }
+    }
+
+    #[test]
+    fn where_there_is_none_the_reason_is_told() {
+        for (peers, why) in [
+            (&[][..], "not known"),
+            (&["[::1]:80"], "no other loopback address"),
+            (&["127.0.0.1:80", "[::1]:80"], "both families"),
+            (&["127.0.0.1:80", "192.0.2.1:80"], "loopback interface and others are not"),
+        ] {
+            let told = others(peers).unwrap_err();
+            assert!(told.contains(why), "{peers:?}: {told}");
+        }
+    }
+
+    /// Whatever this machine has: no link-local address, no loopback address, and not the one that is used anyhow.
+    #[test]
+    fn elsewhere_they_are_other_addresses_of_the_interface() {
+        let peer: SocketAddr = "192.0.2.1:80".parse().unwrap();
+        for other in other_sources(&[peer]).unwrap_or_default() {
+            assert!(has_global_scope(other) && Some(other) != usual_source(&peer), "{other}");
+        }
+        for (ip, global) in [
+            ("10.0.0.1", true),
+            ("169.254.1.1", false),
+            ("127.0.0.2", false),
+            ("fe80::1", false),
+            ("fd00::1", true),
+            ("2001:db8::1", true),
+            ("::1", false),
+        ] {
+            assert_eq!(has_global_scope(ip.parse().unwrap()), global, "{ip}");
+        }
+    }
 }
