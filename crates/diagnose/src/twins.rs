@@ -79,7 +79,20 @@ impl<'a> Gap<'a> {
             }
             Look::Shown(view) => view,
         };
+        let elsewhere = self.reading(same).is_some_and(|reading| reading.is_reached_otherwise);
         Twins::Told(match self.twin_shows_the_gap(&same_view) {
+            // Packets cost less, and a gap may be one of packets.
+            Shows::NoGap if elsewhere => {
+                let text = format!(
+                    "{}: {} instead of {}; but the twin is reached over a loopback interface and its server is not, so \
+                     nothing follows from twins",
+                    same.phrase(),
+                    self.tell(&same_view),
+                    self.reference_ratio()
+                );
+                let evidence = vec![self.of_twins(same, text)];
+                Told { evidence, flip: None, has_no_gap: false, may_not_hold: false }
+            }
             Shows::Gap => self.changed(changed, changed_look, same, &same_view),
             Shows::NoGap => {
                 let text = self.gone_when_started_anew(same, &same_view);

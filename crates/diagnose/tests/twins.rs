@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 mod world;
 
-use duel_model::{Confidence, Explanation, Finding, HostAccess, HostPlan, ServerPlan};
+use duel_model::{Confidence, Explanation, Finding, HostAccess, HostPlan, ServerPlan, TwinReading};
 use world::{Server, World, named, world};
 
 /// A server whose AES is slow, beside a good one.
@@ -230,5 +230,26 @@ fn a_setting_that_moves_nothing_speaks_against_its_cause() {
             line.probe.starts_with("twin") && line.text.contains("http.few-workers") && line.text.contains("But with")
         });
         assert!(told, "{explanation:#?}");
+    }
+}
+
+/// What the way costs differs, or whether the change took hold is not known: then a gap that stays, or is gone from a twin as
+/// it is, speaks against nobody.
+#[test]
+fn twins_that_are_not_what_they_should_be_take_nothing_back() {
+    let world = one_worker();
+    let [good, slow] = [0, 1].map(|index| world.servers[index].clone());
+    let otherwise = TwinReading { is_reached_otherwise: true, ..TwinReading::default() };
+    let not_held = TwinReading { may_not_hold: true, ..TwinReading::default() };
+    for (reading, same, said) in [
+        (otherwise, &good, "over a loopback interface and its server is not"),
+        (not_held, &slow, "took hold everywhere"),
+    ] {
+        let mut world = with_twins_under_load(world.clone(), "more-workers", same, Some(same));
+        world.elsewhere.iter_mut().for_each(|(_, other)| other.of_twins = Some(reading.clone()));
+        let explanation = world.explain();
+        assert_eq!(named(&explanation)[0], ("http.few-workers", Some("B")), "{explanation:#?}");
+        assert_eq!(explanation.findings[0].confidence, Confidence::Likely);
+        assert!(twins_told(&explanation.findings[0]).contains(said), "{explanation:#?}");
     }
 }

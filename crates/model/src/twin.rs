@@ -64,4 +64,7 @@ pub struct TwinReading {
     /// The change may not have taken hold everywhere, so that a gap that stays speaks less against the cause.
     #[serde(default)]
     pub may_not_hold: bool,
+    /// It is reached over a loopback interface, and its server, in a network of its own, is not: what the way costs differs.
+    #[serde(default)]
+    pub is_reached_otherwise: bool,
 }

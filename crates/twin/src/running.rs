@@ -97,6 +97,7 @@ impl Twin {
             changed: outfit.changed.clone(),
             libcrypto: None,
             may_not_hold: outfit.may_not_hold,
+            is_reached_otherwise: has_own_network(order.server),
         };
         // From here on dropping ends it.
         let mut twin = Self { keeper, lifeline, reading };
@@ -340,6 +341,13 @@ fn checked(mapped: &[PathBuf], server: &ServerProcess, outfit: &Outfit) -> Resul
             Ok(mapped.iter().find(is_libcrypto).map(|path| shown(path)))
         }
     }
+}
+
+/// Whether a server is in another network than we are; where that is not told it counts as if it were.
+fn has_own_network(server: &ServerProcess) -> bool {
+    let network = |files: &ProcessFiles| files.link("ns/net", "the network").ok();
+    let (theirs, ours) = (network(&server.files()), network(&ProcessFiles::of(std::process::id())));
+    theirs.is_none() || theirs != ours
 }
 
 /// Refuses a twin that was to run on further CPUs and may not: this process itself may be confined to some.

@@ -8,7 +8,7 @@ use duel_diagnose::{Case, Step, next_naming};
 use duel_model::{
     AddressRange, Arrival, Bound, Call, CertificateKey, ComparePlan, Doubt, DoubtId, Explanation, Finding, HostDemand,
     HostFacts, HttpPlan, LensReading, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe,
-    ProbeOutcome, SECOND_NS, Target, TargetObservation, TlsVersion, Variation, Verdict, WorkloadPlan,
+    ProbeOutcome, SECOND_NS, Target, TargetObservation, TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan,
 };
 use std::net::IpAddr;
 
@@ -178,6 +178,8 @@ pub struct World {
     pub lenses: Vec<Option<LensReading>>,
     /// Of which servers twins may be started.
     pub twins: Vec<bool>,
+    /// What is told of each twin.
+    pub of_twins: Option<TwinReading>,
     /// Other addresses that probes can be made from; else why there is none.
     pub sources: Result<Vec<IpAddr>, String>,
     /// Where each server is reached.
@@ -230,6 +232,7 @@ pub fn world(servers: &[Server]) -> World {
         later: None,
         lenses: vec![None; servers.len()],
         twins: Vec::new(),
+        of_twins: None,
         sources: Ok((1..=16).map(|host| IpAddr::from([127, 0, 1, host])).collect()),
         peers: vec![None; servers.len()],
         round_ops: None,
@@ -556,7 +559,8 @@ impl World {
         };
         let short = Doubt { id: DoubtId::ShortSlots, target: None, text: "1.0 requests in a slot".to_owned() };
         let doubts = if self.short_slots { vec![short] } else { vec![] };
-        ProbeOutcome { targets, pairs, demands, lens: None, twin: None, doubts, unavailable: None, probe }
+        let twin = self.of_twins.clone().filter(|_| probe.variation.twin.is_some());
+        ProbeOutcome { targets, pairs, demands, lens: None, twin, doubts, unavailable: None, probe }
     }
 
     /// What a server's machine does in some slots.
