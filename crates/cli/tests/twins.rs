@@ -15,6 +15,7 @@ const MASK: (&str, &str) = ("OPENSSL_ia32cap", "~0x200000200000000:~0x6000000000
 /// Enough for what a byte costs to show, and little enough for client and server to work by turns: of a stream of
 /// megabytes a generator that is built for debugging is the bottleneck itself.
 const BYTES: usize = 100_000;
+const AES: &str = "tls.aes-unused";
 
 /// A healthy nginx and a masked one, serving the same over TLS.
 fn pair(place: &Place, location: &str) -> (Server, Server) {
@@ -36,21 +37,22 @@ fn args(good: &Server, bad: &Server, more: &[&str]) -> Vec<String> {
     targets.into_iter().chain(rest.iter().chain(more).map(|&word| word.to_owned())).collect()
 }
 
-/// What duel says once it has named the cause as surely as that, with the evidence that is asked for. On a machine that is busy with other things it may say less,
-/// and rightly so: then it is asked anew. To be sure of anything else is wrong at once.
+/// What duel says once it has named the cause as surely as that, with the evidence that is asked for. On a machine that is
+/// busy with other things it may say less, and rightly so: then it is asked anew. To be sure of anything else is wrong at
+/// once.
 #[track_caller]
-fn aes_found(surely_enough: &[&str], is_shown: impl Fn(&Value) -> bool, ask: impl Fn() -> Value) -> Value {
+fn found(named: &str, surely_enough: &[&str], is_shown: impl Fn(&Value) -> bool, ask: impl Fn() -> Value) -> Value {
     const TRIES: u32 = 6;
     let mut document = Value::Null;
     for _ in 0..TRIES {
         document = ask();
         let finding = &document["findings"][0];
         let (cause, confidence) = (finding["cause"].as_str().unwrap(), finding["confidence"].as_str().unwrap());
-        if cause == "tls.aes-unused" && surely_enough.contains(&confidence) && is_shown(finding) {
+        if cause == named && surely_enough.contains(&confidence) && is_shown(finding) {
             return document;
         }
         let is_sure = ["confirmed", "likely"].contains(&confidence);
-        assert!(!is_sure || ["tls.aes-unused", "unknown"].contains(&cause), "{:#}{finding:#}", document["pairs"]);
+        assert!(!is_sure || [named, "unknown"].contains(&cause), "{:#}{finding:#}", document["pairs"]);
     }
     panic!("not sure of it in any of {TRIES} tries: {:#}{:#}", document["pairs"], document["findings"])
 }
@@ -80,12 +82,41 @@ fn a_twin_without_the_mask_proves_it() {
             .iter()
             .all(|words| told.iter().any(|text| text.contains(words)))
     };
-    let document = aes_found(&["confirmed"], by_twins, || place.json(args(&good, &bad, &["--may-start-twin"])));
+    let document = found(AES, &["confirmed"], by_twins, || place.json(args(&good, &bad, &["--may-start-twin"])));
     assert_eq!(document["findings"][0]["target"], "bad", "{document:#}");
     // The running server is where it was, and its files as well.
     assert_eq!(std::fs::read_to_string(place.path("bad/pid")).unwrap(), pid_file);
     assert_eq!(std::fs::read_to_string(place.path("bad/error.log")).unwrap(), "");
     assert!(std::path::Path::new(&format!("/proc/{}", bad.pid())).exists());
+}
+
+/// A setting of the server's configuration is its cause, and taken away from a twin without a change to any file.
+#[test]
+fn a_twin_that_is_set_up_otherwise_proves_a_setting() {
+    if !can_have_twins() {
+        return;
+    }
+    let _alone = measuring();
+    let place = Place::new();
+    place.file("www/f", vec![b'x'; 5 * BYTES]);
+    let server = |more: &str| format!("server {{ listen 127.0.0.1:{{1}}; {more} {} }}", files(&place));
+    let good = nginx(&place, "good", &format!("sendfile on; {}", server("")));
+    let bad = nginx(&place, "bad", &server("sendfile off; output_buffers 1 512;"));
+    let config = std::fs::read(place.path("bad/config")).unwrap();
+    let targets = [format!("good={}", good.http(1, "/f")), format!("bad={}", bad.http(1, "/f"))];
+    let rest = ["-c", "1", "-t", "1", "-d", "10s", "--why", "--local", "good", "--local", "bad", "--why-budget", "90s"];
+    let args = || targets.iter().map(String::as_str).chain(rest).chain(["--may-start-twin=bad"]);
+    let by_twins = |finding: &Value| {
+        let told = evidence(finding, "twin-of-1-large-pieces");
+        told.iter().any(|text| {
+            text.contains(
+                "with output_buffers 2 32k instead of output_buffers 1 512, with sendfile on instead of sendfile off",
+            )
+        })
+    };
+    let document = found("http.no-sendfile", &["confirmed"], by_twins, || place.json(args()));
+    assert_eq!(document["findings"][0]["target"], "bad", "{document:#}");
+    assert_eq!(std::fs::read(place.path("bad/config")).unwrap(), config);
 }
 
 #[test]
@@ -115,7 +146,7 @@ fn what_answers_otherwise_in_its_own_network_is_no_twin() {
     let by_its_answer = |finding: &Value| {
         evidence(finding, "twin-of-1").iter().any(|text| text.contains("status is 502 where the server's is 200"))
     };
-    aes_found(&["confirmed", "likely"], by_its_answer, || place.json(args(&good, &bad, &["--may-start-twin=bad"])));
+    found(AES, &["confirmed", "likely"], by_its_answer, || place.json(args(&good, &bad, &["--may-start-twin=bad"])));
 }
 
 #[test]

@@ -218,7 +218,10 @@ impl Configuration {
             };
             if let Some(place) = place {
                 text.replaced.insert((place, place), format!(" {name} {value};\n").into_bytes());
-                self.told.insert(format!("with {name} {value}"));
+                let told = format!("with {name} {value}");
+                if !self.told.iter().any(|other| other.starts_with(&told)) {
+                    self.told.insert(told);
+                }
                 return;
             }
         }
@@ -476,8 +479,9 @@ mod tests {
         assert_eq!(workers("worker_cpu_affinity 01;").unwrap().0, " worker_processes 4;\n");
 
         let sendfile = |text: &str| edited(text, |it| it.set(Level::Http, "sendfile", "on"));
-        let (text, _) = sendfile("http { server { sendfile off; } map $a $b { sendfile off; } }").unwrap();
+        let (text, told) = sendfile("http { server { sendfile off; } map $a $b { sendfile off; } }").unwrap();
         assert_eq!(text, "http { sendfile on;\n server { sendfile on; } map $a $b { sendfile off; } }");
+        assert_eq!(told, "with sendfile on instead of sendfile off");
         assert_eq!(sendfile("http { sendfile on; server { sendfile on; } }"), None);
     }
 
