@@ -259,7 +259,13 @@ fn a_limit_for_each_client_address() {
     let good = nginx(&place, "good", &site("limit_req zone=all burst=1000;"));
     let bad = nginx(&place, "bad", &site("limit_req zone=clients burst=1000;"));
     let [good_url, bad_url] = [format!("good={}", good.http(1, "/f")), format!("bad={}", bad.http(1, "/f"))];
-    let document = place.json_decided([&good_url, &bad_url, "-d", "3s", "-t", "1", "-c", "8", "--why"]);
+    // On a machine that is busy with other things it may say that it does not know, and rightly so: then it is asked anew.
+    let ask = || place.json_decided([&good_url, &bad_url, "-d", "3s", "-t", "1", "-c", "8", "--why"]);
+    let is_open = |document: &Value| {
+        let finding = &document["findings"][0];
+        finding["cause"] == "unknown" || finding["confidence"] == "possible"
+    };
+    let document = (0..3).fold(ask(), |document, _| if is_open(&document) { ask() } else { document });
     assert_eq!(document["pairs"][0]["call"], "slower", "{:#}", document["pairs"]);
     let finding = first_finding(&document, "net.client-limit");
     // Eight connections have eight addresses: whether these close the gap is for the machine to say.

@@ -568,6 +568,35 @@ fn first_flight() {
     }
 }
 
+/// Over TLS flights are waited for, since a record is read as a whole. Acknowledgements that are sent at once let connections
+/// grow sooner, and that is not what holds a server back.
+#[test]
+fn first_flight_of_a_record() {
+    for (round_trip, first) in [(40e6, 2.0), (60e6, 1.0)] {
+        for connections in [1, 8] {
+            let base = Server { round_trip, tls: true, ..near() };
+            let fast = over(&base, |net| net.first_flight = Some(10.0));
+            let slow = over(&base, |net| {
+                net.first_flight = Some(first);
+                net.by_quick_ack = 0.3;
+            });
+            let outside = pair(fast.clone(), slow.clone(), 12e3, connections, false);
+            assert_only(&outside, "net.initcwnd", Confidence::Likely, 0.6);
+            let set = read(slow.clone(), &[("route.special", "default via 10.0.0.1 dev eth0 initcwnd 2")], &QUIET);
+            let usual = read(fast.clone(), &[("route.special", "none")], &QUIET);
+            assert_only(
+                &pair(usual.clone(), set.clone(), 12e3, connections, false),
+                "net.initcwnd",
+                Confidence::Likely,
+                0.8,
+            );
+            // As many round trips of work, which are waited for with a single byte too, on a route that is set for others.
+            let work = Server { delay: 2.0 * round_trip, facts: set.facts.clone(), ..fast.clone() };
+            assert_never(&pair(usual, work, 12e3, connections, false), &["net.initcwnd", "net.delayed-ack"]);
+        }
+    }
+}
+
 #[test]
 fn names_and_dead_addresses_are_told_beside_the_verdict() {
     let quick = over(&near(), |net| net.lookup_ns = Some(700_000));

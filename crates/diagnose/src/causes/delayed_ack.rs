@@ -6,9 +6,10 @@
 
 use super::counted::share_of_phases;
 use super::stall::Stalls;
+use super::trip::trips;
 use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, shown_flip};
-use crate::gap::{Flip, Gap};
+use crate::gap::{Flip, Gap, View};
 use crate::probes::Kind;
 use duel_model::{Confidence, MILLISECOND_NS, Nanos, Phase, format_duration_ns};
 
@@ -62,6 +63,9 @@ impl Cause for DelayedAck {
             }
             return Err(did_not_move(gap, &flip));
         }
+        if !flip.confirms() {
+            not_by_round_trips(gap, reference, &gap.tell_flip(&flip))?;
+        }
         let told = Told {
             summary: format!(
                 "{slow} sends its responses in several small writes and holds the later ones back until the former are \
@@ -80,4 +84,26 @@ impl Cause for DelayedAck {
         let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
         Ok(fit(gap, &ENTRY, &flip, confidence, told))
     }
+}
+
+/// Leaves it open on a path whose round trips are nearly as long as those waits, where new connections grow: the sooner they
+/// are acknowledged, the sooner they do.
+fn not_by_round_trips(gap: &Gap<'_>, reference: &View<'_>, flipped: &str) -> Result<(), Standing> {
+    if reference.slow.reused_share.is_some_and(|share| share >= 0.9) {
+        return Ok(());
+    }
+    let trips = match trips(gap) {
+        Ok(trips) => trips,
+        Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
+        Err(_) => return Ok(()),
+    };
+    let trip_ns = trips.slow.typical.mid;
+    if trip_ns < 0.5 * LEAST_NS as f64 {
+        return Ok(());
+    }
+    let text = format!(
+        "{flipped}; but a round trip takes {}, and new connections grow sooner when they are acknowledged at once",
+        format_duration_ns(trip_ns)
+    );
+    Err(Standing::Undecided(gap.evidence(reference, text)))
 }

@@ -1,14 +1,14 @@
 //! `net.initcwnd`: the slow side begins each new connection with fewer segments, on a distant path.
 //!
-//! A response that does not fit into the first flight costs whole round trips, which sit in receiving, or in a handshake
-//! with a long chain. Connecting is as fast, segments are as large, and connections that are kept have grown and do not
+//! A response that does not fit into the first flight costs whole round trips, which sit in receiving, over TLS in waiting
+//! for a whole record, or in a handshake with a long chain. Connecting is as fast, segments are as large, and connections that are kept have grown and do not
 //! pay. The machine's routes tell the size of the first flight where it was set.
 
 use super::counted::share_of_phases;
 use super::trip::trips;
 use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
-use crate::gap::{Flip, FlipLook, Gap, percent, phase_differences};
+use crate::gap::{Flip, FlipLook, Gap, Look, percent, phase_differences};
 use crate::probes::Kind;
 use duel_model::{Confidence, Phase, format_bytes, format_duration_ns, sanitize_line};
 
@@ -74,8 +74,10 @@ impl Cause for Initcwnd {
         let differences = phase_differences(reference);
         let of = |wanted| differences.iter().find(|(phase, _)| *phase == wanted).map_or(0.0, |(_, ns)| *ns);
         let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
-        // The answer's first flight arrives at the end of waiting; what did not fit into it is received later.
-        let [in_handshake, receiving] = [of(Phase::Tls), of(Phase::Receive)].map(|ns| ns / connects.max(0.1) / trip_ns);
+        // The answer's first flight arrives at the end of waiting; what did not fit into it is received later, or waited for.
+        let waiting_ns = for_whole_records_ns(gap, of(Phase::Wait), trip_ns)?;
+        let [in_handshake, receiving] =
+            [of(Phase::Tls), of(Phase::Receive) + waiting_ns].map(|ns| ns / connects.max(0.1) / trip_ns);
         // A larger response takes more flights, however many segments the first one has.
         let usual = [(gap.slow, reference.slow), (gap.fast, reference.fast)].map(|(side, seen)| {
             let [bytes, segment] = [seen.bytes_in_per_op, segment(side)].map(|known| known.unwrap_or(0.0));
@@ -84,7 +86,8 @@ impl Cause for Initcwnd {
         let by_size = (usual[0] - usual[1]).max(0.0);
         let flights = [in_handshake, receiving - by_size];
         let told = format!(
-            "{way}; receiving takes {:.1} round trips more, the handshake {:.1}{}",
+            "{way}; {} {:.1} round trips more, the handshake {:.1}{}",
+            if waiting_ns > 0.0 { "waiting for whole TLS records and receiving take" } else { "receiving takes" },
             receiving.max(0.0),
             flights[0].max(0.0),
             if by_size > 0.0 {
@@ -157,6 +160,23 @@ impl Cause for Initcwnd {
             }
         }
     }
+}
+
+/// Of the longer waiting, what is waited for flights: over TLS nothing of a response can be read before the whole of its first
+/// record is there, up to 16 kB. So it is not waited for a single byte, which fits into any flight.
+fn for_whole_records_ns(gap: &Gap<'_>, waiting_ns: f64, trip_ns: f64) -> Result<f64, Standing> {
+    let is_long = |ns: f64| ns >= LEAST_TRIPS * trip_ns;
+    if !gap.uses_tls(gap.slow) || !is_long(waiting_ns) {
+        return Ok(0.0);
+    }
+    let first_byte = match gap.look(Kind::Range1) {
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(_) => return Ok(0.0),
+        Look::Shown(view) => view,
+    };
+    let differences = phase_differences(&first_byte);
+    let for_a_byte_ns = differences.iter().find(|(phase, _)| *phase == Phase::Wait).map_or(0.0, |(_, ns)| *ns);
+    Ok((waiting_ns - for_a_byte_ns.max(0.0)).max(0.0))
 }
 
 /// Round trips after the first flight of a response whose flights begin at the usual size and double.

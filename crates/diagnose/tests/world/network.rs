@@ -20,6 +20,8 @@ pub struct Net {
     pub window: Option<f64>,
     /// Segments in the first flight of a new connection; `None`: slow start costs nothing.
     pub first_flight: Option<f64>,
+    /// The part of growing that acknowledging at once saves.
+    pub by_quick_ack: f64,
     /// Bytes per second of all connections together.
     pub total_cap: Option<f64>,
     /// Ops that wait long in one phase.
@@ -75,19 +77,24 @@ impl Net {
     /// Adds to the phases what the network costs.
     pub fn delay(&self, server: &Server, phases: &mut [(Phase, f64)], bytes: f64, new: bool, variation: &Variation) {
         let segment = self.segment_bytes(variation).unwrap_or(1460.0);
+        // Flights of first, 2 first, 4 first, ... segments.
+        let growing_ns = self.first_flight.filter(|_| new).map_or(0.0, |first| {
+            let flights = (bytes / segment / first + 1.0).log2().ceil();
+            let sooner = if variation.quick_ack == Some(true) { self.by_quick_ack } else { 0.0 };
+            (1.0 - sooner) * (flights - 1.0).max(0.0) * server.round_trip
+        });
+        // A record of TLS is read when all of it is there.
+        let is_one_record = server.tls && bytes <= 16_384.0;
         for (phase, ns) in phases {
             match phase {
-                Phase::Connect | Phase::Tls | Phase::Wait => *ns += self.filter,
+                Phase::Connect | Phase::Tls => *ns += self.filter,
+                Phase::Wait => *ns += self.filter + if is_one_record { growing_ns } else { 0.0 },
                 Phase::Receive => {
                     *ns += (bytes / segment).ceil() * self.per_packet;
                     if let Some(window) = self.window {
                         *ns = ns.max(((bytes - 1.0) / window).floor() * server.round_trip);
                     }
-                    if let Some(first) = self.first_flight.filter(|_| new) {
-                        // Flights of first, 2 first, 4 first, ... segments.
-                        let flights = (bytes / segment / first + 1.0).log2().ceil();
-                        *ns += (flights - 1.0).max(0.0) * server.round_trip;
-                    }
+                    *ns += if is_one_record { 0.0 } else { growing_ns };
                 }
                 Phase::Dns | Phase::Send => {}
             }
