@@ -367,6 +367,12 @@ fn value_in(bytes: &[u8], option: &str) -> Option<PathBuf> {
     Some(PathBuf::from(OsStr::from_bytes(&bytes[start..start + length])))
 }
 
+/// A file that was found before: which text it is, and in which blocks it was found, the outermost first.
+struct Seen {
+    index: usize,
+    contexts: BTreeSet<Vec<Vec<u8>>>,
+}
+
 /// Reads a configuration with what it includes.
 struct Reader<'a> {
     root: &'a Root,
@@ -376,7 +382,7 @@ struct Reader<'a> {
     left_bytes: u64,
     left_directives: usize,
     /// The texts of files, by what tells these apart, and by the blocks that they were found in.
-    seen: BTreeMap<(u64, u64), (usize, BTreeSet<Vec<Vec<u8>>>)>,
+    seen: BTreeMap<(u64, u64), Seen>,
     texts: Vec<Text>,
 }
 
@@ -392,18 +398,18 @@ impl Reader<'_> {
         self.left_directives -= directives.len();
         // Each file is changed once, wherever it is included; in the same blocks again it is what it was there.
         let index = match self.seen.get_mut(&id) {
-            Some((index, contexts)) => {
-                if !contexts.insert(context.to_vec()) {
+            Some(seen) => {
+                if !seen.contexts.insert(context.to_vec()) {
                     return Ok(());
                 }
-                *index
+                seen.index
             }
             None => {
                 let index = self.texts.len();
                 let origin = Origin::File { path: path.to_owned(), uid, gid, mode };
                 let (directives, replaced) = Default::default();
                 self.texts.push(Text { origin, bytes, directives, replaced });
-                self.seen.insert(id, (index, [context.to_vec()].into()));
+                self.seen.insert(id, Seen { index, contexts: [context.to_vec()].into() });
                 index
             }
         };
@@ -445,7 +451,6 @@ impl Reader<'_> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
 

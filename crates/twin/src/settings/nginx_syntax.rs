@@ -109,7 +109,6 @@ fn word(text: &[u8], start: usize) -> Option<(Vec<u8>, usize)> {
 }
 
 #[cfg(test)]
-#[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
     use proptest::prelude::*;

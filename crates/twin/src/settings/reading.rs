@@ -109,7 +109,6 @@ pub(super) fn shown(path: &Path) -> String {
 }
 
 #[cfg(all(test, target_os = "linux"))]
-#[expect(clippy::unwrap_used, reason = "a test may panic")]
 mod tests {
     use super::*;
     use std::os::unix::fs::symlink;
