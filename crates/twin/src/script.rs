@@ -226,7 +226,7 @@ mod tests {
         let file = EditedFile { path: path.into(), was: was.into(), content: new.into(), uid: 0, gid: 0, mode: 0o640 };
         let functions = include_str!("start.sh");
         let script = format!(
-            "EDITED={}\n{functions}\nmount -t tmpfs none /dev && configure && echo \"done $(cat {})\"\n",
+            "EDITED={}\n{functions}\nmount -t tmpfs none /dev && mknod -m 666 /dev/null c 1 3 && configure && echo \"done $(cat {})\"\n",
             quoted(&edited(&[file])).to_str().unwrap(),
             path.display()
         );

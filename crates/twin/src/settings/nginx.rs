@@ -525,7 +525,7 @@ mod tests {
 
     #[test]
     fn a_zero_byte_cannot_be_sent() {
-        let mut configuration = configuration("worker_processes 1; \0");
+        let mut configuration = configuration("worker_processes 1; # \0\n");
         configuration.set_workers(4);
         let server = ServerProcess::read(std::process::id()).unwrap();
         assert!(configuration.edited(&server).unwrap_err().to_string().contains("zero byte"));
