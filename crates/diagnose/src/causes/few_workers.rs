@@ -12,13 +12,12 @@
 //!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
 use super::contention::{Contention, fewer_connections};
-use super::machines::{FULL, Machines, pid};
+use super::machines::{FULL, Machines, allowed_cpus, pid};
 use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, HostDemand, Phase, TwinChange, sanitize_line};
-use std::collections::BTreeSet;
+use duel_model::{Confidence, HostDemand, Phase, TwinChange};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "http.few-workers",
@@ -331,13 +330,8 @@ struct Cpus {
 impl Cpus {
     /// `None` where one of them is not told.
     fn of(gap: &Gap<'_>, demand: &HostDemand) -> Option<Self> {
-        let list = |key| gap.host_fact(gap.slow, key).and_then(cpu_list);
-        let mut allowed = list("process.cpus_allowed")?;
-        // The list of a process may name CPUs that its cgroup withholds.
-        if let Some(of_group) = list("cgroup.cpus").filter(|cpus| !cpus.is_empty()) {
-            allowed.retain(|cpu| of_group.contains(cpu));
-        }
-        // It also names CPUs that could be plugged in and are not; those have never counted anything.
+        let allowed = allowed_cpus(gap, gap.slow)?;
+        // The list may name CPUs that could be plugged in and are not; those have never counted anything.
         let shares: Vec<f64> =
             allowed.iter().filter_map(|cpu| demand.share_of_time(&format!("cpu.{cpu}.busy_ns"))).collect();
         let count = shares.len() as f64;
@@ -358,34 +352,9 @@ impl Cpus {
     }
 }
 
-/// The CPUs of a list such as `0-3,8` (cpuset(7)); `None` for anything else.
-fn cpu_list(text: &str) -> Option<BTreeSet<u32>> {
-    const MOST: u32 = 8192;
-    let mut cpus = BTreeSet::new();
-    for part in sanitize_line(text).split(',').map(str::trim).filter(|part| !part.is_empty()) {
-        let (first, last) = part.split_once('-').unwrap_or((part, part));
-        let (first, last) = (first.parse::<u32>().ok()?, last.parse::<u32>().ok()?);
-        if last >= MOST || first > last {
-            return None;
-        }
-        cpus.extend(first..=last);
-    }
-    Some(cpus)
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{cpu_list, working};
-
-    #[test]
-    fn lists_of_cpus() {
-        let list = |text| cpu_list(text).map(|cpus| cpus.into_iter().collect::<Vec<_>>());
-        assert_eq!(list("0-2,5"), Some(vec![0, 1, 2, 5]));
-        assert_eq!(list(""), Some(vec![]));
-        for hostile in ["0-4294967295", "3-1", "a", "-1", "1-"] {
-            assert_eq!(list(hostile), None, "{hostile}");
-        }
-    }
+    use super::working;
 
     #[test]
     fn who_works() {
