@@ -6,19 +6,10 @@ mod world;
 
 use duel_model::{Confidence, Explanation, Phase, SECOND_NS};
 use std::net::{IpAddr, Ipv4Addr};
-use world::network::{Net, Stall};
+use world::network::{Net, Stall, near};
 use world::{Server, World, named, open_loop, world};
 
 const LIMIT: &str = "net.client-limit";
-
-fn near() -> Server {
-    Server {
-        tls: false,
-        cores: 32.0,
-        net: Net { profiles: true, segment: Some(1448), ..Net::default() },
-        ..Server::default()
-    }
-}
 
 /// Two servers, asked for little over 16 connections, from a machine with so many other addresses.
 fn pair(slow: Server, others: u8) -> World {

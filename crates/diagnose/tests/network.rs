@@ -7,18 +7,8 @@ mod world;
 use duel_model::{Confidence, Evidence, Explanation, HostAccess, HostPlan, Phase, SECOND_NS, ServerPlan, Variation};
 use std::collections::BTreeMap;
 use world::machine::UNAVAILABLE;
-use world::network::{Net, Stall};
+use world::network::{Net, Stall, near};
 use world::{Dice, Server, World, named, world};
-
-/// A server without TLS whose network is looked at.
-fn near() -> Server {
-    Server {
-        tls: false,
-        cores: 32.0,
-        net: Net { profiles: true, segment: Some(1448), ..Net::default() },
-        ..Server::default()
-    }
-}
 
 fn over(base: &Server, net: impl FnOnce(&mut Net)) -> Server {
     let mut server = base.clone();

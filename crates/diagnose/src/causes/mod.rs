@@ -335,7 +335,7 @@ fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut to
 }
 
 /// A fit, and what twins make of it: with the change the gap is gone, and the cause is confirmed; or the twins say otherwise,
-/// and it is left open, since whether a setting took hold everywhere is not to be seen.
+/// and it is left open.
 fn on_twins(gap: &Gap<'_>, mut fit: Box<Fit>, cure: Cure) -> Standing {
     let twins = match gap.on_twins(cure.change) {
         Twins::NotAllowed => return Standing::Fits(fit),

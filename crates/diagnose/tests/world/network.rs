@@ -150,3 +150,13 @@ fn spread(count: u64, ns: f64, share: f64, longer_ns: f64) -> Profile {
     };
     Profile { count, at_ns: Profile::PROBABILITIES.into_iter().map(at).collect() }
 }
+
+/// A server without TLS whose network is looked at.
+pub fn near() -> Server {
+    Server {
+        tls: false,
+        cores: 32.0,
+        net: Net { profiles: true, segment: Some(1448), ..Net::default() },
+        ..Server::default()
+    }
+}
