@@ -6,14 +6,13 @@
 mod common;
 
 use common::nginx::Nginx;
-use common::{descendants, get, may_make_namespaces, wait_until, within};
+use common::{descendants, get, may_make_namespaces, sleeper, wait_until, within};
 use duel_model::TwinChange;
 use duel_twin::{Environment, ServerProcess, Twin, TwinOrder};
 use std::fs;
 use std::net::TcpStream;
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
@@ -131,10 +130,7 @@ fn starting_is_given_up_when_asked() {
         return;
     }
     // It never listens on the port that it is asked for.
-    let mut server = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-    // Between fork and exec a process tells nothing.
-    let comm = format!("/proc/{}/comm", server.id());
-    wait_until("it sleeps", || fs::read_to_string(&comm).unwrap() == "sleep\n");
+    let mut server = sleeper();
     let process = ServerProcess::read(server.id()).unwrap();
     assert!(matches!(process.environment, Environment::Known(_)));
     let address = "127.0.0.1:9".parse().unwrap();

@@ -6,7 +6,7 @@
 mod common;
 
 use common::nginx::Nginx;
-use common::{children, descendants, get, may_make_namespaces, wait_until, within};
+use common::{children, descendants, get, may_make_namespaces, sleeper, wait_until, within};
 use duel_model::TwinChange;
 use duel_twin::{ServerProcess, Twin, TwinOrder};
 use std::fs;
@@ -129,9 +129,7 @@ fn a_program_that_is_not_known_is_not_set_otherwise() {
     if !may_make_namespaces() {
         return;
     }
-    let mut server = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
-    let comm = format!("/proc/{}/comm", server.id());
-    wait_until("it sleeps", || fs::read_to_string(&comm).unwrap() == "sleep\n");
+    let mut server = sleeper();
     let process = ServerProcess::read(server.id()).unwrap();
     let address = "127.0.0.1:9".parse().unwrap();
     let order = TwinOrder { server: &process, change: Some(TwinChange::MoreWorkers), mask: None, address };

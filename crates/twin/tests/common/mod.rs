@@ -67,6 +67,16 @@ pub(crate) fn descendants(pid: u32) -> Vec<u32> {
     children(pid).into_iter().flat_map(|child| [vec![child], descendants(child)].concat()).collect()
 }
 
+/// A program that listens nowhere, for a minute.
+#[allow(dead_code, reason = "each test uses its own part")]
+pub(crate) fn sleeper() -> std::process::Child {
+    let sleeper = Command::new("sleep").arg("60").stdin(Stdio::null()).spawn().unwrap();
+    // Between fork and exec a process tells nothing.
+    let comm = format!("/proc/{}/comm", sleeper.id());
+    wait_until("it sleeps", || fs::read_to_string(&comm).unwrap() == "sleep\n");
+    sleeper
+}
+
 /// Waits, and fails where it does not come about.
 #[track_caller]
 pub(crate) fn wait_until(what: &str, mut holds: impl FnMut() -> bool) {
