@@ -160,7 +160,6 @@ impl Default for Options {
 
 impl Options {
     /// The shell's command as it is sent over ssh. The login shell there may be any, so no word may mean anything to one.
-    #[cfg(feature = "ssh")]
     pub(crate) fn remote_command(&self) -> Result<String, HostError> {
         let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+:,@%".contains(c);
         match self.shell.iter().find(|word| word.is_empty() || !word.chars().all(plain)) {

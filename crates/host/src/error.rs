@@ -58,7 +58,4 @@ pub enum HostError {
         /// What is wrong.
         why: String,
     },
-    /// duel was built without ssh.
-    #[error("this duel was built without ssh (cargo feature `ssh`)")]
-    WithoutSsh,
 }

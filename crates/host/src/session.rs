@@ -4,7 +4,7 @@ use crate::access::{HostAccess, Options, Server};
 use crate::error::HostError;
 use crate::frames::{Frame, Frames, bounded_line};
 use crate::kernel_log::KernelLog;
-use crate::reader::{Shell, reader};
+use crate::reader::{self, Shell};
 use crate::script;
 use std::fs::File;
 use std::io::{BufReader, Write};
@@ -43,11 +43,12 @@ impl Session {
         let how = access.how();
         let failed = |error: std::io::Error| HostError::Start { how: how.clone(), why: error.to_string() };
         let marker = script::marker().map_err(failed)?;
-        let shell = reader(access, options)?.start()?;
+        let shell = reader::start(access, options)?;
         let mut session = Self::start(how.clone(), shell, &marker).map_err(failed)?;
-        session.send(script::script(&marker, access, server, options).as_bytes())?;
+        // A shell that is gone already shows in its first answer, which does not come.
+        let _ = session.send(script::script(&marker, access, server, options).as_bytes());
+        let mut facts = vec![session.first_answer(access, options)?];
         let deadline = Instant::now() + options.facts_timeout;
-        let mut facts = Vec::new();
         // `ready` is followed by the first part of the kernel's log; the script takes requests from then on.
         let error = loop {
             match session.frame(deadline, options.facts_timeout) {
@@ -63,9 +64,41 @@ impl Session {
                 });
             }
         };
-        match error {
-            Some(error) if facts.is_empty() => Err(error),
-            error => Ok((session, facts, error)),
+        Ok((session, facts, error))
+    }
+
+    /// Waits for the script's first answer. Before it there is no shell, only the attempt to get one.
+    fn first_answer(&self, access: &HostAccess, options: &Options) -> Result<Frame, HostError> {
+        const LOOK: Duration = Duration::from_millis(20);
+        let began = Instant::now();
+        let mut deadline = began + reader::patience(access, options);
+        let mut talks = false;
+        loop {
+            match self.frames.recv_timeout(LOOK) {
+                Ok(frame) => return Ok(frame),
+                Err(RecvTimeoutError::Disconnected) => {
+                    let ended = self.ended();
+                    let no_shell = matches!(access, HostAccess::Ssh(_)) && locked(&self.stray).is_empty();
+                    let why = || reader::reason(access, &self.complaints());
+                    return Err(if no_shell { HostError::Start { how: self.how.clone(), why: why() } } else { ended });
+                }
+                Err(RecvTimeoutError::Timeout) if !talks && !locked(&self.stray).is_empty() => {
+                    // Connected, then: what the login shell prints is no answer, but no silence of the network either.
+                    talks = true;
+                    deadline = deadline.min(Instant::now() + options.facts_timeout);
+                }
+                Err(RecvTimeoutError::Timeout) if Instant::now() < deadline => {}
+                Err(RecvTimeoutError::Timeout) => {
+                    let how = self.how.clone();
+                    return Err(match access {
+                        HostAccess::Ssh(_) if !talks => HostError::Start {
+                            how,
+                            why: format!("no connection within {} s", began.elapsed().as_secs()),
+                        },
+                        _ => HostError::Silent { how, waited: options.facts_timeout, said: self.said(", but said: ") },
+                    });
+                }
+            }
         }
     }
 
@@ -144,9 +177,13 @@ impl Session {
         HostError::Ended { how: self.how.clone(), said: self.said(": ") }
     }
 
+    fn complaints(&self) -> Vec<String> {
+        locked(&self.kernel_log).complaints.clone()
+    }
+
     /// What the shell said that was no answer.
     fn said(&self, before: &str) -> String {
-        let mut said = locked(&self.kernel_log).complaints.clone();
+        let mut said = self.complaints();
         said.extend(locked(&self.stray).iter().cloned());
         said.truncate(3);
         if said.is_empty() { String::new() } else { format!("{before}{}", said.join("; ")) }

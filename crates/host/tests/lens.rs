@@ -1,6 +1,6 @@
 //! The lens's script on another machine: through a real ssh, at a real nginx.
 
-#![cfg(all(target_os = "linux", feature = "ssh"))]
+#![cfg(target_os = "linux")]
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 mod common;

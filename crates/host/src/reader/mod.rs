@@ -1,18 +1,13 @@
 //! Starting the shell that reads a host. All that differs between here and elsewhere is in this folder.
 
-mod local;
-#[cfg(feature = "ssh")]
+mod child;
 mod ssh;
 
 use crate::access::{HostAccess, Options};
 use crate::error::HostError;
 use std::fs::File;
-
-/// Starts a shell that reads its script from standard input. There are two: on this machine and over ssh.
-pub(crate) trait Reader {
-    /// Starts it.
-    fn start(&self) -> Result<Shell, HostError>;
-}
+use std::process::Command;
+use std::time::Duration;
 
 /// A running shell. Blocking descriptors, whatever is behind them.
 pub(crate) struct Shell {
@@ -23,18 +18,39 @@ pub(crate) struct Shell {
     pub(crate) keeper: Box<dyn Send>,
 }
 
-/// The reader for this way of reaching a host.
-pub(crate) fn reader(access: &HostAccess, options: &Options) -> Result<Box<dyn Reader>, HostError> {
+/// Starts a shell that reads its script from standard input. There are two: on this machine and over ssh.
+///
+/// # Errors
+///
+/// When the program cannot be started. Whether ssh gets through shows later, by the script's first answer.
+pub(crate) fn start(access: &HostAccess, options: &Options) -> Result<Shell, HostError> {
+    let (program, command) = match access {
+        HostAccess::Local => {
+            let Some((program, arguments)) = options.shell.split_first() else {
+                return Err(HostError::Start { how: access.how(), why: "none is named".to_owned() });
+            };
+            let mut command = Command::new(program);
+            command.args(arguments).current_dir("/");
+            (program.as_str(), command)
+        }
+        HostAccess::Ssh(destination) => ("ssh", ssh::command(destination, options)?),
+    };
+    child::start(command).map_err(|error| HostError::Start { how: access.how(), why: format!("{program}: {error}") })
+}
+
+/// How long the shell may take until it gives its first answer.
+pub(crate) fn patience(access: &HostAccess, options: &Options) -> Duration {
     match access {
-        HostAccess::Local => Ok(Box::new(local::Local { command: options.shell.clone() })),
-        #[cfg(feature = "ssh")]
-        HostAccess::Ssh(destination) => Ok(Box::new(ssh::Ssh {
-            destination: destination.clone(),
-            config: options.ssh_config.clone(),
-            timeout: options.connect_timeout,
-            command: options.remote_command()?,
-        })),
-        #[cfg(not(feature = "ssh"))]
-        HostAccess::Ssh(_) => Err(HostError::WithoutSsh),
+        HostAccess::Local => options.facts_timeout,
+        // ssh's own timeout covers connecting and exchanging keys; this covers proving who we are, and the login shell.
+        HostAccess::Ssh(_) => options.connect_timeout + Duration::from_secs(5),
+    }
+}
+
+/// What a shell that never answered said, as the reason why there is none.
+pub(crate) fn reason(access: &HostAccess, said: &[String]) -> String {
+    match access {
+        HostAccess::Local => said.join("; "),
+        HostAccess::Ssh(_) => ssh::reason(said),
     }
 }

@@ -1,194 +1,131 @@
 //! A shell on another machine, through the system's ssh: the user's config, keys, agent and jump hosts just work.
 
-use super::{Reader, Shell};
-use crate::access::Destination;
+use crate::access::{Destination, Options};
 use crate::error::HostError;
-use duel_model::sanitize_line;
-use openssh::{ControlPersist, KnownHosts, SessionBuilder, Stdio};
-use std::error::Error;
-use std::fs::File;
-use std::io::{self, Write};
-use std::num::NonZeroUsize;
-use std::os::fd::OwnedFd;
-use std::os::unix::fs::OpenOptionsExt;
-use std::path::{Path, PathBuf};
-use std::sync::Arc;
-use std::time::Duration;
-use tempfile::TempDir;
+use std::process::Command;
 
-/// Starts a shell over ssh.
-pub(super) struct Ssh {
-    pub(super) destination: Destination,
-    /// Instead of the user's and the system's configuration.
-    pub(super) config: Option<PathBuf>,
-    pub(super) timeout: Duration,
-    /// What runs there, in words that mean the same to every login shell.
-    pub(super) command: String,
+/// A host that answers nothing for three times this long is gone: ssh's `ServerAliveCountMax` is 3.
+const ALIVE_INTERVAL_S: u32 = 5;
+
+/// What comes first holds, in ssh's configuration, and the command line comes before all files: nothing of the user's can
+/// undo this. Nobody is asked for anything, nothing is forwarded or learnt, and no connection is left open behind us.
+const SETTINGS: [&str; 15] = [
+    "BatchMode=yes",
+    "ClearAllForwardings=yes",
+    // One that the user holds open is used; none is left behind.
+    "ControlMaster=no",
+    "ForkAfterAuthentication=no",
+    "ForwardAgent=no",
+    "ForwardX11=no",
+    // Errors tell why it failed; a banner tells nothing.
+    "LogLevel=ERROR",
+    "NumberOfPasswordPrompts=0",
+    "PermitLocalCommand=no",
+    "RemoteCommand=none",
+    "RequestTTY=no",
+    "StdinNull=no",
+    "StrictHostKeyChecking=yes",
+    "Tunnel=no",
+    "VisualHostKey=no",
+];
+
+/// The command that connects and starts the shell there.
+///
+/// # Errors
+///
+/// When a word of the shell's command would mean something to a login shell.
+pub(super) fn command(destination: &Destination, options: &Options) -> Result<Command, HostError> {
+    let mut command = Command::new("ssh");
+    for setting in SETTINGS {
+        command.args(["-o", setting]);
+    }
+    command.args(["-o", &format!("ConnectTimeout={}", options.connect_timeout.as_secs().max(1))]);
+    command.args(["-o", &format!("ServerAliveInterval={ALIVE_INTERVAL_S}"), "-o", "ServerAliveCountMax=3"]);
+    if let Some(config) = &options.ssh_config {
+        command.arg("-F").arg(config);
+    }
+    // The user's login shell, whatever it is, sees nothing but this; the script comes behind it.
+    command.arg("--").arg(destination.as_str()).arg(options.remote_command()?);
+    Ok(command)
 }
 
-/// A connection that nobody uses ends after this time, so that none is left when duel is killed.
-const IDLE_S: usize = 5;
-/// A host that answers nothing for three times this long is gone.
-const ALIVE_INTERVAL: Duration = Duration::from_secs(5);
-
-/// What comes first holds, in ssh's configuration, so the user's cannot undo this. `Include` tells nothing about a file
-/// that is not there.
-const CONFIG: &str = "ForwardAgent no\nForwardX11 no\nClearAllForwardings yes\nPermitLocalCommand no\nRequestTTY no\n\
-    RemoteCommand none\nTunnel no\nStrictHostKeyChecking yes\nNumberOfPasswordPrompts 0\nVisualHostKey no\n";
-
-impl Reader for Ssh {
-    fn start(&self) -> Result<Shell, HostError> {
-        let failed = |why: String| HostError::Start {
-            how: format!("over ssh to {}", sanitize_line(self.destination.as_str())),
-            why,
-        };
-        let told = |error: &dyn Error| failed(reason(error));
-        // Asynchronous only while connecting: after that the streams are pipes that ssh serves.
-        let runtime =
-            tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| told(&error))?;
-        let folder = control_folder().map_err(|error| told(&error))?;
-        let config = folder.path().join("config");
-        write_config(&config, self.config.as_deref()).map_err(|error| told(&error))?;
-        let mut builder = SessionBuilder::default();
-        builder
-            .known_hosts_check(KnownHosts::Strict)
-            .connect_timeout(self.timeout.max(Duration::from_secs(1)))
-            .server_alive_interval(ALIVE_INTERVAL)
-            .control_directory(folder.path())
-            .control_persist(NonZeroUsize::new(IDLE_S).map_or(ControlPersist::Forever, ControlPersist::IdleFor))
-            .config_file(&config);
-        // ssh's own timeout covers connecting and exchanging keys; this one covers the rest too.
-        let patience = self.timeout + Duration::from_secs(5);
-        let streams = runtime.block_on(async {
-            let connect = tokio::time::timeout(patience, builder.connect_mux(self.destination.as_str()));
-            let session = match connect.await {
-                Ok(session) => Arc::new(session.map_err(|error| told(&error))?),
-                Err(_) => return Err(failed(format!("no connection within {} s", patience.as_secs()))),
-            };
-            let (stdin_far, stdin) = io::pipe().map_err(|error| told(&error))?;
-            let (stdout, stdout_far) = io::pipe().map_err(|error| told(&error))?;
-            let (stderr, stderr_far) = io::pipe().map_err(|error| told(&error))?;
-            // The user's login shell, whatever it is, sees nothing but this; the script comes behind it.
-            let mut command = session.arc_raw_command(&self.command);
-            command
-                .stdin(Stdio::from(OwnedFd::from(stdin_far)))
-                .stdout(Stdio::from(OwnedFd::from(stdout_far)))
-                .stderr(Stdio::from(OwnedFd::from(stderr_far)));
-            let child = tokio::time::timeout(patience, command.spawn())
-                .await
-                .map_err(|_| failed(format!("no shell within {} s", patience.as_secs())))?
-                .map_err(|error| told(&error))?;
-            Ok((child, OwnedFd::from(stdin), OwnedFd::from(stdout), OwnedFd::from(stderr)))
-        });
-        let (child, stdin, stdout, stderr) = streams?;
-        Ok(Shell {
-            stdin: File::from(stdin),
-            stdout: File::from(stdout),
-            stderr: File::from(stderr),
-            // Dropped in this order: the session with its connection, the runtime that it needs for that, the folder.
-            keeper: Box::new((child, runtime, folder)),
-        })
-    }
-}
-
-/// A folder for the control socket, whose path may have no more than 104 bytes on some systems.
-fn control_folder() -> io::Result<TempDir> {
-    let places =
-        [std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), Some(std::env::temp_dir()), Some("/tmp".into())];
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("duel-");
-    let fits = |place: &PathBuf| place.is_absolute() && place.as_os_str().len() <= 48;
-    let mut last = io::Error::other("there is no folder for temporary files with a short path");
-    for place in places.into_iter().flatten().filter(fits) {
-        match builder.tempdir_in(place) {
-            Ok(folder) => return Ok(folder),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
-}
-
-/// Ours first, then what the user gave, or what ssh would have read without us.
-fn write_config(path: &Path, given: Option<&Path>) -> io::Result<()> {
-    let mut text = CONFIG.to_owned();
-    match given {
-        Some(given) => {
-            let given = given.canonicalize()?;
-            let given = given.to_str().filter(|given| !given.contains(['"', '\n', '*', '?', '[']));
-            let given =
-                given.ok_or_else(|| io::Error::other("the ssh config file has a name that ssh cannot include"))?;
-            text.push_str(&format!("Include \"{given}\"\n"));
-        }
-        None => text.push_str("Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\n"),
-    }
-    std::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?.write_all(text.as_bytes())
-}
-
-/// The deepest cause says the most: "Permission denied (publickey)" rather than "failed to connect".
-fn reason(error: &dyn Error) -> String {
-    let mut deepest = error;
-    while let Some(source) = deepest.source() {
-        deepest = source;
-    }
-    let text = deepest.to_string();
+/// What ssh said, as one reason: "Permission denied (publickey)". The lines are safe to show.
+pub(super) fn reason(said: &[String]) -> String {
     // ssh frames its warning of a changed key with lines of @; what remains is said in the order of the lines.
-    let lines: Vec<&str> = text.lines().map(str::trim).filter(|line| line.chars().any(char::is_alphanumeric)).collect();
-    let changed = lines.iter().any(|line| line.contains("REMOTE HOST IDENTIFICATION HAS CHANGED"));
+    let lines: Vec<&str> = said
+        .iter()
+        .map(|line| line.trim().trim_start_matches("ssh: "))
+        .filter(|line| line.chars().any(char::is_alphanumeric))
+        .collect();
+    let any = |text: &str| lines.iter().any(|line| line.contains(text));
+    let changed = any("REMOTE HOST IDENTIFICATION HAS CHANGED");
     let told = if changed { "its host key has changed since it was last known".to_owned() } else { lines.join("; ") };
-    let hint = if changed || text.contains("Host key verification failed") {
-        " (connect once with ssh by hand and check the key)"
-    } else {
-        ""
-    };
-    format!("{}{hint}", sanitize_line(if told.is_empty() { "ssh said nothing" } else { &told }))
+    let told = if told.is_empty() { "ssh said nothing".to_owned() } else { told };
+    let by_hand = changed || any("Host key verification failed");
+    format!("{told}{}", if by_hand { " (connect once with ssh by hand and check the key)" } else { "" })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::access::HostAccess;
+    use std::path::Path;
 
-    #[test]
-    fn what_ssh_said_is_told_in_one_line() {
-        let changed = "@@@@@@\n@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @\n@@@@\nlong story\x1b[2J";
-        let told = reason(&io::Error::other(changed));
-        assert!(told.starts_with("its host key has changed") && !told.contains(['\n', '\x1b']), "{told}");
-        let told = reason(&io::Error::other("No ED25519 host key is known\r\nHost key verification failed."));
-        assert!(told.contains("by hand") && !told.contains('\n'), "{told}");
+    fn destination(name: &str) -> Destination {
+        match HostAccess::ssh(name).unwrap() {
+            HostAccess::Ssh(destination) => destination,
+            HostAccess::Local => unreachable!("it was made for ssh"),
+        }
+    }
+
+    fn with_config(config: &Path) -> Options {
+        Options { ssh_config: Some(config.to_owned()), ..Options::default() }
     }
 
     #[test]
-    fn ssh_understands_the_config_and_obeys_it() {
+    fn what_ssh_said_is_told_in_one_line() {
+        let said = |lines: &[&str]| reason(&lines.iter().map(|&line| line.to_owned()).collect::<Vec<_>>());
+        let told = said(&["@@@@@@", "@ WARNING: REMOTE HOST IDENTIFICATION HAS CHANGED! @", "@@@@", "long story"]);
+        assert!(told.starts_with("its host key has changed") && told.contains("by hand"), "{told}");
+        let told = said(&["No ED25519 host key is known", "Host key verification failed."]);
+        assert!(told.starts_with("No ED25519") && told.contains("by hand"), "{told}");
+        assert_eq!(
+            said(&["ssh: connect to host h port 1: Connection refused"]),
+            "connect to host h port 1: Connection refused"
+        );
+        assert_eq!(said(&[]), "ssh said nothing");
+    }
+
+    #[test]
+    fn ssh_obeys_our_settings_before_the_users() {
         let folder = tempfile::tempdir().unwrap();
-        let (path, users) = (folder.path().join("config"), folder.path().join("users"));
-        std::fs::write(&users, "Host web1\n  HostName 192.0.2.7\n  ForwardAgent yes\n  RemoteCommand rm -rf /\n")
-            .unwrap();
-        write_config(&path, Some(&users)).unwrap();
-        // Says how it understands its configuration, and connects to nothing.
-        let Ok(output) = std::process::Command::new("ssh").arg("-G").arg("-F").arg(&path).arg("web1").output() else {
-            println!("skipped ssh_understands_the_config_and_obeys_it: no ssh here");
+        let users = folder.path().join("users");
+        std::fs::write(
+            &users,
+            "Host web1\n  HostName 192.0.2.7\n  ForwardAgent yes\n  RemoteCommand rm -rf /\n  ControlMaster auto\n  \
+             ControlPersist yes\n  StrictHostKeyChecking no\n  BatchMode no\n",
+        )
+        .unwrap();
+        let ours = command(&destination("web1"), &with_config(&users)).unwrap();
+        // `-G` says how ssh understands its options, and connects to nothing.
+        let Ok(output) = Command::new(ours.get_program()).arg("-G").args(ours.get_args()).output() else {
+            println!("skipped ssh_obeys_our_settings_before_the_users: no ssh here");
             return;
         };
         let told = String::from_utf8_lossy(&output.stdout).into_owned();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
         for line in [
             "hostname 192.0.2.7",
+            "batchmode yes",
             "forwardagent no",
             "forwardx11 no",
             "clearallforwardings yes",
+            "controlmaster false",
             "stricthostkeychecking true",
+            "requesttty false",
         ] {
             assert!(told.lines().any(|told| told == line), "{line}: {told}");
         }
         assert!(!told.contains("rm -rf"), "{told}");
-    }
-
-    #[test]
-    fn the_users_config_comes_after_ours() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("config");
-        write_config(&path, None).unwrap();
-        let text = std::fs::read_to_string(&path).unwrap();
-        assert!(text.find("ForwardAgent no").unwrap() < text.find("Include").unwrap());
-        assert!(write_config(&folder.path().join("x"), Some(Path::new("/does/not/exist"))).is_err());
     }
 }

@@ -3,11 +3,11 @@
 #![allow(dead_code, unused_imports, reason = "not every test file uses all of it")]
 
 mod child;
-#[cfg(all(target_os = "linux", feature = "ssh"))]
+#[cfg(target_os = "linux")]
 pub(crate) mod far;
 pub(crate) mod moving;
 mod prerequisites;
-#[cfg(all(target_os = "linux", feature = "ssh"))]
+#[cfg(target_os = "linux")]
 pub(crate) mod sshd;
 
 pub(crate) use child::Killed;

@@ -1,46 +1,38 @@
-//! A shell on this machine.
+//! A shell that is a child of ours, or hangs on one: ssh.
 
-use super::{Reader, Shell};
-use crate::error::HostError;
+use super::Shell;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// Starts a shell here.
-pub(super) struct Local {
-    /// Program and arguments.
-    pub(super) command: Vec<String>,
-}
-
-impl Reader for Local {
-    fn start(&self) -> Result<Shell, HostError> {
-        let failed = |why: String| HostError::Start { how: "on this machine".to_owned(), why };
-        let (program, arguments) = self.command.split_first().ok_or_else(|| failed("none is named".to_owned()))?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C is for duel, which ends its shells in its own time.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed(format!("{program}: {error}")))?;
-        let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
-        let keeper = Box::new(Keeper(child));
-        let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
-            return Err(failed("it has no standard streams".to_owned()));
-        };
-        Ok(Shell {
-            stdin: File::from(OwnedFd::from(stdin)),
-            stdout: File::from(OwnedFd::from(stdout)),
-            stderr: File::from(OwnedFd::from(stderr)),
-            keeper,
-        })
-    }
+/// Starts a program, a shell or what leads to one, and takes its standard streams.
+///
+/// # Errors
+///
+/// What the system said.
+pub(super) fn start(mut command: Command) -> io::Result<Shell> {
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        // Ctrl-C is for duel, which ends its shells in its own time.
+        .process_group(0)
+        .spawn()?;
+    let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
+    let keeper = Box::new(Keeper(child));
+    let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
+        return Err(io::Error::other("it has no standard streams"));
+    };
+    Ok(Shell {
+        stdin: File::from(OwnedFd::from(stdin)),
+        stdout: File::from(OwnedFd::from(stdout)),
+        stderr: File::from(OwnedFd::from(stderr)),
+        keeper,
+    })
 }
 
 /// Ends and reaps the shell and all that it started. Its input has ended by then, so it ends by itself, unless something
