@@ -7,7 +7,7 @@ pub(crate) enum Painter {}
 
 impl Painter {
     pub(crate) fn new() -> anyhow::Result<Self> {
-        let text = "this duel was built without pictures (--png): build it with its feature png, which is on by default, or \
+        let text = "this duel was built without pictures (--png): build it with `--features png`, or \
                     write drawings with --svg";
         Err(Usage(text.into()).into())
     }

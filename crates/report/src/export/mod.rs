@@ -87,9 +87,7 @@ pub enum ExportError {
     #[error("no slot of {0} was measured: there is nothing to write")]
     NotMeasured(String),
     /// This build leaves the form out.
-    #[error(
-        "this duel was built without {0}: build it with its feature {0}, which is on by default; csv has the same columns"
-    )]
+    #[error("this duel was built without {0}: build it with `--features {0}`; csv has the same columns")]
     LeftOut(&'static str),
     /// The file could not be put together.
     #[error("cannot write parquet: {0}")]

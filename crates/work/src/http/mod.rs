@@ -6,6 +6,7 @@
 
 mod address;
 mod broken;
+mod certificate;
 mod cookies;
 mod desk;
 mod following;

@@ -3,9 +3,9 @@
 //! Unbuffered, because the records are then decrypted from the worker's one large read buffer and the request is
 //! encrypted into a buffer that is sent as it is; the last flight of the handshake and the request leave together.
 
-use super::trust;
+use super::{certificate, trust};
 use duel_load::WorkloadError;
-use duel_model::{CertificateKey, FailureKind, Negotiated, TlsPlan, TlsVersion, sanitize_line};
+use duel_model::{FailureKind, Negotiated, TlsPlan, TlsVersion, sanitize_line};
 use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -221,7 +221,7 @@ impl TlsStream {
         negotiated.alpn = connection.alpn_protocol().map(|name| sanitize_line(&String::from_utf8_lossy(name)));
         if let Some(chain) = connection.peer_certificates() {
             negotiated.chain_bytes = Some(chain.iter().map(|certificate| certificate.len() as u64).sum());
-            negotiated.certificate_key = chain.first().and_then(|certificate| certificate_key(certificate));
+            negotiated.certificate_key = chain.first().and_then(|certificate| certificate::key(certificate));
         }
     }
 }
@@ -411,23 +411,6 @@ fn pick<T: Copy>(
 fn read_key(path: &Path) -> Result<PrivateKeyDer<'static>, WorkloadError> {
     PrivateKeyDer::from_pem_file(path).map_err(|error| {
         WorkloadError(format!("cannot read a private key from {}: {error}", sanitize_line(&path.to_string_lossy())))
-    })
-}
-
-fn certificate_key(certificate: &[u8]) -> Option<CertificateKey> {
-    use x509_parser::prelude::FromDer;
-    use x509_parser::public_key::PublicKey;
-    let (_, certificate) = x509_parser::certificate::X509Certificate::from_der(certificate).ok()?;
-    let info = certificate.public_key();
-    let bits = |bits: usize| u32::try_from(bits).ok();
-    Some(match info.parsed() {
-        Ok(PublicKey::RSA(key)) => CertificateKey { algorithm: "RSA".into(), bits: bits(key.key_size()) },
-        Ok(PublicKey::EC(point)) => CertificateKey { algorithm: "EC".into(), bits: bits(point.key_size()) },
-        _ => {
-            let id = info.algorithm.algorithm.to_id_string();
-            let algorithm = if id == "1.3.101.112" { "Ed25519".to_owned() } else { sanitize_line(&id) };
-            CertificateKey { algorithm, bits: None }
-        }
     })
 }
 

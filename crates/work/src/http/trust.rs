@@ -1,5 +1,6 @@
 //! Which servers are trusted.
 
+use super::certificate::{self, Dates};
 use duel_load::WorkloadError;
 use duel_model::{TlsPlan, sanitize_line};
 use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
@@ -11,7 +12,6 @@ use rustls::server::ParsedCertificate;
 use rustls::{CertificateError, DigitallySignedStruct, Error, RootCertStore, SignatureScheme};
 use std::path::Path;
 use std::sync::Arc;
-use x509_parser::prelude::{FromDer, X509Certificate};
 
 /// What verifies the servers' certificates under a plan.
 pub(crate) fn verifier(
@@ -93,7 +93,11 @@ impl ServerCertVerifier for Trust {
             return verified;
         }
         if !self.given.iter().any(|given| given.as_ref() == end_entity.as_ref()) {
-            return if is_self_signed(end_entity) { Err(CertificateError::UnknownIssuer.into()) } else { verified };
+            return if certificate::is_self_signed(end_entity) {
+                Err(CertificateError::UnknownIssuer.into())
+            } else {
+                verified
+            };
         }
         verify_server_name(&ParsedCertificate::try_from(end_entity)?, server_name)?;
         verify_time(end_entity, now)?;
@@ -123,20 +127,12 @@ impl ServerCertVerifier for Trust {
     }
 }
 
-fn is_self_signed(certificate: &[u8]) -> bool {
-    X509Certificate::from_der(certificate)
-        .is_ok_and(|(_, certificate)| certificate.subject().as_raw() == certificate.issuer().as_raw())
-}
-
 fn verify_time(certificate: &[u8], now: UnixTime) -> Result<(), CertificateError> {
-    let (_, certificate) = X509Certificate::from_der(certificate).map_err(|_| CertificateError::BadEncoding)?;
-    let now_s = i64::try_from(now.as_secs()).unwrap_or(i64::MAX);
-    if now_s < certificate.validity().not_before.timestamp() {
-        Err(CertificateError::NotValidYet)
-    } else if now_s > certificate.validity().not_after.timestamp() {
-        Err(CertificateError::Expired)
-    } else {
-        Ok(())
+    match certificate::dates(certificate, now.as_secs()) {
+        None => Err(CertificateError::BadEncoding),
+        Some(Dates::Early) => Err(CertificateError::NotValidYet),
+        Some(Dates::Late) => Err(CertificateError::Expired),
+        Some(Dates::Valid) => Ok(()),
     }
 }
 
