@@ -4,6 +4,7 @@ use super::{Reader, Shell};
 use crate::error::HostError;
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::fs::File;
+use std::io;
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
@@ -19,16 +20,7 @@ impl Reader for Local {
     fn start(&self) -> Result<Shell, HostError> {
         let failed = |why: String| HostError::Start { how: "on this machine".to_owned(), why };
         let (program, arguments) = self.command.split_first().ok_or_else(|| failed("none is named".to_owned()))?;
-        let mut child = Command::new(program)
-            .args(arguments)
-            .current_dir("/")
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            // Ctrl-C is for duel, which ends its shells in its own time.
-            .process_group(0)
-            .spawn()
-            .map_err(|error| failed(format!("{program}: {error}")))?;
+        let mut child = started(program, arguments).map_err(|error| failed(format!("{program}: {error}")))?;
         let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
         let keeper = Box::new(Keeper(child));
         let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {
@@ -40,6 +32,21 @@ impl Reader for Local {
             stderr: File::from(OwnedFd::from(stderr)),
             keeper,
         })
+    }
+}
+
+/// Starts a shell in a session of its own, away from our terminal: it reads what others have written, and starts programs to
+/// read more. Where there is no `setsid`, as on macOS, it has a process group of its own at least. In neither does Ctrl-C come
+/// to it: that is for duel, which ends its shells in its own time.
+fn started(program: &str, arguments: &[String]) -> io::Result<Child> {
+    let piped = |command: &mut Command| {
+        command.args(arguments).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    // Of who leads no group it makes the leader of all three, and keeps its number.
+    match piped(Command::new("setsid").arg(program)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => piped(Command::new(program).process_group(0)),
+        started => started,
     }
 }
 
