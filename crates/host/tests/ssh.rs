@@ -11,6 +11,7 @@ use common::{Killed, Nginx, free_port, parents, program, quiet};
 use duel_host::{HostAccess, HostWatch, Options, Server};
 use duel_model::HostSpan;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -181,6 +182,53 @@ fn a_host_that_accepts_and_says_nothing_is_given_up() {
         let error =
             HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap_err().to_string();
         assert!(error.contains("timed out") || error.contains("no connection within"), "{error}");
+    });
+}
+
+/// What a process of this test is to do, and where an sshd's client configuration is.
+const CONNECTED: &str = "DUEL_TEST_CONNECTED";
+
+/// No test by itself: a process that is connected, and waits to be killed or told to end.
+#[test]
+fn connects_for_the_other_tests() {
+    let Some(config) = std::env::var_os(CONNECTED) else { return };
+    let options = Options { ssh_config: Some(config.into()), ..quiet() };
+    let watch = HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap();
+    println!("\nconnected");
+    let _ = std::io::stdin().read_line(&mut String::new());
+    watch.finish();
+}
+
+#[test]
+fn what_a_killed_one_leaves_behind_is_removed_by_the_next() {
+    with_sshd("what_a_killed_one_leaves_behind_is_removed_by_the_next", || {
+        let sshd = Sshd::start();
+        let place = tempfile::Builder::new().prefix("run-").tempdir_in("/run").unwrap();
+        let folders = || fs::read_dir(place.path()).unwrap().flatten().map(|entry| entry.path()).collect::<Vec<_>>();
+        let connected = || {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.args(["--exact", "connects_for_the_other_tests", "--nocapture"]);
+            command.env(CONNECTED, sshd.path().join("config")).env("XDG_RUNTIME_DIR", place.path());
+            let mut child = Killed(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+            let told = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+            assert!(told.into_iter().any(|line| line == "connected"), "{}", sshd.log());
+            child
+        };
+        drop(connected());
+        let left = folders();
+        assert_eq!(left.len(), 1, "a killed one can remove nothing: {left:?}");
+        // The second finds the first one's, and another one that is at work keeps its own.
+        let mut lives = connected();
+        let its_own = folders();
+        assert!(its_own.len() == 1 && its_own != left, "{left:?}, then {its_own:?}");
+        let mut next = connected();
+        assert!(folders().contains(&its_own[0]) && folders().len() == 2);
+        for child in [&mut lives, &mut next] {
+            drop(child.0.stdin.take());
+            // How it ends is of no interest: nobody reads any more what the harness says.
+            child.0.wait().unwrap();
+        }
+        assert_eq!(folders(), Vec::<std::path::PathBuf>::new());
     });
 }
 

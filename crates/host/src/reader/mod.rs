@@ -1,5 +1,7 @@
 //! Starting the shell that reads a host. All that differs between here and elsewhere is in this folder.
 
+#[cfg(feature = "ssh")]
+mod control;
 mod local;
 #[cfg(feature = "ssh")]
 mod ssh;

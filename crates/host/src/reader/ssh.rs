@@ -1,5 +1,6 @@
 //! A shell on another machine, through the system's ssh: the user's config, keys, agent and jump hosts just work.
 
+use super::control::ControlFolder;
 use super::{Reader, Shell};
 use crate::access::Destination;
 use crate::error::HostError;
@@ -14,7 +15,6 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use tempfile::TempDir;
 
 /// Starts a shell over ssh.
 pub(super) struct Ssh {
@@ -46,8 +46,8 @@ impl Reader for Ssh {
         // Asynchronous only while connecting: after that the streams are pipes that ssh serves.
         let runtime =
             tokio::runtime::Builder::new_current_thread().enable_all().build().map_err(|error| told(&error))?;
-        let folder = control_folder().map_err(|error| told(&error))?;
-        let config = folder.path().join("config");
+        let folder = ControlFolder::new().map_err(|error| told(&error))?;
+        let config = folder.config();
         write_config(&config, self.config.as_deref()).map_err(|error| told(&error))?;
         let mut builder = SessionBuilder::default();
         builder
@@ -89,23 +89,6 @@ impl Reader for Ssh {
             keeper: Box::new((child, runtime, folder)),
         })
     }
-}
-
-/// A folder for the control socket, whose path may have no more than 104 bytes on some systems.
-fn control_folder() -> io::Result<TempDir> {
-    let places =
-        [std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), Some(std::env::temp_dir()), Some("/tmp".into())];
-    let mut builder = tempfile::Builder::new();
-    builder.prefix("duel-");
-    let fits = |place: &PathBuf| place.is_absolute() && place.as_os_str().len() <= 48;
-    let mut last = io::Error::other("there is no folder for temporary files with a short path");
-    for place in places.into_iter().flatten().filter(fits) {
-        match builder.tempdir_in(place) {
-            Ok(folder) => return Ok(folder),
-            Err(error) => last = error,
-        }
-    }
-    Err(last)
 }
 
 /// Ours first, then what the user gave, or what ssh would have read without us.
