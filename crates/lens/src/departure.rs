@@ -64,7 +64,7 @@ fn identity(words: &OsStr) -> Option<RunAs> {
 /// Leaves the session, becomes this user, and begins with the second step. Comes back only to tell why it could not.
 pub(crate) fn depart(run_as: Option<RunAs>, rest: &[OsString]) -> String {
     if let Err(error) = rustix::process::setsid() {
-        return format!("it cannot have a session of its own: {error}");
+        return format!("the process that is to load it cannot have a session of its own: {error}");
     }
     if let Err(why) = must_have_departed() {
         return why;
@@ -72,12 +72,12 @@ pub(crate) fn depart(run_as: Option<RunAs>, rest: &[OsString]) -> String {
     let all: Vec<OsString> = std::env::args_os().collect();
     // What leads to the first step is what leads to the second: the name of a command, or nothing.
     let Some(command) = all.get(1..all.len().saturating_sub(rest.len() + 2)) else {
-        return "it was started in an unknown way".to_owned();
+        return "the process that is to load it was started in an unknown way".to_owned();
     };
     let program = if cfg!(target_os = "linux") { Ok("/proc/self/exe".into()) } else { std::env::current_exe() };
     let program = match program {
         Ok(program) => program,
-        Err(error) => return format!("its program cannot be found: {error}"),
+        Err(error) => return format!("the duel program cannot be found: {error}"),
     };
     let aside: Vec<(OsString, OsString)> = std::env::vars_os().collect();
     let environment = aside.iter().filter_map(|(name, value)| Some((taken_back(name)?, value)));
@@ -87,7 +87,10 @@ pub(crate) fn depart(run_as: Option<RunAs>, rest: &[OsString]) -> String {
         // The standard library drops our supplementary groups with our user.
         next.gid(run_as.gid).uid(run_as.uid);
     }
-    format!("it cannot be executed as who owns the server: {}", next.exec())
+    let error = next.exec();
+    format!(
+        "the duel program cannot be started as the server's user: {error}; copy it to a place where that user may execute it"
+    )
 }
 
 /// Refuses where this process has a terminal: that of its session, or one of its streams.
@@ -95,13 +98,13 @@ pub(crate) fn must_have_departed() -> Result<(), String> {
     use rustix::fs::{Mode, OFlags, open};
     let tty = open("/dev/tty", OFlags::RDONLY | OFlags::NOCTTY | OFlags::CLOEXEC, Mode::empty());
     if tty.is_ok() {
-        return Err("it would have the terminal that duel was started from".to_owned());
+        return Err("the process that is to load it would have the terminal that duel was started from".to_owned());
     }
     if rustix::termios::isatty(rustix::stdio::stdin())
         || rustix::termios::isatty(rustix::stdio::stdout())
         || rustix::termios::isatty(rustix::stdio::stderr())
     {
-        return Err("one of its streams is a terminal".to_owned());
+        return Err("a stream of the process that is to load it is a terminal".to_owned());
     }
     Ok(())
 }
