@@ -10,6 +10,7 @@ mod factors;
 mod flags;
 mod hey;
 mod hosts;
+mod inherited;
 mod keep;
 mod meaning;
 mod outcome;
@@ -34,6 +35,8 @@ use flags::{Command, Flags};
 use outcome::Outcome;
 
 fn main() -> std::process::ExitCode {
+    // First of all: it takes that nothing else runs and nothing of ours is open.
+    inherited::keep_from_children();
     let typed = usage::with_options_for_words(std::env::args_os().collect());
     if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
         return hey::main(&arguments).exit_code();

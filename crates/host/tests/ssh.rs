@@ -11,6 +11,7 @@ use common::{Killed, Nginx, free_port, parents, program, quiet};
 use duel_host::{HostAccess, HostWatch, Options, Server};
 use duel_model::HostSpan;
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::process::{Command, Stdio};
 use std::time::Duration;
@@ -178,6 +179,38 @@ fn a_host_that_accepts_and_says_nothing_is_given_up() {
         let error =
             HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap_err().to_string();
         assert!(error.contains("timed out") || error.contains("no connection within"), "{error}");
+    });
+}
+
+/// What a process of this test is to do, and where an sshd's client configuration is.
+const CONNECTED: &str = "DUEL_TEST_CONNECTED";
+
+/// No test by itself: a process that is connected, and waits to be killed or told to end.
+#[test]
+fn connects_for_the_other_tests() {
+    let Some(config) = std::env::var_os(CONNECTED) else { return };
+    let options = Options { ssh_config: Some(config.into()), ..quiet() };
+    let watch = HostWatch::open_with(&HostAccess::ssh("far").unwrap(), &Server::Unknown, &options).unwrap();
+    println!("\nconnected");
+    let _ = std::io::stdin().read_line(&mut String::new());
+    watch.finish();
+}
+
+#[test]
+fn a_killed_one_leaves_no_connection_and_no_file() {
+    with_sshd("a_killed_one_leaves_no_connection_and_no_file", || {
+        let sshd = Sshd::start();
+        let place = tempfile::tempdir().unwrap();
+        let mut command = Command::new(std::env::current_exe().unwrap());
+        command.args(["--exact", "connects_for_the_other_tests", "--nocapture"]).env("TMPDIR", place.path());
+        command.env(CONNECTED, sshd.path().join("config")).env("XDG_RUNTIME_DIR", place.path());
+        let mut child = Killed(command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap());
+        let told = BufReader::new(child.0.stdout.take().unwrap()).lines().map(Result::unwrap);
+        assert!(told.into_iter().any(|line| line == "connected"), "{}", sshd.log());
+        assert!(!environments_of_remote_shells().is_empty(), "it is connected");
+        drop(child);
+        common::wait_until("the shell there ends with its connection", || environments_of_remote_shells().is_empty());
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 0);
     });
 }
 

@@ -12,7 +12,7 @@ use crate::segments::{HEADERS_BYTES, layout};
 use crate::spawn;
 use crate::vector::{self, Found};
 use duel_model::{Capabilities, CapabilityVector, LensTreatment, ProcessVector};
-use duel_process::{FileId, Mapping, ProcessFiles, children, mappings, start_of};
+use duel_process::{FileId, Mapping, ProcessError, ProcessFiles, children, mappings, start_of, steady};
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
@@ -111,6 +111,11 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn read(&self, pid: u32) -> Result<ProcessVector, String> {
         let files = ProcessFiles::of(pid);
+        // What lies there in another program's memory would be shown to whoever reads the report.
+        steady(&files, |_| Ok::<_, ProcessError>(self.of(&files))).unwrap_or_else(|error| Err(error.to_string()))
+    }
+
+    fn of(&self, files: &ProcessFiles) -> Result<ProcessVector, String> {
         let maps = files.bytes("maps").map_err(|error| refused("mappings", &error))?;
         let mappings = mappings(&maps);
         if mappings.iter().map(Mapping::name).any(|name| name == FIPS_PROVIDER) {
@@ -122,7 +127,7 @@ impl Reader<'_> {
         File::open(files.path("mem"))
             .and_then(|memory| memory.read_exact_at(&mut bytes, address))
             .map_err(|error| refused("memory", &error))?;
-        Ok(ProcessVector { pid, address, words: vector::as_words(&bytes) })
+        Ok(ProcessVector { pid: files.pid(), address, words: vector::as_words(&bytes) })
     }
 }
 

@@ -1,5 +1,6 @@
 //! The child: loads one library, measures it, tells its parent and exits.
 
+use crate::departure::{self, Step};
 use crate::libcrypto::{Libcrypto, exit_now};
 use crate::line::{ChildFigure, Line};
 use crate::memory;
@@ -85,14 +86,29 @@ impl ChildOrder {
 
 /// Does what the arguments after the command's name say, tells it on standard output in lines of JSON, and ends the
 /// process with `_exit`: 0 when the order was carried out, 1 when it could not be, 2 for arguments that make no sense.
+///
+/// The process comes here twice: see [`departure`](crate::departure).
 pub fn main(arguments: &[OsString]) -> ! {
-    let Some(order) = ChildOrder::from_arguments(arguments) else {
+    let order = match departure::step(arguments) {
+        Some(Step::First { run_as, rest }) => {
+            // Comes back only where it has failed.
+            tell(&Line::Failed { why: departure::depart(run_as, rest) });
+            exit_now(1)
+        }
+        Some(Step::Second(rest)) => ChildOrder::from_arguments(rest),
+        None => None,
+    };
+    let Some(order) = order else {
         let _ = writeln!(
             std::io::stderr(),
-            "duel: lens-child is called by `duel lens`, as LIBRARY BUDGET_MS OPS BLOCKS, or LIBRARY {VARIABLES}"
+            "duel: lens-child is called by `duel lens`, as STEP LIBRARY BUDGET_MS OPS BLOCKS, or STEP LIBRARY {VARIABLES}"
         );
         exit_now(2)
     };
+    if let Err(why) = departure::must_have_departed() {
+        tell(&Line::Failed { why });
+        exit_now(1)
+    }
     confine();
     let done = match &order.task {
         Task::Measure { budget_ns, ops, blocks } => measure(&order.library, *budget_ns, ops, blocks),
@@ -120,6 +136,10 @@ fn confine() {
     #[cfg(target_os = "linux")]
     {
         let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        if departure::nobody_listens() {
+            // The parent has ended before it could be told to take us with it.
+            exit_now(1);
+        }
         // Nothing that it starts gets more rights than it has.
         let _ = rustix::thread::set_no_new_privs(true);
     }

@@ -12,6 +12,7 @@
 mod by_hand;
 mod capabilities;
 pub mod child;
+mod departure;
 mod elf;
 mod features;
 mod judge;

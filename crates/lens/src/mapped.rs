@@ -14,9 +14,10 @@ use std::fs::File;
 /// # Errors
 ///
 /// Where it cannot be had any more, or what is there is another file.
-pub(crate) fn open(pid: u32, mapped: &Mapping) -> Result<File, LensError> {
-    let opened = by_mapping(pid, mapped).or_else(|| by_name(pid, mapped));
+pub(crate) fn open(files: &ProcessFiles, mapped: &Mapping) -> Result<File, LensError> {
+    let opened = by_mapping(files, mapped).or_else(|| by_name(files, mapped));
     opened.ok_or_else(|| {
+        let pid = files.pid();
         LensError::Process(format!(
             "the file {} that process {pid} maps cannot be opened: it was replaced or deleted since the process started, or is \
              not known by that name here; run duel as root, or restart the server",
@@ -28,8 +29,7 @@ pub(crate) fn open(pid: u32, mapped: &Mapping) -> Result<File, LensError> {
 /// By the mapping itself, which leads to the file whatever became of its name. The kernel allows it to root. Its number may
 /// differ from what mappings show where a file system is made of layers; that the mapping is still the same one does not.
 #[cfg(target_os = "linux")]
-fn by_mapping(pid: u32, mapped: &Mapping) -> Option<File> {
-    let files = ProcessFiles::of(pid);
+fn by_mapping(files: &ProcessFiles, mapped: &Mapping) -> Option<File> {
     let found = rustix::fs::open(
         files.path("map_files").join(&mapped.range),
         rustix::fs::OFlags::PATH | rustix::fs::OFlags::CLOEXEC,
@@ -43,9 +43,9 @@ fn by_mapping(pid: u32, mapped: &Mapping) -> Option<File> {
 
 /// By its name as the process sees it. Links on the way stay within its root folder.
 #[cfg(target_os = "linux")]
-fn by_name(pid: u32, mapped: &Mapping) -> Option<File> {
+fn by_name(files: &ProcessFiles, mapped: &Mapping) -> Option<File> {
     use rustix::fs::{Mode, OFlags, ResolveFlags};
-    let root = ProcessFiles::of(pid).path("root");
+    let root = files.path("root");
     let folder = rustix::fs::open(root, OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
     let resolve = ResolveFlags::IN_ROOT | ResolveFlags::NO_MAGICLINKS;
     let found =
@@ -71,12 +71,12 @@ fn for_reading(found: &rustix::fd::OwnedFd, is_it: impl Fn(&rustix::fs::Stat) ->
 }
 
 #[cfg(not(target_os = "linux"))]
-fn by_mapping(_: u32, _: &Mapping) -> Option<File> {
+fn by_mapping(_: &ProcessFiles, _: &Mapping) -> Option<File> {
     None
 }
 
 #[cfg(not(target_os = "linux"))]
-fn by_name(_: u32, _: &Mapping) -> Option<File> {
+fn by_name(_: &ProcessFiles, _: &Mapping) -> Option<File> {
     None
 }
 
@@ -112,7 +112,7 @@ mod tests {
         fs::write(&library, "library").unwrap();
         fs::write(&secret, "secret").unwrap();
         let mapped = as_mapped(&library);
-        let own = std::process::id();
+        let own = &ProcessFiles::of(std::process::id());
         assert!(open(own, &mapped).is_ok());
 
         // What was opened stays what it was, whatever comes to its place.
@@ -135,7 +135,7 @@ mod tests {
     fn the_file_of_a_real_mapping_is_opened() {
         let maps = ProcessFiles::of(std::process::id()).bytes("maps").unwrap();
         let program = duel_process::mappings(&maps).into_iter().next().unwrap();
-        let opened = open(std::process::id(), &program).unwrap().metadata().unwrap();
+        let opened = open(&ProcessFiles::of(std::process::id()), &program).unwrap().metadata().unwrap();
         let expected = fs::metadata("/proc/self/exe").unwrap();
         assert_eq!((opened.dev(), opened.ino()), (expected.dev(), expected.ino()));
     }

@@ -3,7 +3,7 @@
 use crate::mapped;
 use crate::order::{ChildCommand, LensError, LensOrder, RunAs, ServerProcess};
 use duel_model::sanitize_line;
-use duel_process::{Mapping, ProcessError, ProcessFiles, Status, confinement, libcryptos, variables};
+use duel_process::{Mapping, ProcessError, ProcessFiles, Status, confinement, libcryptos, steady, variables};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -40,14 +40,21 @@ pub fn own_environment() -> BTreeMap<OsString, OsString> {
 ///
 /// # Errors
 ///
-/// When the process is not there, may not be looked at, maps no libcrypto, or maps several; and when it is confined to less
-/// than its user may do, such as in a container: a child cannot be confined in the same way.
+/// When the process is not there, may not be looked at, maps no libcrypto, or maps several; when it changes its program or its
+/// user meanwhile; and when it is confined to less than its user may do, such as in a container: a child cannot be confined in
+/// the same way.
 pub fn of_process(pid: u32, child: ChildCommand) -> Result<LensOrder, LensError> {
     let files = ProcessFiles::of(pid);
+    steady(&files, |status| of_steady(&files, status, child))
+}
+
+/// The order for a process that stays what it is meanwhile.
+fn of_steady(files: &ProcessFiles, status: &Status, child: ChildCommand) -> Result<LensOrder, LensError> {
+    let pid = files.pid();
     let maps = files.read("maps", "the mappings")?;
     let environ = files.read("environ", "the environment")?;
     let mapped = the_libcrypto(&libcryptos(&maps), pid)?;
-    if let Some(why) = confinement(pid)? {
+    if let Some(why) = confinement(files)? {
         return Err(LensError::Process(format!(
             "not available here: the server (process {pid}) {why}; its library would be run with more rights than it has"
         )));
@@ -63,12 +70,11 @@ pub fn of_process(pid: u32, child: ChildCommand) -> Result<LensOrder, LensError>
             name.to_string_lossy()
         )));
     }
-    let status = Status::parse(&files.read("status", "the owner")?);
-    let user = status.user.ok_or_else(|| {
+    let user = status.user.as_ref().ok_or_else(|| {
         LensError::Process(format!("cannot find out whose process {pid} is, so its library is not loaded"))
     })?;
     order.run_as = run_as(RunAs { uid: user.uid, gid: user.gid });
-    order.opened = Some(Arc::new(mapped::open(pid, &mapped)?));
+    order.opened = Some(Arc::new(mapped::open(files, &mapped)?));
     order.server = Some(ServerProcess { pid, file: mapped.file });
     Ok(order)
 }

@@ -1,6 +1,7 @@
 //! One child: started, listened to, and ended in its time whatever its library does.
 
 use crate::child::{ChildOrder, Task};
+use crate::departure::{first_step, set_aside};
 use crate::line::{ChildFigure, Line};
 use crate::memory::{Part, from_hex};
 use crate::order::{LensError, LensOrder};
@@ -8,7 +9,7 @@ use duel_model::{LensIdentity, LensOp, Nanos, sanitize_line};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{self, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc;
@@ -55,18 +56,15 @@ fn told_by_child(
     let mut command = Command::new(&order.child.program);
     command
         .args(&order.child.arguments)
+        .args(first_step(order.run_as))
         .args(ChildOrder { library, task }.to_arguments())
         .env_clear()
-        .envs(environment)
+        .envs(environment.iter().map(|(name, value)| (set_aside(name), value)))
         .stdin(stdin)
         .stdout(Stdio::piped())
-        .stderr(Stdio::null())
-        // Ctrl-C is for the parent, which then ends its children in its own time.
-        .process_group(0);
-    if let Some(run_as) = order.run_as {
-        // The standard library drops our supplementary groups with our user.
-        command.gid(run_as.gid).uid(run_as.uid);
-    }
+        .stderr(Stdio::null());
+    // It becomes the leader of a session of its own, so that Ctrl-C does not come to it: that is for the parent, which then
+    // ends its children in its own time.
     let child = command.spawn().map_err(|error| LensError::NotStarted { path: path.clone(), error })?;
     let patience = Duration::from_nanos(budget_ns.saturating_add(order.grace_ns));
     let (output, status) = listened_to(Reaped(child), patience)

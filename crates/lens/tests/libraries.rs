@@ -26,7 +26,7 @@ fn main() {
     }
     // As the usual harness: a word selects, flags are none of ours.
     let word = arguments.iter().find_map(|word| word.to_str().filter(|word| !word.starts_with('-'))).unwrap_or("");
-    let checks: [(&str, fn()); 19] = [
+    let checks: [(&str, fn()); 20] = [
         ("the_system_s_libcrypto_is_measured_whole", the_system_s_libcrypto_is_measured_whole),
         ("a_mask_in_the_environment_is_found", a_mask_in_the_environment_is_found),
         ("a_build_without_assembly_is_found", a_build_without_assembly_is_found),
@@ -36,6 +36,7 @@ fn main() {
         ("a_server_whose_library_was_deleted_is_read", servers::a_server_whose_library_was_deleted_is_read),
         ("a_server_with_a_file_system_of_its_own_is_read", servers::a_server_with_a_file_system_of_its_own_is_read),
         ("what_a_confined_root_maps_is_not_run", servers::what_a_confined_root_maps_is_not_run),
+        ("what_a_process_with_two_users_maps_is_not_run", servers::what_a_process_with_two_users_maps_is_not_run),
         ("paths_among_mounts_of_its_own_are_not_followed", servers::paths_among_mounts_of_its_own_are_not_followed),
         ("a_server_without_assembly_has_no_features", servers::a_server_without_assembly_has_no_features),
         ("what_is_no_library_is_told_in_words", what_is_no_library_is_told_in_words),

@@ -20,24 +20,24 @@ use std::path::Path;
 /// # Errors
 ///
 /// Where that cannot be found out, which must be taken for a yes.
-pub fn confinement(pid: u32) -> Result<Option<String>, ProcessError> {
-    let (theirs, ours) = (ProcessFiles::of(pid), ProcessFiles::of(std::process::id()));
+pub fn confinement(theirs: &ProcessFiles) -> Result<Option<String>, ProcessError> {
+    let ours = ProcessFiles::of(std::process::id());
     for (kind, told) in [("user", "user namespace of its own"), ("pid", "container (a process namespace of its own)")] {
         let name = format!("ns/{kind}");
         if theirs.link(&name, "the namespaces")? != ours.link(&name, "the namespaces")? {
             return Ok(Some(format!("runs in a {told}")));
         }
     }
-    if !has_our_root(&theirs, &ours)? {
+    if !has_our_root(theirs, &ours)? {
         return Ok(Some("runs in a container or a changed root folder: its root folder is not ours".to_owned()));
     }
     let status = |files: &ProcessFiles| Ok::<_, ProcessError>(Status::parse(&files.read("status", "the rights")?));
-    if let Some(told) = fewer_rights(&status(&theirs)?, &status(&ours)?) {
+    if let Some(told) = fewer_rights(&status(theirs)?, &status(&ours)?) {
         return Ok(Some(told));
     }
     // No such file, or an error, where the kernel has no module that gives labels.
     let label = |files: &ProcessFiles| files.bytes("attr/current").map(|label| plain(&label)).unwrap_or_default();
-    let (label, our_label) = (label(&theirs), label(&ours));
+    let (label, our_label) = (label(theirs), label(&ours));
     Ok((label != our_label && !label.is_empty() && label != "unconfined")
         .then(|| format!("is confined by the security label {}", sanitize_line(&label))))
 }
@@ -113,8 +113,8 @@ mod tests {
 
     #[test]
     fn we_are_not_confined_to_less_than_we_are() {
-        assert_eq!(confinement(std::process::id()), Ok(None));
-        assert!(confinement(u32::MAX).unwrap_err().to_string().contains("there is no process"));
+        assert_eq!(confinement(&ProcessFiles::of(std::process::id())), Ok(None));
+        assert!(confinement(&ProcessFiles::of(u32::MAX)).unwrap_err().to_string().contains("there is no process"));
         assert_eq!(plain(b"nginx (enforce)\n"), "nginx");
     }
 
@@ -142,7 +142,7 @@ mod tests {
             }
             std::thread::sleep(std::time::Duration::from_millis(10));
         }
-        let told = confinement(child.id());
+        let told = confinement(&ProcessFiles::of(child.id()));
         let _ = child.kill();
         let _ = child.wait();
         Some(told.unwrap())

@@ -39,7 +39,9 @@ fn parent_in(stat: &[u8]) -> Option<u32> {
 
 /// Sockets that a process holds, by their numbers. A link's whole text is looked at: a file may have any name.
 fn sockets(pid: u32) -> BTreeSet<u64> {
-    let Ok(entries) = fs::read_dir(ProcessFiles::of(pid).path("fd")) else { return BTreeSet::new() };
+    // Held until the last link is read.
+    let files = ProcessFiles::of(pid);
+    let Ok(entries) = fs::read_dir(files.path("fd")) else { return BTreeSet::new() };
     let links = entries.flatten().take(MOST_DESCRIPTORS).filter_map(|entry| fs::read_link(entry.path()).ok());
     let number = |link: std::path::PathBuf| {
         let inside = link.as_os_str().as_bytes().strip_prefix(b"socket:[")?.strip_suffix(b"]")?;

@@ -8,6 +8,7 @@ mod family;
 mod files;
 mod mappings;
 mod status;
+mod steady;
 
 pub use confinement::confinement;
 pub use environment::{MASK_VARIABLES, variables};
@@ -15,3 +16,4 @@ pub use family::{children, listens_with, parent};
 pub use files::{ProcessError, ProcessFiles};
 pub use mappings::{FileId, Mapping, libcryptos, mappings, start_of};
 pub use status::{Status, User};
+pub use steady::steady;

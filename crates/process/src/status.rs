@@ -6,6 +6,8 @@ pub struct Status {
     /// Effective user and groups. The owner of `/proc/PID` is another where a process has changed its user, as web servers
     /// do. `None` where the kernel does not tell.
     pub user: Option<User>,
+    /// Its real, effective and saved user and that of the file system are one, and its groups are.
+    pub has_one_identity: bool,
     /// Bits of file modes that it leaves out.
     pub umask: Option<u32>,
     /// CPUs that it may run on, as the kernel lists them.
@@ -40,6 +42,7 @@ impl Status {
         let filters = number("Seccomp_filters:", 10).or_else(|| number("Seccomp:", 10)).unwrap_or(0);
         Self {
             user: user(&text),
+            has_one_identity: are_one(&text, "Uid:") && are_one(&text, "Gid:"),
             umask: number("Umask:", 8).and_then(|bits| u32::try_from(bits).ok()),
             cpus: field(&text, "Cpus_allowed_list:").filter(|list| is_cpu_list(list)).map(str::to_owned),
             effective_capabilities: number("CapEff:", 16),
@@ -64,6 +67,12 @@ fn user(status: &str) -> Option<User> {
         gid: effective("Gid:")?,
         groups: groups.split_whitespace().filter_map(|group| group.parse().ok()).collect(),
     })
+}
+
+/// Whether all four numbers behind a name are the same.
+fn are_one(status: &str, name: &str) -> bool {
+    let numbers: Vec<&str> = field(status, name).unwrap_or_default().split_whitespace().collect();
+    numbers.len() == 4 && numbers.iter().all(|number| *number == numbers[0] && number.parse::<u32>().is_ok())
 }
 
 /// What stands behind a name at the beginning of a line. No process can make a line of its own: the kernel escapes line
@@ -91,7 +100,9 @@ mod tests {
         assert_eq!(status.user, Some(User { uid: 33, gid: 34, groups: vec![34, 5] }));
         assert_eq!((status.umask, status.cpus.as_deref()), (Some(0o27), Some("0-1,3")));
         assert_eq!((status.effective_capabilities, status.bounding_capabilities), (Some(0x400), Some(0x1ff_ffff_ffff)));
-        assert!(status.has_no_new_privileges && !status.is_root());
+        assert!(status.has_no_new_privileges && !status.is_root() && !status.has_one_identity);
+        assert!(Status::parse(b"Uid:\t7\t7\t7\t7\nGid:\t8\t8\t8\t8\n").has_one_identity);
+        assert!(!Status::parse(b"Uid:\t7\t7\t0\t7\nGid:\t8\t8\t8\t8\n").has_one_identity);
         assert_eq!(status.system_call_filters, 3);
         assert_eq!(Status::parse(b"Uid:\tx\nCpus_allowed_list:\t0;reboot\n"), Status::default());
         assert_eq!(Status::parse(b"Seccomp:\t2\n").system_call_filters, 2);

@@ -3,7 +3,6 @@
 use std::ffi::OsStr;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::mpsc;
@@ -108,6 +107,8 @@ impl ChildConfig {
 /// Serves until standard input ends, which it does when the parent dies, however it dies. Prints `ready PORT` when
 /// connections are accepted.
 pub fn main(child: ChildConfig) -> io::Result<Truth> {
+    // Away from the parent's terminal. Whoever leads a process group of its own already, as from a shell by hand, stays.
+    let _ = rustix::process::setsid();
     raise_descriptor_limit();
     if let Some(path) = &child.ca_pem {
         let Some(tls) = &child.config.tls else {
@@ -143,7 +144,8 @@ pub struct Child {
 }
 
 impl Child {
-    /// Executes `exe`, which must come to [`main`], and waits for its `ready` line: at most 10 s, which even an RSA-4096
+    /// Executes `exe`, which must come to [`main`] and there has a session of its own, so that Ctrl-C is for the parent alone,
+    /// which then ends its children in its own time. Waits for its `ready` line: at most 10 s, which even an RSA-4096
     /// key on a busy machine does not take. Standard error is the parent's.
     pub fn spawn<A, S, E, K, V>(exe: impl AsRef<OsStr>, args: A, envs: E) -> io::Result<Child>
     where
@@ -159,8 +161,6 @@ impl Child {
             .envs(envs)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Ctrl-C is for the parent, which then ends its children in its own time.
-            .process_group(0)
             .spawn()
             .map_err(|error| io::Error::new(error.kind(), format!("could not start the child server: {error}")))?;
         let stdin = process.stdin.take();

@@ -16,7 +16,7 @@
 //! A twin never has more rights than its server. What the server's owner has chosen is run with the owner's rights, and
 //! servers that are confined to less (in a container, say) are refused, since their walls cannot be built anew from here.
 //!
-//! Needs Linux, root, and the programs `unshare`, `nsenter`, `mount`, `pivot_root`, `prlimit`, `setpriv`, `taskset`
+//! Needs Linux, root, and the programs `setsid`, `unshare`, `nsenter`, `mount`, `pivot_root`, `prlimit`, `setpriv`, `taskset`
 //! (util-linux), `ip` (iproute2) and `env`. It knows nothing of what the server speaks: whether the twin answers as the
 //! server does is for the caller to find out. See [`ServerProcess::read`] for what cannot have a twin.
 

@@ -4,7 +4,9 @@ use crate::NoTwin;
 use crate::title::{CommandLine, command_line};
 use crate::{limits, mounts};
 use duel_model::sanitize_line;
-use duel_process::{Mapping, ProcessFiles, Status, confinement, listens_with, mappings, parent, variables};
+use duel_process::{
+    Mapping, ProcessError, ProcessFiles, Status, confinement, listens_with, mappings, parent, steady, variables,
+};
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::fs;
@@ -36,6 +38,14 @@ pub struct ServerProcess {
     pub(crate) executable: PathBuf,
     /// It sees other mounts than we do.
     pub(crate) has_own_mounts: bool,
+    /// Held, so that what is looked at later is of the same process.
+    files: ProcessFiles,
+}
+
+impl From<ProcessError> for NoTwin {
+    fn from(error: ProcessError) -> Self {
+        Self::new(error.to_string())
+    }
 }
 
 /// What is known of a process's environment.
@@ -53,29 +63,35 @@ impl ServerProcess {
     ///
     /// # Errors
     ///
-    /// What cannot have a twin, in one sentence: a process that may not be looked at, whose program or libcrypto or libssl
+    /// What cannot have a twin, in one sentence: a process that may not be looked at, that changes its program or its user
+    /// meanwhile, whose program or libcrypto or libssl
     /// were replaced since it started, that tells no arguments, that got its sockets from systemd, that is confined to less
     /// than its user may do (a container, fewer capabilities, filters of system calls), or that sees other programs than we
     /// do.
     pub fn read(pid: u32) -> Result<Self, NoTwin> {
-        let pid = topmost(pid);
-        let files = ProcessFiles::of(pid);
-        let link = |name: &str, what: &str| files.link(name, what).map_err(|error| NoTwin::new(error.to_string()));
-        let file = |name: &str, what: &str| files.read(name, what).map_err(|error| NoTwin::new(error.to_string()));
+        let files = ProcessFiles::of(topmost(pid));
+        steady(&files, |status| Self::of(&files, status))
+    }
+
+    /// One that stays what it is meanwhile.
+    fn of(files: &ProcessFiles, status: &Status) -> Result<Self, NoTwin> {
+        let pid = files.pid();
+        let link = |name: &str, what: &str| files.link(name, what).map_err(NoTwin::from);
+        let file = |name: &str, what: &str| files.read(name, what).map_err(NoTwin::from);
 
         let executable = link("exe", "the program")?;
         let shown = sanitize_line(&executable.to_string_lossy());
         if executable.as_os_str().to_string_lossy().ends_with(" (deleted)") {
             return Err(NoTwin::new(format!("its program was replaced since it started: {shown}")));
         }
-        if let Some(why) = confinement(pid).map_err(|error| NoTwin::new(error.to_string()))? {
+        if let Some(why) = confinement(files)? {
             return Err(NoTwin::new(format!(
                 "not available here: the server (process {pid}) {why}; a twin of it would run with more rights than it has"
             )));
         }
         let has_own_mounts = link("ns/mnt", "the mounts")? != own_mounts();
         if has_own_mounts {
-            mounts::must_show_our_programs(&files)?;
+            mounts::must_show_our_programs(files)?;
         }
         let (words, has_title) = match command_line(&file("cmdline", "the arguments")?) {
             CommandLine::Arguments(words) => (words, false),
@@ -98,11 +114,7 @@ impl ServerProcess {
             let gone = sanitize_line(&gone.path.to_string_lossy());
             return Err(NoTwin::new(format!("a library that it maps was replaced since it started: {gone}")));
         }
-        let status = Status::parse(&file("status", "the owner")?);
-        if status.user.is_none() {
-            return Err(NoTwin::new(format!("whose process {pid} is cannot be found out")));
-        }
-        let program = named(&words, &executable, &files);
+        let program = named(&words, &executable, files);
         if program.as_os_str().to_string_lossy().contains('=') {
             // `env`, which starts it, would take it for a variable.
             return Err(NoTwin::new(format!("its program has an equals sign in its name: {shown}")));
@@ -113,18 +125,19 @@ impl ServerProcess {
             arguments: words.into_iter().skip(1).collect(),
             folder: link("cwd", "the working folder")?,
             environment,
-            rights: limits::rights(&files, &status),
+            rights: limits::rights(files, status),
             umask: status.umask,
-            cpus: status.cpus,
+            cpus: status.cpus.clone(),
             mapped,
             executable,
             has_own_mounts,
+            files: files.clone(),
         })
     }
 
     /// What the kernel shows of it.
-    pub(crate) fn files(&self) -> ProcessFiles {
-        ProcessFiles::of(self.pid)
+    pub(crate) fn files(&self) -> &ProcessFiles {
+        &self.files
     }
 }
 

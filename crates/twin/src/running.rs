@@ -11,7 +11,6 @@ use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -86,8 +85,8 @@ impl Twin {
         let outfit = outfit(order, stop)?;
         let logs = logs::large_logs(order.server.pid, MEMORY_BYTES)?;
         let mut keeper = command(order.server, outfit.cpus.as_deref()).spawn().map_err(|error| match error.kind() {
-            std::io::ErrorKind::NotFound => NoTwin::new("taskset, nsenter or unshare (util-linux) is not there"),
-            _ => NoTwin::new(format!("cannot start unshare: {error}")),
+            std::io::ErrorKind::NotFound => NoTwin::new("setsid (util-linux) is not there"),
+            _ => NoTwin::new(format!("cannot start setsid: {error}")),
         })?;
         let answers = keeper.stdout.take().map(listen);
         let complaints = keeper.stderr.take().map(listen);
@@ -170,14 +169,17 @@ impl Drop for Twin {
     }
 }
 
-/// The command that becomes the keeper: on these CPUs, among the server's mounts, in new namespaces.
+/// The command that becomes the keeper: in a session of its own, on these CPUs, among the server's mounts, in new namespaces.
+///
+/// The session comes first: whoever has a terminal can type into it, and what the server's owner has chosen is started below.
+/// The keeper ends with us, whatever it is doing, and process 1 of the twin with the keeper.
 fn command(server: &ServerProcess, cpus: Option<&str>) -> Command {
-    let mut words: Vec<OsString> = Vec::new();
+    let mut words: Vec<OsString> = ["setsid", "setpriv", "--pdeathsig=KILL", "--"].map(OsString::from).into();
     if let Some(cpus) = cpus {
         words.extend(["taskset", "-c", cpus].map(OsString::from));
     }
     if server.has_own_mounts {
-        words.extend(["nsenter".into(), format!("--mount=/proc/{}/ns/mnt", server.pid).into(), "--".into()]);
+        words.extend(["nsenter".into(), mounts_of(server), "--".into()]);
     }
     let unshare = ["unshare", "--net", "--mount", "--ipc", "--pid", "--fork", "--kill-child", "--", "/bin/sh", "-s"];
     words.extend(unshare.map(OsString::from));
@@ -189,10 +191,17 @@ fn command(server: &ServerProcess, cpus: Option<&str>) -> Command {
         .current_dir("/")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // Ctrl-C is for us, who then end it in our own time.
-        .process_group(0);
+        .stderr(Stdio::piped());
+    // No process group of its own: `setsid` would have to leave its leader behind, whose number is the keeper's. In the new
+    // session Ctrl-C does not come to it: that is for us, who then end it in our own time.
     command
+}
+
+/// The mounts of a server, by the process that is held and not by its number.
+fn mounts_of(server: &ServerProcess) -> OsString {
+    let mut word = OsString::from("--mount=");
+    word.push(server.files().path("ns/mnt"));
+    word
 }
 
 /// The script for this order.
@@ -346,7 +355,7 @@ fn checked(mapped: &[PathBuf], server: &ServerProcess, outfit: &Outfit) -> Resul
 /// Whether a server is in another network than we are; where that is not told it counts as if it were.
 fn has_own_network(server: &ServerProcess) -> bool {
     let network = |files: &ProcessFiles| files.link("ns/net", "the network").ok();
-    let (theirs, ours) = (network(&server.files()), network(&ProcessFiles::of(std::process::id())));
+    let (theirs, ours) = (network(server.files()), network(&ProcessFiles::of(std::process::id())));
     theirs.is_none() || theirs != ours
 }
 

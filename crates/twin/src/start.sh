@@ -13,6 +13,14 @@ failed() {
     exit 1
 }
 
+# Whoever has the terminal of the session could type into it what its owner never typed.
+no_terminal() {
+    if (: </dev/tty) 2>/dev/null; then failed 'it would have the terminal that duel was started from'; fi
+    for stream in 0 1 2; do
+        if [ -t $stream ]; then failed 'one of its streams is a terminal'; fi
+    done
+}
+
 try() { said=$("$@" 2>&1 </dev/null) || failed "$1 failed: ${said:-for no reason that it told}"; }
 
 # The same addresses as the server's own, so that it can bind what it is configured to bind, and a client in here finds it
@@ -86,10 +94,10 @@ processes() {
     done
 }
 
-# No disk is among the devices, and memory is shared with nobody.
+# No disk is among the devices, no terminal, and memory is shared with nobody.
 devices() {
     try mount -t tmpfs -o "mode=755,size=$MEMORY_BYTES" duel-twin $root/dev
-    for node in null zero full random urandom tty; do
+    for node in null zero full random urandom; do
         : >"$root/dev/$node"
         try mount --bind /dev/$node "$root/dev/$node"
     done
@@ -184,6 +192,7 @@ wait_for_it() {
 
 main() {
     PATH=/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin
+    no_terminal
     network
     files
     enter

@@ -20,7 +20,7 @@ const PYTHON: &str = "/usr/bin/python3";
 
 /// Tells what it is and sees to whoever connects. The first line of its log is longer than what is copied into a twin.
 const SERVER: &str = r#"
-import os, resource, socket, sys
+import os, resource, socket, stat, sys
 folder, port = sys.argv[1], int(sys.argv[2])
 log = open(folder + "/log", "a")
 listener = socket.create_server(("127.0.0.1", port))
@@ -30,6 +30,12 @@ def may_write(path):
 def connects(path):
     try: socket.socket(socket.AF_UNIX).connect(path); return "yes"
     except OSError as error: return error.strerror
+def opens_terminal():
+    path = folder + "/terminal"
+    try: os.mknod(path, 0o600 | stat.S_IFCHR, os.makedev(5, 0))
+    except FileExistsError: pass
+    except OSError as error: return "no node: " + error.strerror
+    return may_write(path)
 def status(name):
     return [line.split(None, 1)[1].strip() for line in open("/proc/self/status") if line.startswith(name + ":")][0]
 def same(one, other):
@@ -47,6 +53,7 @@ while True:
         "root": os.getuid() != 0 or same("/proc/1/root", "/"),
         "switch": may_write("/proc/sys/vm/drop_caches"), "trigger": may_write("/proc/sysrq-trigger"),
         "switch of its network": may_write("/proc/sys/net/ipv4/ip_forward"),
+        "terminal": opens_terminal(), "device of a terminal": may_write("/dev/tty"),
     }
     connection.sendall("".join("%s: %s\n" % item for item in told.items()).encode())
     connection.close()
@@ -232,6 +239,75 @@ fn a_root_s_twin_moves_no_switch_of_the_machine_and_finds_no_way_out() {
     assert_eq!(told.of("bound socket"), "Connection refused");
 }
 
+/// Runs the test of this name again, alone, on a terminal of its own. There it does `body`.
+fn on_a_terminal(test: &str, body: impl FnOnce()) {
+    const INSIDE: &str = "DUEL_TEST_ON_A_TERMINAL";
+    if std::env::var_os(INSIDE).is_some() {
+        return body();
+    }
+    let spawn = "import os, pty, sys; sys.exit(os.waitstatus_to_exitcode(pty.spawn(sys.argv[1:])))";
+    let mut command = Command::new(PYTHON);
+    command.args(["-c", spawn]).arg(std::env::current_exe().unwrap()).args(["--exact", test, "--nocapture"]);
+    let output = command.env(INSIDE, "1").stdin(Stdio::null()).output().unwrap();
+    let told = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success() && told.contains("1 passed"), "{told}");
+}
+
+#[test]
+fn a_twin_has_no_terminal() {
+    if !applies() {
+        return;
+    }
+    on_a_terminal("a_twin_has_no_terminal", || {
+        fs::File::open("/dev/tty").expect("this process has one");
+        let server = Server::start(&["env"], 0, &[]);
+        let told = server.told_by_twin();
+        // Not even one that root makes a node for.
+        assert_eq!(told.of("terminal"), "No such device or address");
+        assert_eq!(told.of("device of a terminal"), "No such file or directory");
+    });
+}
+
+/// What a process of this test is to have a twin of: number and address.
+const HAS_A_TWIN: &str = "DUEL_TEST_HAS_A_TWIN";
+
+/// No test by itself: a process that has a twin, and waits to be killed.
+#[test]
+fn has_a_twin_for_the_other_tests() {
+    let Ok(of) = std::env::var(HAS_A_TWIN) else { return };
+    let (pid, address) = of.split_once(' ').unwrap();
+    let server = ServerProcess::read(pid.parse().unwrap()).unwrap();
+    let order = TwinOrder { server: &server, change: None, mask: None, address: address.parse().unwrap() };
+    let twin = Twin::start(&order, &AtomicBool::new(false)).unwrap();
+    println!("\nkeeper {}", twin.network_pid());
+    // Longer than any test; whoever started it kills it.
+    std::thread::sleep(std::time::Duration::from_secs(300));
+}
+
+#[test]
+fn a_twin_that_does_not_see_its_end_ends_with_who_has_started_it() {
+    use std::io::{BufRead, BufReader};
+    if !applies() {
+        return;
+    }
+    let server = Server::start(&["env"], 0, &[]);
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.args(["--exact", "has_a_twin_for_the_other_tests", "--nocapture"]);
+    command.env(HAS_A_TWIN, format!("{} {}", server.process.id(), server.address));
+    let mut starter = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+    let told = BufReader::new(starter.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let keeper = told.filter_map(|line| line.strip_prefix("keeper ")?.parse().ok()).next();
+    let keeper: u32 = keeper.expect("there is a twin");
+    let first = children(keeper)[0];
+    // As where a file system that it mounts does not answer: it does not see the end of its input, since there is none.
+    let _input = fs::File::options().write(true).open(format!("/proc/{keeper}/fd/0")).unwrap();
+    starter.kill().unwrap();
+    starter.wait().unwrap();
+    let is_there = |pid: u32| Path::new(&format!("/proc/{pid}")).exists();
+    wait_until("the twin is gone", || !is_there(keeper) && !is_there(first));
+    assert!(is_there(server.process.id()));
+}
+
 #[test]
 fn a_large_log_is_not_copied() {
     if !applies() {
@@ -252,6 +328,7 @@ fn confined_servers_have_no_twin() {
     for (words, part) in [
         (&["setpriv", "--bounding-set=-sys_admin", "--"][..], "fewer capabilities"),
         (&["unshare", "--user", "--map-root-user"], "user namespace"),
+        (&["setpriv", "--ruid=65534", "--"], "several user or group ids"),
         (&["unshare", "--mount", "sh", "-c", "mount --bind / /mnt && exec chroot /mnt \"$@\"", "sh"], "root folder"),
     ] {
         let server = Server::start(words, 0, &[]);

@@ -2,6 +2,7 @@
 
 use super::Shell;
 use rustix::process::{Pid, Signal, kill_process_group};
+use std::ffi::OsString;
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -11,17 +12,23 @@ use std::time::{Duration, Instant};
 
 /// Starts a program, a shell or what leads to one, and takes its standard streams.
 ///
+/// It has a session of its own, away from our terminal: it reads what others have written, and starts programs to read more.
+/// Where there is no `setsid`, as on macOS, it has a process group of its own at least. In neither does Ctrl-C come to it: that
+/// is for duel, which ends its shells in its own time.
+///
 /// # Errors
 ///
 /// What the system said.
-pub(super) fn start(mut command: Command) -> io::Result<Shell> {
-    let mut child = command
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        // Ctrl-C is for duel, which ends its shells in its own time.
-        .process_group(0)
-        .spawn()?;
+pub(super) fn start(program: &str, arguments: &[OsString]) -> io::Result<Shell> {
+    let piped = |command: &mut Command| {
+        command.args(arguments).current_dir("/");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()
+    };
+    // Of who leads no group it makes the leader of all three, and keeps its number.
+    let mut child = match piped(Command::new("setsid").arg(program)) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => piped(Command::new(program).process_group(0)),
+        started => started,
+    }?;
     let pipes = (child.stdin.take(), child.stdout.take(), child.stderr.take());
     let keeper = Box::new(Keeper(child));
     let (Some(stdin), Some(stdout), Some(stderr)) = pipes else {

@@ -5,8 +5,8 @@ mod ssh;
 
 use crate::access::{HostAccess, Options};
 use crate::error::HostError;
+use std::ffi::OsString;
 use std::fs::File;
-use std::process::Command;
 use std::time::Duration;
 
 /// A running shell. Blocking descriptors, whatever is behind them.
@@ -24,18 +24,17 @@ pub(crate) struct Shell {
 ///
 /// When the program cannot be started. Whether ssh gets through shows later, by the script's first answer.
 pub(crate) fn start(access: &HostAccess, options: &Options) -> Result<Shell, HostError> {
-    let (program, command) = match access {
+    let (program, arguments) = match access {
         HostAccess::Local => {
             let Some((program, arguments)) = options.shell.split_first() else {
                 return Err(HostError::Start { how: access.how(), why: "none is named".to_owned() });
             };
-            let mut command = Command::new(program);
-            command.args(arguments).current_dir("/");
-            (program.as_str(), command)
+            (program.as_str(), arguments.iter().map(OsString::from).collect())
         }
-        HostAccess::Ssh(destination) => ("ssh", ssh::command(destination, options)?),
+        HostAccess::Ssh(destination) => ("ssh", ssh::arguments(destination, options)?),
     };
-    child::start(command).map_err(|error| HostError::Start { how: access.how(), why: format!("{program}: {error}") })
+    child::start(program, &arguments)
+        .map_err(|error| HostError::Start { how: access.how(), why: format!("{program}: {error}") })
 }
 
 /// How long the shell may take until it gives its first answer.

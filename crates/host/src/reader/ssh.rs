@@ -2,14 +2,14 @@
 
 use crate::access::{Destination, Options};
 use crate::error::HostError;
-use std::process::Command;
+use std::ffi::OsString;
 
 /// A host that answers nothing for three times this long is gone: ssh's `ServerAliveCountMax` is 3.
 const ALIVE_INTERVAL_S: u32 = 5;
 
 /// What comes first holds, in ssh's configuration, and the command line comes before all files: nothing of the user's can
 /// undo this. Nobody is asked for anything, nothing is forwarded or learnt, and no connection is left open behind us.
-const SETTINGS: [&str; 15] = [
+const SETTINGS: [&str; 16] = [
     "BatchMode=yes",
     "ClearAllForwardings=yes",
     // One that the user holds open is used; none is left behind.
@@ -23,30 +23,32 @@ const SETTINGS: [&str; 15] = [
     "PermitLocalCommand=no",
     "RemoteCommand=none",
     "RequestTTY=no",
+    "ServerAliveCountMax=3",
     "StdinNull=no",
     "StrictHostKeyChecking=yes",
     "Tunnel=no",
     "VisualHostKey=no",
 ];
 
-/// The command that connects and starts the shell there.
+/// The arguments of an `ssh` that connects and starts the shell there.
 ///
 /// # Errors
 ///
 /// When a word of the shell's command would mean something to a login shell.
-pub(super) fn command(destination: &Destination, options: &Options) -> Result<Command, HostError> {
-    let mut command = Command::new("ssh");
-    for setting in SETTINGS {
-        command.args(["-o", setting]);
-    }
-    command.args(["-o", &format!("ConnectTimeout={}", options.connect_timeout.as_secs().max(1))]);
-    command.args(["-o", &format!("ServerAliveInterval={ALIVE_INTERVAL_S}"), "-o", "ServerAliveCountMax=3"]);
+pub(super) fn arguments(destination: &Destination, options: &Options) -> Result<Vec<OsString>, HostError> {
+    let mut arguments: Vec<OsString> = Vec::new();
+    let mut set = |setting: &str| arguments.extend(["-o".into(), setting.into()]);
+    SETTINGS.into_iter().for_each(&mut set);
+    set(&format!("ConnectTimeout={}", options.connect_timeout.as_secs().max(1)));
+    set(&format!("ServerAliveInterval={ALIVE_INTERVAL_S}"));
     if let Some(config) = &options.ssh_config {
-        command.arg("-F").arg(config);
+        // It is started in another folder.
+        let config = std::path::absolute(config).unwrap_or_else(|_| config.clone());
+        arguments.extend(["-F".into(), config.into()]);
     }
     // The user's login shell, whatever it is, sees nothing but this; the script comes behind it.
-    command.arg("--").arg(destination.as_str()).arg(options.remote_command()?);
-    Ok(command)
+    arguments.extend(["--".into(), destination.as_str().into(), options.remote_command()?.into()]);
+    Ok(arguments)
 }
 
 /// What ssh said, as one reason: "Permission denied (publickey)". The lines are safe to show.
@@ -106,9 +108,9 @@ mod tests {
              ControlPersist yes\n  StrictHostKeyChecking no\n  BatchMode no\n",
         )
         .unwrap();
-        let ours = command(&destination("web1"), &with_config(&users)).unwrap();
+        let ours = arguments(&destination("web1"), &with_config(&users)).unwrap();
         // `-G` says how ssh understands its options, and connects to nothing.
-        let Ok(output) = Command::new(ours.get_program()).arg("-G").args(ours.get_args()).output() else {
+        let Ok(output) = std::process::Command::new("ssh").arg("-G").args(ours).output() else {
             println!("skipped ssh_obeys_our_settings_before_the_users: no ssh here");
             return;
         };

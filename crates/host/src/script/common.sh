@@ -22,6 +22,8 @@ STRANGERS=
 ARRIVAL=
 KERNEL_LOG=
 SAMPLES=0
+# A file could not be read in time: no further one is tried.
+LATE=
 
 has() { command -v "$1" >/dev/null 2>&1; }
 
@@ -43,6 +45,43 @@ section() {
 # The values of one-line files, each as PATH:VALUE. What is not there is left out, what cannot be read complains.
 values() {
     grep -H -a '' "$@" 2>&1 | grep -v -a 'No such file'
+}
+
+# What read_once does, in a shell of its own: $1 file, $2 texts, $3 device and $4 inode, as a mapping tells them. Standard input
+# is the file: what was looked at is what is read.
+READ_ONCE='command exec <"$1" || { echo "duel: the file cannot be read"; exit 1; }
+self=/proc/self/fd/0
+[ -e "$self" ] || self=$1
+texts=$2
+# shellcheck disable=SC2046 # split on purpose: device, inode, and then inode, mode, links, owner, group, size of what is open
+set -- "$3" "$4" $(ls -L -d -n -i "$self")
+case $4 in -*) ;; *) echo "duel: what lies there is no file"; exit 1 ;; esac
+if [ -n "$2" ]; then
+    is_it=
+    # Layered file systems show another device here than in mappings. Who is not root opens nothing but their own.
+    if [ "$2" = "$3" ] && [ "$(id -u)" != 0 ]; then is_it=yes; fi
+    major=0x${1%:*} minor=0x${1#*:}
+    device=$(( (minor & 255) | (major << 8) | ((minor & ~255) << 12) ))
+    if [ "$2" = "$3" ] && [ "$(stat -L -c %d "$self")" = "$device" ]; then is_it=yes; fi
+    [ -n "$is_it" ] || { echo "duel: what lies there is another file than the one that is mapped"; exit 1; }
+fi
+echo "bytes $8"
+head -c 33554432 | grep -a -o -E "$texts" | sort | uniq -c | sort -rn | sed "s/^ *[0-9]* /string /" | cut -c 1-600 | head -n 60'
+
+# read_once FILE [DEVICE INODE]: the size of a file, and lines of text in it that tell its version and how it was built; of a
+# huge one only of the first 32 MiB. Whoever may write to its folder can put something else in its place: a pipe, or a file
+# system, that keeps a reader waiting, a device, a link to what only root may read. So it is opened once, within a time, and
+# has to be a file, and the one that is mapped.
+read_once() {
+    [ -z "$LATE" ] || { echo 'duel: left out, since another file could not be read in time'; return 1; }
+    has timeout || { echo 'duel: no timeout here, and to read it may take for ever'; return 1; }
+    [ -f "$1" ] || { echo 'duel: the file cannot be read'; return 1; }
+    timeout 5 /bin/sh -c "$READ_ONCE" sh "$1" "$STRINGS" "${2-}" "${3-}" 2>/dev/null
+    status=$?
+    case $status in
+        124 | 143) LATE=yes && echo 'duel: the file cannot be read within 5 s' ;;
+    esac
+    return $status
 }
 
 # Everything of a file, but no more than 64 KiB.

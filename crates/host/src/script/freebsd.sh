@@ -145,22 +145,13 @@ environment() {
         grep -a -v -i -E '^[^=]*(pass|secret|token|key|cred)[^=]*=' | head -c 16384
 }
 
-strings_of() {
-    head -c 33554432 "$1" | grep -a -o -E "$STRINGS" | sort | uniq -c | sort -rn | sed 's/^ *[0-9]* /string /' |
-        cut -c 1-600 | head -n 60
-}
-
 libraries() {
     brief procstat -v "$1" 2>/dev/null | awk '$4 ~ /x/ && $NF ~ /^\// && !($NF in seen) { seen[$NF] = 1; print $NF }' |
         grep -E "/($LIBRARIES)" | head -n 20 |
         while read -r path; do section "library $path" library "$path"; done
 }
 
-library() {
-    [ -r "$1" ] || { echo 'duel: the file cannot be read'; return 1; }
-    echo "bytes $(wc -c <"$1")"
-    strings_of "$1"
-}
+library() { read_once "$1"; }
 
 sample() {
     echo "members:$MEMBERS"

@@ -95,14 +95,11 @@ find_network() {
     OWN_NETWORK=
     NETWORK=
     NET=$PROC/net
-    LINKS=$SYS/class/net
     [ -n "$1" ] && theirs=$(readlink "$PROC/$1/ns/net") && ours=$(readlink "$PROC/self/ns/net") &&
         [ "$theirs" != "$ours" ] || return 0
     OWN_NETWORK=yes
     NETWORK="nsenter --net=$PROC/$1/ns/net --"
     NET=$PROC/$1/net
-    # Which links /sys shows is a matter of where it was mounted.
-    LINKS=$PROC/$1/root$SYS/class/net
 } 2>/dev/null
 
 # A command that looks at the server's network.
@@ -139,30 +136,39 @@ disks() {
     done 2>/dev/null | head -c 65536
 }
 
+# Runs a script with the folder of the network's links as $1. Which links /sys shows is a matter of where it was mounted. For a
+# network of the server's own it is mounted anew, where nobody else sees it: what lies under that name among the server's
+# mounts may be any file that its owner likes.
+at_links() {
+    if [ -z "$OWN_NETWORK" ]; then
+        brief /bin/sh -c "$1" sh "$SYS/class/net"
+    else
+        # shellcheck disable=SC2086 # the prefix is several words
+        brief $NETWORK unshare --mount /bin/sh -c 'mount -t sysfs -o ro sysfs /sys && exec /bin/sh -c "$1" sh /sys/class/net' \
+            sh "$1" 2>/dev/null ||
+            { echo 'duel: the server has a network of its own, whose links this machine does not show'; return 1; }
+    fi
+}
+
+# The speed of a link that is down, or has none, cannot be read; that says enough.
 links() {
-    for link in "$LINKS"/*; do
-        if [ -n "$OWN_NETWORK" ] && ! grep -q -s "^ *${link##*/}:" "$NET/dev"; then
-            echo 'duel: the server has a network of its own, whose links this machine does not show'
-            return 1
-        fi
-        # The speed of a link that is down, or has none, cannot be read; that says enough.
-        values "$link/operstate" "$link/speed" "$link/duplex" "$link/mtu" "$link/tx_queue_len" 2>/dev/null |
-            grep -v 'Invalid argument'
-        set -- "$link"/queues/rx-*
-        echo "$link/rx_queues:$#"
-    done | head -c 65536
+    # shellcheck disable=SC2016 # for the other shell
+    at_links 'for link in "$1"/*; do
+            grep -H -a -s "" "$link/operstate" "$link/speed" "$link/duplex" "$link/mtu" "$link/tx_queue_len" 2>/dev/null
+            queues=0
+            for queue in "$link"/queues/rx-*; do queues=$((queues + 1)); done
+            echo "$link/rx_queues:$queues"
+        done; exit 0' | head -c 65536
 }
 
 # Physical links only: those of containers have none of their own.
 offloads() {
     has ethtool || { echo 'duel: no ethtool here'; return 1; }
     can_look || return 1
-    count=0
-    for link in "$LINKS"/*; do
-        [ -e "$link/device" ] || continue
-        count=$((count + 1))
-        [ "$count" -le 8 ] || break
-        there ethtool -k "${link##*/}" 2>/dev/null | sed "s|^|${link##*/} |"
+    # shellcheck disable=SC2016 # for the other shell
+    for link in $(at_links 'for link in "$1"/*; do [ ! -e "$link/device" ] || echo "${link##*/}"; done; exit 0' |
+        grep -v '[[:space:]]' | head -n 8); do
+        there ethtool -k "$link" 2>/dev/null | sed "s|^|$link |"
     done
 }
 

@@ -46,7 +46,7 @@ alive() { [ -e "$PROC/$1/stat" ]; }
 process() {
     echo "pid $1"
     echo "exe $(readlink "$PROC/$1/exe")"
-    if [ -r "$PROC/$1/exe" ]; then strings_of "$PROC/$1/exe"; fi
+    if [ -r "$PROC/$1/exe" ]; then read_once "$PROC/$1/exe" | grep -a '^string '; fi
     echo "descriptors $(ls "$PROC/$1/fd" 2>/dev/null | wc -l)"
     echo "net $(readlink "$PROC/$1/ns/net")"
     echo "our_net $(readlink "$PROC/self/ns/net")"
@@ -54,15 +54,16 @@ process() {
     head_of "$PROC/$1/status" && head_of "$PROC/$1/stat"
 }
 
-arguments() { tr '\0' '\n' <"$PROC/$1/cmdline" | head -c 16384; }
+# They lie in the process's memory, behind which there may be a file system that keeps a reader waiting.
+arguments() { brief tr '\0' '\n' <"$PROC/$1/cmdline" | head -c 16384; }
 
 # Only names that are known to change speed leave the host, and none that may hold a secret.
 environment() {
     [ -r "$PROC/$1/environ" ] || { echo "duel: no permission to read the environment of process $1"; return 1; }
     # To show a title of its own, a process writes over what it was started with.
-    tr '\0' '\n' <"$PROC/$1/environ" 2>/dev/null | grep -q -a '^[A-Za-z_][A-Za-z0-9_]*=' ||
+    brief tr '\0' '\n' <"$PROC/$1/environ" 2>/dev/null | grep -q -a '^[A-Za-z_][A-Za-z0-9_]*=' ||
         { echo "duel: process $1 has none, or has written over it"; return 1; }
-    tr '\0' '\n' <"$PROC/$1/environ" | grep -a -E "^($ENVIRONMENT)=" |
+    brief tr '\0' '\n' <"$PROC/$1/environ" | grep -a -E "^($ENVIRONMENT)=" |
         grep -a -v -i -E '^[^=]*(pass|secret|token|key|cred)[^=]*=' | head -c 16384
 }
 
@@ -100,28 +101,20 @@ maps() {
     }' "$PROC/$1/maps" | head -n 500
 }
 
-# Lines of text in a library that tell its version and how it was built. Of a huge file only the first 32 MiB.
-strings_of() {
-    head -c 33554432 "$1" | grep -a -o -E "$STRINGS" | sort | uniq -c | sort -rn | sed 's/^ *[0-9]* /string /' |
-        cut -c 1-600 | head -n 60
-}
-
-# A library is read as the process sees it: in its own root, or, where the file was replaced, from its memory map.
+# A library is read as it is mapped, whatever lies under its name by now: root may open the mapping itself. For others it is
+# looked for under its name, as the process sees it.
 libraries() {
     [ -r "$PROC/$1/maps" ] || return 0
-    awk '$2 ~ /x/ && substr($6, 1, 1) == "/" && !($6 in seen) { seen[$6] = 1; print $1, $6, $7 }' "$PROC/$1/maps" \
-        2>/dev/null | grep -E "/($LIBRARIES)" | head -n 20 |
-        while read -r range path deleted; do
-            file=$PROC/$1/root$path
-            # There numbers have no leading zeros.
-            [ -z "$deleted" ] || file=$PROC/$1/map_files/$(echo "$range" | sed 's/^0*//; s/-0*/-/')
-            section "library $path" library "$file" "$deleted"
+    awk '$2 ~ /x/ && substr($6, 1, 1) == "/" && !($6 in seen) { seen[$6] = 1; print $1, $4, $5, $6, $7 }' \
+        "$PROC/$1/maps" 2>/dev/null | grep -E " [^ ]*/($LIBRARIES)" | head -n 20 |
+        while read -r range device inode path deleted; do
+            section "library $path" library "$PROC/$1" "$range" "$device" "$inode" "$path" "$deleted"
         done
 }
 
 library() {
-    echo "deleted ${2:-no}"
-    [ -r "$1" ] || { echo 'duel: the file cannot be read'; return 1; }
-    echo "bytes $(wc -c <"$1")"
-    strings_of "$1"
+    echo "deleted ${6:-no}"
+    # There numbers have no leading zeros.
+    mapping=$1/map_files/$(echo "$2" | sed 's/^0*//; s/-0*/-/')
+    if [ -f "$mapping" ]; then read_once "$mapping"; else read_once "$1/root$5" "$3" "$4"; fi
 }

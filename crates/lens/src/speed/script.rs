@@ -26,9 +26,12 @@ pub fn script(order: &SpeedOrder) -> String {
         }
     }
     let paths = ["OPENSSL_CONF", "OPENSSL_MODULES", "OPENSSL_ENGINES", "LD_LIBRARY_PATH"];
-    let paths = paths.into_iter().find(|&name| order.environment.contains_key(name));
-    lines.push(format!("paths={}", paths.unwrap_or_default()));
-    lines.push(PREPARE.trim_end().to_owned());
+    let mut paths = paths.into_iter().filter_map(|name| Some((name, order.environment.get(name)?))).peekable();
+    lines.push(format!("paths={}", paths.peek().map_or("", |(name, _)| name)));
+    lines.push(BEFORE.trim_end().to_owned());
+    // They were read a while ago, and whose they were is not known from then.
+    lines.extend(paths.map(|(name, value)| format!("carried {name} {}", quoted(value))));
+    lines.push(AFTER.trim_end().to_owned());
     lines.extend(masks());
     lines.push("measure() {".into());
     lines.push("say figure \"$1\" \"$2\"; cipher=$2; shift 2".into());
@@ -75,48 +78,80 @@ fn masks() -> Vec<String> {
     lines
 }
 
-/// Whose rights to take, whether the `openssl` there maps the server's library, and what the CPU offers.
+/// Whose rights to take, and whether the process is still what it was.
 ///
-/// Whoever chooses a server's library and environment must not have them run with the rights of root. The search path and
-/// masks are set for `openssl` alone: another program may not get along with what lies beside the library.
-const PREPARE: &str = r#"as=
-if [ "$(id -u)" = 0 ]; then
-owner=$(sed -n 's/^Uid:[^0-9]*[0-9]*[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
-group=$(sed -n 's/^Gid:[^0-9]*[0-9]*[^0-9]*\([0-9]*\).*/\1/p' "/proc/$pid/status" 2>/dev/null)
-if [ -z "$owner" ] || [ -z "$group" ]; then refuse whose process "$pid" is cannot be found out; fi
-if [ "$owner" != 0 ]; then
+/// Whoever chooses a server's library and environment must not have them run with the rights of root. A process that executes
+/// a setuid program passes for root from then on. So its nature (its rights, its program and what the kernel told the program
+/// when it was executed, whose addresses are drawn anew each time) is read before and after everything else, and it has one
+/// user and one group. The process's folder is the current one, so that nothing is read of another process that is given the
+/// number later.
+const BEFORE: &str = r#"as=
+is_root() { [ "$(id -u)" = 0 ]; }
+cd "/proc/$pid" 2>/dev/null || cd /
+if is_root || [ -r maps ]; then is_seen=yes; else is_seen=; fi
+nature() {
+sed -n '/^[UG]id:/p; /^Groups:/p; /^Cap/p; /^NoNewPrivs:/p; /^Seccomp/p' status
+ls -L -d -i exe
+od -A n -v -t x1 auxv
+} 2>/dev/null
+only() { sed -n "s/^$1:[^0-9]*\([0-9][0-9]*\)[^0-9][^0-9]*\1[^0-9][^0-9]*\1[^0-9][^0-9]*\1\$/\1/p" status 2>/dev/null; }
+starter_had_these_rights() {
+for width in 8 4; do
+od -A n -v -t u$width auxv 2>/dev/null | awk '{ for (i = 1; i <= NF; i++) word[n++] = $i }
+END {
+for (i = 0; i + 1 < n; i += 2) value[word[i]] = word[i + 1]
+for (kind = 11; kind <= 14; kind++) if (!(kind in value)) exit 2
+exit !(value[11] == value[12] && value[13] == value[14])
+}'
+case $? in 0) return 0;; 1) return 1;; esac
+done
+return 1
+}
+confined() { refuse "the server $*; its library would be run with more rights than it has"; }
+field() { sed -n "s/^$2:[^0-9a-f]*//p" "$1/status" 2>/dev/null; }
+label() { { tr '\0' '\n' <"$1/attr/current"; } 2>/dev/null | head -n 1; }
+same() { [ "$(readlink "$1" 2>/dev/null)" = "$(readlink "/proc/self/$1" 2>/dev/null)" ]; }
+carried() {
+[ -n "$is_seen" ] || return 0
+{ tr '\0' '\n' <environ; } 2>/dev/null | grep -q -x -F -e "$1=$2" || refuse "the environment of process $pid has changed"
+}
+before=$(nature)
+if [ -n "$is_seen" ]; then
+owner=$(only Uid)
+group=$(only Gid)
+if [ -z "$owner" ] || [ -z "$group" ]; then refuse process "$pid" is not there or has several user or group ids; fi
+if ! starter_had_these_rights; then refuse process "$pid" runs a setuid or setgid program; fi
+if is_root && [ "$owner" != 0 ]; then
 if ! command -v setpriv >/dev/null 2>&1; then refuse there is no setpriv command to take the rights of the server; fi
 as="setpriv --reuid=$owner --regid=$group --clear-groups --inh-caps=-all --no-new-privs"
 fi
-fi
-confined() { refuse "the server $*; its library would be run with more rights than it has"; }
-field() { sed -n "s/^$2:[^0-9a-f]*//p" "/proc/$1/status" 2>/dev/null; }
-label() { { tr '\0' '\n' <"/proc/$1/attr/current"; } 2>/dev/null | head -n 1; }
-same() { [ "$(readlink "/proc/$pid/$1" 2>/dev/null)" = "$(readlink "/proc/self/$1" 2>/dev/null)" ]; }
-if [ "$(id -u)" = 0 ] || [ -r "/proc/$pid/maps" ]; then
 if ! same ns/user || ! same ns/pid; then confined runs in a container; fi
-if ! same root || ! [ "/proc/$pid/root/." -ef /. ]; then confined has a root folder of its own; fi
-if [ "$(field "$pid" Seccomp)" != "$(field self Seccomp)" ]; then confined runs under a filter of system calls; fi
-if [ "$(id -u)" = 0 ] && [ "$owner" = 0 ]; then
+if ! same root || ! [ root/. -ef /. ]; then confined has a root folder of its own; fi
+if [ "$(field . Seccomp)" != "$(field /proc/self Seccomp)" ]; then confined runs under a filter of system calls; fi
+if is_root && [ "$owner" = 0 ]; then
 for right in CapEff CapBnd; do
-if [ "$(field "$pid" $right)" != "$(field self $right)" ]; then confined runs as a root with other capabilities; fi
+if [ "$(field . $right)" != "$(field /proc/self $right)" ]; then confined runs as a root with other capabilities; fi
 done
 fi
-if [ "$(label "$pid")" != unconfined ] && [ "$(label "$pid")" != "$(label self)" ]; then confined has a security label of its own; fi
+if [ "$(label .)" != unconfined ] && [ "$(label .)" != "$(label /proc/self)" ]; then confined has a security label of its own; fi
 if [ -n "$paths" ] && ! same ns/mnt; then refuse "$paths in the environment of process $pid names files among mounts of its own"; fi
-fi
-limit=
-if command -v timeout >/dev/null 2>&1; then limit='timeout 10'; fi
-openssl_with() { $limit $as env LD_LIBRARY_PATH="$search" "$@" 2>/dev/null </dev/null; }
-if [ -r "/proc/$pid/maps" ]; then
-there=$(sed -n 's/^[^/]* \(\/.*\/libcrypto[^/]*\.so[^/]*\)$/\1/p' "/proc/$pid/maps" | sort -u)
+there=$(sed -n 's/^[^/]* \(\/.*\/libcrypto[^/]*\.so[^/]*\)$/\1/p' maps | sort -u)
 case $there in
 "$lib") ;;
 '') refuse process "$pid" maps no libcrypto;;
 *) refuse process "$pid" maps "$(printf %s "$there" | tr '\n' ' ')";;
 esac
-if [ -e "/proc/$pid/root$lib" ]; then lib=/proc/$pid/root$lib; fi
+if [ -e "root$lib" ]; then lib=root$lib; fi
 fi
+"#;
+
+/// Whether the process is what it was, whether the `openssl` there maps the server's library, and what the CPU offers.
+///
+/// The search path and masks are set for `openssl` alone: another program may not get along with what lies beside the library.
+const AFTER: &str = r#"if [ "$(nature)" != "$before" ]; then refuse process "$pid" has changed its program or its rights; fi
+limit=
+if command -v timeout >/dev/null 2>&1; then limit='timeout 10'; fi
+openssl_with() { (cd / && $limit $as env LD_LIBRARY_PATH="$search" "$@" 2>/dev/null </dev/null); }
 if ! program=$(command -v openssl); then refuse there is no openssl command; fi
 if ! command -v ldd >/dev/null 2>&1; then refuse there is no ldd command to tell which libcrypto openssl maps; fi
 mapped=$(openssl_with ldd "$program" | sed -n 's/^.*libcrypto[^ ]* => \([^ ]*\) .*$/\1/p' | head -n 1)
@@ -150,6 +185,72 @@ mod tests {
     #[test]
     fn each_operation_has_a_name() {
         assert!(OPS.iter().all(|(op, name)| cipher(*op) == *name && !name.is_empty()));
+    }
+
+    /// A server as nobody that executes a setuid program when it is told to: by `sort`, which the script uses between its
+    /// first look and its last. What the script says.
+    #[cfg(target_os = "linux")]
+    fn said_of_a_server_that_changes(changes: bool) -> Option<String> {
+        use std::fs::{self, Permissions};
+        use std::os::unix::fs::PermissionsExt;
+        use std::os::unix::process::CommandExt;
+        let python = "/usr/bin/python3";
+        if !rustix::process::geteuid().is_root() || !Path::new(python).exists() {
+            eprintln!("skipped: it takes root and python3");
+            assert!(std::env::var_os("DUEL_TESTS_SKIP_NOTHING").is_none_or(|value| value != "1"));
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        let put = |name: &str, text: &str, mode| {
+            fs::write(at(name), text).unwrap();
+            fs::set_permissions(at(name), Permissions::from_mode(mode)).unwrap();
+        };
+        fs::set_permissions(folder.path(), Permissions::from_mode(0o755)).unwrap();
+        fs::copy("/bin/sleep", at("sleep")).unwrap();
+        fs::set_permissions(at("sleep"), Permissions::from_mode(0o4755)).unwrap();
+        put("libcrypto.so.3", "a library", 0o644);
+        let server = "import mmap, os, sys\nlibrary = open('libcrypto.so.3', 'rb')\n\
+            kept = mmap.mmap(library.fileno(), 0, prot=mmap.PROT_READ)\nprint('ready', flush=True)\n\
+            sys.stdin.readline()\nos.execv('./sleep', ['./sleep', '60'])\n";
+        let pipe = || std::process::Stdio::piped();
+        let mut command = Command::new(python);
+        command.args(["-c", server]).current_dir(folder.path()).uid(65534).gid(65534).stdin(pipe()).stdout(pipe());
+        let mut process = command.spawn().unwrap();
+        let mut line = String::new();
+        std::io::BufRead::read_line(&mut std::io::BufReader::new(process.stdout.take().unwrap()), &mut line).unwrap();
+        let pid = process.id();
+        let change =
+            format!("echo go >/proc/{pid}/fd/0; until readlink /proc/{pid}/exe | grep -q sleep; do sleep 0.01; done");
+        put("sort", &format!("#!/bin/sh\n/usr/bin/sort \"$@\"\n{}\n", if changes { &change } else { ":" }), 0o755);
+        let order = SpeedOrder::new(at("libcrypto.so.3").to_str().unwrap(), pid);
+        let path = format!("{}:/usr/sbin:/usr/bin:/sbin:/bin", folder.path().display());
+        let ran = Command::new("sh").args(["-c", &script(&order)]).env("PATH", path).output().unwrap();
+        let _ = process.kill();
+        let _ = process.wait();
+        Some(String::from_utf8(ran.stdout).unwrap())
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_a_server_has_chosen_that_becomes_root_s_meanwhile_is_not_run() {
+        let Some(said) = said_of_a_server_that_changes(true) else { return };
+        assert!(said.contains("has changed its program or its rights"), "{said}");
+        // Of one that stays what it is, all that is wrong is found behind that: what it maps is no library.
+        let said = said_of_a_server_that_changes(false).unwrap();
+        assert!(said.contains("openssl command"), "{said}");
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn an_environment_that_is_not_the_process_s_any_more_is_not_used() {
+        let mut order = SpeedOrder::new("/lib/libcrypto.so.3", std::process::id());
+        order.environment.insert("OPENSSL_CONF".into(), "/nowhere/it's".into());
+        // The check alone: this process maps no libcrypto.
+        let script = script(&order).replace("refuse process \"$pid\" maps no libcrypto", ":");
+        let ran = Command::new("sh").args(["-c", &script]).output().unwrap();
+        let said = String::from_utf8(ran.stdout).unwrap();
+        assert!(said.contains("the environment of process") && said.contains("has changed"), "{said}");
     }
 
     #[test]

@@ -235,6 +235,12 @@ pub(crate) fn what_a_confined_root_maps_is_not_run() {
     }
 }
 
+pub(crate) fn what_a_process_with_two_users_maps_is_not_run() {
+    // As a setuid program has them: whose choice its library is cannot be told.
+    let Some(why) = refusal(&["setpriv", "--ruid=65534", "--"], &[]) else { return };
+    assert!(why.contains("several user or group ids"), "{why}");
+}
+
 pub(crate) fn paths_among_mounts_of_its_own_are_not_followed() {
     let Some(library) = system_libcrypto() else { return };
     let search = library.parent().unwrap().to_str().unwrap();

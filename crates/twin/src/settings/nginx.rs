@@ -145,7 +145,7 @@ impl Configuration {
             Some(file) => prefix.join(file),
             None => prefix.join(built_with(&program, "--conf-path=").unwrap_or_else(|| "conf/nginx.conf".into())),
         };
-        let root = Root::of(&server.files())?;
+        let root = Root::of(server.files())?;
         let mut reader = Reader {
             root: &root,
             stop,
