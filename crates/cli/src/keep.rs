@@ -2,6 +2,7 @@
 
 use crate::flags::OutputFlags;
 use crate::outcome::Usage;
+use crate::terminal;
 use anyhow::Context;
 use duel_archive::{Archive, RunWriter, default_path};
 use duel_model::{Run, Slot};
@@ -16,6 +17,9 @@ pub(crate) fn open(output: &OutputFlags) -> anyhow::Result<Option<Archive>> {
     // What cannot be kept may still be measured.
     let opened =
         Archive::open(path).map_err(|error| anyhow::anyhow!("{error}; --no-archive measures and keeps nothing"))?;
+    if let Some(note) = opened.note().filter(|_| !output.quiet) {
+        terminal::note(&note);
+    }
     Ok(Some(opened))
 }
 

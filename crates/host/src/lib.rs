@@ -28,6 +28,7 @@ mod mask;
 mod parse;
 mod reader;
 mod redfish;
+mod samples;
 mod script;
 mod session;
 mod watch;
