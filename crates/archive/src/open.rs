@@ -112,10 +112,7 @@ pub(crate) fn open_read_only_on(
         Ok((connection, found))
     };
     let might_be_helped = |error: &ArchiveError| {
-        matches!(
-            error,
-            ArchiveError::Database { .. } | ArchiveError::ReadOnly { .. } | ArchiveError::DiskFull { .. }
-        )
+        matches!(error, ArchiveError::Database { .. } | ArchiveError::ReadOnly { .. } | ArchiveError::DiskFull { .. })
     };
     let mut opened = read();
     if opened.as_ref().is_err_and(might_be_helped) {

@@ -5,9 +5,9 @@
 //! third. Plain JSON was rejected for its size (a run of 100 slots would be 18 MB), a binary form of our own because
 //! no other program could read it.
 
+use duel_model::HostRecord;
 use miniz_oxide::deflate::compress_to_vec_zlib;
 use miniz_oxide::inflate::decompress_to_vec_zlib_with_limit;
-use duel_model::HostRecord;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use std::io;
@@ -84,7 +84,8 @@ fn pack_host_within(host: &HostRecord, most_bytes: usize) -> Result<(Packed, Opt
     match pack_within(&head, most_bytes) {
         Err(PackError::TooLong) => {}
         packed => {
-            return packed.map(|packed| (packed, Some("its samples are too large to be kept: none of them was".into())));
+            return packed
+                .map(|packed| (packed, Some("its samples are too large to be kept: none of them was".into())));
         }
     }
     let packed = pack_within(&HostRecord { how: host.how.clone(), ..HostRecord::default() }, most_bytes)?;

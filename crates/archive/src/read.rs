@@ -2,7 +2,9 @@
 
 use crate::write::{COMPLETE, INTERRUPTED, RUNNING};
 use crate::{Archive, ArchiveError, packing};
-use duel_model::{Doubt, DoubtId, HostRecord, Interruption, Plan, Run, RunKind, RunStatus, Slot, Target, sanitize_line};
+use duel_model::{
+    Doubt, DoubtId, HostRecord, Interruption, Plan, Run, RunKind, RunStatus, Slot, Target, sanitize_line,
+};
 use rusqlite::{OptionalExtension, params};
 use std::fmt::Display;
 
@@ -309,7 +311,8 @@ impl RunRow {
         match self.explanation.map(|text| serde_json::from_str(&text)).transpose() {
             Ok(explanation) => run.explanation = explanation,
             Err(error) => {
-                let text = format!("the explanation that is kept cannot be read: {}", sanitize_line(&error.to_string()));
+                let text =
+                    format!("the explanation that is kept cannot be read: {}", sanitize_line(&error.to_string()));
                 tell(&mut run, Doubt { id: DoubtId::NotRecorded, target: None, text });
             }
         }

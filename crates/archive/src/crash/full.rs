@@ -59,7 +59,9 @@ fn on_a_small_disk(place: &Path, free_bytes: u64, journal: Journal) -> usize {
     for opened in [open_on(&path, STEPS, journal.look()), open_read_only_on(&path, STEPS, journal.look())] {
         match opened {
             Ok(archive) => reported.check(&archive, Outlives::Everything),
-            Err(error) => assert!(matches!(error, ArchiveError::DiskFull { .. }), "{free_bytes} {journal:?}: {error:?}"),
+            Err(error) => {
+                assert!(matches!(error, ArchiveError::DiskFull { .. }), "{free_bytes} {journal:?}: {error:?}")
+            }
         }
     }
     fs::remove_file(hog).unwrap();

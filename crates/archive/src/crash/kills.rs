@@ -64,7 +64,8 @@ fn writers_that_are_killed_at_random_moments_lose_nothing_that_they_reported() {
         // Some kills hit an archive that is being made, some one that has runs.
         let mut all = Vec::new();
         for round in 0..2 {
-            let task = |name: &str| Task { path: path.clone(), name: format!("{name}{round}"), journal, runs: u32::MAX };
+            let task =
+                |name: &str| Task { path: path.clone(), name: format!("{name}{round}"), journal, runs: u32::MAX };
             let (one, other) = (Writer::start(&task("one")), Writer::start(&task("other")));
             for writer in [one, other] {
                 // One in four while it begins.

@@ -28,7 +28,8 @@ fn whenever_the_power_fails_finished_runs_are_whole() {
         // Below folders that it has to make.
         let file = Path::new("new/folder/runs.sqlite");
         let recorded = record(folder.path(), file, journal);
-        let finished = recorded.iter().filter(|event| matches!(event, Event::Said(line) if line.starts_with("finished"))).count();
+        let finished =
+            recorded.iter().filter(|event| matches!(event, Event::Said(line) if line.starts_with("finished"))).count();
         assert!(finished > 5 && recorded.iter().any(|event| matches!(event, Event::Flush(_))), "{recorded:?}");
         let cuts = number(25, recorded.len()).min(recorded.len());
         let chances = number(2, 6) as u64;

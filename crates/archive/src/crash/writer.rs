@@ -162,8 +162,9 @@ impl Reported {
     /// The archive opens, is sound, and has all that outlives the crash: of a kill all that was reported, of a power failure
     /// the finished runs.
     pub(super) fn check(&self, archive: &Archive, outlives: Outlives) {
-        let ask =
-            |sql| archive.connection.query_row::<String, _, _>(sql, [], |row| row.get(0)).unwrap_or_else(|e| e.to_string());
+        let ask = |sql| {
+            archive.connection.query_row::<String, _, _>(sql, [], |row| row.get(0)).unwrap_or_else(|e| e.to_string())
+        };
         assert_eq!(ask("PRAGMA integrity_check"), "ok");
         let listed: Vec<_> = archive.list(u32::MAX, 0).unwrap();
         for id in &self.finished {
