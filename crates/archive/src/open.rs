@@ -35,7 +35,10 @@ impl Archive {
         open_with(path.as_ref(), STEPS)
     }
 
-    /// Opens an archive that is there, never writing to it; works on read-only places as well.
+    /// Opens an archive that is there to read it; works on read-only places as well.
+    ///
+    /// Nothing of its own is written. What a writer that was killed had begun is taken back, and on a file system where a
+    /// write-ahead log is not safe an archive with a log is given a rollback journal.
     pub fn open_read_only(path: impl AsRef<Path>) -> Result<Self, ArchiveError> {
         open_read_only_with(path.as_ref(), STEPS)
     }
@@ -51,12 +54,15 @@ pub(crate) fn open_on(path: &Path, steps: &[Step], look: fn(&Path) -> Storage) -
     if !is_there(&path)? {
         create(&path)?;
     }
-    let storage = look(&path);
+    let mut storage = look(&path);
     let known = steps.len() as i64;
     let (mut connection, found, changed) = if storage.is_local() {
         let connection = connect_to_write(&path)?;
         let found = schema::version(&connection, &path, known)?;
-        write_ahead(&connection).map_err(|error| ArchiveError::database(&path, DOING, error))?;
+        if !write_ahead(&connection).map_err(|error| ArchiveError::database(&path, DOING, error))? {
+            // It is not like those that are known.
+            storage = Storage::Unknown;
+        }
         (connection, found, false)
     } else {
         shared::connect(&path, known)?
@@ -116,13 +122,19 @@ pub(crate) fn open_read_only_on(
     };
     let mut opened = read();
     if opened.as_ref().is_err_and(might_be_helped) {
-        let helped = match (holds_nothing(&path, "-journal"), storage.is_local()) {
+        let is_settled = holds_nothing(&path, "-journal");
+        let helped = match (is_settled, storage.is_local()) {
+            // It has a write-ahead log, which nobody reads safely here, or a writer was killed.
+            (_, false) => shared::connect(&path, known).map(drop),
             // A writer was killed: what it had begun is taken back first, as every opener that may write does.
-            (false, _) => take_back(&path, known),
-            // It has a write-ahead log, which nobody reads safely here.
-            (true, false) => shared::connect(&path, known).map(drop),
+            (false, true) => take_back(&path, known),
             (true, true) => Ok(()),
         };
+        let is_half_done = !is_settled || !storage.is_local() && !holds_nothing(&path, "-wal");
+        let helped = helped.map_err(|error| match error {
+            ArchiveError::ReadOnly { path, .. } if is_half_done => ArchiveError::HalfDone { path },
+            error => error,
+        });
         opened = helped.and_then(|()| read());
     }
     if opened.as_ref().is_err_and(might_be_helped) && holds_nothing(&path, "-wal") && holds_nothing(&path, "-journal") {
@@ -217,17 +229,16 @@ fn connect(path: &Path, flags: OpenFlags) -> Result<Connection, ArchiveError> {
     connect().map_err(|error| ArchiveError::database(path, DOING, error))
 }
 
-/// Readers and one writer at a time, none in the way of the other.
-fn write_ahead(connection: &Connection) -> rusqlite::Result<()> {
-    let mode: String = connection.query_row("PRAGMA journal_mode", [], |row| row.get(0))?;
-    if mode == "wal" {
-        return Ok(());
+/// Readers and one writer at a time, none in the way of the other; false where there cannot be such a log.
+fn write_ahead(connection: &Connection) -> rusqlite::Result<bool> {
+    let is_log = |row: &rusqlite::Row<'_>| Ok(row.get::<_, String>(0)? == "wal");
+    if connection.query_row("PRAGMA journal_mode", [], is_log)? {
+        return Ok(true);
     }
     let start = Instant::now();
     loop {
-        // The change needs the file alone, and SQLite does not always wait for that by itself. Where there cannot be
-        // such a log the mode stays as it is.
-        match connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(())) {
+        // The change needs the file alone, and SQLite does not always wait for that by itself.
+        match connection.pragma_update_and_check(None, "journal_mode", "WAL", is_log) {
             Err(error)
                 if error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy) && start.elapsed() < BUSY_TIMEOUT =>
             {

@@ -60,7 +60,7 @@ fn on_a_small_disk(place: &Path, free_bytes: u64, journal: Journal) -> usize {
         match opened {
             Ok(archive) => reported.check(&archive, Outlives::Everything),
             Err(error) => {
-                assert!(matches!(error, ArchiveError::DiskFull { .. }), "{free_bytes} {journal:?}: {error:?}")
+                assert!(matches!(error, ArchiveError::DiskFull { .. }), "{free_bytes} {journal:?}: {error:?}");
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Which journal an archive gets, by the file system that it is said to lie on.
 
 use super::*;
+use crate::mounted::where_mounted;
 use crate::sample;
 use std::sync::Barrier;
 
@@ -158,5 +159,26 @@ fn what_a_killed_writer_had_begun_is_taken_back_by_whoever_reads() {
         assert_eq!(open_read_only_on(&path, STEPS, look).unwrap().load("r").unwrap(), run);
         let (_folder, path, run) = left_with_a_journal();
         assert_eq!(open(&path, look).load("r").unwrap(), run);
+    }
+}
+
+#[test]
+fn what_was_left_half_done_in_a_place_that_can_only_be_read_is_told() {
+    let (folder, path, run) = left_with_a_journal();
+    fs::remove_file(folder.path().join("made.sqlite")).unwrap();
+    let mount = "mount --bind \"$1\" \"$1\" && mount -o remount,bind,ro \"$1\"";
+    where_mounted(mount, folder.path(), "open::tests::in_a_place_that_can_only_be_read");
+    // Where it can be written it is whole again.
+    assert_eq!(open_read_only_on(&path, STEPS, on_nfs).unwrap().load("r").unwrap(), run);
+}
+
+#[test]
+#[ignore = "started by what_was_left_half_done_in_a_place_that_can_only_be_read_is_told"]
+fn in_a_place_that_can_only_be_read() {
+    let Some(folder) = crate::mounted::folder() else { return };
+    let path = folder.join("runs.sqlite");
+    for look in [on_nfs as fn(&Path) -> Storage, on_disk] {
+        let error = open_read_only_on(&path, STEPS, look).unwrap_err();
+        assert!(matches!(error, ArchiveError::HalfDone { .. }), "{error:?}");
     }
 }

@@ -89,6 +89,9 @@ fn agreed(task: Task, flags: &Flags, stop: &Arc<AtomicBool>) -> Task {
 /// Makes the requests and prints what came of them, also of those until Ctrl-C.
 fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
     let mut archive = flags.archive.as_deref().map(Archive::open).transpose()?;
+    if let Some(note) = archive.as_ref().and_then(Archive::note) {
+        say(&note);
+    }
     let stop = signals::stop_flag()?;
     let task = if task.wants_http2() { agreed(task, flags, &stop) } else { task };
     let lab = Lab::new(Arc::clone(&stop)).to_the_letter();
