@@ -191,6 +191,7 @@ fn a_redirect_to_nowhere_says_so() {
         ("http://", "leads nowhere"),
         ("ftp://127.0.0.1/", "not http"),
         ("http://user:password@127.0.0.1/", "password"),
+        ("http://127.0.0.1:0/", "port is 0"),
         ("http://nosuch.invalid/", "nosuch.invalid"),
         ("http://127.0.0.1:1/\x1b[2J", "refused"),
     ] {
@@ -287,4 +288,50 @@ fn an_address_that_is_silent_does_not_hold_up_the_load() {
     // Waiting for it would have taken the connect timeout.
     let longest_ns = slot.tally.response.max_ns().unwrap();
     assert!(longest_ns < PATIENCE_NS / 2, "{longest_ns} ns");
+}
+
+/// One rule of where redirects may lead, wherever that is: to the target itself as well.
+#[test]
+fn a_redirect_to_the_target_itself_may_not_bring_a_password_either() {
+    for userinfo in ["user:password@", "user@", ":password@"] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let server = Tiny::start(move |_, mut stream| {
+            while let Some((head, _)) = read_request(&mut stream) {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
+                if !answer(&mut stream, "302 Found", &format!("http://{userinfo}{host}/end")) {
+                    return;
+                }
+            }
+        });
+        let (slot, _) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
+        assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::Protocol, 2)]), "{userinfo}");
+        assert!(slot.tally.failure_examples[0].contains("leads nowhere"), "{:?}", slot.tally.failure_examples);
+        assert_eq!(asked.load(Ordering::SeqCst), 2, "nothing was sent there");
+    }
+}
+
+#[test]
+fn a_location_in_bytes_that_are_no_text_is_followed_as_bytes() {
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let notes = Arc::clone(&heard);
+    let server = Tiny::start(move |_, mut stream| {
+        while let Some((head, _)) = read_request(&mut stream) {
+            let is_start = head.starts_with("GET / ");
+            notes.lock().unwrap().push(head);
+            let response: &[u8] = if is_start {
+                b"HTTP/1.1 302 Found\r\nLocation: /caf\xe9?x=\xff\r\nContent-Length: 0\r\n\r\n"
+            } else {
+                b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+            };
+            if stream.write_all(response).is_err() {
+                return;
+            }
+        }
+    });
+    let (slot, _) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
+    assert_eq!(slot.tally.ok, 2, "{:?}", slot.tally.failure_examples);
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.iter().filter(|head| head.starts_with("GET /caf%E9?x=%FF ")).count(), 2, "{heard:?}");
 }

@@ -6,7 +6,7 @@
 use super::HttpFactory;
 use super::address::Address;
 use super::leg::Leg;
-use super::manner::Manner;
+use super::manner::{Manner, leads_elsewhere, led_to, location_text};
 use super::request::Request;
 use duel_load::{
     Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError,
@@ -86,6 +86,12 @@ impl FollowingFactory {
         let url = Arc::new(Address::parse(address)?.url);
         let origins = Mutex::default();
         Ok(Self { ways: Arc::new(Ways { plan: plan.clone(), connect_timeout_ns, target, url, origins }) })
+    }
+
+    /// Origins beside the target's that redirects have led to so far, and that can be connected to.
+    pub fn origins_elsewhere(&self) -> usize {
+        let origins = self.ways.origins.lock().unwrap_or_else(PoisonError::into_inner);
+        origins.values().filter(|made| made.is_ok()).count()
     }
 
     /// The target alone, without redirects.
@@ -272,11 +278,9 @@ impl Following {
             return Err(format!("stopped after {most} redirects"));
         }
         let status = self.legs[trip.leg].status(lane);
-        let location =
-            std::str::from_utf8(location).map_err(|_| "a redirect's Location is no text".to_owned())?.to_owned();
+        let location = location_text(location);
+        let url = led_to(&trip.url, &location)?;
         let nowhere = |why: String| format!("the redirect to '{}' leads nowhere: {why}", sanitize_line(&location));
-        let mut url = trip.url.join(&location).map_err(|error| nowhere(error.to_string()))?;
-        url.set_fragment(None);
         let manner = trip.manner.after(&self.ways.plan, &self.ways.url, status, &location, &url);
         let leg = self.leg_to(&url, manner).map_err(nowhere)?;
         let request = self.request(&url, manner)?;
@@ -366,5 +370,5 @@ fn answered_elsewhere(target: Negotiated, last: Negotiated) -> Negotiated {
 }
 
 fn is_redirect(op: &OpEnd) -> bool {
-    op.outcome.is_ok() && matches!(op.status, Some(301 | 302 | 303 | 307 | 308))
+    op.outcome.is_ok() && op.status.is_some_and(leads_elsewhere)
 }

@@ -4,6 +4,7 @@
 
 use super::Shared;
 use super::broken::{Broken, CONNECT_FROM_SOURCE, errno_of};
+use super::manner::location_text;
 use super::op::Op;
 use super::proxy_protocol;
 use super::resolve::Way;
@@ -319,7 +320,7 @@ impl Link {
             via: text("via"),
             content_encoding: text("content-encoding"),
             content_type: text("content-type"),
-            location: field(head, "location").and_then(|value| String::from_utf8(value.to_vec()).ok()),
+            location: field(head, "location").map(location_text),
             peer: Some(shared.resolved.shown.clone()),
             segment_bytes: self.socket.as_ref().and_then(|socket| socket2::SockRef::from(socket).tcp_mss().ok()),
             dead_addresses: shared.resolved.dead.clone(),

@@ -1,5 +1,6 @@
 //! What redirects do to a request: methods, bodies and credentials change on the way as RFC 9110, 15.4 and the practice
-//! of browsers have it.
+//! of browsers have it. And where they lead, which is one rule for redirects that are followed before measuring and for those
+//! that each request follows itself.
 
 use super::address::Address;
 use super::proxy;
@@ -88,11 +89,7 @@ impl Trail {
 
     /// Where a request of `plan` is sent next, after it was redirected at the last address.
     pub fn redirected(&self, plan: &HttpPlan, status: u16, location: &str) -> Result<Self, WorkloadError> {
-        let mut url = Address::parse(&self.address)?.url.join(location).map_err(|error| {
-            WorkloadError(format!("the redirect to '{}' leads nowhere: {error}", sanitize_line(location)))
-        })?;
-        url.set_fragment(None);
-        Address::parse(url.as_str())?;
+        let url = led_to(&Address::parse(&self.address)?.url, location).map_err(WorkloadError)?;
         let manner = self.manner.after(plan, &self.target, status, location, &url);
         Ok(Self { target: self.target.clone(), address: url.into(), manner })
     }
@@ -106,6 +103,37 @@ impl Trail {
     pub fn manner(&self) -> Manner {
         self.manner
     }
+}
+
+/// Whether a response of this status leads elsewhere, if it has a `Location`.
+pub fn leads_elsewhere(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// A `Location` as text. Bytes that are no UTF-8 are taken for what they are, as browsers and curl do: part of a path or a query,
+/// where they are written in percent.
+pub(super) fn location_text(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value
+            .iter()
+            .map(|&byte| if byte.is_ascii() { char::from(byte).to_string() } else { format!("%{byte:02X}") })
+            .collect(),
+    }
+}
+
+/// Where a redirect leads from `base`: an address that could be a target. An error is a sentence for the user.
+pub(super) fn led_to(base: &Url, location: &str) -> Result<Url, String> {
+    let nowhere = |why: String| format!("the redirect to '{}' leads nowhere: {why}", sanitize_line(location));
+    let mut url = base.join(location).map_err(|error| nowhere(error.to_string()))?;
+    url.set_fragment(None);
+    if !url.username().is_empty() || url.password().is_some() {
+        let host = sanitize_line(url.host_str().unwrap_or_default());
+        return Err(format!(
+            "the redirect to {host} leads nowhere: it has a user name or a password in it, which duel does not send on"
+        ));
+    }
+    Address::parse(url.as_str()).map(|address| address.url).map_err(|error| nowhere(error.to_string()))
 }
 
 /// Whether the second address is on the first one's host, or below its domain.

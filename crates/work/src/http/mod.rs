@@ -34,7 +34,7 @@ mod trust;
 pub use following::{Following, FollowingFactory};
 pub use handshake::chooses_http2;
 pub use lane::Http;
-pub use manner::{Manner, Trail};
+pub use manner::{Manner, Trail, leads_elsewhere};
 pub use network::Network;
 pub use proxy::unknown_to_proxy;
 pub use source::other_sources;
