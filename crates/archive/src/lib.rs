@@ -31,6 +31,7 @@
 //! ```
 
 mod error;
+mod numbers;
 mod open;
 mod packing;
 mod place;

@@ -1,5 +1,6 @@
 //! Reading: what there is, and one run whole.
 
+use crate::numbers::Numbers;
 use crate::write::{COMPLETE, INTERRUPTED, RUNNING};
 use crate::{Archive, ArchiveError, packing};
 use duel_model::{HostRecord, Interruption, Plan, Run, RunKind, RunStatus, Slot, Target, sanitize_line};
@@ -117,7 +118,7 @@ impl Archive {
             .and_then(|mut statement| statement.query_row([&id], RunRow::read))
             .map_err(failed)?;
         let mut run = row.run(id).map_err(|(what, detail)| self.unreadable(&what, detail))?;
-        run.slots = self.slots(&run.id)?;
+        run.slots = self.slots(&run)?;
         run.hosts = self.hosts(&run)?;
         Ok(run)
     }
@@ -144,19 +145,19 @@ impl Archive {
         Ok(hosts)
     }
 
-    fn slots(&self, id: &str) -> Result<Vec<Slot>, ArchiveError> {
-        let shown = sanitize_line(id);
+    fn slots(&self, run: &Run) -> Result<Vec<Slot>, ArchiveError> {
+        let shown = sanitize_line(&run.id);
         let failed = |error| ArchiveError::database(&self.path, format!("read the slots of run {shown}"), error);
         let sql = "SELECT idx, json_bytes, data FROM slots WHERE run_id = ?1 ORDER BY idx";
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        let mut rows = statement.query(params![id]).map_err(failed)?;
-        let mut slots = Vec::new();
+        let mut rows = statement.query(params![run.id]).map_err(failed)?;
+        let (mut slots, mut numbers) = (Vec::new(), Numbers::default());
         while let Some(row) = rows.next().map_err(failed)? {
             let index: i64 = row.get(0).map_err(failed)?;
             let json_bytes: i64 = row.get(1).map_err(failed)?;
             let data = row.get_ref(2).map_err(failed)?;
             let data = data.as_blob().map_err(|error| failed(error.into()))?;
-            let slot = packing::unpack(data, json_bytes);
+            let slot = packing::unpack_slot(data, json_bytes, &mut numbers).and_then(|slot| of_plan(slot, &run.plan));
             slots.push(slot.map_err(|detail| self.unreadable(&format!("slot {index} of run {shown}"), detail))?);
         }
         Ok(slots)
@@ -165,6 +166,17 @@ impl Archive {
     fn unreadable(&self, what: &str, detail: String) -> ArchiveError {
         ArchiveError::Unreadable { what: sanitize_line(what), path: self.path.clone(), detail: sanitize_line(&detail) }
     }
+}
+
+/// The slot, if it is one of the plan's.
+fn of_plan(slot: Slot, plan: &Plan) -> Result<Slot, String> {
+    if slot.target >= plan.targets.len() {
+        return Err("the plan has no such target".to_owned());
+    }
+    if !slot.series.intervals.is_empty() && slot.series.interval_ns == 0 {
+        return Err("its intervals have no length".to_owned());
+    }
+    Ok(slot)
 }
 
 /// `last` is 0, `last~3` is 3.

@@ -259,3 +259,38 @@ fn a_damaged_file_is_told() {
     let error = Archive::open(&path).and_then(|archive| archive.load("r")).unwrap_err();
     assert!(matches!(error, ArchiveError::Damaged { .. }), "{error:?}");
 }
+
+/// As somebody else may have written it.
+fn with_slot(run: &Run, change: impl Fn(&mut serde_json::Value)) -> Result<Run, ArchiveError> {
+    let (_folder, mut archive) = archive();
+    archive.save(run).unwrap();
+    let mut slot = serde_json::to_value(&run.slots[1]).unwrap();
+    change(&mut slot);
+    let text = slot.to_string();
+    rusqlite::Connection::open(archive.path())
+        .unwrap()
+        .execute(
+            "UPDATE slots SET json_bytes = ?1, data = ?2 WHERE idx = 1",
+            rusqlite::params![text.len() as i64, text.as_bytes()],
+        )
+        .unwrap();
+    archive.load(&run.id)
+}
+
+#[test]
+fn slots_that_no_run_can_have_are_refused_with_a_reason() {
+    let mut run = sample::rich_run("r", 3);
+    // More than JSON values of the test's library hold.
+    run.slots.iter_mut().for_each(|slot| slot.tally.response.sum_ns = 7);
+    assert_eq!(with_slot(&run, |_| ()).unwrap(), run);
+    for (field, number, why) in [
+        ("/tally/ok", u64::MAX, "'ok' is 18446744073709551615, which no run comes to"),
+        ("/elapsed_ns", 1 << 57, "'elapsed_ns' is 144115188075855872, which no run comes to"),
+        ("/target", 7, "the plan has no such target"),
+        ("/series/interval_ns", 0, "its intervals have no length"),
+    ] {
+        let error = with_slot(&run, |slot| *slot.pointer_mut(field).unwrap() = number.into()).unwrap_err();
+        assert!(matches!(&error, ArchiveError::Unreadable { what, .. } if what == "slot 1 of run r"), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
+}

@@ -155,7 +155,7 @@ pub fn slot(index: u32) -> Slot {
         ok: ops,
         failed: BTreeMap::from([(FailureKind::Timeout, 1), (FailureKind::Status, 1)]),
         in_flight: 1,
-        bytes_in: u64::MAX,
+        bytes_in: (1 << 40) + 7,
         statuses: BTreeMap::from([(200, ops), (503, 1)]),
         response: distribution(random, ops, 380_000.0),
         service: distribution(random, ops, 340_000.0),
