@@ -1,9 +1,9 @@
 //! A bench: all targets of a plan connected, slots run on them one at a time.
 
-use crate::LabError;
 use crate::contact::{Contact, Factory};
 use crate::watch::{SlotView, TargetView, View, Watcher};
-use duel_load::{Live, Session, SessionError, SlotOrder, monotonic_ns};
+use crate::{LabError, descriptors};
+use duel_load::{Live, Session, SlotOrder, monotonic_ns};
 use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -264,9 +264,10 @@ impl Bench {
     }
 }
 
-fn open_all(factories: &[Factory], plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Session>, SessionError> {
+fn open_all(factories: &[Factory], plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Session>, LabError> {
+    descriptors::ensure_for(plan, factories)?;
     let session = |factory: &Factory| factory.session(plan.load.connections, plan.load.threads, Arc::clone(stop));
-    factories.iter().map(session).collect()
+    Ok(factories.iter().map(session).collect::<Result<_, _>>()?)
 }
 
 /// Whether connections outlive an op under this plan.
