@@ -1,5 +1,6 @@
 //! The `duel` command: which of two systems is faster, by how much, how sure, and why.
 
+mod aside;
 mod basic;
 mod check;
 mod commands;
@@ -8,6 +9,8 @@ mod deliver;
 mod diagnosis;
 mod factors;
 mod flags;
+#[cfg(test)]
+mod foreign;
 mod hey;
 mod hosts;
 mod keep;
@@ -24,6 +27,7 @@ mod requests;
 mod round_trips;
 mod shape;
 mod signals;
+mod streams;
 mod telemetry;
 mod terminal;
 mod tls;
@@ -34,6 +38,7 @@ use flags::{Command, Flags};
 use outcome::Outcome;
 
 fn main() -> std::process::ExitCode {
+    aside::guard();
     let typed = usage::with_options_for_words(std::env::args_os().collect());
     if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
         return hey::main(&arguments).exit_code();
@@ -63,5 +68,5 @@ fn main() -> std::process::ExitCode {
         Command::Completions(shell) => commands::completions::completions(&shell),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
-    Outcome::of(done).exit_code()
+    Outcome::documented(done, output.json).exit_code()
 }

@@ -1,5 +1,6 @@
 //! How the program ends: the exit code, and the one sentence of an error.
 
+use crate::terminal;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -50,6 +51,14 @@ pub(crate) fn without_error_numbers(text: &str) -> String {
     plain
 }
 
+/// The document of what did not come about, where no other was printed. That it cannot be printed either is not told: the
+/// sentence that is in it is.
+pub(crate) fn print_failure(sentence: &str) {
+    if !terminal::has_printed() {
+        let _ = terminal::print(&duel_report::json_failure(&without_error_numbers(sentence)));
+    }
+}
+
 /// An error and its causes. Many errors tell their cause themselves; it is not told twice.
 pub(crate) fn told(error: &anyhow::Error) -> String {
     error.chain().map(ToString::to_string).fold(String::new(), |told, cause| match told.as_str() {
@@ -74,6 +83,16 @@ impl Outcome {
         } else {
             Self::CouldNotRun
         }
+    }
+
+    /// As [`Outcome::of`]. Who reads documents (`is_json`) gets one of an error, too, unless one is printed already.
+    pub(crate) fn documented(result: anyhow::Result<Self>, is_json: bool) -> Self {
+        if let Err(error) = &result
+            && is_json
+        {
+            print_failure(&told(error));
+        }
+        Self::of(result)
     }
 
     /// The process's exit code.

@@ -18,7 +18,7 @@ pub(crate) mod why;
 
 use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
-use crate::outcome::{Outcome, say, told, without_error_numbers};
+use crate::outcome::{Outcome, say, told};
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
 use crate::{factors, requests, signals, terminal};
@@ -36,18 +36,12 @@ fn execute(
     output: &OutputFlags,
 ) -> anyhow::Result<Outcome> {
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
-    let made = keep::open(output).and_then(|archive| carry_out(&lab, plan, why, shown, telemetry, archive, output));
-    let done = match made {
-        Ok(done) => done,
-        Err(error) => {
-            // Who reads documents gets one, also where there is no run to be shown.
-            if output.json {
-                terminal::print(&duel_report::json_failure(&without_error_numbers(&told(&error))))?;
-            }
-            return Err(error);
-        }
-    };
-    print_run(&done.run, done.is_kept, output)?;
+    let archive = keep::open(output)?;
+    let done = carry_out(&lab, plan, why, shown, telemetry, archive, output)?;
+    print_run(&done.run, done.is_kept, output).map_err(|error| match done.is_kept {
+        true => anyhow::anyhow!("{}; the run is kept, and shown by: duel show {}", told(&error), done.run.id),
+        false => error,
+    })?;
     done.kept?;
     let outcome = outcome_of(&done.run, &lab);
     if outcome == Outcome::Done
@@ -96,11 +90,15 @@ fn carry_out(
     });
     let keeper = watching.end();
     let mut run = result?;
+    // The run is whole in the archive before anybody outside is waited for.
+    let mut kept = keeper.finish(&run);
     if let Some(doubt) = telemetry.and_then(|telemetry| telemetry.finish(&duel_lab::judge(&run))) {
         say(&doubt.text);
         run.doubts.push(doubt);
+        if let (Ok(()), Some(archive)) = (&kept, &mut archive) {
+            kept = archive.extend(&run).map_err(Into::into);
+        }
     }
-    let kept = keeper.finish(&run);
     Ok(CarriedOut { run, is_kept: kept.is_ok() && archive.is_some(), kept })
 }
 

@@ -5,7 +5,7 @@ use super::{demo, lens, print_run};
 use crate::diagnosis::DiagnosisFlags;
 use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::keep::{self, Keeper};
-use crate::outcome::{Outcome, Usage, say};
+use crate::outcome::{Outcome, Usage, say, told};
 use crate::signals;
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
@@ -63,12 +63,20 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
     let result = lab.explain(&mut run, &plan, diagnosis, &mut watching);
     watching.end();
     result?;
+    // What was found is in the archive before anybody outside is waited for, and before it is shown.
+    let mut kept = archive.extend(&run);
     if let Some(doubt) = telemetry.and_then(|telemetry| telemetry.finish(&duel_lab::judge(&run))) {
         say(&doubt.text);
         run.doubts.push(doubt);
+        if kept.is_ok() {
+            kept = archive.extend(&run);
+        }
     }
-    print_run(&run, true, output)?;
-    archive.extend(&run)?;
+    print_run(&run, kept.is_ok(), output).map_err(|error| match &kept {
+        Ok(()) => anyhow::anyhow!("{}; what was found is kept, and shown by: duel show {}", told(&error), run.id),
+        Err(_) => error,
+    })?;
+    kept?;
     // The run itself may have been interrupted long ago; what counts is whether this diagnosis was.
     Ok(if stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Done })
 }

@@ -105,6 +105,8 @@ fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
     results.finish(&slot.tally, is_cut);
     // The rate of an open loop counts by its schedule; hey's total ends with the last request.
     let total_ns = slot.elapsed_ns.max(results.last_end_ns);
+    // Kept before it is shown: that it cannot be shown is no reason to lose it.
+    let kept = keeper.finish(&run);
     match (task.output, broken) {
         // Who reads no further wants no more.
         (_, Some(error)) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -118,6 +120,6 @@ fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
         }
         (Output::Csv, None) => {}
     }
-    keeper.finish(&run)?;
+    kept?;
     Ok(Outcome::Done)
 }
