@@ -10,6 +10,8 @@ pub(crate) enum Outcome {
     Done,
     /// It could not.
     CouldNotRun,
+    /// It was done, and a target did not do what was asked of it: the report begins with that.
+    NotAsAsked,
     /// It was asked in a way that makes no sense.
     BadUsage,
     /// The user ended it.
@@ -80,7 +82,7 @@ impl Outcome {
     pub(crate) fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Self::Done => 0,
-            Self::CouldNotRun => 1,
+            Self::CouldNotRun | Self::NotAsAsked => 1,
             Self::BadUsage => 2,
             Self::Interrupted => 130,
             Self::Checked(state) => state.code(),

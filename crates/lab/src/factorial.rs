@@ -12,7 +12,7 @@ use crate::bench::{Bench, SlotSpec, keeps_connections};
 use crate::compare::{slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Contact, Factory, contact_all, ensure_room};
 use crate::hosts::Hosts;
-use crate::pulse::{Pulses, gone};
+use crate::pulse::{Pulses, died_in, gone};
 use crate::route::Route;
 use crate::watch::Watcher;
 use duel_load::monotonic_ns;
@@ -182,6 +182,7 @@ fn blocks(
 ) -> Result<(), LabError> {
     let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
     let mut pulses = Pulses::of(plan);
+    bench.notice_death();
     let mut longest_block_ns = 0;
     for block in 0.. {
         // A block that would not end in time is not begun.
@@ -201,11 +202,10 @@ fn blocks(
                     // Cut at an arbitrary moment: not judged, and not kept.
                     return Ok(());
                 }
-                let died = pulses.feel(&slot);
-                let target = slot.target;
+                let (died, failed, target) = (died_in(plan, &slot), pulses.feel(&slot), slot.target);
                 run.slots.push(slot);
-                if let Some(how) = died {
-                    run.status = gone(plan, target, bench.since_start_ns(), how);
+                if let Some(status) = died.or_else(|| Some(gone(plan, target, bench.since_start_ns(), failed?))) {
+                    run.status = status;
                     return Ok(());
                 }
             }

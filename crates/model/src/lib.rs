@@ -60,7 +60,7 @@ pub use shape::{
 };
 pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
-    Tally, WorkerAudit,
+    Standstill, Tally, WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
@@ -70,7 +70,7 @@ pub use units::{
     parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
 };
 pub use variation::Variation;
-pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict, call_confidence};
+pub use verdict::{Call, Doubt, DoubtId, Headline, HeadlineKind, Metric, PairVerdict, Verdict, call_confidence};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.
 ///

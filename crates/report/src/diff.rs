@@ -1,7 +1,7 @@
 //! Two runs beside each other: what was different, and what came out.
 
 use crate::figures::{Lengths, UNKNOWN, maybe, rate, three_digits};
-use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::sentence::{headlines, pair_sentence};
 use crate::style::Style;
 use crate::summary::join;
 use crate::table::{Align, Row, Table};
@@ -58,8 +58,11 @@ fn said(label: &str, run: &Run, verdict: &Verdict, style: Style) -> Vec<String> 
     let doubts: Vec<Doubt> = all_doubts(run, verdict).into_iter().cloned().collect();
     let mut lines = Vec::new();
     let first = format!("Run {label}  ");
+    for text in headlines(verdict) {
+        lines.extend(wrap(&text, style.columns(), &first, "       "));
+    }
     for pair in &verdict.pairs {
-        let text = verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts));
+        let text = pair_sentence(verdict, pair, run.plan.compare.margin, &doubts);
         lines.extend(wrap(&text, style.columns(), &first, "       "));
     }
     for contest in &verdict.contests {

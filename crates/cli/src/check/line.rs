@@ -17,6 +17,7 @@ pub(crate) fn line(report: &Report) -> String {
     let many = report.targets.len() > 1;
     let mut said: Vec<String> = report.trouble.iter().cloned().collect();
     if report.trouble.is_none() {
+        said.extend(report.headlines.iter().cloned());
         // What makes the state is told first.
         let mut results: Vec<&Result> = report.results.iter().collect();
         results.sort_by_key(|result| match result.state() {
@@ -197,7 +198,7 @@ mod tests {
             answers: true,
         };
         let state = results.iter().map(Result::state).fold(State::Ok, State::and);
-        Report { state, trouble: None, results, targets: vec![target("A")], doubts: vec![] }
+        Report { state, trouble: None, headlines: vec![], results, targets: vec![target("A")], doubts: vec![] }
     }
 
     #[test]

@@ -24,7 +24,7 @@ use crate::watching::{Shown, Watching};
 use crate::{factors, requests, signals, terminal};
 use duel_archive::Archive;
 use duel_lab::{DiagnosisPlan, Lab};
-use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, Verdict, sanitize_line};
 use duel_report::Again;
 
 /// Runs a plan, explains it if that is asked for, keeps it and prints it.
@@ -49,8 +49,8 @@ fn execute(
     };
     print_run(&done.run, done.is_kept, output)?;
     done.kept?;
-    let outcome = outcome_of(&done.run, &lab);
-    if outcome == Outcome::Done
+    let outcome = outcome_of(&done.run, &duel_lab::judge(&done.run), &lab);
+    if matches!(outcome, Outcome::Done | Outcome::NotAsAsked)
         && let Some(sentence) = all_failed(&done.run)
     {
         anyhow::bail!(sentence);
@@ -124,10 +124,12 @@ fn print_run(run: &Run, is_kept: bool, output: &OutputFlags) -> anyhow::Result<(
     terminal::print(&text)
 }
 
-/// The outcome of what the lab did on a run. A comparison can be complete and its explanation interrupted.
-fn outcome_of(run: &Run, lab: &Lab) -> Outcome {
+/// The outcome of what the lab did on a run. A comparison can be complete and its explanation interrupted. Where a target did
+/// not do what was asked of it, the run is not what was asked for either.
+fn outcome_of(run: &Run, verdict: &Verdict, lab: &Lab) -> Outcome {
     match &run.status {
         RunStatus::Complete if lab.is_stopped() => Outcome::Interrupted,
+        RunStatus::Complete if !verdict.headlines.is_empty() => Outcome::NotAsAsked,
         RunStatus::Complete => Outcome::Done,
         RunStatus::Interrupted(Interruption::User) => Outcome::Interrupted,
         RunStatus::Interrupted(Interruption::TargetDied { .. } | Interruption::Unfinished) => Outcome::CouldNotRun,
