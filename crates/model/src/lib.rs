@@ -14,6 +14,7 @@ mod factor;
 mod finding;
 mod host;
 mod lens;
+mod obeyed;
 mod plan;
 mod profile;
 mod promise;
