@@ -4,7 +4,7 @@ use crate::LabError;
 use crate::contact::{Contact, Factory};
 use crate::watch::{SlotView, TargetView, View, Watcher};
 use duel_load::{Live, Session, SessionError, SlotOrder, monotonic_ns};
-use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
+use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Negotiated, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -223,7 +223,7 @@ impl Bench {
             tally: record.tally,
             series: record.series,
             audit: record.audit,
-            negotiated: record.negotiated,
+            negotiated: record.negotiated.map(Negotiated::kept),
         };
         self.next_index += 1;
         // Not all the time that is waited for stragglers is the slot's, but all of it is the user's.

@@ -122,6 +122,7 @@ pub(crate) fn contact(
             // The hosts that redirects lead to are looked up now, not under load. What comes of it is for the load to tell.
             let _ = one_op(Session::open(factory.clone(), 1, 1, Arc::clone(stop)), plan);
         }
+        let negotiated = negotiated.map(Negotiated::kept);
         return Ok(Contact { factory, address: address.to_owned(), manner: trail.manner(), negotiated });
     }
     Err(format!("more than {redirects_before} redirects, the last to {}", sanitize_line(trail.address())))

@@ -23,6 +23,7 @@ mod requests;
 mod run;
 mod secret;
 mod shape;
+mod shown;
 mod slot;
 mod text;
 mod threshold;
@@ -55,10 +56,11 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
-pub use secret::{is_secret_name, without_secret_parameters};
+pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
+pub use shown::PlanSecrets;
 pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
     Tally, WorkerAudit,

@@ -478,7 +478,7 @@ pub struct Negotiated {
     pub content_encoding: Option<String>,
     /// The response's `Content-Type`, safe to show.
     pub content_type: Option<String>,
-    /// The response's `Location`, as sent: only to be followed; sanitize before showing.
+    /// The response's `Location`: as sent where it is to be followed, and in a run as [`Negotiated::kept`] leaves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// HTTP/2: how many requests the server takes at a time on a connection.

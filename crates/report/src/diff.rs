@@ -130,7 +130,7 @@ fn differences(title: &str, first: &Facts, second: &Facts, style: Style) -> Vec<
 /// Every field of the plan by its path, so that no field that is added later is forgotten here.
 fn plan_facts(plan: &Plan) -> Facts {
     let mut facts = Facts::new();
-    if let Ok(value) = serde_json::to_value(plan.redacted()) {
+    if let Ok(value) = serde_json::to_value(plan.shown()) {
         flatten("", &value, &mut facts);
     }
     facts

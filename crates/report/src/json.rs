@@ -8,7 +8,7 @@ use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
     Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, HostRecord,
     Interruption, Metric, Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation,
-    Variation, Verdict, Versions, WorkloadPlan,
+    Variation, Verdict, Versions, WorkloadPlan, without_secrets,
 };
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
@@ -104,7 +104,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         started_utc: crate::utc(run.started_unix_ms),
         margin: run.plan.compare.margin,
         versions: &run.versions,
-        plan: run.plan.redacted(),
+        plan: run.plan.shown(),
     }
 }
 
@@ -129,7 +129,7 @@ pub fn json_failure(error: &str) -> String {
         status: &'static str,
         error: &'a str,
     }
-    safe_json(&Failure { schema: SCHEMA, status: "failed", error })
+    safe_json(&Failure { schema: SCHEMA, status: "failed", error: &without_secrets(error) })
 }
 
 /// The document of machines that were looked at: `facts` of each by their name, as in the document of a run, `doubts` of
