@@ -27,6 +27,7 @@ mod signals;
 mod telemetry;
 mod terminal;
 mod tls;
+mod trust;
 mod usage;
 mod watching;
 

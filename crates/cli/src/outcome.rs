@@ -30,13 +30,13 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Prints an error as one line, safe to show.
+/// Prints an error as one line, safe to show, and without the secrets of addresses in it.
 pub(crate) fn say(sentence: &str) {
     // Where standard error is closed, the exit code has to do.
     let _ = writeln!(
         std::io::stderr(),
         "duel: {}",
-        without_error_numbers(&duel_model::sanitize(sentence).replace('\n', " "))
+        without_error_numbers(&duel_model::sanitize(&duel_model::without_secrets(sentence)).replace('\n', " "))
     );
 }
 

@@ -2,7 +2,7 @@
 
 use super::report::{Report, Result};
 use super::{Limit, State};
-use duel_model::{Comparison, Metric, Promise, PromiseMetric, Threshold, sanitize_line, without_secret_parameters};
+use duel_model::{Comparison, Metric, Promise, PromiseMetric, Threshold, sanitize_line, without_secrets};
 
 /// What is told of each target, also where no threshold asks for it, so that its course can be drawn.
 const ALWAYS: [PromiseMetric; 4] = [
@@ -54,7 +54,7 @@ pub(crate) fn bare_line(state: State, text: &str) -> String {
 
 /// A bar would begin the performance data. The line goes to pagers and logs: secrets of addresses do not.
 fn bare(state: State, text: &str) -> String {
-    let text: String = without_secret_parameters(text).chars().map(|c| if c == '|' { '/' } else { c }).collect();
+    let text: String = without_secrets(text).chars().map(|c| if c == '|' { '/' } else { c }).collect();
     format!("{} - {}", state.word(), text.replace('\n', " "))
 }
 

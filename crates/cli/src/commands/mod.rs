@@ -47,11 +47,12 @@ fn execute(
             return Err(error);
         }
     };
-    print_run(&done.run, done.is_kept, output)?;
+    let run = done.run.shown();
+    print_run(&run, done.is_kept, output)?;
     done.kept?;
-    let outcome = outcome_of(&done.run, &lab);
+    let outcome = outcome_of(&run, &lab);
     if outcome == Outcome::Done
-        && let Some(sentence) = all_failed(&done.run)
+        && let Some(sentence) = all_failed(&run)
     {
         anyhow::bail!(sentence);
     }
@@ -104,7 +105,7 @@ fn carry_out(
     Ok(CarriedOut { run, is_kept: kept.is_ok() && archive.is_some(), kept })
 }
 
-/// Prints a run with its verdict and its explanation, as the output flags say.
+/// Prints a run that may be shown, with its verdict and its explanation, as the output flags say.
 fn print_run(run: &Run, is_kept: bool, output: &OutputFlags) -> anyhow::Result<()> {
     let verdict = duel_lab::judge(run);
     if output.json {

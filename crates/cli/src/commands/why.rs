@@ -8,6 +8,7 @@ use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage, say};
 use crate::signals;
 use crate::telemetry::{Telemetry, TelemetryFlags};
+use crate::trust::TrustFlags;
 use crate::watching::{Shown, Watching};
 use anyhow::Context;
 use clap::Args;
@@ -22,6 +23,8 @@ pub(crate) struct WhyFlags {
     pub(crate) run: RunName,
     #[command(flatten)]
     pub(crate) secrets: SecretFlags,
+    #[command(flatten)]
+    pub(crate) trust: TrustFlags,
     #[command(flatten)]
     pub(crate) diagnosis: DiagnosisFlags,
     #[command(flatten)]
@@ -52,7 +55,7 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
     demo::refuse_if_made(&run)?;
     let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();
-    restore_secrets(&mut plan, &why.secrets)?;
+    restore_secrets(&mut plan, &why.secrets, &why.trust, output)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
     let telemetry = Telemetry::open(&why.telemetry, output)?;
@@ -67,8 +70,9 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
         say(&doubt.text);
         run.doubts.push(doubt);
     }
-    print_run(&run, true, output)?;
-    archive.extend(&run)?;
+    let kept = archive.extend(&run);
+    print_run(&run.shown(), true, output)?;
+    kept?;
     // The run itself may have been interrupted long ago; what counts is whether this diagnosis was.
     Ok(if stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Done })
 }
