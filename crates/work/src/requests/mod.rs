@@ -5,6 +5,8 @@
 
 pub(crate) mod auth;
 pub(crate) mod form;
+#[cfg(test)]
+mod growth;
 mod har;
 mod http_file;
 mod list;
