@@ -278,6 +278,7 @@ impl<W: Workload> Worker<W> {
     /// One turn of the event loop: wait, then handle what became ready.
     #[inline]
     fn turn(&mut self, pace: &mut Pace, timeout_ns: Nanos) -> io::Result<()> {
+        self.workload.turn_begins();
         let count = self.poller.wait(Some(timeout_ns))?.len();
         if count == 0 {
             return Ok(());
@@ -494,6 +495,7 @@ impl<W: Workload> Worker<W> {
         let mut batches_left = self.lanes.len();
         loop {
             let now = monotonic_ns();
+            self.workload.turn_begins();
             let count = self.poller.wait(Some(start_ns.saturating_sub(now)))?.len();
             for index in 0..count {
                 let event = self.poller.event(index);

@@ -53,6 +53,11 @@ pub trait Workload {
         None
     }
 
+    /// A turn of the event loop begins: timeouts, the slot's end and whoever wants to stop have been looked at. A workload
+    /// that has much to do on an event may leave others for the next turn: what is watched stays ready until it is read.
+    #[inline]
+    fn turn_begins(&mut self) {}
+
     /// When [`further`] is to be asked again even if nothing becomes ready: an op pauses within the workload. `None`: no op does.
     ///
     /// [`further`]: Workload::further

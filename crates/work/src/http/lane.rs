@@ -3,7 +3,8 @@
 use super::broken::Broken;
 use super::cookies::{Jar, path_of};
 use super::desk::Desk;
-use super::link::{Link, READS_IN_A_ROW, Sent, Traveller};
+use super::inflate::{Asked, ration};
+use super::link::{Link, Sent, Traveller};
 use super::op::Op;
 use super::picker::{Draft, Picker};
 use super::request::{Outgoing, Request};
@@ -66,6 +67,9 @@ impl Workload for Http {
         if connection.link.socket.is_none() {
             return Progress::Pending;
         }
+        if self.shared.decompress && !ration::admits(&mut connection.link.served_in) {
+            return Progress::Pending;
+        }
         let result = match connection.stage {
             Stage::Idle => {
                 self.idle_event(lane);
@@ -76,6 +80,12 @@ impl Workload for Http {
             Stage::Reaching => self.approach(lane, event, io),
         };
         self.settle(lane, result, io)
+    }
+
+    fn turn_begins(&mut self) {
+        if self.shared.decompress {
+            ration::turn_begins();
+        }
     }
 
     fn cancel(&mut self, lane: LaneId) {
@@ -308,11 +318,12 @@ impl Http {
     /// Reads what has arrived, as long as it comes in full buffers.
     #[inline]
     fn receive(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
-        for _ in 0..READS_IN_A_ROW {
+        for _ in 0..self.desk.reads_in_a_row {
             let connection = &mut self.connections[lane];
             let kept = connection.link.kept();
-            let room = self.desk.scratch.len() - kept;
-            let Some((count, now)) = connection.link.read(&self.shared, &mut self.desk.scratch)? else {
+            let end = self.desk.read_end(kept);
+            let room = end - kept;
+            let Some((count, now)) = connection.link.read(&self.shared, &mut self.desk.scratch[..end])? else {
                 return Ok(Step::Wait);
             };
             if count == 0 {
@@ -366,6 +377,9 @@ impl Connection {
         let mut reader = ResponseReader::new(is_head);
         if shared.decompress {
             reader.inflate_bodies();
+            if let Requests::One(request) = &shared.requests {
+                reader.expect_codings(Asked::of(&request.bytes));
+            }
         }
         Self {
             link: Link::default(),
@@ -388,6 +402,14 @@ impl Connection {
 
     /// Chooses what the op sends; where a redirect led here, that is known, and it takes its cookies along.
     fn choose(&mut self, picker: &mut Picker, shared: &Shared) {
+        self.choose_request(picker, shared);
+        if shared.decompress {
+            let asked = Asked::of(self.request(shared).head);
+            self.reader.expect_codings(asked);
+        }
+    }
+
+    fn choose_request(&mut self, picker: &mut Picker, shared: &Shared) {
         let Requests::Many(repertoire) = &shared.requests else { return };
         if let Some(detour) = &mut self.detour {
             self.reader.expect_head_only(detour.is_head);
@@ -423,6 +445,7 @@ impl Connection {
         self.link.close();
         self.stage = Stage::Idle;
         self.served = 0;
+        self.reader.give_up_body();
         if let Some(jar) = &mut self.jar {
             jar.clear();
         }

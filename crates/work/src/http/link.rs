@@ -33,6 +33,8 @@ pub(super) struct Link {
     /// What the socket has not taken yet, and how many of its bytes it has taken.
     pub(super) out: Vec<u8>,
     pub(super) out_at: usize,
+    /// Where bodies are decompressed: when it had its turn last (see [`super::inflate::ration`]).
+    pub(super) served_in: u32,
     /// Reads what a proxy says of the tunnel that it was asked for.
     tunnel: Option<Box<ResponseReader>>,
 }

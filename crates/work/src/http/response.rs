@@ -3,7 +3,7 @@
 //! A state machine without I/O. The common case, a head that arrives whole, is read where it lies: one pass over its
 //! lines, looking at the few fields that decide where the body ends. Bodies are counted, not kept.
 
-use super::inflate::Inflate;
+use super::inflate::{Asked, Inflate};
 use memchr::memchr;
 use std::borrow::Cow;
 
@@ -96,6 +96,20 @@ impl ResponseReader {
     /// Bodies are decompressed from now on.
     pub(crate) fn inflate_bodies(&mut self) {
         self.inflate = Some(Box::new(Inflate::new()));
+    }
+
+    /// What comes next answers requests that ask for these codings.
+    pub(crate) fn expect_codings(&mut self, asked: Asked) {
+        if let Some(inflate) = &mut self.inflate {
+            inflate.expect(asked);
+        }
+    }
+
+    /// The body under way will not end.
+    pub(crate) fn give_up_body(&mut self) {
+        if let Some(inflate) = &mut self.inflate {
+            inflate.give_up();
+        }
     }
 
     /// What comes next answers a HEAD request, or another one.

@@ -1,6 +1,6 @@
 //! A response as a stream carries it: fields, data, fields (RFC 9113, 8.1).
 
-use super::super::inflate::Inflate;
+use super::super::inflate::{Asked, Inflate};
 use super::super::response::ProtocolError;
 use super::{HEADER_LIST_LIMIT, INTERIM_LIMIT};
 use duel_model::Nanos;
@@ -28,6 +28,20 @@ impl Stream {
     /// A place whose bodies are decompressed, or not.
     pub(crate) fn new(decompress: bool) -> Self {
         Self { inflate: decompress.then(|| Box::new(Inflate::new())), ..Self::default() }
+    }
+
+    /// The next response answers a request that asks for these codings.
+    pub(crate) fn expect_codings(&mut self, asked: Asked) {
+        if let Some(inflate) = &mut self.inflate {
+            inflate.expect(asked);
+        }
+    }
+
+    /// The body under way will not end.
+    pub(super) fn give_up_body(&mut self) {
+        if let Some(inflate) = &mut self.inflate {
+            inflate.give_up();
+        }
     }
 
     /// Gets ready for the next response.

@@ -239,6 +239,7 @@ impl Connection {
     pub(crate) fn cancel(&mut self, place: usize) {
         if self.is_active(place) {
             self.reset(place, code::CANCEL);
+            self.places[place].stream.give_up_body();
         } else {
             self.ends.retain(|(ended, _)| *ended != place);
         }
@@ -268,6 +269,7 @@ impl Connection {
     /// A stream cannot go on, the others can.
     fn break_stream(&mut self, place: usize, error: ProtocolError) {
         self.reset(place, code::PROTOCOL_ERROR);
+        self.places[place].stream.give_up_body();
         self.ends.push_back((place, End::Broken(error)));
     }
 

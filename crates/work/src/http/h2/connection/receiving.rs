@@ -185,6 +185,7 @@ impl Connection {
                 let reason = number(payload).ok_or_else(|| wrong("a RST_STREAM frame is none"))?;
                 if let Some(place) = self.place_of(header.stream)? {
                     self.free(place);
+                    self.places[place].stream.give_up_body();
                     let is_refused = reason == code::REFUSED_STREAM;
                     let end = if is_refused { End::Refused } else { End::Reset(code::name(reason)) };
                     self.ends.push_back((place, end));
