@@ -264,19 +264,23 @@ fn a_response_to_head_has_no_body_wherever_a_redirect_led() {
     }
 }
 
+/// A port at which 127.0.0.2 neither accepts connections nor refuses them; as long as what is answered beside it lives.
+fn silent_port() -> (u16, impl Sized) {
+    let silent = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+    rustix::net::listen(&silent, 0).unwrap();
+    let address = silent.local_addr().unwrap();
+    // Until nobody else gets into its queue.
+    let mut queued = Vec::new();
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_millis(100)) {
+        queued.push(stream);
+    }
+    (address.port(), (silent, queued))
+}
+
 /// The first of two addresses does not accept connections, and does not refuse them.
 #[test]
 fn an_address_that_is_silent_does_not_hold_up_the_load() {
-    let silent = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
-    rustix::net::listen(&silent, 0).unwrap();
-    let port = silent.local_addr().unwrap().port();
-    // Until nobody else gets into its queue.
-    let mut queued = Vec::new();
-    while let Ok(stream) =
-        std::net::TcpStream::connect_timeout(&silent.local_addr().unwrap(), std::time::Duration::from_millis(100))
-    {
-        queued.push(stream);
-    }
+    let (port, _silent) = silent_port();
     let (there, heard) = redirecting_at(&format!("127.0.0.1:{port}"), "200 OK", String::new());
     drop(std::net::TcpStream::connect(there.address()).unwrap());
     let (here, _) = redirecting("302 Found", format!("http://two.example:{port}/end"));
@@ -287,4 +291,41 @@ fn an_address_that_is_silent_does_not_hold_up_the_load() {
     // Waiting for it would have taken the connect timeout.
     let longest_ns = slot.tally.response.max_ns().unwrap();
     assert!(longest_ns < PATIENCE_NS / 2, "{longest_ns} ns");
+}
+
+/// One worker, and one op of many that is led to a host whose addresses have to be tried, both of which are silent.
+#[test]
+fn while_one_op_waits_to_know_where_to_go_the_others_go_on() {
+    let (port, _silent) = silent_port();
+    let location = format!("http://two.example:{port}/");
+    let is_first = std::sync::atomic::AtomicBool::new(true);
+    let here = Tiny::start(move |_, mut stream| {
+        while read_request(&mut stream).is_some() {
+            let leads_away = is_first.swap(false, Ordering::SeqCst);
+            let (status, location) = if leads_away { ("302 Found", location.as_str()) } else { ("200 OK", "") };
+            if !answer(&mut stream, status, location) {
+                return;
+            }
+        }
+    });
+    let mut plan = following(&HttpPlan::default());
+    plan.reach.overrides = vec![format!("two.example:{port}:127.0.0.2,127.0.0.2").parse().unwrap()];
+    let target = HttpFactory::prepare(&plan, &here.url("/"), PATIENCE_NS).unwrap();
+    let factory = FollowingFactory::new(target, &plan, &here.url("/"), PATIENCE_NS).unwrap();
+    let mut session = Session::open(factory, 2, 1, Arc::default()).unwrap();
+    let records = session.log_ops();
+    let order = SlotOrder {
+        duration_ns: Some(SECOND_NS / 2),
+        connect_timeout_ns: SECOND_NS / 4,
+        ..common::order(common::CLOSED, None, None)
+    };
+    let slot = session.run_slot(&order, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::ConnectTimeout, 1)]), "{:?}", slot.tally);
+    let records: Vec<OpRecord> = records.try_iter().flatten().collect();
+    let led_away = records.iter().find(|record| record.failure.is_some()).unwrap();
+    let looked_ns = led_away.phases.get(Phase::Dns).expect("it was waiting to know where to go");
+    assert!(looked_ns >= SECOND_NS / 4 && led_away.phases.get(Phase::Wait).is_some(), "{led_away:?}");
+    let since_ns = led_away.end_ns - looked_ns;
+    let beside = records.iter().filter(|record| record.start_ns > since_ns && record.end_ns < led_away.end_ns).count();
+    assert!(beside > 10, "{beside} ops beside it");
 }

@@ -18,6 +18,7 @@ mod link;
 mod manner;
 mod network;
 mod op;
+mod origins;
 mod picker;
 mod proxy;
 mod proxy_protocol;
