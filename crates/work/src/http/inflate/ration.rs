@@ -45,6 +45,7 @@ thread_local! {
 pub(crate) fn turn_begins() {
     RATION.with(|ration| {
         ration.spent_ns.set(0);
+        ration.unpacked.set(0);
         let has_waiting = ration.has_waiting.replace(false);
         ration.had_waiting.set(has_waiting);
         if !has_waiting {
