@@ -405,6 +405,26 @@ mod tests {
         assert!(stalled().is_ok(), "what is given back is there for others");
     }
 
+    #[cfg(feature = "zstd")]
+    #[test]
+    fn windows_of_zstd_count_like_those_of_brotli() {
+        let _alone = alone();
+        // Its last block is missing.
+        let frame = repeated(23, 65);
+        let begin = &frame[..frame.len() - 4];
+        let (mut held, mut refused) = (Vec::new(), 0);
+        for _ in 0..50 {
+            next_event();
+            let mut zstd = Zstd::new().unwrap();
+            match zstd.take(begin) {
+                Ok(()) => held.push(zstd),
+                Err(error) => refused += u32::from(error.to_string().contains("more than 256 MiB")),
+            }
+        }
+        assert!((20..=windows::LIMIT_BYTES >> 23).contains(&held.len()), "{}", held.len());
+        assert_eq!(held.len() as u32 + refused, 50);
+    }
+
     /// A zstd frame of blocks that say "128 KiB of this byte", with a window of so many bits.
     fn repeated(window_log: u8, blocks: u32) -> Vec<u8> {
         let mut frame = vec![0x28, 0xb5, 0x2f, 0xfd, 0, (window_log - 10) << 3];
