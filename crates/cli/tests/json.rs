@@ -71,6 +71,7 @@ const TARGET: &[(&str, Is)] = &[
     ("connections", Count),
     ("reused", Count),
     ("resent", Count),
+    ("surplus", Count),
     ("resumed", Count),
     ("bytes_in", Count),
     ("bytes_out", Count),

@@ -203,7 +203,8 @@ impl<W: Workload> Worker<W> {
         log: Option<&OpLog>,
     ) -> io::Result<WorkerSlot> {
         self.settle_parked_lanes(start_ns)?;
-        // What happened to parked connections is not part of this slot, except what they last negotiated.
+        // What happened to parked connections is not part of this slot, except what they last negotiated, and that more came
+        // than responses have.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
         let mut pace = self.pace(order, start_ns);
@@ -253,6 +254,7 @@ impl<W: Workload> Worker<W> {
         let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
         live.publish(&self.recorder, self.workload.traffic());
         self.recorder.hand_over(log);
+        self.workload.slot_ended();
         let counters = self.workload.take_counters();
         let mut tally = self.recorder.tally(in_flight, unstarted);
         tally.bytes_in = counters.bytes_in;
@@ -263,6 +265,8 @@ impl<W: Workload> Worker<W> {
         tally.resumed = counters.resumed;
         tally.reused = counters.reused;
         tally.resent = counters.resent;
+        // Bytes that came too late for their slot are those of the one before, and would be nobody's.
+        tally.surplus = counters.surplus + parked.surplus;
         tally.statuses = counters.statuses;
         Ok(WorkerSlot {
             tally,

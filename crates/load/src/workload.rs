@@ -78,6 +78,10 @@ pub trait Workload {
         None
     }
 
+    /// A slot is over, and none of its ops is left: what happened to idle lanes may be looked at now, where nothing waits for
+    /// it. The counters are taken next.
+    fn slot_ended(&mut self) {}
+
     /// What went over connections since [`take_counters`] was last called.
     ///
     /// [`take_counters`]: Workload::take_counters
@@ -222,6 +226,11 @@ impl PhaseTimes {
         self.0[phase as usize] = spent_ns;
     }
 
+    /// Takes back that a phase was gone through.
+    pub fn unset(&mut self, phase: Phase) {
+        self.set(phase, Nanos::MAX);
+    }
+
     /// Adds the times of a further part of the same op.
     pub fn add(&mut self, further: &Self) {
         for phase in Phase::ALL {
@@ -277,6 +286,8 @@ pub struct Counters {
     pub reused: u64,
     /// How often requests were sent again within their ops.
     pub resent: u64,
+    /// How often more came on a connection than the response that it carried.
+    pub surplus: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// What was negotiated last.

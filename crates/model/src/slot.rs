@@ -222,6 +222,9 @@ pub struct Tally {
     /// connection that it had kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u64,
+    /// How often more came on a connection than the response that it carried; it was closed then.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub surplus: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// End minus due time: of ok ops, and the time waited of those that timed out, that were still in flight after a
@@ -312,6 +315,7 @@ impl Tally {
         self.resumed += other.resumed;
         self.reused += other.reused;
         self.resent += other.resent;
+        self.surplus += other.surplus;
         for (&status, count) in &other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }

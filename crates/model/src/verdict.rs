@@ -150,6 +150,8 @@ pub enum DoubtId {
     Errors,
     /// Requests were sent again within their ops.
     Resent,
+    /// More bytes came than responses have.
+    Surplus,
     /// Rank interval and bootstrap interval differ much.
     IntervalsDisagree,
     /// The ratio moved while the run went on.

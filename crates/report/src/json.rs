@@ -196,6 +196,8 @@ struct TargetDocument<'a> {
     reused: u64,
     /// How often requests were sent again within their ops.
     resent: u64,
+    /// How often more came on a connection than the response that it carried.
+    surplus: u64,
     resumed: u64,
     bytes_in: u64,
     bytes_out: u64,
@@ -247,6 +249,7 @@ impl<'a> TargetDocument<'a> {
             connections: tally.connections,
             reused: tally.reused,
             resent: tally.resent,
+            surplus: tally.surplus,
             resumed: tally.resumed,
             bytes_in: tally.bytes_in,
             bytes_out: tally.bytes_out,

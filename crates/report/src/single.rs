@@ -88,6 +88,9 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     if tally.resent > 0 {
         rows.push(Row::new("sent again", vec![count(tally.resent)]));
     }
+    if tally.surplus > 0 {
+        rows.push(Row::new("surplus bytes", vec![count(tally.surplus)]));
+    }
     if tally.resumed > 0 {
         rows.push(Row::new("TLS resumed", vec![part(tally.resumed, tally.connections)]));
     }

@@ -230,6 +230,15 @@ impl Found {
             );
             self.add(DoubtId::Resent, side.name, text);
         }
+        let surplus = side.tally.surplus;
+        if surplus > 0 {
+            let text = format!(
+                "{0} sent more bytes than its responses have, {surplus} times in {started} ops: these connections were \
+                 closed, and the next requests went over new ones; compare Content-Length with the body that {0} sends",
+                side.name
+            );
+            self.add(DoubtId::Surplus, side.name, text);
+        }
     }
 }
 

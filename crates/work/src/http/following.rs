@@ -181,6 +181,10 @@ impl Workload for Following {
         self.legs[self.trips[lane].leg].connecting_since(lane)
     }
 
+    fn slot_ended(&mut self) {
+        self.legs.iter_mut().for_each(|leg| leg.slot_ended());
+    }
+
     fn traffic(&self) -> Traffic {
         let mut all = Traffic::default();
         self.legs.iter().for_each(|leg| all += leg.traffic());
@@ -199,6 +203,7 @@ impl Workload for Following {
                 resumed,
                 reused,
                 resent,
+                surplus,
                 statuses,
                 negotiated,
             } = leg.take_counters();
@@ -212,6 +217,7 @@ impl Workload for Following {
             all.resumed += resumed;
             all.reused += reused;
             all.resent += resent;
+            all.surplus += surplus;
             for (status, count) in statuses {
                 *all.statuses.entry(status).or_default() += count;
             }

@@ -77,8 +77,8 @@ impl Inflate {
     #[inline(never)]
     pub(crate) fn begin(&mut self, encoding: Option<&[u8]>) {
         self.taken = 0;
-        self.coding = match encoding.unwrap_or(b"identity").to_ascii_lowercase().as_slice() {
-            b"identity" | b"" => Coding::Identity(0),
+        self.coding = match applied(encoding.unwrap_or_default()).as_slice() {
+            b"" => Coding::Identity(0),
             b"gzip" | b"x-gzip" => Coding::Gzip(MultiGzDecoder::new(Count::default())),
             b"deflate" => Coding::Deflate(None),
             b"br" => Coding::Brotli(Brotli::new()),
@@ -145,6 +145,14 @@ impl Inflate {
     }
 }
 
+/// The codings of a list that were applied, in lower case. Empty elements say nothing (RFC 9110, 5.6.1.2), nor do `identity`
+/// and `none`: the latter is no coding that anybody has registered, but servers send it, and curl reads it so.
+fn applied(encoding: &[u8]) -> Vec<u8> {
+    let codings = encoding.split(|&b| b == b',').map(|coding| coding.trim_ascii().to_ascii_lowercase());
+    let applied = codings.filter(|coding| !matches!(coding.as_slice(), b"" | b"identity" | b"none"));
+    applied.reduce(|list, coding| [&list[..], b", ", &coding].concat()).unwrap_or_default()
+}
+
 fn broken(error: &io::Error) -> ProtocolError {
     ProtocolError(format!("the response's body cannot be decompressed: {error}"))
 }
@@ -193,6 +201,9 @@ mod tests {
             ("deflate", zlib.finish().unwrap()),
             ("deflate", raw.finish().unwrap()),
             ("identity", plain.clone()),
+            ("none", plain.clone()),
+            (" ,None, identity,", plain.clone()),
+            ("identity, GZIP ,", gzip(&plain)),
         ] {
             for step in [1, 7, bytes.len()] {
                 assert_eq!(count(encoding, &bytes, step), Ok(plain.len() as u64), "{encoding} in pieces of {step}");

@@ -80,6 +80,13 @@ impl Leg {
         }
     }
 
+    pub(super) fn slot_ended(&mut self) {
+        match self {
+            Self::Http1(leg) => leg.slot_ended(),
+            Self::Http2(leg) => leg.slot_ended(),
+        }
+    }
+
     pub(super) fn traffic(&self) -> Traffic {
         match self {
             Self::Http1(leg) => leg.traffic(),

@@ -148,12 +148,22 @@ impl Link {
 
     /// Writes what is left as far as the socket takes it, and watches for room if it does not take all.
     pub(super) fn flush(&mut self, token: usize, bytes_out: &mut u64, io: &Io<'_>) -> Result<Sent, Broken> {
+        if self.socket.is_none() {
+            return Ok(Sent::All);
+        }
+        let sent = self.write(bytes_out)?;
+        self.watch_writing(sent == Sent::Blocked, token, io)?;
+        Ok(sent)
+    }
+
+    /// Writes what is left as far as the socket takes it at once.
+    pub(super) fn write(&mut self, bytes_out: &mut u64) -> Result<Sent, Broken> {
         let Some(socket) = &self.socket else { return Ok(Sent::All) };
-        let sent = loop {
+        loop {
             if self.out_at == self.out.len() {
                 self.out.clear();
                 self.out_at = 0;
-                break Sent::All;
+                return Ok(Sent::All);
             }
             // Rust programs ignore SIGPIPE, so that a plain write is enough, and there is one on every system.
             match rustix::io::write(socket, &self.out[self.out_at..]) {
@@ -161,13 +171,11 @@ impl Link {
                     *bytes_out += count as u64;
                     self.out_at += count;
                 }
-                Err(Errno::AGAIN) => break Sent::Blocked,
+                Err(Errno::AGAIN) => return Ok(Sent::Blocked),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(Broken::System("send", errno)),
             }
-        };
-        self.watch_writing(sent == Sent::Blocked, token, io)?;
-        Ok(sent)
+        }
     }
 
     /// Watches for room to write, or no longer.
