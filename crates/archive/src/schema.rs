@@ -77,7 +77,7 @@ fn version_3(_: &Transaction<'_>) -> rusqlite::Result<()> {
 
 /// Searches may be of several targets, with attempts head to head (role `head-to-head`), and courses of stages too. The
 /// tables stay as they are, but an older duel would take them for those of one target, and cannot read the former. Nor
-/// does it know plans over HTTP/2, which it would repeat over HTTP/1.1, and the doubt `resent`.
+/// does it know plans over HTTP/2, which it would repeat over HTTP/1.1, and the doubts `resent` and `surplus`.
 fn version_4(_: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }

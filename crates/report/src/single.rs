@@ -89,7 +89,7 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
         rows.push(Row::new("sent again", vec![count(tally.resent)]));
     }
     if tally.surplus > 0 {
-        rows.push(Row::new("surplus bytes", vec![count(tally.surplus)]));
+        rows.push(Row::new("with surplus bytes", vec![count(tally.surplus)]));
     }
     if tally.resumed > 0 {
         rows.push(Row::new("TLS resumed", vec![part(tally.resumed, tally.connections)]));

@@ -217,7 +217,7 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
         rows.push(Row::new("sent again", each(&|t| count(t.tally.resent))));
     }
     if targets.iter().any(|t| t.tally.surplus > 0) {
-        rows.push(Row::new("surplus bytes", each(&|t| count(t.tally.surplus))));
+        rows.push(Row::new("with surplus bytes", each(&|t| count(t.tally.surplus))));
     }
     if targets.iter().any(|t| t.tally.resumed > 0) {
         rows.push(Row::new("TLS resumed", each(&|t| part(t.tally.resumed, t.tally.connections))));

@@ -49,8 +49,8 @@ struct Connection {
     reader: ResponseReader,
     /// How much of the request is on its way (encrypted or written).
     request_at: usize,
-    /// More came on it than responses.
-    has_surplus: bool,
+    /// More came on it than the response.
+    is_over: bool,
     /// Responses that this connection has carried.
     served: u64,
     op: Op,
@@ -151,8 +151,10 @@ enum Taken {
     /// It is not whole.
     Part,
     Whole,
-    /// More than it came.
-    WholeAndMore,
+    /// More than it came; whether that was surplus, or says why the connection is closed.
+    WholeAndMore {
+        surplus: bool,
+    },
 }
 
 impl Http {
@@ -375,9 +377,9 @@ impl Http {
                 connection.take_plain(&self.desk.scratch[..count], now)?
             };
             if taken != Taken::Part {
-                if taken == Taken::WholeAndMore {
-                    self.connections[lane].has_surplus = true;
-                    self.desk.counters.surplus += 1;
+                if let Taken::WholeAndMore { surplus } = taken {
+                    self.connections[lane].is_over = true;
+                    self.desk.counters.surplus += u64::from(surplus);
                 }
                 return Ok(Step::Complete { now });
             }
@@ -436,7 +438,7 @@ impl Connection {
             stage: Stage::Idle,
             reader,
             request_at: 0,
-            has_surplus: false,
+            is_over: false,
             served: 0,
             op: Op::NONE,
             detour: None,
@@ -488,7 +490,7 @@ impl Connection {
         self.link.close();
         self.stage = Stage::Idle;
         self.served = 0;
-        self.has_surplus = false;
+        self.is_over = false;
         if let Some(jar) = &mut self.jar {
             jar.clear();
         }
@@ -499,7 +501,7 @@ impl Connection {
     #[inline]
     fn is_spent(&self, request_bytes: usize) -> bool {
         self.request_at < request_bytes
-            || self.has_surplus
+            || self.is_over
             || self.link.has_unsent()
             || self.link.tls.as_ref().is_some_and(TlsStream::is_closed)
     }
@@ -560,7 +562,7 @@ impl Connection {
         let fed = self.reader.feed(bytes).map_err(Broken::Protocol)?;
         Ok(match fed.complete {
             false => Taken::Part,
-            true if fed.consumed < bytes.len() => Taken::WholeAndMore,
+            true if fed.consumed < bytes.len() => Taken::WholeAndMore { surplus: is_surplus(&bytes[fed.consumed..]) },
             true => Taken::Whole,
         })
     }
@@ -573,10 +575,14 @@ impl Connection {
         let mut sink = |plain: &[u8]| {
             op.first_byte(now);
             let fed = reader.feed(plain)?;
-            taken = match fed.complete {
-                false => Taken::Part,
-                true if fed.consumed < plain.len() || taken == Taken::WholeAndMore => Taken::WholeAndMore,
-                true => Taken::Whole,
+            taken = match (taken, fed.complete) {
+                // What more it is, its first bytes have told.
+                (Taken::WholeAndMore { .. }, _) => taken,
+                (_, false) => Taken::Part,
+                (_, true) if fed.consumed < plain.len() => {
+                    Taken::WholeAndMore { surplus: is_surplus(&plain[fed.consumed..]) }
+                }
+                (_, true) => Taken::Whole,
             };
             Ok(())
         };
@@ -595,7 +601,8 @@ impl Connection {
         let Link { tls: Some(tls), out, .. } = &mut self.link else { return Idle::Over { surplus: false } };
         let (mut has_data, mut surplus) = (false, false);
         let mut sink = |plain: &[u8]| {
-            (has_data, surplus) = (has_data || !plain.is_empty(), surplus || is_surplus(plain));
+            surplus = if has_data { surplus } else { is_surplus(plain) };
+            has_data |= !plain.is_empty();
             Ok(())
         };
         match tls.take(scratch, filled, out, &mut sink) {

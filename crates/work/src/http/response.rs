@@ -24,7 +24,7 @@
 //! | Transfer-Encoding and Content-Length | the first one counts, the second may hold anything; the connection is closed | 9112, 6.3 (3) |
 //! | chunked as the last coding, once or oftener | chunks | 9112, 6.3 (4), 7.1 |
 //! | another coding as the last one | the end of the connection ends the body | 9112, 6.3 (4) |
-//! | `identity` as a transfer coding | none: nobody has done anything to the body | 2616, 3.6 |
+//! | `identity` before any other transfer coding | none: nobody has done anything to the body | 2616, 3.6 |
 //! | a parameter of chunked | the response is refused | 9112, 7.1 |
 //! | Transfer-Encoding in HTTP/1.0 | as above; the connection is closed | 9112, 6.1 |
 //! | the same Content-Length several times, as fields or as a list | that length | 9112, 6.3 (5); 9110, 8.6 |
@@ -567,6 +567,7 @@ fn number(a: u8, b: u8, c: u8) -> u16 {
 /// Status and minor version, however the words of the line are kept apart.
 #[cold]
 fn words_of_status_line(line: &[u8]) -> Option<(u16, u8)> {
+    check_start(line).ok()?;
     let mut words = line.split(|&b| is_blank(b) || matches!(b, b'\r' | 11 | 12)).filter(|word| !word.is_empty());
     let [b'H', b'T', b'T', b'P', b'/', b'1', b'.', minor @ b'0'..=b'9'] = words.next()? else { return None };
     let [a @ b'1'..=b'9', b @ b'0'..=b'9', c @ b'0'..=b'9'] = words.next()? else { return None };
@@ -630,7 +631,7 @@ impl Coding {
         let name = trim(coding.split(|&b| b == b';').next().unwrap_or_default());
         match (self, name) {
             (Self::Wrong, _) => self,
-            (_, name) if name.eq_ignore_ascii_case(b"identity") => self,
+            (Self::None, name) if name.eq_ignore_ascii_case(b"identity") => self,
             (_, name) if !name.eq_ignore_ascii_case(b"chunked") => Self::Other,
             _ if name.len() < coding.len() => Self::Wrong,
             _ => Self::Chunked,
@@ -844,7 +845,8 @@ mod tests {
             ("Transfer-Encoding: chunked,\r\n", CHUNKS, 2, false),
             ("Transfer-Encoding: , ,Chunked ,, \r\n", CHUNKS, 2, false),
             ("Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked\r\n", CHUNKS, 2, false),
-            ("Transfer-Encoding: chunked, identity\r\n", CHUNKS, 2, false),
+            ("Transfer-Encoding: identity, chunked\r\n", CHUNKS, 2, false),
+            ("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", CHUNKS, 12, true),
             ("Transfer-Encoding: x;y=\"a,b\\\",gzip\", chunked\r\n", CHUNKS, 2, false),
             ("Transfer-Encoding : chunked\r\n", CHUNKS, 2, false),
             ("Transfer-Encoding: chunked\r\nContent-Length: 5\r\nContent-Length: 6\r\n", CHUNKS, 2, true),
@@ -891,6 +893,7 @@ mod tests {
             (b"HTTP/1.1 200 OK\r\nno colon\r\n\r\n", false),
             (b"HTTPS", true),
             (b"\r\nHTTP/1.1 200 OK\r\n\r\n", true),
+            (b"\rHTTP/1.1\t200 OK\r\n\r\n", true),
             (b"HTTP/1.1 100 Continue\r\n\r\nwhat", false),
         ] {
             for step in 1..=bytes.len() {

@@ -22,6 +22,7 @@ const OTHER_WAYS: &[(&str, &str)] = &[
     ("--skip-existing", "that look at files first"),
     ("ws://", "of WebSockets"),
     ("--proxytunnel", "of tunnels"),
+    ("--retry", "that are tried again"),
 ];
 
 pub(crate) fn cases(folder: &Path) -> Vec<Read1> {
@@ -32,13 +33,14 @@ pub(crate) fn cases(folder: &Path) -> Vec<Read1> {
     numbers.sort_unstable();
     let read_file = |number: u32| {
         let name = format!("test{number}");
-        read(&name, number, &std::fs::read(folder.join(&name)).unwrap())
+        read(&name, number, &std::fs::read(folder.join(&name)).unwrap(), folder)
     };
     numbers.into_iter().map(read_file).collect()
 }
 
-pub(crate) fn read(name: &str, number: u32, file: &[u8]) -> Read1 {
-    let test = Test::of(file, number);
+/// A test that lies in a folder.
+pub(crate) fn read(name: &str, number: u32, file: &[u8], folder: &Path) -> Read1 {
+    let test = Test::of(file, number, folder);
     let server = test.text("client", "server");
     if !server.split_whitespace().any(|word| matches!(word, "http" | "https" | "http-ipv6" | "http-unix")) {
         return Err("of other servers than those of HTTP/1.1");
@@ -77,12 +79,21 @@ pub(crate) fn read(name: &str, number: u32, file: &[u8]) -> Read1 {
     let Some((attributes, bytes)) = test.part("reply", &data) else { return Err("without a response") };
     let bytes = without_last_newline(attributes, bytes);
     let closes = bytes.is_empty() || bytes.windows(8).any(|window| window == b"swsclose");
+    let is_only_one = test.is_only_one(&command, &bytes);
     let expected = match error {
-        0 => test.expected(&data, attributes, &bytes, &command),
+        0 => test.expected(&data, attributes, &bytes, is_only_one),
+        _ if !is_only_one => return Err("whose error may be that of a later response"),
         _ => Expected::Failed,
     };
+    // Where a redirect is followed, nobody waits for the end of its body.
+    let leads_on = follows(&command) && behind_heads(&bytes).is_some_and(|(status, _)| (300..400).contains(&status));
+    let closes = closes || leads_on;
     let decompress = command.contains(" --compressed ");
     Ok(Case { name: name.to_owned(), bytes, closes, to_head_request: is_head, decompress, expected })
+}
+
+fn follows(command: &str) -> bool {
+    [" -L ", " --location", " -iL ", " -Li ", "-sL", "-LI "].iter().any(|option| command.contains(option))
 }
 
 /// The part that the first request of the command is answered with: the last four digits of a long number in its path.
@@ -109,7 +120,7 @@ struct Test {
 }
 
 impl Test {
-    fn of(file: &[u8], number: u32) -> Self {
+    fn of(file: &[u8], number: u32, folder: &Path) -> Self {
         let mut lines: Vec<Vec<u8>> = Vec::new();
         // For each open %if whether it shows its lines.
         let mut shows: Vec<bool> = Vec::new();
@@ -121,7 +132,9 @@ impl Test {
                 shows.push(!condition.starts_with('!'));
                 continue;
             } else if text.starts_with("%else") {
-                shows.last_mut().map_or((), |shown| *shown = !*shown);
+                if let Some(shown) = shows.last_mut() {
+                    *shown = !*shown;
+                }
                 continue;
             } else if text.starts_with("%endif") {
                 shows.pop();
@@ -141,7 +154,7 @@ impl Test {
             } else if text.starts_with("</data") || text.starts_with("</connect") {
                 crlf = "";
             }
-            let mut line = put_in(line, number);
+            let mut line = put_in(line, number, folder);
             match crlf {
                 "yes" => end_with_crlf(&mut line),
                 "headers" => {
@@ -169,8 +182,7 @@ impl Test {
             line.starts_with(tag.as_bytes()) && line.get(tag.len()).is_some_and(|b| b" >".contains(b))
         };
         let mut lines = self.lines.iter().skip_while(|line| !starts(line, &format!("<{section}"))).skip(1);
-        let within: Vec<&Vec<u8>> =
-            lines.by_ref().take_while(|line| !starts(line, &format!("</{section}"))).collect();
+        let within: Vec<&Vec<u8>> = lines.by_ref().take_while(|line| !starts(line, &format!("</{section}"))).collect();
         let at = within.iter().position(|line| starts(line, &format!("<{part}")))?;
         let attributes = std::str::from_utf8(within[at]).ok()?;
         let content = within[at + 1..].iter().take_while(|line| !starts(line, &format!("</{part}")));
@@ -181,8 +193,18 @@ impl Test {
         self.part(section, part).map_or_else(String::new, |(_, bytes)| String::from_utf8_lossy(&bytes).into_owned())
     }
 
+    /// Whether curl asks for one response, and that is all that it has in the end.
+    fn is_only_one(&self, command: &str, bytes: &[u8]) -> bool {
+        let parts = (0..10_000).filter(|number| self.part("reply", &format!("data{number}")).is_some()).count();
+        let urls = command.matches("http://").count() + command.matches("https://").count();
+        let globs = command.contains("/{") || command.contains("/[") && !command.contains("http://[");
+        let bounces = bytes.windows(9).any(|window| window == b"swsbounce");
+        let goes_on = [" -: ", " --next ", " -u ", "--anyauth"].iter().any(|option| command.contains(option));
+        parts == 0 && urls <= 1 && !globs && !bounces && !goes_on && !follows(command)
+    }
+
     /// What curl has in the end, as far as it is that of the first final response.
-    fn expected(&self, data: &str, attributes: &str, bytes: &[u8], command: &str) -> Expected {
+    fn expected(&self, data: &str, attributes: &str, bytes: &[u8], is_only_one: bool) -> Expected {
         let unknown = Expected::Ok { status: None, body_bytes: None };
         let checked = match self.part("reply", "datacheck") {
             Some((attributes, bytes)) => without_last_newline(attributes, bytes),
@@ -192,20 +214,17 @@ impl Test {
         if attributes.contains("nocheck=\"yes\"") {
             return unknown;
         }
-        let parts = (0..10_000).filter(|number| self.part("reply", &format!("data{number}")).is_some()).count();
-        let urls = command.matches("http://").count() + command.matches("https://").count();
-        let is_only_one = parts == 0 && urls == 1 && !command.contains(" -: ") && !command.contains(" --next ");
         let Some((status, body)) = behind_heads(&checked) else {
             // Without heads.
             let body_bytes = is_only_one.then_some(checked.len() as u64);
             return Expected::Ok { status: None, body_bytes };
         };
-        let leads_on = matches!(status, 300..400 | 401 | 407);
-        let body_bytes = (is_only_one || !leads_on).then(|| {
-            let next = if is_only_one { None } else { body.windows(7).position(|window| window == b"HTTP/1.") };
-            next.unwrap_or(body.len()) as u64
-        });
-        Expected::Ok { status: Some(status), body_bytes }
+        // It may be another response than the first one, or one that nobody had the body of.
+        let is_that = behind_heads(bytes).is_some_and(|(sent, _)| sent == status);
+        let head = &checked[..checked.len() - body.len()];
+        let has_trailers = head.windows(7).any(|window| window == b"chunked");
+        let body_bytes = is_only_one.then(|| (body.len() - if has_trailers { trailer_bytes(body) } else { 0 }) as u64);
+        Expected::Ok { status: is_that.then_some(status), body_bytes }
     }
 }
 
@@ -226,6 +245,14 @@ fn behind_heads(mut bytes: &[u8]) -> Option<(u16, &[u8])> {
             return Some((status, bytes));
         }
     }
+}
+
+/// Length of the trailers that curl shows behind a body.
+fn trailer_bytes(body: &[u8]) -> usize {
+    let lines: Vec<&[u8]> = body.split_inclusive(|&b| b == b'\n').collect();
+    let is_trailer =
+        |line: &&&[u8]| line.ends_with(b"\r\n") && is_head_line(&[&line[..line.len() - 2], b"\n"].concat());
+    lines.iter().rev().take_while(is_trailer).map(|line| line.len()).sum()
 }
 
 /// Whether a line looks like one of a head, by which curl's harness goes.
@@ -250,13 +277,13 @@ fn end_with_crlf(line: &mut Vec<u8>) {
 }
 
 /// Puts in what stands for other bytes, in the order in which curl's harness does.
-fn put_in(line: &[u8], number: u32) -> Vec<u8> {
+fn put_in(line: &[u8], number: u32, folder: &Path) -> Vec<u8> {
     if !line.contains(&b'%') {
         return line.to_vec();
     }
     // Bytes as characters, so that none is lost.
     let mut text: String = line.iter().map(|&b| char::from(b)).collect();
-    let number = number.to_string();
+    let (number_as_given, number) = (number, number.to_string());
     for (name, value) in [
         ("%TESTNUMBER", &number[..]),
         ("%HOSTIP", "127.0.0.1"),
@@ -265,6 +292,7 @@ fn put_in(line: &[u8], number: u32) -> Vec<u8> {
         ("%HTTPPORT", "8990"),
         ("%PROXYPORT", "8992"),
         ("%VERSION", "8.0.0"),
+        ("%SRCDIR/data/", ""),
         ("%SP", " "),
         ("%TAB", "\t"),
         ("%CR", "\r"),
@@ -273,6 +301,10 @@ fn put_in(line: &[u8], number: u32) -> Vec<u8> {
         ("%AMP", "&"),
     ] {
         text = text.replace(name, value);
+    }
+    if let Some(name) = text.strip_prefix("%includetext ").and_then(|rest| rest.trim_end().strip_suffix('%')) {
+        let lines = std::fs::read_to_string(folder.join(name)).unwrap().replace('\r', "");
+        return lines.split_inclusive('\n').flat_map(|line| put_in(line.as_bytes(), number_as_given, folder)).collect();
     }
     text = each(&text, "%b64[", "]b64%", |inner| {
         use std::fmt::Write;
