@@ -182,7 +182,7 @@ impl Workload for Following {
     }
 
     fn slot_ended(&mut self) {
-        self.legs.iter_mut().for_each(|leg| leg.slot_ended());
+        self.legs.iter_mut().for_each(Leg::slot_ended);
     }
 
     fn traffic(&self) -> Traffic {

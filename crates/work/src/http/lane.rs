@@ -423,7 +423,8 @@ enum Idle {
 /// Whether bytes that nobody has asked for are surplus ones. Some servers say why they close an idle connection, with the
 /// status 408 (RFC 9110, 15.5.9).
 fn is_surplus(bytes: &[u8]) -> bool {
-    !bytes.is_empty() && !(bytes.starts_with(b"HTTP/1.") && bytes.get(8..12) == Some(b" 408"))
+    let says_why = bytes.starts_with(b"HTTP/1.") && bytes.get(8..12) == Some(b" 408");
+    !bytes.is_empty() && !says_why
 }
 
 impl Connection {

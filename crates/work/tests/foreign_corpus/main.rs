@@ -167,6 +167,8 @@ fn slot_of_any_status(session: &mut duel_load::Session, order: &SlotOrder) -> du
 #[derive(Debug, Default)]
 struct Report {
     agreed: usize,
+    /// Those of them that were told to have a body of so many bytes.
+    agreed_on_bodies: usize,
     differences: Vec<(String, String)>,
     skipped: BTreeMap<&'static str, usize>,
 }
@@ -183,7 +185,12 @@ fn compare(cases: Vec<Read1>) -> Report {
                     match case {
                         Err(reason) => *report.lock().unwrap().skipped.entry(reason).or_default() += 1,
                         Ok(case) => match case.difference() {
-                            None => report.lock().unwrap().agreed += 1,
+                            None => {
+                                let has_body = matches!(case.expected, Expected::Ok { body_bytes: Some(1..), .. });
+                                let mut report = report.lock().unwrap();
+                                report.agreed += 1;
+                                report.agreed_on_bodies += usize::from(has_body);
+                            }
                             Some(what) => report.lock().unwrap().differences.push((case.name, what)),
                         },
                     }
@@ -198,7 +205,12 @@ fn compare(cases: Vec<Read1>) -> Report {
 fn judge(name: &str, mut report: Report) {
     report.differences.sort();
     let skipped: usize = report.skipped.values().sum();
-    println!("{name}: {} agree, {} differ, {skipped} cannot be compared", report.agreed, report.differences.len());
+    println!(
+        "{name}: {} agree ({} with a body of known size), {} differ, {skipped} cannot be compared",
+        report.agreed,
+        report.agreed_on_bodies,
+        report.differences.len()
+    );
     for (reason, count) in &report.skipped {
         println!("  not compared: {count} {reason}");
     }
