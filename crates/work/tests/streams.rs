@@ -12,6 +12,7 @@ use duel_model::{Body, FailureKind, Http2Plan, HttpPlan, MILLISECOND_NS, Phase, 
 use duel_work::http::HttpFactory;
 use peer::{CANCEL, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, REFUSED_STREAM};
 use peer::{Heard, INITIAL_WINDOW_SIZE, INTERNAL_ERROR, MAX_CONCURRENT_STREAMS, Peer};
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -368,4 +369,40 @@ fn a_stream_that_the_server_gives_up_fails_alone_with_its_bytes() {
     assert_eq!((record.tally.connections, record.tally.resent), (1, 0));
     let bytes_in: u64 = record.series.intervals.iter().map(|interval| interval.bytes_in).sum();
     assert!(bytes_in > 20 * 1000, "{bytes_in}");
+}
+
+/// The same where the connection is encrypted: what is left of the server's records does not keep ours from leaving.
+#[test]
+fn over_tls_it_is_told_as_well() {
+    let mut config = (*common::tls_config()).clone();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let config = Arc::new(config);
+    let (tell, told) = channel();
+    let tell = Mutex::new(tell);
+    let server = Tiny::start(move |_, mut stream| {
+        let mut session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut both = rustls::Stream::new(&mut session, &mut stream);
+        let mut preface = [0; 24];
+        both.read_exact(&mut preface).unwrap();
+        // SETTINGS without any, a window that is opened by nothing, and a PING that nobody answers any more.
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let update = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        both.write_all(&[&settings[..], &update, &ping].concat()).unwrap();
+        let mut heard = Vec::new();
+        let mut piece = [0; 1024];
+        while let Ok(count @ 1..) = both.read(&mut piece) {
+            heard.extend_from_slice(&piece[..count]);
+        }
+        tell.lock().unwrap().send(heard).unwrap();
+    });
+    let mut plan = plan(1);
+    plan.tls.verify = false;
+    let url = server.url("/").replace("http", "https");
+    let factory = HttpFactory::prepare(&plan, &url, PATIENCE_NS).unwrap();
+    let record = slot(&mut factory.session(1, 1, Arc::default()).unwrap(), &ops(1));
+    assert_all_failed(&record, 1, FailureKind::Protocol, "opened by nothing");
+    let heard = told.recv_timeout(PATIENCE).unwrap();
+    let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, PROTOCOL_ERROR as u8];
+    assert!(heard.ends_with(&goaway), "{heard:?}");
 }
