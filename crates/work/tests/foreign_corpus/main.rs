@@ -127,7 +127,10 @@ impl Case {
         });
         let method = if self.to_head_request { "HEAD" } else { "GET" };
         let mut plan = HttpPlan { method: method.into(), accepts_any_status: true, ..HttpPlan::default() };
-        plan.requests.decompress = self.decompress;
+        if self.decompress {
+            plan.requests.decompress = true;
+            plan.accept_encoding = Some("br, deflate, gzip, x-gzip, zstd".into());
+        }
         let factory = HttpFactory::prepare(&plan, &server.url("/"), PATIENCE_NS).unwrap();
         let mut session = factory.session(1, 1, Arc::default()).unwrap();
         // Who waits for more than comes, waits in vain.
