@@ -302,7 +302,15 @@ fn told(error: &Error) -> Trouble {
         Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             Trouble::passing("connection refused", now)
         }
-        Error::Io(_) | Error::ConnectionFailed => Trouble::passing(sanitize_line(&error.to_string()), now),
+        // The number of a system's error says nothing to whom it is told.
+        Error::Io(error) => {
+            let text = error.to_string();
+            Trouble::passing(sanitize_line(text.split(" (os error").next().unwrap_or_default()), now)
+        }
+        Error::ConnectionFailed => Trouble::passing(sanitize_line(&error.to_string()), now),
+        Error::Protocol(_) | Error::LargeResponseHeader(..) => {
+            Trouble::lasting("what it answers is not HTTP as it ought to be")
+        }
         error => Trouble::lasting(sanitize_line(&error.to_string())),
     }
 }
