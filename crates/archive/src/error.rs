@@ -56,6 +56,12 @@ pub enum ArchiveError {
         /// The version needed.
         known: i64,
     },
+    /// Something has to be brought in order before the file can be read, and it may not be changed here.
+    #[error("cannot read the archive {}: a duel that was killed left a change half done, and the file or its folder is read-only here; copy the file with all files beside it to a place that can be written, or name another file with --archive FILE", shown(.path))]
+    HalfDone {
+        /// The archive's file.
+        path: PathBuf,
+    },
     /// The file or its folder could not be made or reached.
     #[error("cannot {doing} {}: {source}; check the path and its permissions, or name another file with --archive FILE", shown(.path))]
     Unreachable {

@@ -31,13 +31,22 @@
 //! ```
 
 mod error;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+mod numbers;
 mod open;
 mod packing;
 mod place;
 mod read;
 mod schema;
+mod storage;
 mod write;
 
+#[cfg(test)]
+mod crash;
+#[cfg(test)]
+#[path = "../tests/mounted/mod.rs"]
+mod mounted;
 #[cfg(test)]
 #[path = "../tests/sample/mod.rs"]
 mod sample;
@@ -57,11 +66,26 @@ use std::path::{Path, PathBuf};
 pub struct Archive {
     connection: rusqlite::Connection,
     path: PathBuf,
+    storage: storage::Storage,
+    /// Whether it was made, or got another journal, where other machines may write too.
+    is_new_here: bool,
 }
 
 impl Archive {
     /// The file that holds the runs.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the user should know about the place, in one sentence; `None` where there is nothing, or it was told before.
+    pub fn note(&self) -> Option<String> {
+        self.is_new_here.then(|| {
+            format!(
+                "the archive {} is on {}: it gets a rollback journal there instead of a write-ahead log, which is slower; \
+                 write to it from one machine at a time, or name a file on a local disk with --archive FILE",
+                duel_model::sanitize_line(&self.path.display().to_string()),
+                self.storage.name()
+            )
+        })
     }
 }

@@ -1,8 +1,11 @@
 //! Reading: what there is, and one run whole.
 
+use crate::numbers::Numbers;
 use crate::write::{COMPLETE, INTERRUPTED, RUNNING};
 use crate::{Archive, ArchiveError, packing};
-use duel_model::{HostRecord, Interruption, Plan, Run, RunKind, RunStatus, Slot, Target, sanitize_line};
+use duel_model::{
+    Doubt, DoubtId, HostRecord, Interruption, Plan, Run, RunKind, RunStatus, Slot, Target, sanitize_line,
+};
 use rusqlite::{OptionalExtension, params};
 use std::fmt::Display;
 
@@ -117,46 +120,61 @@ impl Archive {
             .and_then(|mut statement| statement.query_row([&id], RunRow::read))
             .map_err(failed)?;
         let mut run = row.run(id).map_err(|(what, detail)| self.unreadable(&what, detail))?;
-        run.slots = self.slots(&run.id)?;
-        run.hosts = self.hosts(&run)?;
+        run.slots = self.slots(&run)?;
+        let (hosts, unread) = self.hosts(&run)?;
+        run.hosts = hosts;
+        for doubt in unread {
+            tell(&mut run, doubt);
+        }
         Ok(run)
     }
 
-    /// In the plan's order; empty where no machine was read.
-    fn hosts(&self, run: &Run) -> Result<Vec<Option<HostRecord>>, ArchiveError> {
+    /// In the plan's order, empty where no machine was read; and what cannot be read of them, which costs no slot.
+    fn hosts(&self, run: &Run) -> Result<(Vec<Option<HostRecord>>, Vec<Doubt>), ArchiveError> {
         let shown = sanitize_line(&run.id);
         let failed = |error| ArchiveError::database(&self.path, format!("read the hosts of run {shown}"), error);
         let sql = "SELECT target, json_bytes, data FROM hosts WHERE run_id = ?1 ORDER BY target";
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
         let mut rows = statement.query(params![run.id]).map_err(failed)?;
-        let mut hosts = Vec::new();
+        let (mut hosts, mut doubts) = (Vec::new(), Vec::new());
         while let Some(row) = rows.next().map_err(failed)? {
             let target: i64 = row.get(0).map_err(failed)?;
             let json_bytes: i64 = row.get(1).map_err(failed)?;
             let data = row.get_ref(2).map_err(failed)?;
             let data = data.as_blob().map_err(|error| failed(error.into()))?;
-            let unreadable = |detail| self.unreadable(&format!("host {target} of run {shown}"), detail);
-            let host: HostRecord = packing::unpack(data, json_bytes).map_err(unreadable)?;
             hosts.resize(run.plan.targets.len(), None);
-            let place = usize::try_from(target).ok().and_then(|target| hosts.get_mut(target));
-            *place.ok_or_else(|| unreadable("the plan has no such target".to_owned()))? = Some(host);
+            let target = usize::try_from(target).ok().filter(|target| *target < hosts.len());
+            let name = target.map(|target| run.plan.targets[target].name.clone());
+            let host = target.ok_or_else(|| "the plan has no such target".to_owned());
+            match host.and_then(|target| Ok((target, packing::unpack::<HostRecord>(data, json_bytes)?))) {
+                Ok((target, host)) => hosts[target] = Some(host),
+                Err(detail) => {
+                    let shown = name.as_deref().map_or_else(|| "a target".to_owned(), sanitize_line);
+                    let text =
+                        format!("the host of {shown}: what is kept of it cannot be read: {}", sanitize_line(&detail));
+                    doubts.push(Doubt { id: DoubtId::HostNotRead, target: name, text });
+                }
+            }
         }
-        Ok(hosts)
+        if hosts.iter().all(Option::is_none) {
+            hosts.clear();
+        }
+        Ok((hosts, doubts))
     }
 
-    fn slots(&self, id: &str) -> Result<Vec<Slot>, ArchiveError> {
-        let shown = sanitize_line(id);
+    fn slots(&self, run: &Run) -> Result<Vec<Slot>, ArchiveError> {
+        let shown = sanitize_line(&run.id);
         let failed = |error| ArchiveError::database(&self.path, format!("read the slots of run {shown}"), error);
         let sql = "SELECT idx, json_bytes, data FROM slots WHERE run_id = ?1 ORDER BY idx";
         let mut statement = self.connection.prepare_cached(sql).map_err(failed)?;
-        let mut rows = statement.query(params![id]).map_err(failed)?;
-        let mut slots = Vec::new();
+        let mut rows = statement.query(params![run.id]).map_err(failed)?;
+        let (mut slots, mut numbers) = (Vec::new(), Numbers::default());
         while let Some(row) = rows.next().map_err(failed)? {
             let index: i64 = row.get(0).map_err(failed)?;
             let json_bytes: i64 = row.get(1).map_err(failed)?;
             let data = row.get_ref(2).map_err(failed)?;
             let data = data.as_blob().map_err(|error| failed(error.into()))?;
-            let slot = packing::unpack(data, json_bytes);
+            let slot = packing::unpack_slot(data, json_bytes, &mut numbers).and_then(|slot| of_plan(slot, &run.plan));
             slots.push(slot.map_err(|detail| self.unreadable(&format!("slot {index} of run {shown}"), detail))?);
         }
         Ok(slots)
@@ -165,6 +183,24 @@ impl Archive {
     fn unreadable(&self, what: &str, detail: String) -> ArchiveError {
         ArchiveError::Unreadable { what: sanitize_line(what), path: self.path.clone(), detail: sanitize_line(&detail) }
     }
+}
+
+/// Notes a doubt, once: a run that was added to has it among its own.
+fn tell(run: &mut Run, doubt: Doubt) {
+    if !run.doubts.contains(&doubt) {
+        run.doubts.push(doubt);
+    }
+}
+
+/// The slot, if it is one of the plan's.
+fn of_plan(slot: Slot, plan: &Plan) -> Result<Slot, String> {
+    if slot.target >= plan.targets.len() {
+        return Err("the plan has no such target".to_owned());
+    }
+    if !slot.series.intervals.is_empty() && slot.series.interval_ns == 0 {
+        return Err("its intervals have no length".to_owned());
+    }
+    Ok(slot)
 }
 
 /// `last` is 0, `last~3` is 3.
@@ -271,7 +307,7 @@ impl RunRow {
     /// The run, its slots left out.
     fn run(self, id: String) -> Result<Run, Unreadable> {
         let of = |part: &str, error: &dyn Display| (format!("the {part} of run {id}"), error.to_string());
-        Ok(Run {
+        let mut run = Run {
             started_unix_ms: self.started_unix_ms,
             plan: serde_json::from_str(&self.plan).map_err(|error| of("plan", &error))?,
             versions: serde_json::from_str(&self.versions).map_err(|error| of("versions", &error))?,
@@ -280,12 +316,18 @@ impl RunRow {
             first_contact: serde_json::from_str(&self.first_contact).map_err(|error| of("first contact", &error))?,
             status: status(&self.status, self.interruption.as_deref()).map_err(|error| of("status", &error))?,
             doubts: serde_json::from_str(&self.doubts).map_err(|error| of("doubts", &error))?,
-            explanation: self
-                .explanation
-                .map(|text| serde_json::from_str(&text))
-                .transpose()
-                .map_err(|error| of("explanation", &error))?,
+            explanation: None,
             id,
-        })
+        };
+        // What was measured can be judged without it, and explained anew.
+        match self.explanation.map(|text| serde_json::from_str(&text)).transpose() {
+            Ok(explanation) => run.explanation = explanation,
+            Err(error) => {
+                let text =
+                    format!("the explanation that is kept cannot be read: {}", sanitize_line(&error.to_string()));
+                tell(&mut run, Doubt { id: DoubtId::NotRecorded, target: None, text });
+            }
+        }
+        Ok(run)
     }
 }

@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 pub(crate) type Step = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// All steps in order: the one at position N leads from version N to N + 1. Released steps are never changed.
-pub(crate) const STEPS: &[Step] = &[version_1, version_2, version_3, version_4];
+pub(crate) const STEPS: &[Step] = &[version_1, version_2, version_3, version_4, version_5];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and
 /// asked for without reading it; integers beyond 63 bits are cut there, not in the JSON.
@@ -77,8 +77,14 @@ fn version_3(_: &Transaction<'_>) -> rusqlite::Result<()> {
 
 /// Searches may be of several targets, with attempts head to head (role `head-to-head`), and courses of stages too. The
 /// tables stay as they are, but an older duel would take them for those of one target, and cannot read the former. Nor
-/// does it know plans over HTTP/2, which it would repeat over HTTP/1.1, and the doubt `resent`.
+/// does it know plans over HTTP/2, which it would repeat over HTTP/1.1, and the doubts `resent` and `surplus`.
 fn version_4(_: &Transaction<'_>) -> rusqlite::Result<()> {
+    Ok(())
+}
+
+/// Probes may have the doubt `generator-stood-still`, and slots may be spoilt by it. The tables stay as they are, but an older
+/// duel cannot read the former, and would judge the latter.
+fn version_5(_: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 

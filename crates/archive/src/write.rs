@@ -1,8 +1,9 @@
 //! Writing: a run as it goes on, a whole run, or something added to a run.
 
-use crate::open::{BUSY_TIMEOUT, SLOT_TIMEOUT};
-use crate::{Archive, ArchiveError, packing};
-use duel_model::{Interruption, Plan, Run, RunStatus, Slot, SlotRole, WorkloadPlan};
+use crate::open::{BUSY_TIMEOUT, SLOT_TIMEOUT, synchronous};
+use crate::packing::{self, LONGEST_JSON_BYTES, PackError};
+use crate::{Archive, ArchiveError};
+use duel_model::{Doubt, DoubtId, Explanation, Interruption, Plan, Run, RunStatus, Slot, SlotRole, WorkloadPlan};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde_json::Error as JsonError;
 use std::collections::BTreeMap;
@@ -37,7 +38,7 @@ impl Archive {
     }
 
     fn keep(&mut self, run: &Run, how: Keep) -> Result<(), ArchiveError> {
-        let Self { connection, path } = self;
+        let Self { connection, path, storage, .. } = self;
         let doing = || format!("keep run {}", duel_model::sanitize_line(&run.id));
         let failed = |error| ArchiveError::database(path, doing(), error);
         let unwritable =
@@ -45,27 +46,33 @@ impl Archive {
 
         // Text is made before the lock is taken: other writers wait for the disk only.
         let head = Head::new(run).map_err(unwritable)?;
-        let end = how.end.then(|| End::new(run)).transpose().map_err(unwritable)?;
+        let mut left_out = Vec::new();
         // Samples of machines are there when the run has ended.
-        let hosts = run
-            .hosts
-            .iter()
-            .enumerate()
-            .filter_map(|(target, host)| how.end.then(|| host.as_ref().map(|host| (target, host))).flatten())
-            .map(|(target, host)| Ok((target, packing::pack(host)?)))
-            .collect::<Result<Vec<_>, JsonError>>()
-            .map_err(unwritable)?;
+        let mut hosts = Vec::new();
+        for (target, host) in run.hosts.iter().enumerate().filter(|_| how.end) {
+            let Some(host) = host else { continue };
+            let (packed, told) = packing::pack_host(host).map_err(|error| unwritable(error.into_json()))?;
+            left_out.extend(told.map(|told| (DoubtId::HostNotRead, target, format!("the host of {{}}: {told}"))));
+            hosts.push((target, packed));
+        }
         let kept = marks(connection, &run.id).map_err(failed)?;
-        let new = run
-            .slots
-            .iter()
-            .filter(|slot| kept.get(&slot.index) != Some(&Mark::of(slot)))
-            .map(|slot| Ok((slot, packing::pack(slot)?)))
-            .collect::<Result<Vec<_>, JsonError>>()
-            .map_err(unwritable)?;
+        let mut new = Vec::new();
+        for slot in run.slots.iter().filter(|slot| kept.get(&slot.index) != Some(&Mark::of(slot))) {
+            match packing::pack(slot) {
+                Ok(packed) => new.push((slot, packed)),
+                // A row that its reader refuses would cost the whole run.
+                Err(PackError::TooLong) => {
+                    let told = format!("slot {} of {{}} is too large to be kept: it is missing here", slot.index);
+                    left_out.push((DoubtId::NotRecorded, slot.target, told));
+                }
+                Err(PackError::Json(error)) => return Err(unwritable(error)),
+            }
+        }
+        let left_out = left_out.into_iter().map(|(id, target, told)| missing(run, id, target, &told));
+        let end = how.end.then(|| End::new(run, left_out.collect())).transpose().map_err(unwritable)?;
 
         if how.durably {
-            connection.pragma_update(None, "synchronous", "FULL").map_err(failed)?;
+            synchronous(connection, *storage, true).map_err(failed)?;
         }
         let stored = (|| {
             let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
@@ -99,7 +106,7 @@ impl Archive {
             transaction.commit().map_err(failed)
         })();
         if how.durably {
-            connection.pragma_update(None, "synchronous", "NORMAL").map_err(failed)?;
+            synchronous(connection, *storage, false).map_err(failed)?;
         }
         stored
     }
@@ -124,10 +131,10 @@ impl RunWriter<'_> {
     /// them or because the disk was full for instance, may be tried again, and is tried again by [`RunWriter::finish`].
     pub fn slot(&mut self, slot: &Slot) -> Result<(), ArchiveError> {
         let path = &self.archive.path;
-        let packed = packing::pack(slot).map_err(|source| ArchiveError::Unwritable {
+        let packed = packing::pack(slot).map_err(|error| ArchiveError::Unwritable {
             what: format!("slot {} of run {}", slot.index, duel_model::sanitize_line(&self.id)),
             path: path.clone(),
-            source,
+            source: error.into_json(),
         })?;
         let connection = &self.archive.connection;
         let failed = |error| ArchiveError::database(path, format!("keep run {}", self.id), error);
@@ -178,6 +185,9 @@ struct Head {
 impl Head {
     fn new(run: &Run) -> Result<Self, JsonError> {
         let plan: Plan = run.plan.redacted();
+        let text = serde_json::to_string(&plan)?;
+        // JSON has no infinity: a plan with one would be written and never read again, nor the list that it stands in.
+        serde_json::from_str::<Plan>(&text)?;
         Ok(Self {
             workload: match plan.workload {
                 WorkloadPlan::Null => "null",
@@ -185,7 +195,7 @@ impl Head {
             },
             targets: serde_json::to_string(&plan.targets)?,
             versions: serde_json::to_string(&run.versions)?,
-            plan: serde_json::to_string(&plan)?,
+            plan: text,
             first_contact: serde_json::to_string(&run.first_contact)?,
             doubts: serde_json::to_string(&run.doubts)?,
         })
@@ -221,7 +231,18 @@ struct End {
 }
 
 impl End {
-    fn new(run: &Run) -> Result<Self, JsonError> {
+    /// `left_out`: what is not kept of the run.
+    fn new(run: &Run, left_out: Vec<Doubt>) -> Result<Self, JsonError> {
+        let mut doubts = run.doubts.clone();
+        doubts.extend(left_out);
+        let explanation = run.explanation.as_ref().and_then(|explanation| match readable(explanation) {
+            Ok(text) => Some(text),
+            Err(why) => {
+                let text = format!("the explanation is not kept: {why}");
+                doubts.push(Doubt { id: DoubtId::NotRecorded, target: None, text });
+                None
+            }
+        });
         let interruption = match &run.status {
             RunStatus::Complete => None,
             RunStatus::Interrupted(interruption) => Some(serde_json::to_string::<Interruption>(interruption)?),
@@ -230,8 +251,8 @@ impl End {
             status: if interruption.is_none() { COMPLETE } else { INTERRUPTED },
             interruption,
             first_contact: serde_json::to_string(&run.first_contact)?,
-            doubts: serde_json::to_string(&run.doubts)?,
-            explanation: run.explanation.as_ref().map(serde_json::to_string).transpose()?,
+            doubts: serde_json::to_string(&doubts)?,
+            explanation,
         })
     }
 
@@ -249,6 +270,20 @@ impl End {
         ])?;
         Ok(updated == 1)
     }
+}
+
+/// The explanation's text, or why nobody could read it: it is longer than is read, or holds what JSON has no form for.
+fn readable(explanation: &Explanation) -> Result<String, String> {
+    let text = packing::json_within(explanation, LONGEST_JSON_BYTES).map_err(|error| error.into_json().to_string())?;
+    serde_json::from_slice::<Explanation>(&text).map_err(|error| error.to_string())?;
+    String::from_utf8(text).map_err(|error| error.to_string())
+}
+
+/// The doubt that something of a run is not in the archive. In `told` the target's name stands for `{}`.
+fn missing(run: &Run, id: DoubtId, target: usize, told: &str) -> Doubt {
+    let name = run.plan.targets.get(target).map(|target| target.name.clone());
+    let text = told.replace("{}", &duel_model::sanitize_line(name.as_deref().unwrap_or("a target")));
+    Doubt { id, target: name, text }
 }
 
 /// What tells slots of the same index apart, without their data: two slots do not begin in the same nanosecond.

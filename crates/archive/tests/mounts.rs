@@ -1,42 +1,13 @@
-//! A file system that is full and one that is read-only: real ones, mounted in a namespace of their own.
+//! File systems that are full, read-only or served by a program (FUSE): real ones, mounted in a namespace of their own.
 //!
 //! Where namespaces are not to be had the tests say so and pass; a full disk is tested without one in `write`.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 
+mod mounted;
 mod sample;
 
 use duel_archive::{Archive, ArchiveError};
-use std::path::{Path, PathBuf};
-use std::process::Command;
-
-/// Names the folder, in the process that has it mounted.
-const FOLDER: &str = "DUEL_ARCHIVE_TEST_FOLDER";
-
-fn folder() -> Option<PathBuf> {
-    std::env::var_os(FOLDER).map(PathBuf::from)
-}
-
-/// Runs one ignored test of this file where `mount` (of which "$1" is the folder) has been done.
-fn where_mounted(mount: &str, folder: &Path, test: &str) {
-    let script = format!("{mount} || exit 77; shift; exec \"$@\"");
-    let output = Command::new("unshare")
-        .args(["-rm", "sh", "-c", &script, "sh"])
-        .arg(folder)
-        .arg(std::env::current_exe().unwrap())
-        .args(["--exact", test, "--ignored", "--nocapture"])
-        .env(FOLDER, folder)
-        .output();
-    match output {
-        Ok(output) if output.status.success() => {
-            assert!(String::from_utf8_lossy(&output.stdout).contains("1 passed"), "{test} has to exist");
-        }
-        Ok(output) if !output.stdout.starts_with(b"\nrunning") => {
-            eprintln!("skipped, no mount here: {}", String::from_utf8_lossy(&output.stderr));
-        }
-        Ok(output) => panic!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr)),
-        Err(error) => eprintln!("skipped, no unshare here: {error}"),
-    }
-}
+use mounted::{folder, where_mounted};
 
 #[test]
 fn full_disk() {
@@ -111,4 +82,43 @@ fn in_a_read_only_place() {
     assert!(error.starts_with("cannot make the archive ") && error.contains("Read-only file system"), "{error}");
     let archive = Archive::open_read_only(&path).unwrap();
     assert_eq!(archive.load("r").unwrap(), sample::rich_run("r", 2));
+}
+
+/// FUSE is what a machine can mount by itself of all that other machines may write to.
+#[test]
+fn fuse() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir(folder.path().join("behind")).unwrap();
+    std::fs::create_dir(folder.path().join("seen")).unwrap();
+    // The program ends with the mount, which ends with its namespace.
+    where_mounted("bindfs \"$1/behind\" \"$1/seen\"", folder.path(), "on_fuse");
+}
+
+#[test]
+#[ignore = "started by fuse"]
+fn on_fuse() {
+    let Some(folder) = folder() else { return };
+    let (behind, seen) = (folder.join("behind/runs.sqlite"), folder.join("seen/runs.sqlite"));
+    // One that has a log already, from a disk.
+    let earlier = sample::rich_run("earlier", 2);
+    Archive::open(&behind).unwrap().save(&earlier).unwrap();
+
+    let mut archive = Archive::open(&seen).unwrap();
+    let note = archive.note().expect("the user is told");
+    assert!(note.contains(" is on FUSE: it gets a rollback journal"), "{note}");
+    assert_eq!(archive.load("earlier").unwrap(), earlier);
+    let run = sample::rich_run("r", 3);
+    let mut writer = archive.begin(&sample::empty_run("r")).unwrap();
+    for slot in &run.slots {
+        writer.slot(slot).unwrap();
+        for suffix in ["-wal", "-shm"] {
+            assert!(!seen.with_file_name(format!("runs.sqlite{suffix}")).exists(), "{suffix}");
+        }
+    }
+    writer.finish(&run).unwrap();
+    assert_eq!(Archive::open_read_only(&seen).unwrap().load("r").unwrap(), run);
+    drop(archive);
+    assert_eq!(Archive::open(&behind).unwrap().load("r").unwrap(), run, "and back on the disk");
+    let new = Archive::open(folder.join("seen/new.sqlite")).unwrap();
+    assert!(new.note().is_some());
 }

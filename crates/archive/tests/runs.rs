@@ -244,6 +244,67 @@ fn what_was_changed_by_hand_is_named() {
     assert!(after("UPDATE runs SET plan = '{}'").contains("cannot read the plan of run r in"));
 }
 
+/// They were measured; what the machines did is told beside them, and the explanation can be made anew.
+#[test]
+fn slots_are_read_where_hosts_and_explanation_cannot_be() {
+    let (_folder, mut archive) = archive();
+    let run = sample::rich_run("r", 2);
+    archive.save(&run).unwrap();
+    let by_hand = rusqlite::Connection::open(archive.path()).unwrap();
+    for (sql, told) in [
+        ("UPDATE hosts SET data = x'00'", "the host of Bé \u{1f980}: what is kept of it cannot be read: "),
+        // As long as an older duel wrote them: 1.4 GB of samples.
+        ("UPDATE hosts SET json_bytes = 1400000000", "its length of 1400000000 bytes"),
+        ("UPDATE hosts SET target = 7", "the host of a target: "),
+        ("UPDATE runs SET explanation = '{}'", "the explanation that is kept cannot be read: "),
+    ] {
+        by_hand.execute_batch(sql).unwrap();
+        let loaded = archive.load("r").unwrap();
+        assert_eq!(loaded.slots, run.slots);
+        assert!(loaded.hosts.iter().all(Option::is_none));
+        let doubts = loaded.doubts.iter().filter(|doubt| doubt.text.contains(told)).count();
+        assert_eq!(doubts, 1, "{told}: {:?}", loaded.doubts);
+        // Whoever adds to it keeps the doubt, and it is told once.
+        archive.extend(&loaded).unwrap();
+        assert_eq!(archive.load("r").unwrap().doubts, loaded.doubts);
+    }
+    assert_eq!(archive.load("r").unwrap().explanation, None);
+}
+
+/// JSON has no infinity: it is written as `null`, which is no number when it is read.
+#[test]
+fn what_could_not_be_read_again_is_not_written() {
+    let (_folder, mut archive) = archive();
+    let mut run = sample::rich_run("r", 1);
+    run.explanation.as_mut().unwrap().probes[0].targets[0].phase_mean_ns.insert(duel_model::Phase::Wait, f64::NAN);
+    archive.save(&run).unwrap();
+    let loaded = archive.load("r").unwrap();
+    assert_eq!((loaded.slots, loaded.explanation), (run.slots, None));
+    assert!(loaded.doubts.last().unwrap().text.starts_with("the explanation is not kept: "), "{:?}", loaded.doubts);
+    let mut run = sample::empty_run("s");
+    run.plan.compare.margin = f64::INFINITY;
+    assert!(matches!(archive.save(&run), Err(ArchiveError::Unwritable { .. })));
+    assert_eq!(archive.list(9, 0).unwrap().len(), 1, "the list can be read as before");
+}
+
+/// A target's machine may say anything, and one that lies must not cost the run.
+#[test]
+fn a_run_whose_host_said_too_much_opens_and_says_so() {
+    let (_folder, mut archive) = archive();
+    let mut run = sample::rich_run("r", 1);
+    let long = (0..40_000).map(|n| (format!("{n:0>150}"), u64::MAX)).collect();
+    let sample = duel_model::HostSample { counters: long, ..duel_model::HostSample::default() };
+    // 7 MB each, which is 280 MB together.
+    run.hosts[1].as_mut().unwrap().samples = vec![sample; 40];
+    archive.save(&run).unwrap();
+    let loaded = archive.load("r").unwrap();
+    assert_eq!(loaded.slots, run.slots);
+    assert_eq!(loaded.hosts[1].as_ref().unwrap().samples.len(), 20);
+    let doubt = loaded.doubts.last().unwrap();
+    assert_eq!(doubt.id, duel_model::DoubtId::HostNotRead);
+    assert!(doubt.text.starts_with("the host of Bé \u{1f980}: its samples are too large to be kept"), "{}", doubt.text);
+}
+
 #[test]
 fn a_damaged_file_is_told() {
     let (_folder, mut archive) = archive();
@@ -258,4 +319,39 @@ fn a_damaged_file_is_told() {
     std::fs::write(&path, file).unwrap();
     let error = Archive::open(&path).and_then(|archive| archive.load("r")).unwrap_err();
     assert!(matches!(error, ArchiveError::Damaged { .. }), "{error:?}");
+}
+
+/// As somebody else may have written it.
+fn with_slot(run: &Run, change: impl Fn(&mut serde_json::Value)) -> Result<Run, ArchiveError> {
+    let (_folder, mut archive) = archive();
+    archive.save(run).unwrap();
+    let mut slot = serde_json::to_value(&run.slots[1]).unwrap();
+    change(&mut slot);
+    let text = slot.to_string();
+    rusqlite::Connection::open(archive.path())
+        .unwrap()
+        .execute(
+            "UPDATE slots SET json_bytes = ?1, data = ?2 WHERE idx = 1",
+            rusqlite::params![text.len() as i64, text.as_bytes()],
+        )
+        .unwrap();
+    archive.load(&run.id)
+}
+
+#[test]
+fn slots_that_no_run_can_have_are_refused_with_a_reason() {
+    let mut run = sample::rich_run("r", 3);
+    // More than JSON values of the test's library hold.
+    run.slots.iter_mut().for_each(|slot| slot.tally.response.sum_ns = 7);
+    assert_eq!(with_slot(&run, |_| ()).unwrap(), run);
+    for (field, number, why) in [
+        ("/tally/ok", u64::MAX, "'ok' is 18446744073709551615, which no run comes to"),
+        ("/elapsed_ns", 1 << 57, "'elapsed_ns' is 144115188075855872, which no run comes to"),
+        ("/target", 7, "the plan has no such target"),
+        ("/series/interval_ns", 0, "its intervals have no length"),
+    ] {
+        let error = with_slot(&run, |slot| *slot.pointer_mut(field).unwrap() = number.into()).unwrap_err();
+        assert!(matches!(&error, ArchiveError::Unreadable { what, .. } if what == "slot 1 of run r"), "{error:?}");
+        assert!(error.to_string().contains(why), "{error}");
+    }
 }

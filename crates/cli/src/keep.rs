@@ -2,6 +2,7 @@
 
 use crate::flags::OutputFlags;
 use crate::outcome::Usage;
+use crate::terminal;
 use anyhow::Context;
 use duel_archive::{Archive, RunWriter, default_path};
 use duel_model::{Run, Slot};
@@ -16,6 +17,9 @@ pub(crate) fn open(output: &OutputFlags) -> anyhow::Result<Option<Archive>> {
     // What cannot be kept may still be measured.
     let opened =
         Archive::open(path).map_err(|error| anyhow::anyhow!("{error}; --no-archive measures and keeps nothing"))?;
+    if let Some(note) = opened.note().filter(|_| !output.quiet) {
+        terminal::note(&note);
+    }
     Ok(Some(opened))
 }
 
@@ -24,15 +28,26 @@ pub(crate) fn open_to_read(output: &OutputFlags) -> anyhow::Result<Archive> {
     Ok(Archive::open_read_only(path(output)?)?)
 }
 
-fn path(output: &OutputFlags) -> anyhow::Result<PathBuf> {
+/// An earlier run as it may be shown.
+pub(crate) fn load_to_show(name: &str, output: &OutputFlags) -> anyhow::Result<Run> {
+    Ok(open_to_read(output)?.load(name)?.shown())
+}
+
+/// The archive that is used.
+pub(crate) fn path(output: &OutputFlags) -> anyhow::Result<PathBuf> {
     if let Some(path) = &output.archive {
         if path.as_os_str().is_empty() {
             return Err(Usage("--archive needs the name of a file".into()).into());
         }
         return Ok(path.clone());
     }
-    default_path(|name| std::env::var_os(name))
+    default_file()
         .context("there is no data folder to keep runs in: neither HOME nor XDG_DATA_HOME is set; use --archive FILE or --no-archive")
+}
+
+/// The archive where none is named.
+pub(crate) fn default_file() -> Option<PathBuf> {
+    default_path(|name| std::env::var_os(name))
 }
 
 /// Keeps a run while it goes on. A failure does not disturb the measurement; it is told when the run is over.

@@ -1,5 +1,6 @@
 //! The `duel` command: which of two systems is faster, by how much, how sure, and why.
 
+mod aside;
 mod basic;
 mod check;
 mod commands;
@@ -8,6 +9,8 @@ mod deliver;
 mod diagnosis;
 mod factors;
 mod flags;
+#[cfg(test)]
+mod foreign;
 mod hey;
 mod hosts;
 mod inherited;
@@ -25,9 +28,11 @@ mod requests;
 mod round_trips;
 mod shape;
 mod signals;
+mod streams;
 mod telemetry;
 mod terminal;
 mod tls;
+mod trust;
 mod usage;
 mod watching;
 
@@ -37,6 +42,7 @@ use outcome::Outcome;
 fn main() -> std::process::ExitCode {
     // First of all: it takes that nothing else runs and nothing of ours is open.
     inherited::keep_from_children();
+    aside::guard();
     let typed = usage::with_options_for_words(std::env::args_os().collect());
     if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
         return hey::main(&arguments).exit_code();
@@ -66,5 +72,5 @@ fn main() -> std::process::ExitCode {
         Command::Completions(shell) => commands::completions::completions(&shell),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
-    Outcome::of(done).exit_code()
+    Outcome::documented(done, output.json).exit_code()
 }

@@ -1,6 +1,7 @@
 //! What the flags mean: the plan of a run or of a comparison, put together from what each subject's file makes of its own
 //! options.
 
+use crate::commands::rerun;
 use crate::flags::LoadFlags;
 use crate::outcome::Usage;
 use crate::{factors, request, shape, tls, usage};
@@ -151,6 +152,9 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
                     meant(address, index)
                 )));
             }
+            // First, or the blank in what stands in its place would be found fault with.
+            let place = address.contains(Plan::LEFT_OUT).then(|| format!("the address of {}", sanitize_line(&name)));
+            rerun::refuse_left_out(place)?;
             duel_lab::check_address(&name, address).map_err(|error| Usage(error.to_string()))?;
         }
         targets.push(Target { name, address: address.to_owned(), host: None });

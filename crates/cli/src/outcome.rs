@@ -1,5 +1,6 @@
 //! How the program ends: the exit code, and the one sentence of an error.
 
+use crate::terminal;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -10,6 +11,8 @@ pub(crate) enum Outcome {
     Done,
     /// It could not.
     CouldNotRun,
+    /// It was done, and a target did not do what was asked of it: the report begins with that.
+    NotAsAsked,
     /// It was asked in a way that makes no sense.
     BadUsage,
     /// The user ended it.
@@ -30,13 +33,13 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// Prints an error as one line, safe to show.
+/// Prints an error as one line, safe to show, and without the secrets of addresses in it.
 pub(crate) fn say(sentence: &str) {
     // Where standard error is closed, the exit code has to do.
     let _ = writeln!(
         std::io::stderr(),
         "duel: {}",
-        without_error_numbers(&duel_model::sanitize(sentence).replace('\n', " "))
+        without_error_numbers(&duel_model::sanitize(&duel_model::without_secrets(sentence)).replace('\n', " "))
     );
 }
 
@@ -48,6 +51,14 @@ pub(crate) fn without_error_numbers(text: &str) -> String {
         plain.push_str(part.split_once(')').map_or(part, |(_, rest)| rest));
     }
     plain
+}
+
+/// The document of what did not come about, where no other was printed. That it cannot be printed either is not told: the
+/// sentence that is in it is.
+pub(crate) fn print_failure(sentence: &str) {
+    if !terminal::has_printed() {
+        let _ = terminal::print(&duel_report::json_failure(&without_error_numbers(sentence)));
+    }
 }
 
 /// An error and its causes. Many errors tell their cause themselves; it is not told twice.
@@ -76,11 +87,21 @@ impl Outcome {
         }
     }
 
+    /// As [`Outcome::of`]. Who reads documents (`is_json`) gets one of an error, too, unless one is printed already.
+    pub(crate) fn documented(result: anyhow::Result<Self>, is_json: bool) -> Self {
+        if let Err(error) = &result
+            && is_json
+        {
+            print_failure(&told(error));
+        }
+        Self::of(result)
+    }
+
     /// The process's exit code.
     pub(crate) fn exit_code(self) -> ExitCode {
         ExitCode::from(match self {
             Self::Done => 0,
-            Self::CouldNotRun => 1,
+            Self::CouldNotRun | Self::NotAsAsked => 1,
             Self::BadUsage => 2,
             Self::Interrupted => 130,
             Self::Checked(state) => state.code(),

@@ -65,7 +65,8 @@ pub(crate) struct RequestsFlags {
     /// Each request follows up to N redirects itself, as a part of its time
     #[arg(long, allow_negative_numbers = true, value_name = "N", conflicts_with = "follow")]
     pub(crate) follow_each: Option<u32>,
-    /// Decompress responses (br, deflate, gzip, zstd) and count them in both sizes; one that cannot be has failed
+    /// Decompress responses (br, deflate, gzip; zstd where it was built in) and count them in both sizes; one
+    /// that cannot be has failed
     #[arg(long)]
     pub(crate) decompress: bool,
 }

@@ -1,7 +1,9 @@
 //! What the terminal can do, and printing that does not mind a closed pipe.
 
+use crate::streams::Output;
 use duel_report::Style;
 use std::io::{self, IsTerminal, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Widest layout: beyond it lines get hard to follow.
 const MOST_COLUMNS: usize = 100;
@@ -16,19 +18,34 @@ pub(crate) fn progress_style() -> Style {
     style(io::stderr().is_terminal(), columns(rustix::stdio::stderr()))
 }
 
-/// Prints results. A reader that has gone away (`duel list | head -1`) is no error.
+/// Whether a result was printed, or was to be.
+static HAS_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Prints results. Where they cannot be written (the disk is full, or standard output is closed) that is an error. A reader that
+/// has gone away (`duel list | head -1`) is none: it has what it wanted, as other programs' silent end by SIGPIPE has it, and the
+/// exit code goes on telling of the run.
 pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     print_bytes(text.as_bytes())
 }
 
 /// As [`print()`], for what need not be text.
 pub(crate) fn print_bytes(bytes: &[u8]) -> anyhow::Result<()> {
-    let mut out = io::stdout().lock();
-    match out.write_all(bytes).and_then(|()| out.flush()) {
+    HAS_PRINTED.store(true, Ordering::Relaxed);
+    match Output.write_all(bytes) {
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => Ok(()),
         Err(error) => Err(anyhow::Error::new(error).context("cannot write the result to standard output")),
         Ok(()) => Ok(()),
     }
+}
+
+/// Whether a result was printed: then a document that tells of a failure would be a second one.
+pub(crate) fn has_printed() -> bool {
+    HAS_PRINTED.load(Ordering::Relaxed)
+}
+
+/// Prints what clap has laid out, in colour on terminals that have any.
+pub(crate) fn print_styled(text: &clap::builder::StyledStr) -> anyhow::Result<()> {
+    if result_style().color { print(&text.ansi().to_string()) } else { print(&text.to_string()) }
 }
 
 /// Tells something beside the results, on standard error. Where that is closed, nobody wants to know.

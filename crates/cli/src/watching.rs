@@ -84,10 +84,18 @@ impl<'a, 't> Watching<'a, 't> {
 
     fn frame(&self, view: &View<'_>) -> ProgressFrame {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) };
+        let still = view.slot.live.standstill;
+        // The figures beside it hold the wait of whatever was under way.
+        let label = if still.is_none() {
+            self.label.clone()
+        } else {
+            let stood_still = duel_model::format_duration_ns(still.total_ns as f64);
+            format!("{} (the generator itself stood still for {stood_still})", self.label)
+        };
         ProgressFrame {
             elapsed_ns: view.elapsed_ns,
             total_ns: view.total_ns,
-            label: self.label.clone(),
+            label,
             targets: view
                 .targets
                 .iter()

@@ -73,7 +73,8 @@ fn once_during_a_comparison() {
         let more = ["-d", FOR_EVER, "-c", "4", "--slot", "100ms", "--no-early-stop", "--json"];
         let running = start(&place, &[&[urls[0].as_str(), &urls[1]], &more[..]].concat());
         wait_until("the run in the archive", || place.duel(["show", "last"]).code == Some(0));
-        wait_for_slots(&place, 8);
+        // Slots in which a busy machine let the generator stand still are not judged.
+        wait_for_slots(&place, 16);
         running.signal(signal);
         let document = running.end().ended(INTERRUPTED).json();
         assert_interrupted(&document);
@@ -121,6 +122,42 @@ fn probes_kept(archive: &std::path::Path) -> i64 {
     let flags = rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY;
     let Ok(connection) = rusqlite::Connection::open_with_flags(archive, flags) else { return 0 };
     connection.query_row("select count(*) from slots where role like '%probe%'", [], |row| row.get(0)).unwrap_or(0)
+}
+
+/// The terminal that it was started from goes away.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_hangup_ends_a_comparison_as_ctrl_c_does() {
+    let (place, ruler) = (Place::new(), ruler());
+    let urls = [ruler.url("/delay/1000"), ruler.url("/delay/1500")];
+    // Whatever the test was started with.
+    let mut command = place.command_within(&["env", "--default-signal=HUP"]);
+    command.args(&urls).args(["-d", FOR_EVER, "-c", "4", "--slot", "100ms", "--no-early-stop", "--json", "-q"]);
+    let running = Running::start(command);
+    wait_until("the run in the archive", || place.duel(["show", "last"]).code == Some(0));
+    wait_for_slots(&place, 8);
+    running.signal(Signal::HUP);
+    let document = running.end().ended(INTERRUPTED).json();
+    assert_interrupted(&document);
+    assert!(document["pairs"][0]["ratio"].is_number(), "what was measured is judged: {document:#}");
+    assert_eq!(last(&place), document);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn under_nohup_a_hangup_ends_nothing() {
+    let (place, ruler) = (Place::new(), ruler());
+    let mut command = place.command_within(&["nohup"]);
+    command.args(["run", &ruler.url("/delay/1000"), "-d", FOR_EVER, "-c", "4", "-q"]);
+    let mut running = Running::start(command);
+    wait_until("requests", || ruler.truth().requests > 200);
+    running.signal(Signal::HUP);
+    let until = ruler.truth().requests + 1_000;
+    wait_until("more requests", || running.is_over() || ruler.truth().requests > until);
+    assert!(!running.is_over());
+    running.signal(Signal::TERM);
+    running.end().ended(INTERRUPTED);
+    assert_interrupted(&last(&place));
 }
 
 #[test]

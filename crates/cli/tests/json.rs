@@ -71,6 +71,7 @@ const TARGET: &[(&str, Is)] = &[
     ("connections", Count),
     ("reused", Count),
     ("resent", Count),
+    ("surplus", Count),
     ("resumed", Count),
     ("bytes_in", Count),
     ("bytes_out", Count),
@@ -402,4 +403,56 @@ fn a_run_that_did_not_come_about_is_a_document_too() {
     let document: Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!((&document["schema"], &document["status"]), (&json!("duel/1"), &json!("failed")));
     assert!(document["error"].as_str().unwrap().contains("connection refused"), "{document}");
+}
+
+/// Nor does it matter what kept it from coming about, or which command it was.
+#[test]
+fn whoever_asks_for_a_document_gets_one_of_every_refusal() {
+    let place = Place::new();
+    let unfit = place.file("unfit.toml", "targets = [\"http://a.example/\"]\n[load]\nconnections = \"many\"\n");
+    let broken = place.file("broken.toml", "connections = = 3\n");
+    let wants_json = place.file("json.toml", "json = true\ntargets = [\"http://a.example/\"]\n");
+    let url = "http://a.example/";
+    // No folder, whoever runs the tests.
+    let nowhere = format!("{broken}/runs.sqlite");
+    for (args, code, words) in [
+        (&["--json"][..], 2, "nothing to compare"),
+        (&["run", url, "--nonsense", "--json"], 2, "--nonsense"),
+        (&["--json", "run", url, "-c", "many"], 2, "--connections takes a number"),
+        (&["run", url, "-n", "many", "--json=true"], 2, "--requests takes a number"),
+        (&["run", url, "--no-archive", "--archive", "x", "--json"], 2, "cannot be used with"),
+        (&[url, "--json"], 2, "a comparison needs two targets"),
+        (&["run", "nonsense", "--json"], 2, "neither a command nor an address"),
+        (&["-c", "5", "run", url, "--json"], 2, "stands before 'run'"),
+        (&["run", "--plan", &unfit, "--json"], 2, "unfit.toml:3:"),
+        (&["run", "--plan", &broken, "--json"], 2, "broken.toml:1:"),
+        (&["run", "--plan", "nowhere.toml", "--json"], 2, "nowhere.toml"),
+        (&["run", "--plan", &wants_json, "--follow-each", "0"], 2, "--follow-each 0"),
+        (&["run", url, "--archive", &nowhere, "--json"], 1, "runs.sqlite"),
+        (&["run", url, "--archive", "", "--json"], 2, "a value is required"),
+        (&["list", "--archive", &nowhere, "--json"], 1, "runs.sqlite"),
+        (&["show", "last", "--json"], 1, "no archive"),
+        (&["diff", "last", "last", "--json"], 1, ""),
+        (&["why", "last", "--json"], 1, ""),
+        (&["rerun", "last", "--json"], 1, ""),
+        (&["export", "last", "-f", "csv", "--json"], 2, "--json prints results"),
+        (&["report", "last", "--json"], 2, ""),
+        (&["facts", "nowhere=", "--port", "x", "--json"], 2, "--port"),
+        (&["lens", "/nowhere/libcrypto.so", "--json"], 1, ""),
+        (&["man", "nothing", "--json"], 2, "no command 'nothing'"),
+    ] {
+        let done = place.duel(args).ended(code);
+        let document = done.json();
+        assert_eq!((&document["schema"], &document["status"]), (&json!("duel/1"), &json!("failed")), "{args:?}");
+        let error = document["error"].as_str().unwrap();
+        assert!(!error.is_empty() && error.contains(words), "{args:?}: {error}");
+        let said = done.stderr.lines().next().unwrap_or_default();
+        assert_eq!(said, format!("duel: {error}"), "{args:?}: the same is said in words");
+    }
+    // Who does not ask gets none, and a check prints its line.
+    for args in [&["run", url, "--nonsense"][..], &["run", url, "--json=false", "--nonsense"]] {
+        assert_eq!(place.duel(args).ended(2).stdout, "", "{args:?}");
+    }
+    assert!(place.duel(["check", url, "--json"]).ended(3).stdout.contains("UNKNOWN"));
+    assert!(place.duel(["check", url, "--nonsense", "--json"]).ended(3).stdout.contains("UNKNOWN"));
 }

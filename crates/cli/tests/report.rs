@@ -40,7 +40,8 @@ fn a_page_is_written_and_not_overwritten() {
     assert_eq!(std::fs::read_to_string(place.path("own.html")).unwrap(), html);
     let sentence = place.duel(["report", "last", "-o", "no/folder/x.html"]).refused(1);
     assert!(sentence.contains("cannot write no/folder/x.html"), "{sentence}");
-    place.duel(["report", "last", "--json"]).refused(2);
+    let refused = place.duel(["report", "last", "--json"]).ended(2).json();
+    assert!(refused["error"].as_str().unwrap().contains("duel export"), "a page is no document: {refused}");
     place.duel(["report", "nosuch"]).refused(1);
 }
 

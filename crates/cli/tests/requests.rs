@@ -319,12 +319,13 @@ fn compressed_responses_are_counted_both_ways() {
 fn brotli_and_zstd_of_a_real_server_are_counted_both_ways() {
     const PLAIN_BYTES: u64 = 7_690;
     let place = Place::new();
-    let packed: [(&str, &[u8]); 2] = [
+    let packed: &[(&str, &[u8])] = &[
         ("br", include_bytes!("../../work/tests/data/page.txt.br")),
+        #[cfg(feature = "zstd")]
         ("zstd", include_bytes!("../../work/tests/data/page.txt.zst")),
     ];
     let mut locations = String::new();
-    for (coding, bytes) in packed {
+    for &(coding, bytes) in packed {
         place.file(&format!("files/{coding}"), bytes);
         place.file(&format!("files/cut-{coding}"), &bytes[..bytes.len() - 1]);
         place.file(&format!("files/garbage-{coding}"), "<html>not packed at all</html>");
@@ -341,7 +342,7 @@ fn brotli_and_zstd_of_a_real_server_are_counted_both_ways() {
             root.display()
         ),
     );
-    for (coding, bytes) in packed {
+    for &(coding, bytes) in packed {
         let url = server.http(1, &format!("/{coding}"));
         let args = ["run", &url, "-n", "20", "-c", "2", "--encoding", coding];
         let target = &place.json([&args[..], &["--decompress"]].concat())["targets"][0];
@@ -349,8 +350,11 @@ fn brotli_and_zstd_of_a_real_server_are_counted_both_ways() {
         assert_eq!(sizes, (Some(20 * bytes.len() as u64), Some(20 * PLAIN_BYTES)), "{coding}");
         for (kind, said) in [("cut", "ends early"), ("garbage", "cannot be decompressed")] {
             let url = server.http(1, &format!("/{kind}-{coding}"));
-            let done = place.duel(["run", &url, "-n", "3", "-c", "1", "-q", "--decompress"]).ended(1);
+            let args = ["run", &url, "-n", "3", "-c", "1", "-q", "--decompress"];
+            let done = place.duel([&args[..], &["--encoding", coding]].concat()).ended(1);
             assert!(done.sentence().contains(said), "{kind} {coding}: {}", done.stderr);
+            let done = place.duel(args).ended(1);
+            assert!(done.sentence().contains("did not ask for"), "{kind} {coding}: {}", done.stderr);
         }
     }
     let url = server.http(1, "/unknown");

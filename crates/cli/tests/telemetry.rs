@@ -345,8 +345,58 @@ fn the_last_push_is_tried_again_where_the_collector_asks_for_it() {
     assert!(sent(&collector).sentence().ends_with("failed: it answers 400"));
     assert!(collector.documents().is_empty());
     assert!(sent(&Collector::start(Some(BUSY))).sentence().ends_with("failed: it answers 503"));
+    // Whatever pause it asks for.
+    const NEVER: [&[&str]; 2] = [
+        &["HTTP/1.1 429 Busy\r\nRetry-After: 18446744073709551615\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"],
+        &["HTTP/1.1 503 Busy\r\nRetry-After: 99999999999999999999\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"],
+    ];
+    for never in NEVER {
+        let collector = Collector::answering(never, Some(WELL));
+        assert!(sent(&collector).sentence().contains("failed: it answers "), "{never:?}");
+        assert!(collector.documents().is_empty(), "it asked for more time than there is: {never:?}");
+        assert_eq!(place.json(["show", "last"])["status"], "complete");
+    }
     let elsewhere = "HTTP/1.1 308 Permanent Redirect\r\nLocation: /\r\nContent-Length: 0\r\nConnection: close\r\n\r\n";
     assert!(sent(&Collector::start(Some(elsewhere))).sentence().contains("it answers 308 and leads elsewhere"));
+}
+
+/// A collector that takes its time, or brings something down, finds nothing that is not kept yet.
+#[test]
+fn the_run_is_whole_in_the_archive_before_the_collector_hears_the_last_of_it() {
+    let (place, ruler) = (Place::new(), Ruler::start(&[]));
+    let collector = TcpListener::bind("127.0.0.1:0").unwrap();
+    let mut command = place.command();
+    // Shorter than the interval: the last push is the only one.
+    command
+        .args(["run", &ruler.url("/size/1"), "-n", "20", "-c", "2", "-t", "1", "-q"])
+        .args(["--otlp", &format!("http://{}", collector.local_addr().unwrap())])
+        .env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cr3t");
+    let running = Running::start(command);
+    let (mut connection, _) = collector.accept().unwrap();
+    assert!(received(&mut connection).is_some());
+    let run = place.json(["show", "last"]);
+    assert_eq!((&run["status"], &run["targets"][0]["ops"]), (&"complete".into(), &20.into()));
+    assert!(!run["doubts"].as_array().unwrap().iter().any(|doubt| doubt["id"] == "not-recorded"));
+    drop(connection);
+    running.end().ended(0);
+    // The doubt that came of it is kept afterwards.
+    let run = place.json(["show", "last"]);
+    assert!(run["doubts"].as_array().unwrap().iter().any(|doubt| doubt["id"] == "not-recorded"), "{run:#}");
+}
+
+#[test]
+fn an_interval_of_any_length_can_be_asked_for() {
+    let (place, ruler, collector) = (Place::new(), Ruler::start(&[]), Collector::start(Some(WELL)));
+    let url = ruler.url("/size/1");
+    for interval_ms in ["1", "18446744073709551615"] {
+        let mut command = place.command();
+        command
+            .args(["run", &url, "-n", "20", "-c", "2", "-t", "1", "-q", "--otlp", &collector.url()])
+            .env("OTEL_METRIC_EXPORT_INTERVAL", interval_ms)
+            .env("OTEL_EXPORTER_OTLP_HEADERS", "api-key=s3cr3t");
+        assert_eq!(Running::start(command).end().ended(0).stderr, "", "{interval_ms}");
+    }
+    assert!(collector.documents().len() >= 2);
 }
 
 #[test]

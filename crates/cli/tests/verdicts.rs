@@ -211,7 +211,14 @@ fn a_rate_is_reached_or_it_is_said_that_it_was_not() {
     const RATE: f64 = 50_000.0;
     let _alone = measuring();
     let ruler = duel_ruler::Ruler::start(duel_ruler::Config::default()).unwrap();
-    let document = Place::new().json(["run", &ruler.url("/"), "--rate", "50000", "-d", "2s", "-c", "64", "-t", "1"]);
+    let place = Place::new();
+    let mut command = place.command();
+    command.args(["run", &ruler.url("/"), "--rate", "50000", "-d", "2s", "-c", "64", "-t", "1"]);
+    command.args(["--json", "-q", "--no-archive"]);
+    let done = Running::start(command).end();
+    let document = done.json();
+    // A rate that is missed by more than 1 % is the headline, and the exit code says so.
+    assert_eq!(done.code, Some(i32::from(document["headlines"] != serde_json::json!([]))), "{}", document["headlines"]);
     let target = &document["targets"][0];
     let number = |field: &str| target[field].as_u64().unwrap();
     assert_eq!(number("started") + number("unstarted"), 100_000, "no op is lost from the schedule, and none invented");
@@ -235,8 +242,8 @@ fn a_backlog_that_was_worked_off_too_late_is_a_rate_not_reached() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
     // 30 ops are due in a tenth of a second and take three; the run waits for up to five seconds.
-    let document =
-        place.json(["run", &ruler.url("/delay/20000"), "--rate", "300", "-d", "100ms", "-c", "2", "-t", "1"]);
+    let args = ["run", &ruler.url("/delay/20000"), "--rate", "300", "-d", "100ms", "-c", "2", "-t", "1"];
+    let document = place.json_ended(args, 1);
     let target = &document["targets"][0];
     assert_eq!((&target["ops"], &target["unstarted"]), (&30.into(), &0.into()), "all are worked off in the end");
     let doubts = document["doubts"].as_array().unwrap();

@@ -23,6 +23,17 @@ pub(crate) struct Frame {
     pub(crate) truncated: bool,
 }
 
+impl Frame {
+    /// Takes what it has of the room that is left; one that has no room any more is given up as a whole, and said to be cut.
+    pub(crate) fn within(mut self, room: &mut usize) -> Self {
+        match room.checked_sub(self.text.len()) {
+            Some(left) => *room = left,
+            None => (self.text, self.truncated) = (String::new(), true),
+        }
+        self
+    }
+}
+
 /// Sorts lines into frames. A frame begins and ends with a line that starts with the marker, which is random: content
 /// cannot forge one.
 pub(crate) struct Frames {
@@ -138,6 +149,15 @@ mod tests {
         }
         assert_eq!(frames.stray.len(), MOST_STRAY_LINES);
         assert!(!frames.stray[0].contains('\x1b'));
+    }
+
+    #[test]
+    fn frames_together_take_no_more_than_the_room() {
+        let frame = |text: &str| Frame { name: "a".into(), status: Some(0), text: text.into(), truncated: false };
+        let mut room = 5;
+        let taken: Vec<_> = ["abc", "defg", "hi"].map(|text| frame(text).within(&mut room)).into();
+        assert_eq!(taken.iter().map(|frame| frame.text.as_str()).collect::<Vec<_>>(), ["abc", "", "hi"]);
+        assert_eq!((taken[0].truncated, taken[1].truncated, room), (false, true, 0));
     }
 
     #[test]

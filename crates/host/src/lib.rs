@@ -23,11 +23,14 @@
 mod access;
 mod error;
 mod frames;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod kernel_log;
 mod mask;
 mod parse;
 mod reader;
 mod redfish;
+mod samples;
 mod script;
 mod session;
 mod watch;

@@ -16,6 +16,9 @@ use std::time::{Duration, Instant};
 /// Frames that may wait to be read. More are left in the pipe, where they hold up whoever prints them.
 const MOST_WAITING_FRAMES: usize = 16;
 
+/// What all facts together may have. Some 40 sections of a large host have a tenth of a megabyte each.
+const MOST_FACTS_BYTES: usize = 16 << 20;
+
 /// A shell on a host that answers requests.
 pub(crate) struct Session {
     how: String,
@@ -49,11 +52,12 @@ impl Session {
         let _ = session.send(script::script(&marker, access, server, options).as_bytes());
         let mut facts = vec![session.first_answer(access, options)?];
         let deadline = Instant::now() + options.facts_timeout;
+        let mut room = MOST_FACTS_BYTES;
         // `ready` is followed by the first part of the kernel's log; the script takes requests from then on.
         let error = loop {
             match session.frame(deadline, options.facts_timeout) {
                 Ok(frame) if frame.name == "ready" => break None,
-                Ok(frame) => facts.push(frame),
+                Ok(frame) => facts.push(frame.within(&mut room)),
                 Err(error) => break Some(error),
             }
             // The script prints some 40 sections; a shell that prints others for ever is not ours.

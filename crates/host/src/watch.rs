@@ -4,6 +4,7 @@ use crate::access::{HostAccess, Options, Server};
 use crate::error::HostError;
 use crate::frames::Frame;
 use crate::parse::{self, Context, Serving, Sought};
+use crate::samples::Samples;
 use crate::session::{Session, locked};
 use duel_model::{HostFacts, HostRecord, HostSample, HostSpan, sanitize_line};
 use rustix::time::{ClockId, clock_gettime};
@@ -11,8 +12,6 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Samples that are kept: some 20 minutes, one each second. Of a longer run every second one goes, and again.
-const MOST_KEPT: usize = 1200;
 /// The kernel's log is asked for with every so many samples where it cannot be followed.
 const LOG_EVERY: u64 = 10;
 
@@ -65,7 +64,7 @@ impl HostWatch {
             options: options.clone(),
             record: HostRecord { how: access.how(), facts: found.facts.clone(), doubts, ..HostRecord::default() },
             lost: late,
-            every: 1,
+            samples: Samples::default(),
             taken: 0,
         };
         let (asks, asked) = channel();
@@ -162,8 +161,7 @@ struct Watcher {
     options: Options,
     record: HostRecord,
     lost: Option<HostError>,
-    /// Every how many periods a sample is taken unasked.
-    every: u32,
+    samples: Samples,
     taken: u64,
 }
 
@@ -203,7 +201,7 @@ impl Watcher {
     /// Time between samples that nobody asked for; `None` where there are none any more.
     fn period(&self) -> Option<Duration> {
         self.session.as_ref()?;
-        Some(self.options.period?.saturating_mul(self.every))
+        Some(self.options.period?.saturating_mul(self.samples.every()))
     }
 
     fn sample(&mut self) -> Result<HostSample, HostError> {
@@ -233,16 +231,7 @@ impl Watcher {
         if self.record.watched_from_uptime_ns.is_none() {
             self.record.watched_from_uptime_ns = sample.uptime_ns;
         }
-        let samples = &mut self.record.samples;
-        samples.push(sample);
-        if samples.len() >= MOST_KEPT {
-            let mut index = 0;
-            samples.retain(|_| {
-                index += 1;
-                index % 2 == 1
-            });
-            self.every = self.every.saturating_mul(2);
-        }
+        self.samples.keep(sample);
     }
 
     fn sockets(&mut self) -> Result<String, HostError> {
@@ -299,6 +288,9 @@ impl Watcher {
             self.read_log();
         }
         self.take_log();
+        let (samples, doubt) = std::mem::take(&mut self.samples).finish();
+        self.record.samples = samples;
+        self.record.doubts.extend(doubt);
         self.record.lost = self.lost.as_ref().map(|lost| sanitize_line(&lost.to_string()));
         self.note_restarts();
         self.note_jumps();

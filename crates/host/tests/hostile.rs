@@ -124,6 +124,23 @@ fn a_pipe_that_comes_into_a_file_s_place_at_the_last_moment_is_not_waited_for() 
 }
 
 #[test]
+fn the_shell_here_has_a_session_of_its_own() {
+    const TEST: &str = "the_shell_here_has_a_session_of_its_own";
+    if program("setsid", TEST).is_none() {
+        return;
+    }
+    let watch = HostWatch::open_with(&HostAccess::Local, &Server::Unknown, &quiet()).unwrap();
+    let is_shell = |pid: &u32| fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"/bin/sh\0-s\0");
+    let shells: Vec<u32> = common::children_of(std::process::id()).into_iter().filter(is_shell).collect();
+    assert!(!shells.is_empty());
+    for shell in shells {
+        let pid = rustix::process::Pid::from_raw(shell as i32).unwrap();
+        assert_eq!(rustix::process::getsid(Some(pid)), Ok(pid));
+    }
+    drop(watch);
+}
+
+#[test]
 fn links_are_not_read_from_what_a_server_s_owner_calls_sys() {
     const TEST: &str = "links_are_not_read_from_what_a_server_s_owner_calls_sys";
     if !is_root(TEST) || ["unshare", "nsenter", "mount"].iter().any(|name| program(name, TEST).is_none()) {

@@ -1,10 +1,11 @@
 //! A bench: all targets of a plan connected, slots run on them one at a time.
 
-use crate::LabError;
 use crate::contact::{Contact, Factory};
+use crate::pulse::{Answer, Patience, Pulse, ask_again};
 use crate::watch::{SlotView, TargetView, View, Watcher};
-use duel_load::{Live, Session, SessionError, SlotOrder, monotonic_ns};
-use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
+use crate::{LabError, descriptors};
+use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, monotonic_ns};
+use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Negotiated, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -32,6 +33,10 @@ pub(crate) struct Bench {
     run_start_ns: Nanos,
     next_index: u32,
     load_ns: Nanos,
+    /// Whether a target that stops answering is noticed in its slot.
+    notices_death: bool,
+    /// The longest answer of each target.
+    longest_ns: Vec<Option<Nanos>>,
     stop: Arc<AtomicBool>,
 }
 
@@ -71,6 +76,8 @@ impl Bench {
             run_start_ns: monotonic_ns(),
             next_index: 0,
             load_ns: 0,
+            notices_death: false,
+            longest_ns: vec![None; plan.targets.len()],
             stop,
         })
     }
@@ -97,6 +104,12 @@ impl Bench {
     /// What the whole is expected to take, for who watches.
     pub(crate) fn expect(&mut self, total_ns: Option<Nanos>, total_ops: Option<u64>) {
         (self.total_ns, self.total_ops) = (total_ns, total_ops);
+    }
+
+    /// From now on a target that stops answering is noticed in its slot: the slot ends once the target was silent for long
+    /// enough, and where it ends in silence the target is asked once more (see [`Slot::died_ns`]).
+    pub(crate) fn notice_death(&mut self) {
+        self.notices_death = true;
     }
 
     /// Load time of all slots so far.
@@ -157,17 +170,8 @@ impl Bench {
 
     /// Runs one slot and shows it to the watcher.
     pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
-        self.slot_until(spec, watcher, &mut |_, _| ControlFlow::Continue(()))
-    }
-
-    /// Runs one slot that also ends when `look` breaks; it is given the live figures and the time since the slot's
-    /// begin several times per second.
-    pub(crate) fn slot_until(
-        &mut self,
-        spec: SlotSpec,
-        watcher: &mut dyn Watcher,
-        look: &mut dyn FnMut(&Live, Nanos) -> ControlFlow<()>,
-    ) -> Result<Slot, LabError> {
+        let patience = Patience { op_timeout_ns: self.load.op_timeout_ns, longest_ns: self.longest_ns[spec.target] };
+        let (mut pulse, notices_death) = (Pulse::new(patience), self.notices_death);
         let order = SlotOrder {
             kind: if spec.back_to_back { LoopKind::Closed { think_ns: 0 } } else { self.load.kind },
             duration_ns: spec.duration_ns,
@@ -202,10 +206,16 @@ impl Bench {
                 active: spec.target,
                 slot,
             });
-            look(live, since_ns)
+            if notices_death { pulse.feel(live, since_ns) } else { ControlFlow::Continue(()) }
         };
         let record = self.sessions[spec.target].run_slot(&order, &mut tick)?;
         records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
+        let longest_ns = record.series.intervals.iter().map(|interval| interval.response_max_ns).max();
+        self.longest_ns[spec.target] = self.longest_ns[spec.target].max(longest_ns.filter(|&ns| ns > 0));
+        let is_gone = notices_death
+            && !self.is_stopped()
+            && (pulse.is_gone || (record.ends_in_silence && self.stays_silent(spec.target, &order, &record)?));
+        let died_ns = is_gone.then(|| record.answered_ns.map_or(0, |at_ns| at_ns.saturating_sub(record.start_ns)));
         let slot = Slot {
             index: self.next_index,
             target: spec.target,
@@ -215,7 +225,8 @@ impl Bench {
             treatment: self.treatment,
             started_unix_ms: record.started_unix_ms,
             offset_ns: record.start_ns.saturating_sub(self.run_start_ns),
-            elapsed_ns: record.elapsed_ns,
+            // Of a target that died: the time that it lived.
+            elapsed_ns: died_ns.filter(|&died_ns| died_ns > 0).unwrap_or(record.elapsed_ns),
             offered_per_s: match order.kind {
                 LoopKind::Open { rate_per_s, .. } if order.stages.is_empty() => Some(rate_per_s),
                 _ => None,
@@ -223,7 +234,8 @@ impl Bench {
             tally: record.tally,
             series: record.series,
             audit: record.audit,
-            negotiated: record.negotiated,
+            negotiated: record.negotiated.map(Negotiated::kept),
+            died_ns,
         };
         self.next_index += 1;
         // Not all the time that is waited for stragglers is the slot's, but all of it is the user's.
@@ -233,10 +245,40 @@ impl Bench {
         // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
         // user stopped it is what the user wants to see.
         let is_whole_run = self.sessions.len() == 1 && self.treatment.is_none() && slot.role == SlotRole::Measured;
-        if !record.interrupted || is_whole_run {
+        if !record.interrupted || is_whole_run || slot.died_ns.is_some() {
             watcher.slot(&slot);
         }
         Ok(slot)
+    }
+
+    /// Whether a target whose slot ended in silence does not answer when it is asked again either. What it is asked is in no
+    /// figure.
+    fn stays_silent(&mut self, target: usize, order: &SlotOrder, record: &SlotRecord) -> Result<bool, LabError> {
+        let patience = Patience { op_timeout_ns: self.load.op_timeout_ns, longest_ns: self.longest_ns[target] };
+        let since_ns = record.answered_ns.unwrap_or(record.start_ns).saturating_add(stood_still_ns(record));
+        let silent_ns = monotonic_ns().saturating_sub(since_ns);
+        let session = &mut self.sessions[target];
+        let is_stopped = || self.stop.load(Ordering::Relaxed);
+        let mut ask = |left_ns: Nanos| {
+            let order = SlotOrder {
+                kind: LoopKind::Closed { think_ns: 0 },
+                duration_ns: Some(left_ns),
+                ops: Some(1),
+                grace_ns: 0,
+                stages: Vec::new(),
+                deadline_ns: None,
+                ..order.clone()
+            };
+            let record = session.run_slot(&order, &mut |_| ControlFlow::Continue(()))?;
+            let answer = match record.answered_ns {
+                Some(_) => Answer::Given,
+                None if record.tally.failed.keys().all(|kind| kind.is_waiting()) => Answer::None,
+                None => Answer::Refused,
+            };
+            let asked_ns = monotonic_ns().saturating_sub(record.start_ns);
+            Ok::<_, SessionError>((answer, asked_ns.saturating_sub(stood_still_ns(&record))))
+        };
+        Ok(ask_again(patience, silent_ns, &is_stopped, &mut ask)?)
     }
 
     /// How long a slot that is one of many waits for what is in flight: a few times what an op takes, so that slots
@@ -264,9 +306,15 @@ impl Bench {
     }
 }
 
-fn open_all(factories: &[Factory], plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Session>, SessionError> {
+fn open_all(factories: &[Factory], plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Vec<Session>, LabError> {
+    descriptors::ensure_for(plan, factories)?;
     let session = |factory: &Factory| factory.session(plan.load.connections, plan.load.threads, Arc::clone(stop));
-    factories.iter().map(session).collect()
+    Ok(factories.iter().map(session).collect::<Result<_, _>>()?)
+}
+
+/// For how long the generator itself stood still.
+fn stood_still_ns(record: &SlotRecord) -> Nanos {
+    record.audit.workers.iter().map(|worker| worker.standstill.total_ns).max().unwrap_or(0)
 }
 
 /// Whether connections outlive an op under this plan.

@@ -3,7 +3,7 @@
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
-use crate::pulse::{Pulses, gone};
+use crate::pulse::{Pulses, died_in, gone};
 use crate::watch::Watcher;
 use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
 use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS, SlotFigure, Stop};
@@ -57,14 +57,16 @@ pub(crate) fn run(
         renews: true,
     };
     let mut pulses = Pulses::of(plan);
+    bench.notice_death();
     // What machines do for the ops of the comparison is counted from here to its end.
     hosts.mark();
     let result = blocks(bench, plan, &schedule, watcher, &mut Unread, &mut |slot, bench| {
-        let died = pulses.feel(&slot);
-        let target = slot.target;
+        let (died, failed, target) = (died_in(plan, &slot), pulses.feel(&slot), slot.target);
         run.slots.push(slot);
-        let Some(how) = died else { return Next::Look };
-        run.status = gone(plan, target, bench.since_start_ns(), how);
+        let Some(status) = died.or_else(|| Some(gone(plan, target, bench.since_start_ns(), failed?))) else {
+            return Next::Look;
+        };
+        run.status = status;
         Next::End
     });
     hosts.mark();

@@ -1,10 +1,10 @@
 //! First contact: one request to each target before any load, so that what cannot work is said at once.
 
-use crate::LabError;
 use crate::route::Route;
-use duel_load::{LimitError, Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory, ensure_descriptors};
+use crate::{LabError, descriptors};
+use duel_load::{Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory};
 use duel_model::{FailureKind, HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
-use duel_work::http::{FollowingFactory, HttpFactory, Manner, Network, Trail, unknown_to_proxy};
+use duel_work::http::{FollowingFactory, HttpFactory, Manner, Network, Trail, leads_elsewhere, unknown_to_proxy};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
 use std::ops::ControlFlow;
@@ -47,7 +47,7 @@ const ATTEMPTS: u32 = 3;
 
 /// Contacts every target of the plan in turn, on the way that is known of it already, if any.
 pub(crate) fn contact_all(plan: &Plan, routes: &[Route], stop: &Arc<AtomicBool>) -> Result<Vec<Contact>, LabError> {
-    ensure_room(plan)?;
+    descriptors::ensure(plan)?;
     plan.targets
         .iter()
         .enumerate()
@@ -64,7 +64,7 @@ pub(crate) fn contact_all(plan: &Plan, routes: &[Route], stop: &Arc<AtomicBool>)
 
 /// Prepares every target of the plan and sends nothing: see [`crate::Lab::to_the_letter`].
 pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
-    ensure_room(plan)?;
+    descriptors::ensure(plan)?;
     plan.targets
         .iter()
         .map(|target| {
@@ -80,14 +80,6 @@ pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
             }
         })
         .collect()
-}
-
-/// Connections of all targets stay open at once; beside them there are a few descriptors for everything else.
-pub(crate) fn ensure_room(plan: &Plan) -> Result<(), LimitError> {
-    let connections = u64::from(plan.load.connections) * plan.targets.len() as u64;
-    // Each worker has an event loop, and while a target gets new connections one more session is open.
-    let loops = (plan.targets.len() as u64 + 1) * u64::from(plan.load.threads);
-    ensure_descriptors(connections + u64::from(plan.load.connections) + loops + 64).map(|_| ())
 }
 
 /// Contacts one target.
@@ -122,6 +114,7 @@ pub(crate) fn contact(
             // The hosts that redirects lead to are looked up now, not under load. What comes of it is for the load to tell.
             let _ = one_op(Session::open(factory.clone(), 1, 1, Arc::clone(stop)), plan);
         }
+        let negotiated = negotiated.map(Negotiated::kept);
         return Ok(Contact { factory, address: address.to_owned(), manner: trail.manner(), negotiated });
     }
     Err(format!("more than {redirects_before} redirects, the last to {}", sanitize_line(trail.address())))
@@ -129,7 +122,7 @@ pub(crate) fn contact(
 
 /// Status and location of a response that leads elsewhere.
 fn redirect(negotiated: &Negotiated) -> Option<(u16, &str)> {
-    let status = negotiated.status.filter(|status| matches!(status, 301 | 302 | 303 | 307 | 308));
+    let status = negotiated.status.filter(|&status| leads_elsewhere(status));
     status.zip(negotiated.location.as_deref().filter(|location| !location.is_empty()))
 }
 
@@ -226,6 +219,14 @@ impl Factory {
             Self::Null => {}
             Self::Http(factory) => factory.go_on_after(begun, workers),
             Self::Following(factory) => factory.target().go_on_after(begun, workers),
+        }
+    }
+
+    /// How many origins each connection of the plan becomes one to, as far as redirects are known.
+    pub(crate) fn origins(&self) -> u64 {
+        match self {
+            Self::Null | Self::Http(_) => 1,
+            Self::Following(factory) => 1 + factory.origins_elsewhere() as u64,
         }
     }
 

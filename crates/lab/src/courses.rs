@@ -7,7 +7,7 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::compare::renew;
 use crate::hosts::Hosts;
-use crate::pulse::{Pulses, gone};
+use crate::pulse::{Pulses, died_in, gone};
 use crate::watch::Watcher;
 use duel_model::{Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Stage, sanitize_line};
 use rand::SeedableRng;
@@ -38,6 +38,7 @@ fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watch
     let mut order: Vec<usize> = (0..bench.targets()).collect();
     let mut pulses = Pulses::of(plan);
     let mut longest_block_ns = 0;
+    bench.notice_death();
     for block in 0.. {
         if bench.load_ns() + longest_block_ns > plan.compare.max_load_ns {
             return Ok(());
@@ -48,7 +49,9 @@ fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watch
             order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();
         for (repeat, target) in mirrored {
             let Some(slot) = course(bench, plan, (block, repeat, target), run, watcher)? else { return Ok(()) };
-            if let Some(how) = pulses.feel(&slot) {
+            if let Some(status) = died_in(plan, &slot) {
+                run.status = status;
+            } else if let Some(how) = pulses.feel(&slot) {
                 run.status = gone(plan, target, bench.since_start_ns(), how);
             }
             run.slots.push(slot);
@@ -77,6 +80,9 @@ fn course(
     if let Some(slot) = renew(bench, target, block, grace_ns, watcher)? {
         if bench.is_stopped() {
             return Ok(None);
+        }
+        if slot.died_ns.is_some() {
+            return Ok(Some(slot));
         }
         run.slots.push(slot);
     }

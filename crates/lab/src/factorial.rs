@@ -7,14 +7,14 @@
 //! Only the treatment under way has connections. Those of all treatments together would be open at the server otherwise,
 //! and a server that holds 127 of them is not one that holds 1.
 
-use crate::LabError;
 use crate::bench::{Bench, SlotSpec, keeps_connections};
 use crate::compare::{slot_length_ns, warm_up, whole_periods_ns};
-use crate::contact::{Contact, Factory, contact_all, ensure_room};
+use crate::contact::{Contact, Factory, contact_all};
 use crate::hosts::Hosts;
-use crate::pulse::{Pulses, gone};
+use crate::pulse::{Pulses, died_in, gone};
 use crate::route::Route;
 use crate::watch::Watcher;
+use crate::{LabError, descriptors};
 use duel_load::monotonic_ns;
 use duel_model::{Factor, Nanos, Plan, Run, SECOND_NS, SlotRole, sanitize_line};
 use rand::SeedableRng;
@@ -94,7 +94,7 @@ pub(crate) fn prepare(
         let factories = if number == 0 {
             contacts.iter().map(|contact| contact.factory.clone()).collect()
         } else if let Some(known) = treatments.iter().find(alike) {
-            ensure_room(&treated)?;
+            descriptors::ensure(&treated)?;
             known.factories.clone()
         } else {
             let routes: Vec<Route> = routes
@@ -182,6 +182,7 @@ fn blocks(
 ) -> Result<(), LabError> {
     let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
     let mut pulses = Pulses::of(plan);
+    bench.notice_death();
     let mut longest_block_ns = 0;
     for block in 0.. {
         // A block that would not end in time is not begun.
@@ -201,11 +202,10 @@ fn blocks(
                     // Cut at an arbitrary moment: not judged, and not kept.
                     return Ok(());
                 }
-                let died = pulses.feel(&slot);
-                let target = slot.target;
+                let (died, failed, target) = (died_in(plan, &slot), pulses.feel(&slot), slot.target);
                 run.slots.push(slot);
-                if let Some(how) = died {
-                    run.status = gone(plan, target, bench.since_start_ns(), how);
+                if let Some(status) = died.or_else(|| Some(gone(plan, target, bench.since_start_ns(), failed?))) {
+                    run.status = status;
                     return Ok(());
                 }
             }

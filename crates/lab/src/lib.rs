@@ -9,6 +9,7 @@ mod clocks;
 mod compare;
 mod contact;
 mod courses;
+mod descriptors;
 mod explain;
 mod factorial;
 mod hosts;

@@ -3,10 +3,9 @@
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
-use crate::pulse::{Pulse, gone, how_it_failed};
+use crate::pulse::died_in;
 use crate::watch::Watcher;
 use duel_model::{Bound, Nanos, Plan, Run, SECOND_NS, SlotRole};
-use std::ops::ControlFlow;
 
 /// Longest wait for answers after the load's end, unless ops may take less.
 const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
@@ -36,14 +35,14 @@ pub(crate) fn run(
         back_to_back: false,
         grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
     };
-    let mut pulse = Pulse::default();
+    if !to_the_end {
+        bench.notice_death();
+    }
     hosts.mark();
-    let slot = bench.slot_until(spec, watcher, &mut |live, since_start_ns| {
-        if to_the_end { ControlFlow::Continue(()) } else { pulse.feel(live, since_start_ns) }
-    })?;
+    let slot = bench.slot(spec, watcher)?;
     hosts.mark();
-    if pulse.is_gone {
-        run.status = gone(plan, 0, slot.offset_ns + pulse.last_sign_ns, how_it_failed(&slot));
+    if let Some(status) = died_in(plan, &slot) {
+        run.status = status;
     }
     run.slots.push(slot);
     Ok(())

@@ -87,7 +87,7 @@ impl ChildOrder {
 /// Does what the arguments after the command's name say, tells it on standard output in lines of JSON, and ends the
 /// process with `_exit`: 0 when the order was carried out, 1 when it could not be, 2 for arguments that make no sense.
 ///
-/// The process comes here twice: see [`departure`](crate::departure).
+/// The process comes here twice, the first time to leave the terminal and the rights of who has started it.
 pub fn main(arguments: &[OsString]) -> ! {
     let order = match departure::step(arguments) {
         Some(Step::First { run_as, rest }) => {

@@ -6,7 +6,7 @@ use crate::idle::Idle;
 use crate::log::OpLog;
 use crate::pacing::Schedule;
 use crate::poller::Poller;
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Signs};
 use crate::session::LiveSlot;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
 use duel_model::{
@@ -64,6 +64,7 @@ pub(crate) struct WorkerSlot {
     /// Ops waited for a free connection when the slot's time was over.
     pub(crate) had_backlog: bool,
     pub(crate) negotiated: Option<Negotiated>,
+    pub(crate) signs: Signs,
 }
 
 /// How the lanes of a worker came to rest after a slot's time.
@@ -91,6 +92,7 @@ impl WorkerSlot {
             drain: None,
             had_backlog: false,
             negotiated: None,
+            signs: Signs::default(),
         }
     }
 }
@@ -103,6 +105,10 @@ const PAUSE_AFTER_FAILED_CONNECT_NS: Nanos = 10 * MILLISECOND_NS;
 const LONGEST_SLEEP_NS: Nanos = 50 * MILLISECOND_NS;
 /// How often the live figures are brought up to date.
 const LIVE_INTERVAL_NS: Nanos = 50 * MILLISECOND_NS;
+/// A turn of the loop that took so much longer than it wanted to sleep, and for which it did not use the CPU either, is a
+/// standstill: the kernel wakes a thread within microseconds, and a machine on which some threads wait for each CPU lets
+/// each run after some milliseconds. What is shorter moves a slot by less than other noise does.
+const STANDSTILL_NS: Nanos = 50 * MILLISECOND_NS;
 /// How long ops that end without waiting (blocking workloads) may follow each other before the loop looks at the rest:
 /// at events of other lanes, at the slot's end, at a request to stop.
 const SYNCHRONOUS_BATCH_NS: Nanos = MILLISECOND_NS;
@@ -151,6 +157,18 @@ struct Pace {
     started_after_end: bool,
     /// How long before a due time the loop stops sleeping.
     spin_ns: Nanos,
+    /// When the turn under way began, and when it is to have ended: that of a loop which runs.
+    turn: Turn,
+}
+
+/// A turn of the loop, as it was meant.
+#[derive(Debug, Clone, Copy)]
+struct Turn {
+    /// By when it is to be over: when it began, and the time that it wanted to sleep for at most. Ops that end within their
+    /// start (blocking workloads) add what they took.
+    until_ns: Nanos,
+    /// CPU time of the thread, read some time before the turn began.
+    cpu_ns: Option<Nanos>,
 }
 
 /// Where due times come from.
@@ -203,18 +221,24 @@ impl<W: Workload> Worker<W> {
         log: Option<&OpLog>,
     ) -> io::Result<WorkerSlot> {
         self.settle_parked_lanes(start_ns)?;
-        // What happened to parked connections is not part of this slot, except what they last negotiated.
+        // What happened to parked connections is not part of this slot, except what they last negotiated, and that more came
+        // than responses have.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
         let mut pace = self.pace(order, start_ns);
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
         let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
+        pace.turn.cpu_ns = cpu_before;
         let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;
         let mut interrupted = false;
 
         loop {
             let now = monotonic_ns();
+            if now > pace.turn.until_ns + STANDSTILL_NS {
+                self.stood_still(&pace, now);
+            }
+            pace.turn.until_ns = now;
             if stop.load(Ordering::Relaxed) || live.is_halted() {
                 interrupted = true;
                 break;
@@ -224,6 +248,7 @@ impl<W: Workload> Worker<W> {
             if now >= next_live_ns {
                 live.publish(&self.recorder, self.workload.traffic());
                 self.recorder.hand_over(log);
+                pace.turn.cpu_ns = thread_cpu_ns();
                 next_live_ns = now + LIVE_INTERVAL_NS;
             }
             if now >= pace.next_expiry_ns {
@@ -235,6 +260,7 @@ impl<W: Workload> Worker<W> {
             }
             let pause_ns = self.workload.wakes_at().map_or(Nanos::MAX, |at_ns| at_ns.saturating_sub(now));
             let sleep_ns = pace.sleep_ns(now).min(pause_ns);
+            pace.turn.until_ns += sleep_ns;
             self.turn(&mut pace, sleep_ns)?;
         }
 
@@ -247,12 +273,14 @@ impl<W: Workload> Worker<W> {
             schedule_lag: self.recorder.schedule_lag.snapshot(),
             loop_lag: self.recorder.loop_lag.snapshot(),
             silent_lanes: Some(silent_lanes),
+            standstill: self.recorder.standstill,
         };
         let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
         let unstarted = self.leave_unstarted(&mut pace, end_ns, interrupted);
         live.publish(&self.recorder, self.workload.traffic());
         self.recorder.hand_over(log);
+        self.workload.slot_ended();
         let counters = self.workload.take_counters();
         let mut tally = self.recorder.tally(in_flight, unstarted);
         tally.bytes_in = counters.bytes_in;
@@ -263,6 +291,8 @@ impl<W: Workload> Worker<W> {
         tally.resumed = counters.resumed;
         tally.reused = counters.reused;
         tally.resent = counters.resent;
+        // Bytes that came too late for their slot are those of the one before, and would be nobody's.
+        tally.surplus = counters.surplus + parked.surplus;
         tally.statuses = counters.statuses;
         Ok(WorkerSlot {
             tally,
@@ -272,12 +302,28 @@ impl<W: Workload> Worker<W> {
             drain,
             had_backlog: pace.started_after_end || unstarted > 0,
             negotiated: counters.negotiated.or(parked.negotiated),
+            signs: self.recorder.signs,
         })
+    }
+
+    /// Notes a turn that took too long, unless it was at work: then the loop was busy, which its CPU time tells.
+    ///
+    /// No call is made for this in a turn that is as it should be. The CPU time was read up to [`LIVE_INTERVAL_NS`] before the
+    /// turn began, so what is taken off is at least what the turn used: a standstill may look shorter by so much, and work
+    /// never looks like one.
+    #[cold]
+    fn stood_still(&mut self, pace: &Pace, now: Nanos) {
+        let worked_ns = pace.turn.cpu_ns.zip(thread_cpu_ns()).map_or(0, |(before, after)| after.saturating_sub(before));
+        let gap_ns = now.saturating_sub(pace.turn.until_ns).saturating_sub(worked_ns);
+        if gap_ns >= STANDSTILL_NS {
+            self.recorder.standstill.add(gap_ns);
+        }
     }
 
     /// One turn of the event loop: wait, then handle what became ready.
     #[inline]
     fn turn(&mut self, pace: &mut Pace, timeout_ns: Nanos) -> io::Result<()> {
+        self.workload.turn_begins();
         let count = self.poller.wait(Some(timeout_ns))?.len();
         if count == 0 {
             return Ok(());
@@ -324,6 +370,7 @@ impl<W: Workload> Worker<W> {
             let progress = self.start(pace, lane, now, now);
             if let Progress::Done(op) = progress {
                 // A blocking workload: the next op goes through the queue, so that other lanes have their turn.
+                pace.turn.until_ns += op.end_ns.saturating_sub(now);
                 self.record_end(pace, lane, &op);
                 pace.release(lane, op.end_ns);
             }
@@ -368,6 +415,7 @@ impl<W: Workload> Worker<W> {
             match self.start(pace, lane, due_ns, now) {
                 Progress::Pending => now = monotonic_ns(),
                 Progress::Done(op) => {
+                    pace.turn.until_ns += op.end_ns.saturating_sub(now);
                     now = op.end_ns;
                     self.record_end(pace, lane, &op);
                     if op.outcome.as_ref().is_err_and(|failure| failed_to_connect(failure)) {
@@ -457,6 +505,7 @@ impl<W: Workload> Worker<W> {
             self.workload.cancel(lane);
             self.lanes[lane].busy = false;
             in_flight += 1;
+            self.recorder.signs.unanswered(self.lanes[lane].start_ns);
             self.recorder.left_in_flight(self.lanes[lane].due_ns);
             if !interrupted {
                 self.recorder.given_up(self.lanes[lane].due_ns, self.lanes[lane].start_ns, now, &phases);
@@ -494,6 +543,7 @@ impl<W: Workload> Worker<W> {
         let mut batches_left = self.lanes.len();
         loop {
             let now = monotonic_ns();
+            self.workload.turn_begins();
             let count = self.poller.wait(Some(start_ns.saturating_sub(now)))?.len();
             for index in 0..count {
                 let event = self.poller.event(index);
@@ -574,6 +624,7 @@ impl<W: Workload> Worker<W> {
                 }
                 LoopKind::Closed { .. } => 0,
             },
+            turn: Turn { until_ns: start_ns, cpu_ns: None },
         }
     }
 }

@@ -5,7 +5,9 @@ use crate::log::{OpLog, OpRecord};
 use crate::session::Live;
 use crate::stages::StageRecorder;
 use crate::workload::{OpEnd, PhaseTimes, Traffic};
-use duel_model::{Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Stage, Tally, sanitize_line};
+use duel_model::{
+    Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Stage, Standstill, Tally, sanitize_line,
+};
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
 
@@ -33,6 +35,8 @@ pub(crate) struct Recorder {
     phases: [Recording; Phase::ALL.len()],
     pub(crate) schedule_lag: Recording,
     pub(crate) loop_lag: Recording,
+    pub(crate) standstill: Standstill,
+    pub(crate) signs: Signs,
     slot_start_ns: Nanos,
     series: Series,
     stages: StageRecorder,
@@ -53,6 +57,8 @@ impl Recorder {
             phases: std::array::from_fn(|_| Recording::new()),
             schedule_lag: Recording::new(),
             loop_lag: Recording::new(),
+            standstill: Standstill::default(),
+            signs: Signs::default(),
             slot_start_ns: monotonic_ns(),
             series: Series { interval_ns: INTERVAL_NS, intervals: Vec::new() },
             stages: StageRecorder::default(),
@@ -69,6 +75,8 @@ impl Recorder {
         self.shed = 0;
         self.failed = [0; FailureKind::ALL.len()];
         self.failure_examples.clear();
+        self.standstill = Standstill::default();
+        self.signs = Signs::default();
         for recording in self.recordings() {
             recording.reset();
         }
@@ -91,12 +99,18 @@ impl Recorder {
                 interval.response_sum_ns += response_ns;
                 interval.response_max_ns = interval.response_max_ns.max(response_ns);
                 self.ok += 1;
+                self.signs.answered_ns = op.end_ns;
                 self.stages.ok(due_ns, op.end_ns);
                 self.took(due_ns, start_ns, op.end_ns, &op.phases);
             }
             Err(failure) => {
                 interval.failed += 1;
                 self.failed[failure.kind as usize] += 1;
+                if failure.kind.is_silence() {
+                    self.signs.unanswered(start_ns);
+                } else {
+                    self.signs.answered_ns = op.end_ns;
+                }
                 self.stages.failed(due_ns);
                 if matches!(failure.kind, FailureKind::Timeout | FailureKind::ConnectTimeout) {
                     self.given_up(due_ns, start_ns, op.end_ns, &op.phases);
@@ -174,6 +188,7 @@ impl Recorder {
             failed: self.failed_by_kind(),
             traffic,
             response: self.response.sketch(),
+            standstill: self.standstill,
         }
     }
 
@@ -230,6 +245,36 @@ impl Recorder {
         [&mut self.response, &mut self.service, &mut self.schedule_lag, &mut self.loop_lag]
             .into_iter()
             .chain(&mut self.phases)
+    }
+}
+
+/// Signs of life of the target, as far as they tell whether it was still there at the end of the slot.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Signs {
+    /// When it last answered, well or not; 0: never.
+    pub(crate) answered_ns: Nanos,
+    /// When the op was started that was started last of all that got no answer; 0: there is none.
+    pub(crate) unanswered_since_ns: Nanos,
+}
+
+impl Signs {
+    /// An op that was started then got no answer.
+    pub(crate) fn unanswered(&mut self, start_ns: Nanos) {
+        self.unanswered_since_ns = self.unanswered_since_ns.max(start_ns);
+    }
+
+    /// Those of several workers together.
+    pub(crate) fn and(self, other: Self) -> Self {
+        Self {
+            answered_ns: self.answered_ns.max(other.answered_ns),
+            unanswered_since_ns: self.unanswered_since_ns.max(other.unanswered_since_ns),
+        }
+    }
+
+    /// Whether the last that was seen of the target is that it did not answer: an op was started when it last answered or
+    /// later, and got no answer. An op that was started before and is still waited for is only a slow one.
+    pub(crate) fn end_in_silence(self) -> bool {
+        self.unanswered_since_ns > 0 && self.unanswered_since_ns >= self.answered_ns
     }
 }
 

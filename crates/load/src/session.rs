@@ -4,10 +4,10 @@ use crate::clock::{monotonic_ns, unix_ms};
 use crate::driver::{SlotOrder, Worker, WorkerSlot};
 use crate::limits;
 use crate::log::{OpLog, OpRecord};
-use crate::recorder::Recorder;
+use crate::recorder::{Recorder, Signs};
 use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
 use duel_model::{
-    Distribution, FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Tally,
+    Distribution, FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Standstill, Tally,
 };
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -47,6 +47,10 @@ pub struct SlotRecord {
     pub negotiated: Option<Negotiated>,
     /// The slot was cut short, by the stop flag or by the tick.
     pub interrupted: bool,
+    /// When the target last answered, well or not, on the monotonic clock; `None`: it never did.
+    pub answered_ns: Option<Nanos>,
+    /// The last that was seen of the target is that it did not answer.
+    pub ends_in_silence: bool,
 }
 
 /// Figures of the slot under way, for whoever watches; at most a few tenths of a second old. What they hold is in the slot's
@@ -63,6 +67,8 @@ pub struct Live {
     pub traffic: Traffic,
     /// As [`Tally::response`].
     pub response: Distribution,
+    /// For how long the generator itself stood still: what response times hold of that is not the target's.
+    pub standstill: Standstill,
 }
 
 impl Live {
@@ -85,6 +91,8 @@ impl Live {
         }
         self.traffic += other.traffic;
         self.response.merge(&other.response);
+        // Workers mostly stand still together.
+        self.standstill = std::cmp::max_by_key(self.standstill, other.standstill, |still| still.total_ns);
     }
 }
 
@@ -309,6 +317,7 @@ fn merge(
 ) -> SlotRecord {
     let had_backlog = slots.iter().any(|slot| slot.had_backlog);
     let last_end_ns = served_until_ns(&slots);
+    let signs = slots.iter().map(|slot| slot.signs).fold(Signs::default(), Signs::and);
     let mut record = SlotRecord {
         started_unix_ms,
         start_ns,
@@ -324,6 +333,8 @@ fn merge(
         },
         negotiated: None,
         interrupted,
+        answered_ns: (signs.answered_ns > 0).then_some(signs.answered_ns),
+        ends_in_silence: signs.end_in_silence(),
     };
     for slot in slots {
         record.tally.merge(&slot.tally);

@@ -53,6 +53,11 @@ pub trait Workload {
         None
     }
 
+    /// A turn of the event loop begins: timeouts, the slot's end and whoever wants to stop have been looked at. A workload
+    /// that has much to do on an event may leave others for the next turn: what is watched stays ready until it is read.
+    #[inline]
+    fn turn_begins(&mut self) {}
+
     /// When [`further`] is to be asked again even if nothing becomes ready: an op pauses within the workload. `None`: no op does.
     ///
     /// [`further`]: Workload::further
@@ -77,6 +82,10 @@ pub trait Workload {
         let _ = lane;
         None
     }
+
+    /// A slot is over, and none of its ops is left: what happened to idle lanes may be looked at now, where nothing waits for
+    /// it. The counters are taken next.
+    fn slot_ended(&mut self) {}
 
     /// What went over connections since [`take_counters`] was last called.
     ///
@@ -222,6 +231,11 @@ impl PhaseTimes {
         self.0[phase as usize] = spent_ns;
     }
 
+    /// Takes back that a phase was gone through.
+    pub fn unset(&mut self, phase: Phase) {
+        self.set(phase, Nanos::MAX);
+    }
+
     /// Adds the times of a further part of the same op.
     pub fn add(&mut self, further: &Self) {
         for phase in Phase::ALL {
@@ -277,6 +291,8 @@ pub struct Counters {
     pub reused: u64,
     /// How often requests were sent again within their ops.
     pub resent: u64,
+    /// How often more came on a connection than the response that it carried.
+    pub surplus: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// What was negotiated last.

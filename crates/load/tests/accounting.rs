@@ -383,6 +383,50 @@ fn a_parked_lane_that_never_falls_silent_does_not_hold_up_the_next_slot() {
     }
 }
 
+/// Finds surplus bytes when it looks at the end of a slot, and one more each time that nobody has asked for a while.
+#[derive(Default)]
+struct FindsLate(u64);
+
+impl Workload for FindsLate {
+    fn start(&mut self, _lane: LaneId, _now_ns: Nanos, _io: &Io<'_>) -> Progress {
+        done(Ok(()))
+    }
+    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        Progress::Pending
+    }
+    fn slot_ended(&mut self) {
+        self.0 += 10;
+    }
+    fn cancel(&mut self, _lane: LaneId) {}
+    fn traffic(&self) -> Traffic {
+        Traffic::default()
+    }
+    fn take_counters(&mut self) -> Counters {
+        Counters { surplus: std::mem::replace(&mut self.0, 1), ..Counters::default() }
+    }
+}
+
+struct FindsLateFactory;
+
+impl WorkloadFactory for FindsLateFactory {
+    type Workload = FindsLate;
+    fn make(&self, _lanes: usize) -> Result<FindsLate, WorkloadError> {
+        Ok(FindsLate::default())
+    }
+}
+
+#[test]
+fn surplus_bytes_of_idle_lanes_are_counted_at_the_slots_end_and_in_the_next_slot() {
+    let mut session = Session::open(FindsLateFactory, 1, 1, Arc::default()).unwrap();
+    let surplus: Vec<u64> = (0..3)
+        .map(|_| {
+            let record = session.run_slot(&order(CLOSED, None, Some(3)), &mut |_| ControlFlow::Continue(())).unwrap();
+            record.tally.surplus
+        })
+        .collect();
+    assert_eq!(surplus, [11, 12, 12]);
+}
+
 #[test]
 fn a_workload_that_cannot_be_made_is_an_error() {
     struct Broken;

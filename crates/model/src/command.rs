@@ -11,9 +11,10 @@ use std::path::Path;
 impl Plan {
     /// The command line that means this plan, for a shell; on any machine, without an archive.
     ///
-    /// `None` where no words mean it ([`Plan::words`]), or a shell cannot be given them in a line that is safe to show.
+    /// It is to be shown: what [`Plan::shown`] leaves out has to be put in its place again. `None` where no words mean the
+    /// plan ([`Plan::words`]), or a shell cannot be given them in a line that is safe to show.
     pub fn command(&self) -> Option<String> {
-        shell_line(&self.words()?)
+        shell_line(&self.shown().words()?)
     }
 
     /// The same in words, the program's name first. What the plan has in common with one for which nothing was typed is

@@ -14,6 +14,7 @@ mod factor;
 mod finding;
 mod host;
 mod lens;
+mod obeyed;
 mod plan;
 mod profile;
 mod promise;
@@ -22,6 +23,7 @@ mod requests;
 mod run;
 mod secret;
 mod shape;
+mod shown;
 mod slot;
 mod text;
 mod threshold;
@@ -54,13 +56,14 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
-pub use secret::{is_secret_name, without_secret_parameters};
+pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
+pub use shown::PlanSecrets;
 pub use slot::{
     CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
-    Tally, WorkerAudit,
+    Standstill, Tally, WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
@@ -70,7 +73,7 @@ pub use units::{
     parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,
 };
 pub use variation::Variation;
-pub use verdict::{Call, Doubt, DoubtId, Metric, PairVerdict, Verdict, call_confidence};
+pub use verdict::{Call, Doubt, DoubtId, Headline, HeadlineKind, Metric, PairVerdict, Verdict, call_confidence};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.
 ///

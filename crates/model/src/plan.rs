@@ -461,17 +461,18 @@ impl Plan {
         if self.lanes() > self.load.connections.max(1) { "stream" } else { "connection" }
     }
 
-    /// What stands in place of a secret in everything that is shown or kept.
+    /// What stands in place of a secret that is neither shown nor kept.
     pub const REDACTED: &'static str = "[not kept]";
     /// What stands in place of a secret in a text that is kept and leaves it out where it is shown to others.
     pub const LEFT_OUT: &'static str = "[left out]";
 
-    /// The plan as it may be shown and archived: values of header fields that carry secrets are left out.
+    /// The plan as it may be archived: values of header fields that carry secrets are left out. More is left out of what is
+    /// shown: see [`Plan::shown`].
     pub fn redacted(&self) -> Self {
         let mut plan = self.clone();
         if let WorkloadPlan::Http(http) = &mut plan.workload {
             for (name, value) in &mut http.headers {
-                if crate::is_secret_name(name) {
+                if crate::is_secret_field(name, value) {
                     *value = Self::REDACTED.to_owned();
                 }
             }

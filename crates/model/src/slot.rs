@@ -38,9 +38,29 @@ pub struct Slot {
     pub audit: GeneratorAudit,
     /// What connections negotiated, as last seen; `None` where no connection was made or nothing was negotiated.
     pub negotiated: Option<Negotiated>,
+    /// When the target answered for the last time, in ns since the slot's start, if it then stopped answering for good: it
+    /// did not answer either when it was asked once more after the slot. `elapsed_ns` is then the time that it lived.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub died_ns: Option<Nanos>,
 }
 
+/// Share of a slot's time that the generator may have stood still for: as many ops as the 99th percentile leaves out. All
+/// ops that are under way meet a standstill, so above that the 99th percentile is the generator's own.
+const MOST_STANDSTILL: f64 = 0.01;
+
 impl Slot {
+    /// For how long the generator itself stood still in this slot. Workers mostly stand still together, so it is that of the
+    /// worker which did so for longest.
+    pub fn standstill(&self) -> Standstill {
+        self.audit.workers.iter().map(|worker| worker.standstill).max_by_key(|still| still.total_ns).unwrap_or_default()
+    }
+
+    /// Whether the slot shows the generator rather than the target, because the generator stood still for too much of it.
+    /// Such a slot is not judged.
+    pub fn is_spoilt(&self) -> bool {
+        self.standstill().total_ns as f64 > MOST_STANDSTILL * self.elapsed_ns as f64
+    }
+
     /// Successful ops per second, `None` when the slot took no time.
     pub fn rate_per_s(&self) -> Option<f64> {
         (self.elapsed_ns > 0).then(|| self.tally.ok as f64 * 1e9 / self.elapsed_ns as f64)
@@ -166,6 +186,16 @@ impl FailureKind {
         }
     }
 
+    /// Whether we ran out of something ourselves.
+    pub fn is_ours(self) -> bool {
+        matches!(self, Self::PortsExhausted | Self::DescriptorsExhausted)
+    }
+
+    /// Whether nothing was seen but that the time was over.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::Timeout | Self::ConnectTimeout)
+    }
+
     /// The kind's name in tables and JSON.
     pub fn name(self) -> &'static str {
         match self {
@@ -222,6 +252,9 @@ pub struct Tally {
     /// connection that it had kept.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub resent: u64,
+    /// How often more came on a connection than the response that it carried; it was closed then.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub surplus: u64,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// End minus due time: of ok ops, and the time waited of those that timed out, that were still in flight after a
@@ -312,6 +345,7 @@ impl Tally {
         self.resumed += other.resumed;
         self.reused += other.reused;
         self.resent += other.resent;
+        self.surplus += other.surplus;
         for (&status, count) in &other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }
@@ -444,6 +478,40 @@ pub struct WorkerAudit {
     /// all. `None` where a run was kept before this was counted.
     #[serde(default)]
     pub silent_lanes: Option<u32>,
+    /// For how long the worker stood still.
+    #[serde(default, skip_serializing_if = "Standstill::is_none")]
+    pub standstill: Standstill,
+}
+
+/// Times in which a worker of the generator did not run although it had to: its process was stopped, its machine was
+/// suspended, or others had its CPUs. What it did not see meanwhile looks as if the target had been slow.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standstill {
+    /// How often that was.
+    pub count: u64,
+    /// All of them together.
+    pub total_ns: Nanos,
+    /// The longest of them.
+    pub longest_ns: Nanos,
+}
+
+impl Standstill {
+    /// Whether there was none.
+    pub fn is_none(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds one that took so long.
+    pub fn add(&mut self, gap_ns: Nanos) {
+        self.merge(&Self { count: 1, total_ns: gap_ns, longest_ns: gap_ns });
+    }
+
+    /// Adds those of another time.
+    pub fn merge(&mut self, other: &Self) {
+        self.count += other.count;
+        self.total_ns = self.total_ns.saturating_add(other.total_ns);
+        self.longest_ns = self.longest_ns.max(other.longest_ns);
+    }
 }
 
 impl WorkerAudit {
@@ -478,7 +546,7 @@ pub struct Negotiated {
     pub content_encoding: Option<String>,
     /// The response's `Content-Type`, safe to show.
     pub content_type: Option<String>,
-    /// The response's `Location`, as sent: only to be followed; sanitize before showing.
+    /// The response's `Location`: as sent where it is to be followed, and in a run as [`Negotiated::kept`] leaves it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub location: Option<String>,
     /// HTTP/2: how many requests the server takes at a time on a connection.

@@ -1,5 +1,7 @@
 //! Text that came from elsewhere, made safe to show.
 
+use crate::without_secrets;
+
 /// Replaces control characters (terminal escapes among them) and bidirectional overrides by `�`; keeps `\n` and `\t`.
 ///
 /// Servers, certificates and file names are hostile input: what they say may end up on a terminal.
@@ -7,23 +9,31 @@ pub fn sanitize(text: &str) -> String {
     text.chars().map(|c| if c == '\n' || c == '\t' || !is_unsafe(c) { c } else { '\u{fffd}' }).collect()
 }
 
-/// As [`sanitize`], for one line: newlines and tabs become spaces, and at most 300 characters are kept.
+/// As [`sanitize`], for one line, without the secrets of addresses in it ([`without_secrets`]): newlines and tabs become
+/// spaces, and at most 300 characters are kept, `…` behind them where it was cut.
+///
+/// All that others have said goes through here before it is kept or shown. Secrets go before it is cut: half of an address
+/// no longer tells that there was a password in it.
 pub fn sanitize_line(text: &str) -> String {
-    const LONGEST: usize = 300;
+    let text = without_secrets(text);
     let mut line: String = text
         .chars()
-        .take(LONGEST)
+        .take(LONGEST_LINE)
         .map(|c| match c {
             '\n' | '\t' | '\r' => ' ',
             c if is_unsafe(c) => '\u{fffd}',
             c => c,
         })
         .collect();
-    if text.chars().nth(LONGEST).is_some() {
+    if text.chars().nth(LONGEST_LINE).is_some() {
         line.push('…');
     }
     line
 }
+
+/// Most characters of a line: four lines of a terminal. A server may send 256 KiB of a field, each of which would be kept
+/// with every slot and shown in every report; who reads one knows it by its beginning.
+const LONGEST_LINE: usize = 300;
 
 /// A word as a POSIX shell has to be given it.
 ///
@@ -40,7 +50,8 @@ pub fn shell_word(word: &str) -> String {
 /// Words as a line for a POSIX shell; `None` where one cannot be shown whole: it has control characters, or is longer than
 /// what a line keeps.
 pub(crate) fn shell_line(words: &[String]) -> Option<String> {
-    let whole = words.iter().all(|word| sanitize_line(word) == *word);
+    let is_whole = |word: &String| !word.chars().any(is_unsafe) && word.chars().nth(LONGEST_LINE).is_none();
+    let whole = words.iter().all(is_whole);
     whole.then(|| words.iter().map(|word| shell_word(word)).collect::<Vec<_>>().join(" "))
 }
 
@@ -59,6 +70,12 @@ mod tests {
         assert!(!shown.contains(['\x1b', '\x07', '\u{9b}', '\u{202e}', '\n']), "{shown:?}");
         assert!(shown.ends_with("ok next"));
         assert!(sanitize_line(&"x".repeat(1000)).chars().count() == 301);
+    }
+
+    #[test]
+    fn a_password_goes_before_its_address_is_cut() {
+        let long = format!("the redirect to 'https://user:{}@h/' leads nowhere", "s3cr3t".repeat(100));
+        assert_eq!(sanitize_line(&long), "the redirect to 'https://[left out]@h/' leads nowhere");
     }
 
     #[test]

@@ -11,6 +11,9 @@ pub struct Verdict {
     pub pairs: Vec<PairVerdict>,
     /// What weakens the numbers.
     pub doubts: Vec<Doubt>,
+    /// What has to be told before any figure, the worst first; empty where all targets did what was asked of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub headlines: Vec<Headline>,
     /// What the factors showed, in a run that has some.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub experiment: Option<Experiment>,
@@ -118,6 +121,41 @@ pub enum Call {
     Unknown,
 }
 
+/// What is told of a target before any figure: it did not do what was asked of it, so its figures are not what a reader
+/// would take them for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Headline {
+    /// Which kind it is.
+    pub kind: HeadlineKind,
+    /// Name of the target.
+    pub target: String,
+    /// Failed requests as a share of those sent, or the rate that was reached as a share of the one asked for; `None` of a
+    /// target that stopped answering.
+    pub share: Option<f64>,
+    /// The headline in one sentence without a full stop, with its figures.
+    pub text: String,
+}
+
+/// Kinds of headline, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum HeadlineKind {
+    /// The target stopped answering.
+    TargetDied,
+    /// The target failed too many requests.
+    Failing,
+    /// The target did not reach the rate that was asked for.
+    RateNotReached,
+}
+
+impl Verdict {
+    /// The worst headline of a target.
+    pub fn headline(&self, target: &str) -> Option<&Headline> {
+        self.headlines.iter().find(|headline| headline.target == target)
+    }
+}
+
 /// Something that weakens a number; it travels with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Doubt {
@@ -134,6 +172,8 @@ pub struct Doubt {
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum DoubtId {
+    /// The generator itself stood still.
+    GeneratorStoodStill,
     /// The generator itself was the bottleneck.
     GeneratorSaturated,
     /// Ops were started later than due though a connection was free.
@@ -150,6 +190,8 @@ pub enum DoubtId {
     Errors,
     /// Requests were sent again within their ops.
     Resent,
+    /// More bytes came than responses have.
+    Surplus,
     /// Rank interval and bootstrap interval differ much.
     IntervalsDisagree,
     /// The ratio moved while the run went on.

@@ -6,6 +6,8 @@ mod confinement;
 mod environment;
 mod family;
 mod files;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod mappings;
 mod status;
 mod steady;

@@ -168,7 +168,7 @@ mod tests {
         fn change(&mut self, uid: u32) {
             self.process.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
             let deadline = Instant::now() + PATIENCE;
-            while !(effective(&self.files()) == uid && !self.program().ends_with("setpriv")) {
+            while effective(&self.files()) != uid || self.program().ends_with("setpriv") {
                 assert!(Instant::now() < deadline, "it does not change");
                 std::thread::sleep(Duration::from_millis(2));
             }

@@ -1,7 +1,7 @@
 //! Two runs beside each other: what was different, and what came out.
 
 use crate::figures::{Lengths, UNKNOWN, maybe, rate, three_digits};
-use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::sentence::{headlines, pair_sentence};
 use crate::style::Style;
 use crate::summary::join;
 use crate::table::{Align, Row, Table};
@@ -58,8 +58,11 @@ fn said(label: &str, run: &Run, verdict: &Verdict, style: Style) -> Vec<String> 
     let doubts: Vec<Doubt> = all_doubts(run, verdict).into_iter().cloned().collect();
     let mut lines = Vec::new();
     let first = format!("Run {label}  ");
+    for text in headlines(verdict) {
+        lines.extend(wrap(&text, style.columns(), &first, "       "));
+    }
     for pair in &verdict.pairs {
-        let text = verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts));
+        let text = pair_sentence(verdict, pair, run.plan.compare.margin, &doubts);
         lines.extend(wrap(&text, style.columns(), &first, "       "));
     }
     for contest in &verdict.contests {
@@ -130,7 +133,7 @@ fn differences(title: &str, first: &Facts, second: &Facts, style: Style) -> Vec<
 /// Every field of the plan by its path, so that no field that is added later is forgotten here.
 fn plan_facts(plan: &Plan) -> Facts {
     let mut facts = Facts::new();
-    if let Ok(value) = serde_json::to_value(plan.redacted()) {
+    if let Ok(value) = serde_json::to_value(plan.shown()) {
         flatten("", &value, &mut facts);
     }
     facts

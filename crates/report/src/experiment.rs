@@ -2,10 +2,10 @@
 
 use crate::figures::{Lengths, UNKNOWN, exact_percent, maybe, near_one, percent, rate, three_digits};
 use crate::level_chart::level_chart;
-use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::sentence::pair_sentence;
 use crate::settings;
 use crate::style::{Ink, Style};
-use crate::summary::{addresses, failure_examples, failure_rows};
+use crate::summary::{addresses, failure_examples, failure_rows, first_of_all};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun};
@@ -33,7 +33,8 @@ pub(crate) fn sections(
     style: Style,
 ) -> Vec<Vec<String>> {
     let width = style.columns();
-    let mut head = wrap(&overview(run, experiment), width, "", "  ");
+    let mut head = first_of_all(verdict, style);
+    head.extend(wrap(&overview(run, experiment), width, "", "  "));
     for (ink, text) in sentences(run, verdict) {
         head.extend(style.paint_lines(ink, wrap(&text, width, "", "  ")));
     }
@@ -77,7 +78,7 @@ pub(crate) fn sentences(run: &Run, verdict: &Verdict) -> Vec<(Option<Ink>, Strin
             continue;
         }
         seen.push(&pair.target);
-        let text = verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts));
+        let text = pair_sentence(verdict, pair, run.plan.compare.margin, &doubts);
         let ink = match pair.call {
             Call::Slower => Some(Ink::Slower),
             Call::Faster => Some(Ink::Faster),

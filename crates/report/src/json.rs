@@ -6,9 +6,9 @@ mod shape;
 
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
-    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, HostRecord,
-    Interruption, Metric, Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus, TargetObservation,
-    Variation, Verdict, Versions, WorkloadPlan,
+    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, Headline,
+    HeadlineKind, HostRecord, Interruption, Metric, Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus,
+    TargetObservation, Variation, Verdict, Versions, WorkloadPlan, without_secrets,
 };
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
@@ -37,6 +37,9 @@ pub struct Document<'a> {
     seed: u64,
     workload: &'static str,
     targets: Vec<TargetDocument<'a>>,
+    /// What has to be told of a target before any figure, the worst first: `target-died`, `failing` (`share` of its requests) or
+    /// `rate-not-reached` (`share` of the rate asked for). Empty where each target did what was asked of it.
+    headlines: &'a [Headline],
     pairs: Vec<PairDocument<'a>>,
     /// Only of a run with factors; `pairs` are then over all treatments.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -83,7 +86,12 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
             .zip(&run.plan.targets)
             .map(|(totals, target)| TargetDocument::of(run, &target.name, &target.address, totals))
             .collect(),
-        pairs: verdict.pairs.iter().map(PairDocument::of).collect(),
+        headlines: &verdict.headlines,
+        pairs: verdict
+            .pairs
+            .iter()
+            .map(|pair| PairDocument { headline: crate::told_first(verdict, pair), ..PairDocument::of(pair) })
+            .collect(),
         experiment: verdict.experiment.as_ref().map(ExperimentDocument::of),
         doubts: all_doubts(run, verdict).into_iter().map(DoubtDocument::of).collect(),
         explained: explanation.is_some(),
@@ -104,7 +112,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         started_utc: crate::utc(run.started_unix_ms),
         margin: run.plan.compare.margin,
         versions: &run.versions,
-        plan: run.plan.redacted(),
+        plan: run.plan.shown(),
     }
 }
 
@@ -129,7 +137,7 @@ pub fn json_failure(error: &str) -> String {
         status: &'static str,
         error: &'a str,
     }
-    safe_json(&Failure { schema: SCHEMA, status: "failed", error })
+    safe_json(&Failure { schema: SCHEMA, status: "failed", error: &without_secrets(error) })
 }
 
 /// The document of machines that were looked at: `facts` of each by their name, as in the document of a run, `doubts` of
@@ -182,6 +190,8 @@ struct TargetDocument<'a> {
     /// `ops`, the failed ones and those in flight.
     started: u64,
     in_flight: u64,
+    /// Failed ops as a share of those started.
+    failed_share: Option<f64>,
     /// Ops that were due and never started.
     unstarted: u64,
     /// Ops that were due and not sent, because their deadline had passed.
@@ -191,11 +201,15 @@ struct TargetDocument<'a> {
     statuses: BTreeMap<u16, u64>,
     failure_examples: Vec<String>,
     slots: usize,
+    /// Slots that are in no figure, because the generator stood still in them.
+    slots_left_out: usize,
     elapsed_s: f64,
     connections: u64,
     reused: u64,
     /// How often requests were sent again within their ops.
     resent: u64,
+    /// How often more came on a connection than the response that it carried.
+    surplus: u64,
     resumed: u64,
     bytes_in: u64,
     bytes_out: u64,
@@ -222,6 +236,11 @@ impl<'a> TargetDocument<'a> {
             worker_cpu: totals.worker_cpu.iter().map(|share| share.and_then(|s| digits(s, 4))).collect(),
             schedule_lag_ms: Times::of(&totals.schedule_lag),
             loop_lag_ms: Times::of(&totals.loop_lag),
+            stood_still: StandstillDocument {
+                count: totals.standstill.count,
+                total_ms: ms(totals.standstill.total_ns as f64),
+                longest_ms: ms(totals.standstill.longest_ns as f64),
+            },
         };
         let tally = totals.tally;
         Self {
@@ -237,16 +256,21 @@ impl<'a> TargetDocument<'a> {
             negotiated: totals.negotiated.map(Negotiation::of),
             started: tally.started,
             in_flight: tally.in_flight,
+            failed_share: (tally.started > 0)
+                .then(|| tally.failed_total() as f64 / tally.started as f64)
+                .and_then(|share| digits(share, 6)),
             unstarted: tally.unstarted,
             shed: tally.shed,
             stages: StageDocument::all(run, &tally.stages, totals.slots.len()),
             statuses: tally.statuses,
             failure_examples: tally.failure_examples,
             slots: totals.slots.len(),
+            slots_left_out: totals.left_out,
             elapsed_s: totals.elapsed_ns as f64 / 1e9,
             connections: tally.connections,
             reused: tally.reused,
             resent: tally.resent,
+            surplus: tally.surplus,
             resumed: tally.resumed,
             bytes_in: tally.bytes_in,
             bytes_out: tally.bytes_out,
@@ -349,6 +373,15 @@ struct AuditDocument {
     worker_cpu: Vec<Option<f64>>,
     schedule_lag_ms: Times,
     loop_lag_ms: Times,
+    /// How often the generator stood still in the slots that are shown, and for how long.
+    stood_still: StandstillDocument,
+}
+
+#[derive(Debug, Serialize)]
+struct StandstillDocument {
+    count: u64,
+    total_ms: f64,
+    longest_ms: f64,
 }
 
 #[derive(Debug, Serialize)]
@@ -357,6 +390,9 @@ struct PairDocument<'a> {
     target: &'a str,
     metric: Metric,
     call: Call,
+    /// What has to be told before `call` of one of the two targets (see `headlines`); absent where that is nothing.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    headline: Option<HeadlineKind>,
     ratio: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
@@ -381,6 +417,7 @@ impl<'a> PairDocument<'a> {
             target: &pair.target,
             metric: pair.metric,
             call: pair.call,
+            headline: None,
             ratio: figure(pair.ratio),
             low: figure(pair.low),
             high: figure(pair.high),

@@ -51,7 +51,7 @@ pub use listing::{RunRow, list};
 pub use page::{Command, page};
 pub use plot::Layout;
 pub use progress::{ProgressFrame, TargetProgress, progress_plain, progress_terminal};
-pub use sentence::{is_lower_bound, verdict_sentence};
+pub use sentence::{is_lower_bound, pair_sentence, told_first, verdict_sentence};
 pub use settings::Again;
 pub use style::Style;
 pub use summary::summary;

@@ -3,7 +3,7 @@
 use crate::figures::{Lengths, count, duration, exact_percent, maybe, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
-use crate::summary::addresses;
+use crate::summary::{addresses, first_of_all};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
 use crate::totals::Totals;
@@ -12,7 +12,7 @@ use duel_model::{Attempt, AttemptOutcome, Call, Promise, PromiseMetric, RateSear
 
 /// The sections of the report up to the doubts.
 pub(crate) fn sections(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], style: Style) -> Vec<Vec<String>> {
-    let mut head = Vec::new();
+    let mut head = first_of_all(verdict, style);
     for contest in &verdict.contests {
         let ink = match contest.call {
             Call::Slower => Some(Ink::Slower),

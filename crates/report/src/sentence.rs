@@ -2,7 +2,7 @@
 
 use crate::figures::{UNKNOWN, exact_percent, near_one, three_digits};
 use crate::text::{clean, plural};
-use duel_model::{Call, Doubt, DoubtId, Metric, PairVerdict, call_confidence};
+use duel_model::{Call, Doubt, DoubtId, HeadlineKind, Metric, PairVerdict, Verdict, call_confidence};
 
 /// The verdict on a pair in one sentence, without a full stop:
 /// `B is 3.04x slower than A (95 % interval 2.97 to 3.11, 24 slots)`.
@@ -76,6 +76,57 @@ pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> Stri
             format!("Unknown whether {what} is faster or slower than {than} ({figures}, {slots}{why})")
         }
     }
+}
+
+/// The verdict on a pair as a report tells it: [`verdict_sentence`], and before it of which requests it speaks where a headline
+/// says that these are not all.
+pub fn pair_sentence(verdict: &Verdict, pair: &PairVerdict, margin: f64, doubts: &[Doubt]) -> String {
+    let sentence = verdict_sentence(pair, margin, is_lower_bound(pair, doubts));
+    let fails = verdict
+        .headlines
+        .iter()
+        .any(|told| told.kind == HeadlineKind::Failing && [&pair.target, &pair.baseline].contains(&&told.target));
+    if fails && let Some(sentence) = successes(pair) {
+        return sentence;
+    }
+    let before = match told_first(verdict, pair) {
+        Some(HeadlineKind::TargetDied) => "Until then: ",
+        Some(HeadlineKind::Failing) => "Of the requests that succeed: ",
+        Some(HeadlineKind::RateNotReached) => "At the rates that were reached: ",
+        _ => "",
+    };
+    format!("{before}{sentence}")
+}
+
+/// A call of the rate where requests fail: `B answers 0.800x as many requests well per second as A (...)`. That is no
+/// slowness: a server that fails every fifth request at once is as fast as ever.
+fn successes(pair: &PairVerdict) -> Option<String> {
+    if pair.metric != Metric::Rate || !matches!(pair.call, Call::Faster | Call::Slower) {
+        return None;
+    }
+    let known = |value: Option<f64>| value.filter(|v| v.is_finite() && *v > 0.0);
+    let (ratio, low, high) = distinct(known(pair.ratio)?, known(pair.low), known(pair.high));
+    let interval = low.zip(high).map_or_else(
+        || "no interval".to_owned(),
+        |(low, high)| format!("{} interval {low} to {high}", exact_percent(pair.confidence)),
+    );
+    Some(format!(
+        "{} answers {ratio}x as many requests well per second as {} ({interval}, {})",
+        clean(&pair.target),
+        clean(&pair.baseline),
+        plural(u64::from(pair.slots), "slot")
+    ))
+}
+
+/// What has to be told before anything else of the two targets of a pair.
+pub fn told_first(verdict: &Verdict, pair: &PairVerdict) -> Option<HeadlineKind> {
+    let of = |name: &str| verdict.headline(name).map(|headline| headline.kind);
+    of(&pair.target).into_iter().chain(of(&pair.baseline)).min()
+}
+
+/// The headlines of a verdict, safe to show.
+pub(crate) fn headlines(verdict: &Verdict) -> impl Iterator<Item = String> {
+    verdict.headlines.iter().map(|headline| crate::text::clean_whole(&headline.text))
 }
 
 /// Whether the ratio of a pair is a lower bound of the true one: the generator was the bottleneck on the faster of the

@@ -1,6 +1,6 @@
 //! Under which settings a run was made, defaults included, and how to repeat it.
 
-use crate::figures::{duration, exact_percent, rate, set_duration};
+use crate::figures::{exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::{search, stages};
@@ -58,7 +58,8 @@ pub(crate) fn status_word(status: &RunStatus) -> &'static str {
     }
 }
 
-/// Why a run ended early, in one sentence that begins with its [`status_word`]; `None` when it is complete.
+/// Why a run ended early, in one sentence that begins with its [`status_word`]; `None` when it is complete, and where a target
+/// died, which is the verdict's first headline.
 pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
     match status {
         RunStatus::Complete => None,
@@ -68,12 +69,7 @@ pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
         RunStatus::Interrupted(Interruption::Unfinished) => {
             Some("Unfinished, or still going on: what follows was measured until then".to_owned())
         }
-        RunStatus::Interrupted(Interruption::TargetDied { target, at_ns, how }) => Some(format!(
-            "Target died: {} stopped answering after {} ({}); what follows was measured until then",
-            clean(target),
-            duration(*at_ns as f64),
-            clean(how)
-        )),
+        RunStatus::Interrupted(Interruption::TargetDied { .. }) => None,
     }
 }
 

@@ -4,20 +4,20 @@ use crate::figures::{byte_rate, count, duration, maybe, part, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
 use crate::summary::{
-    LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, connection_rows, failure_rows, inflated_rows, time_rows,
-    unanswered,
+    LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, connection_rows, failure_rows, first_of_all, inflated_rows,
+    time_rows, unanswered,
 };
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
 use crate::totals::{Totals, op_noun};
 use crate::{chart, negotiated, phases, stages};
-use duel_model::Run;
+use duel_model::{Run, Verdict};
 
 /// The sections of the report up to the doubts.
-pub(crate) fn sections(run: &Run, target: &Totals<'_>, style: Style) -> Vec<Vec<String>> {
+pub(crate) fn sections(run: &Run, verdict: &Verdict, target: &Totals<'_>, style: Style) -> Vec<Vec<String>> {
     let noun = op_noun(run);
     vec![
-        headline(run, target, noun, style),
+        headline(run, verdict, target, noun, style),
         figures(target, noun, style),
         failures(target, style),
         staged(run, target, style),
@@ -30,9 +30,10 @@ pub(crate) fn sections(run: &Run, target: &Totals<'_>, style: Style) -> Vec<Vec<
 }
 
 /// What was done to whom, and how fast it was.
-fn headline(run: &Run, target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
+fn headline(run: &Run, verdict: &Verdict, target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
     let name = if target.name == target.address { String::new() } else { format!("{}: ", target.name) };
-    let mut lines = wrap(&format!("{name}{}", target.address), style.columns(), "", "  ");
+    let mut lines = first_of_all(verdict, style);
+    lines.extend(wrap(&format!("{name}{}", target.address), style.columns(), "", "  "));
     lines.extend(wrap(&outcome(target, noun), style.columns(), "", "  "));
     if let Some(text) = settings::ended_early(&run.status) {
         lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
@@ -87,6 +88,9 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     rows.push(Row::new("reused", vec![part(tally.reused, tally.started)]));
     if tally.resent > 0 {
         rows.push(Row::new("sent again", vec![count(tally.resent)]));
+    }
+    if tally.surplus > 0 {
+        rows.push(Row::new("with surplus bytes", vec![count(tally.surplus)]));
     }
     if tally.resumed > 0 {
         rows.push(Row::new("TLS resumed", vec![part(tally.resumed, tally.connections)]));

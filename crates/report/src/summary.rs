@@ -1,7 +1,7 @@
 //! The report of a run: the verdict first, then what it rests on.
 
 use crate::figures::{self, Lengths, byte_rate, count, maybe, part, percent, rate, three_digits};
-use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::sentence::{headlines, pair_sentence};
 use crate::settings::Again;
 use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
@@ -23,7 +23,7 @@ pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Stri
     let mut sections = match (&verdict.experiment, targets.as_slice()) {
         (Some(experiment), targets) => experiment::sections(run, verdict, experiment, targets, style),
         (None, targets) if !verdict.searches.is_empty() => search::sections(run, verdict, targets, style),
-        (None, [one]) => single::sections(run, one, style),
+        (None, [one]) => single::sections(run, verdict, one, style),
         (None, many) => compared(run, verdict, many, style),
     };
     if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
@@ -147,7 +147,7 @@ pub(crate) fn gap_call(verdict: &Verdict, target: &str) -> Option<Call> {
 
 /// The verdict: the main metric of each target, the others indented below it, and whether the run came to its end.
 fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
-    let mut lines = Vec::new();
+    let mut lines = first_of_all(verdict, style);
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let doubts: Vec<Doubt> = all_doubts(run, verdict).into_iter().cloned().collect();
     for pair in &verdict.pairs {
@@ -155,7 +155,7 @@ fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
         if pair.ratio.is_none() && seen.contains(pair.target.as_str()) {
             continue;
         }
-        let text = verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts));
+        let text = pair_sentence(verdict, pair, run.plan.compare.margin, &doubts);
         let (first, next) = if seen.insert(&pair.target) { ("", "  ") } else { ("  ", "    ") };
         let ink = match pair.call {
             Call::Slower => Some(Ink::Slower),
@@ -171,6 +171,12 @@ fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
         lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));
     }
     lines
+}
+
+/// What is told before any figure.
+pub(crate) fn first_of_all(verdict: &Verdict, style: Style) -> Vec<String> {
+    let wrapped = headlines(verdict).map(|text| wrap(&text, style.columns(), "", "  "));
+    wrapped.flat_map(|lines| style.paint_lines(Some(Ink::Slower), lines)).collect()
 }
 
 /// Which name stands for which address.
@@ -215,6 +221,9 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     rows.push(Row::new("reused", each(&|t| part(t.tally.reused, t.tally.started))));
     if targets.iter().any(|t| t.tally.resent > 0) {
         rows.push(Row::new("sent again", each(&|t| count(t.tally.resent))));
+    }
+    if targets.iter().any(|t| t.tally.surplus > 0) {
+        rows.push(Row::new("with surplus bytes", each(&|t| count(t.tally.surplus))));
     }
     if targets.iter().any(|t| t.tally.resumed > 0) {
         rows.push(Row::new("TLS resumed", each(&|t| part(t.tally.resumed, t.tally.connections))));
@@ -277,10 +286,13 @@ pub(crate) fn connection_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     held.into_iter().chain([opened]).collect()
 }
 
-/// What response times hold beside those of answers, for each target where that is something.
+/// What response times hold beside those of answers, and what of them is the generator's, for each target where that is
+/// something.
 pub(crate) fn unanswered(noun: &str, targets: &[Totals<'_>]) -> Vec<String> {
     let many = targets.len() > 1;
-    let said = targets.iter().filter_map(|t| Some((t, t.unanswered(noun)?)));
+    let said = targets
+        .iter()
+        .flat_map(|t| [t.unanswered(noun), t.stood_still()].into_iter().flatten().map(move |text| (t, text)));
     said.map(|(t, text)| if many { format!("{}: {text}", t.name) } else { text }).collect()
 }
 

@@ -1,8 +1,10 @@
 //! What each target did over all its measured slots: the one place where slots are summed up.
 
-use crate::figures::count;
+use crate::figures::{count, duration};
 use crate::text::{clean, clean_whole};
-use duel_model::{Distribution, Doubt, Factor, Negotiated, Phase, Run, Slot, SlotRole, Tally, Verdict, WorkloadPlan};
+use duel_model::{
+    Distribution, Doubt, Factor, Negotiated, Phase, Run, Slot, SlotRole, Standstill, Tally, Verdict, WorkloadPlan,
+};
 
 /// One target over its measured slots; warm-up and probes are left out.
 #[derive(Debug)]
@@ -12,6 +14,10 @@ pub(crate) struct Totals<'a> {
     /// The address, safe to show.
     pub(crate) address: String,
     pub(crate) slots: Vec<&'a Slot>,
+    /// Slots that are left out of all figures, because the generator stood still in them.
+    pub(crate) left_out: usize,
+    /// For how long it did in those that are not.
+    pub(crate) standstill: Standstill,
     pub(crate) tally: Tally,
     pub(crate) elapsed_ns: u64,
     /// As last seen in a measured slot, completed by the first contact.
@@ -36,10 +42,14 @@ impl<'a> Totals<'a> {
         let target = &run.plan.targets[index];
         let slots: Vec<&Slot> =
             run.slots.iter().filter(|s| s.target == index && s.role == SlotRole::Measured).collect();
+        let measured = slots.len();
+        let slots = shown(slots);
         let mut tally = Tally::default();
         let (mut schedule_lag, mut loop_lag) = (Distribution::default(), Distribution::default());
         let mut workers: Vec<(Option<u64>, u64)> = Vec::new();
+        let mut standstill = Standstill::default();
         for slot in &slots {
+            standstill.merge(&slot.standstill());
             tally.merge(&slot.tally);
             for (i, worker) in slot.audit.workers.iter().enumerate() {
                 schedule_lag.merge(&worker.schedule_lag);
@@ -66,6 +76,8 @@ impl<'a> Totals<'a> {
             descriptors: slots
                 .last()
                 .map_or((None, None), |slot| (slot.audit.descriptors_open, slot.audit.descriptor_limit)),
+            left_out: measured - slots.len(),
+            standstill,
             slots,
             tally,
             schedule_lag,
@@ -114,6 +126,19 @@ impl<'a> Totals<'a> {
         ))
     }
 
+    /// How much of the response times may be the generator's own, in words; `None` where that is nothing worth a word.
+    pub(crate) fn stood_still(&self) -> Option<String> {
+        let (still, max_ns) = (self.standstill, self.tally.response.max_ns()?);
+        // As the doubt of this has it: what is short against the longest shows in no figure.
+        (still.longest_ns > 0 && 10 * still.longest_ns >= max_ns).then(|| {
+            format!(
+                "The generator itself stood still for up to {} ({}): the longest times may be its own.",
+                duration(still.longest_ns as f64),
+                if still.count == 1 { "once".to_owned() } else { format!("{} times", count(still.count)) }
+            )
+        })
+    }
+
     /// Mean time in a phase per ok op in ns: ops that skipped the phase spent none in it. `None` when no op went
     /// through it.
     pub(crate) fn phase_per_op_ns(&self, phase: Phase) -> Option<f64> {
@@ -137,6 +162,13 @@ impl<'a> Totals<'a> {
         let shares: Option<Vec<f64>> = self.worker_cpu.iter().copied().collect();
         shares?.into_iter().reduce(f64::max)
     }
+}
+
+/// The slots whose figures are shown: those that are judged. Where the generator stood still in all of them, it is all that
+/// there is.
+fn shown(slots: Vec<&Slot>) -> Vec<&Slot> {
+    let judged: Vec<&Slot> = slots.iter().copied().filter(|slot| !slot.is_spoilt()).collect();
+    if judged.is_empty() { slots } else { judged }
 }
 
 /// The plan's connections, where one number tells how many are held.

@@ -170,8 +170,13 @@ fn test_cases() {
     assert!(xml.contains("tests=\"7\" failures=\"3\" errors=\"0\" skipped=\"1\""), "{xml}");
     assert!(xml.contains("<failure type=\"slower\" message=\"B is 3.04x slower than A"), "{xml}");
     assert!(xml.contains("<skipped message=\"Unknown whether C"), "{xml}");
+    verdict.headlines = vec![sample::headline(HeadlineKind::Failing, "B fails 20 % of its requests")];
+    let xml = text(&run, &verdict, Format::Junit, None);
+    assert!(xml.contains("<failure type=\"failing\" message=\"B fails 20 % of its requests"), "{xml}");
+    assert!(xml.contains("message=\"B answers 0.329x as many requests well per second as A"), "{xml}");
     run.status =
         RunStatus::Interrupted(Interruption::TargetDied { target: "B".into(), at_ns: 1, how: "<gone>".into() });
+    verdict.headlines = vec![sample::headline(HeadlineKind::TargetDied, "Target died: B (<gone>)")];
     let xml = text(&run, &verdict, Format::Junit, None);
     assert!(xml.contains("errors=\"1\"") && xml.contains("&lt;gone&gt;") && !xml.contains("<gone>"), "{xml}");
 }

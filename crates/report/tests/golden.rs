@@ -157,8 +157,12 @@ fn zero_ops_and_nothing_but_failures() {
         at_ns: 12_000_000_001,
         how: "connection refused 50 times".into(),
     });
-    let verdict =
-        Verdict { pairs: vec![pair("B", Metric::Rate, Call::Unknown, None)], doubts: vec![], ..Verdict::default() };
+    let died = sample::headline(
+        HeadlineKind::TargetDied,
+        "Target died: B stopped answering after 12.0 s (connection refused 50 times); what follows was measured until then",
+    );
+    let pairs = vec![pair("B", Metric::Rate, Call::Unknown, None)];
+    let verdict = Verdict { pairs, headlines: vec![died], ..Verdict::default() };
     golden("one-dead.txt", &report(&run, &verdict, PLAIN));
 
     let a = Server0::named("A");
@@ -166,6 +170,16 @@ fn zero_ops_and_nothing_but_failures() {
     golden("all-dead.txt", &report(&all_dead, &verdict, PLAIN));
     all_dead.slots.clear();
     golden("no-slots.txt", &report(&all_dead, &Verdict::default(), PLAIN));
+}
+
+#[test]
+fn what_has_to_be_told_first() {
+    let (run, mut verdict) = sample::slower();
+    verdict.headlines = vec![
+        sample::headline(HeadlineKind::Failing, "B fails 20 % of its requests (status 503)"),
+        sample::headline(HeadlineKind::RateNotReached, "B answers 911/s of the 2,000/s that were asked for (46 %)"),
+    ];
+    golden("failing.txt", &report(&run, &verdict, PLAIN));
 }
 
 /// A server that answers nothing.

@@ -71,6 +71,7 @@ mod clerk;
 mod clock;
 mod config;
 mod connection;
+pub mod hostile;
 mod http;
 mod payload;
 mod server;

@@ -17,6 +17,7 @@ fn main() {
     }
     serves_and_stops();
     is_killed_on_drop();
+    has_a_session_of_its_own();
     a_child_that_is_not_ready_is_an_error();
     println!("child: ok");
 }
@@ -48,6 +49,13 @@ fn is_killed_on_drop() {
     drop(child);
     assert!(TcpStream::connect(addr).is_err());
     assert!(!std::path::Path::new(&format!("/proc/{pid}/exe")).exists());
+}
+
+/// Away from the terminal of its parent, and from its Ctrl-C.
+fn has_a_session_of_its_own() {
+    let child = spawn(&[]).unwrap();
+    let pid = rustix::process::Pid::from_raw(i32::try_from(child.pid()).unwrap()).unwrap();
+    assert_eq!(rustix::process::getsid(Some(pid)), Ok(pid));
 }
 
 fn a_child_that_is_not_ready_is_an_error() {

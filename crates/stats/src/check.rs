@@ -4,12 +4,13 @@
 //! run's requests are counted, and nothing is inferred from them. What may come out otherwise next time by chance alone is
 //! told beside it. Whether one target is slower than another is inferred, and rests on the interval of the verdict.
 
+use crate::judge::without_spoilt;
 use crate::observe::share;
 use crate::search::rate_searches;
 use crate::side::MISSING;
 use duel_model::{
     Call, Contest, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, RateSearch, Run,
-    SearchEnd, Slot, SlotRole, Tally, Target, Threshold, Verdict, format_duration_ns, format_ratio,
+    SearchEnd, Slot, SlotRole, Standstill, Tally, Target, Threshold, Verdict, format_duration_ns, format_ratio,
 };
 
 /// How a target stands to a threshold.
@@ -77,6 +78,8 @@ impl CheckSubject {
 pub struct TargetFigures {
     tally: Tally,
     elapsed_ns: u128,
+    /// How the generator itself stood still meanwhile.
+    standstill: Standstill,
 }
 
 /// Holds a run against a threshold: a promise for each [`CheckSubject`], a comparison for all targets but the baseline.
@@ -133,8 +136,10 @@ impl TargetFigures {
             Some(search) => slot.target == subject.target && search.is_of_answer(slot),
             None => subject.has(slot),
         };
-        for slot in run.slots.iter().filter(is_of_subject) {
+        let slots: Vec<&Slot> = run.slots.iter().filter(is_of_subject).collect();
+        for slot in without_spoilt(&slots) {
             figures.tally.merge(&slot.tally);
+            figures.standstill.merge(&slot.standstill());
             figures.elapsed_ns += u128::from(slot.elapsed_ns);
         }
         figures
@@ -166,6 +171,17 @@ impl TargetFigures {
     /// What the first failure said, safe to show.
     pub fn failure_example(&self) -> Option<&str> {
         self.tally.failure_examples.first().map(String::as_str)
+    }
+
+    /// What a figure may have been, had the generator not stood still: a response met one standstill at most, and the rate is
+    /// that of the rest of the time.
+    fn without_standstill(&self, metric: PromiseMetric, figure: f64) -> f64 {
+        let (still, elapsed_ns) = (self.standstill, self.elapsed_ns as f64);
+        match metric {
+            PromiseMetric::Errors | PromiseMetric::Done => figure,
+            PromiseMetric::Rate => figure * elapsed_ns / (elapsed_ns - still.total_ns as f64).max(1.0),
+            _ => (figure - still.longest_ns as f64).max(0.0),
+        }
     }
 
     /// Ops without a response time: they failed at once, and are neither the fast ones nor the slow ones.
@@ -251,6 +267,10 @@ fn keeps(figures: &TargetFigures, promise: Promise, hampered: bool) -> Checked {
         }
         None => (held(promise.holds(value)), String::new()),
     };
+    if standing == CheckStanding::Broken && promise.holds(figures.without_standstill(promise.metric, value)) {
+        let remark = "the generator itself stood still for a while, so the target may do better";
+        return Checked::new(CheckStanding::Unknown, figure, remark);
+    }
     let is_ours = hampered && !matches!(promise.metric, PromiseMetric::Errors | PromiseMetric::Done);
     if is_ours && standing == CheckStanding::Broken {
         let remark = "the generator itself was the bottleneck, so the target may do better";
@@ -358,7 +378,7 @@ mod tests {
         let ok = response.count();
         let failed_kinds = [(duel_model::FailureKind::Refused, failed)].into();
         let tally = Tally { started: ok + failed, ok, failed: failed_kinds, response, ..Tally::default() };
-        TargetFigures { tally, elapsed_ns: 2_000_000_000 }
+        TargetFigures { tally, elapsed_ns: 2_000_000_000, standstill: Standstill::default() }
     }
 
     fn stands(figures: &TargetFigures, promise: &str) -> CheckStanding {
@@ -403,6 +423,21 @@ mod tests {
         let none = figures([], 50);
         assert_eq!(stands(&none, "p50<1s"), CheckStanding::Unknown);
         assert_eq!(stands(&none, "errors<1%"), CheckStanding::Broken);
+    }
+
+    #[test]
+    fn what_a_standstill_may_have_made_is_not_held_against_the_target() {
+        let mut all = figures(1..=1000, 0);
+        all.standstill.add(100_000_000);
+        for (promise, standing) in [
+            ("p99<950ms", CheckStanding::Unknown),
+            ("p99<850ms", CheckStanding::Broken),
+            ("p99<991ms", CheckStanding::Kept),
+            ("rate>510/s", CheckStanding::Unknown),
+            ("rate>550/s", CheckStanding::Broken),
+        ] {
+            assert_eq!(stands(&all, promise), standing, "{promise}");
+        }
     }
 
     #[test]

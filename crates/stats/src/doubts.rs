@@ -2,12 +2,12 @@
 
 use crate::contrast::{Contrast, log_margin};
 use crate::pairing::{Pairs, TAIL_OPS_AT_LEAST, batched, log_ratios};
-use crate::side::{LATE, MISSING, SATURATED, Side};
+use crate::side::{LATE, MISSING, SATURATED, Side, percent};
 use crate::signed_rank::pairs_needed;
 use crate::trend::trend;
 use duel_model::{
-    Call, ComparePlan, Doubt, DoubtId, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, SECOND_NS, Tally,
-    format_bytes, format_duration_ns, sanitize_line,
+    Call, ComparePlan, Doubt, DoubtId, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, SECOND_NS, Slot,
+    Standstill, Tally, format_bytes, format_duration_ns, sanitize_line,
 };
 
 /// Share of failed or unstarted ops that is worth a doubt on its own: one op of a thousand reaches the last tenth of
@@ -153,6 +153,31 @@ impl Found {
         }
     }
 
+    /// Doubts that come from the generator standing still: which slots of a target are left out, and whether what is left is
+    /// enough. `all` are the target's slots, those included; `consequence` is what becomes of such slots,
+    /// before their number.
+    pub(crate) fn of_standstill(&mut self, target: &str, all: &[&Slot], consequence: &str) {
+        let mut still = Standstill::default();
+        all.iter().for_each(|slot| still.merge(&slot.standstill()));
+        let max_ns = all.iter().filter_map(|slot| slot.tally.response.max_ns()).max().unwrap_or(0);
+        let spoilt = all.iter().filter(|slot| slot.is_spoilt()).count();
+        // A standstill that is short against the slot and against the longest response shows in no figure.
+        if spoilt == 0 && (still.is_none() || (still.longest_ns as f64) < LATE * max_ns as f64) {
+            return;
+        }
+        let times = if still.count == 1 { "once".to_owned() } else { format!("{} times", still.count) };
+        let what = format!(
+            "the generator itself stood still {times}, for {} at the longest, while it loaded {target} (it was stopped, its machine \
+             was suspended, or others had the CPU): response times of up to that long are its own",
+            format_duration_ns(still.longest_ns as f64)
+        );
+        let text = match (spoilt, all.len()) {
+            (0, _) | (_, 1) => what,
+            (spoilt, of) => format!("{what}; {consequence}: {spoilt} of {of} slots"),
+        };
+        self.add(DoubtId::GeneratorStoodStill, target, text);
+    }
+
     /// Doubts about one target's slots; `pairs` are the calls made, the main metric of each target first.
     pub(crate) fn of_side(&mut self, side: &Side<'_>, plan: &Plan, pairs: &[PairVerdict]) {
         let load = &plan.load;
@@ -229,6 +254,15 @@ impl Found {
                 side.name
             );
             self.add(DoubtId::Resent, side.name, text);
+        }
+        let surplus = side.tally.surplus;
+        if surplus > 0 {
+            let text = format!(
+                "{0} sent more bytes than its responses have, {surplus} times in {started} ops: these connections were \
+                 closed, and the next requests went over new ones; compare Content-Length with the body that {0} sends",
+                side.name
+            );
+            self.add(DoubtId::Surplus, side.name, text);
         }
     }
 }
@@ -355,16 +389,4 @@ fn different_negotiation(baseline: &Negotiated, target: &Negotiated) -> Vec<Stri
         format!("{what} {} instead of {}", shown(of_target), shown(of_baseline))
     })
     .collect()
-}
-
-/// A share as a percentage that keeps two digits of small shares and does not round 99.96 % up to 100 %.
-fn percent(share: f64) -> String {
-    let percent = share * 100.0;
-    match percent.abs() {
-        p if (99.5..100.0).contains(&p) => format!("{percent:.2} %"),
-        p if p >= 10.0 => format!("{percent:.0} %"),
-        p if p >= 1.0 => format!("{percent:.1} %"),
-        p if p >= 0.01 => format!("{percent:.2} %"),
-        _ => format!("{percent:.1e} %"),
-    }
 }

@@ -4,6 +4,7 @@ use crate::contest::contests;
 use crate::contrast::{Contrast, contrast, log_margin};
 use crate::courses::stage_contrasts;
 use crate::experiment::judge_experiment;
+use crate::headline::headlines;
 use crate::pairing::{Pairs, pair_up};
 use crate::search::rate_searches;
 use crate::side::{Bias, Side, biases, is_measured};
@@ -51,6 +52,7 @@ pub fn judge(run: &Run) -> Verdict {
         }
     }
     verdict.doubts.extend(run.doubts.iter().cloned());
+    verdict.headlines = headlines(run, &verdict.doubts);
     verdict
 }
 
@@ -85,14 +87,15 @@ fn interrupted(text: &str) -> Doubt {
 /// `high` are `None` where they are not known, and the call is then `Unknown`; it is so too with fewer pairs than
 /// `plan.compare.min_pairs`, though the ratio is given. With one target there are no pairs, only doubts.
 ///
-/// Slots of a target that the plan does not have are not looked at.
+/// Slots of a target that the plan does not have are not looked at, nor are those in which the generator stood still.
 pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -> Verdict {
     judge_pairs(slots, plan, None)
 }
 
 /// As [`judge_slots`]; `would_do` is the load time in which there would have been enough slots for a verdict.
 fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would_do: Option<Nanos>) -> Verdict {
-    let slots = in_order(slots);
+    let all = in_order(slots);
+    let slots = without_spoilt(&all);
     let sides: Vec<Side<'_>> =
         plan.targets.iter().enumerate().map(|(place, target)| Side::new(&slots, place, target, plan)).collect();
     let mut verdict = Verdict::default();
@@ -106,10 +109,11 @@ fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would
             let call_of = |contrast: &Contrast| call(contrast, &pairs, metric, &plan.compare);
             let seen = call_of(&contrast);
             // What was given up would have taken longer on either side: a call has to hold whatever it would have taken.
-            let stands = metric != Metric::Rate
-                || [-target.unfinished_log(), baseline.unfinished_log()]
-                    .into_iter()
-                    .all(|by| call_of(&contrast.shifted(by)) == seen);
+            let stands = !is_mostly_spoilt(&all, &slots, place)
+                && (metric != Metric::Rate
+                    || [-target.unfinished_log(), baseline.unfinished_log()]
+                        .into_iter()
+                        .all(|by| call_of(&contrast.shifted(by)) == seen));
             let call = if stands { tempered(seen, of_target, of_baseline) } else { Call::Unknown };
             verdict.pairs.push(PairVerdict {
                 baseline: baseline.name.to_owned(),
@@ -126,12 +130,34 @@ fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would
         }
         found.of_pair(baseline, target);
     }
-    for side in &sides {
+    for (place, side) in sides.iter().enumerate() {
         found.of_side(side, plan, &verdict.pairs);
+        found.of_standstill(side.name, &of_target(&all, place), "left out");
     }
     verdict.doubts = found.into_doubts();
     verdict.stages = stage_contrasts(&slots, plan);
     verdict
+}
+
+fn of_target<'a>(slots: &[&'a Slot], place: usize) -> Vec<&'a Slot> {
+    slots.iter().copied().filter(|slot| slot.target == place).collect()
+}
+
+/// The slots that show their targets, and not the generator. Where a target has only such as do not, it keeps them: a run of
+/// one slot has its figures, and a doubt beside them.
+pub(crate) fn without_spoilt<'a>(slots: &[&'a Slot]) -> Vec<&'a Slot> {
+    let is_left = |target: usize| slots.iter().any(|slot| slot.target == target && !slot.is_spoilt());
+    slots.iter().copied().filter(|slot| !slot.is_spoilt() || !is_left(slot.target)).collect()
+}
+
+/// Whether more than half of the slots of a target or of the baseline do not count: what is left was picked by what held the
+/// generator up, and says too little about the whole.
+fn is_mostly_spoilt(all: &[&Slot], left: &[&Slot], place: usize) -> bool {
+    [0, place].into_iter().any(|place| {
+        let of = |slots: &[&Slot]| slots.iter().filter(|slot| slot.target == place).count();
+        let spoilt = left.iter().filter(|slot| slot.target == place && slot.is_spoilt()).count();
+        2 * (of(left) - spoilt) < of(all)
+    })
 }
 
 /// The metrics in which targets are compared, the main one first.

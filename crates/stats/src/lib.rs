@@ -25,6 +25,7 @@ mod courses;
 mod doubts;
 mod estimate;
 mod experiment;
+mod headline;
 mod judge;
 mod observe;
 mod pairing;

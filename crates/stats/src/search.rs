@@ -191,11 +191,12 @@ fn is_poisson(plan: &Plan) -> bool {
     matches!(plan.load.kind, LoopKind::Open { arrival: Arrival::Poisson, .. })
 }
 
-/// Whether the generator held the attempt back: it had no CPU time left, or was itself late by a tenth of the times.
+/// Whether the generator held the attempt back: it stood still, had no CPU time left, or was itself late by a tenth of the
+/// times.
 fn is_our_fault(slot: &Slot, plan: &Plan) -> bool {
     let Some(target) = plan.targets.get(slot.target) else { return false };
     let side = Side::new(&[slot], slot.target, target, plan);
-    side.saturated() || side.late(0.99, 0.99)
+    slot.is_spoilt() || side.saturated() || side.late(0.99, 0.99)
 }
 
 /// The searches on all targets as far as they have come; empty where none was planned.

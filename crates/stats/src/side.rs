@@ -117,13 +117,7 @@ impl<'a> Side<'a> {
         };
         let (elapsed_ns, slots) = self.elapsed;
         let wanted = elapsed_ns as f64 / 1e9 * rate_per_s;
-        // At constant gaps a slot has at most one op less than its rate times its length; Poisson arrivals have a
-        // standard deviation of the root of their number, of which five are not chance (6e-7).
-        let scatter = match arrival {
-            Arrival::Constant => slots as f64,
-            Arrival::Poisson => 5.0 * wanted.sqrt(),
-        };
-        let missed = wanted - self.tally.started as f64 - scatter;
+        let missed = wanted - self.tally.started as f64 - scatter(arrival, wanted, slots);
         (missed > 0.0).then(|| missed / wanted)
     }
 
@@ -155,6 +149,16 @@ impl<'a> Side<'a> {
                 || unstarted
                 || (metric == Metric::ResponseP99 && self.unfinished_share().is_some_and(|share| share > MISSING)),
         }
+    }
+}
+
+/// By how many ops a schedule may fall short of its rate by itself, in so many slots that want so many ops: at constant gaps
+/// a slot has at most one op less than its rate times its length; Poisson arrivals have a standard deviation of the root of
+/// their number, of which five are not chance (6e-7).
+pub(crate) fn scatter(arrival: Arrival, wanted: f64, slots: u64) -> f64 {
+    match arrival {
+        Arrival::Constant => slots as f64,
+        Arrival::Poisson => 5.0 * wanted.sqrt(),
     }
 }
 
@@ -195,7 +199,19 @@ fn median(mut values: Vec<f64>) -> Option<f64> {
     Some(if values.len() % 2 == 1 { upper } else { (values[values.len() / 2 - 1] + upper) / 2.0 })
 }
 
-/// Whether a slot is judged when a whole run is.
+/// Whether a slot was measured to be judged.
 pub(crate) fn is_measured(slot: &Slot) -> bool {
     slot.role == SlotRole::Measured
+}
+
+/// A share as a percentage that keeps two digits of small shares and does not round 99.96 % up to 100 %.
+pub(crate) fn percent(share: f64) -> String {
+    let percent = share * 100.0;
+    match percent.abs() {
+        p if (99.5..100.0).contains(&p) => format!("{percent:.2} %"),
+        p if p >= 10.0 => format!("{percent:.0} %"),
+        p if p >= 1.0 => format!("{percent:.1} %"),
+        p if p >= 0.01 => format!("{percent:.2} %"),
+        _ => format!("{percent:.1e} %"),
+    }
 }

@@ -34,7 +34,7 @@ pub struct SlotFigure {
 impl SlotFigure {
     /// Of a slot that ran under this plan (for a probe, the varied one).
     pub fn of(slot: &Slot, plan: &Plan) -> Self {
-        let value = value_of(slot, metrics(&plan.load.kind)[0]);
+        let value = value_of(slot, metrics(&plan.load.kind)[0]).filter(|_| !slot.is_spoilt());
         Self { target: slot.target, block: slot.block, repeat: slot.repeat, index: slot.index, value }
     }
 }

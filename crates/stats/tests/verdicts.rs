@@ -347,6 +347,19 @@ fn requests_that_were_sent_again_are_doubted_from_one_in_a_thousand_on() {
     assert_eq!(verdict.pairs[0].call, Call::Equivalent, "it is told, and changes no call");
 }
 
+#[test]
+fn bytes_that_no_response_has_are_doubted_from_the_first_time_on() {
+    let mut slots = duel(1.0);
+    assert_eq!(ids(&judge_slots(&slots, &plan(2))), []);
+    let slot = slots.iter_mut().find(|slot| slot.target == 1).unwrap();
+    slot.tally.surplus = 3;
+    let verdict = judge_slots(&slots, &plan(2));
+    assert_eq!(ids(&verdict), [DoubtId::Surplus]);
+    let text = &doubt(&verdict, DoubtId::Surplus).text;
+    assert!(text.starts_with("B sent more bytes than its responses have, 3 times in "), "{text}");
+    assert_eq!(verdict.pairs[0].call, Call::Equivalent, "it is told, and changes no call");
+}
+
 /// A request that was given up would have taken longer, nobody knows how much.
 #[test]
 fn what_was_given_up_bars_calls_that_it_could_turn() {

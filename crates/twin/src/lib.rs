@@ -20,6 +20,8 @@
 //! (util-linux), `ip` (iproute2) and `env`. It knows nothing of what the server speaks: whether the twin answers as the
 //! server does is for the caller to find out. See [`ServerProcess::read`] for what cannot have a twin.
 
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod libraries;
 mod limits;
 mod logs;

@@ -69,7 +69,6 @@ fn cuts_within_a_response() {
             FailureKind::ShortBody,
             "after 4 bytes without its last chunk",
         ),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nokHTTP", FailureKind::Protocol, "more bytes than"),
         ("HTTP/1.1 101 Switching Protocols\r\n\r\n", FailureKind::Protocol, "switched protocols"),
         ("HTTP/2 200\r\n\r\n", FailureKind::Protocol, "not HTTP/1.x"),
     ] {
@@ -193,14 +192,14 @@ fn a_reset_within_the_body() {
 
 #[test]
 fn an_answer_that_nobody_asked_for_is_not_taken_for_one() {
-    // The server answers the first request twice: the second answer must not become that of the second request.
+    // The server answers each request twice: the second answer must not become that of the next request.
     let server = Tiny::start(|_, mut stream| {
         while read_head(&mut stream).is_some() {
             let _ = stream.write_all(&[OK, OK].concat());
         }
     });
     let record = run(&plan(), &server.url("/"), 1, 6);
-    assert_all_failed(&record, 6, FailureKind::Protocol, "more bytes than");
+    assert_eq!((record.tally.ok, record.tally.connections, record.tally.surplus), (6, 6, 6), "{:?}", record.tally);
     // And if it comes while the connection is idle, that connection is not used again.
     let server = Tiny::start(|_, mut stream| {
         while read_head(&mut stream).is_some() {
@@ -212,6 +211,7 @@ fn an_answer_that_nobody_asked_for_is_not_taken_for_one() {
     let think = order(duel_model::LoopKind::Closed { think_ns: 200 * MILLISECOND_NS }, None, Some(4));
     let record = run_order(&plan(), &server.url("/"), 1, &think);
     assert_eq!((record.tally.ok, record.tally.connections), (4, 4), "{:?}", record.tally);
+    assert!((3..=4).contains(&record.tally.surplus), "the last one may come too late: {:?}", record.tally);
 }
 
 #[test]

@@ -191,6 +191,7 @@ fn a_redirect_to_nowhere_says_so() {
         ("http://", "leads nowhere"),
         ("ftp://127.0.0.1/", "not http"),
         ("http://user:password@127.0.0.1/", "password"),
+        ("http://127.0.0.1:0/", "port is 0"),
         ("http://nosuch.invalid/", "nosuch.invalid"),
         ("http://127.0.0.1:1/\x1b[2J", "refused"),
     ] {
@@ -264,19 +265,23 @@ fn a_response_to_head_has_no_body_wherever_a_redirect_led() {
     }
 }
 
+/// A port at which 127.0.0.2 neither accepts connections nor refuses them; as long as what is answered beside it lives.
+fn silent_port() -> (u16, impl Sized) {
+    let silent = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
+    rustix::net::listen(&silent, 0).unwrap();
+    let address = silent.local_addr().unwrap();
+    // Until nobody else gets into its queue.
+    let mut queued = Vec::new();
+    while let Ok(stream) = std::net::TcpStream::connect_timeout(&address, std::time::Duration::from_millis(100)) {
+        queued.push(stream);
+    }
+    (address.port(), (silent, queued))
+}
+
 /// The first of two addresses does not accept connections, and does not refuse them.
 #[test]
 fn an_address_that_is_silent_does_not_hold_up_the_load() {
-    let silent = std::net::TcpListener::bind("127.0.0.2:0").unwrap();
-    rustix::net::listen(&silent, 0).unwrap();
-    let port = silent.local_addr().unwrap().port();
-    // Until nobody else gets into its queue.
-    let mut queued = Vec::new();
-    while let Ok(stream) =
-        std::net::TcpStream::connect_timeout(&silent.local_addr().unwrap(), std::time::Duration::from_millis(100))
-    {
-        queued.push(stream);
-    }
+    let (port, _silent) = silent_port();
     let (there, heard) = redirecting_at(&format!("127.0.0.1:{port}"), "200 OK", String::new());
     drop(std::net::TcpStream::connect(there.address()).unwrap());
     let (here, _) = redirecting("302 Found", format!("http://two.example:{port}/end"));
@@ -287,4 +292,87 @@ fn an_address_that_is_silent_does_not_hold_up_the_load() {
     // Waiting for it would have taken the connect timeout.
     let longest_ns = slot.tally.response.max_ns().unwrap();
     assert!(longest_ns < PATIENCE_NS / 2, "{longest_ns} ns");
+}
+
+/// One worker, and one op of many that is led to a host whose addresses have to be tried, both of which are silent.
+#[test]
+fn while_one_op_waits_to_know_where_to_go_the_others_go_on() {
+    let (port, _silent) = silent_port();
+    let location = format!("http://two.example:{port}/");
+    let is_first = std::sync::atomic::AtomicBool::new(true);
+    let here = Tiny::start(move |_, mut stream| {
+        while read_request(&mut stream).is_some() {
+            let leads_away = is_first.swap(false, Ordering::SeqCst);
+            let (status, location) = if leads_away { ("302 Found", location.as_str()) } else { ("200 OK", "") };
+            if !answer(&mut stream, status, location) {
+                return;
+            }
+        }
+    });
+    let mut plan = following(&HttpPlan::default());
+    plan.reach.overrides = vec![format!("two.example:{port}:127.0.0.2,127.0.0.2").parse().unwrap()];
+    let target = HttpFactory::prepare(&plan, &here.url("/"), PATIENCE_NS).unwrap();
+    let factory = FollowingFactory::new(target, &plan, &here.url("/"), PATIENCE_NS).unwrap();
+    let mut session = Session::open(factory, 2, 1, Arc::default()).unwrap();
+    let records = session.log_ops();
+    let order = SlotOrder {
+        duration_ns: Some(SECOND_NS / 2),
+        connect_timeout_ns: SECOND_NS / 4,
+        ..common::order(common::CLOSED, None, None)
+    };
+    let slot = session.run_slot(&order, &mut |_| ControlFlow::Continue(())).unwrap();
+    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::ConnectTimeout, 1)]), "{:?}", slot.tally);
+    let records: Vec<OpRecord> = records.try_iter().flatten().collect();
+    let led_away = records.iter().find(|record| record.failure.is_some()).unwrap();
+    let looked_ns = led_away.phases.get(Phase::Dns).expect("it was waiting to know where to go");
+    assert!(looked_ns >= SECOND_NS / 4 && led_away.phases.get(Phase::Wait).is_some(), "{led_away:?}");
+    let since_ns = led_away.end_ns - looked_ns;
+    let beside = records.iter().filter(|record| record.start_ns > since_ns && record.end_ns < led_away.end_ns).count();
+    assert!(beside > 10, "{beside} ops beside it");
+}
+
+/// One rule of where redirects may lead, wherever that is: to the target itself as well.
+#[test]
+fn a_redirect_to_the_target_itself_may_not_bring_a_password_either() {
+    for userinfo in ["user:password@", "user@", ":password@"] {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let counted = Arc::clone(&asked);
+        let server = Tiny::start(move |_, mut stream| {
+            while let Some((head, _)) = read_request(&mut stream) {
+                counted.fetch_add(1, Ordering::SeqCst);
+                let host = head.lines().find_map(|line| line.strip_prefix("Host: ")).unwrap();
+                if !answer(&mut stream, "302 Found", &format!("http://{userinfo}{host}/end")) {
+                    return;
+                }
+            }
+        });
+        let (slot, _) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
+        assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::Protocol, 2)]), "{userinfo}");
+        assert!(slot.tally.failure_examples[0].contains("leads nowhere"), "{:?}", slot.tally.failure_examples);
+        assert_eq!(asked.load(Ordering::SeqCst), 2, "nothing was sent there");
+    }
+}
+
+#[test]
+fn a_location_in_bytes_that_are_no_text_is_followed_as_bytes() {
+    let heard: Arc<Mutex<Vec<String>>> = Arc::default();
+    let notes = Arc::clone(&heard);
+    let server = Tiny::start(move |_, mut stream| {
+        while let Some((head, _)) = read_request(&mut stream) {
+            let is_start = head.starts_with("GET / ");
+            notes.lock().unwrap().push(head);
+            let response: &[u8] = if is_start {
+                b"HTTP/1.1 302 Found\r\nLocation: /caf\xe9?x=\xff\r\nContent-Length: 0\r\n\r\n"
+            } else {
+                b"HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"
+            };
+            if stream.write_all(response).is_err() {
+                return;
+            }
+        }
+    });
+    let (slot, _) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
+    assert_eq!(slot.tally.ok, 2, "{:?}", slot.tally.failure_examples);
+    let heard = heard.lock().unwrap();
+    assert_eq!(heard.iter().filter(|head| head.starts_with("GET /caf%E9?x=%FF ")).count(), 2, "{heard:?}");
 }

@@ -4,7 +4,7 @@
 
 mod common;
 
-use common::{PATIENCE, Tiny, assert_agrees, assert_all_failed, assert_all_ok, plain, read_head, run};
+use common::{PATIENCE, Tiny, assert_agrees, assert_all_failed, assert_all_ok, plain, read_head, run, tls_config};
 use duel_model::{Body, FailureKind, HttpPlan, Phase, RequestsPlan};
 use duel_ruler::{Config, KeyKind, Ruler, Tls, TlsIdentity, payload};
 use std::io::{Read, Write};
@@ -25,21 +25,6 @@ fn post(body: Body) -> HttpPlan {
     let mut plan = HttpPlan { method: "POST".into(), body, ..HttpPlan::default() };
     plan.tls.verify = false;
     plan
-}
-
-/// A TLS server's configuration with a certificate that nobody vouches for.
-fn tls_config() -> Arc<rustls::ServerConfig> {
-    let key = rcgen::KeyPair::generate().unwrap();
-    let certificate = rcgen::CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&key).unwrap();
-    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der());
-    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .unwrap()
-        .with_no_client_auth()
-        .with_single_cert(vec![certificate.der().clone()], key.into())
-        .unwrap();
-    Arc::new(config)
 }
 
 /// Reads requests and compares their bodies byte for byte; answers 200, or 422 for one that is not as it should be.

@@ -10,8 +10,9 @@ use common::{CLOSED, PATIENCE, PATIENCE_NS, Tiny, assert_all_failed, failed, ops
 use duel_load::{Session, SlotOrder, SlotRecord};
 use duel_model::{Body, FailureKind, Http2Plan, HttpPlan, MILLISECOND_NS, Phase, SECOND_NS};
 use duel_work::http::HttpFactory;
-use peer::{CANCEL, ENHANCE_YOUR_CALM, REFUSED_STREAM};
+use peer::{CANCEL, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, REFUSED_STREAM};
 use peer::{Heard, INITIAL_WINDOW_SIZE, INTERNAL_ERROR, MAX_CONCURRENT_STREAMS, Peer};
+use std::io::{Read, Write};
 use std::sync::Arc;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -109,7 +110,7 @@ fn answers_that_come_before_the_body_has_left_say_nothing_of_later_requests() {
                     assert_eq!(peer.body_bytes(id), 200_000);
                     peer.answer(id);
                 }
-                Heard::Body(..) | Heard::Reset(..) => {}
+                Heard::Body(..) | Heard::Reset(..) | Heard::GoAway(_) => {}
             }
         }
     });
@@ -212,7 +213,7 @@ fn a_request_that_has_left_is_waited_for_while_another_one_is_still_being_sent()
                 Heard::Body(id, true) => {
                     peer.answer(id);
                 }
-                Heard::Body(..) | Heard::Reset(..) => {}
+                Heard::Body(..) | Heard::Reset(..) | Heard::GoAway(_) => {}
             }
         }
     });
@@ -270,8 +271,45 @@ fn a_server_that_sends_all_away_unread_is_quoted() {
         common::end_in_order(peer.stream());
     });
     let record = run(&plan(1), &server, 1);
-    assert_all_failed(&record, 1, FailureKind::Closed, "ENHANCE_YOUR_CALM");
+    assert_all_failed(&record, 1, FailureKind::Closed, "11 connections in a row");
+    assert!(sentence(&record).contains("ENHANCE_YOUR_CALM"), "{}", sentence(&record));
     assert_eq!(record.tally.resent + 1, server.connections());
+}
+
+#[test]
+fn a_server_that_takes_no_request_is_connected_to_in_pauses_and_no_more_often_than_a_refused_request_is_sent() {
+    const OPS: u64 = 4;
+    let server = Tiny::start(|_, stream| {
+        let Some(mut peer) = Peer::meet(stream, &[]) else { return };
+        peer.goaway(0, 0);
+        common::end_in_order(peer.stream());
+    });
+    for streams in [1, 3] {
+        let before = server.connections();
+        let record = run(&plan(streams), &server, OPS);
+        assert_all_failed(&record, OPS, FailureKind::Closed, "11 connections in a row");
+        assert!(server.connections() - before <= 11 * OPS + 1, "{}", server.connections() - before);
+        let rounds = OPS.div_ceil(u64::from(streams));
+        assert!(record.elapsed_ns >= rounds * 511 * MILLISECOND_NS, "{} ns", record.elapsed_ns);
+    }
+}
+
+#[test]
+fn who_breaks_the_rules_of_a_connection_is_told_so_before_it_is_closed() {
+    let (tell, told) = channel();
+    let tell = Mutex::new(tell);
+    let server = Tiny::start(move |_, stream| {
+        let Some(mut peer) = Peer::meet(stream, &[]) else { return };
+        let Some(id) = peer.request() else { return };
+        // A window that is opened by nothing.
+        peer.open_window(0, 0);
+        while let Some(heard) = peer.hear() {
+            tell.lock().unwrap().send((id, heard)).unwrap();
+        }
+    });
+    let record = run(&plan(1), &server, 1);
+    assert_all_failed(&record, 1, FailureKind::Protocol, "opened by nothing");
+    assert_eq!(told.recv_timeout(PATIENCE), Ok((1, Heard::GoAway(PROTOCOL_ERROR))));
 }
 
 #[test]
@@ -331,4 +369,40 @@ fn a_stream_that_the_server_gives_up_fails_alone_with_its_bytes() {
     assert_eq!((record.tally.connections, record.tally.resent), (1, 0));
     let bytes_in: u64 = record.series.intervals.iter().map(|interval| interval.bytes_in).sum();
     assert!(bytes_in > 20 * 1000, "{bytes_in}");
+}
+
+/// The same where the connection is encrypted: what is left of the server's records does not keep ours from leaving.
+#[test]
+fn over_tls_it_is_told_as_well() {
+    let mut config = (*common::tls_config()).clone();
+    config.alpn_protocols = vec![b"h2".to_vec()];
+    let config = Arc::new(config);
+    let (tell, told) = channel();
+    let tell = Mutex::new(tell);
+    let server = Tiny::start(move |_, mut stream| {
+        let mut session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
+        let mut both = rustls::Stream::new(&mut session, &mut stream);
+        let mut preface = [0; 24];
+        both.read_exact(&mut preface).unwrap();
+        // SETTINGS without any, a window that is opened by nothing, and a PING that nobody answers any more.
+        let settings = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+        let update = [0, 0, 4, 8, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+        let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+        both.write_all(&[&settings[..], &update, &ping].concat()).unwrap();
+        let mut heard = Vec::new();
+        let mut piece = [0; 1024];
+        while let Ok(count @ 1..) = both.read(&mut piece) {
+            heard.extend_from_slice(&piece[..count]);
+        }
+        tell.lock().unwrap().send(heard).unwrap();
+    });
+    let mut plan = plan(1);
+    plan.tls.verify = false;
+    let url = server.url("/").replace("http", "https");
+    let factory = HttpFactory::prepare(&plan, &url, PATIENCE_NS).unwrap();
+    let record = slot(&mut factory.session(1, 1, Arc::default()).unwrap(), &ops(1));
+    assert_all_failed(&record, 1, FailureKind::Protocol, "opened by nothing");
+    let heard = told.recv_timeout(PATIENCE).unwrap();
+    let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, PROTOCOL_ERROR as u8];
+    assert!(heard.ends_with(&goaway), "{heard:?}");
 }

@@ -6,6 +6,7 @@ mod common;
 
 use common::{PATIENCE, PATIENCE_NS, Tiny, assert_agrees, assert_all_failed, assert_all_ok, plain, read_head, run};
 use duel_model::{FailureKind, HttpPlan, Negotiated, TlsPlan, TlsVersion};
+use duel_ruler::hostile::{Liar, by_name};
 use duel_ruler::{Ciphers, Config, KeyKind, Ruler, Tls, TlsIdentity, Versions};
 use duel_work::http::HttpFactory;
 use std::io::{Read, Write};
@@ -486,4 +487,12 @@ fn a_closure_alert_within_the_handshake_is_no_answer() {
     let record = run(&plan(tls), &server.url("/").replace("http", "https"), 1, 5);
     assert_eq!((record.tally.ok, record.tally.failed_total()), (1, 4), "{:?}", record.tally);
     assert_eq!(record.tally.statuses, [(200, 1)].into());
+}
+
+#[test]
+fn more_session_tickets_than_there_is_room_for_are_told_and_are_not_taken_for_the_end() {
+    // Two thousand of them, some 300 kB.
+    let liar = Liar::start(by_name("tls/many-tickets").unwrap(), 0).unwrap();
+    let record = run(&plan(TlsPlan::default()), &liar.url(), 2, 4);
+    assert_all_failed(&record, 4, FailureKind::Tls, "session tickets");
 }

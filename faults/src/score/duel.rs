@@ -81,11 +81,13 @@ impl Duel {
         let ended = Instant::now();
         let seen = watcher.join().map_err(|_| anyhow::anyhow!("the reader of duel's progress panicked"))?;
         std::fs::write(progress, &seen.text)?;
-        let answer = if status.success() {
-            let text = std::fs::read_to_string(&document)?;
-            serde_json::from_str(&text).map_err(|error| format!("its document is no JSON: {error}"))
-        } else {
-            Err(format!("it ended with {status}: {}", seen.last_line()))
+        let text = std::fs::read_to_string(&document)?;
+        let read: Result<Value, _> = serde_json::from_str(&text);
+        let answer = match read {
+            // A fault may make requests fail, which duel tells by its exit code too.
+            Ok(read) if status.success() || (status.code() == Some(1) && read["status"] == "complete") => Ok(read),
+            Err(error) if status.success() => Err(format!("its document is no JSON: {error}")),
+            _ => Err(format!("it ended with {status}: {}", seen.last_line())),
         };
         Ok(Said {
             answer,

@@ -155,7 +155,7 @@ pub fn slot(index: u32) -> Slot {
         ok: ops,
         failed: BTreeMap::from([(FailureKind::Timeout, 1), (FailureKind::Status, 1)]),
         in_flight: 1,
-        bytes_in: u64::MAX,
+        bytes_in: (1 << 40) + 7,
         statuses: BTreeMap::from([(200, ops), (503, 1)]),
         response: distribution(random, ops, 380_000.0),
         service: distribution(random, ops, 340_000.0),
@@ -171,6 +171,7 @@ pub fn slot(index: u32) -> Slot {
         schedule_lag: distribution(random, ops / 2, 2_000.0),
         loop_lag: distribution(random, ops, 11_000.0),
         silent_lanes: Some(2),
+        standstill: Standstill { count: 1, total_ns: 61_000_000, longest_ns: 61_000_000 },
     };
     let interval = |random: &mut Random| Interval {
         ok: 400 + random.next() % 200,
@@ -204,6 +205,7 @@ pub fn slot(index: u32) -> Slot {
             cpus: None,
         },
         negotiated: Some(negotiated()),
+        died_ns: (index % 7 == 6).then_some(900_000_123),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::State;
 use super::report::Report;
 use duel_lab::CheckStanding;
-use duel_model::without_secret_parameters;
+use duel_model::without_secrets;
 use duel_report::{JunitCase, JunitOutcome, JunitSuite};
 
 /// A case for each threshold and target, and one for each target that it answers; where there are factors, for each of
@@ -19,8 +19,8 @@ pub(crate) fn junit(id: &str, started_unix_ms: i64, report: &Report) -> String {
                 name: "answers".to_owned(),
                 seconds: target.seconds,
                 outcome: match &report.trouble {
-                    Some(text) if !target.answers => JunitOutcome::Error("no-answer", without_secret_parameters(text)),
-                    Some(text) => JunitOutcome::Skipped(without_secret_parameters(text)),
+                    Some(text) if !target.answers => JunitOutcome::Error("no-answer", without_secrets(text)),
+                    Some(text) => JunitOutcome::Skipped(without_secrets(text)),
                     None if target.figures.due() == 0 => JunitOutcome::Skipped("nothing was measured".to_owned()),
                     None => JunitOutcome::Passed(said),
                 },
@@ -44,7 +44,7 @@ pub(crate) fn junit(id: &str, started_unix_ms: i64, report: &Report) -> String {
             },
         }
     }));
-    let notes = report.doubts.iter().map(|doubt| without_secret_parameters(&doubt.text)).collect();
+    let notes = report.doubts.iter().map(|doubt| without_secrets(&doubt.text)).collect();
     JunitSuite { name: id.to_owned(), started_unix_ms, cases, notes }.xml()
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn junit_of_nothing(started_unix_ms: i64, text: &str) -> String {
         subject: "check".to_owned(),
         name: "could be made".to_owned(),
         seconds: 0.0,
-        outcome: JunitOutcome::Error("no-run", without_secret_parameters(text)),
+        outcome: JunitOutcome::Error("no-run", without_secrets(text)),
     };
     JunitSuite { name: "check".to_owned(), started_unix_ms, cases: vec![case], notes: vec![] }.xml()
 }

@@ -2,7 +2,7 @@
 
 use super::report::{Report, Result};
 use super::{Limit, State};
-use duel_model::{Comparison, Metric, Promise, PromiseMetric, Threshold, sanitize_line, without_secret_parameters};
+use duel_model::{Comparison, Metric, Promise, PromiseMetric, Threshold, sanitize_line, without_secrets};
 
 /// What is told of each target, also where no threshold asks for it, so that its course can be drawn.
 const ALWAYS: [PromiseMetric; 4] = [
@@ -17,6 +17,7 @@ pub(crate) fn line(report: &Report) -> String {
     let many = report.targets.len() > 1;
     let mut said: Vec<String> = report.trouble.iter().cloned().collect();
     if report.trouble.is_none() {
+        said.extend(report.headlines.iter().cloned());
         // What makes the state is told first.
         let mut results: Vec<&Result> = report.results.iter().collect();
         results.sort_by_key(|result| match result.state() {
@@ -54,7 +55,7 @@ pub(crate) fn bare_line(state: State, text: &str) -> String {
 
 /// A bar would begin the performance data. The line goes to pagers and logs: secrets of addresses do not.
 fn bare(state: State, text: &str) -> String {
-    let text: String = without_secret_parameters(text).chars().map(|c| if c == '|' { '/' } else { c }).collect();
+    let text: String = without_secrets(text).chars().map(|c| if c == '|' { '/' } else { c }).collect();
     format!("{} - {}", state.word(), text.replace('\n', " "))
 }
 
@@ -197,7 +198,7 @@ mod tests {
             answers: true,
         };
         let state = results.iter().map(Result::state).fold(State::Ok, State::and);
-        Report { state, trouble: None, results, targets: vec![target("A")], doubts: vec![] }
+        Report { state, trouble: None, headlines: vec![], results, targets: vec![target("A")], doubts: vec![] }
     }
 
     #[test]

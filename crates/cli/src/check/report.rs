@@ -13,6 +13,8 @@ pub(crate) struct Report {
     pub(crate) state: State,
     /// What is wrong with the run as a whole, before any threshold.
     pub(crate) trouble: Option<String>,
+    /// What has to be told of targets before any figure.
+    pub(crate) headlines: Vec<String>,
     /// Each threshold with each target that it concerns.
     pub(crate) results: Vec<Result>,
     /// Names of the targets, the kinds of doubt that concern the run, and the figures of the performance data.
@@ -78,7 +80,8 @@ pub(crate) fn of_run(run: &Run, verdict: &Verdict, limits: &[Limit]) -> Report {
             doubts.push(doubt.clone());
         }
     }
-    Report { state, trouble: trouble.map(|(_, text)| text), results, targets, doubts }
+    let headlines = verdict.headlines.iter().map(|headline| headline.text.clone()).collect();
+    Report { state, trouble: trouble.map(|(_, text)| text), headlines, results, targets, doubts }
 }
 
 fn trouble(run: &Run, targets: &[TargetReport]) -> Option<(State, String)> {

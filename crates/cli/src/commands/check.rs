@@ -126,6 +126,7 @@ fn checked(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow
             run
         }
     };
+    let run = run.shown();
     let report = check::of_run(&run, &duel_lab::judge(&run), &limits);
     Ok((run, report))
 }

@@ -47,7 +47,7 @@ pub(crate) fn export(export: &ExportFlags, output: &OutputFlags) -> anyhow::Resu
         );
     }
     let to = export.out.as_deref().map_or(Ok(Destination::Output), Destination::of)?;
-    let run = keep::open_to_read(output)?.load(&export.run.name)?;
+    let run = keep::load_to_show(&export.run.name, output)?;
     let verdict = duel_lab::judge(&run);
     let bytes =
         duel_report::export(&run, &verdict, export.format, export.target.as_deref()).map_err(|error| match error {

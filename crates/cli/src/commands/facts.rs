@@ -30,7 +30,7 @@ pub(crate) fn facts(facts: &FactsFlags, output: &OutputFlags) -> anyhow::Result<
     let plans = plans(facts)?;
     let mut hosts: Vec<(String, Result<HostRecord, String>)> = Vec::new();
     for (name, plan) in plans {
-        let read = duel_lab::host_facts(&plan).map_err(|why| why.to_string());
+        let read = duel_lab::host_facts(&plan).map(HostRecord::shown).map_err(|why| why.to_string());
         match &read {
             Ok(record) => record.doubts.iter().for_each(|doubt| say(&format!("{}: {doubt}", sanitize_line(&name)))),
             Err(why) => say(&format!("{}: {why}", sanitize_line(&name))),

@@ -18,13 +18,13 @@ pub(crate) mod why;
 
 use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
-use crate::outcome::{Outcome, say, told, without_error_numbers};
+use crate::outcome::{Outcome, say, told};
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
 use crate::{factors, requests, signals, terminal};
 use duel_archive::Archive;
 use duel_lab::{DiagnosisPlan, Lab};
-use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, sanitize_line};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, Verdict, sanitize_line};
 use duel_report::Again;
 
 /// Runs a plan, explains it if that is asked for, keeps it and prints it.
@@ -36,22 +36,17 @@ fn execute(
     output: &OutputFlags,
 ) -> anyhow::Result<Outcome> {
     let lab = lens::equip(Lab::new(signals::stop_flag()?));
-    let made = keep::open(output).and_then(|archive| carry_out(&lab, plan, why, shown, telemetry, archive, output));
-    let done = match made {
-        Ok(done) => done,
-        Err(error) => {
-            // Who reads documents gets one, also where there is no run to be shown.
-            if output.json {
-                terminal::print(&duel_report::json_failure(&without_error_numbers(&told(&error))))?;
-            }
-            return Err(error);
-        }
-    };
-    print_run(&done.run, done.is_kept, output)?;
+    let archive = keep::open(output)?;
+    let done = carry_out(&lab, plan, why, shown, telemetry, archive, output)?;
+    let run = done.run.shown();
+    print_run(&run, done.is_kept, output).map_err(|error| match done.is_kept {
+        true => anyhow::anyhow!("{}; the run is kept, and shown by: duel show {}", told(&error), run.id),
+        false => error,
+    })?;
     done.kept?;
-    let outcome = outcome_of(&done.run, &lab);
-    if outcome == Outcome::Done
-        && let Some(sentence) = all_failed(&done.run)
+    let outcome = outcome_of(&run, &duel_lab::judge(&run), &lab);
+    if matches!(outcome, Outcome::Done | Outcome::NotAsAsked)
+        && let Some(sentence) = all_failed(&run)
     {
         anyhow::bail!(sentence);
     }
@@ -96,15 +91,19 @@ fn carry_out(
     });
     let keeper = watching.end();
     let mut run = result?;
+    // The run is whole in the archive before anybody outside is waited for.
+    let mut kept = keeper.finish(&run);
     if let Some(doubt) = telemetry.and_then(|telemetry| telemetry.finish(&duel_lab::judge(&run))) {
         say(&doubt.text);
         run.doubts.push(doubt);
+        if let (Ok(()), Some(archive)) = (&kept, &mut archive) {
+            kept = archive.extend(&run).map_err(Into::into);
+        }
     }
-    let kept = keeper.finish(&run);
     Ok(CarriedOut { run, is_kept: kept.is_ok() && archive.is_some(), kept })
 }
 
-/// Prints a run with its verdict and its explanation, as the output flags say.
+/// Prints a run that may be shown, with its verdict and its explanation, as the output flags say.
 fn print_run(run: &Run, is_kept: bool, output: &OutputFlags) -> anyhow::Result<()> {
     let verdict = duel_lab::judge(run);
     if output.json {
@@ -124,10 +123,12 @@ fn print_run(run: &Run, is_kept: bool, output: &OutputFlags) -> anyhow::Result<(
     terminal::print(&text)
 }
 
-/// The outcome of what the lab did on a run. A comparison can be complete and its explanation interrupted.
-fn outcome_of(run: &Run, lab: &Lab) -> Outcome {
+/// The outcome of what the lab did on a run. A comparison can be complete and its explanation interrupted. Where a target did
+/// not do what was asked of it, the run is not what was asked for either.
+fn outcome_of(run: &Run, verdict: &Verdict, lab: &Lab) -> Outcome {
     match &run.status {
         RunStatus::Complete if lab.is_stopped() => Outcome::Interrupted,
+        RunStatus::Complete if !verdict.headlines.is_empty() => Outcome::NotAsAsked,
         RunStatus::Complete => Outcome::Done,
         RunStatus::Interrupted(Interruption::User) => Outcome::Interrupted,
         RunStatus::Interrupted(Interruption::TargetDied { .. } | Interruption::Unfinished) => Outcome::CouldNotRun,

@@ -41,7 +41,7 @@ pub(crate) fn report(report: &ReportFlags, output: &OutputFlags) -> anyhow::Resu
     let asked = report.out.as_deref().map(Destination::of).transpose()?;
     // First, so that nothing is written where pictures cannot be made.
     let painter = report.png.as_ref().map(|_| Painter::new()).transpose()?;
-    let run = keep::open_to_read(output)?.load(&report.run.name)?;
+    let run = keep::load_to_show(&report.run.name, output)?;
     let verdict = duel_lab::judge(&run);
     let mut written: Vec<PathBuf> = Vec::new();
 
@@ -106,8 +106,8 @@ fn commands(run: &Run) -> Vec<Command> {
         commands.push(command("Make another demonstration with this seed", format!("duel demo --seed {seed}")));
     } else {
         if let Some(typed) = run.plan.command() {
-            let again = if typed.contains(Plan::REDACTED) {
-                "Repeat it on any machine; put the values that were not kept in their places"
+            let again = if typed.contains(Plan::REDACTED) || typed.contains(Plan::LEFT_OUT) {
+                "Repeat it on any machine; put the values that are left out here in their places"
             } else if run.plan.targets.iter().any(|target| target.host.is_some()) {
                 "Repeat it on any machine; the servers' machines are not read then"
             } else {

@@ -30,7 +30,11 @@ pub(crate) struct DiffFlags {
 
 /// Lists runs, the latest first.
 pub(crate) fn list(list: &ListFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
-    let runs = keep::open_to_read(output)?.list(list.limit, 0)?;
+    let mut runs = keep::open_to_read(output)?.list(list.limit, 0)?;
+    for run in &mut runs {
+        run.targets.iter_mut().for_each(|target| *target = target.shown());
+        run.status = run.status.clone().shown();
+    }
     if output.json {
         let rows: Vec<_> = runs
             .iter()
@@ -73,7 +77,7 @@ fn as_typed(index: usize, target: &Target) -> String {
 
 /// Judges an earlier run again from its raw slots and shows it.
 pub(crate) fn show(run: &RunName, output: &OutputFlags) -> anyhow::Result<Outcome> {
-    let run = keep::open_to_read(output)?.load(&run.name)?;
+    let run = keep::load_to_show(&run.name, output)?;
     print_run(&run, true, output)?;
     Ok(Outcome::Done)
 }
@@ -81,7 +85,7 @@ pub(crate) fn show(run: &RunName, output: &OutputFlags) -> anyhow::Result<Outcom
 /// Shows what differs between two runs.
 pub(crate) fn diff(diff: &DiffFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let archive = keep::open_to_read(output)?;
-    let (before, after) = (archive.load(&diff.before)?, archive.load(&diff.after)?);
+    let (before, after) = (archive.load(&diff.before)?.shown(), archive.load(&diff.after)?.shown());
     let (verdict_before, verdict_after) = (duel_lab::judge(&before), duel_lab::judge(&after));
     if output.json {
         let documents = [

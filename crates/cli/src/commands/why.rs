@@ -5,9 +5,10 @@ use super::{demo, lens, print_run};
 use crate::diagnosis::DiagnosisFlags;
 use crate::flags::{OutputFlags, RunName, SecretFlags};
 use crate::keep::{self, Keeper};
-use crate::outcome::{Outcome, Usage, say};
+use crate::outcome::{Outcome, Usage, say, told};
 use crate::signals;
 use crate::telemetry::{Telemetry, TelemetryFlags};
+use crate::trust::TrustFlags;
 use crate::watching::{Shown, Watching};
 use anyhow::Context;
 use clap::Args;
@@ -22,6 +23,8 @@ pub(crate) struct WhyFlags {
     pub(crate) run: RunName,
     #[command(flatten)]
     pub(crate) secrets: SecretFlags,
+    #[command(flatten)]
+    pub(crate) trust: TrustFlags,
     #[command(flatten)]
     pub(crate) diagnosis: DiagnosisFlags,
     #[command(flatten)]
@@ -52,7 +55,7 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
     demo::refuse_if_made(&run)?;
     let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();
-    restore_secrets(&mut plan, &why.secrets)?;
+    restore_secrets(&mut plan, &why.secrets, &why.trust, output)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));
     let telemetry = Telemetry::open(&why.telemetry, output)?;
@@ -63,12 +66,21 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
     let result = lab.explain(&mut run, &plan, diagnosis, &mut watching);
     watching.end();
     result?;
+    // What was found is in the archive before anybody outside is waited for, and before it is shown.
+    let mut kept = archive.extend(&run);
     if let Some(doubt) = telemetry.and_then(|telemetry| telemetry.finish(&duel_lab::judge(&run))) {
         say(&doubt.text);
         run.doubts.push(doubt);
+        if kept.is_ok() {
+            kept = archive.extend(&run);
+        }
     }
-    print_run(&run, true, output)?;
-    archive.extend(&run)?;
+    let shown = run.shown();
+    print_run(&shown, kept.is_ok(), output).map_err(|error| match &kept {
+        Ok(()) => anyhow::anyhow!("{}; what was found is kept, and shown by: duel show {}", told(&error), shown.id),
+        Err(_) => error,
+    })?;
+    kept?;
     // The run itself may have been interrupted long ago; what counts is whether this diagnosis was.
     Ok(if stop.load(Ordering::Relaxed) { Outcome::Interrupted } else { Outcome::Done })
 }

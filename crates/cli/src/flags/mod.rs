@@ -24,7 +24,7 @@ use crate::hosts::{self, HostFlags};
 use crate::outcome::{self, Outcome, Usage};
 use crate::plan_file::{self, PlanFlag};
 use crate::telemetry::TelemetryFlags;
-use crate::{commands, hey, usage};
+use crate::{commands, hey, terminal, usage};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -349,39 +349,60 @@ pub(crate) fn matched(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
 
 /// Reads the command line; help and usage errors are printed and become an outcome.
 pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
-    let is_check = is_check(&typed);
-    let bad_usage = |sentence: &str| {
-        if is_check { commands::check::unknown(sentence) } else { Outcome::BadUsage }
+    let verb = first_verb(&typed);
+    // A check prints its line, whatever becomes of it; to `plan` all words are those of another command line.
+    let is_check = verb.as_deref() == Some("check");
+    let may_have_document = !is_check && verb.as_deref() != Some("plan");
+    let bad_usage = |wants_document: bool, sentence: &str| {
+        if is_check {
+            return commands::check::unknown(sentence);
+        }
+        if may_have_document && wants_document {
+            outcome::print_failure(sentence);
+        }
+        Outcome::BadUsage
     };
-    let words = plan_file::filled_in(typed).map_err(|error| {
+    let words = plan_file::filled_in(typed.clone()).map_err(|error| {
         error.say();
-        bad_usage(&error.sentence)
+        bad_usage(error.wants_document || asks_for_document(&typed), &error.sentence)
     })?;
     let flags = read(&words).map_err(|error| {
         if error.use_stderr() {
             let sentence = usage::sentence(&error);
             outcome::say(&sentence);
-            return bad_usage(&sentence);
+            return bad_usage(asks_for_document(&words), &sentence);
         }
-        // Help. Where even this cannot be printed, there is nobody to read it.
-        let _ = error.print();
+        // Help.
+        let printed = Outcome::of(terminal::print_styled(&error.render()).map(|()| Outcome::Done));
         // By the guidelines for plugins: nobody watches a service by asking for help.
-        if is_check { Outcome::Checked(crate::check::State::Unknown) } else { Outcome::Done }
+        if is_check { Outcome::Checked(crate::check::State::Unknown) } else { printed }
     })?;
     if let Command::Compare(compare) = &flags.command
         && compare.targets.is_empty()
     {
-        let _ = Cli::command().print_help();
-        return Err(Outcome::BadUsage);
+        if flags.output.json {
+            let sentence = "there is nothing to compare; give two targets: duel URL URL (see duel --help)";
+            outcome::say(sentence);
+            return Err(bad_usage(true, sentence));
+        }
+        let help = Outcome::of(terminal::print_styled(&Cli::command().render_help()).map(|()| Outcome::BadUsage));
+        return Err(help);
     }
     Ok(flags)
 }
 
-/// Whether the first command on a command line is a check.
-fn is_check(typed: &[OsString]) -> bool {
+/// The first command on a command line.
+fn first_verb(typed: &[OsString]) -> Option<String> {
     let cli = Cli::command();
     let verb = typed.iter().skip(1).find(|word| cli.get_subcommands().any(|command| *word == command.get_name()));
-    verb.is_some_and(|verb| verb == "check")
+    verb.and_then(|verb| verb.to_str()).map(str::to_owned)
+}
+
+/// Whether `--json` stands on a command line that may make no sense otherwise.
+pub(crate) fn asks_for_document(typed: &[OsString]) -> bool {
+    let options = typed.iter().skip(1).take_while(|word| *word != "--");
+    let values = options.filter_map(|word| word.to_str()?.strip_prefix("--json"));
+    values.filter(|value| value.is_empty() || value.starts_with('=')).last().is_some_and(|value| value != "=false")
 }
 
 /// Sorts the words of a command line, the program's name first.
@@ -477,6 +498,7 @@ fn misplaced(verb: &str) -> String {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use std::collections::BTreeSet;
 
     /// The plan that a command line means, the program's name first.
     pub(crate) fn plan_of<'a>(words: impl IntoIterator<Item = &'a str>) -> Plan {
@@ -501,6 +523,42 @@ pub(crate) mod tests {
     fn the_command_line_is_consistent() {
         command().debug_assert();
         readable().debug_assert();
+    }
+
+    /// The tests are compiled with checks for overflow: a number that is calculated with unchecked would panic.
+    #[test]
+    fn no_number_that_can_be_typed_is_too_much_to_calculate_with() {
+        const NUMBERS: [&str; 7] = [
+            "18446744073709551615",
+            "4294967295",
+            "9007199254740991",
+            "18446744073709551615h",
+            "8784h",
+            "1..18446744073709551615",
+            "8784h@10000000",
+        ];
+        let (mut tried, mut understood) = (BTreeSet::new(), 0);
+        for (verb, targets) in
+            [(Some("run"), &["http://a/"][..]), (None, &["http://a/", "http://b/"]), (Some("check"), &["http://a/"])]
+        {
+            let all = readable();
+            let of_verb = verb.map_or(&all, |verb| all.find_subcommand(verb).unwrap());
+            let takes_value = |arg: &&Arg| arg.get_action().takes_values() && !arg.is_positional();
+            for long in of_verb.get_arguments().filter(takes_value).filter_map(Arg::get_long) {
+                if !tried.insert(long.to_owned()) {
+                    continue;
+                }
+                for number in NUMBERS {
+                    let option = format!("--{long}={number}");
+                    let words =
+                        ["duel"].into_iter().chain(verb).chain(targets.iter().copied()).chain([option.as_str()]);
+                    let words: Vec<OsString> = words.map(OsString::from).collect();
+                    let checked = || read(&words).ok().is_some_and(|flags| flags.checked().is_ok());
+                    understood += u32::from(std::panic::catch_unwind(checked).unwrap_or_else(|_| panic!("{option}")));
+                }
+            }
+        }
+        assert!(tried.len() > 60 && understood > 20, "{} tried, {understood} understood", tried.len());
     }
 
     #[test]

@@ -89,6 +89,9 @@ fn agreed(task: Task, flags: &Flags, stop: &Arc<AtomicBool>) -> Task {
 /// Makes the requests and prints what came of them, also of those until Ctrl-C.
 fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
     let mut archive = flags.archive.as_deref().map(Archive::open).transpose()?;
+    if let Some(note) = archive.as_ref().and_then(Archive::note) {
+        say(&note);
+    }
     let stop = signals::stop_flag()?;
     let task = if task.wants_http2() { agreed(task, flags, &stop) } else { task };
     let lab = Lab::new(Arc::clone(&stop)).to_the_letter();
@@ -105,6 +108,8 @@ fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
     results.finish(&slot.tally, is_cut);
     // The rate of an open loop counts by its schedule; hey's total ends with the last request.
     let total_ns = slot.elapsed_ns.max(results.last_end_ns);
+    // Kept before it is shown: that it cannot be shown is no reason to lose it.
+    let kept = keeper.finish(&run);
     match (task.output, broken) {
         // Who reads no further wants no more.
         (_, Some(error)) if error.kind() == ErrorKind::BrokenPipe => {}
@@ -118,6 +123,6 @@ fn run(task: Task, flags: &Flags) -> anyhow::Result<Outcome> {
         }
         (Output::Csv, None) => {}
     }
-    keeper.finish(&run)?;
+    kept?;
     Ok(Outcome::Done)
 }

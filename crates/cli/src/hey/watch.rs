@@ -1,11 +1,12 @@
 //! What is done while requests are made: results are counted, lines printed, the run kept if that is wanted.
 
 use super::csv;
-use super::plan::{Output, Style};
+use super::plan::{self, Style};
 use super::results::Results;
 use super::writer::Writer;
 use crate::keep::Keeper;
 use crate::progress_log::ProgressLog;
+use crate::streams::Output;
 use duel_lab::{OpRecord, View, Watcher};
 use duel_model::{Run, Slot};
 use std::io::{self, ErrorKind};
@@ -36,13 +37,13 @@ enum Lines {
 }
 
 impl<'a> Watch<'a> {
-    pub(super) fn new(keeper: Keeper<'a>, output: Output, stop: Arc<AtomicBool>) -> io::Result<Self> {
+    pub(super) fn new(keeper: Keeper<'a>, output: plan::Output, stop: Arc<AtomicBool>) -> io::Result<Self> {
         let lines = match output {
-            Output::Summary(Style::Current) => Lines::None,
-            Output::Summary(Style::Historic { .. }) => Lines::Progress(ProgressLog::new()),
-            Output::Csv => Lines::Csv,
+            plan::Output::Summary(Style::Current) => Lines::None,
+            plan::Output::Summary(Style::Historic { .. }) => Lines::Progress(ProgressLog::new()),
+            plan::Output::Csv => Lines::Csv,
         };
-        let (results, out) = (Results::default(), Writer::to(io::stdout())?);
+        let (results, out) = (Results::default(), Writer::to(Output)?);
         Ok(Self { keeper, results, slot: None, lines, out, stop, broken: None })
     }
 

@@ -61,7 +61,9 @@ pub(crate) fn filled_in(typed: Vec<OsString>) -> Result<Vec<OsString>, PlanError
         Ok(()) => Ok(words),
         Err(sentence) => {
             let span = blame::culprit(&file.entries, &sentence, |left| understood(&words::joined(&typed, left)).err());
-            Err(span.map_or_else(|| PlanError::nowhere(&sentence), |span| file.error_at(span, &sentence)))
+            let mut error = span.map_or_else(|| PlanError::nowhere(&sentence), |span| file.error_at(span, &sentence));
+            error.wants_document = flags::asks_for_document(&words);
+            Err(error)
         }
     }
 }

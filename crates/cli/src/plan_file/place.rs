@@ -12,13 +12,15 @@ const LONGEST_LINE: usize = 100;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct PlanError {
     pub(crate) sentence: String,
+    /// Whether the options of the plan, as far as they could be read, ask for a document.
+    pub(crate) wants_document: bool,
     excerpt: Option<String>,
 }
 
 impl PlanError {
     /// An error that no line can be blamed for.
     pub(crate) fn nowhere(sentence: &str) -> Self {
-        Self { sentence: sentence.to_owned(), excerpt: None }
+        Self { sentence: sentence.to_owned(), wants_document: false, excerpt: None }
     }
 
     /// An error in `text`, the content of the file called `name`; `hides` keeps the line itself from being shown.
@@ -26,7 +28,7 @@ impl PlanError {
         let place = Place::of(text, span.start);
         let sentence = format!("{}:{}:{}: {sentence}", sanitize_line(name), place.line, place.column);
         let hides = hides || may_hold_a_secret(place.text);
-        Self { sentence, excerpt: (!hides).then(|| place.excerpt(text, span)) }
+        Self { sentence, wants_document: false, excerpt: (!hides).then(|| place.excerpt(text, span)) }
     }
 
     /// Prints it: the sentence, and below it the line with a caret.

@@ -4,7 +4,7 @@ use super::{TARGETS, is_planned, is_typed, table_of};
 use crate::meaning;
 use crate::outcome::Usage;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use duel_model::{Plan, is_secret_name};
+use duel_model::{Plan, is_secret_field, is_secret_name, public_address};
 use std::any::TypeId;
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -126,14 +126,16 @@ fn values(arg: &Arg, matches: &ArgMatches) -> Result<Vec<String>, Usage> {
 fn public(arg: &Arg, value: &str) -> String {
     let option = arg.get_long().unwrap_or_default();
     let is_file = arg.get_value_names().is_some_and(|names| names.iter().any(|name| name.ends_with("FILE")));
-    let header = value.split_once(':').map(|(name, _)| name.trim());
+    let header = value.split_once(':').map(|(name, value)| (name.trim(), value));
     match header {
-        Some(name) if option == "header" && !value.starts_with('@') && is_secret_name(name) => {
+        Some((name, content)) if option == "header" && !value.starts_with('@') && is_secret_field(name, content) => {
             format!("{name}: {}", Plan::REDACTED)
         }
         _ if is_secret_name(option) && !is_file => Plan::REDACTED.to_owned(),
         _ if has_password(value) => Plan::REDACTED.to_owned(),
-        _ => value.to_owned(),
+        // A body is the request itself; without it the plan would mean another one.
+        _ if option == "body" => value.to_owned(),
+        _ => public_address(value),
     }
 }
 

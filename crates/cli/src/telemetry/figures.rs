@@ -71,6 +71,8 @@ pub(super) struct Counts {
     pub(super) load_ns: Nanos,
     pub(super) traffic: Traffic,
     pub(super) response: Distribution,
+    /// Time in which the generator itself stood still.
+    pub(super) stood_still_ns: Nanos,
 }
 
 impl Figures {
@@ -143,6 +145,7 @@ impl Counts {
             load_ns: slot.elapsed_ns,
             traffic: Traffic { bytes_in: tally.bytes_in, bytes_out: tally.bytes_out, connections: tally.connections },
             response: tally.response.clone(),
+            stood_still_ns: slot.standstill().total_ns,
         }
     }
 
@@ -153,6 +156,7 @@ impl Counts {
             load_ns: slot.load_ns,
             traffic: slot.live.traffic,
             response: slot.live.response.clone(),
+            stood_still_ns: slot.live.standstill.total_ns,
         }
     }
 
@@ -164,6 +168,7 @@ impl Counts {
         self.load_ns += other.load_ns;
         self.traffic += other.traffic;
         self.response.merge(&other.response);
+        self.stood_still_ns += other.stood_still_ns;
     }
 
     /// Failed ops of all kinds.
@@ -174,6 +179,11 @@ impl Counts {
     /// Time under load.
     pub(super) fn load_s(&self) -> f64 {
         self.load_ns as f64 / 1e9
+    }
+
+    /// Time in which the generator itself stood still.
+    pub(super) fn stood_still_s(&self) -> f64 {
+        self.stood_still_ns as f64 / 1e9
     }
 
     /// Response times counted by [`BOUNDS_NS`], one more at the end for what is above; not cumulated.

@@ -1,6 +1,7 @@
 //! A page over HTTP, for scrapers: one thread that listens, and few, short-lived ones that answer.
 
 use super::{Shared, prometheus};
+use crate::aside;
 use crate::outcome::Usage;
 use anyhow::Context;
 use duel_model::sanitize_line;
@@ -23,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 pub(super) struct Listener {
     address: SocketAddr,
     stop: Arc<AtomicBool>,
-    thread: Option<JoinHandle<()>>,
+    thread: JoinHandle<()>,
 }
 
 /// What was typed for `--metrics`: `HOST:PORT`, or a port on this machine's own address.
@@ -47,11 +48,9 @@ impl Listener {
         let address = listener.local_addr().with_context(cannot)?;
         let stop = Arc::new(AtomicBool::new(false));
         let stopped = Arc::clone(&stop);
-        let thread = std::thread::Builder::new()
-            .name("metrics".to_owned())
-            .spawn(move || listen(&listener, &figures, &stopped))
-            .with_context(cannot)?;
-        Ok(Self { address, stop, thread: Some(thread) })
+        let thread =
+            aside::spawn("metrics", || (), move || listen(&listener, &figures, &stopped)).with_context(cannot)?;
+        Ok(Self { address, stop, thread })
     }
 
     /// Where it listens.
@@ -70,11 +69,10 @@ impl Drop for Listener {
             ip => ip,
         };
         let woken = TcpStream::connect_timeout(&SocketAddr::new(own, self.address.port()), PATIENCE);
-        // If it could not be woken it ends with the process.
-        if woken.is_ok()
-            && let Some(thread) = self.thread.take()
-        {
-            let _ = thread.join();
+        // If it could not be woken, or was set aside, it ends with the process.
+        let until = Instant::now() + PATIENCE;
+        while woken.is_ok() && !self.thread.is_finished() && Instant::now() < until {
+            std::thread::sleep(Duration::from_millis(1));
         }
     }
 }
@@ -96,13 +94,16 @@ fn listen(listener: &TcpListener, figures: &Shared, stop: &AtomicBool) {
             answering.fetch_sub(1, Ordering::Relaxed);
             continue;
         }
-        let (figures, done) = (figures.clone(), Arc::clone(&answering));
+        let (figures, done, broke_down) = (figures.clone(), Arc::clone(&answering), Arc::clone(&answering));
         let answer = move || {
             super::step_back();
             let _ = answer(connection, &figures);
             done.fetch_sub(1, Ordering::Relaxed);
         };
-        if std::thread::Builder::new().name("scrape".to_owned()).spawn(answer).is_err() {
+        let farewell = move || {
+            broke_down.fetch_sub(1, Ordering::Relaxed);
+        };
+        if aside::spawn("scrape", farewell, answer).is_err() {
             answering.fetch_sub(1, Ordering::Relaxed);
         }
     }

@@ -6,8 +6,8 @@
 mod document;
 
 use super::Shared;
-use crate::meaning;
 use crate::outcome::Usage;
+use crate::{aside, meaning};
 use anyhow::Context;
 use duel_model::{Doubt, DoubtId, sanitize_line};
 use std::sync::Arc;
@@ -27,6 +27,9 @@ const PERSISTENCE: Duration = Duration::from_secs(3);
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 /// Shortest time between two pushes: more often would be felt beside the measurement, and seen by nobody.
 const SHORTEST_INTERVAL: Duration = Duration::from_millis(100);
+/// Longest time between two pushes: on some systems the clock reaches no further ahead than some hundred years, and whoever wants
+/// the last push alone has it by a day.
+const LONGEST_INTERVAL: Duration = Duration::from_secs(24 * 60 * 60);
 /// Longest answer that is read.
 const LONGEST_ANSWER_BYTES: u64 = 64 << 10;
 /// The path of metrics on a collector.
@@ -70,7 +73,7 @@ impl Destination {
                     let text = sanitize_line(&text);
                     Usage(format!("OTEL_METRIC_EXPORT_INTERVAL is a number of milliseconds above 0; it is '{text}'"))
                 })?;
-                Duration::from_millis(ms).max(SHORTEST_INTERVAL)
+                Duration::from_millis(ms).clamp(SHORTEST_INTERVAL, LONGEST_INTERVAL)
             }
         };
         let headers = environment("OTEL_EXPORTER_OTLP_HEADERS").map_or(Ok(Vec::new()), |text| headers(&text))?;
@@ -128,19 +131,26 @@ struct Account {
     why: Option<String>,
 }
 
+impl Account {
+    /// Of a thread that panicked: how many pushes there were before went with it.
+    fn broken_down() -> Self {
+        Self { failed: 1, why: Some("what sends them broke down; this is a bug in duel".to_owned()), sent: 0 }
+    }
+}
+
 impl Exporter {
     pub(super) fn start(to: Destination, figures: Shared) -> anyhow::Result<Self> {
         let shown = to.shown.clone();
         let agent = agent(&to).with_context(|| format!("cannot send metrics to {shown}"))?;
         let (goes_on, end) = channel();
         let (tell, done) = channel();
-        std::thread::Builder::new()
-            .name("otlp".to_owned())
-            .spawn(move || {
-                super::step_back();
-                let _ = tell.send(export(&agent, &to, &figures, &end));
-            })
-            .with_context(|| format!("cannot send metrics to {shown}"))?;
+        let farewell = tell.clone();
+        let broke_down = move || drop(farewell.send(Account::broken_down()));
+        let work = move || {
+            super::step_back();
+            let _ = tell.send(export(&agent, &to, &figures, &end));
+        };
+        aside::spawn("otlp", broke_down, work).with_context(|| format!("cannot send metrics to {shown}"))?;
         Ok(Self { goes_on, done, shown })
     }
 
@@ -239,7 +249,8 @@ fn push_at_last(agent: &Agent, to: &Destination, document: &serde_json::Value) -
             Err(trouble) => trouble,
         };
         let Some(wait) = trouble.again_after.map(|asked| asked.max(pause)) else { return Err(trouble) };
-        if Instant::now() + wait > until {
+        // A collector may ask for any number of seconds: it is compared with what is left, and added to nothing.
+        if wait > until.saturating_duration_since(Instant::now()) {
             return Err(trouble);
         }
         std::thread::sleep(wait);
@@ -262,14 +273,22 @@ fn push(agent: &Agent, to: &Destination, document: &serde_json::Value) -> Result
         }
         // The specification's list of what is tried again (OTLP 1.5, "OTLP/HTTP Response").
         429 | 502 | 503 | 504 => {
-            let after = answer.headers().get("Retry-After").and_then(|value| value.to_str().ok()?.trim().parse().ok());
-            return Err(Trouble::passing(format!("it answers {status}"), Duration::from_secs(after.unwrap_or(0))));
+            let after = answer.headers().get("Retry-After").and_then(|value| asked_for(value.to_str().ok()?));
+            return Err(Trouble::passing(format!("it answers {status}"), after.unwrap_or_default()));
         }
         _ => return Err(Trouble::lasting(format!("it answers {status}"))),
     }
     let body =
         answer.body_mut().with_config().limit(LONGEST_ANSWER_BYTES).read_to_vec().map_err(|error| told(&error))?;
     accepted(&body).map_err(Trouble::lasting)
+}
+
+/// The pause that a `Retry-After` asks for; `None` where it is no number of seconds (it may be a date).
+fn asked_for(value: &str) -> Option<Duration> {
+    let digits = value.trim();
+    let is_number = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_digit());
+    // More seconds than the type holds are many seconds, and not none.
+    is_number.then(|| Duration::from_secs(digits.parse().unwrap_or(u64::MAX)))
 }
 
 /// What a collector says of a push: an empty message, or how much of it was refused.
@@ -302,7 +321,15 @@ fn told(error: &Error) -> Trouble {
         Error::Io(error) if error.kind() == std::io::ErrorKind::ConnectionRefused => {
             Trouble::passing("connection refused", now)
         }
-        Error::Io(_) | Error::ConnectionFailed => Trouble::passing(sanitize_line(&error.to_string()), now),
+        // The number of a system's error says nothing to whom it is told.
+        Error::Io(error) => {
+            let text = error.to_string();
+            Trouble::passing(sanitize_line(text.split(" (os error").next().unwrap_or_default()), now)
+        }
+        Error::ConnectionFailed => Trouble::passing(sanitize_line(&error.to_string()), now),
+        Error::Protocol(_) | Error::LargeResponseHeader(..) => {
+            Trouble::lasting("what it answers is not HTTP as it ought to be")
+        }
         error => Trouble::lasting(sanitize_line(&error.to_string())),
     }
 }
@@ -330,6 +357,22 @@ mod tests {
         for wrong in ["s3cr3t", "a=%zz", "a=%0a", "a b=c", "a=%f"] {
             let Usage(said) = headers(wrong).unwrap_err();
             assert!(!said.contains("s3cr3t"), "{said}");
+        }
+    }
+
+    #[test]
+    fn a_collector_may_ask_for_any_pause() {
+        for (value, seconds) in [
+            ("0", Some(0)),
+            (" 120 ", Some(120)),
+            ("18446744073709551615", Some(u64::MAX)),
+            ("99999999999999999999999999", Some(u64::MAX)),
+            ("", None),
+            ("-1", None),
+            ("+1", None),
+            ("Fri, 31 Dec 1999 23:59:59 GMT", None),
+        ] {
+            assert_eq!(asked_for(value), seconds.map(Duration::from_secs), "{value}");
         }
     }
 

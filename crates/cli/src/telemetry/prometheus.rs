@@ -39,8 +39,13 @@ pub(super) fn page(figures: &Figures) -> String {
         }
     }
     type Figure = fn(&Counts) -> f64;
-    let counters: [(&str, &str, Figure); 4] = [
+    let counters: [(&str, &str, Figure); 5] = [
         ("duel_load_seconds_total", "Time under load.", Counts::load_s),
+        (
+            "duel_generator_standstill_seconds_total",
+            "Time under load in which the generator itself stood still; response times hold it.",
+            Counts::stood_still_s,
+        ),
         ("duel_received_bytes_total", "Bytes read from connections.", |counts| counts.traffic.bytes_in as f64),
         ("duel_sent_bytes_total", "Bytes written to connections.", |counts| counts.traffic.bytes_out as f64),
         ("duel_connections_opened_total", "Connections that were established.", |counts| {

@@ -103,8 +103,12 @@ fn told(error: &Error, timeout: Duration, is_secret: bool) -> String {
         Error::Rustls(error) => tls(error),
         Error::Io(error) => match error.get_ref().and_then(|inner| inner.downcast_ref::<rustls::Error>()) {
             Some(error) => tls(error),
-            None => sanitize_line(&error.to_string()),
+            // The number of a system's error says nothing to whom it is told.
+            None => sanitize_line(error.to_string().split(" (os error").next().unwrap_or_default()),
         },
+        Error::Protocol(_) | Error::LargeResponseHeader(..) => {
+            "what it answers is not HTTP as it ought to be".to_owned()
+        }
         // Of a request with a password not even its own error text is passed on.
         Error::BadUri(_) | Error::Http(_) if is_secret => "the request could not be made".to_owned(),
         error => sanitize_line(&error.to_string()),

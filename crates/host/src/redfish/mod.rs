@@ -8,6 +8,8 @@
 mod client;
 #[cfg(feature = "redfish")]
 mod facts;
+#[cfg(all(feature = "redfish", any(test, fuzzing)))]
+pub(crate) mod fuzzing;
 #[cfg(feature = "redfish")]
 mod visit;
 

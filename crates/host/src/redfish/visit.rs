@@ -137,12 +137,12 @@ impl Visit {
 }
 
 /// Where a property leads: `{"@odata.id": "/redfish/v1/..."}`.
-fn linked(of: &Value, name: &str) -> Option<String> {
+pub(super) fn linked(of: &Value, name: &str) -> Option<String> {
     own_path(of.get(name)?.get("@odata.id")?.as_str()?)
 }
 
 /// Where the members of a collection are.
-fn members(collection: &Value) -> impl Iterator<Item = String> {
+pub(super) fn members(collection: &Value) -> impl Iterator<Item = String> {
     let members = collection.get("Members").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     members.iter().filter_map(|member| own_path(member.get("@odata.id")?.as_str()?))
 }

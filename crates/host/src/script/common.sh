@@ -265,7 +265,10 @@ serve() {
 }
 
 leave() {
-    if [ -n "$KERNEL_LOG" ]; then kill "$KERNEL_LOG" 2>/dev/null; fi
+    # A signal may come right behind the start of the follower, before its number is noted. Of none some shells say 0, which
+    # would be all of the group.
+    follower=${KERNEL_LOG:-$!}
+    case $follower in '' | 0) ;; *) kill "$follower" 2>/dev/null ;; esac
     exit 0
 }
 

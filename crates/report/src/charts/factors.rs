@@ -10,7 +10,7 @@ use crate::table::{Align, Row, Table};
 use crate::text::clean;
 use duel_model::{
     Experiment, Factor, FactorVerdict, LevelVerdict, Metric, PairVerdict, Ranged, Scaling, ScalingLaw, ScalingPoint,
-    without_secret_parameters,
+    without_secrets,
 };
 
 /// Points of a fitted curve.
@@ -49,7 +49,7 @@ fn ids(factor: &Factor) -> [&'static str; 3] {
 }
 
 pub(super) fn label(level: &LevelVerdict) -> String {
-    without_secret_parameters(&clean(&level.label))
+    without_secrets(&clean(&level.label))
 }
 
 /// The x axis of a factor and where its levels lie: numbers by their size, everything else side by side.
@@ -112,7 +112,7 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
     let said = verdict
         .dependences
         .iter()
-        .map(|found| without_secret_parameters(&dependence(subject.run, &verdict.name, found, experiment.confidence)));
+        .map(|found| without_secrets(&dependence(subject.run, &verdict.name, found, experiment.confidence)));
     Some(Chart {
         id: ids(factor)[0],
         title: format!("{} by {}", title(metric), verdict.name),

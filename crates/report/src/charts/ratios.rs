@@ -3,7 +3,7 @@
 use super::{Chart, Subject, sentences};
 use crate::figures::{exact_percent, maybe, near_one};
 use crate::plot::{Axis, Drawing, IntervalRow, Intervals};
-use crate::sentence::{is_lower_bound, ratio_of, verdict_sentence};
+use crate::sentence::{pair_sentence, ratio_of};
 use crate::table::{Align, Row, Table};
 use crate::text::clean;
 use crate::totals::all_doubts;
@@ -26,7 +26,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             Some(_) => format!("How many times slower than {baseline}, over all treatments"),
             None => format!("How many times slower than {baseline}"),
         },
-        description: sentences(pairs.iter().map(|pair| verdict_sentence(pair, margin, is_lower_bound(pair, &doubts)))),
+        description: sentences(pairs.iter().map(|pair| pair_sentence(subject.verdict, pair, margin, &doubts))),
         drawing: Drawing::Intervals(Intervals {
             axis,
             margin: Some(margin_of(margin)),

@@ -97,6 +97,7 @@ mod tests {
             series: Series { interval_ns, intervals },
             audit: duel_model::GeneratorAudit::default(),
             negotiated: None,
+            died_ns: None,
         }
     }
 

@@ -1,18 +1,18 @@
 //! HTML under construction.
 
-use super::secrets::Secrets;
 use crate::markup::escape;
 use crate::table::{Align, Table};
 use crate::text::clean_whole;
+use duel_model::PlanSecrets;
 
 /// A page so far.
 pub(super) struct Html {
     out: String,
-    secrets: Secrets,
+    secrets: PlanSecrets,
 }
 
 impl Html {
-    pub(super) fn new(secrets: Secrets) -> Self {
+    pub(super) fn new(secrets: PlanSecrets) -> Self {
         Self { out: String::with_capacity(1 << 18), secrets }
     }
 
@@ -23,13 +23,13 @@ impl Html {
 
     /// A text, wherever it comes from.
     pub(super) fn text(&mut self, text: &str) {
-        self.out.push_str(&escape(&self.secrets.left_out(&clean_whole(text))));
+        self.out.push_str(&escape(&self.public(text)));
     }
 
     /// A text in which words between backticks are typed: they are shown so.
     pub(super) fn prose(&mut self, text: &str) {
         // What is left out of a text as a secret must not hang on where it is cut.
-        let text = self.secrets.left_out(&clean_whole(text));
+        let text = self.public(text);
         let pieces: Vec<&str> = text.split('`').collect();
         if pieces.len().is_multiple_of(2) {
             self.out.push_str(&escape(&text));
@@ -39,6 +39,11 @@ impl Html {
             let (before, after) = if nth % 2 == 1 { ("<code>", "</code>") } else { ("", "") };
             self.out.push_str(&format!("{before}{}{after}", escape(piece)));
         }
+    }
+
+    /// A text without secrets: commands that lead back to the run are no part of it.
+    fn public(&self, text: &str) -> String {
+        clean_whole(&self.secrets.left_out(text))
     }
 
     /// A command that can be copied.
@@ -87,13 +92,12 @@ impl Html {
 
 #[cfg(test)]
 mod tests {
-    use super::super::secrets::Secrets;
     use super::*;
 
     #[test]
     fn what_stands_between_backticks_is_typed_and_still_escaped() {
         let prose = |text: &str| {
-            let mut html = Html::new(Secrets::default());
+            let mut html = Html::new(PlanSecrets::default());
             html.prose(text);
             html.finish()
         };

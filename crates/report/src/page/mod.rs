@@ -7,7 +7,6 @@ mod environment;
 mod experiment;
 mod findings;
 mod html;
-mod secrets;
 mod verdict;
 
 use crate::charts::{Chart, charts};
@@ -18,9 +17,8 @@ use crate::table::{Align, Table};
 use crate::text::clean;
 use crate::totals::{Totals, op_noun, totals};
 use crate::{negotiated, search, single, stages};
-use duel_model::{Run, Verdict};
+use duel_model::{PlanSecrets, Run, Verdict};
 use html::Html;
-use secrets::Secrets;
 
 /// What a reader can type, and what it is good for.
 #[derive(Debug, Clone)]
@@ -40,7 +38,7 @@ pub fn page(run: &Run, verdict: &Verdict, commands: &[Command]) -> String {
     let targets = totals(run);
     let charts = charts(run, verdict);
     let title = title(&targets);
-    let mut html = Html::new(Secrets::of(&run.plan));
+    let mut html = Html::new(PlanSecrets::of(&run.plan));
     head(&mut html, &title);
     html.raw("<main>");
     verdict::section(&mut html, run, verdict, &targets, &title);

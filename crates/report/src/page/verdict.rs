@@ -1,13 +1,13 @@
 //! The verdict and its doubts.
 
 use super::html::Html;
-use crate::sentence::{is_lower_bound, verdict_sentence};
+use crate::sentence::{headlines, pair_sentence, told_first};
 use crate::settings::{ended_early, status_word};
 use crate::summary::names;
 use crate::text::{clean, clean_whole};
 use crate::totals::{Totals, all_doubts, op_noun};
 use crate::{contest, search, single};
-use duel_model::{Call, Doubt, Run, Verdict};
+use duel_model::{Call, Doubt, HeadlineKind, Run, Verdict};
 
 /// Opens the first section, which the caller closes: the title, what was decided, and for whom.
 pub(super) fn section(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>], title: &str) {
@@ -17,6 +17,12 @@ pub(super) fn section(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[
     html.raw("</p><h1>");
     html.text(title);
     html.raw("</h1></header><section id=\"verdict\"><h2>Verdict</h2>");
+    for (headline, text) in verdict.headlines.iter().zip(headlines(verdict)) {
+        html.raw("<p class=\"call\">");
+        alarm(html, headline.kind);
+        html.text(&text);
+        html.raw("</p>");
+    }
     if let Some(experiment) = &verdict.experiment {
         html.raw("<p>");
         html.text(&crate::experiment::overview(run, experiment));
@@ -67,10 +73,24 @@ fn calls(html: &mut Html, run: &Run, verdict: &Verdict) {
             continue;
         }
         html.raw(if is_main { "<p class=\"call\">" } else { "<p class=\"further\">" });
-        badge(html, pair.call);
-        html.text(&verdict_sentence(pair, run.plan.compare.margin, is_lower_bound(pair, &doubts)));
+        match told_first(verdict, pair) {
+            Some(kind) => alarm(html, kind),
+            None => badge(html, pair.call),
+        }
+        html.text(&pair_sentence(verdict, pair, run.plan.compare.margin, &doubts));
         html.raw("</p>");
     }
+}
+
+/// A badge that goes before any call.
+fn alarm(html: &mut Html, kind: HeadlineKind) {
+    let text = match kind {
+        HeadlineKind::TargetDied => "stopped answering",
+        HeadlineKind::Failing => "requests fail",
+        HeadlineKind::RateNotReached => "rate not reached",
+        _ => "see the doubts",
+    };
+    html.raw(&format!("<span class=\"badge slower\">! {text}</span> "));
 }
 
 /// The word says it; the sign says it without colours, and the class with them.

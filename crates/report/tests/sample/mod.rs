@@ -176,12 +176,14 @@ fn slot(
                     schedule_lag: spread(4_000, ok),
                     loop_lag: spread(31_000, ok * 2),
                     silent_lanes: Some(0),
+                    standstill: Standstill::default(),
                 })
                 .collect(),
             descriptor_limit: Some(65_536),
             cpus: Some(4),
         },
         negotiated: server.negotiated.clone().map(|seen| Negotiated { status: None, body_bytes: None, ..seen }),
+        died_ns: None,
     }
 }
 
@@ -252,6 +254,11 @@ pub fn slower() -> (Run, Verdict) {
         ..Verdict::default()
     };
     (run, verdict)
+}
+
+/// What is told of B first.
+pub fn headline(kind: HeadlineKind, text: &str) -> Headline {
+    Headline { kind, target: "B".into(), share: (kind != HeadlineKind::TargetDied).then_some(0.2), text: text.into() }
 }
 
 /// A keeps its promise up to 1,000 per second, and B up to 400.

@@ -10,13 +10,14 @@ mod doubts;
 mod scaling;
 
 use crate::contrast::{Contrast, contrast, contrast_among, log_margin};
+use crate::doubts::Found;
 use crate::judge::{call, metrics, tempered};
 use crate::pairing::Pairs;
 use crate::side::{Bias, Side, biases};
 use cells::Cells;
 use duel_model::{
-    Dependence, DependenceAnswer, Doubt, DoubtId, Experiment, Factor, FactorVerdict, LevelFigure, LevelVerdict, Metric,
-    PairVerdict, Plan, Ranged, Slot, Verdict,
+    Call, Dependence, DependenceAnswer, Doubt, DoubtId, Experiment, Factor, FactorVerdict, LevelFigure, LevelVerdict,
+    Metric, PairVerdict, Plan, Ranged, Slot, Verdict,
 };
 
 /// Judges the slots of a plan with factors.
@@ -30,8 +31,13 @@ pub(crate) fn judge_experiment<'a>(slots: impl IntoIterator<Item = &'a Slot>, pl
         return Verdict { doubts: vec![doubt], ..Verdict::default() };
     }
     let plans: Vec<Plan> = (0..treatments).map(|treatment| plan.treated(treatment)).collect();
-    let cells = Cells::new(slots, plan);
-    let judge = Judge::new(plan, &plans, &cells);
+    let slots: Vec<&Slot> = slots.into_iter().collect();
+    // A block with a slot that shows the generator is not complete. Where that leaves too few, all are kept and none is called.
+    let every = Cells::new(slots.iter().copied(), plan);
+    let clean = Cells::new(slots.iter().copied().filter(|slot| !slot.is_spoilt()), plan);
+    let is_mostly_spoilt = 2 * clean.blocks.len() < every.blocks.len();
+    let cells = if is_mostly_spoilt { every } else { clean };
+    let judge = Judge { is_mostly_spoilt, ..Judge::new(plan, &plans, &cells) };
     let all: Vec<usize> = (0..treatments).collect();
     let overall = judge.level(String::new(), None, &all, 1);
     let experiment = Experiment {
@@ -41,7 +47,18 @@ pub(crate) fn judge_experiment<'a>(slots: impl IntoIterator<Item = &'a Slot>, pl
         factors: plan.factors.iter().enumerate().map(|(place, factor)| judge.factor(place, factor)).collect(),
         scaling: scaling::judge(plan, &cells, &judge),
     };
-    let doubts = doubts::of(plan, &plans, &cells);
+    let mut found = Found::default();
+    for (place, target) in plan.targets.iter().enumerate() {
+        let own: Vec<&Slot> = slots.iter().copied().filter(|slot| slot.target == place).collect();
+        let consequence = if is_mostly_spoilt {
+            "nothing is called, since they are in too many blocks to be left out"
+        } else {
+            "left out, with the blocks that they are in"
+        };
+        found.of_standstill(&target.name, &own, consequence);
+    }
+    let mut doubts = found.into_doubts();
+    doubts.extend(doubts::of(plan, &plans, &cells));
     Verdict { pairs: overall.pairs, doubts, experiment: Some(experiment), ..Verdict::default() }
 }
 
@@ -52,6 +69,8 @@ struct Judge<'a> {
     /// By treatment and target.
     sides: Vec<Vec<Side<'a>>>,
     metrics: [Metric; 3],
+    /// The generator stood still in too many blocks for a call.
+    is_mostly_spoilt: bool,
 }
 
 impl<'a> Judge<'a> {
@@ -62,7 +81,7 @@ impl<'a> Judge<'a> {
             targets.map(|(place, target)| Side::new(&slots, place, target, plan)).collect()
         };
         let sides = plans.iter().enumerate().map(of_treatment).collect();
-        Self { plan, cells, sides, metrics: metrics(&plan.load.kind) }
+        Self { plan, cells, sides, metrics: metrics(&plan.load.kind), is_mostly_spoilt: false }
     }
 
     /// Whether the generator was the bottleneck on any target under a treatment.
@@ -123,7 +142,11 @@ impl<'a> Judge<'a> {
             baseline: name(0),
             target: name(target),
             metric,
-            call: tempered(call(&surer, &pairs, metric, compare), of_target, of_baseline),
+            call: if self.is_mostly_spoilt {
+                Call::Unknown
+            } else {
+                tempered(call(&surer, &pairs, metric, compare), of_target, of_baseline)
+            },
             ratio: shown.estimate.map(f64::exp),
             low: shown.interval.map(|interval| interval.low.exp()),
             high: shown.interval.map(|interval| interval.high.exp()),

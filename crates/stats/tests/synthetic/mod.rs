@@ -53,6 +53,7 @@ pub(crate) fn slot(block: u32, repeat: u32, target: usize, elapsed_s: f64) -> Sl
         series: duel_model::Series::default(),
         audit: duel_model::GeneratorAudit::default(),
         negotiated: None,
+        died_ns: None,
     }
 }
 

@@ -2,6 +2,8 @@
 //! that its configuration is made of. The server's own files are only read.
 
 mod apache;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod nginx;
 mod nginx_syntax;
 mod reading;
@@ -83,7 +85,7 @@ fn count_of_cpus(list: &str) -> usize {
     let count = |part: &str| {
         let (first, last) = part.split_once('-').unwrap_or((part, part));
         let (first, last): (usize, usize) = (first.trim().parse().ok()?, last.trim().parse().ok()?);
-        Some((last.checked_sub(first)? + 1).min(8192))
+        Some(last.checked_sub(first)?.saturating_add(1).min(8192))
     };
     list.split(',').filter_map(count).sum::<usize>().max(1)
 }
@@ -103,6 +105,7 @@ mod tests {
     #[test]
     fn cpus_are_counted() {
         assert_eq!(["0-3,8\n", "0", "7-2", "x", "0-99999999"].map(count_of_cpus), [5, 1, 1, 1, 8192]);
+        assert_eq!(count_of_cpus("0-18446744073709551615"), 8192);
     }
 
     #[test]

@@ -4,6 +4,9 @@ use std::ops::Range;
 
 /// Blocks within each other; nginx itself knows five.
 const MOST_DEPTH: usize = 16;
+/// Longest name of a block: thrice the longest of nginx's own (`match_http_upstream` of its modules has 19). Each directive
+/// keeps the names around it, so that a name of megabytes would be there once for each directive.
+const LONGEST_BLOCK_NAME_BYTES: usize = 64;
 
 /// A directive, with or without a block.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,7 +49,8 @@ pub(super) fn directives(text: &[u8], context: &[Vec<u8>], most: usize) -> Optio
                     has_block,
                 };
                 let name = directive.name().to_vec();
-                if name.is_empty() || has_block && (name.ends_with(b"_by_lua_block") || inside.len() == MOST_DEPTH) {
+                let is_too_much = inside.len() == MOST_DEPTH || name.len() > LONGEST_BLOCK_NAME_BYTES;
+                if name.is_empty() || has_block && (name.ends_with(b"_by_lua_block") || is_too_much) {
                     return None;
                 }
                 found.push(directive);
@@ -153,6 +157,13 @@ mod tests {
         }
         assert_eq!(shown("").unwrap(), Vec::<String>::new());
         assert_eq!(shown(&"a {".repeat(100)), None);
+    }
+
+    #[test]
+    fn a_name_that_no_block_has_is_not_kept_for_each_directive_in_it() {
+        let text = |length: usize| format!("{} {{ a; b; }} {} c;", "x".repeat(length), "y".repeat(1000));
+        assert_eq!(shown(&text(LONGEST_BLOCK_NAME_BYTES)).unwrap().len(), 4);
+        assert_eq!(shown(&text(LONGEST_BLOCK_NAME_BYTES + 1)), None);
     }
 
     #[test]

@@ -20,6 +20,8 @@ pub(super) enum Broken {
     CutInHandshake,
     /// The connection ended after so many bytes of a body.
     EndedUnannounced(u64),
+    /// Bytes of an earlier response came where an answer was to come, and the request may not be sent twice.
+    MetSurplus,
     /// The kernel cannot queue another connection to this Unix socket.
     UnixQueueFull,
     /// A proxy does not lead to the target.
@@ -62,6 +64,12 @@ impl Broken {
             Self::EndedUnannounced(got) => (
                 FailureKind::ShortBody,
                 format!("the connection ended after {got} body bytes without a TLS closure alert"),
+            ),
+            Self::MetSurplus => (
+                FailureKind::Protocol,
+                "the server sent more bytes than the response before has, and this request may not be sent twice; compare \
+                 Content-Length with the body that is sent"
+                    .to_owned(),
             ),
             Self::NotHttp2 => (
                 FailureKind::Tls,

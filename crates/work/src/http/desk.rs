@@ -2,7 +2,8 @@
 //! buffer that is read into, and the books.
 
 use super::broken::status_failure;
-use super::link::SCRATCH_BYTES;
+use super::inflate::ration;
+use super::link::{READS_IN_A_ROW, SCRATCH_BYTES};
 use super::op::Op;
 use super::picker::Picker;
 use super::{Requests, Shared};
@@ -21,6 +22,10 @@ pub(super) struct Desk {
     /// What is read from any connection goes here first; only unfinished TLS records are kept per connection, so that
     /// a thousand idle connections cost next to nothing.
     pub(super) scratch: Vec<u8>,
+    /// Most that is read at a time, and how often in a row: little where it is decompressed, since it may become a thousand
+    /// times as much.
+    most_read_bytes: usize,
+    pub(super) reads_in_a_row: usize,
     pub(super) counters: Counters,
     statuses: Box<[u64; STATUSES]>,
     /// The next response's head and session are to be written down; once per slot.
@@ -37,8 +42,12 @@ impl Desk {
             Requests::One(_) => None,
             Requests::Many(repertoire) => Some(Box::new(Picker::new(repertoire, worker))),
         };
+        let (most_read_bytes, reads_in_a_row) =
+            if shared.decompress { (ration::READ_BYTES, 1) } else { (SCRATCH_BYTES, READS_IN_A_ROW) };
         Self {
             picker,
+            most_read_bytes,
+            reads_in_a_row,
             scratch: vec![0; SCRATCH_BYTES],
             counters: Self::counters(shared),
             statuses: Box::new([0; STATUSES]),
@@ -53,6 +62,12 @@ impl Desk {
         let turn = self.turn;
         self.turn = turn.wrapping_add(1);
         turn
+    }
+
+    /// How far the buffer may be filled behind what is kept in it.
+    #[inline]
+    pub(super) fn read_end(&self, kept: usize) -> usize {
+        self.scratch.len().min(kept + self.most_read_bytes)
     }
 
     /// A response is complete: enters its status, and judges it by that.

@@ -6,15 +6,17 @@
 use super::HttpFactory;
 use super::address::Address;
 use super::leg::Leg;
-use super::manner::Manner;
+use super::manner::{Manner, leads_elsewhere, led_to, location_text};
+use super::origins::{Bell, Ear, Origins};
 use super::request::Request;
 use duel_load::{
-    Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, WorkloadError,
-    WorkloadFactory,
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{AddressChoice, FailureKind, HttpPlan, Nanos, Negotiated, SECOND_NS, sanitize_line};
+use duel_model::{AddressChoice, FailureKind, HttpPlan, Nanos, Negotiated, Phase, SECOND_NS, sanitize_line};
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use url::Url;
 
 /// Makes [`Following`] workloads for one target.
@@ -30,8 +32,8 @@ struct Ways {
     connect_timeout_ns: Nanos,
     target: HttpFactory,
     url: Arc<Url>,
-    /// Origins that redirects have led to, looked up once for all workers; an error stands, or each op would wait for it.
-    origins: Mutex<BTreeMap<String, Result<HttpFactory, WorkloadError>>>,
+    /// Origins that redirects have led to.
+    origins: Arc<Origins>,
 }
 
 /// One worker's trips.
@@ -44,6 +46,10 @@ pub struct Following {
     /// Requests that redirects have led to.
     requests: BTreeMap<Stop, Arc<Request>>,
     trips: Vec<Trip>,
+    /// Where it hears that an origin was looked up; made when the first one has to be.
+    hearing: Option<(Bell, Ear)>,
+    /// It was heard: the lane that is looked at next, to see whether its op can go on.
+    heard: Option<LaneId>,
     /// Redirects followed, by status: an op has one status, that of its last response.
     followed: BTreeMap<u16, u64>,
 }
@@ -53,6 +59,8 @@ const MOST_ORIGINS: usize = 16;
 /// How long each of an origin's addresses, where there are several, is given to accept a connection before it is known
 /// which one to use.
 const LONGEST_LOOK_NS: Nanos = SECOND_NS;
+/// Behind the tokens of all legs: that of the bell.
+const BELLS_LEG: usize = MOST_ORIGINS + 1;
 /// Most requests that are kept; where each redirect leads elsewhere, they are built anew.
 const MOST_REQUESTS: usize = 64;
 
@@ -66,6 +74,20 @@ struct Trip {
     /// Of the legs that are over.
     phases: PhaseTimes,
     bytes_in: u64,
+    /// Where it is going, while that is being looked up.
+    way: Option<Box<Way>>,
+}
+
+/// Where a redirect leads.
+#[derive(Debug)]
+struct Way {
+    url: Arc<Url>,
+    manner: Manner,
+    /// As the server wrote it, safe to show.
+    location: String,
+    /// Status of the redirect, and when it was there.
+    status: u16,
+    since_ns: Nanos,
 }
 
 /// Where a redirect led, and as what the request goes there.
@@ -84,8 +106,13 @@ impl FollowingFactory {
         connect_timeout_ns: Nanos,
     ) -> Result<Self, WorkloadError> {
         let url = Arc::new(Address::parse(address)?.url);
-        let origins = Mutex::default();
+        let origins = Arc::default();
         Ok(Self { ways: Arc::new(Ways { plan: plan.clone(), connect_timeout_ns, target, url, origins }) })
+    }
+
+    /// Origins beside the target's that redirects have led to so far, and that can be connected to.
+    pub fn origins_elsewhere(&self) -> usize {
+        self.ways.origins.reachable()
     }
 
     /// The target alone, without redirects.
@@ -106,6 +133,8 @@ impl WorkloadFactory for FollowingFactory {
         Ok(Following {
             legs: vec![Leg::to(&self.ways.target, worker, lanes)?],
             leg_to: BTreeMap::new(),
+            hearing: None,
+            heard: None,
             requests: BTreeMap::new(),
             followed: BTreeMap::new(),
             trips: (0..lanes).map(|_| Trip::to(Arc::clone(&ways.url))).collect(),
@@ -139,11 +168,23 @@ impl Workload for Following {
 
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
         let leg = if event.token == lane { 0 } else { event.token / self.trips.len() };
+        if leg == BELLS_LEG {
+            if let Some((_, ear)) = &mut self.hearing {
+                ear.hear();
+            }
+            self.heard = Some(0);
+            return Progress::Pending;
+        }
         let progress = self.legs[leg].ready(lane, event, &io.beyond(leg * self.trips.len()));
         self.settle(lane, progress, io)
     }
 
     fn further(&mut self, io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        if self.heard.is_some()
+            && let Some(end) = self.next_on_its_way(io)
+        {
+            return Some(end);
+        }
         let mut leg = 0;
         while leg < self.legs.len() {
             match self.legs[leg].further(&io.beyond(leg * self.trips.len())) {
@@ -160,16 +201,28 @@ impl Workload for Following {
         None
     }
 
+    fn turn_begins(&mut self) {
+        // That of the worker, whichever of its legs is asked.
+        self.legs[0].turn_begins();
+    }
+
     fn wakes_at(&self) -> Option<Nanos> {
         self.legs.iter().filter_map(Leg::wakes_at).min()
     }
 
     fn cancel(&mut self, lane: LaneId) {
+        // While it is being looked up where it goes, it is nowhere.
+        if self.trips[lane].way.take().is_some() {
+            return;
+        }
         self.legs[self.trips[lane].leg].cancel(lane);
     }
 
     fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
         let trip = &self.trips[lane];
+        if let Some(way) = &trip.way {
+            return way.looked_up(&trip.phases, now_ns);
+        }
         let mut phases = self.legs[trip.leg].phases_so_far(lane, now_ns);
         if trip.redirects > 0 {
             phases.add(&trip.phases);
@@ -178,7 +231,15 @@ impl Workload for Following {
     }
 
     fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
+        // The look-up is a part of connecting, and of its time.
+        if let Some(way) = &self.trips[lane].way {
+            return Some(way.since_ns);
+        }
         self.legs[self.trips[lane].leg].connecting_since(lane)
+    }
+
+    fn slot_ended(&mut self) {
+        self.legs.iter_mut().for_each(Leg::slot_ended);
     }
 
     fn traffic(&self) -> Traffic {
@@ -199,6 +260,7 @@ impl Workload for Following {
                 resumed,
                 reused,
                 resent,
+                surplus,
                 statuses,
                 negotiated,
             } = leg.take_counters();
@@ -212,6 +274,7 @@ impl Workload for Following {
             all.resumed += resumed;
             all.reused += reused;
             all.resent += resent;
+            all.surplus += surplus;
             for (status, count) in statuses {
                 *all.statuses.entry(status).or_default() += count;
             }
@@ -240,29 +303,35 @@ impl Following {
                 Progress::Pending => return Progress::Pending,
                 Progress::Done(op) => op,
             };
-            let next = if is_redirect(&op) { self.next(lane) } else { Ok(None) };
-            let trip = &mut self.trips[lane];
-            match next {
-                Ok(None) => return Progress::Done(trip.ended(op)),
-                Err(text) => {
-                    let outcome = Err(Box::new(Failure { kind: FailureKind::Protocol, text }));
-                    return Progress::Done(trip.ended(OpEnd { outcome, status: None, body_bytes: 0, ..op }));
+            let way = if is_redirect(&op) { self.way(lane, op.end_ns) } else { Ok(None) };
+            let way = match way {
+                Ok(None) => return Progress::Done(self.trips[lane].ended(op)),
+                Ok(Some(way)) => way,
+                Err(text) => return Progress::Done(self.trips[lane].failed(op, text)),
+            };
+            match self.next(&way, io) {
+                Ok(Some(next)) => {
+                    self.trips[lane].add(&op);
+                    progress = self.depart(lane, way, next, op.end_ns, io);
                 }
-                Ok(Some(request)) => {
+                Ok(None) => {
+                    let trip = &mut self.trips[lane];
                     trip.add(&op);
-                    *self.followed.entry(op.status.unwrap_or(0)).or_default() += 1;
-                    let (leg, first_token) = (trip.leg, trip.leg * self.trips.len());
-                    let io = io.beyond(first_token);
-                    progress = self.legs[leg].start_request(lane, Some(request), op.end_ns, &io);
+                    trip.redirects += 1;
+                    trip.way = Some(Box::new(way));
+                    return Progress::Pending;
+                }
+                Err(why) => {
+                    let text = way.leads_nowhere(&why);
+                    return Progress::Done(self.trips[lane].failed(op, text));
                 }
             }
         }
     }
 
-    /// Moves the trip on to where the response that has just ended leads, and answers what is to be sent there; `None`:
-    /// it leads nowhere. An error is for the user.
+    /// Where the response that has just ended leads; `None`: nowhere. An error is for the user.
     #[cold]
-    fn next(&mut self, lane: LaneId) -> Result<Option<Arc<Request>>, String> {
+    fn way(&self, lane: LaneId, since_ns: Nanos) -> Result<Option<Way>, String> {
         let trip = &self.trips[lane];
         let Some(location) = self.legs[trip.leg].location(lane).filter(|location| !location.is_empty()) else {
             return Ok(None);
@@ -272,37 +341,113 @@ impl Following {
             return Err(format!("stopped after {most} redirects"));
         }
         let status = self.legs[trip.leg].status(lane);
-        let location =
-            std::str::from_utf8(location).map_err(|_| "a redirect's Location is no text".to_owned())?.to_owned();
-        let nowhere = |why: String| format!("the redirect to '{}' leads nowhere: {why}", sanitize_line(&location));
-        let mut url = trip.url.join(&location).map_err(|error| nowhere(error.to_string()))?;
-        url.set_fragment(None);
+        let location = location_text(location);
+        let url = led_to(&trip.url, &location)?;
         let manner = trip.manner.after(&self.ways.plan, &self.ways.url, status, &location, &url);
-        let leg = self.leg_to(&url, manner).map_err(nowhere)?;
-        let request = self.request(&url, manner)?;
-        let trip = &mut self.trips[lane];
-        (trip.leg, trip.url, trip.manner) = (leg, Arc::new(url), manner);
-        trip.redirects += 1;
-        Ok(Some(request))
+        Ok(Some(Way { url: Arc::new(url), manner, location: sanitize_line(&location), status, since_ns }))
     }
 
-    /// Number of the leg to the origin of an address.
-    fn leg_to(&mut self, url: &Url, manner: Manner) -> Result<usize, String> {
+    /// The leg and the request that a way leads to; `None`: that is being looked up.
+    #[cold]
+    fn next(&mut self, way: &Way, io: &Io<'_>) -> Result<Option<(usize, Arc<Request>)>, String> {
+        let Some(leg) = self.leg_to(&way.url, way.manner, io)? else { return Ok(None) };
+        let request = self.request(&way.url, way.manner)?;
+        Ok(Some((leg, request)))
+    }
+
+    /// Sends the request at the leg that the way leads to.
+    fn depart(
+        &mut self,
+        lane: LaneId,
+        way: Way,
+        (leg, request): (usize, Arc<Request>),
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Progress {
+        let trip = &mut self.trips[lane];
+        (trip.leg, trip.url, trip.manner) = (leg, way.url, way.manner);
+        trip.redirects += 1;
+        *self.followed.entry(way.status).or_default() += 1;
+        let io = io.beyond(leg * self.trips.len());
+        self.legs[leg].start_request(lane, Some(request), now_ns, &io)
+    }
+
+    /// The next op that has ended among those whose way has been looked up; the others go on.
+    #[cold]
+    fn next_on_its_way(&mut self, io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        while let Some(lane) = self.heard.filter(|&lane| lane < self.trips.len()) {
+            self.heard = Some(lane + 1);
+            let Some(way) = self.trips[lane].way.take() else { continue };
+            let progress = match self.next(&way, io) {
+                Ok(None) => {
+                    self.trips[lane].way = Some(way);
+                    continue;
+                }
+                Ok(Some(next)) => {
+                    let now_ns = monotonic_ns();
+                    let trip = &mut self.trips[lane];
+                    trip.phases = way.looked_up(&trip.phases, now_ns);
+                    // It was counted when the look-up began.
+                    trip.redirects -= 1;
+                    let progress = self.depart(lane, *way, next, now_ns, io);
+                    self.settle(lane, progress, io)
+                }
+                Err(why) => {
+                    let end_ns = monotonic_ns();
+                    let trip = &mut self.trips[lane];
+                    Progress::Done(OpEnd {
+                        end_ns,
+                        outcome: Err(Box::new(Failure { kind: FailureKind::Protocol, text: way.leads_nowhere(&why) })),
+                        phases: way.looked_up(&trip.phases, end_ns),
+                        bytes_in: trip.bytes_in,
+                        status: None,
+                        body_bytes: 0,
+                    })
+                }
+            };
+            if let Progress::Done(op) = progress {
+                return Some((lane, op));
+            }
+        }
+        self.heard = None;
+        None
+    }
+
+    /// Number of the leg to the origin of an address; `None`: it is being looked up.
+    fn leg_to(&mut self, url: &Url, manner: Manner, io: &Io<'_>) -> Result<Option<usize>, String> {
         if url.origin() == self.ways.url.origin() {
-            return Ok(0);
+            return Ok(Some(0));
         }
         let origin = url.origin().ascii_serialization();
         if let Some(&leg) = self.leg_to.get(&origin) {
-            return Ok(leg);
+            return Ok(Some(leg));
         }
         if self.leg_to.len() >= MOST_ORIGINS {
             return Err(format!("redirects have led to {MOST_ORIGINS} other hosts already"));
         }
-        let factory = self.ways.factory(&origin, url, manner).map_err(|error| error.to_string())?;
+        let bell = self.bell(io)?;
+        let Some(factory) = self.ways.factory(&origin, url, manner, &bell).map_err(|error| error.to_string())? else {
+            return Ok(None);
+        };
         let leg = Leg::to(&factory, WorkerId::ONLY, self.trips.len()).map_err(|error| error.to_string())?;
         self.legs.push(leg);
         self.leg_to.insert(origin, self.legs.len() - 1);
-        Ok(self.legs.len() - 1)
+        Ok(Some(self.legs.len() - 1))
+    }
+
+    /// What this worker hears of look-ups by.
+    fn bell(&mut self, io: &Io<'_>) -> Result<Bell, String> {
+        if let Some((bell, _)) = &self.hearing {
+            return Ok(bell.clone());
+        }
+        let new = || {
+            let (bell, ear) = Bell::new()?;
+            io.beyond(BELLS_LEG * self.trips.len()).watch(&ear, 0, Interest::Read)?;
+            Ok((bell, ear))
+        };
+        let (bell, ear) = new().map_err(|error: std::io::Error| format!("it cannot be looked up: {error}"))?;
+        self.hearing = Some((bell.clone(), ear));
+        Ok(bell)
     }
 
     fn request(&mut self, url: &Url, manner: Manner) -> Result<Arc<Request>, String> {
@@ -320,33 +465,59 @@ impl Following {
 }
 
 impl Ways {
-    /// What makes connections to an origin. Looking it up holds up the worker that meets the origin first, and those that
-    /// meet it meanwhile, with all their ops: that is done at first contact where there is one, and is short elsewhere.
-    fn factory(&self, origin: &str, url: &Url, manner: Manner) -> Result<HttpFactory, WorkloadError> {
-        let mut origins = self.origins.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(known) = origins.get(origin) {
-            return known.clone();
-        }
+    /// What makes connections to an origin; `None`: it is being looked up, and the bell rings when that is done. At first
+    /// contact that is done before there is load, where there are redirects.
+    fn factory(
+        &self,
+        origin: &str,
+        url: &Url,
+        manner: Manner,
+        bell: &Bell,
+    ) -> Result<Option<HttpFactory>, WorkloadError> {
         let mut plan = manner.plan(&self.plan);
         if plan.reach.addresses == AddressChoice::Answering {
             // One after another, each address that is silent would take its time.
             plan.reach.addresses = AddressChoice::Race;
         }
-        let made = HttpFactory::assume(&plan, url.as_str(), self.connect_timeout_ns.min(LONGEST_LOOK_NS));
-        origins.insert(origin.to_owned(), made.clone());
-        made
+        let (address, connect_timeout_ns) = (url.to_string(), self.connect_timeout_ns.min(LONGEST_LOOK_NS));
+        self.origins.find(origin, bell, move || {
+            let factory = HttpFactory::assume(&plan, &address, connect_timeout_ns)?;
+            // Ops that have waited for it tell so themselves.
+            factory.shared.unreported_lookup_ns.store(0, Ordering::Relaxed);
+            Ok(factory)
+        })
+    }
+}
+
+impl Way {
+    fn leads_nowhere(&self, why: &str) -> String {
+        format!("the redirect to '{}' leads nowhere: {why}", self.location)
+    }
+
+    /// The phases of a trip that has waited for its look-up until now.
+    fn looked_up(&self, so_far: &PhaseTimes, now_ns: Nanos) -> PhaseTimes {
+        let (mut phases, mut look_up) = (*so_far, PhaseTimes::NONE);
+        look_up.set(Phase::Dns, now_ns.saturating_sub(self.since_ns));
+        phases.add(&look_up);
+        phases
     }
 }
 
 impl Trip {
     fn to(url: Arc<Url>) -> Self {
-        Self { leg: 0, redirects: 0, url, manner: Manner::default(), phases: PhaseTimes::NONE, bytes_in: 0 }
+        Self { leg: 0, redirects: 0, url, manner: Manner::default(), phases: PhaseTimes::NONE, bytes_in: 0, way: None }
     }
 
     /// A leg is over, and another one follows.
     fn add(&mut self, op: &OpEnd) {
         self.phases.add(&op.phases);
         self.bytes_in += op.bytes_in;
+    }
+
+    /// The last leg is over, and where its response leads nobody gets.
+    fn failed(&mut self, op: OpEnd, text: String) -> OpEnd {
+        let outcome = Err(Box::new(Failure { kind: FailureKind::Protocol, text }));
+        self.ended(OpEnd { outcome, status: None, body_bytes: 0, ..op })
     }
 
     /// The last leg is over.
@@ -366,5 +537,5 @@ fn answered_elsewhere(target: Negotiated, last: Negotiated) -> Negotiated {
 }
 
 fn is_redirect(op: &OpEnd) -> bool {
-    op.outcome.is_ok() && matches!(op.status, Some(301 | 302 | 303 | 307 | 308))
+    op.outcome.is_ok() && op.status.is_some_and(leads_elsewhere)
 }

@@ -1,13 +1,30 @@
 //! HTTP/1.1 on a connection: a request, its response, the next one; driven by readiness.
+//!
+//! # Surplus bytes
+//!
+//! Bytes behind the end of a response belong to nobody, and may never be taken for the next response (RFC 9112, 6.3). There
+//! is one rule, whenever they come: the response before them stands, they are counted, and the connection is closed. They
+//! may come
+//!
+//! * together with the response, or before the next request: then they are seen there and then;
+//! * when the next request has left: what does not even begin like a response was no answer to it. It goes over a new
+//!   connection, if sending it twice does no harm, as if the connection had been closed;
+//! * after the slot's last response: idle connections are looked at once more at its end, and heard before the next one.
+//!
+//! What begins like a response when a request is under way cannot be told from its answer. To look into the socket before
+//! each request would find no more of it, since what is late enough to be missed comes later than that, and would cost each
+//! op a call of the kernel. So a server that answers twice may be out of step for some ops; at the end of the slot at the
+//! latest an answer is left over, and counted.
 
 use super::broken::Broken;
 use super::cookies::{Jar, path_of};
 use super::desk::Desk;
-use super::link::{Link, READS_IN_A_ROW, Sent, Traveller};
+use super::inflate::{Asked, ration};
+use super::link::{Link, Sent, Traveller};
 use super::op::Op;
 use super::picker::{Draft, Picker};
 use super::request::{Outgoing, Request};
-use super::response::{ProtocolError, ResponseReader, field, surplus};
+use super::response::{ProtocolError, ResponseReader, field};
 use super::tls::TlsStream;
 use super::{Requests, Shared};
 use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, monotonic_ns};
@@ -33,6 +50,8 @@ struct Connection {
     reader: ResponseReader,
     /// How much of the request is on its way (encrypted or written).
     request_at: usize,
+    /// More came on it than the response.
+    is_over: bool,
     /// Responses that this connection has carried.
     served: u64,
     op: Op,
@@ -66,6 +85,9 @@ impl Workload for Http {
         if connection.link.socket.is_none() {
             return Progress::Pending;
         }
+        if self.shared.decompress && !ration::admits(&mut connection.link.served_in) {
+            return Progress::Pending;
+        }
         let result = match connection.stage {
             Stage::Idle => {
                 self.idle_event(lane);
@@ -76,6 +98,12 @@ impl Workload for Http {
             Stage::Reaching => self.approach(lane, event, io),
         };
         self.settle(lane, result, io)
+    }
+
+    fn turn_begins(&mut self) {
+        if self.shared.decompress {
+            ration::turn_begins();
+        }
     }
 
     fn cancel(&mut self, lane: LaneId) {
@@ -100,6 +128,14 @@ impl Workload for Http {
         (*stage == Stage::Reaching).then_some(op.connecting_since_ns)
     }
 
+    fn slot_ended(&mut self) {
+        for lane in 0..self.connections.len() {
+            if self.connections[lane].stage == Stage::Idle {
+                self.idle_event(lane);
+            }
+        }
+    }
+
     fn traffic(&self) -> Traffic {
         self.desk.counters.traffic()
     }
@@ -118,6 +154,18 @@ enum Step {
 }
 
 type StepResult = Result<Step, Broken>;
+
+/// What bytes have made of a response.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Taken {
+    /// It is not whole.
+    Part,
+    Whole,
+    /// More than it came; whether that was surplus, or says why the connection is closed.
+    WholeAndMore {
+        surplus: bool,
+    },
+}
 
 impl Http {
     pub(super) fn new(shared: Arc<Shared>, worker: WorkerId, lanes: usize) -> Self {
@@ -210,10 +258,11 @@ impl Http {
         Progress::Done(op)
     }
 
-    /// The op cannot go on. A request on a kept connection that the server closed before any answer is sent once more
-    /// on a new one, as ordinary clients do (RFC 9112, 9.3.1), if sending it twice does no harm.
+    /// The op cannot go on. A request on a kept connection that the server closed before any answer, or on which it met
+    /// surplus bytes, is sent once more on a new one, as ordinary clients do (RFC 9112, 9.3.1), if sending it twice does no
+    /// harm.
     #[cold]
-    fn give_up(&mut self, lane: LaneId, broken: Broken, io: &Io<'_>) -> Progress {
+    fn give_up(&mut self, lane: LaneId, mut broken: Broken, io: &Io<'_>) -> Progress {
         // A server may answer and hang up before it has the whole request (413): sending meets the reset first, while
         // the answer waits in the socket.
         if broken.is_lost_while_sending()
@@ -224,9 +273,13 @@ impl Http {
             return self.complete(lane, now);
         }
         let connection = &mut self.connections[lane];
-        let was_kept = connection.served > 0 && connection.reader.is_untouched() && !connection.op.retried;
-        if was_kept && connection.request(&self.shared).is_idempotent && broken.is_lost_connection() {
+        let met_surplus = connection.served > 0 && connection.reader.is_stray();
+        self.desk.counters.surplus += u64::from(met_surplus);
+        let is_unanswered = met_surplus || (connection.reader.is_untouched() && broken.is_lost_connection());
+        let was_kept = connection.served > 0 && is_unanswered && !connection.op.retried;
+        if was_kept && connection.request(&self.shared).is_idempotent {
             connection.close();
+            connection.op.heard_nothing();
             connection.op.retried = true;
             connection.op.needs_another_connection();
             // It goes over a new connection after all.
@@ -236,6 +289,9 @@ impl Http {
             counters.resent += 1;
             let result = self.connect(lane, io);
             return self.settle(lane, result, io);
+        }
+        if met_surplus {
+            broken = Broken::MetSurplus;
         }
         self.end_in_failure(lane, broken)
     }
@@ -308,11 +364,12 @@ impl Http {
     /// Reads what has arrived, as long as it comes in full buffers.
     #[inline]
     fn receive(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {
-        for _ in 0..READS_IN_A_ROW {
+        for _ in 0..self.desk.reads_in_a_row {
             let connection = &mut self.connections[lane];
             let kept = connection.link.kept();
-            let room = self.desk.scratch.len() - kept;
-            let Some((count, now)) = connection.link.read(&self.shared, &mut self.desk.scratch)? else {
+            let end = self.desk.read_end(kept);
+            let room = end - kept;
+            let Some((count, now)) = connection.link.read(&self.shared, &mut self.desk.scratch[..end])? else {
                 return Ok(Step::Wait);
             };
             if count == 0 {
@@ -320,17 +377,21 @@ impl Http {
             }
             connection.op.bytes_in += count as u64;
             self.desk.counters.bytes_in += count as u64;
-            let complete = if connection.link.tls.is_some() {
-                let complete = connection.take_records(&mut self.desk.scratch, kept + count, now)?;
+            let taken = if connection.link.tls.is_some() {
+                let taken = connection.take_records(&mut self.desk.scratch, kept + count, now)?;
                 // A key update or the like has to be answered.
                 if connection.link.has_unsent() {
                     self.flush(lane, io)?;
                 }
-                complete
+                taken
             } else {
                 connection.take_plain(&self.desk.scratch[..count], now)?
             };
-            if complete {
+            if taken != Taken::Part {
+                if let Taken::WholeAndMore { surplus } = taken {
+                    self.connections[lane].is_over = true;
+                    self.desk.counters.surplus += u64::from(surplus);
+                }
                 return Ok(Step::Complete { now });
             }
             if count < room {
@@ -346,18 +407,35 @@ impl Http {
         let connection = &mut self.connections[lane];
         let Some(socket) = &connection.link.socket else { return };
         let kept = connection.link.kept();
-        let keep = match rustix::io::read(socket, &mut self.desk.scratch[kept..]) {
-            Err(Errno::AGAIN | Errno::INTR) => true,
-            Ok(count) if count > 0 && connection.link.tls.is_some() => {
+        let heard = match rustix::io::read(socket, &mut self.desk.scratch[kept..]) {
+            Err(Errno::AGAIN | Errno::INTR) => Idle::Good,
+            Ok(count) if count > 0 => {
                 self.desk.counters.bytes_in += count as u64;
-                connection.take_tickets(&mut self.desk.scratch, kept + count)
+                match connection.link.tls {
+                    Some(_) => connection.take_tickets(&mut self.desk.scratch, kept + count),
+                    None => Idle::Over { surplus: is_surplus(&self.desk.scratch[..count]) },
+                }
             }
-            Ok(_) | Err(_) => false,
+            Ok(_) | Err(_) => Idle::Over { surplus: false },
         };
-        if !keep {
+        if let Idle::Over { surplus } = heard {
+            self.desk.counters.surplus += u64::from(surplus);
             connection.close();
         }
     }
+}
+
+/// What became of a connection that carries no op.
+enum Idle {
+    Good,
+    Over { surplus: bool },
+}
+
+/// Whether bytes that nobody has asked for are surplus ones. Some servers say why they close an idle connection, with the
+/// status 408 (RFC 9110, 15.5.9).
+fn is_surplus(bytes: &[u8]) -> bool {
+    let says_why = bytes.starts_with(b"HTTP/1.") && bytes.get(8..12) == Some(b" 408");
+    !bytes.is_empty() && !says_why
 }
 
 impl Connection {
@@ -366,12 +444,16 @@ impl Connection {
         let mut reader = ResponseReader::new(is_head);
         if shared.decompress {
             reader.inflate_bodies();
+            if let Requests::One(request) = &shared.requests {
+                reader.expect_codings(Asked::of(&request.bytes));
+            }
         }
         Self {
             link: Link::default(),
             stage: Stage::Idle,
             reader,
             request_at: 0,
+            is_over: false,
             served: 0,
             op: Op::NONE,
             detour: None,
@@ -388,6 +470,14 @@ impl Connection {
 
     /// Chooses what the op sends; where a redirect led here, that is known, and it takes its cookies along.
     fn choose(&mut self, picker: &mut Picker, shared: &Shared) {
+        self.choose_request(picker, shared);
+        if shared.decompress {
+            let asked = Asked::of(self.request(shared).head);
+            self.reader.expect_codings(asked);
+        }
+    }
+
+    fn choose_request(&mut self, picker: &mut Picker, shared: &Shared) {
         let Requests::Many(repertoire) = &shared.requests else { return };
         if let Some(detour) = &mut self.detour {
             self.reader.expect_head_only(detour.is_head);
@@ -423,16 +513,19 @@ impl Connection {
         self.link.close();
         self.stage = Stage::Idle;
         self.served = 0;
+        self.is_over = false;
+        self.reader.give_up_body();
         if let Some(jar) = &mut self.jar {
             jar.clear();
         }
     }
 
     /// Whether no other request may follow on this connection, whatever the response's head says: a part of the
-    /// request has not left (the server answered early), or TLS has announced the end.
+    /// request has not left (the server answered early), more came than the response, or TLS has announced the end.
     #[inline]
     fn is_spent(&self, request_bytes: usize) -> bool {
         self.request_at < request_bytes
+            || self.is_over
             || self.link.has_unsent()
             || self.link.tls.as_ref().is_some_and(TlsStream::is_closed)
     }
@@ -486,43 +579,60 @@ impl Connection {
         }
     }
 
-    /// Plain bytes of a response; whether it is complete.
+    /// Plain bytes of a response.
     #[inline]
-    fn take_plain(&mut self, bytes: &[u8], now: Nanos) -> Result<bool, Broken> {
+    fn take_plain(&mut self, bytes: &[u8], now: Nanos) -> Result<Taken, Broken> {
         self.op.first_byte(now);
         let fed = self.reader.feed(bytes).map_err(Broken::Protocol)?;
-        if fed.consumed < bytes.len() {
-            return Err(Broken::Protocol(surplus()));
-        }
-        Ok(fed.complete)
+        Ok(match fed.complete {
+            false => Taken::Part,
+            true if fed.consumed < bytes.len() => Taken::WholeAndMore { surplus: is_surplus(&bytes[fed.consumed..]) },
+            true => Taken::Whole,
+        })
     }
 
-    /// The first `filled` bytes of `scratch` are TLS records; whether the response is complete.
+    /// The first `filled` bytes of `scratch` are TLS records with a response.
     #[inline]
-    fn take_records(&mut self, scratch: &mut [u8], filled: usize, now: Nanos) -> Result<bool, Broken> {
-        let Self { link: Link { tls: Some(tls), out, .. }, reader, op, .. } = self else { return Ok(false) };
-        let mut complete = false;
+    fn take_records(&mut self, scratch: &mut [u8], filled: usize, now: Nanos) -> Result<Taken, Broken> {
+        let Self { link: Link { tls: Some(tls), out, .. }, reader, op, .. } = self else { return Ok(Taken::Part) };
+        let mut taken = Taken::Part;
         let mut sink = |plain: &[u8]| {
             op.first_byte(now);
             let fed = reader.feed(plain)?;
-            complete = fed.complete;
-            if fed.consumed < plain.len() { Err(surplus()) } else { Ok(()) }
+            taken = match (taken, fed.complete) {
+                // What more it is, its first bytes have told.
+                (Taken::WholeAndMore { .. }, _) => taken,
+                (_, false) => Taken::Part,
+                (_, true) if fed.consumed < plain.len() => {
+                    Taken::WholeAndMore { surplus: is_surplus(&plain[fed.consumed..]) }
+                }
+                (_, true) => Taken::Whole,
+            };
+            Ok(())
         };
         let closed = tls.take(scratch, filled, out, &mut sink).map_err(Broken::Tls)?;
-        if closed && !complete {
+        if closed && taken == Taken::Part {
             return match reader.closed() {
-                Ok(()) => Ok(true),
+                Ok(()) => Ok(Taken::Whole),
                 Err(how) => Err(Broken::Cut(Some(how))),
             };
         }
-        Ok(complete)
+        Ok(taken)
     }
 
-    /// Records on an idle connection: session tickets are welcome; whether the connection is still good.
-    fn take_tickets(&mut self, scratch: &mut [u8], filled: usize) -> bool {
-        let Link { tls: Some(tls), out, .. } = &mut self.link else { return false };
-        let refuse = &mut |_: &[u8]| Err(ProtocolError("data that was not asked for".into()));
-        matches!(tls.take(scratch, filled, out, refuse), Ok(false))
+    /// Records on an idle connection: session tickets are welcome.
+    fn take_tickets(&mut self, scratch: &mut [u8], filled: usize) -> Idle {
+        let Link { tls: Some(tls), out, .. } = &mut self.link else { return Idle::Over { surplus: false } };
+        let (mut has_data, mut surplus) = (false, false);
+        let mut sink = |plain: &[u8]| {
+            surplus = if has_data { surplus } else { is_surplus(plain) };
+            has_data |= !plain.is_empty();
+            Ok(())
+        };
+        match tls.take(scratch, filled, out, &mut sink) {
+            Ok(false) if !has_data => Idle::Good,
+            _ => Idle::Over { surplus },
+        }
     }
 
     /// The peer will send no more.

@@ -52,6 +52,13 @@ impl Leg {
         }
     }
 
+    pub(super) fn turn_begins(&mut self) {
+        match self {
+            Self::Http1(leg) => leg.turn_begins(),
+            Self::Http2(leg) => leg.turn_begins(),
+        }
+    }
+
     pub(super) fn wakes_at(&self) -> Option<Nanos> {
         match self {
             Self::Http1(leg) => leg.wakes_at(),
@@ -77,6 +84,13 @@ impl Leg {
         match self {
             Self::Http1(leg) => leg.connecting_since(lane),
             Self::Http2(leg) => leg.connecting_since(lane),
+        }
+    }
+
+    pub(super) fn slot_ended(&mut self) {
+        match self {
+            Self::Http1(leg) => leg.slot_ended(),
+            Self::Http2(leg) => leg.slot_ended(),
         }
     }
 

@@ -4,6 +4,7 @@
 
 use super::Shared;
 use super::broken::{Broken, CONNECT_FROM_SOURCE, errno_of};
+use super::manner::location_text;
 use super::op::Op;
 use super::proxy_protocol;
 use super::resolve::Way;
@@ -33,6 +34,8 @@ pub(super) struct Link {
     /// What the socket has not taken yet, and how many of its bytes it has taken.
     pub(super) out: Vec<u8>,
     pub(super) out_at: usize,
+    /// Where bodies are decompressed: when it had its turn last (see [`super::inflate::ration`]).
+    pub(super) served_in: u32,
     /// Reads what a proxy says of the tunnel that it was asked for.
     tunnel: Option<Box<ResponseReader>>,
 }
@@ -148,12 +151,22 @@ impl Link {
 
     /// Writes what is left as far as the socket takes it, and watches for room if it does not take all.
     pub(super) fn flush(&mut self, token: usize, bytes_out: &mut u64, io: &Io<'_>) -> Result<Sent, Broken> {
+        if self.socket.is_none() {
+            return Ok(Sent::All);
+        }
+        let sent = self.write(bytes_out)?;
+        self.watch_writing(sent == Sent::Blocked, token, io)?;
+        Ok(sent)
+    }
+
+    /// Writes what is left as far as the socket takes it at once.
+    pub(super) fn write(&mut self, bytes_out: &mut u64) -> Result<Sent, Broken> {
         let Some(socket) = &self.socket else { return Ok(Sent::All) };
-        let sent = loop {
+        loop {
             if self.out_at == self.out.len() {
                 self.out.clear();
                 self.out_at = 0;
-                break Sent::All;
+                return Ok(Sent::All);
             }
             // Rust programs ignore SIGPIPE, so that a plain write is enough, and there is one on every system.
             match rustix::io::write(socket, &self.out[self.out_at..]) {
@@ -161,13 +174,11 @@ impl Link {
                     *bytes_out += count as u64;
                     self.out_at += count;
                 }
-                Err(Errno::AGAIN) => break Sent::Blocked,
+                Err(Errno::AGAIN) => return Ok(Sent::Blocked),
                 Err(Errno::INTR) => {}
                 Err(errno) => return Err(Broken::System("send", errno)),
             }
-        };
-        self.watch_writing(sent == Sent::Blocked, token, io)?;
-        Ok(sent)
+        }
     }
 
     /// Watches for room to write, or no longer.
@@ -319,7 +330,7 @@ impl Link {
             via: text("via"),
             content_encoding: text("content-encoding"),
             content_type: text("content-type"),
-            location: field(head, "location").and_then(|value| String::from_utf8(value.to_vec()).ok()),
+            location: field(head, "location").map(location_text),
             peer: Some(shared.resolved.shown.clone()),
             segment_bytes: self.socket.as_ref().and_then(|socket| socket2::SockRef::from(socket).tcp_mss().ok()),
             dead_addresses: shared.resolved.dead.clone(),

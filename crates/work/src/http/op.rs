@@ -41,6 +41,13 @@ impl Op {
         self.connecting_since_ns = monotonic_ns();
     }
 
+    /// What has been received until now was not for it.
+    #[cold]
+    pub(super) fn heard_nothing(&mut self) {
+        self.first_byte_ns = None;
+        self.phases.unset(Phase::Wait);
+    }
+
     /// A phase ends now and the next one begins.
     #[inline]
     pub(super) fn phase_ended(&mut self, phase: Phase, now: Nanos) {

@@ -4,7 +4,7 @@
 //! [`super::picker`] puts them together for each op.
 
 use super::request::{Common, announces_length, checked_token, is_idempotent, path_and_query, read_body};
-use crate::requests::rows::Rows;
+use crate::requests::rows::{Columns, Rows};
 use crate::requests::sigv4::{self, Keys, Scope};
 use crate::requests::template::{self, Part, Place, Variable};
 use crate::requests::{Entry, EntryBody, Listed, authority_and_target, target_of};
@@ -430,7 +430,8 @@ impl Builder<'_> {
     }
 
     fn parse(&self, text: &str) -> Result<Vec<Part>, WorkloadError> {
-        template::parse(text, self.rows.map_or(&[], Rows::columns)).map_err(WorkloadError)
+        let none = Columns::default();
+        template::parse(text, self.rows.map_or(&none, Rows::columns)).map_err(WorkloadError)
     }
 
     fn parts(&mut self, parts: &[Part], place: Place) -> Result<(), WorkloadError> {

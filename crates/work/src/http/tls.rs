@@ -19,6 +19,8 @@ use std::sync::Arc;
 pub const LIBRARY: &str = "rustls 0.23 with aws-lc";
 /// HTTP/2 as ALPN calls it.
 pub(crate) const HTTP2: &[u8] = b"h2";
+/// Received bytes of which no record could be taken: as many as there is room for.
+const MOST_KEPT_BYTES: usize = super::link::SCRATCH_BYTES;
 
 /// Everything that connections to one target share.
 #[derive(Debug, Clone)]
@@ -58,6 +60,9 @@ pub(crate) enum TlsError {
     Tls(rustls::Error),
     /// What the plain text was fed to refused it.
     Sink(super::response::ProtocolError),
+    /// Messages of TLS itself fill all the room that there is for reading. Without an error here the next read would have no
+    /// room, and what it answers, 0, would pass for the connection's end.
+    TooManyMessages,
 }
 
 impl TlsClient {
@@ -163,7 +168,11 @@ impl TlsStream {
     ) -> Result<bool, TlsError> {
         scratch[..self.incoming.len()].copy_from_slice(&self.incoming);
         let driven = self.drive(&mut scratch[..filled], out, sink)?;
-        self.keep(&scratch[driven.consumed..filled]);
+        let rest = &scratch[driven.consumed..filled];
+        if rest.len() >= MOST_KEPT_BYTES {
+            return Err(TlsError::TooManyMessages);
+        }
+        self.keep(rest);
         Ok(driven.closed)
     }
 
@@ -237,6 +246,13 @@ impl TlsError {
         use rustls::Error as E;
         let error = match self {
             Self::Sink(error) => return (FailureKind::Protocol, error.to_string()),
+            Self::TooManyMessages => {
+                let text = format!(
+                    "the server sent {} KiB of TLS messages in a row that are no data, such as session tickets",
+                    MOST_KEPT_BYTES / 1024
+                );
+                return (FailureKind::Tls, text);
+            }
             Self::Tls(error) => error,
         };
         let text = match error {

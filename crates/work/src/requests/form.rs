@@ -2,6 +2,7 @@
 
 use duel_load::WorkloadError;
 use duel_model::{FormPlan, FormValue, sanitize_line};
+use std::collections::HashSet;
 use std::path::Path;
 
 /// The body of a form and its `Content-Type`; files are read now.
@@ -48,13 +49,25 @@ fn multipart(form: &FormPlan) -> Result<(Vec<u8>, String), WorkloadError> {
 }
 
 /// What separates the parts: nothing that occurs in one of them. It is the same in each run, as the body is to be.
+///
+/// Values are gone through once, however many candidates they hold: a file that lists them all would take hours else.
 fn boundary(values: &[Vec<u8>]) -> String {
-    let is_free = |boundary: &String| {
-        let finder = memchr::memmem::Finder::new(boundary.as_bytes());
-        values.iter().all(|value| finder.find(value).is_none())
-    };
+    const START: &[u8] = b"----duel-form-";
+    const DIGITS: usize = 16;
+    let start = memchr::memmem::Finder::new(START);
+    let mut taken = HashSet::new();
+    for value in values {
+        let mut rest = value.as_slice();
+        while let Some(at) = start.find(rest) {
+            // One may begin with the dash that another one ends with.
+            rest = &rest[at + 1..];
+            let digits = rest.get(START.len() - 1..START.len() - 1 + DIGITS);
+            taken.extend(digits.and_then(|digits| u64::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok()));
+        }
+    }
     // Each candidate that occurs takes as many bytes of a value: one of so many is free.
-    (0u64..).map(|number| format!("----duel-form-{number:016x}")).find(is_free).unwrap_or_default()
+    let free = (0u64..).find(|number| !taken.contains(number)).unwrap_or_default();
+    format!("----duel-form-{free:0DIGITS$x}")
 }
 
 /// A name within quotes, as browsers write it (WHATWG HTML, "multipart/form-data encoding algorithm").
@@ -76,6 +89,7 @@ fn file(path: &Path) -> Result<Vec<u8>, WorkloadError> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::growth;
     use super::*;
     use duel_model::FormField;
 
@@ -91,6 +105,21 @@ mod tests {
             (body.as_slice(), kind.as_str()),
             (&b"a+b=1%262&c=%C3%A9%0A"[..], "application/x-www-form-urlencoded")
         );
+    }
+
+    #[test]
+    fn a_boundary_that_occurs_is_found_however_many_do() {
+        let lines =
+            |count: usize| (0..count).map(|n| format!("----duel-form-{n:016x}")).collect::<String>().into_bytes();
+        assert_eq!(
+            boundary(&[lines(3), b"----duel-form-----duel-form-0000000000000003".to_vec()]),
+            "----duel-form-0000000000000004"
+        );
+        growth::is_linear(|bytes| {
+            // Many: to look for one of them is quick.
+            let values = [lines(bytes / 3)];
+            move || assert!(!boundary(&values).is_empty())
+        });
     }
 
     #[test]

@@ -207,8 +207,7 @@ impl Variables {
         while let Some(at) = rest.find("{{") {
             let (before, from) = rest.split_at(at);
             out.push_str(before);
-            let name = from.find("}}").map(|end| (from[2..end].trim(), end + 2)).filter(|(name, _)| is_name(name));
-            let Some((name, end)) = name else {
+            let Some((name, end)) = braced_name(from) else {
                 out.push('{');
                 rest = &from[1..];
                 continue;
@@ -238,12 +237,23 @@ impl Variables {
     }
 }
 
-fn is_name(name: &str) -> bool {
-    !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-.$".contains(c))
+/// The name within the braces that a text begins with, and where it goes on behind them. No further than a name goes is
+/// looked: for the end of braces that are never closed each one would look through all the rest.
+fn braced_name(text: &str) -> Option<(&str, usize)> {
+    let inner = text[2..].trim_start();
+    let name_bytes = inner.find(|c: char| !is_of_name(c)).filter(|&bytes| bytes > 0)?;
+    let (name, rest) = inner.split_at(name_bytes);
+    let behind = rest.trim_start().strip_prefix("}}")?;
+    Some((name, text.len() - behind.len()))
+}
+
+fn is_of_name(c: char) -> bool {
+    c.is_alphanumeric() || "_-.$".contains(c)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::growth;
     use super::*;
     use proptest::prelude::*;
 
@@ -265,6 +275,16 @@ mod tests {
         let flaw = read_here(&address(40)).unwrap_err();
         assert_eq!(flaw.line, 19);
         assert!(flaw.what.contains("more than 1 MiB"), "{}", flaw.what);
+    }
+
+    #[test]
+    fn reading_takes_time_in_proportion_to_the_text() {
+        for what in ["{", "{{", "{{ ", "{{a", "{{a }"] {
+            growth::is_linear(|bytes| {
+                let text = format!("POST /\n\n{}", what.repeat(bytes / what.len()));
+                move || assert!(read(&text, Path::new(""), 9).is_ok())
+            });
+        }
     }
 
     #[test]

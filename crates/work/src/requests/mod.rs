@@ -5,6 +5,10 @@
 
 pub(crate) mod auth;
 pub(crate) mod form;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
+#[cfg(test)]
+mod growth;
 mod har;
 mod http_file;
 mod list;

@@ -3,6 +3,7 @@
 use super::read_text;
 use duel_load::WorkloadError;
 use duel_model::sanitize_line;
+use std::collections::HashMap;
 use std::path::Path;
 
 /// Most values of a file, rows times columns: each takes four bytes beside its text.
@@ -13,12 +14,44 @@ const MOST_VALUES: usize = 64 << 20;
 pub(crate) struct Rows {
     /// The file's name, safe to show.
     name: String,
-    columns: Vec<String>,
+    columns: Columns,
     values: Vec<u8>,
     /// Where each value ends, row by row; files are smaller than 4 GiB.
     ends: Vec<u32>,
     /// Line on which each row begins.
     lines: Vec<u32>,
+}
+
+/// Names of columns, each of which stands once.
+#[derive(Debug, Default)]
+pub(crate) struct Columns {
+    names: Vec<String>,
+    /// A file may have a million columns, and a request as many variables.
+    positions: HashMap<String, usize>,
+    /// One of them has a space in its name.
+    pub(crate) has_spaces: bool,
+}
+
+impl Columns {
+    /// Columns of these names; a name that stands twice is the error.
+    pub(crate) fn of(names: Vec<String>) -> Result<Self, String> {
+        let mut positions = HashMap::with_capacity(names.len());
+        for (position, name) in names.iter().enumerate() {
+            if positions.insert(name.clone(), position).is_some() {
+                return Err(name.clone());
+            }
+        }
+        let has_spaces = names.iter().any(|name| name.contains(' '));
+        Ok(Self { names, positions, has_spaces })
+    }
+
+    pub(crate) fn names(&self) -> &[String] {
+        &self.names
+    }
+
+    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+        self.positions.get(name).copied()
+    }
 }
 
 impl Rows {
@@ -40,10 +73,10 @@ impl Rows {
         };
         let columns: Vec<String> =
             reader.headers().map_err(|flaw| told(&flaw))?.iter().map(|column| column.trim().to_owned()).collect();
-        if let Some(twice) = columns.iter().enumerate().find(|(at, column)| columns[..*at].contains(column)) {
-            return Err(error(format!(", line 1: two columns are called '{}'", sanitize_line(twice.1))));
-        }
-        if let Some(unnamed) = columns.iter().position(|column| column.is_empty() || column.contains(['{', '}'])) {
+        let columns = Columns::of(columns)
+            .map_err(|twice| error(format!(", line 1: two columns are called '{}'", sanitize_line(&twice))))?;
+        if let Some(unnamed) = columns.names.iter().position(|column| column.is_empty() || column.contains(['{', '}']))
+        {
             return Err(error(format!(
                 ", line 1: column {} has no usable name; the first line names the columns",
                 unnamed + 1
@@ -71,7 +104,7 @@ impl Rows {
     }
 
     /// Names of the columns.
-    pub(crate) fn columns(&self) -> &[String] {
+    pub(crate) fn columns(&self) -> &Columns {
         &self.columns
     }
 
@@ -82,7 +115,7 @@ impl Rows {
 
     /// A value.
     pub(crate) fn value(&self, row: usize, column: usize) -> &[u8] {
-        let at = row * self.columns.len() + column;
+        let at = row * self.columns.names.len() + column;
         let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
         &self.values[start..self.ends[at] as usize]
     }
@@ -97,7 +130,7 @@ impl Rows {
                  a header field",
                 self.name,
                 self.lines[row],
-                sanitize_line(&self.columns[column])
+                sanitize_line(&self.columns.names[column])
             ))),
         }
     }
@@ -105,6 +138,7 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
+    use super::super::growth;
     use super::*;
     use proptest::prelude::*;
 
@@ -115,7 +149,7 @@ mod tests {
     #[test]
     fn values_by_row_and_column() {
         let rows = parse("id, name\n1,\"a, \"\"b\"\"\"\r\n,\n3,x\n").unwrap();
-        assert_eq!((rows.columns(), rows.len()), (&["id".to_owned(), "name".to_owned()][..], 3));
+        assert_eq!((rows.columns().names(), rows.len()), (&["id".to_owned(), "name".to_owned()][..], 3));
         assert_eq!((rows.value(0, 0), rows.value(0, 1)), (&b"1"[..], &b"a, \"b\""[..]));
         assert_eq!((rows.value(1, 0), rows.value(1, 1), rows.value(2, 1)), (&b""[..], &b""[..], &b"x"[..]));
     }
@@ -144,12 +178,21 @@ mod tests {
         assert!(rows.check_for_field(1).is_ok());
     }
 
+    #[test]
+    fn reading_takes_time_in_proportion_to_the_columns() {
+        growth::is_linear(|columns| {
+            let line = (0..columns).map(|n| format!("c{n}")).collect::<Vec<_>>().join(",");
+            let text = format!("{line}\n{line}\n");
+            move || assert!(Rows::parse("d.csv".to_owned(), &text, usize::MAX).is_ok())
+        });
+    }
+
     proptest! {
         #[test]
         fn any_text_is_read_or_refused(text in "[a-c,\"\n\r {}]{0,60}") {
             if let Ok(rows) = parse(&text) {
                 for row in 0..rows.len() {
-                    for column in 0..rows.columns().len() {
+                    for column in 0..rows.columns().names().len() {
                         let _ = rows.value(row, column);
                     }
                 }

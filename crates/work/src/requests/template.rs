@@ -3,6 +3,7 @@
 //! Braces around what can be no name stay as they are, so that JSON needs no care: `{"id": {n}}` has one variable. `{{` is a
 //! brace in any case.
 
+use super::rows::Columns;
 use duel_model::sanitize_line;
 
 /// Something that differs from op to op.
@@ -37,7 +38,7 @@ pub(crate) enum Place {
 }
 
 /// Takes a text apart; an error names the variables that there are.
-pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Part>, String> {
+pub(crate) fn parse(text: &str, columns: &Columns) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -49,7 +50,9 @@ pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Part>, String>
             rest = behind;
             continue;
         }
-        let name = from[1..].split('}').next().filter(|name| name.len() + 1 < from.len()).unwrap_or_default();
+        // No name has a brace in it. Looking behind the next one that opens, each of them would look through all the rest.
+        let end = from[1..].find(['{', '}']).filter(|&end| from[1 + end..].starts_with('}'));
+        let name = end.map_or("", |end| &from[1..1 + end]);
         match variable(name, columns)? {
             Some(variable) => {
                 if !plain.is_empty() {
@@ -72,8 +75,8 @@ pub(crate) fn parse(text: &str, columns: &[String]) -> Result<Vec<Part>, String>
 }
 
 /// The variable of a name; `None`: it can be no name.
-fn variable(name: &str, columns: &[String]) -> Result<Option<Variable>, String> {
-    if let Some(column) = columns.iter().position(|column| column == name) {
+fn variable(name: &str, columns: &Columns) -> Result<Option<Variable>, String> {
+    if let Some(column) = columns.position(name) {
         return Ok(Some(Variable::Column(column)));
     }
     let (word, range) = name.split_once(':').map_or((name, None), |(word, range)| (word, Some(range)));
@@ -84,16 +87,15 @@ fn variable(name: &str, columns: &[String]) -> Result<Option<Variable>, String> 
         _ => {}
     }
     // Where columns have spaces in their names, a misspelt one has them as well; elsewhere braces around words are a text.
-    let has_spaces = columns.iter().any(|column| column.contains(' '));
     let is_name = word.starts_with(|c: char| c.is_alphabetic() || c == '_')
-        && word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c) || (c == ' ' && has_spaces));
+        && word.chars().all(|c| c.is_alphanumeric() || "_-.".contains(c) || (c == ' ' && columns.has_spaces));
     if !is_name {
         return Ok(None);
     }
     let known: Vec<String> = ["n", "uuid", "rand:LOW..HIGH"]
         .into_iter()
         .map(str::to_owned)
-        .chain(columns.iter().map(|column| sanitize_line(column)))
+        .chain(columns.names().iter().map(|column| sanitize_line(column)))
         .map(|name| format!("{{{name}}}"))
         .collect();
     let braced = sanitize_line(name);
@@ -154,11 +156,20 @@ pub(crate) fn push_uuid(out: &mut Vec<u8>, random: u128) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::growth;
     use super::*;
     use proptest::prelude::*;
 
-    fn columns() -> Vec<String> {
-        ["id", "first name"].map(str::to_owned).to_vec()
+    fn none() -> Columns {
+        Columns::default()
+    }
+
+    fn named(names: &[&str]) -> Columns {
+        Columns::of(names.iter().map(|name| (*name).to_owned()).collect()).unwrap()
+    }
+
+    fn columns() -> Columns {
+        named(&["id", "first name"])
     }
 
     fn text(text: &str) -> Part {
@@ -171,9 +182,9 @@ mod tests {
         let (n, uuid) = (Part::Variable(Variable::Number), Part::Variable(Variable::Uuid));
         assert_eq!(parts, [text(r#"{"id": "#), n, text(r#", "x": {"u": ""#), uuid, text(r#""}}"#)]);
         assert_eq!(parse("{first name}{id}", &columns()).unwrap(), [1, 0].map(|c| Part::Variable(Variable::Column(c))));
-        assert_eq!(parse("{rand:-5..=5}{", &[]).unwrap(), [Part::Variable(Variable::Random(-5, 5)), text("{")]);
-        assert_eq!(parse("{{n} {}} { n}", &[]).unwrap(), [text("{n} {}} { n}")]);
-        assert_eq!(parse("", &[]).unwrap(), []);
+        assert_eq!(parse("{rand:-5..=5}{", &none()).unwrap(), [Part::Variable(Variable::Random(-5, 5)), text("{")]);
+        assert_eq!(parse("{{n} {}} { n}", &none()).unwrap(), [text("{n} {}} { n}")]);
+        assert_eq!(parse("", &none()).unwrap(), []);
     }
 
     #[test]
@@ -184,12 +195,12 @@ mod tests {
             "{usr} is no variable; there is {n}, {uuid}, {rand:LOW..HIGH}, {id}, {first name}, and {{ for a brace"
         );
         for wrong in ["{rand:5..1}", "{rand:1}", "{rand:a..b}", "{rand:1..99999999999999999999}"] {
-            assert!(parse(wrong, &[]).unwrap_err().contains("two whole numbers"), "{wrong}");
+            assert!(parse(wrong, &none()).unwrap_err().contains("two whole numbers"), "{wrong}");
         }
-        assert!(parse("{rand}", &[]).is_err() && parse("{n:1}", &[]).is_err());
+        assert!(parse("{rand}", &none()).is_err() && parse("{n:1}", &none()).is_err());
         // Where a column's name has a space, words in braces are meant as one; elsewhere they may be a text.
         assert!(parse("{frist name}", &columns()).unwrap_err().starts_with("{frist name} is no variable"));
-        assert_eq!(parse("{any words}", &["id".to_owned()]).unwrap().len(), 1);
+        assert_eq!(parse("{any words}", &named(&["id"])).unwrap().len(), 1);
     }
 
     #[test]
@@ -212,17 +223,33 @@ mod tests {
         assert_eq!(uuid(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef), "01234567-89ab-4def-8123-456789abcdef");
     }
 
+    #[test]
+    fn reading_takes_time_in_proportion_to_the_text() {
+        for what in ["{ ", "{a", "{\"a\":", "{:", "{n}"] {
+            growth::is_linear(|bytes| {
+                let text = what.repeat(bytes / what.len());
+                move || assert!(parse(&text, &none()).is_ok())
+            });
+        }
+        growth::is_linear(|count| {
+            let names: Vec<String> = (0..count / 10).map(|n| format!("c{n}")).collect();
+            let text: String = names.iter().map(|name| format!("{{{name}}}{{-")).collect();
+            let columns = Columns::of(names).unwrap();
+            move || assert!(parse(&text, &columns).is_ok())
+        });
+    }
+
     proptest! {
         /// Whatever the text: nothing of it is lost, and it is read without a panic.
         #[test]
         fn any_text_is_taken_apart_or_refused(typed in "[{}n:a-d. \u{e9}1\"]{0,40}") {
-            if let Ok(parts) = parse(&typed, &[]) {
+            if let Ok(parts) = parse(&typed, &none()) {
                 let again: String = parts.iter().map(|part| match part {
                     Part::Text(text) => text.replace('{', "{{"),
                     Part::Variable(Variable::Number) => "{n}".to_owned(),
                     Part::Variable(_) => unreachable!(),
                 }).collect();
-                prop_assert_eq!(parse(&again, &[]).unwrap(), parts);
+                prop_assert_eq!(parse(&again, &none()).unwrap(), parts);
             }
         }
     }

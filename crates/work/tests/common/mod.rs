@@ -281,6 +281,21 @@ pub(crate) fn answer(stream: &mut (impl Read + Write)) -> bool {
     read_request(stream).is_some() && stream.write_all(OK).is_ok()
 }
 
+/// A TLS server's configuration with a certificate that nobody vouches for.
+pub(crate) fn tls_config() -> Arc<rustls::ServerConfig> {
+    let key = rcgen::KeyPair::generate().unwrap();
+    let certificate = rcgen::CertificateParams::new(vec!["localhost".into()]).unwrap().self_signed(&key).unwrap();
+    let key = rustls::pki_types::PrivatePkcs8KeyDer::from(key.serialize_der());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate.der().clone()], key.into())
+        .unwrap();
+    Arc::new(config)
+}
+
 /// Closes a connection so that its peer sees a reset instead of an end.
 pub(crate) fn reset(stream: &TcpStream) {
     let zero = Some(Duration::ZERO);

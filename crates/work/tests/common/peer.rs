@@ -7,6 +7,7 @@ use std::collections::HashMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 
+pub(crate) const PROTOCOL_ERROR: u32 = 1;
 pub(crate) const REFUSED_STREAM: u32 = 7;
 pub(crate) const INTERNAL_ERROR: u32 = 2;
 pub(crate) const CANCEL: u32 = 8;
@@ -40,6 +41,8 @@ pub(crate) enum Heard {
     /// A piece of a body; whether it was the last one.
     Body(u32, bool),
     Reset(u32, u32),
+    /// The client closes the connection for this reason.
+    GoAway(u32),
 }
 
 impl Peer {
@@ -74,6 +77,7 @@ impl Peer {
                     return Some(Heard::Body(id, flags & END_STREAM != 0));
                 }
                 RST_STREAM => return Some(Heard::Reset(id, u32::from_be_bytes(payload.try_into().unwrap()))),
+                GOAWAY => return Some(Heard::GoAway(u32::from_be_bytes(payload[4..8].try_into().unwrap()))),
                 _ => {}
             }
         }

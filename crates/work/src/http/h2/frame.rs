@@ -47,8 +47,12 @@ pub(super) mod setting {
 pub(super) mod code {
     pub(in super::super) const NO_ERROR: u32 = 0;
     pub(in super::super) const PROTOCOL_ERROR: u32 = 1;
+    pub(in super::super) const FLOW_CONTROL_ERROR: u32 = 3;
+    pub(in super::super) const FRAME_SIZE_ERROR: u32 = 6;
     pub(in super::super) const REFUSED_STREAM: u32 = 7;
     pub(in super::super) const CANCEL: u32 = 8;
+    pub(in super::super) const COMPRESSION_ERROR: u32 = 9;
+    pub(in super::super) const ENHANCE_YOUR_CALM: u32 = 11;
 
     /// The name of a code, for the user.
     pub(in super::super) fn name(code: u32) -> &'static str {
@@ -110,6 +114,13 @@ impl Header {
 pub(super) fn push_number(kind: u8, stream: u32, number: u32, out: &mut Vec<u8>) {
     Header { length: 4, kind, flags: 0, stream }.push(out);
     out.extend_from_slice(&number.to_be_bytes());
+}
+
+/// Appends a GOAWAY frame of a client that was sent no stream.
+pub(super) fn push_goaway(reason: u32, out: &mut Vec<u8>) {
+    Header { length: 8, kind: kind::GOAWAY, flags: 0, stream: 0 }.push(out);
+    out.extend_from_slice(&[0; 4]);
+    out.extend_from_slice(&reason.to_be_bytes());
 }
 
 /// Appends a SETTINGS frame.

@@ -4,9 +4,9 @@
 //! knows the limits of both sides, `stream` reads a response from its fields and data, `hpack` and `huffman` decompress
 //! fields, `request` makes a request's fields from its HTTP/1.1 head. Bodies are counted, not kept.
 
-mod connection;
+pub(crate) mod connection;
 mod frame;
-mod hpack;
+pub(crate) mod hpack;
 mod huffman;
 mod request;
 mod stream;

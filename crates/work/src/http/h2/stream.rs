@@ -1,7 +1,7 @@
 //! A response as a stream carries it: fields, data, fields (RFC 9113, 8.1).
 
-use super::super::inflate::Inflate;
-use super::super::response::ProtocolError;
+use super::super::inflate::{Asked, Inflate};
+use super::super::response::{ContentLength, ProtocolError};
 use super::{HEADER_LIST_LIMIT, INTERIM_LIMIT};
 use duel_model::Nanos;
 
@@ -10,7 +10,7 @@ use duel_model::Nanos;
 pub(crate) struct Stream {
     /// Status of the final head, once it has been read.
     status: Option<u16>,
-    content_length: Option<u64>,
+    content_length: ContentLength,
     body_bytes: u64,
     first_byte_ns: Option<Nanos>,
     /// Octets of its frames.
@@ -28,6 +28,20 @@ impl Stream {
     /// A place whose bodies are decompressed, or not.
     pub(crate) fn new(decompress: bool) -> Self {
         Self { inflate: decompress.then(|| Box::new(Inflate::new())), ..Self::default() }
+    }
+
+    /// The next response answers a request that asks for these codings.
+    pub(crate) fn expect_codings(&mut self, asked: Asked) {
+        if let Some(inflate) = &mut self.inflate {
+            inflate.expect(asked);
+        }
+    }
+
+    /// The body under way will not end.
+    pub(super) fn give_up_body(&mut self) {
+        if let Some(inflate) = &mut self.inflate {
+            inflate.give_up();
+        }
     }
 
     /// Gets ready for the next response.
@@ -91,7 +105,11 @@ impl Stream {
         let Some(status) = self.status else {
             return Err(ProtocolError("the server ended a stream without a final response".into()));
         };
-        let announced = if self.to_head_request || matches!(status, 204 | 304) { Some(0) } else { self.content_length };
+        let announced = if self.to_head_request || matches!(status, 204 | 304) {
+            Some(0)
+        } else {
+            self.content_length.known().map_err(|what| ProtocolError(what.into()))?
+        };
         match announced.filter(|&announced| announced != self.body_bytes) {
             None => Ok(()),
             Some(announced) => Err(ProtocolError(format!(
@@ -166,17 +184,17 @@ impl Section<'_> {
         }
         match name {
             b"content-length" if !self.is_trailer => {
-                let length = std::str::from_utf8(value).ok().filter(|text| text.bytes().all(|b| b.is_ascii_digit()));
-                let length = length.and_then(|text| text.parse().ok()).ok_or("the Content-Length is no number")?;
-                if self.stream.content_length.is_some_and(|before| before != length) {
-                    return Err("two Content-Length fields contradict each other");
-                }
-                self.stream.content_length = Some(length);
+                self.stream.content_length = self.stream.content_length.and(value);
             }
             b"connection" | b"transfer-encoding" | b"keep-alive" | b"proxy-connection" | b"upgrade" => {
                 return Err("the response has a field that HTTP/2 does not allow");
             }
-            b"content-encoding" if self.stream.inflate.is_some() => self.encoding = Some(value.to_vec()),
+            b"content-encoding" if self.stream.inflate.is_some() && !self.is_trailer => {
+                // Several such fields are one list (RFC 9110, 5.3).
+                let list = self.encoding.get_or_insert_default();
+                list.extend_from_slice(b",");
+                list.extend_from_slice(value);
+            }
             _ => {}
         }
         if !self.is_trailer && self.is_kept() {
@@ -208,7 +226,7 @@ impl Section<'_> {
             Some(100..200) => {
                 stream.interim += 1;
                 // Its announcements are not those of the final one.
-                stream.content_length = None;
+                stream.content_length = ContentLength::Absent;
                 if stream.interim > INTERIM_LIMIT {
                     return Err(ProtocolError(format!("more than {INTERIM_LIMIT} interim (1xx) responses")));
                 }

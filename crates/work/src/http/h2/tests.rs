@@ -1,7 +1,7 @@
 //! A connection against servers that are made of bytes.
 
 use super::connection::{Connection, End};
-use super::frame::{Header, LARGEST, PAYLOAD_LIMIT, PREFACE, flag, kind, push_number, push_settings, setting};
+use super::frame::{Header, LARGEST, PAYLOAD_LIMIT, PREFACE, code, flag, kind, push_number, push_settings, setting};
 use super::hpack;
 use proptest::prelude::*;
 
@@ -86,7 +86,21 @@ fn broken(server: Server) -> String {
 
 /// The text with which the connection broke.
 fn fatal(server: &Server) -> String {
-    with_streams(1).feed(&server.0, 5).unwrap_err().0
+    broken_with(server).0
+}
+
+/// The same, and the code that the server is told.
+fn broken_with(server: &Server) -> (String, u32) {
+    let mut connection = with_streams(1);
+    let error = connection.feed(&server.0, 5).unwrap_err();
+    assert!(connection.has_parted());
+    let frames = sent(connection.outgoing(|_| &[]));
+    // The request that has not left stays here.
+    let [(kind::SETTINGS, ..), (kind::WINDOW_UPDATE, ..), (kind::GOAWAY, 0, 0, payload)] = &frames[..] else {
+        panic!("{frames:?}")
+    };
+    assert_eq!(payload[..4], [0; 4], "the server has opened no stream");
+    (error.0, u32::from_be_bytes(payload[4..].try_into().unwrap()))
 }
 
 /// Frames that a client sent: type, flags, stream, payload.
@@ -141,6 +155,13 @@ fn responses_without_a_body_announce_what_they_like() {
         let server = Server::new(&[]).head(1, true, &[(":status", status), ("content-length", "77")]);
         connection.feed(&server.0, 1).unwrap();
         assert_eq!(connection.next_end(), Some((0, End::Complete)), "{status}");
+        for (number, wrong) in ["", "x", "5, 6"].into_iter().enumerate() {
+            connection.open(0, &block(OK), 0, to_head_request, false);
+            let id = 2 * number as u32 + 3;
+            let server = Server(Vec::new()).head(id, true, &[(":status", status), ("content-length", wrong)]);
+            connection.feed(&server.0, 1).unwrap();
+            assert_eq!(connection.next_end(), Some((0, End::Complete)), "{status} with '{wrong}'");
+        }
     }
     let server = Server::default().head(1, true, &[(":status", "200"), ("content-length", "77")]);
     assert!(broken(server).contains("0 bytes where 77"));
@@ -156,6 +177,8 @@ fn what_is_no_response_breaks_its_stream_alone() {
         (body("4", b"123"), "3 bytes where 4"),
         (body("2", b"123"), "3 bytes where 2"),
         (body("x", b""), "no number"),
+        (body("", b""), "empty"),
+        (body("2, 3", b"123"), "contradict"),
         (head(&[("server", "x")]), "no status"),
         (head(&[(":status", "2000")]), "three digits"),
         (head(&[("server", "x"), (":status", "200")]), "pseudo-header"),
@@ -230,6 +253,29 @@ fn what_breaks_the_rules_of_frames_ends_the_connection() {
     let mut too_long = Vec::new();
     Header { length: PAYLOAD_LIMIT + 1, kind: kind::PING, flags: 0, stream: 0 }.push(&mut too_long);
     assert!(fatal(&Server(too_long)).contains("16385 bytes"));
+}
+
+#[test]
+fn the_server_is_told_what_it_did() {
+    let frame =
+        |kind: u8, flags: u8, stream: u32, payload: &[u8]| Server::default().frame(kind, flags, stream, payload);
+    let many_pings = (0..=1000).fold(Server::default(), |server, _| server.frame(kind::PING, 0, 0, b"12345678"));
+    for (server, reason) in [
+        (frame(kind::DATA, 0, 5, b""), code::PROTOCOL_ERROR),
+        (Server::default().number(kind::WINDOW_UPDATE, 0, LARGEST), code::FLOW_CONTROL_ERROR),
+        (Server::new(&[(setting::INITIAL_WINDOW_SIZE, 1 << 31)]), code::FLOW_CONTROL_ERROR),
+        (frame(kind::PING, 0, 0, b"1234567"), code::FRAME_SIZE_ERROR),
+        (frame(kind::PING, 0, 1, b"12345678"), code::PROTOCOL_ERROR),
+        (frame(kind::HEADERS, flag::END_HEADERS, 1, b"\xff\xff\xff\xff\xff"), code::COMPRESSION_ERROR),
+        (many_pings, code::ENHANCE_YOUR_CALM),
+    ] {
+        let (text, told) = broken_with(&server);
+        assert_eq!(told, reason, "{text}");
+    }
+    // Who speaks another protocol would not understand it.
+    let mut connection = Connection::new(1, false);
+    assert!(connection.feed(b"HTTP/1.1 400 Bad Request\r\n\r\n", 1).is_err());
+    assert!(!connection.has_parted());
 }
 
 #[test]

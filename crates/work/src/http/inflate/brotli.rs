@@ -1,11 +1,15 @@
 //! Brotli (RFC 7932) piece by piece, without the large windows that HTTP does not know.
 
+use super::windows::{Counting, too_much};
 use super::{Count, PIECE_BYTES};
-use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState, StandardAlloc};
+use brotli_decompressor::{BrotliDecompressStream, BrotliResult, BrotliState};
 use std::fmt;
 use std::io;
 
-type State = BrotliState<StandardAlloc, StandardAlloc, StandardAlloc>;
+type State = BrotliState<Counting, Counting, Counting>;
+
+/// The codes of the library that say that it was not given memory (`BROTLI_DECODER_ERROR_ALLOC_...`).
+const NO_MEMORY: std::ops::RangeInclusive<i32> = -30..=-21;
 
 /// A body under way.
 pub(super) struct Brotli {
@@ -17,8 +21,7 @@ pub(super) struct Brotli {
 
 impl Brotli {
     pub(super) fn new() -> Self {
-        let allocator = StandardAlloc::default;
-        let state = State::new_strict(allocator(), allocator(), allocator());
+        let state = State::new_strict(Counting, Counting, Counting);
         Self { state: Box::new(state), count: Count::default(), is_over: false }
     }
 
@@ -47,6 +50,9 @@ impl Brotli {
                 }
                 BrotliResult::ResultSuccess => {
                     return Err(io::Error::other("bytes follow the end of its brotli stream"));
+                }
+                BrotliResult::ResultFailure if NO_MEMORY.contains(&(self.state.error_code as i32)) => {
+                    return Err(too_much());
                 }
                 BrotliResult::ResultFailure => return Err(io::Error::other("it is not brotli, or damaged")),
             }

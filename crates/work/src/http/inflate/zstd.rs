@@ -1,5 +1,6 @@
 //! Zstandard (RFC 8878) piece by piece, with windows as large as HTTP allows.
 
+use super::windows::Held;
 use super::{Count, PIECE_BYTES};
 use std::fmt;
 use std::io;
@@ -11,6 +12,9 @@ const WINDOW_LOG: u32 = 23;
 /// A body under way: frames, one after the other.
 pub(super) struct Zstd {
     context: DCtx<'static>,
+    /// What it holds beside what every decoder has at first (95 KiB).
+    held: Held,
+    first_bytes: usize,
     count: Count,
     /// Between frames.
     is_over: bool,
@@ -20,7 +24,8 @@ impl Zstd {
     pub(super) fn new() -> io::Result<Self> {
         let mut context = DCtx::try_create().ok_or(io::ErrorKind::OutOfMemory)?;
         context.set_parameter(DParameter::WindowLogMax(WINDOW_LOG)).map_err(refused)?;
-        Ok(Self { context, count: Count::default(), is_over: false })
+        let first_bytes = context.sizeof();
+        Ok(Self { context, first_bytes, held: Held::default(), count: Count::default(), is_over: false })
     }
 
     pub(super) fn take(&mut self, bytes: &[u8]) -> io::Result<()> {
@@ -29,6 +34,7 @@ impl Zstd {
         loop {
             let mut to = OutBuffer::around(&mut piece[..]);
             let wanted = self.context.decompress_stream(&mut to, &mut from).map_err(refused)?;
+            self.held.becomes(self.context.sizeof().saturating_sub(self.first_bytes))?;
             let written = to.pos();
             self.count.add(written)?;
             self.is_over = wanted == 0;

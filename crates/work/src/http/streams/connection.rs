@@ -57,6 +57,32 @@ impl Connection {
         self.is_open && !self.is_retired && self.frames.has_room()
     }
 
+    /// Whether the server may have looked at any request that was sent on it.
+    pub(super) fn took_any(&self) -> bool {
+        self.opened > 0 && !self.frames.refuses_all()
+    }
+
+    /// Tells the server why the connection ends, if that is its fault, as far as the socket takes it at once.
+    #[cold]
+    pub(super) fn part(&mut self, bytes_out: &mut u64) {
+        if !self.is_open || !self.frames.has_parted() {
+            return;
+        }
+        let Self { link, frames, .. } = self;
+        let plain = frames.outgoing(|_| &[]);
+        let is_ready = match &mut link.tls {
+            None => {
+                link.out.append(plain);
+                true
+            }
+            Some(tls) => tls.encrypt(plain, &mut link.out).is_ok(),
+        };
+        if is_ready {
+            // The connection is closed whether or not it arrives.
+            let _ = link.write(bytes_out);
+        }
+    }
+
     /// Sends requests and all else that there is, as far as the socket takes it. `lanes` are those of its group.
     #[inline]
     pub(super) fn send(

@@ -9,14 +9,15 @@ use super::{Http2, Reverse};
 use duel_load::{Event, Failure, Io, LaneId, monotonic_ns};
 use duel_model::{FailureKind, MILLISECOND_NS, Nanos};
 
-/// How often a request is sent again that was refused alone (`REFUSED_STREAM`). Clients give up sooner (Go's after 7
-/// times); a server that makes room meets one of them.
+/// How often a request is sent again that was refused alone (`REFUSED_STREAM`), or on a connection that took no request at
+/// all. Clients give up sooner (Go's after 7 times); a server that makes room meets one of them.
 const MOST_REFUSALS: u32 = 10;
-/// How often a request looks for another connection because servers send it away unread: one that takes fewer requests on
-/// each connection than it has streams sends the others away each time, in turn.
+/// How often a request looks for another connection because servers send it away unread while they take others: one that
+/// takes fewer requests on each connection than it has streams sends the others away each time, in turn. Each connection
+/// answers somebody, so that there are no more connections than requests.
 const MOST_MOVES: u32 = 100;
 /// Refused a second time, a request waits so long, then twice as long each time: who refuses has too much to do, and would
-/// be asked as fast as the network carries it.
+/// be asked, or connected to, as fast as the network carries it.
 const FIRST_PAUSE_NS: Nanos = MILLISECOND_NS;
 
 impl Http2 {
@@ -107,7 +108,7 @@ impl Http2 {
     fn part_with(&mut self, number: usize) {
         let Some(connection) = &mut self.connections[number] else { return };
         let waiting = std::mem::take(&mut connection.waiting);
-        let (is_open, took_any, complaint) = (connection.is_open, connection.opened > 0, connection.frames.complaint());
+        let (is_open, took_any, complaint) = (connection.is_open, connection.took_any(), connection.frames.complaint());
         if connection.frames.active() == 0 {
             self.connections[number] = None;
         }
@@ -136,6 +137,7 @@ impl Http2 {
         self.take_ends(number, monotonic_ns());
         let Some(mut connection) = self.connections[number].take() else { return };
         self.leave(number);
+        connection.part(&mut self.desk.counters.bytes_out);
         let is_lost = broken.is_lost_connection() || matches!(broken, Broken::Cut(_));
         let complaint = connection.frames.complaint();
         let failure = broken.into_failure();
@@ -143,7 +145,7 @@ impl Http2 {
             // A connection that was never open has failed for all that waited for it; another one may do for those that
             // only waited for room.
             if connection.is_open {
-                self.move_on(lane, connection.opened > 0, complaint);
+                self.move_on(lane, connection.took_any(), complaint);
             } else {
                 self.fail(lane, failure.clone());
             }
@@ -186,27 +188,39 @@ impl Http2 {
     pub(super) fn refused(&mut self, number: usize, lane: LaneId) {
         let Some(connection) = &self.connections[number] else { return };
         let state = &mut self.lanes[lane];
-        if connection.frames.is_spent() {
-            state.moves += 1;
-            return match state.moves {
-                0..=MOST_MOVES => self.send_again(lane),
-                _ => self.fail(lane, sent_away(connection.frames.complaint())),
-            };
-        }
-        state.refusals += 1;
-        match state.refusals {
-            0..=1 => self.send_again(lane),
-            2..=MOST_REFUSALS => {
-                let until_ns = monotonic_ns() + (FIRST_PAUSE_NS << (state.refusals - 2));
-                self.take_back(lane);
-                self.lanes[lane].place = Place::Paused(until_ns);
-                self.paused.push(Reverse((until_ns, lane)));
+        let complaint = connection.frames.complaint();
+        match (connection.frames.is_spent(), connection.took_any()) {
+            (true, true) => {
+                state.moves += 1;
+                match state.moves {
+                    0..=MOST_MOVES => self.send_again(lane),
+                    times => self.fail(lane, sent_away(times, complaint)),
+                }
             }
-            times => {
-                let text = format!("the server refused the request {times} times unread (REFUSED_STREAM)");
-                self.fail(lane, Failure { kind: FailureKind::Reset, text });
+            (is_spent, _) => {
+                state.refusals += 1;
+                match state.refusals {
+                    0..=1 => self.send_again(lane),
+                    2..=MOST_REFUSALS => {
+                        self.take_back(lane);
+                        self.pause(lane);
+                    }
+                    times if is_spent => self.fail(lane, sent_away(times, complaint)),
+                    times => {
+                        let text = format!("the server refused the request {times} times unread (REFUSED_STREAM)");
+                        self.fail(lane, Failure { kind: FailureKind::Reset, text });
+                    }
+                }
             }
         }
+    }
+
+    /// A request that was refused more than once is left alone for a while.
+    fn pause(&mut self, lane: LaneId) {
+        let state = &mut self.lanes[lane];
+        let until_ns = monotonic_ns() + (FIRST_PAUSE_NS << (state.refusals - 2));
+        state.place = Place::Paused(until_ns);
+        self.paused.push(Reverse((until_ns, lane)));
     }
 
     /// Sends the next request again whose pause is over; whether there was one.
@@ -225,16 +239,19 @@ impl Http2 {
         false
     }
 
-    /// A request that waited for room on a connection looks for another one. `took_any`: it took others.
+    /// A request that waited for room on a connection looks for another one. `took_any`: the server took others there.
     #[cold]
     fn move_on(&mut self, lane: LaneId, took_any: bool, complaint: Option<&str>) {
         let state = &mut self.lanes[lane];
-        state.moves += u32::from(!took_any);
-        if state.moves > MOST_MOVES {
-            return self.fail(lane, sent_away(complaint));
+        state.refusals += u32::from(!took_any);
+        match state.refusals {
+            2..=MOST_REFUSALS if !took_any => self.pause(lane),
+            times if times > MOST_REFUSALS => self.fail(lane, sent_away(times, complaint)),
+            _ => {
+                state.op.needs_another_connection();
+                self.find_home(lane);
+            }
         }
-        state.op.needs_another_connection();
-        self.find_home(lane);
     }
 
     /// The op begins again on a connection that takes it.
@@ -264,8 +281,8 @@ impl Http2 {
 }
 
 #[cold]
-fn sent_away(complaint: Option<&str>) -> Failure {
+fn sent_away(times: u32, complaint: Option<&str>) -> Failure {
     let why = complaint.map(|name| format!(" ({name})")).unwrap_or_default();
-    let text = format!("the server closed {MOST_MOVES} connections in a row with the request unread{why}");
+    let text = format!("the server closed {times} connections in a row with the request unread{why}");
     Failure { kind: FailureKind::Closed, text }
 }

@@ -16,7 +16,8 @@ use super::broken::Broken;
 use super::cookies::path_of;
 use super::desk::Desk;
 use super::h2::{self, End};
-use super::link::{READS_IN_A_ROW, Sent};
+use super::inflate::{Asked, ration};
+use super::link::Sent;
 use super::op::Op;
 use super::request::Request;
 use super::response::field;
@@ -62,7 +63,10 @@ impl Workload for Http2 {
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
         // The number of a connection is that of a lane; ends of ops are handed over by `further`.
         let number = lane;
-        let Some(connection) = &self.connections[number] else { return Progress::Pending };
+        let Some(connection) = &mut self.connections[number] else { return Progress::Pending };
+        if self.shared.decompress && !ration::admits(&mut connection.link.served_in) {
+            return Progress::Pending;
+        }
         if !connection.is_open {
             self.approach(number, event, io);
             return Progress::Pending;
@@ -93,6 +97,12 @@ impl Workload for Http2 {
             } else if !self.resume() {
                 return None;
             }
+        }
+    }
+
+    fn turn_begins(&mut self) {
+        if self.shared.decompress {
+            ration::turn_begins();
         }
     }
 
@@ -269,6 +279,9 @@ impl Http2 {
         let body_bytes = request.len() - state.body_at;
         let keeps_head = desk.wants_details || connection.jar.is_some();
         connection.frames.open(lane % self.streams, fields, body_bytes, state.to_head_request, keeps_head);
+        if shared.decompress {
+            connection.frames.response_mut(lane % self.streams).expect_codings(Asked::of(request.head));
+        }
         state.place = Place::Open(number);
         state.is_on_kept = connection.answered > 0;
         // Once for an op, however many redirects it follows.
@@ -320,11 +333,12 @@ impl Http2 {
     /// Reads what has arrived, as long as it comes in full buffers.
     #[inline]
     fn receive(&mut self, number: usize) {
-        for _ in 0..READS_IN_A_ROW {
+        for _ in 0..self.desk.reads_in_a_row {
             let Some(connection) = &mut self.connections[number] else { return };
             let kept = connection.link.kept();
-            let room = self.desk.scratch.len() - kept;
-            let (count, now) = match connection.link.read(&self.shared, &mut self.desk.scratch) {
+            let end = self.desk.read_end(kept);
+            let room = end - kept;
+            let (count, now) = match connection.link.read(&self.shared, &mut self.desk.scratch[..end]) {
                 Ok(Some((0, _))) => return self.lost(number, Broken::Cut(None)),
                 Ok(Some(read)) => read,
                 Ok(None) => return,

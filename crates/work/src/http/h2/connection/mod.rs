@@ -6,7 +6,9 @@ mod receiving;
 mod sending;
 
 use super::super::response::ProtocolError;
-use super::frame::{Header, LARGEST, PAYLOAD_LIMIT, PREFACE, code, flag, kind, push_number, push_settings, setting};
+use super::frame::{
+    Header, LARGEST, PAYLOAD_LIMIT, PREFACE, code, flag, kind, push_goaway, push_number, push_settings, setting,
+};
 use super::hpack::Decoder;
 use super::stream::Stream;
 use super::{HEADER_LIST_LIMIT, OUT_ENOUGH, RECEIVE_WINDOW};
@@ -35,6 +37,10 @@ pub(crate) struct Connection {
     sending: VecDeque<(usize, u32)>,
     /// What is to be sent.
     out: Vec<u8>,
+    /// So much of it is our introduction, which comes before anything else.
+    introduction: usize,
+    /// The server was told that this connection ends because of what it has sent.
+    has_parted: bool,
     /// Places and streams whose request ends in `out`.
     leaving: Vec<(usize, u32)>,
     /// Answers in `out`.
@@ -108,6 +114,7 @@ impl Connection {
         ];
         push_settings(&settings, &mut out);
         push_number(kind::WINDOW_UPDATE, 0, RECEIVE_WINDOW - INITIAL_WINDOW as u32, &mut out);
+        let introduction = out.len();
         Self {
             reading: Reading::Frame,
             partial: Vec::new(),
@@ -129,6 +136,8 @@ impl Connection {
             taken: 0,
             sending: VecDeque::new(),
             out,
+            introduction,
+            has_parted: false,
             leaving: Vec::new(),
             answers: 0,
             ends: VecDeque::new(),
@@ -169,6 +178,16 @@ impl Connection {
     /// Why the server said that it takes no more streams, if it did and had a complaint.
     pub(crate) fn complaint(&self) -> Option<&'static str> {
         self.goaway.filter(|&(_, why)| why != code::NO_ERROR).map(|(_, why)| code::name(why))
+    }
+
+    /// Whether the server said that it has looked at no request at all.
+    pub(crate) fn refuses_all(&self) -> bool {
+        self.goaway.is_some_and(|(last, _)| last == 0)
+    }
+
+    /// Whether the server broke the rules of the connection, and what is to be sent tells it so.
+    pub(crate) fn has_parted(&self) -> bool {
+        self.has_parted
     }
 
     /// The response in a place.
@@ -239,6 +258,7 @@ impl Connection {
     pub(crate) fn cancel(&mut self, place: usize) {
         if self.is_active(place) {
             self.reset(place, code::CANCEL);
+            self.places[place].stream.give_up_body();
         } else {
             self.ends.retain(|(ended, _)| *ended != place);
         }
@@ -265,9 +285,24 @@ impl Connection {
         self.ends.push_back((place, end));
     }
 
+    /// The connection cannot go on. The server is told so before it is closed (RFC 9113, 5.4.1); requests that have not left
+    /// stay here.
+    #[cold]
+    fn part(&mut self, fault: Fault) -> ProtocolError {
+        if let Some(reason) = fault.reason {
+            self.out.truncate(self.introduction);
+            self.sending.clear();
+            self.leaving.clear();
+            push_goaway(reason, &mut self.out);
+            self.has_parted = true;
+        }
+        fault.error
+    }
+
     /// A stream cannot go on, the others can.
-    fn break_stream(&mut self, place: usize, error: ProtocolError) {
-        self.reset(place, code::PROTOCOL_ERROR);
+    fn break_stream(&mut self, place: usize, reason: u32, error: ProtocolError) {
+        self.reset(place, reason);
+        self.places[place].stream.give_up_body();
         self.ends.push_back((place, End::Broken(error)));
     }
 
@@ -290,7 +325,7 @@ impl Connection {
 
     /// The place of a stream; `None` for one that has ended. One that was never opened is an error.
     #[inline]
-    fn place_of(&self, stream: u32) -> Result<Option<usize>, ProtocolError> {
+    fn place_of(&self, stream: u32) -> Result<Option<usize>, Fault> {
         if stream.is_multiple_of(2) || stream >= self.next_id {
             return Err(wrong("a frame belongs to a stream that was never opened"));
         }
@@ -301,8 +336,20 @@ impl Connection {
 /// Initial windows of both sides, until something else is said (RFC 9113, 6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;
 
-fn wrong(what: impl Into<String>) -> ProtocolError {
-    ProtocolError(format!("HTTP/2: {}", what.into()))
+/// Why a connection cannot go on.
+#[derive(Debug)]
+struct Fault {
+    /// The code that the server is told; `None`: it does not speak HTTP/2, and would not understand it (RFC 9113, 3.4).
+    reason: Option<u32>,
+    error: ProtocolError,
+}
+
+fn wrong(what: impl Into<String>) -> Fault {
+    fault(code::PROTOCOL_ERROR, what)
+}
+
+fn fault(reason: u32, what: impl Into<String>) -> Fault {
+    Fault { reason: Some(reason), error: ProtocolError(format!("HTTP/2: {}", what.into())) }
 }
 
 fn number(octets: &[u8]) -> Option<u32> {

@@ -2,14 +2,21 @@
 
 use super::super::super::response::ProtocolError;
 use super::super::frame::{HEADER_BYTES, Header, LARGEST, PAYLOAD_LIMIT, code, flag, kind, push_number};
+use super::super::hpack::HpackError;
 use super::super::{CONTINUATION_LIMIT, HEADER_LIST_LIMIT, RECEIVE_WINDOW};
-use super::{Block, Connection, End, Place, Reading, number, wrong};
+use super::{Block, Connection, End, Fault, Place, Reading, fault, number, wrong};
 use duel_model::Nanos;
 
 impl Connection {
-    /// Takes the next octets of the connection, which came at `now`. An error ends the connection.
+    /// Takes the next octets of the connection, which came at `now`. An error ends the connection; what is to be sent then
+    /// may tell the server why.
     #[inline]
-    pub(crate) fn feed(&mut self, mut octets: &[u8], now: Nanos) -> Result<(), ProtocolError> {
+    pub(crate) fn feed(&mut self, octets: &[u8], now: Nanos) -> Result<(), ProtocolError> {
+        self.take_apart(octets, now).map_err(|fault| self.part(fault))
+    }
+
+    #[inline]
+    fn take_apart(&mut self, mut octets: &[u8], now: Nanos) -> Result<(), Fault> {
         while !octets.is_empty() {
             octets = match self.reading {
                 Reading::Data { .. } => self.feed_data(octets)?,
@@ -21,7 +28,7 @@ impl Connection {
 
     /// Takes a frame, or what has arrived of it; answers what is left.
     #[inline]
-    fn feed_frame<'a>(&mut self, octets: &'a [u8], now: Nanos) -> Result<&'a [u8], ProtocolError> {
+    fn feed_frame<'a>(&mut self, octets: &'a [u8], now: Nanos) -> Result<&'a [u8], Fault> {
         if self.partial.is_empty()
             && let Some((header, rest)) = octets.split_first_chunk()
         {
@@ -40,7 +47,7 @@ impl Connection {
 
     /// The same where it did not arrive whole.
     #[cold]
-    fn collect<'a>(&mut self, octets: &'a [u8], now: Nanos) -> Result<&'a [u8], ProtocolError> {
+    fn collect<'a>(&mut self, octets: &'a [u8], now: Nanos) -> Result<&'a [u8], Fault> {
         let (piece, rest) = octets.split_at(octets.len().min(HEADER_BYTES.saturating_sub(self.partial.len())));
         self.partial.extend_from_slice(piece);
         let Some(header) = self.partial.first_chunk().copied() else { return Ok(rest) };
@@ -62,16 +69,16 @@ impl Connection {
 
     /// A frame's header, if it may stand here.
     #[inline]
-    fn checked(&self, octets: &[u8; HEADER_BYTES]) -> Result<Header, ProtocolError> {
+    fn checked(&self, octets: &[u8; HEADER_BYTES]) -> Result<Header, Fault> {
         let header = Header::read(octets);
         if !self.peer.is_known && (header.kind != kind::SETTINGS || header.has(flag::ACK)) {
             return Err(not_http2(octets));
         }
         if header.length > PAYLOAD_LIMIT {
-            return Err(wrong(format!(
-                "the server sent a frame of {} bytes, {PAYLOAD_LIMIT} are allowed",
-                header.length
-            )));
+            return Err(fault(
+                code::FRAME_SIZE_ERROR,
+                format!("the server sent a frame of {} bytes, {PAYLOAD_LIMIT} are allowed", header.length),
+            ));
         }
         if let Some(block) = self.block
             && (header.kind != kind::CONTINUATION || header.stream != block.stream)
@@ -82,7 +89,7 @@ impl Connection {
     }
 
     #[inline]
-    fn begin_data(&mut self, header: Header, now: Nanos) -> Result<(), ProtocolError> {
+    fn begin_data(&mut self, header: Header, now: Nanos) -> Result<(), Fault> {
         let place = self.place_of(header.stream)?;
         let length = header.length as u32;
         self.taken += length;
@@ -109,7 +116,7 @@ impl Connection {
     }
 
     #[inline]
-    fn feed_data<'a>(&mut self, octets: &'a [u8]) -> Result<&'a [u8], ProtocolError> {
+    fn feed_data<'a>(&mut self, octets: &'a [u8]) -> Result<&'a [u8], Fault> {
         let Reading::Data { mut place, to_come, mut left, mut padding, ends } = self.reading else { return Ok(octets) };
         let mut rest = octets;
         if to_come && let Some((&length, behind)) = rest.split_first() {
@@ -122,7 +129,7 @@ impl Connection {
             && !data.is_empty()
             && let Err(error) = self.places[of].stream.data(data)
         {
-            self.break_stream(of, error);
+            self.break_stream(of, code::PROTOCOL_ERROR, error);
             place = None;
         }
         let (padded, rest) = behind.split_at(behind.len().min(padding));
@@ -135,7 +142,7 @@ impl Connection {
     }
 
     #[inline]
-    fn end_data(&mut self, place: Option<usize>, ends: bool) -> Result<(), ProtocolError> {
+    fn end_data(&mut self, place: Option<usize>, ends: bool) -> Result<(), Fault> {
         self.reading = Reading::Frame;
         if let Some(place) = place.filter(|_| ends) {
             self.end_stream(place);
@@ -144,13 +151,15 @@ impl Connection {
     }
 
     /// Takes a whole frame that is not DATA.
-    fn frame(&mut self, header: Header, payload: &[u8], now: Nanos) -> Result<(), ProtocolError> {
+    fn frame(&mut self, header: Header, payload: &[u8], now: Nanos) -> Result<(), Fault> {
         match header.kind {
             kind::HEADERS => {
                 let fragment = without_padding(header, payload)?;
                 let fragment = match header.has(flag::PRIORITY) {
                     false => fragment,
-                    true => fragment.get(5..).ok_or_else(|| wrong("a HEADERS frame is too short"))?,
+                    true => fragment
+                        .get(5..)
+                        .ok_or_else(|| fault(code::FRAME_SIZE_ERROR, "a HEADERS frame is too short"))?,
                 };
                 let block =
                     Block { stream: header.stream, ends_stream: header.has(flag::END_STREAM), continuations: 0 };
@@ -170,9 +179,7 @@ impl Connection {
             kind::SETTINGS => self.settings(header, payload),
             kind::WINDOW_UPDATE => self.window_update(header, payload),
             kind::PING => {
-                if payload.len() != 8 || header.stream != 0 {
-                    return Err(wrong("a PING frame is none"));
-                }
+                none_unless(payload.len() == 8, header.stream == 0, "PING")?;
                 if !header.has(flag::ACK) {
                     self.answer()?;
                     Header { flags: flag::ACK, ..header }.push(&mut self.out);
@@ -182,29 +189,32 @@ impl Connection {
             }
             kind::GOAWAY => self.goaway(header, payload),
             kind::RST_STREAM => {
-                let reason = number(payload).ok_or_else(|| wrong("a RST_STREAM frame is none"))?;
+                none_unless(payload.len() == 4, true, "RST_STREAM")?;
+                let reason = number(payload).unwrap_or_default();
                 if let Some(place) = self.place_of(header.stream)? {
                     self.free(place);
+                    self.places[place].stream.give_up_body();
                     let is_refused = reason == code::REFUSED_STREAM;
                     let end = if is_refused { End::Refused } else { End::Reset(code::name(reason)) };
                     self.ends.push_back((place, end));
                 }
                 Ok(())
             }
-            kind::PRIORITY if payload.len() != 5 || header.stream == 0 => Err(wrong("a PRIORITY frame is none")),
+            kind::PRIORITY => none_unless(payload.len() == 5, header.stream != 0, "PRIORITY"),
             kind::PUSH_PROMISE => Err(wrong("the server pushed a response, which was forbidden")),
             // What is not known is to be passed over (RFC 9113, 5.5).
             _ => Ok(()),
         }
     }
 
-    fn continuation(&mut self, header: Header, payload: &[u8]) -> Result<(), ProtocolError> {
+    fn continuation(&mut self, header: Header, payload: &[u8]) -> Result<(), Fault> {
         let Some(block) = &mut self.block else { return Err(wrong("a header block is continued that is not open")) };
         block.continuations += 1;
         if block.continuations > CONTINUATION_LIMIT || self.block_bytes.len() + payload.len() > HEADER_LIST_LIMIT {
-            return Err(wrong(format!(
-                "a header block is longer than {HEADER_LIST_LIMIT} bytes, or in too many pieces"
-            )));
+            return Err(fault(
+                code::ENHANCE_YOUR_CALM,
+                format!("a header block is longer than {HEADER_LIST_LIMIT} bytes, or in too many pieces"),
+            ));
         }
         self.block_bytes.extend_from_slice(payload);
         let block = *block;
@@ -223,16 +233,17 @@ impl Connection {
     }
 
     /// A header block is whole. It is decoded also where nobody waits for it: those behind it refer to it.
-    fn block_ended(&mut self, block: Block, place: Option<usize>, bytes: &[u8]) -> Result<(), ProtocolError> {
-        let decoding =
-            |error: super::super::hpack::HpackError| wrong(format!("a header block cannot be decoded: {}", error.0));
+    fn block_ended(&mut self, block: Block, place: Option<usize>, bytes: &[u8]) -> Result<(), Fault> {
+        let decoding = |error: HpackError| {
+            fault(code::COMPRESSION_ERROR, format!("a header block cannot be decoded: {}", error.0))
+        };
         let Some(place) = place else {
             return self.decoder.decode(bytes, |_, _| {}).map_err(decoding);
         };
         let mut section = self.places[place].stream.section();
         self.decoder.decode(bytes, |name, value| section.field(name, value)).map_err(decoding)?;
         match section.ended(block.ends_stream) {
-            Err(error) => self.break_stream(place, error),
+            Err(error) => self.break_stream(place, code::PROTOCOL_ERROR, error),
             Ok(()) if block.ends_stream => self.end_stream(place),
             Ok(()) => {}
         }
@@ -240,9 +251,9 @@ impl Connection {
     }
 
     /// The server takes no more streams, and has not looked at those above the one that it names (RFC 9113, 6.8).
-    fn goaway(&mut self, header: Header, payload: &[u8]) -> Result<(), ProtocolError> {
+    fn goaway(&mut self, header: Header, payload: &[u8]) -> Result<(), Fault> {
         let (Some(last), Some(reason)) = (payload.get(..4).and_then(number), payload.get(4..8).and_then(number)) else {
-            return Err(wrong("a GOAWAY frame is none"));
+            return Err(fault(code::FRAME_SIZE_ERROR, "a GOAWAY frame is none"));
         };
         let last = last & LARGEST;
         if header.stream != 0 || self.goaway.is_some_and(|(before, _)| last > before) {
@@ -264,7 +275,7 @@ impl Connection {
     }
 }
 
-fn without_padding(header: Header, payload: &[u8]) -> Result<&[u8], ProtocolError> {
+fn without_padding(header: Header, payload: &[u8]) -> Result<&[u8], Fault> {
     if !header.has(flag::PADDED) {
         return Ok(payload);
     }
@@ -275,9 +286,23 @@ fn without_padding(header: Header, payload: &[u8]) -> Result<&[u8], ProtocolErro
     content.ok_or_else(|| wrong("a frame is shorter than its padding"))
 }
 
+/// An error unless a frame has the length that it has to have, and belongs where it came.
+pub(super) fn none_unless(has_length: bool, is_in_place: bool, name: &str) -> Result<(), Fault> {
+    let what = || format!("a {name} frame is none");
+    match (has_length, is_in_place) {
+        (true, true) => Ok(()),
+        (false, _) => Err(fault(code::FRAME_SIZE_ERROR, what())),
+        (true, false) => Err(wrong(what())),
+    }
+}
+
 /// The first octets are not those of HTTP/2.
 #[cold]
-fn not_http2(octets: &[u8; HEADER_BYTES]) -> ProtocolError {
+fn not_http2(octets: &[u8; HEADER_BYTES]) -> Fault {
+    Fault { reason: None, error: what_else(octets) }
+}
+
+fn what_else(octets: &[u8; HEADER_BYTES]) -> ProtocolError {
     if octets.starts_with(b"HTTP/1.") {
         return ProtocolError(
             "the server answers in HTTP/1.x where HTTP/2 was spoken; leave --http2 out, or use https:// if it speaks \

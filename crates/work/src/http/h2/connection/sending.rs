@@ -1,9 +1,9 @@
 //! What leaves, and what the server says of it: frames put together within its windows and limits.
 
-use super::super::super::response::ProtocolError;
-use super::super::frame::{Header, LARGEST, PAYLOAD_LIMIT, flag, kind, setting};
+use super::super::frame::{Header, LARGEST, PAYLOAD_LIMIT, code, flag, kind, setting};
 use super::super::{ANSWER_LIMIT, OUT_ENOUGH};
-use super::{Connection, Place, number, wrong};
+use super::receiving::none_unless;
+use super::{Connection, Fault, Place, fault, number, wrong};
 
 impl Connection {
     /// What is to be sent now: bodies as far as the server takes them, and all else. `body` tells a place's body. To be
@@ -14,6 +14,7 @@ impl Connection {
             self.put_bodies(body);
         }
         self.answers = 0;
+        self.introduction = 0;
         &mut self.out
     }
 
@@ -58,11 +59,10 @@ impl Connection {
         }
     }
 
-    pub(super) fn settings(&mut self, header: Header, payload: &[u8]) -> Result<(), ProtocolError> {
+    pub(super) fn settings(&mut self, header: Header, payload: &[u8]) -> Result<(), Fault> {
         let is_ack = header.has(flag::ACK);
-        if header.stream != 0 || !payload.len().is_multiple_of(6) || (is_ack && !payload.is_empty()) {
-            return Err(wrong("a SETTINGS frame is none"));
-        }
+        let has_length = if is_ack { payload.is_empty() } else { payload.len().is_multiple_of(6) };
+        none_unless(has_length, header.stream == 0, "SETTINGS")?;
         if is_ack {
             return Ok(());
         }
@@ -76,7 +76,9 @@ impl Connection {
             match identifier {
                 setting::HEADER_TABLE_SIZE => self.peer.wants_table_size |= value < 4096,
                 setting::MAX_CONCURRENT_STREAMS => self.peer.max_streams = value,
-                setting::INITIAL_WINDOW_SIZE if value > LARGEST => return Err(wrong("a window is too large")),
+                setting::INITIAL_WINDOW_SIZE if value > LARGEST => {
+                    return Err(fault(code::FLOW_CONTROL_ERROR, "a window is too large"));
+                }
                 // It counts for streams under way as well (RFC 9113, 6.9.2).
                 setting::INITIAL_WINDOW_SIZE => self.peer.initial_window = i64::from(value),
                 setting::MAX_FRAME_SIZE if !(PAYLOAD_LIMIT as u32..1 << 24).contains(&value) => {
@@ -92,32 +94,33 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) fn window_update(&mut self, header: Header, payload: &[u8]) -> Result<(), ProtocolError> {
-        let increment = number(payload).ok_or_else(|| wrong("a WINDOW_UPDATE frame is none"))? & LARGEST;
-        let fault = |window: i64| match increment {
-            0 => Some(wrong("a window is opened by nothing")),
-            _ if window + i64::from(increment) > i64::from(LARGEST) => Some(wrong("a window is opened too far")),
-            _ => None,
+    pub(super) fn window_update(&mut self, header: Header, payload: &[u8]) -> Result<(), Fault> {
+        none_unless(payload.len() == 4, true, "WINDOW_UPDATE")?;
+        let increment = number(payload).unwrap_or_default() & LARGEST;
+        let check = |window: i64| match increment {
+            0 => Err((code::PROTOCOL_ERROR, "a window is opened by nothing")),
+            _ if window + i64::from(increment) > i64::from(LARGEST) => {
+                Err((code::FLOW_CONTROL_ERROR, "a window is opened too far"))
+            }
+            _ => Ok(()),
         };
         if header.stream == 0 {
-            if let Some(fault) = fault(self.send_window) {
-                return Err(fault);
-            }
+            check(self.send_window).map_err(|(reason, what)| fault(reason, what))?;
             self.send_window += i64::from(increment);
         } else if let Some(place) = self.place_of(header.stream)? {
-            match fault(self.peer.initial_window + self.places[place].send_window) {
-                Some(fault) => self.break_stream(place, fault),
-                None => self.places[place].send_window += i64::from(increment),
+            match check(self.peer.initial_window + self.places[place].send_window) {
+                Err((reason, what)) => self.break_stream(place, reason, fault(reason, what).error),
+                Ok(()) => self.places[place].send_window += i64::from(increment),
             }
         }
         Ok(())
     }
 
     /// One more answer waits for the socket.
-    pub(super) fn answer(&mut self) -> Result<(), ProtocolError> {
+    pub(super) fn answer(&mut self) -> Result<(), Fault> {
         self.answers += 1;
         if self.answers > ANSWER_LIMIT {
-            return Err(wrong("the server asks for answers faster than it takes them"));
+            return Err(fault(code::ENHANCE_YOUR_CALM, "the server asks for answers faster than it takes them"));
         }
         Ok(())
     }

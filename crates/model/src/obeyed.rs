@@ -1,0 +1,289 @@
+//! What a plan makes this machine do beyond sending load to the targets' addresses: files that are opened, variables that
+//! are read, programs that are started, and others who are talked to. Who did not write the plan has to know of it first.
+//!
+//! Every field of a plan is named here, so that a new one cannot be forgotten: each is either told or said to be harmless.
+
+use crate::{
+    AuthPlan, Body, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, LoadPlan, Plan,
+    ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, SecretSource, Target, TlsPlan, WorkloadPlan,
+    sanitize_line,
+};
+use std::path::Path;
+
+impl Plan {
+    /// What carrying out the plan opens, reads, starts and talks to, each in a few words that are safe to show and go on
+    /// from "this plan would". Empty where it only sends requests that stand in the plan itself to the targets' addresses.
+    pub fn obeyed(&self) -> Vec<String> {
+        // How much load there is, and how it is judged, is no matter of trust: it goes to the targets. Factors vary what is
+        // sent there by values of their own.
+        let Self { targets, workload, load: LoadPlan { .. }, compare: _, factors: _ } = self;
+        let mut told = Vec::new();
+        for Target { name, address: _, host } in targets {
+            host.iter().for_each(|host| of_host(name, host, &mut told));
+        }
+        match workload {
+            WorkloadPlan::Null => {}
+            WorkloadPlan::Http(http) => of_http(http, &mut told),
+        }
+        told
+    }
+}
+
+fn of_host(target: &str, plan: &HostPlan, told: &mut Vec<String>) {
+    // Which process is looked at, and which one it was: read by a script of ours, which sends nothing.
+    let HostPlan { access, server: _, process: _, redfish } = plan;
+    match access {
+        // This machine, by the same script; what it tells is shown and kept here.
+        HostAccess::Local => {}
+        HostAccess::Ssh(destination) => {
+            told.push(format!("log in to {} by ssh, to read the machine of {}", shown(destination), shown(target)));
+        }
+    }
+    if let Some(RedfishPlan { address, user, password_file, verify }) = redfish {
+        let from = match password_file {
+            Some(file) => format!("in the file {}", path(file)),
+            None => "in the environment".to_owned(),
+        };
+        let user = user.as_deref().map_or_else(String::new, |user| format!(" of {}", shown(user)));
+        let unverified = if *verify { "" } else { ", whose certificate is not verified" };
+        told.push(format!("send the password{user} {from} to the controller {}{unverified}", shown(address)));
+    }
+}
+
+fn of_http(plan: &HttpPlan, told: &mut Vec<String>) {
+    let HttpPlan {
+        // Texts of the plan, and how requests are made and counted.
+        method: _,
+        headers: _,
+        body,
+        keepalive: _,
+        accept_encoding: _,
+        host: _,
+        range_bytes: _,
+        // Where a target leads is up to the target; credentials stay with its host.
+        max_redirects: _,
+        connect_to,
+        unix_socket,
+        tls,
+        quick_ack: _,
+        segment_bytes: _,
+        follows_each: _,
+        accepts_any_status: _,
+        proxy,
+        requests,
+        reach,
+        http2: _,
+    } = plan;
+    match body {
+        Body::None | Body::Text(_) | Body::Generated(_) => {}
+        Body::File(file) => told.push(format!("send the content of the file {}", path(file))),
+    }
+    for ConnectTo { host, port, to_host, to_port } in connect_to {
+        let rule = ConnectTo { host: host.clone(), port: *port, to_host: to_host.clone(), to_port: *to_port };
+        told.push(format!("connect elsewhere than the addresses say (--connect-to {})", shown(&rule.to_string())));
+    }
+    if let Some(socket) = unix_socket {
+        told.push(format!("talk to whoever listens on the Unix socket {}", path(socket)));
+    }
+    if let Some(ProxyPlan { host, port }) = proxy {
+        let proxy = ProxyPlan { host: host.clone(), port: *port };
+        told.push(format!("send all requests through the proxy {}", shown(&proxy.to_string())));
+    }
+    of_tls(tls, told);
+    of_requests(requests, told);
+    of_reach(reach, told);
+}
+
+fn of_tls(plan: &TlsPlan, told: &mut Vec<String>) {
+    let TlsPlan {
+        // Without a file or a secret there is nothing that an unverified server could be given.
+        verify: _,
+        ca_file,
+        client_cert_file,
+        client_key_file,
+        versions: _,
+        ciphers: _,
+        groups: _,
+        resumption: _,
+        alpn: _,
+        server_name: _,
+    } = plan;
+    told.extend(ca_file.iter().map(|file| format!("trust the authorities in the file {}", path(file))));
+    told.extend(client_cert_file.iter().map(|file| format!("show the client certificate in the file {}", path(file))));
+    told.extend(client_key_file.iter().map(|file| format!("sign with the private key in the file {}", path(file))));
+}
+
+fn of_requests(plan: &RequestsPlan, told: &mut Vec<String>) {
+    let RequestsPlan {
+        source,
+        order: _,
+        seed: _,
+        // Variables are numbers of ours and columns of the data file; none is of the environment.
+        is_template: _,
+        data_file,
+        cookies: _,
+        auth,
+        form,
+        decompress: _,
+    } = plan;
+    if let Some(RequestSource { file, format: _ }) = source {
+        told.push(format!("send the requests in the file {}, and the files that it names", path(file)));
+    }
+    told.extend(data_file.iter().map(|file| format!("send values of the file {}", path(file))));
+    match auth {
+        None => {}
+        Some(AuthPlan::Basic { user, password }) => {
+            told.push(format!("send {} as the password of {}", secret(password), shown(user)));
+        }
+        Some(AuthPlan::Bearer { token }) => told.push(format!("send {} as a token", secret(token))),
+        Some(AuthPlan::AwsSigV4 { region: _, service: _ }) => {
+            told.push("sign requests with the AWS keys in the environment, and send its session token".to_owned());
+        }
+    }
+    if let Some(FormPlan { is_multipart: _, fields }) = form {
+        for FormField { name, value } in fields {
+            match value {
+                FormValue::Text(_) => {}
+                FormValue::Content(file) | FormValue::Upload(file) => {
+                    told.push(format!("send the content of the file {} as the field {}", path(file), shown(name)));
+                }
+            }
+        }
+    }
+}
+
+fn of_reach(plan: &ReachPlan, told: &mut Vec<String>) {
+    // From which of our addresses, and to which of those that a name has; the PROXY protocol tells these and no more.
+    let ReachPlan { sources: _, overrides, addresses: _, family: _, proxy_protocol: _ } = plan;
+    let rule = |rule: &dyn std::fmt::Display| shown(&rule.to_string());
+    told.extend(overrides.iter().map(|given| format!("take a name for other addresses (--resolve {})", rule(given))));
+}
+
+fn secret(source: &SecretSource) -> String {
+    match source {
+        SecretSource::File(file) => format!("the first line of the file {}", path(file)),
+        SecretSource::Environment(variable) => format!("the variable ${}", shown(variable)),
+    }
+}
+
+fn path(path: &Path) -> String {
+    shown(&path.to_string_lossy())
+}
+
+fn shown(text: &str) -> String {
+    sanitize_line(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Bound, ComparePlan, Factor, LoadShape, LoopKind, NameOverride, RequestFormat, ServerPlan, TlsVersion};
+
+    fn plan(http: HttpPlan) -> Plan {
+        Plan {
+            targets: vec![Target { name: "A".into(), address: "http://a/".into(), host: None }],
+            workload: WorkloadPlan::Http(Box::new(http)),
+            load: LoadPlan {
+                connections: 1,
+                threads: 1,
+                kind: LoopKind::Closed { think_ns: 0 },
+                bound: Bound::Ops(1),
+                connect_timeout_ns: 1,
+                op_timeout_ns: 1,
+                shape: LoadShape::default(),
+            },
+            compare: ComparePlan::default(),
+            factors: vec![Factor::Path(vec!["/x".into()]), Factor::Tls(vec![vec![TlsVersion::V1_3]])],
+        }
+    }
+
+    #[test]
+    fn a_plan_that_only_sends_what_it_says_asks_for_nothing() {
+        let http = HttpPlan {
+            headers: vec![("X".into(), "y".into())],
+            body: Body::Text("b".into()),
+            max_redirects: 3,
+            ..HttpPlan::default()
+        };
+        assert_eq!(plan(http).obeyed(), [""; 0]);
+        assert_eq!(Plan { workload: WorkloadPlan::Null, ..plan(HttpPlan::default()) }.obeyed(), [""; 0]);
+        let host = HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), process: None, redfish: None };
+        let mut local = plan(HttpPlan::default());
+        local.targets[0].host = Some(host);
+        assert_eq!(local.obeyed(), [""; 0]);
+    }
+
+    #[test]
+    fn whatever_is_opened_read_or_talked_to_is_told() {
+        let of = |change: fn(&mut HttpPlan)| {
+            let mut http = HttpPlan::default();
+            change(&mut http);
+            plan(http).obeyed().join("; ")
+        };
+        let form = |value| Some(FormPlan { is_multipart: true, fields: vec![FormField { name: "f".into(), value }] });
+        for (told, part) in [
+            (of(|http| http.body = Body::File("/x/body".into())), "/x/body"),
+            (of(|http| http.unix_socket = Some("/x/sock".into())), "/x/sock"),
+            (of(|http| http.proxy = Some(ProxyPlan { host: "p".into(), port: 1 })), "p:1"),
+            (of(|http| http.tls.ca_file = Some("/x/ca".into())), "/x/ca"),
+            (of(|http| http.tls.client_cert_file = Some("/x/cert".into())), "/x/cert"),
+            (of(|http| http.tls.client_key_file = Some("/x/key".into())), "/x/key"),
+            (of(|http| http.requests.data_file = Some("/x/data".into())), "/x/data"),
+            (
+                of(|http| {
+                    let source = RequestSource { file: "/x/urls".into(), format: RequestFormat::Urls };
+                    http.requests.source = Some(source);
+                }),
+                "/x/urls",
+            ),
+            (
+                of(|http| {
+                    let password = SecretSource::Environment("HOME".into());
+                    http.requests.auth = Some(AuthPlan::Basic { user: "u".into(), password });
+                }),
+                "$HOME",
+            ),
+            (
+                of(|http| {
+                    http.requests.auth = Some(AuthPlan::Bearer { token: SecretSource::File("/x/token".into()) });
+                }),
+                "/x/token",
+            ),
+            (
+                of(|http| {
+                    http.requests.auth = Some(AuthPlan::AwsSigV4 { region: "r".into(), service: "s".into() });
+                }),
+                "AWS",
+            ),
+            (
+                of(|http| {
+                    let (host, to_host) = (String::new(), "elsewhere".to_owned());
+                    http.connect_to = vec![ConnectTo { host, port: None, to_host, to_port: None }];
+                }),
+                "elsewhere",
+            ),
+            (of(|http| http.reach.overrides = vec!["h:1:127.0.0.9".parse::<NameOverride>().unwrap()]), "127.0.0.9"),
+        ] {
+            assert!(told.contains(part), "{part}: {told}");
+        }
+        for value in [FormValue::Content("/x/up".into()), FormValue::Upload("/x/up".into())] {
+            let requests = RequestsPlan { form: form(value), ..RequestsPlan::default() };
+            let told = plan(HttpPlan { requests, ..HttpPlan::default() }).obeyed().join("; ");
+            assert!(told.contains("/x/up"), "{told}");
+        }
+        let mut far = plan(HttpPlan::default());
+        far.targets[0].host = Some(HostPlan {
+            access: HostAccess::Ssh("me@far".into()),
+            server: ServerPlan::Unknown,
+            process: None,
+            redfish: Some(RedfishPlan {
+                address: "https://bmc".into(),
+                user: None,
+                password_file: Some("/x/pw".into()),
+                verify: false,
+            }),
+        });
+        let told = far.obeyed().join("; ");
+        assert!(["me@far", "/x/pw", "https://bmc"].iter().all(|part| told.contains(part)), "{told}");
+    }
+}
