@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 #[non_exhaustive]
 pub enum ArchiveError {
     /// Nothing has been kept there yet.
-    #[error("there is no archive at {} yet: it comes into being with the first run, or name another one with --archive FILE", shown(.path))]
+    #[error("there is no archive at {} yet: the first run makes it; --archive FILE names another one", shown(.path))]
     Missing {
         /// The archive's file.
         path: PathBuf,

@@ -79,7 +79,7 @@ fn pack_host_within(host: &HostRecord, most_bytes: usize) -> Result<(Packed, Opt
         match pack_within(&thinned, most_bytes) {
             Err(PackError::TooLong) => every *= 2,
             packed => {
-                let told = format!("its samples are too large to be kept: only each {every}th of them was");
+                let told = format!("its samples are too large to be kept: only one in {every} of them was");
                 return packed.map(|packed| (packed, Some(told)));
             }
         }
@@ -236,7 +236,7 @@ mod tests {
         };
         assert_eq!(fitted(1 << 20), (host.clone(), String::new()));
         let (thinned, told) = fitted(6000);
-        assert!(told.contains("only each 4th of them was"), "{told}");
+        assert!(told.contains("only one in 4 of them was"), "{told}");
         assert_eq!(thinned.samples.iter().map(|sample| sample.unix_ms).take(3).collect::<Vec<_>>(), [0, 4, 8]);
         let (none, told) = fitted(2200);
         assert!(told.contains("none of them was") && none.samples.is_empty() && none.last_words == host.last_words);

@@ -77,13 +77,13 @@ fn version_3(_: &Transaction<'_>) -> rusqlite::Result<()> {
 
 /// Searches may be of several targets, with attempts head to head (role `head-to-head`), and courses of stages too. The
 /// tables stay as they are, but an older duel would take them for those of one target, and cannot read the former. Nor
-/// does it know plans over HTTP/2, which it would repeat over HTTP/1.1, and the doubts `resent` and `surplus`.
+/// does it know plans over HTTP/2, which it would repeat over HTTP/1.1, and the doubt `resent`.
 fn version_4(_: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
-/// Probes may have the doubt `generator-stood-still`, and slots may be spoilt by it. The tables stay as they are, but an older
-/// duel cannot read the former, and would judge the latter.
+/// Probes may have the doubts `generator-stood-still` and `surplus`, and slots may be spoilt by the former. The tables stay as
+/// they are, but an older duel cannot read the doubts, and would judge such slots.
 fn version_5(_: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }

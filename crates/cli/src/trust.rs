@@ -58,7 +58,11 @@ fn told(plan: &Plan, given: &[String]) -> Vec<String> {
     let mut told = plan.obeyed();
     if !given.is_empty() {
         let names: Vec<String> = given.iter().map(|name| sanitize_line(name)).collect();
+        let is_first = told.is_empty();
         told.push(format!("send the values given with -H ({})", names.join(", ")));
+        if is_first {
+            told.extend(plan.unverified());
+        }
     }
     told
 }

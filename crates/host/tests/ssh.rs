@@ -144,6 +144,30 @@ fn a_host_that_refuses_is_said() {
 }
 
 #[test]
+fn a_host_on_the_way_is_held_to_the_same() {
+    with_sshd("a_host_on_the_way_is_held_to_the_same", || {
+        let sshd = Sshd::start();
+        let learnt = sshd.path().join("learnt");
+        // The host on the way is the same sshd, under a name whose key the user would take unseen.
+        let hop = format!(
+            "  ProxyJump hop\nHost hop\n  HostName 127.0.0.1\n  Port {}\n  User root\n  IdentityFile {}\n  IdentitiesOnly yes\n  \
+             UserKnownHostsFile {}\n  StrictHostKeyChecking no\n",
+            sshd.port,
+            sshd.path().join("user").display(),
+            learnt.display()
+        );
+        sshd.config("user", &hop);
+        let text = sshd.open(&Server::Unknown).unwrap_err().to_string();
+        assert!(text.contains("Host key verification failed"), "{text}");
+        assert!(!learnt.exists(), "no key is learnt in passing");
+
+        fs::copy(sshd.path().join("known"), &learnt).unwrap();
+        let watch = sshd.open(&Server::Unknown).unwrap_or_else(|error| panic!("{error}\n{}", sshd.log()));
+        assert!(watch.facts().value("os.kernel").is_some());
+    });
+}
+
+#[test]
 fn a_hostile_login_shell_reaches_no_terminal() {
     with_sshd("a_hostile_login_shell_reaches_no_terminal", || {
         let garbage = "printf '\\033]0;owned\\007\\033[2J\\n' >&2; printf '\\033[2Jduel-0 + system\\nPlan9\\nduel-0 - system 0\\n'; \

@@ -18,9 +18,10 @@ const TELEMETRY: u64 = 11;
 const FOR_A_MOMENT: u64 = 8;
 /// A shell on this machine: what it is told, what it answers, what it complains about.
 const LOCAL_HOST: u64 = 3;
-/// One over ssh: the same of the shell, and of ssh's own connection the socket it is spoken to over; and while it is made, the
-/// runtime that waits for it (a poller, two pairs of wakers, the end of a child).
-const SSH_HOST: u64 = 3 + 1 + 6;
+/// One over ssh, a child like the shell: the same, and the settings that it reads.
+const SSH_HOST: u64 = LOCAL_HOST + 1;
+/// Where redirects are followed: the bell by which a worker hears that a name was looked up, and where it is heard.
+const BELL: u64 = 2;
 /// A management controller: a connection.
 const CONTROLLER: u64 = 1;
 
@@ -59,7 +60,8 @@ fn needed(plan: &Plan, origins: impl Iterator<Item = u64>) -> u64 {
     // Each worker has an event loop. While a target gets new connections the workers that will make them are there, and those
     // that they take the place of; a connection is made with the first request on it, when the old ones are closed.
     let workers = u64::from(plan.load.threads.min(plan.load.connections));
-    let loops = (targets + 1) * workers;
+    let follows = matches!(&plan.workload, WorkloadPlan::Http(http) if http.follows_each);
+    let loops = (targets + 1) * workers * if follows { 1 + BELL } else { 1 };
     let hosts: u64 = plan.targets.iter().filter_map(|target| target.host.as_ref()).map(of_host).sum();
     connections.saturating_add(loops + hosts + STREAMS + ARCHIVE + TELEMETRY + FOR_A_MOMENT)
 }

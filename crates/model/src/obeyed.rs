@@ -25,7 +25,16 @@ impl Plan {
             WorkloadPlan::Null => {}
             WorkloadPlan::Http(http) => of_http(http, &mut told),
         }
+        if !told.is_empty() {
+            told.extend(self.unverified());
+        }
         told
+    }
+
+    /// What to say of a plan under which whoever answers gets what is sent; to be told beside what that is.
+    pub fn unverified(&self) -> Option<String> {
+        let is_unverified = matches!(&self.workload, WorkloadPlan::Http(http) if !http.tls.verify);
+        is_unverified.then(|| "not verify the certificates of its servers".to_owned())
     }
 }
 
@@ -96,7 +105,7 @@ fn of_http(plan: &HttpPlan, told: &mut Vec<String>) {
 
 fn of_tls(plan: &TlsPlan, told: &mut Vec<String>) {
     let TlsPlan {
-        // Without a file or a secret there is nothing that an unverified server could be given.
+        // Asked for beside what such a server would be given: `Plan::unverified`.
         verify: _,
         ca_file,
         client_cert_file,

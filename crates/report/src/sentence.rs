@@ -98,7 +98,7 @@ pub fn pair_sentence(verdict: &Verdict, pair: &PairVerdict, margin: f64, doubts:
     format!("{before}{sentence}")
 }
 
-/// A call of the rate where requests fail: `B answers 0.800x as many requests well per second as A (...)`. That is no
+/// A call of the rate where requests fail: `B gives 0.800x as many good answers per second as A (...)`. That is no
 /// slowness: a server that fails every fifth request at once is as fast as ever.
 fn successes(pair: &PairVerdict) -> Option<String> {
     if pair.metric != Metric::Rate || !matches!(pair.call, Call::Faster | Call::Slower) {
@@ -111,7 +111,7 @@ fn successes(pair: &PairVerdict) -> Option<String> {
         |(low, high)| format!("{} interval {low} to {high}", exact_percent(pair.confidence)),
     );
     Some(format!(
-        "{} answers {ratio}x as many requests well per second as {} ({interval}, {})",
+        "{} gives {ratio}x as many good answers per second as {} ({interval}, {})",
         clean(&pair.target),
         clean(&pair.baseline),
         plural(u64::from(pair.slots), "slot")

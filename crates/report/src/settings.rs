@@ -64,10 +64,10 @@ pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
     match status {
         RunStatus::Complete => None,
         RunStatus::Interrupted(Interruption::User) => {
-            Some("Interrupted by the user: what follows was measured until then".to_owned())
+            Some("Interrupted by the user: the figures are those until then".to_owned())
         }
         RunStatus::Interrupted(Interruption::Unfinished) => {
-            Some("Unfinished, or still going on: what follows was measured until then".to_owned())
+            Some("Unfinished, or still going on: the figures are those until then".to_owned())
         }
         RunStatus::Interrupted(Interruption::TargetDied { .. }) => None,
     }

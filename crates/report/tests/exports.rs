@@ -173,7 +173,7 @@ fn test_cases() {
     verdict.headlines = vec![sample::headline(HeadlineKind::Failing, "B fails 20 % of its requests")];
     let xml = text(&run, &verdict, Format::Junit, None);
     assert!(xml.contains("<failure type=\"failing\" message=\"B fails 20 % of its requests"), "{xml}");
-    assert!(xml.contains("message=\"B answers 0.329x as many requests well per second as A"), "{xml}");
+    assert!(xml.contains("message=\"B gives 0.329x as many good answers per second as A"), "{xml}");
     run.status =
         RunStatus::Interrupted(Interruption::TargetDied { target: "B".into(), at_ns: 1, how: "<gone>".into() });
     verdict.headlines = vec![sample::headline(HeadlineKind::TargetDied, "Target died: B (<gone>)")];

@@ -32,10 +32,15 @@ struct Counts {
 impl Counts {
     fn of(run: &Run, place: usize) -> Self {
         let mut counts = Self::default();
+        // What was under way when the user ended the run might have been answered.
+        let is_cut_off = run.status == RunStatus::Interrupted(Interruption::User);
         let measured: Vec<&Slot> = run.slots.iter().filter(|slot| slot.target == place && is_measured(slot)).collect();
         for Slot { tally, elapsed_ns, .. } in without_spoilt(&measured) {
             counts.started += tally.started;
             counts.ended += tally.ok + tally.failed_total();
+            if is_cut_off {
+                counts.ended += tally.in_flight;
+            }
             counts.left_out += tally.unstarted + tally.shed;
             // What we ran out of ourselves is not the target's failure.
             for (&kind, count) in tally.failed.iter().filter(|(kind, _)| !kind.is_ours()) {

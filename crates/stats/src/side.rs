@@ -208,6 +208,7 @@ pub(crate) fn is_measured(slot: &Slot) -> bool {
 pub(crate) fn percent(share: f64) -> String {
     let percent = share * 100.0;
     match percent.abs() {
+        0.0 => "0 %".to_owned(),
         p if (99.5..100.0).contains(&p) => format!("{percent:.2} %"),
         p if p >= 10.0 => format!("{percent:.0} %"),
         p if p >= 1.0 => format!("{percent:.1} %"),

@@ -98,6 +98,20 @@ fn a_rate_that_is_not_reached_is_told_first() {
     assert_eq!(told(&judged(7_800, 4.0)).len(), 1);
 }
 
+#[test]
+fn what_was_under_way_when_the_user_ended_the_run_is_nobodys_shortfall() {
+    let judged = |status: RunStatus| {
+        let mut plan = plan(1);
+        plan.load.kind = LoopKind::Open { rate_per_s: 50.0, arrival: Arrival::Constant };
+        let mut one = slot(0, 0, 0, 3.0);
+        // Each answer takes two seconds.
+        (one.tally.started, one.tally.ok, one.tally.in_flight) = (150, 50, 100);
+        judge(&Run { status, ..run(plan, vec![one]) })
+    };
+    assert_eq!(told(&judged(RunStatus::Interrupted(Interruption::User))), []);
+    assert_eq!(told(&judged(RunStatus::Complete)).len(), 1);
+}
+
 /// The generator stands still for `share` of each slot that is `picked`, which then takes ten times as long.
 fn standing_still(share: f64, picked: impl Fn(&Slot) -> bool) -> Vec<Slot> {
     let mut slots = duel(1.0);

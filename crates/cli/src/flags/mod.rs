@@ -109,7 +109,7 @@ const EXAMPLES: &str = "Examples:\n  \
         duel https://a/f https://b/f -c 1..64             at 1, 2, 4 ... 64 connections: table, chart, scaling law\n  \
         duel list; duel show last; duel diff last~1 last  look at earlier runs\n\n\
         TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.\n\
-        Exit codes: 0 done, 1 could not run, 2 bad usage, 130 interrupted.";
+        Exit codes: 0 done, 1 could not run, or a target did not do what was asked (README), 2 bad usage, 130 interrupted.";
 
 #[derive(Parser)]
 #[command(

@@ -24,17 +24,18 @@ pub(crate) struct Shell {
 ///
 /// When the program cannot be started. Whether ssh gets through shows later, by the script's first answer.
 pub(crate) fn start(access: &HostAccess, options: &Options) -> Result<Shell, HostError> {
-    let (program, arguments) = match access {
+    let (program, call) = match access {
         HostAccess::Local => {
             let Some((program, arguments)) = options.shell.split_first() else {
                 return Err(HostError::Start { how: access.how(), why: "none is named".to_owned() });
             };
-            (program.as_str(), arguments.iter().map(OsString::from).collect())
+            (program.as_str(), ssh::Call { arguments: arguments.iter().map(OsString::from).collect(), settings: None })
         }
-        HostAccess::Ssh(destination) => ("ssh", ssh::arguments(destination, options)?),
+        HostAccess::Ssh(destination) => ("ssh", ssh::call(destination, options)?),
     };
-    child::start(program, &arguments)
-        .map_err(|error| HostError::Start { how: access.how(), why: format!("{program}: {error}") })
+    let started = child::start(program, &call.arguments);
+    let shell = started.map_err(|error| HostError::Start { how: access.how(), why: format!("{program}: {error}") })?;
+    Ok(Shell { keeper: Box::new((shell.keeper, call.settings)), ..shell })
 }
 
 /// How long the shell may take until it gives its first answer.

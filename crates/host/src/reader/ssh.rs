@@ -3,12 +3,14 @@
 use crate::access::{Destination, Options};
 use crate::error::HostError;
 use std::ffi::OsString;
+use std::fs::File;
+use std::path::Path;
 
 /// A host that answers nothing for three times this long is gone: ssh's `ServerAliveCountMax` is 3.
 const ALIVE_INTERVAL_S: u32 = 5;
 
-/// What comes first holds, in ssh's configuration, and the command line comes before all files: nothing of the user's can
-/// undo this. Nobody is asked for anything, nothing is forwarded or learnt, and no connection is left open behind us.
+/// What comes first holds, in ssh's configuration: nothing of the user's can undo this. Nobody is asked for anything, nothing is
+/// forwarded or learnt, and no connection is left open behind us.
 const SETTINGS: [&str; 16] = [
     "BatchMode=yes",
     "ClearAllForwardings=yes",
@@ -30,25 +32,64 @@ const SETTINGS: [&str; 16] = [
     "VisualHostKey=no",
 ];
 
-/// The arguments of an `ssh` that connects and starts the shell there.
+/// An `ssh` that connects and starts the shell there.
+pub(super) struct Call {
+    pub(super) arguments: Vec<OsString>,
+    /// What it reads its settings from; open for as long as it may read them.
+    pub(super) settings: Option<File>,
+}
+
+/// How ssh is called.
 ///
 /// # Errors
 ///
 /// When a word of the shell's command would mean something to a login shell.
-pub(super) fn arguments(destination: &Destination, options: &Options) -> Result<Vec<OsString>, HostError> {
+pub(super) fn call(destination: &Destination, options: &Options) -> Result<Call, HostError> {
+    let mut settings: Vec<String> = SETTINGS.into_iter().map(str::to_owned).collect();
+    settings.push(format!("ConnectTimeout={}", options.connect_timeout.as_secs().max(1)));
+    settings.push(format!("ServerAliveInterval={ALIVE_INTERVAL_S}"));
+    // It is started in another folder.
+    let given = options.ssh_config.as_ref().map(|given| std::path::absolute(given).unwrap_or_else(|_| given.clone()));
     let mut arguments: Vec<OsString> = Vec::new();
-    let mut set = |setting: &str| arguments.extend(["-o".into(), setting.into()]);
-    SETTINGS.into_iter().for_each(&mut set);
-    set(&format!("ConnectTimeout={}", options.connect_timeout.as_secs().max(1)));
-    set(&format!("ServerAliveInterval={ALIVE_INTERVAL_S}"));
-    if let Some(config) = &options.ssh_config {
-        // It is started in another folder.
-        let config = std::path::absolute(config).unwrap_or_else(|_| config.clone());
-        arguments.extend(["-F".into(), config.into()]);
+    let file = in_a_file(&settings, given.as_deref());
+    if let Some((_, path)) = &file {
+        arguments.extend(["-F".into(), path.into()]);
+    } else {
+        // The command line comes before all files, but ssh hands it to no host on the way (`ProxyJump`).
+        arguments.extend(settings.iter().flat_map(|setting| ["-o".into(), setting.into()]));
+        arguments.extend(given.into_iter().flat_map(|given| ["-F".into(), given.into()]));
     }
     // The user's login shell, whatever it is, sees nothing but this; the script comes behind it.
     arguments.extend(["--".into(), destination.as_str().into(), options.remote_command()?.into()]);
-    Ok(arguments)
+    Ok(Call { arguments, settings: file.map(|(file, _)| file) })
+}
+
+/// A file of settings that holds for the hosts on the way too, for which ssh starts another ssh: ours first, then what the
+/// user gave, or what ssh would have read without us. The file is in memory, and goes with us however we end. `None` where
+/// there is no such thing, or the user's file has a name that ssh cannot include.
+#[cfg(target_os = "linux")]
+fn in_a_file(settings: &[String], given: Option<&Path>) -> Option<(File, String)> {
+    use rustix::fs::{MemfdFlags, memfd_create};
+    use std::io::Write;
+    let mut text: String = settings.iter().map(|setting| format!("{setting}\n")).collect();
+    match given {
+        Some(given) => {
+            // What is not there would be included without a word.
+            let given = given.canonicalize().ok()?;
+            let given = given.to_str().filter(|given| !given.contains(['"', '\n', '*', '?', '[']))?;
+            text.push_str(&format!("Include \"{given}\"\n"));
+        }
+        None => text.push_str("Include ~/.ssh/config\nInclude /etc/ssh/ssh_config\n"),
+    }
+    let mut file = File::from(memfd_create("ssh-settings", MemfdFlags::CLOEXEC).ok()?);
+    file.write_all(text.as_bytes()).ok()?;
+    let path = format!("/proc/{}/fd/{}", std::process::id(), std::os::fd::AsRawFd::as_raw_fd(&file));
+    Path::new(&path).exists().then_some((file, path))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn in_a_file(_: &[String], _: Option<&Path>) -> Option<(File, String)> {
+    None
 }
 
 /// What ssh said, as one reason: "Permission denied (publickey)". The lines are safe to show.
@@ -71,7 +112,6 @@ pub(super) fn reason(said: &[String]) -> String {
 mod tests {
     use super::*;
     use crate::access::HostAccess;
-    use std::path::Path;
 
     fn destination(name: &str) -> Destination {
         match HostAccess::ssh(name).unwrap() {
@@ -108,9 +148,9 @@ mod tests {
              ControlPersist yes\n  StrictHostKeyChecking no\n  BatchMode no\n",
         )
         .unwrap();
-        let ours = arguments(&destination("web1"), &with_config(&users)).unwrap();
+        let ours = call(&destination("web1"), &with_config(&users)).unwrap();
         // `-G` says how ssh understands its options, and connects to nothing.
-        let Ok(output) = std::process::Command::new("ssh").arg("-G").args(ours).output() else {
+        let Ok(output) = std::process::Command::new("ssh").arg("-G").args(&ours.arguments).output() else {
             println!("skipped ssh_obeys_our_settings_before_the_users: no ssh here");
             return;
         };
