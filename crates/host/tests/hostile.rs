@@ -167,3 +167,25 @@ fn links_are_not_read_from_what_a_server_s_owner_calls_sys() {
     assert_eq!(facts.number("link.lo.mtu_bytes"), Some(65536.0));
     assert!(!format!("{facts:?}").contains("a secret"), "{facts:?}");
 }
+
+/// GNU sed runs what is found by a pattern with the flag `e`, and a link's owner chooses its name.
+#[test]
+fn the_name_of_a_link_is_no_program() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    let done = at("done");
+    for link in ["eth7", "a;|e;#", "*", "-x"] {
+        fs::create_dir_all(at("class/net").join(link).join("device")).unwrap();
+    }
+    fs::create_dir(at("bin")).unwrap();
+    let ethtool = format!("#!/bin/sh\necho 'tcp-segmentation-offload: on; touch {}'\n", done.display());
+    fs::write(at("bin/ethtool"), ethtool).unwrap();
+    fs::set_permissions(at("bin/ethtool"), Permissions::from_mode(0o755)).unwrap();
+    let path = format!("PATH={}:/usr/sbin:/usr/bin:/sbin:/bin", at("bin").display());
+    let shell = ["/usr/bin/env", &path, "/bin/sh", "-s"].map(str::to_owned).to_vec();
+    let options = Options { shell, sys_root: folder.path().to_str().unwrap().to_owned(), ..quiet() };
+    let watch = HostWatch::open_with(&HostAccess::Local, &Server::Unknown, &options).unwrap();
+    let told = format!("{:?}", watch.facts());
+    assert!(told.contains("link.eth7."), "the other link is read: {told}");
+    assert!(!done.exists(), "the name was run");
+}
