@@ -18,6 +18,7 @@ pub(crate) struct Bench {
     factories: Vec<Factory>,
     /// Connections outlive an op, so that something may cling to them.
     keeps_connections: bool,
+    ops_differ: bool,
     /// Which treatment is under way, in a run with factors.
     treatment: Option<u32>,
     /// How often each target was given new connections.
@@ -66,6 +67,7 @@ impl Bench {
             factories,
             renewed: vec![0; plan.targets.len()],
             keeps_connections: keeps_connections(plan),
+            ops_differ: ops_differ(plan),
             treatment: None,
             load: plan.load.clone(),
             lanes: plan.lanes(),
@@ -91,6 +93,7 @@ impl Bench {
         self.load = plan.load.clone();
         self.lanes = plan.lanes();
         self.keeps_connections = keeps_connections(plan);
+        self.ops_differ = ops_differ(plan);
         self.treatment = Some(treatment);
         Ok(())
     }
@@ -170,7 +173,7 @@ impl Bench {
 
     /// Runs one slot and shows it to the watcher.
     pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
-        let patience = Patience { op_timeout_ns: self.load.op_timeout_ns, longest_ns: self.longest_ns[spec.target] };
+        let patience = self.patience_with(spec.target);
         let (mut pulse, notices_death) = (Pulse::new(patience), self.notices_death);
         let order = SlotOrder {
             kind: if spec.back_to_back { LoopKind::Closed { think_ns: 0 } } else { self.load.kind },
@@ -251,10 +254,17 @@ impl Bench {
         Ok(slot)
     }
 
+    /// What tells silence of a target from slowness. Where ops differ in what they ask for, the answers so far tell nothing of
+    /// the one that is waited for: a list may hold a request that takes a thousand times as long as the others.
+    fn patience_with(&self, target: usize) -> Patience {
+        let longest_ns = self.longest_ns[target].filter(|_| !self.ops_differ);
+        Patience { op_timeout_ns: self.load.op_timeout_ns, longest_ns }
+    }
+
     /// Whether a target whose slot ended in silence does not answer when it is asked again either. What it is asked is in no
     /// figure.
     fn stays_silent(&mut self, target: usize, order: &SlotOrder, record: &SlotRecord) -> Result<bool, LabError> {
-        let patience = Patience { op_timeout_ns: self.load.op_timeout_ns, longest_ns: self.longest_ns[target] };
+        let patience = self.patience_with(target);
         let since_ns = record.answered_ns.unwrap_or(record.start_ns).saturating_add(stood_still_ns(record));
         let silent_ns = monotonic_ns().saturating_sub(since_ns);
         let session = &mut self.sessions[target];
@@ -315,6 +325,11 @@ fn open_all(factories: &[Factory], plan: &Plan, stop: &Arc<AtomicBool>) -> Resul
 /// For how long the generator itself stood still.
 fn stood_still_ns(record: &SlotRecord) -> Nanos {
     record.audit.workers.iter().map(|worker| worker.standstill.total_ns).max().unwrap_or(0)
+}
+
+/// Whether ops differ in what they ask for under this plan.
+fn ops_differ(plan: &Plan) -> bool {
+    matches!(&plan.workload, WorkloadPlan::Http(http) if http.requests.differ())
 }
 
 /// Whether connections outlive an op under this plan.
