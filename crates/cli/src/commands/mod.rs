@@ -26,6 +26,7 @@ use duel_archive::Archive;
 use duel_lab::{DiagnosisPlan, Lab};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, Verdict, sanitize_line};
 use duel_report::Again;
+use std::io::IsTerminal;
 
 /// Runs a plan, explains it if that is asked for, keeps it and prints it.
 fn execute(
@@ -44,11 +45,19 @@ fn execute(
         false => error,
     })?;
     done.kept?;
-    let outcome = outcome_of(&run, &duel_lab::judge(&run), &lab);
+    let verdict = duel_lab::judge(&run);
+    let outcome = outcome_of(&run, &verdict, &lab);
     if matches!(outcome, Outcome::Done | Outcome::NotAsAsked)
         && let Some(sentence) = all_failed(&run)
     {
         anyhow::bail!(sentence);
+    }
+    // On a terminal it stands above, at the beginning of the report; elsewhere the exit code is all that is seen.
+    if !std::io::stdout().is_terminal()
+        && matches!(outcome, Outcome::NotAsAsked | Outcome::CouldNotRun)
+        && let Some(headline) = verdict.headlines.first()
+    {
+        say(&headline.text);
     }
     Ok(outcome)
 }
