@@ -114,8 +114,8 @@ impl Archive {
         let row = self
             .connection
             .prepare_cached(
-                "SELECT started_unix_ms, status, interruption, versions, plan, first_contact, doubts, explanation
-                 FROM runs WHERE id = ?1",
+                "SELECT started_unix_ms, status, interruption, versions, plan, first_contact, doubts, explanation,
+                 waiting FROM runs WHERE id = ?1",
             )
             .and_then(|mut statement| statement.query_row([&id], RunRow::read))
             .map_err(failed)?;
@@ -288,6 +288,7 @@ struct RunRow {
     first_contact: String,
     doubts: String,
     explanation: Option<String>,
+    waiting: Option<String>,
 }
 
 impl RunRow {
@@ -301,6 +302,7 @@ impl RunRow {
             first_contact: row.get("first_contact")?,
             doubts: row.get("doubts")?,
             explanation: row.get("explanation")?,
+            waiting: row.get("waiting")?,
         })
     }
 
@@ -317,6 +319,8 @@ impl RunRow {
             status: status(&self.status, self.interruption.as_deref()).map_err(|error| of("status", &error))?,
             doubts: serde_json::from_str(&self.doubts).map_err(|error| of("doubts", &error))?,
             explanation: None,
+            // What was measured can be judged without it.
+            waiting: self.waiting.and_then(|text| serde_json::from_str(&text).ok()),
             id,
         };
         // What was measured can be judged without it, and explained anew.

@@ -17,7 +17,7 @@ pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 pub(crate) type Step = fn(&Transaction<'_>) -> rusqlite::Result<()>;
 
 /// All steps in order: the one at position N leads from version N to N + 1. Released steps are never changed.
-pub(crate) const STEPS: &[Step] = &[version_1, version_2, version_3, version_4, version_5];
+pub(crate) const STEPS: &[Step] = &[version_1, version_2, version_3, version_4, version_5, version_6];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and
 /// asked for without reading it; integers beyond 63 bits are cut there, not in the JSON.
@@ -88,6 +88,12 @@ fn version_5(_: &Transaction<'_>) -> rusqlite::Result<()> {
     Ok(())
 }
 
+/// How the generator waited for answers.
+fn version_6(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
+    // JSON; NULL where that was not kept.
+    transaction.execute_batch("ALTER TABLE runs ADD COLUMN waiting TEXT")
+}
+
 /// The version of the tables, 0 for a database without any; refuses what is not ours.
 pub(crate) fn version(connection: &Connection, path: &Path, known: i64) -> Result<i64, ArchiveError> {
     let failed = |error| ArchiveError::database(path, "look for runs", error);
@@ -143,23 +149,31 @@ mod tests {
         transaction.execute_batch("this is no SQL")
     }
 
+    /// The steps of today, and one more.
+    fn further(step: Step) -> Vec<Step> {
+        [STEPS, &[step]].concat()
+    }
+
     #[test]
     fn an_older_archive_is_brought_up_to_date_with_its_runs() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.sqlite");
         let run = sample::rich_run("r-1", 2);
-        open_with(&path, &[version_1, version_2]).unwrap().save(&run).unwrap();
+        open_with(&path, STEPS).unwrap().save(&run).unwrap();
 
-        let newer: &[Step] = &[version_1, version_2, add_note];
-        let error = open_read_only_with(&path, newer).unwrap_err().to_string();
-        assert!(error.contains("written by an older duel (schema 2, now 3)"), "{error}");
+        let (now, newer) = (SCHEMA_VERSION, further(add_note));
+        let error = open_read_only_with(&path, &newer).unwrap_err().to_string();
+        assert!(error.contains(&format!("written by an older duel (schema {now}, now {})", now + 1)), "{error}");
         for _ in 0..2 {
-            let archive = open_with(&path, newer).unwrap();
+            let archive = open_with(&path, &newer).unwrap();
             let note: String = archive.connection.query_row("SELECT note FROM runs", [], |row| row.get(0)).unwrap();
             assert_eq!((note.as_str(), archive.load("r-1").unwrap()), ("from 1", run.clone()));
         }
-        let error = open_with(&path, &[version_1, version_2]).unwrap_err().to_string();
-        assert!(error.contains("written by a newer duel (schema 3, this one knows 2)"), "{error}");
+        let error = open_with(&path, STEPS).unwrap_err().to_string();
+        assert!(
+            error.contains(&format!("written by a newer duel (schema {}, this one knows {now})", now + 1)),
+            "{error}"
+        );
     }
 
     #[test]
@@ -167,9 +181,9 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("runs.sqlite");
         let run = sample::rich_run("r-1", 1);
-        open_with(&path, &[version_1, version_2]).unwrap().save(&run).unwrap();
-        assert!(open_with(&path, &[version_1, version_2, add_note_and_fail]).is_err());
-        assert_eq!(open_with(&path, &[version_1, version_2]).unwrap().load("r-1").unwrap(), run);
-        assert!(open_with(&path, &[version_1, version_2, add_note]).is_ok());
+        open_with(&path, STEPS).unwrap().save(&run).unwrap();
+        assert!(open_with(&path, &further(add_note_and_fail)).is_err());
+        assert_eq!(open_with(&path, STEPS).unwrap().load("r-1").unwrap(), run);
+        assert!(open_with(&path, &further(add_note)).is_ok());
     }
 }

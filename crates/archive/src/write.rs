@@ -228,6 +228,7 @@ struct End {
     first_contact: String,
     doubts: String,
     explanation: Option<String>,
+    waiting: Option<String>,
 }
 
 impl End {
@@ -253,12 +254,14 @@ impl End {
             first_contact: serde_json::to_string(&run.first_contact)?,
             doubts: serde_json::to_string(&doubts)?,
             explanation,
+            waiting: run.waiting.as_ref().map(serde_json::to_string).transpose()?,
         })
     }
 
     /// False when there is no such run.
     fn update(&self, connection: &Connection, id: &str) -> rusqlite::Result<bool> {
-        let sql = "UPDATE runs SET status = ?2, interruption = ?3, first_contact = ?4, doubts = ?5, explanation = ?6
+        let sql = "UPDATE runs SET status = ?2, interruption = ?3, first_contact = ?4, doubts = ?5, explanation = ?6,
+                   waiting = ?7
                    WHERE id = ?1";
         let updated = connection.prepare_cached(sql)?.execute(params![
             id,
@@ -267,6 +270,7 @@ impl End {
             self.first_contact,
             self.doubts,
             self.explanation,
+            self.waiting,
         ])?;
         Ok(updated == 1)
     }

@@ -231,6 +231,7 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
         bound,
         connect_timeout_ns: positive("--connect-timeout", &load.connect_timeout)?,
         op_timeout_ns: positive("--timeout", &load.timeout)?,
+        busy_poll: load.busy_poll.into(),
         shape: LoadShape::default(),
     })
 }

@@ -15,7 +15,7 @@ pub(crate) const COMMAND_LINES: [&str; 26] = [
      --quick-ack --segment-bytes 536",
     "duel http://a.example/ http://b.example/ http://c.example/ --think 1.5ms --timeout 7s --seed 9",
     "duel run x=http://a.example/ -n 3000 -c 300 -t 4 --unix-socket /run/x.sock",
-    "duel run null: -d 250ms -t 1",
+    "duel run null: -d 250ms -t 1 --busy-poll always",
     "duel http://a.example/ http://b.example/ --seed 4 --urls list --order random --data d.csv --cookies --user me",
     "duel run http://a.example/ --request-file r.json --bearer-file token --decompress",
     "duel run http://a.example/ --request-file r --request-format http --template --seed 3 --aws-sigv4 r:s3",
@@ -84,11 +84,12 @@ fn secrets_are_not_in_it() {
 }
 
 /// What is typed where nothing is left to chance: one of each list, whose words have no spaces.
-const CHOICES: [&[&str]; 23] = [
+const CHOICES: [&[&str]; 24] = [
     &["", "-c 1", "-c 64 -t 3"],
     &["", "--think 1.5ms", "--rate 500.5", "--rate 0.1 --arrival poisson", "--rate 7 --deadline 250ms"],
     &["", "--timeout 7s", "--timeout 30000001us"],
     &["", "--connect-timeout 1500us"],
+    &["", "--busy-poll never", "--busy-poll always"],
     &["", "-d 2m"],
     &["", "--margin 5%", "--margin 0.0001"],
     &["", "--slot 250ms"],

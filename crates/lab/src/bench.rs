@@ -4,8 +4,10 @@ use crate::contact::{Contact, Factory};
 use crate::pulse::{Answer, Patience, Pulse, ask_again};
 use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors};
-use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, monotonic_ns};
-use duel_model::{Arrival, LoadPlan, LoopKind, Nanos, Negotiated, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
+use duel_load::{LEAST_TAKEN_NS, Live, Session, SessionError, SlotOrder, SlotRecord, TAKEN_SHARE, monotonic_ns};
+use duel_model::{
+    Arrival, BusyPoll, LoadPlan, LoopKind, Nanos, Negotiated, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan,
+};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,6 +28,12 @@ pub(crate) struct Bench {
     /// Local ports for connections to each target, where the system tells.
     local_ports: Vec<Option<u32>>,
     load: LoadPlan,
+    /// Workers of each target that poll while they wait.
+    polling_workers: u32,
+    /// How long workers were polling, or slots lasted in which they might, and how much of it others had the CPU.
+    taken: (Nanos, Nanos),
+    /// Others wanted the CPU while workers polled.
+    has_given_way: bool,
     lanes: u32,
     seed: u64,
     views: Vec<TargetView>,
@@ -70,6 +78,9 @@ impl Bench {
             ops_differ: ops_differ(plan),
             treatment: None,
             load: plan.load.clone(),
+            polling_workers: if plan.load.busy_poll == BusyPoll::Always { plan.load.threads } else { 0 },
+            taken: (0, 0),
+            has_given_way: false,
             lanes: plan.lanes(),
             seed: plan.compare.seed,
             views: plan.targets.iter().map(|target| TargetView::new(&target.name)).collect(),
@@ -171,6 +182,29 @@ impl Bench {
         self.load.kind = LoopKind::Open { rate_per_s, arrival };
     }
 
+    /// So many workers of each target poll while they wait, from the next slot on; the others sleep.
+    pub(crate) fn wait_with(&mut self, polling_workers: u32) {
+        self.polling_workers = polling_workers;
+        self.taken = (0, 0);
+    }
+
+    /// Has all workers sleep while they wait, if others wanted the CPU while they polled. Asked between blocks: within one,
+    /// all targets are to be loaded in the same way.
+    pub(crate) fn give_way(&mut self) {
+        let (taken_ns, wall_ns) = self.taken;
+        let is_in_the_way =
+            self.has_given_way || (taken_ns >= LEAST_TAKEN_NS && taken_ns as f64 > TAKEN_SHARE * wall_ns as f64);
+        if is_in_the_way && self.load.busy_poll == BusyPoll::Auto {
+            self.wait_with(0);
+            self.has_given_way = true;
+        }
+    }
+
+    /// Whether it has.
+    pub(crate) fn has_given_way(&self) -> bool {
+        self.has_given_way
+    }
+
     /// Runs one slot and shows it to the watcher.
     pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
         let patience = self.patience_with(spec.target);
@@ -186,6 +220,7 @@ impl Bench {
             seed: self.seed ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
             stages: if spec.back_to_back { Vec::new() } else { self.load.shape.stages.clone() },
             deadline_ns: self.load.shape.deadline_ns,
+            polling_workers: self.polling_workers,
         };
         let began_ns = monotonic_ns();
         let (views, load_ns) = (&self.views, self.load_ns);
@@ -241,6 +276,11 @@ impl Bench {
             died_ns,
         };
         self.next_index += 1;
+        for worker in &slot.audit.workers {
+            self.has_given_way |= worker.gave_way;
+            self.taken.0 += worker.taken_ns;
+            self.taken.1 += worker.wall_ns;
+        }
         // Not all the time that is waited for stragglers is the slot's, but all of it is the user's.
         let waited_ns = slot.audit.workers.iter().map(|worker| worker.wall_ns).max();
         self.load_ns += slot.elapsed_ns.max(waited_ns.unwrap_or(0));

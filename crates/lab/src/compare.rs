@@ -4,6 +4,7 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
 use crate::pulse::{Pulses, died_in, gone};
+use crate::waiting;
 use crate::watch::Watcher;
 use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
 use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS, SlotFigure, Stop};
@@ -41,6 +42,7 @@ pub(crate) fn run(
     if bench.is_stopped() {
         return Ok(());
     }
+    waiting::choose(bench, plan, false, plan.compare.max_load_ns, run, watcher)?;
     watcher.label("measuring");
     let slot_ns = plan.compare.slot_ns.unwrap_or_else(|| {
         let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
@@ -132,6 +134,7 @@ pub(crate) fn blocks(
             return Ok(());
         }
         let before_ns = bench.load_ns();
+        bench.give_way();
         order.shuffle(&mut random);
         for &target in order.iter().filter(|_| schedule.renews) {
             if let Some(slot) = renew(bench, target, block, schedule.grace_ns, watcher)?

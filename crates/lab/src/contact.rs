@@ -173,6 +173,7 @@ fn one_op(session: Result<Session, SessionError>, plan: &Plan) -> Result<(Tally,
         seed: 0,
         stages: Vec::new(),
         deadline_ns: None,
+        polling_workers: 0,
     };
     let record = session
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))

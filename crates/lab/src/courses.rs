@@ -8,6 +8,7 @@ use crate::bench::{Bench, SlotSpec};
 use crate::compare::renew;
 use crate::hosts::Hosts;
 use crate::pulse::{Pulses, died_in, gone};
+use crate::waiting;
 use crate::watch::Watcher;
 use duel_model::{Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Stage, sanitize_line};
 use rand::SeedableRng;
@@ -27,6 +28,7 @@ pub(crate) fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<(), LabError> {
     bench.expect(Some(plan.compare.max_load_ns), None);
+    waiting::choose(bench, plan, false, plan.compare.max_load_ns, run, watcher)?;
     hosts.mark();
     let result = blocks(bench, plan, run, watcher);
     hosts.mark();
@@ -44,6 +46,7 @@ fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watch
             return Ok(());
         }
         let before_ns = bench.load_ns();
+        bench.give_way();
         order.shuffle(&mut random);
         let mirrored: Vec<(u32, usize)> =
             order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();

@@ -11,7 +11,7 @@ use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine, LensReading,
     MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
-    Target, TargetObservation, WorkloadPlan, sanitize_line,
+    Target, TargetObservation, Waiting, WorkloadPlan, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -106,7 +106,8 @@ impl Lab {
                     let (routes, plan) = &*ways.insert(known);
                     let first_contact = &run.first_contact;
                     let begun = &begun(&run.slots, plan.targets.len());
-                    let site = Site { plan, routes, first_contact, hosts: &hosts, clock, begun };
+                    let polling_workers = run.waiting.as_ref().map_or(0, Waiting::polling_at_the_end);
+                    let site = Site { plan, routes, first_contact, hosts: &hosts, clock, polling_workers, begun };
                     let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
                     spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
@@ -211,6 +212,7 @@ impl Lab {
         }
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         bench.continue_run(next_index, clock.now_ns());
+        bench.wait_with(site.polling_workers.min(plan.load.threads));
         bench.expect(Some(probe.budget_ns), None);
         let role = SlotRole::Probe(probe.id.clone());
         // The first slots connect and tell how long an op takes; they are kept, and not judged.
@@ -303,6 +305,8 @@ struct Site<'a> {
     first_contact: &'a [Option<Negotiated>],
     hosts: &'a Hosts,
     clock: Clock,
+    /// Workers of each target that poll while they wait, as they did to the run's end.
+    polling_workers: u32,
     /// Ops that were begun on each target so far.
     begun: &'a [u64],
 }

@@ -13,6 +13,7 @@ use crate::contact::{Contact, Factory, contact_all};
 use crate::hosts::Hosts;
 use crate::pulse::{Pulses, died_in, gone};
 use crate::route::Route;
+use crate::waiting;
 use crate::watch::Watcher;
 use crate::{LabError, descriptors};
 use duel_load::monotonic_ns;
@@ -127,6 +128,8 @@ pub(crate) fn run(
     if bench.is_stopped() {
         return Ok(());
     }
+    // One way for all treatments: another one would be one more factor.
+    waiting::choose(bench, plan, false, plan.compare.max_load_ns, run, watcher)?;
     let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
     // New connections for each block, and waiting for what is in flight, take a part of the time: with a seventh for them
     // the last wanted block still fits.
@@ -190,6 +193,7 @@ fn blocks(
             return Ok(());
         }
         let before_ns = bench.load_ns();
+        bench.give_way();
         for number in shuffled(treatments.len(), &mut random) {
             let treatment = &treatments[number];
             watcher.label(&format!("block {}: {}", block + 1, treatment.name));

@@ -27,6 +27,7 @@ pub(crate) fn new_run(plan: &Plan) -> Run {
         doubts: Vec::new(),
         hosts: Vec::new(),
         explanation: None,
+        waiting: None,
     }
 }
 

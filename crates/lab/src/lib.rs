@@ -21,6 +21,7 @@ mod search;
 mod servers;
 mod single;
 mod twins;
+mod waiting;
 mod watch;
 
 pub use duel_lens::ChildCommand;
@@ -35,7 +36,7 @@ pub use watch::{SlotView, TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};
-use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, WhyWaiting, sanitize_line};
 use hosts::Hosts;
 use route::Route;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -158,6 +159,9 @@ impl Lab {
                     text: format!("the run broke off: {error}"),
                 });
             }
+        }
+        if let Some(waiting) = run.waiting.as_mut().filter(|_| bench.has_given_way()) {
+            waiting.why = WhyWaiting::GaveWay;
         }
         let (records, doubts) = hosts.finish(plan, !self.is_stopped());
         run.hosts = records;

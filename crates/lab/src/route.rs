@@ -204,6 +204,7 @@ mod tests {
                 bound: Bound::Ops(1),
                 connect_timeout_ns: 10 * SECOND_NS,
                 op_timeout_ns: 10 * SECOND_NS,
+                busy_poll: duel_model::BusyPoll::Never,
                 shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),

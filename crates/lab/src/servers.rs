@@ -158,6 +158,7 @@ mod tests {
                 threads: 1,
                 kind: LoopKind::Closed { think_ns: 0 },
                 op_timeout_ns: SECOND_NS,
+                busy_poll: duel_model::BusyPoll::Never,
                 connect_timeout_ns: SECOND_NS,
                 bound: Bound::Ops(1),
                 shape: duel_model::LoadShape::default(),

@@ -4,6 +4,7 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
 use crate::pulse::died_in;
+use crate::waiting;
 use crate::watch::Watcher;
 use duel_model::{Bound, Nanos, Plan, Run, SECOND_NS, SlotRole};
 
@@ -24,6 +25,8 @@ pub(crate) fn run(
         Bound::Ops(ops) => (None, Some(ops)),
     };
     bench.expect(duration_ns, ops);
+    let is_exact = to_the_end || duration_ns.is_none();
+    waiting::choose(bench, plan, is_exact, duration_ns.unwrap_or(0), run, watcher)?;
     watcher.label("measuring");
     let spec = SlotSpec {
         target: 0,

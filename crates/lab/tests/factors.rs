@@ -42,6 +42,7 @@ fn plan(targets: usize, seed: u64, factors: Vec<Factor>) -> Plan {
             bound: Bound::Duration(2 * SECOND_NS),
             connect_timeout_ns: SECOND_NS,
             op_timeout_ns: SECOND_NS,
+            busy_poll: duel_model::BusyPoll::Never,
             shape: duel_model::LoadShape::default(),
         },
         compare: ComparePlan {

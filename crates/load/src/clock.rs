@@ -16,6 +16,18 @@ pub fn thread_cpu_ns() -> Option<Nanos> {
     Some(to_nanos(clock_gettime(ClockId::ThreadCPUTime)))
 }
 
+/// How often the calling thread has gone to sleep until now, because it waited; `None` where the system does not tell.
+pub(crate) fn sleeps() -> Option<u64> {
+    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    {
+        use nix::sys::resource::{UsageWho, getrusage};
+        let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
+        u64::try_from(usage.voluntary_context_switches()).ok()
+    }
+    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+    None
+}
+
 /// Wall clock in ms since 1970; 64 bits, so that 2038 passes unnoticed.
 pub fn unix_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {

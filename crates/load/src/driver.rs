@@ -1,6 +1,6 @@
 //! The one driver loop: wait until an op is due, start it, hear of its end, record it.
 
-use crate::clock::{monotonic_ns, thread_cpu_ns};
+use crate::clock::{monotonic_ns, sleeps, thread_cpu_ns};
 use crate::course::{LaneCourse, RateCourse};
 use crate::idle::Idle;
 use crate::log::OpLog;
@@ -8,6 +8,8 @@ use crate::pacing::Schedule;
 use crate::poller::Poller;
 use crate::recorder::{Recorder, Signs};
 use crate::session::LiveSlot;
+use crate::waiter::Waiter;
+use crate::wake::wake_cost_ns;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
 use duel_model::{
     FailureKind, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Negotiated, Series, Stage, Tally, WorkerAudit,
@@ -38,6 +40,8 @@ pub struct SlotOrder {
     pub stages: Vec<Stage>,
     /// Open loop: an op that could only start later than this after its due time is not sent.
     pub deadline_ns: Option<Nanos>,
+    /// How many of the workers may stay awake for a while when they wait for answers; the others sleep at once.
+    pub polling_workers: u32,
 }
 
 impl SlotOrder {
@@ -123,6 +127,7 @@ const SPIN_SHARE: f64 = 8.0;
 pub(crate) struct Worker<W> {
     workload: W,
     poller: Poller,
+    waiter: Waiter,
     lanes: Vec<Lane>,
     /// Lanes that share a connection.
     streams: usize,
@@ -202,6 +207,7 @@ impl<W: Workload> Worker<W> {
         Ok(Self {
             workload,
             poller: Poller::new()?,
+            waiter: Waiter::new(wake_cost_ns()),
             lanes: vec![Lane::default(); lanes],
             streams,
             recorder: Recorder::new(),
@@ -230,6 +236,8 @@ impl<W: Workload> Worker<W> {
         // good part, and a worker would seem to have used more than all of its CPU.
         let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
         pace.turn.cpu_ns = cpu_before;
+        let sleeps_before = sleeps();
+        self.waiter.begin(self.number < order.polling_workers, start_ns);
         let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;
         let mut interrupted = false;
 
@@ -248,6 +256,7 @@ impl<W: Workload> Worker<W> {
             if now >= next_live_ns {
                 live.publish(&self.recorder, self.workload.traffic());
                 self.recorder.hand_over(log);
+                self.waiter.reconsider(now);
                 pace.turn.cpu_ns = thread_cpu_ns();
                 next_live_ns = now + LIVE_INTERVAL_NS;
             }
@@ -267,9 +276,15 @@ impl<W: Workload> Worker<W> {
         let end_ns = monotonic_ns();
         let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let silent_lanes = self.silent_lanes(start_ns);
+        let waits = self.waiter.audit();
         let audit = WorkerAudit {
             cpu_ns,
             wall_ns: monotonic_ns().saturating_sub(wall_before),
+            polling_ns: waits.polling_ns,
+            taken_ns: waits.taken_ns,
+            gave_way: waits.gave_way,
+            sleeps: sleeps_before.zip(sleeps()).map(|(before, after)| after.saturating_sub(before)),
+            notice_lag: self.recorder.notice_lag.snapshot(),
             schedule_lag: self.recorder.schedule_lag.snapshot(),
             loop_lag: self.recorder.loop_lag.snapshot(),
             silent_lanes: Some(silent_lanes),
@@ -324,7 +339,7 @@ impl<W: Workload> Worker<W> {
     #[inline]
     fn turn(&mut self, pace: &mut Pace, timeout_ns: Nanos) -> io::Result<()> {
         self.workload.turn_begins();
-        let count = self.poller.wait(Some(timeout_ns))?.len();
+        let count = self.waiter.wait(&mut self.poller, timeout_ns, pace.busy > 0)?;
         if count == 0 {
             return Ok(());
         }
@@ -462,6 +477,7 @@ impl<W: Workload> Worker<W> {
             let text = format!("{what} within {}", duel_model::format_duration_ns(limit_ns as f64));
             let op = OpEnd {
                 end_ns: now,
+                arrived_ns: None,
                 outcome: Err(Box::new(Failure { kind, text })),
                 phases,
                 bytes_in: 0,

@@ -15,15 +15,19 @@ mod poller;
 mod recorder;
 mod session;
 mod stages;
+mod waiter;
+mod wake;
 mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
 pub use driver::SlotOrder;
-pub use limits::{LimitError, allowed_cpus, ensure_descriptors, local_ports_of};
+pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, usable_cpus};
 pub use log::OpRecord;
 pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};
+pub use waiter::{LEAST_TAKEN_NS, TAKEN_SHARE};
+pub use wake::wake_cost_ns;
 pub use workload::{
     Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
     WorkloadError, WorkloadFactory,

@@ -49,6 +49,22 @@ fn local_ports() -> Option<u32> {
     Some(last.checked_sub(first)? + 1)
 }
 
+/// How many CPUs this process can use at a time: those that it may run on, and no more than its group's quota; at least 1.
+pub fn usable_cpus() -> u32 {
+    std::thread::available_parallelism().ok().and_then(|cpus| u32::try_from(cpus.get()).ok()).unwrap_or(1)
+}
+
+/// How many CPUs the machine has, where the system tells.
+pub fn cpus_online() -> Option<u32> {
+    // Ranges and single numbers, such as `0-3,6`.
+    let list = std::fs::read_to_string("/sys/devices/system/cpu/online").ok()?;
+    list.trim().split(',').try_fold(0u32, |sum, part| {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        let count = last.parse::<u32>().ok()?.checked_sub(first.parse().ok()?)?.checked_add(1)?;
+        sum.checked_add(count)
+    })
+}
+
 /// CPUs that this process may run on, by their numbers; empty where the system does not tell.
 pub fn allowed_cpus() -> Vec<u32> {
     #[cfg(any(target_os = "linux", target_os = "android"))]
@@ -62,6 +78,11 @@ pub fn allowed_cpus() -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_process_can_use_no_more_cpus_than_there_are() {
+        assert!((1..=cpus_online().unwrap_or(u32::MAX)).contains(&usable_cpus()));
+    }
 
     #[test]
     fn asking_for_more_than_the_hard_limit_says_so() {

@@ -32,7 +32,7 @@ impl OpRecord {
         Self {
             due_ns: due_ns.saturating_sub(slot_start_ns),
             start_ns: start_ns.saturating_sub(slot_start_ns),
-            end_ns: op.end_ns.saturating_sub(slot_start_ns),
+            end_ns: op.over_ns().saturating_sub(slot_start_ns),
             phases: op.phases,
             status: op.status,
             body_bytes: op.body_bytes,

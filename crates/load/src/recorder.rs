@@ -35,6 +35,8 @@ pub(crate) struct Recorder {
     phases: [Recording; Phase::ALL.len()],
     pub(crate) schedule_lag: Recording,
     pub(crate) loop_lag: Recording,
+    /// By how much ends were noticed late, of ops of which that is known.
+    pub(crate) notice_lag: Recording,
     pub(crate) standstill: Standstill,
     pub(crate) signs: Signs,
     slot_start_ns: Nanos,
@@ -57,6 +59,7 @@ impl Recorder {
             phases: std::array::from_fn(|_| Recording::new()),
             schedule_lag: Recording::new(),
             loop_lag: Recording::new(),
+            notice_lag: Recording::new(),
             standstill: Standstill::default(),
             signs: Signs::default(),
             slot_start_ns: monotonic_ns(),
@@ -90,7 +93,11 @@ impl Recorder {
         if let Some(records) = &mut self.records {
             records.push(OpRecord::new(self.slot_start_ns, due_ns, start_ns, op));
         }
-        let response_ns = op.end_ns.saturating_sub(due_ns);
+        let over_ns = op.over_ns();
+        if let Some(arrived_ns) = op.arrived_ns {
+            self.notice_lag.record(op.end_ns.saturating_sub(arrived_ns));
+        }
+        let response_ns = over_ns.saturating_sub(due_ns);
         let interval = self.interval_at(op.end_ns);
         interval.bytes_in += op.bytes_in;
         match &op.outcome {
@@ -100,8 +107,8 @@ impl Recorder {
                 interval.response_max_ns = interval.response_max_ns.max(response_ns);
                 self.ok += 1;
                 self.signs.answered_ns = op.end_ns;
-                self.stages.ok(due_ns, op.end_ns);
-                self.took(due_ns, start_ns, op.end_ns, &op.phases);
+                self.stages.ok(due_ns, over_ns);
+                self.took(due_ns, start_ns, over_ns, &op.phases);
             }
             Err(failure) => {
                 interval.failed += 1;
@@ -242,7 +249,7 @@ impl Recorder {
     }
 
     fn recordings(&mut self) -> impl Iterator<Item = &mut Recording> {
-        [&mut self.response, &mut self.service, &mut self.schedule_lag, &mut self.loop_lag]
+        [&mut self.response, &mut self.service, &mut self.schedule_lag, &mut self.loop_lag, &mut self.notice_lag]
             .into_iter()
             .chain(&mut self.phases)
     }
@@ -359,6 +366,7 @@ mod tests {
     fn end(end_ns: Nanos, outcome: Result<(), FailureKind>) -> OpEnd {
         OpEnd {
             end_ns,
+            arrived_ns: None,
             outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: kind.name().to_owned() })),
             phases: PhaseTimes::NONE,
             bytes_in: 10,

@@ -412,6 +412,7 @@ mod tests {
                 0,
                 &OpEnd {
                     end_ns: response_ns,
+                    arrived_ns: None,
                     outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: String::new() })),
                     phases: PhaseTimes::NONE,
                     bytes_in: 0,
@@ -463,6 +464,7 @@ mod tests {
             seed: 0,
             stages: Vec::new(),
             deadline_ns: None,
+            polling_workers: 0,
         }
     }
 

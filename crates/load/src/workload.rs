@@ -194,8 +194,11 @@ pub enum Progress {
 /// The end of an op.
 #[derive(Debug)]
 pub struct OpEnd {
-    /// When it ended, stamped as soon as its last byte was there.
+    /// When its end was noticed, stamped as soon as its last byte had been read. Its lane goes on from here.
     pub end_ns: Nanos,
+    /// When the system had its last byte, where the system tells: not later than `end_ns`. What lies between is our own
+    /// lateness (the worker slept, or was busy with others), and no part of the time that the op took.
+    pub arrived_ns: Option<Nanos>,
     /// How it ended.
     pub outcome: Result<(), Box<Failure>>,
     /// Where the time went.
@@ -206,6 +209,14 @@ pub struct OpEnd {
     pub status: Option<u16>,
     /// Bytes of its complete response's body.
     pub body_bytes: u64,
+}
+
+impl OpEnd {
+    /// When it was over for whoever had sent it: when its last byte arrived, or else when that was noticed.
+    #[inline]
+    pub fn over_ns(&self) -> Nanos {
+        self.arrived_ns.unwrap_or(self.end_ns)
+    }
 }
 
 /// Why an op failed.

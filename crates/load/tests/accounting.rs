@@ -20,6 +20,7 @@ const CLOSED: LoopKind = LoopKind::Closed { think_ns: 0 };
 fn done(outcome: Result<(), FailureKind>) -> Progress {
     Progress::Done(OpEnd {
         end_ns: monotonic_ns(),
+        arrived_ns: None,
         outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: "as told".into() })),
         phases: PhaseTimes::NONE,
         bytes_in: 0,

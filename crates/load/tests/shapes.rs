@@ -52,6 +52,7 @@ impl Workload for Blocking {
         }
         Progress::Done(OpEnd {
             end_ns: monotonic_ns(),
+            arrived_ns: None,
             outcome: Ok(()),
             phases: PhaseTimes::NONE,
             bytes_in: 0,
@@ -237,7 +238,7 @@ impl Workload for Timed {
         let (_, lane) = self.under_way.first().copied().filter(|&(end_ns, _)| end_ns <= monotonic_ns())?;
         self.under_way.pop_first();
         let (end_ns, outcome, phases) = (monotonic_ns(), Ok(()), PhaseTimes::NONE);
-        Some((lane, OpEnd { end_ns, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }))
+        Some((lane, OpEnd { end_ns, arrived_ns: None, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }))
     }
     fn wakes_at(&self) -> Option<Nanos> {
         self.under_way.first().map(|&(end_ns, _)| end_ns)

@@ -88,7 +88,15 @@ impl Workload for Shared {
     fn further(&mut self, _io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
         if let Some(lane) = self.ended.pop_front() {
             let (phases, outcome) = (PhaseTimes::NONE, Ok(()));
-            let end = OpEnd { end_ns: monotonic_ns(), outcome, phases, bytes_in: 1, status: None, body_bytes: 0 };
+            let end = OpEnd {
+                end_ns: monotonic_ns(),
+                arrived_ns: None,
+                outcome,
+                phases,
+                bytes_in: 1,
+                status: None,
+                body_bytes: 0,
+            };
             return Some((lane, end));
         }
         for connection in self.connections.iter_mut().filter(|connection| !connection.put_by.is_empty()) {

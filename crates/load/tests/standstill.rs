@@ -57,6 +57,7 @@ impl WorkloadFactory for Factory {
 fn done() -> Progress {
     Progress::Done(OpEnd {
         end_ns: monotonic_ns(),
+        arrived_ns: None,
         outcome: Ok(()),
         phases: PhaseTimes::NONE,
         bytes_in: 0,

@@ -3,7 +3,7 @@
 use crate::text::shell_line;
 use crate::units::typed_duration as time;
 use crate::{
-    Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Stage, TlsPlan,
+    Arrival, Body, Bound, BusyPoll, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Stage, TlsPlan,
     WorkloadPlan,
 };
 use std::path::Path;
@@ -123,6 +123,9 @@ impl Options {
         }
         if let Some(ns) = load.shape.deadline_ns {
             self.value("--deadline", time(ns));
+        }
+        if load.busy_poll != BusyPoll::default() {
+            self.value("--busy-poll", load.busy_poll.name().to_owned());
         }
         if load.op_timeout_ns != OP_TIMEOUT_NS {
             self.value("--timeout", time(load.op_timeout_ns));

@@ -31,6 +31,7 @@ mod twin;
 mod units;
 mod variation;
 mod verdict;
+mod waiting;
 
 pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
@@ -74,6 +75,7 @@ pub use units::{
 };
 pub use variation::Variation;
 pub use verdict::{Call, Doubt, DoubtId, Headline, HeadlineKind, Metric, PairVerdict, Verdict, call_confidence};
+pub use waiting::{BusyPoll, Waiting, WhyWaiting};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.
 ///

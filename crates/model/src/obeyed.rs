@@ -199,6 +199,7 @@ mod tests {
                 bound: Bound::Ops(1),
                 connect_timeout_ns: 1,
                 op_timeout_ns: 1,
+                busy_poll: crate::BusyPoll::Never,
                 shape: LoadShape::default(),
             },
             compare: ComparePlan::default(),

@@ -1,6 +1,6 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{Factor, HostFacts, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS};
+use crate::{BusyPoll, Factor, HostFacts, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
@@ -132,6 +132,9 @@ pub struct LoadPlan {
     pub connect_timeout_ns: Nanos,
     /// Longest time that a whole op may take, counted from its start.
     pub op_timeout_ns: Nanos,
+    /// How the workers wait for answers.
+    #[serde(default = "BusyPoll::before_it_was_kept")]
+    pub busy_poll: BusyPoll,
     /// What goes beyond load that stays as it is.
     #[serde(default, skip_serializing_if = "LoadShape::is_plain")]
     pub shape: LoadShape,
@@ -517,6 +520,7 @@ mod tests {
                 bound: Bound::Ops(1),
                 connect_timeout_ns: 1,
                 op_timeout_ns: 1,
+                busy_poll: crate::BusyPoll::Never,
                 shape: LoadShape::default(),
             },
             compare: ComparePlan::default(),

@@ -1,6 +1,6 @@
 //! One execution of a plan, kept whole.
 
-use crate::{Doubt, Explanation, HostRecord, Negotiated, Plan, Slot};
+use crate::{Doubt, Explanation, HostRecord, Negotiated, Plan, Slot, Waiting};
 use serde::{Deserialize, Serialize};
 
 /// One execution of a plan with all its raw slots: enough to judge it again.
@@ -21,6 +21,9 @@ pub struct Run {
     /// What each target's machine was and did, in the plan's order; `None` where it was not read, empty where none was.
     #[serde(default)]
     pub hosts: Vec<Option<HostRecord>>,
+    /// How the generator waited for answers; `None` where that was not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting: Option<Waiting>,
     /// How it ended.
     pub status: RunStatus,
     /// Doubts that arose while running and cannot be derived from the slots.

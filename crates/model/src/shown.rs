@@ -94,6 +94,7 @@ impl Run {
             // Of our own making, or of the plan's, which follows.
             id: _,
             started_unix_ms: _,
+            waiting: _,
             plan: _,
             versions: _,
             slots,
@@ -489,6 +490,7 @@ mod tests {
                 bound: Bound::Ops(1),
                 connect_timeout_ns: 1,
                 op_timeout_ns: 1,
+                busy_poll: crate::BusyPoll::Never,
                 shape: LoadShape::default(),
             },
             compare: ComparePlan::default(),

@@ -481,6 +481,22 @@ pub struct WorkerAudit {
     /// For how long the worker stood still.
     #[serde(default, skip_serializing_if = "Standstill::is_none")]
     pub standstill: Standstill,
+    /// Time that the worker stayed awake with nothing to do, as busy polling has it; a part of `cpu_ns`.
+    #[serde(default)]
+    pub polling_ns: Nanos,
+    /// Time in which others had the CPU while the worker was polling.
+    #[serde(default)]
+    pub taken_ns: Nanos,
+    /// Others wanted the CPU, so the worker has polled for a part of the slot only.
+    #[serde(default)]
+    pub gave_way: bool,
+    /// How often the worker slept because it waited; `None` where that is not known.
+    #[serde(default)]
+    pub sleeps: Option<u64>,
+    /// How much later than it had arrived the end of an op was noticed: empty where the system does not tell. Response times
+    /// end at the arrival where it is known, so this is no part of them.
+    #[serde(default)]
+    pub notice_lag: Distribution,
 }
 
 /// Times in which a worker of the generator did not run although it had to: its process was stopped, its machine was
@@ -515,9 +531,14 @@ impl Standstill {
 }
 
 impl WorkerAudit {
-    /// Share of the slot in which the worker used its CPU.
+    /// CPU time of work: what was used while there was nothing to do is not in it.
+    pub fn work_ns(&self) -> Option<Nanos> {
+        Some(self.cpu_ns?.saturating_sub(self.polling_ns))
+    }
+
+    /// Share of the slot in which the worker was at work on its CPU.
     pub fn utilisation(&self) -> Option<f64> {
-        (self.wall_ns > 0).then_some(self.cpu_ns? as f64 / self.wall_ns as f64)
+        (self.wall_ns > 0).then_some(self.work_ns()? as f64 / self.wall_ns as f64)
     }
 }
 

@@ -8,7 +8,7 @@ use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
     Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, FailureKind, Finding, Headline,
     HeadlineKind, HostRecord, Interruption, Metric, Negotiated, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus,
-    TargetObservation, Variation, Verdict, Versions, WorkloadPlan, without_secrets,
+    TargetObservation, Variation, Verdict, Versions, Waiting, WorkloadPlan, without_secrets,
 };
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
@@ -67,6 +67,8 @@ pub struct Document<'a> {
     started_utc: String,
     margin: f64,
     versions: &'a Versions,
+    /// How the generator waited for answers, and why; `null` where that was not kept.
+    waiting: Option<&'a Waiting>,
     plan: Plan,
 }
 
@@ -112,6 +114,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         started_utc: crate::utc(run.started_unix_ms),
         margin: run.plan.compare.margin,
         versions: &run.versions,
+        waiting: run.waiting.as_ref(),
         plan: run.plan.shown(),
     }
 }
@@ -236,6 +239,9 @@ impl<'a> TargetDocument<'a> {
             worker_cpu: totals.worker_cpu.iter().map(|share| share.and_then(|s| digits(s, 4))).collect(),
             schedule_lag_ms: Times::of(&totals.schedule_lag),
             loop_lag_ms: Times::of(&totals.loop_lag),
+            worker_polling: totals.worker_polling.iter().map(|share| share.and_then(|s| digits(s, 4))).collect(),
+            sleeps_per_op: totals.sleeps_per_op().and_then(|sleeps| digits(sleeps, 4)),
+            noticed_late_ms: Times::of(&totals.notice_lag),
             stood_still: StandstillDocument {
                 count: totals.standstill.count,
                 total_ms: ms(totals.standstill.total_ns as f64),
@@ -369,10 +375,17 @@ impl Negotiation {
 
 #[derive(Debug, Serialize)]
 struct AuditDocument {
-    /// Share of its CPU that each worker used.
+    /// Share of its CPU that each worker used for work.
     worker_cpu: Vec<Option<f64>>,
     schedule_lag_ms: Times,
     loop_lag_ms: Times,
+    /// Share of the time that each worker stayed awake with nothing to do.
+    worker_polling: Vec<Option<f64>>,
+    /// How often a worker slept because it waited, for each op; `null` where that is not known.
+    sleeps_per_op: Option<f64>,
+    /// How much later than they had arrived ends of ops were noticed; response times end at the arrival. All `null` where the
+    /// system does not tell: then they end when they were noticed.
+    noticed_late_ms: Times,
     /// How often the generator stood still in the slots that are shown, and for how long.
     stood_still: StandstillDocument,
 }

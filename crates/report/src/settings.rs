@@ -6,7 +6,8 @@ use crate::text::{clean, clean_whole, plural, wrap};
 use crate::{search, stages};
 use duel_model::{
     AddressChoice, Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Plan, ReachPlan,
-    RequestFormat, RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, WorkloadPlan,
+    RequestFormat, RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, Waiting, WhyWaiting, WorkloadPlan,
+    format_ratio,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -24,7 +25,7 @@ pub enum Again {
 pub(crate) fn footer(run: &Run, again: Again, style: Style) -> Vec<String> {
     let width = style.columns();
     let id = clean_whole(&run.id);
-    let mut lines = wrap(&settings(&run.plan), width, "Settings ", "         ");
+    let mut lines = wrap(&settings(run), width, "Settings ", "         ");
     let missing = run.plan.missing_secrets();
     if !missing.is_empty() {
         let names = missing.iter().map(|name| clean(name)).collect::<Vec<_>>().join(", ");
@@ -73,8 +74,26 @@ pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
     }
 }
 
+/// How the generator waited for answers, and why.
+fn waiting(waiting: &Waiting, run: &Run) -> String {
+    let does = if waiting.polling_workers > 0 { "polls while it waits" } else { "sleeps while it waits" };
+    let why = match &waiting.why {
+        WhyWaiting::Asked => return does.to_owned(),
+        WhyWaiting::Tried(gains) => {
+            let each: Vec<String> = gains.iter().map(|&gain| format_ratio(gain)).collect();
+            let of_each = if run.plan.targets.len() > 1 { " of each" } else { "" };
+            format!("tried: polling gave {} times the rate{of_each}", each.join(" and "))
+        }
+        WhyWaiting::Exact => "polling was not tried: that takes requests of its own".to_owned(),
+        WhyWaiting::Scheduled => "unless others want its CPU".to_owned(),
+        WhyWaiting::GaveWay => return "polled while it waited, until others wanted its CPU, then slept".to_owned(),
+    };
+    format!("{does} ({why})")
+}
+
 /// The plan in one line, every default made explicit.
-pub(crate) fn settings(plan: &Plan) -> String {
+pub(crate) fn settings(run: &Run) -> String {
+    let plan = &run.plan;
     let mut parts = varied(plan);
     let varies = |name: &str| plan.factors.iter().any(|factor| factor.name() == name);
     let https = plan.targets.iter().any(|t| t.address.starts_with("https:"));
@@ -127,6 +146,7 @@ pub(crate) fn settings(plan: &Plan) -> String {
             parts.extend(tls(&http.tls, &varies));
         }
     }
+    parts.extend(run.waiting.as_ref().map(|seen| waiting(seen, run)));
     parts.push(format!(
         "timeouts {} to connect and {} per {noun}",
         set_duration(load.connect_timeout_ns),

@@ -145,8 +145,18 @@ fn generator(target: &Totals<'_>, style: Style) -> Vec<String> {
     let one = std::slice::from_ref(target);
     let cpu: Vec<String> = target.worker_cpu.iter().map(|&share| maybe(share, percent)).collect();
     let mut rows = vec![Row::new("  CPU by worker", vec![cpu.join(", ")])];
+    if target.most_polling().is_some() {
+        let polling: Vec<String> = target.worker_polling.iter().map(|&share| maybe(share, percent)).collect();
+        rows.push(Row::new("  polling by worker", vec![polling.join(", ")]));
+    }
+    if let Some(sleeps) = target.sleeps_per_op() {
+        rows.push(Row::new("  sleeps per op", vec![duel_model::format_figure(sleeps)]));
+    }
     rows.extend(time_rows("  schedule lag", one, |t| &t.schedule_lag, &LAG_QUANTILES));
     rows.extend(time_rows("  loop lag", one, |t| &t.loop_lag, &LAG_QUANTILES));
+    if !target.notice_lag.is_empty() {
+        rows.extend(time_rows("  noticed late", one, |t| &t.notice_lag, &SERVICE_QUANTILES));
+    }
     if let (Some(open), Some(limit)) = target.descriptors {
         rows.push(Row::new("  descriptors", vec![format!("{} of {}", count(open), count(limit))]));
     }

@@ -230,10 +230,17 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     }
     if targets.iter().any(|t| !t.worker_cpu.is_empty()) {
         rows.push(Row::new("generator CPU max", each(&|t| maybe(t.busiest_worker(), percent))));
+        if targets.iter().any(|t| t.most_polling().is_some()) {
+            rows.push(Row::new("polling max", each(&|t| maybe(t.most_polling(), percent))));
+        }
         // Our own lateness says nothing about the targets: no ratio.
         let lags = [
             time_rows("schedule lag", targets, |t| &t.schedule_lag, &LAG_QUANTILES),
             time_rows("loop lag", targets, |t| &t.loop_lag, &LAG_QUANTILES),
+            match targets.iter().any(|t| !t.notice_lag.is_empty()) {
+                true => time_rows("noticed late", targets, |t| &t.notice_lag, &LAG_QUANTILES),
+                false => Vec::new(),
+            },
         ];
         rows.extend(lags.into_iter().flatten().map(|mut row| {
             row.cells.truncate(targets.len());

@@ -24,8 +24,14 @@ pub(crate) struct Totals<'a> {
     pub(crate) negotiated: Option<Negotiated>,
     pub(crate) schedule_lag: Distribution,
     pub(crate) loop_lag: Distribution,
-    /// Share of its CPU that each worker used, `None` where the system does not tell.
+    /// By how much ends of ops were noticed after they had arrived; empty where the system does not tell.
+    pub(crate) notice_lag: Distribution,
+    /// Share of its CPU that each worker used for work, `None` where the system does not tell.
     pub(crate) worker_cpu: Vec<Option<f64>>,
+    /// Share of the time that each worker stayed awake without anything to do.
+    pub(crate) worker_polling: Vec<Option<f64>>,
+    /// How often workers slept because they waited; `None` where that is not known.
+    pub(crate) sleeps: Option<u64>,
     /// Connections that carry ops at the same time, where they are kept and all of the run has as many.
     pub(crate) held: Option<u32>,
     /// Descriptors open in the last slot, and how many may be.
@@ -46,7 +52,10 @@ impl<'a> Totals<'a> {
         let slots = shown(slots);
         let mut tally = Tally::default();
         let (mut schedule_lag, mut loop_lag) = (Distribution::default(), Distribution::default());
-        let mut workers: Vec<(Option<u64>, u64)> = Vec::new();
+        let mut notice_lag = Distribution::default();
+        // Of each worker: its work, its polling and the time over which they were counted.
+        let mut workers: Vec<(Option<u64>, u64, u64)> = Vec::new();
+        let mut sleeps = Some(0);
         let mut standstill = Standstill::default();
         for slot in &slots {
             standstill.merge(&slot.standstill());
@@ -54,11 +63,14 @@ impl<'a> Totals<'a> {
             for (i, worker) in slot.audit.workers.iter().enumerate() {
                 schedule_lag.merge(&worker.schedule_lag);
                 loop_lag.merge(&worker.loop_lag);
+                notice_lag.merge(&worker.notice_lag);
+                sleeps = sleeps.zip(worker.sleeps).map(|(a, b): (u64, u64)| a.saturating_add(b));
                 if workers.len() <= i {
-                    workers.push((Some(0), 0));
+                    workers.push((Some(0), 0, 0));
                 }
-                let (cpu_ns, wall_ns) = &mut workers[i];
-                *cpu_ns = cpu_ns.zip(worker.cpu_ns).map(|(a, b)| a.saturating_add(b));
+                let (work_ns, polling_ns, wall_ns) = &mut workers[i];
+                *work_ns = work_ns.zip(worker.work_ns()).map(|(a, b)| a.saturating_add(b));
+                *polling_ns = polling_ns.saturating_add(worker.polling_ns);
                 *wall_ns = wall_ns.saturating_add(worker.wall_ns);
             }
         }
@@ -82,10 +94,16 @@ impl<'a> Totals<'a> {
             tally,
             schedule_lag,
             loop_lag,
+            notice_lag,
             worker_cpu: workers
-                .into_iter()
-                .map(|(cpu_ns, wall_ns)| (wall_ns > 0).then_some(cpu_ns? as f64 / wall_ns as f64))
+                .iter()
+                .map(|&(work_ns, _, wall_ns)| (wall_ns > 0).then_some(work_ns? as f64 / wall_ns as f64))
                 .collect(),
+            worker_polling: workers
+                .iter()
+                .map(|&(_, polling_ns, wall_ns)| (wall_ns > 0).then_some(polling_ns as f64 / wall_ns as f64))
+                .collect(),
+            sleeps: sleeps.filter(|_| !workers.is_empty()),
         }
     }
 
@@ -161,6 +179,16 @@ impl<'a> Totals<'a> {
     pub(crate) fn busiest_worker(&self) -> Option<f64> {
         let shares: Option<Vec<f64>> = self.worker_cpu.iter().copied().collect();
         shares?.into_iter().reduce(f64::max)
+    }
+
+    /// Share of the time that the worker which polled most did; `None` where none polled.
+    pub(crate) fn most_polling(&self) -> Option<f64> {
+        self.worker_polling.iter().copied().flatten().reduce(f64::max).filter(|&share| share > 0.0)
+    }
+
+    /// How often a worker slept, for each op that was started.
+    pub(crate) fn sleeps_per_op(&self) -> Option<f64> {
+        (self.tally.started > 0).then_some(self.sleeps? as f64 / self.tally.started as f64)
     }
 }
 

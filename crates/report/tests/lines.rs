@@ -79,7 +79,7 @@ prop_compose! {
         let interval = |ok| Interval { ok, failed: ok % 3, ..Interval::default() };
         let workers = worker.into_iter().map(|(cpu, wall, lag)| WorkerAudit {
             cpu_ns: cpu.map(u64::from), wall_ns: u64::from(wall), schedule_lag: lag.clone(), loop_lag: lag, silent_lanes: None,
-            standstill: Standstill::default(),
+            ..WorkerAudit::default()
         });
         Slot {
             index: 0, target, role, block: 0, repeat: 0, treatment: None, started_unix_ms: 0, offset_ns: 0, elapsed_ns, offered_per_s: None, tally,

@@ -51,6 +51,7 @@ fn judged(plan: &Plan, slots: Vec<Slot>) -> Verdict {
         status: RunStatus::Complete,
         doubts: vec![],
         explanation: None,
+        waiting: None,
     })
 }
 

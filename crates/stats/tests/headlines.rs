@@ -21,6 +21,7 @@ fn run(plan: Plan, slots: Vec<Slot>) -> Run {
         doubts: vec![],
         hosts: Vec::new(),
         explanation: None,
+        waiting: None,
     }
 }
 

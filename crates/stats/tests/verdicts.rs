@@ -35,6 +35,7 @@ fn run(plan: Plan, slots: Vec<Slot>, status: RunStatus) -> Run {
         doubts: vec![],
         hosts: Vec::new(),
         explanation: None,
+        waiting: None,
     }
 }
 
@@ -178,6 +179,21 @@ fn a_saturated_generator_takes_back_what_it_could_have_made() {
     // Two servers that are both faster than the generator always look alike.
     assert_eq!(rate(&with_busy(1.0, [0.97, 0.97])), Call::Unknown);
     assert_eq!(rate(&with_busy(1.0, [0.5, 0.97])), Call::Unknown);
+}
+
+/// A worker that polls uses all of its CPU. What counts is how much of that was work.
+#[test]
+fn who_stays_awake_without_work_is_not_saturated() {
+    let with_polling = |polling_ns: u64| {
+        let mut slots = duel(1.3);
+        for slot in &mut slots {
+            busy(slot, 0.99);
+            slot.audit.workers[0].polling_ns = polling_ns;
+        }
+        ids(&judge_slots(&slots, &plan(2)))
+    };
+    assert_eq!(with_polling(400_000_000), []);
+    assert_eq!(with_polling(20_000_000), [DoubtId::GeneratorSaturated; 2]);
 }
 
 #[test]

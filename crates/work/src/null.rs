@@ -26,6 +26,7 @@ impl Workload for Null {
     fn start(&mut self, _lane: LaneId, _now_ns: Nanos, _io: &Io<'_>) -> Progress {
         Progress::Done(OpEnd {
             end_ns: monotonic_ns(),
+            arrived_ns: None,
             outcome: Ok(()),
             phases: PhaseTimes::NONE,
             bytes_in: 0,

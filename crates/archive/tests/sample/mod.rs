@@ -29,6 +29,7 @@ pub fn empty_run(id: &str) -> Run {
                 bound: Bound::Ops(u64::MAX),
                 connect_timeout_ns: 5 * SECOND_NS,
                 op_timeout_ns: 20 * SECOND_NS,
+                busy_poll: duel_model::BusyPoll::Never,
                 shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan { seed: u64::MAX, margin: 0.1 + 0.2, ..ComparePlan::default() },
@@ -48,6 +49,7 @@ pub fn empty_run(id: &str) -> Run {
         doubts: vec![],
         hosts: Vec::new(),
         explanation: None,
+        waiting: Some(Waiting { polling_workers: 1, why: WhyWaiting::Tried(vec![1.1, 1.05]), sleep_costs_ns: 31_000 }),
     }
 }
 
@@ -170,6 +172,11 @@ pub fn slot(index: u32) -> Slot {
         wall_ns: 1_000_000_123,
         schedule_lag: distribution(random, ops / 2, 2_000.0),
         loop_lag: distribution(random, ops, 11_000.0),
+        polling_ns: 40_000_000,
+        taken_ns: 1_000_000,
+        gave_way: true,
+        sleeps: Some(random.next() % 1_000),
+        notice_lag: distribution(random, ops, 3_000.0),
         silent_lanes: Some(2),
         standstill: Standstill { count: 1, total_ns: 61_000_000, longest_ns: 61_000_000 },
     };

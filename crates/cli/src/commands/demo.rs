@@ -65,6 +65,7 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
             bound: Bound::Duration(COMPARE_NS),
             connect_timeout_ns: 10 * SECOND_NS,
             op_timeout_ns: 30 * SECOND_NS,
+            busy_poll: duel_model::BusyPoll::Auto,
             shape: duel_model::LoadShape::default(),
         },
         compare: ComparePlan {

@@ -32,6 +32,10 @@ pub(crate) struct LoadFlags {
     /// Worker threads [default: half of the CPUs]
     #[arg(short = 't', long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) threads: Option<u32>,
+    /// While requests are in flight, stay awake and ask for answers for a while before sleeping: a server that has to wake
+    /// whom it sends to is slower, and so is the answer. `auto` tries both and takes what lets every target serve as much
+    #[arg(long, value_enum, value_name = "WHEN", default_value_t = BusyPollFlag::Auto)]
+    pub(crate) busy_poll: BusyPollFlag,
     /// Longest time of a request
     #[arg(long, value_name = "TIME", default_value = "30s")]
     pub(crate) timeout: String,
@@ -59,6 +63,27 @@ pub(crate) enum ArrivalFlag {
     Constant,
     /// Exponential gaps, as from many independent users
     Poisson,
+}
+
+/// Whether duel stays awake while it waits for answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum BusyPollFlag {
+    /// Where every target serves at least as much then
+    Auto,
+    /// Sleep whenever there is nothing to do
+    Never,
+    /// Stay awake, whoever else wants the CPU
+    Always,
+}
+
+impl From<BusyPollFlag> for duel_model::BusyPoll {
+    fn from(flag: BusyPollFlag) -> Self {
+        match flag {
+            BusyPollFlag::Auto => Self::Auto,
+            BusyPollFlag::Never => Self::Never,
+            BusyPollFlag::Always => Self::Always,
+        }
+    }
 }
 
 impl From<ArrivalFlag> for duel_model::Arrival {

@@ -91,6 +91,8 @@ Words of the reports:
   service       the same from when it was sent (with --rate it may wait for a connection first)
   schedule lag  how late the generator itself started a request
   loop lag      how long an answer may have lain there before the generator looked at it
+  noticed late  how long an answer's end lay there unread; no part of response times (Linux)
+  polling       time that the generator stayed awake with nothing to do (--busy-poll)
   unfinished    requests that were given up, not answered when a slot's wait for answers was over
   shed          requests that were too late to be sent (--deadline)
   call          an answer: faster, slower, equivalent or unknown

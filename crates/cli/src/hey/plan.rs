@@ -72,6 +72,7 @@ impl Task {
                 bound,
                 connect_timeout_ns: timeout_ns,
                 op_timeout_ns: timeout_ns,
+                busy_poll: duel_model::BusyPoll::Never,
                 shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),

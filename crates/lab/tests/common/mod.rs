@@ -92,6 +92,7 @@ pub fn plan(servers: &[&Server], http: HttpPlan) -> Plan {
             bound: Bound::Ops(30),
             connect_timeout_ns: 10 * SECOND_NS,
             op_timeout_ns: 10 * SECOND_NS,
+            busy_poll: duel_model::BusyPoll::Never,
             shape: LoadShape::default(),
         },
         compare: ComparePlan {

@@ -17,5 +17,6 @@ pub(crate) fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>
         seed: 3,
         stages: Vec::new(),
         deadline_ns: None,
+        polling_workers: 0,
     }
 }

@@ -10,7 +10,7 @@ use duel_model::{HostFacts, HostRecord, Run};
 /// The section of the conditions.
 pub(super) fn section(html: &mut Html, run: &Run) {
     html.raw("<section id=\"environment\"><h2>Conditions</h2><h3>Plan</h3><p>");
-    html.text(&settings(&run.plan));
+    html.text(&settings(run));
     html.raw("</p>");
     let missing = run.plan.missing_secrets();
     if !missing.is_empty() {

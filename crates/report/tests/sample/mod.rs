@@ -90,6 +90,7 @@ pub fn run(servers: &[Server], blocks: u32) -> Run {
         doubts: vec![],
         hosts: Vec::new(),
         explanation: None,
+        waiting: None,
     }
 }
 
@@ -104,6 +105,7 @@ pub fn plan(targets: Vec<Target>) -> Plan {
             bound: Bound::Duration(10 * SECOND_NS),
             connect_timeout_ns: 5 * SECOND_NS,
             op_timeout_ns: 20 * SECOND_NS,
+            busy_poll: duel_model::BusyPoll::Never,
             shape: duel_model::LoadShape::default(),
         },
         compare: ComparePlan { seed: 42, ..ComparePlan::default() },
@@ -177,6 +179,10 @@ fn slot(
                     loop_lag: spread(31_000, ok * 2),
                     silent_lanes: Some(0),
                     standstill: Standstill::default(),
+                    polling_ns: 90_000_000,
+                    sleeps: Some(ok / 4),
+                    notice_lag: spread(3_000, ok),
+                    ..WorkerAudit::default()
                 })
                 .collect(),
             descriptor_limit: Some(65_536),

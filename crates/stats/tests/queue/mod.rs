@@ -130,5 +130,6 @@ pub(crate) fn empty_run(plan: &Plan) -> Run {
         status: RunStatus::Complete,
         doubts: Vec::new(),
         explanation: None,
+        waiting: None,
     }
 }

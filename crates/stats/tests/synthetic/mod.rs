@@ -22,6 +22,7 @@ pub(crate) fn plan(targets: usize) -> Plan {
             bound: Bound::Ops(1),
             connect_timeout_ns: 1,
             op_timeout_ns: 1,
+            busy_poll: duel_model::BusyPoll::Never,
             shape: duel_model::LoadShape::default(),
         },
         compare: ComparePlan::default(),

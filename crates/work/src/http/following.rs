@@ -397,6 +397,7 @@ impl Following {
                     let trip = &mut self.trips[lane];
                     Progress::Done(OpEnd {
                         end_ns,
+                        arrived_ns: None,
                         outcome: Err(Box::new(Failure { kind: FailureKind::Protocol, text: way.leads_nowhere(&why) })),
                         phases: way.looked_up(&trip.phases, end_ns),
                         bytes_in: trip.bytes_in,

@@ -36,6 +36,7 @@ pub fn chooses_http2(
         seed: 0,
         stages: Vec::new(),
         deadline_ns: None,
+        polling_workers: 0,
     };
     let record = Session::open(HandshakeFactory { shared: factory.shared }, 1, 1, Arc::clone(stop))
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
@@ -96,7 +97,15 @@ impl Handshake {
         };
         self.link.close();
         let (phases, bytes_in) = (self.op.phases, self.op.bytes_in);
-        Progress::Done(OpEnd { end_ns: monotonic_ns(), outcome, phases, bytes_in, status: None, body_bytes: 0 })
+        Progress::Done(OpEnd {
+            end_ns: monotonic_ns(),
+            arrived_ns: None,
+            outcome,
+            phases,
+            bytes_in,
+            status: None,
+            body_bytes: 0,
+        })
     }
 }
 

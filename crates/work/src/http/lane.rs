@@ -16,6 +16,7 @@
 //! op a call of the kernel. So a server that answers twice may be out of step for some ops; at the end of the slot at the
 //! latest an answer is left over, and counted.
 
+use super::arrival::Heard;
 use super::broken::Broken;
 use super::cookies::{Jar, path_of};
 use super::desk::Desk;
@@ -150,7 +151,7 @@ enum Step {
     /// It goes on when the socket is ready.
     Wait,
     /// The response is complete.
-    Complete { now: Nanos },
+    Complete(Heard),
 }
 
 type StepResult = Result<Step, Broken>;
@@ -216,15 +217,16 @@ impl Http {
     fn settle(&mut self, lane: LaneId, result: StepResult, io: &Io<'_>) -> Progress {
         match result {
             Ok(Step::Wait) => Progress::Pending,
-            Ok(Step::Complete { now }) => self.complete(lane, now),
+            Ok(Step::Complete(heard)) => self.complete(lane, heard),
             Err(broken) => self.give_up(lane, broken, io),
         }
     }
 
     /// The response is complete: judge it and make the connection ready for the next op, or close it.
     #[inline]
-    fn complete(&mut self, lane: LaneId, now: Nanos) -> Progress {
+    fn complete(&mut self, lane: LaneId, heard: Heard) -> Progress {
         let connection = &mut self.connections[lane];
+        let now = heard.at_ns();
         let first_byte_ns = connection.op.first_byte_ns.unwrap_or(now);
         connection.op.phases.set(Phase::Receive, now.saturating_sub(first_byte_ns));
         self.desk.report_lookup(&mut connection.op);
@@ -238,7 +240,8 @@ impl Http {
         connection.take_cookies(&self.shared);
         connection.served += 1;
         let op = OpEnd {
-            end_ns: now,
+            end_ns: heard.noticed_ns,
+            arrived_ns: heard.arrived_ns,
             outcome: self.desk.judge(status, &self.shared),
             phases: connection.op.phases,
             bytes_in: connection.op.bytes_in,
@@ -267,10 +270,10 @@ impl Http {
         // the answer waits in the socket.
         if broken.is_lost_while_sending()
             && self.connections[lane].stage != Stage::Reaching
-            && let Ok(Step::Complete { now }) = self.receive(lane, io)
+            && let Ok(Step::Complete(heard)) = self.receive(lane, io)
         {
             self.connections[lane].request_at = 0;
-            return self.complete(lane, now);
+            return self.complete(lane, heard);
         }
         let connection = &mut self.connections[lane];
         let met_surplus = connection.served > 0 && connection.reader.is_stray();
@@ -302,6 +305,7 @@ impl Http {
         connection.close();
         Progress::Done(OpEnd {
             end_ns: monotonic_ns(),
+            arrived_ns: None,
             outcome: Err(Box::new(failure)),
             phases: connection.op.phases,
             bytes_in: connection.op.bytes_in,
@@ -369,12 +373,14 @@ impl Http {
             let kept = connection.link.kept();
             let end = self.desk.read_end(kept);
             let room = end - kept;
-            let Some((count, now)) = connection.link.read(&self.shared, &mut self.desk.scratch[..end])? else {
+            let Some((count, heard)) = connection.link.read(&self.shared, &mut self.desk.scratch[..end])? else {
                 return Ok(Step::Wait);
             };
+            let heard = heard.not_before(connection.op.phase_start_ns);
             if count == 0 {
-                return connection.ended(now);
+                return connection.ended(heard);
             }
+            let now = heard.at_ns();
             connection.op.bytes_in += count as u64;
             self.desk.counters.bytes_in += count as u64;
             let taken = if connection.link.tls.is_some() {
@@ -392,7 +398,7 @@ impl Http {
                     self.connections[lane].is_over = true;
                     self.desk.counters.surplus += u64::from(surplus);
                 }
-                return Ok(Step::Complete { now });
+                return Ok(Step::Complete(heard));
             }
             if count < room {
                 return Ok(Step::Wait);
@@ -637,11 +643,11 @@ impl Connection {
 
     /// The peer will send no more.
     #[cold]
-    fn ended(&mut self, now: Nanos) -> StepResult {
+    fn ended(&mut self, heard: Heard) -> StepResult {
         match self.reader.closed() {
             // Over TLS the end has to be announced, or anybody on the way could cut the response short.
             Ok(()) if self.link.tls.is_some() => Err(Broken::EndedUnannounced(self.reader.body_bytes())),
-            Ok(()) => Ok(Step::Complete { now }),
+            Ok(()) => Ok(Step::Complete(heard)),
             Err(how) => Err(Broken::Cut(Some(how))),
         }
     }

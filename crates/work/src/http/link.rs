@@ -3,6 +3,7 @@
 //! What is said on it afterwards is the affair of its owner, [`super::lane`] or [`super::streams`].
 
 use super::Shared;
+use super::arrival::{self, Heard};
 use super::broken::{Broken, CONNECT_FROM_SOURCE, errno_of};
 use super::manner::location_text;
 use super::op::Op;
@@ -12,7 +13,7 @@ use super::response::{ProtocolError, ResponseReader, field, surplus};
 use super::source;
 use super::tls::{TlsError, TlsStream};
 use duel_load::{Counters, Event, Interest, Io, monotonic_ns};
-use duel_model::{Nanos, Negotiated, Phase, sanitize_line};
+use duel_model::{Negotiated, Phase, sanitize_line};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
@@ -89,6 +90,7 @@ impl Link {
                     .map_err(|error| Broken::System("announce a segment size", errno_of(&error)))?;
             }
             who.shared.acknowledge_soon(&socket);
+            arrival::ask_for(&socket);
             if let Some(source) = source {
                 source::bind(&socket, source).map_err(|errno| Broken::System(CONNECT_FROM_SOURCE, errno))?;
             }
@@ -353,17 +355,16 @@ impl Link {
     /// Reads what has arrived into `scratch`, behind what is kept of an unfinished record; `Ok(None)`: nothing more is
     /// there. Answers how many bytes came, and when.
     #[inline]
-    pub(super) fn read(&mut self, shared: &Shared, scratch: &mut [u8]) -> Result<Option<(usize, Nanos)>, Broken> {
+    pub(super) fn read(&mut self, shared: &Shared, scratch: &mut [u8]) -> Result<Option<(usize, Heard)>, Broken> {
         let Some(socket) = &self.socket else { return Ok(None) };
         let kept = self.kept();
         loop {
-            match rustix::io::read(socket, &mut scratch[kept..]) {
-                Ok(count) => {
-                    let now = monotonic_ns();
+            match arrival::read(socket, &mut scratch[kept..]) {
+                Ok((count, heard)) => {
                     if count > 0 {
                         shared.acknowledge_soon(socket);
                     }
-                    return Ok(Some((count, now)));
+                    return Ok(Some((count, heard)));
                 }
                 Err(Errno::AGAIN) => return Ok(None),
                 Err(Errno::INTR) => {}

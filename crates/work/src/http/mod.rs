@@ -5,6 +5,7 @@
 //! Where ops differ in what they send, `repertoire` has all requests and `picker` chooses.
 
 mod address;
+mod arrival;
 mod broken;
 mod certificate;
 mod cookies;

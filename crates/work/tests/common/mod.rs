@@ -40,6 +40,7 @@ pub(crate) fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>
         seed: 7,
         stages: Vec::new(),
         deadline_ns: None,
+        polling_workers: 0,
     }
 }
 

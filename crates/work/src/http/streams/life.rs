@@ -1,6 +1,7 @@
 //! A connection's life: begun for a lane, left when it takes no more streams, gone when the last one has ended; and where
 //! the requests go that it did not answer.
 
+use super::super::arrival::Heard;
 use super::super::broken::Broken;
 use super::super::link::Traveller;
 use super::connection::Connection;
@@ -134,7 +135,7 @@ impl Http2 {
     /// A connection is gone, or has to go.
     #[cold]
     pub(super) fn lost(&mut self, number: usize, broken: Broken) {
-        self.take_ends(number, monotonic_ns());
+        self.take_ends(number, Heard::now());
         let Some(mut connection) = self.connections[number].take() else { return };
         self.leave(number);
         connection.part(&mut self.desk.counters.bytes_out);

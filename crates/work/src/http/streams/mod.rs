@@ -12,6 +12,7 @@ mod lane;
 mod life;
 
 use super::Shared;
+use super::arrival::Heard;
 use super::broken::Broken;
 use super::cookies::path_of;
 use super::desk::Desk;
@@ -338,17 +339,17 @@ impl Http2 {
             let kept = connection.link.kept();
             let end = self.desk.read_end(kept);
             let room = end - kept;
-            let (count, now) = match connection.link.read(&self.shared, &mut self.desk.scratch[..end]) {
+            let (count, heard) = match connection.link.read(&self.shared, &mut self.desk.scratch[..end]) {
                 Ok(Some((0, _))) => return self.lost(number, Broken::Cut(None)),
                 Ok(Some(read)) => read,
                 Ok(None) => return,
                 Err(broken) => return self.lost(number, broken),
             };
             self.desk.counters.bytes_in += count as u64;
-            connection.heard_ns = now;
-            let result = connection.take(&mut self.desk.scratch, kept + count, now);
+            connection.heard_ns = heard.noticed_ns;
+            let result = connection.take(&mut self.desk.scratch, kept + count, heard.at_ns());
             self.list(number);
-            self.take_ends(number, now);
+            self.take_ends(number, heard);
             match result {
                 Ok(false) => {}
                 Ok(true) => return self.lost(number, Broken::Cut(None)),
@@ -362,7 +363,7 @@ impl Http2 {
 
     /// Streams that have ended.
     #[inline]
-    fn take_ends(&mut self, number: usize, now: Nanos) {
+    fn take_ends(&mut self, number: usize, heard: Heard) {
         let first = number - number % self.streams;
         while let Some(connection) = &mut self.connections[number]
             && let Some((place, end)) = connection.frames.next_end()
@@ -371,7 +372,7 @@ impl Http2 {
             connection.is_retired |= !self.shared.keepalive;
             if end == End::Complete {
                 connection.answered += 1;
-                self.complete(number, lane, now);
+                self.complete(number, lane, heard);
                 continue;
             }
             self.lanes[lane].op.bytes_in += connection.frames.response(place).bytes_in();
@@ -391,9 +392,11 @@ impl Http2 {
 
     /// A response is complete: judge it.
     #[inline]
-    fn complete(&mut self, number: usize, lane: LaneId, now: Nanos) {
+    fn complete(&mut self, number: usize, lane: LaneId, heard: Heard) {
         let Some(connection) = &mut self.connections[number] else { return };
         let state = &mut self.lanes[lane];
+        let heard = heard.not_before(state.op.phase_start_ns);
+        let now = heard.at_ns();
         let stream = connection.frames.response_mut(lane % self.streams);
         state.op.received(stream.first_byte_ns().unwrap_or(now), now);
         state.op.bytes_in += stream.bytes_in();
@@ -407,7 +410,8 @@ impl Http2 {
             }
         }
         let op = OpEnd {
-            end_ns: now,
+            end_ns: heard.noticed_ns,
+            arrived_ns: heard.arrived_ns,
             outcome: self.desk.judge(status, &self.shared),
             phases: state.op.phases,
             bytes_in: state.op.bytes_in,
@@ -440,6 +444,7 @@ impl Http2 {
         state.place = Place::Idle;
         OpEnd {
             end_ns: monotonic_ns(),
+            arrived_ns: None,
             outcome: Err(Box::new(failure)),
             phases: state.op.phases,
             bytes_in: state.op.bytes_in,
