@@ -8,8 +8,8 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::watch::Watcher;
 use duel_model::{
-    BusyPoll, HostAccess, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Target, Waiting,
-    WhyWaiting, WorkloadPlan,
+    BusyPoll, HostAccess, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, Slot, SlotRole, Target, Waiting, WhyWaiting,
+    WorkloadPlan,
 };
 use std::net::{SocketAddr, UdpSocket};
 
@@ -25,7 +25,7 @@ const LONGEST_SLOT_NS: Nanos = 100 * MILLISECOND_NS;
 /// Part of the load time that trials may take, all targets together.
 const SHARE: u64 = 20;
 /// After a slot's time, how long it waits for what is in flight.
-const GRACE_NS: Nanos = SECOND_NS;
+const GRACE_NS: Nanos = 3 * LONGEST_SLOT_NS;
 /// By how much, in log, polling may seem to serve less and is still chosen: what such a trial cannot see.
 const UNSEEN: f64 = 0.01;
 
@@ -51,7 +51,8 @@ pub(crate) fn choose(
         BusyPoll::Auto => {
             watcher.label("trying how to wait");
             let gains = trial(bench, most, total_ns, run, watcher)?;
-            let serves_as_much = gains.iter().all(|gain| gain.ln() >= -UNSEEN);
+            let mut known = gains.iter().flatten().peekable();
+            let serves_as_much = known.peek().is_some() && known.all(|gain| gain.ln() >= -UNSEEN);
             (if serves_as_much { most } else { 0 }, WhyWaiting::Tried(gains))
         }
     };
@@ -60,14 +61,14 @@ pub(crate) fn choose(
     Ok(())
 }
 
-/// The rate with polling over that without, by target.
+/// The rate with polling over that without, by target; `None` where ops take too long for a wake-up to matter.
 fn trial(
     bench: &mut Bench,
     polling_workers: u32,
     total_ns: Nanos,
     run: &mut Run,
     watcher: &mut dyn Watcher,
-) -> Result<Vec<f64>, LabError> {
+) -> Result<Vec<Option<f64>>, LabError> {
     let targets = bench.targets();
     let share_ns = total_ns / SHARE / targets as u64;
     let slot_ns = (share_ns / u64::from(2 * PAIRS + 2)).clamp(SHORTEST_SLOT_NS, LONGEST_SLOT_NS);
@@ -76,16 +77,20 @@ fn trial(
         let mut log_ratios = Vec::new();
         let began_ns = bench.load_ns();
         // The first pair connects, where nothing has yet, and is for the caches.
-        for pair in 0..=PAIRS {
+        'pairs: for pair in 0..=PAIRS {
             let mut rates = [None; 2];
             let ways = if pair % 2 == 0 { [0, 1] } else { [1, 0] };
             for way in ways {
                 bench.wait_with(if way == 1 { polling_workers } else { 0 });
                 let slot = bench.slot(spec(target, pair, slot_ns), watcher)?;
                 rates[way] = rate_per_ns(&slot);
+                let is_slow = slot.tally.service.mean_ns().is_none_or(|mean_ns| mean_ns > LONGEST_SLOT_NS as f64);
                 run.slots.push(slot);
                 if bench.is_stopped() {
-                    return Ok(vec![1.0; targets]);
+                    return Ok(vec![None; targets]);
+                }
+                if is_slow {
+                    break 'pairs;
                 }
             }
             if let ([Some(asleep), Some(polling)], true) = (rates, pair > 0) {
@@ -98,11 +103,8 @@ fn trial(
         }
         // The middle one: a hiccup in one slot is no answer.
         log_ratios.sort_unstable_by(f64::total_cmp);
-        let middle = match log_ratios.len() {
-            0 => 0.0,
-            n => (log_ratios[(n - 1) / 2] + log_ratios[n / 2]) / 2.0,
-        };
-        gains.push(middle.exp());
+        let middle = |n: usize| (log_ratios[(n - 1) / 2] + log_ratios[n / 2]) / 2.0;
+        gains.push((!log_ratios.is_empty()).then(|| middle(log_ratios.len()).exp()));
     }
     Ok(gains)
 }

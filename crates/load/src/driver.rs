@@ -274,6 +274,8 @@ impl<W: Workload> Worker<W> {
         }
 
         let end_ns = monotonic_ns();
+        // Of short slots it is the only time.
+        self.waiter.reconsider(end_ns);
         let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let silent_lanes = self.silent_lanes(start_ns);
         let waits = self.waiter.audit();

@@ -56,8 +56,9 @@ impl Waiting {
 pub enum WhyWaiting {
     /// The user said so.
     Asked,
-    /// Both ways were tried in turn: the rate with polling over that without, by target in the plan's order.
-    Tried(Vec<f64>),
+    /// Both ways were tried in turn: the rate with polling over that without, by target in the plan's order; `None` where ops
+    /// take too long for a wake-up to matter.
+    Tried(Vec<Option<f64>>),
     /// It could not be tried: the plan says exactly which requests are to be sent.
     Exact,
     /// Polling was not tried, as ops are due by a schedule, or after a pause: the rate is not the generator's to raise.

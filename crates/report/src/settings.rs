@@ -79,10 +79,21 @@ fn waiting(waiting: &Waiting, run: &Run) -> String {
     let does = if waiting.polling_workers > 0 { "polls while it waits" } else { "sleeps while it waits" };
     let why = match &waiting.why {
         WhyWaiting::Asked => return does.to_owned(),
+        WhyWaiting::Tried(gains) if gains.iter().all(Option::is_none) => {
+            "requests take too long for a wake-up to matter".to_owned()
+        }
         WhyWaiting::Tried(gains) => {
-            let each: Vec<String> = gains.iter().map(|&gain| format_ratio(gain)).collect();
-            let of_each = if run.plan.targets.len() > 1 { " of each" } else { "" };
-            format!("tried: polling gave {} times the rate{of_each}", each.join(" and "))
+            let name = |index: usize| run.plan.targets.get(index).map(|target| clean(&target.name)).unwrap_or_default();
+            let each: Vec<String> = gains
+                .iter()
+                .enumerate()
+                .filter_map(|(index, gain)| Some((index, (*gain)?)))
+                .map(|(index, gain)| match gains.len() {
+                    1 => format_ratio(gain),
+                    _ => format!("{} on {}", format_ratio(gain), name(index)),
+                })
+                .collect();
+            format!("tried: polling gave {} times the rate", each.join(", "))
         }
         WhyWaiting::Exact => "polling was not tried: that takes requests of its own".to_owned(),
         WhyWaiting::Scheduled => "unless others want its CPU".to_owned(),

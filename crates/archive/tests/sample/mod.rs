@@ -49,7 +49,11 @@ pub fn empty_run(id: &str) -> Run {
         doubts: vec![],
         hosts: Vec::new(),
         explanation: None,
-        waiting: Some(Waiting { polling_workers: 1, why: WhyWaiting::Tried(vec![1.1, 1.05]), sleep_costs_ns: 31_000 }),
+        waiting: Some(Waiting {
+            polling_workers: 1,
+            why: WhyWaiting::Tried(vec![Some(1.1), None]),
+            sleep_costs_ns: 31_000,
+        }),
     }
 }
 
