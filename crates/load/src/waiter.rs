@@ -196,7 +196,7 @@ fn middle_ns(class: usize) -> Nanos {
 /// The longest time of a class, in ns.
 fn upper_ns(class: usize) -> Nanos {
     let octave_ns = SHORTEST_CLASS_NS << (class / 2);
-    if class % 2 == 0 { octave_ns + octave_ns / 2 } else { 2 * octave_ns }
+    if class.is_multiple_of(2) { octave_ns + octave_ns / 2 } else { 2 * octave_ns }
 }
 
 #[cfg(test)]
