@@ -77,7 +77,8 @@ fn each_line_has_its_counterpart() {
             let rate = 3000.0 / figure(summary, "Total:");
             assert!((figure(summary, "Requests/sec:") / rate - 1.0).abs() < 0.01, "{summary}");
             let (fastest, average) = (figure(summary, "Fastest:"), figure(summary, "Average:"));
-            assert!(0.0 < fastest && fastest < average && average < figure(summary, "Slowest:"), "{summary}");
+            // In 0.1 ms: over loopback the first answers are faster than that.
+            assert!(0.0 <= fastest && fastest < average && average < figure(summary, "Slowest:"), "{summary}");
         }
         assert_eq!(skeleton(&summaries[1]), skeleton(&summaries[0]), "{}\n{}", summaries[1], summaries[0]);
         // hey's stand first, then duel's.

@@ -186,6 +186,7 @@ impl Bench {
     pub(crate) fn wait_with(&mut self, polling_workers: u32) {
         self.polling_workers = polling_workers;
         self.taken = (0, 0);
+        self.has_given_way = false;
     }
 
     /// Has all workers sleep while they wait, if others wanted the CPU while they polled. Asked between blocks: within one,
@@ -194,7 +195,7 @@ impl Bench {
         let (taken_ns, wall_ns) = self.taken;
         let is_in_the_way =
             self.has_given_way || (taken_ns >= LEAST_TAKEN_NS && taken_ns as f64 > TAKEN_SHARE * wall_ns as f64);
-        if is_in_the_way && self.load.busy_poll == BusyPoll::Auto {
+        if is_in_the_way && self.polling_workers > 0 && self.load.busy_poll == BusyPoll::Auto {
             self.wait_with(0);
             self.has_given_way = true;
         }
@@ -221,6 +222,7 @@ impl Bench {
             stages: if spec.back_to_back { Vec::new() } else { self.load.shape.stages.clone() },
             deadline_ns: self.load.shape.deadline_ns,
             polling_workers: self.polling_workers,
+            polling_gives_way: self.load.busy_poll == BusyPoll::Auto,
         };
         let began_ns = monotonic_ns();
         let (views, load_ns) = (&self.views, self.load_ns);
@@ -276,7 +278,7 @@ impl Bench {
             died_ns,
         };
         self.next_index += 1;
-        for worker in &slot.audit.workers {
+        for worker in slot.audit.workers.iter().take(self.polling_workers as usize) {
             self.has_given_way |= worker.gave_way;
             self.taken.0 += worker.taken_ns;
             self.taken.1 += worker.wall_ns;

@@ -42,7 +42,10 @@ pub(crate) fn run(
     if bench.is_stopped() {
         return Ok(());
     }
-    waiting::choose(bench, plan, false, plan.compare.max_load_ns, run, watcher)?;
+    waiting::choose(bench, plan, run, watcher)?;
+    if bench.is_stopped() {
+        return Ok(());
+    }
     watcher.label("measuring");
     let slot_ns = plan.compare.slot_ns.unwrap_or_else(|| {
         let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());

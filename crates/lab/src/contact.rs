@@ -174,6 +174,7 @@ fn one_op(session: Result<Session, SessionError>, plan: &Plan) -> Result<(Tally,
         stages: Vec::new(),
         deadline_ns: None,
         polling_workers: 0,
+        polling_gives_way: true,
     };
     let record = session
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))

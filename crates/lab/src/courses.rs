@@ -28,7 +28,7 @@ pub(crate) fn run(
     watcher: &mut dyn Watcher,
 ) -> Result<(), LabError> {
     bench.expect(Some(plan.compare.max_load_ns), None);
-    waiting::choose(bench, plan, false, plan.compare.max_load_ns, run, watcher)?;
+    waiting::choose(bench, plan, run, watcher)?;
     hosts.mark();
     let result = blocks(bench, plan, run, watcher);
     hosts.mark();

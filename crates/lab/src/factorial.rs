@@ -129,7 +129,7 @@ pub(crate) fn run(
         return Ok(());
     }
     // One way for all treatments: another one would be one more factor.
-    waiting::choose(bench, plan, false, plan.compare.max_load_ns, run, watcher)?;
+    waiting::choose(bench, plan, run, watcher)?;
     let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
     // New connections for each block, and waiting for what is in flight, take a part of the time: with a seventh for them
     // the last wanted block still fits.

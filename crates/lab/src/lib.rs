@@ -36,7 +36,7 @@ pub use watch::{SlotView, TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};
-use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, WhyWaiting, sanitize_line};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
 use hosts::Hosts;
 use route::Route;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -160,8 +160,8 @@ impl Lab {
                 });
             }
         }
-        if let Some(waiting) = run.waiting.as_mut().filter(|_| bench.has_given_way()) {
-            waiting.why = WhyWaiting::GaveWay;
+        if let Some(waiting) = &mut run.waiting {
+            waiting.gave_way = bench.has_given_way();
         }
         let (records, doubts) = hosts.finish(plan, !self.is_stopped());
         run.hosts = records;

@@ -53,8 +53,7 @@ pub(crate) fn run(
         let closed_per_s = search.rest(target, Some(ESTIMATE_NS))?;
         starts_per_s.push(if rate_per_s > 0.0 { rate_per_s } else { closed_per_s * duel_stats::START_SHARE });
     }
-    let total_ns = total_ns.unwrap_or(plan.compare.max_load_ns);
-    waiting::choose(search.bench, plan, false, total_ns, search.run, search.watcher)?;
+    waiting::choose(search.bench, plan, search.run, search.watcher)?;
     hosts.mark();
     let result = search.rounds(&starts_per_s).and_then(|next| match next {
         Next::GoOn => search.heads(),

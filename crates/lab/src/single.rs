@@ -25,8 +25,7 @@ pub(crate) fn run(
         Bound::Ops(ops) => (None, Some(ops)),
     };
     bench.expect(duration_ns, ops);
-    let is_exact = to_the_end || duration_ns.is_none();
-    waiting::choose(bench, plan, is_exact, duration_ns.unwrap_or(0), run, watcher)?;
+    waiting::choose(bench, plan, run, watcher)?;
     watcher.label("measuring");
     let spec = SlotSpec {
         target: 0,

@@ -18,13 +18,13 @@ pub fn thread_cpu_ns() -> Option<Nanos> {
 
 /// How often the calling thread has gone to sleep until now, because it waited; `None` where the system does not tell.
 pub(crate) fn sleeps() -> Option<u64> {
-    #[cfg(any(target_os = "linux", target_os = "android", target_os = "freebsd"))]
+    #[cfg(any(target_os = "linux", target_os = "freebsd"))]
     {
         use nix::sys::resource::{UsageWho, getrusage};
         let usage = getrusage(UsageWho::RUSAGE_THREAD).ok()?;
         u64::try_from(usage.voluntary_context_switches()).ok()
     }
-    #[cfg(not(any(target_os = "linux", target_os = "android", target_os = "freebsd")))]
+    #[cfg(not(any(target_os = "linux", target_os = "freebsd")))]
     None
 }
 

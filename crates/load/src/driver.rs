@@ -5,7 +5,7 @@ use crate::course::{LaneCourse, RateCourse};
 use crate::idle::Idle;
 use crate::log::OpLog;
 use crate::pacing::Schedule;
-use crate::poller::Poller;
+use crate::poller::{self, Poller};
 use crate::recorder::{Recorder, Signs};
 use crate::session::LiveSlot;
 use crate::waiter::Waiter;
@@ -42,6 +42,8 @@ pub struct SlotOrder {
     pub deadline_ns: Option<Nanos>,
     /// How many of the workers may stay awake for a while when they wait for answers; the others sleep at once.
     pub polling_workers: u32,
+    /// They sleep for the rest of the slot where others want their CPUs.
+    pub polling_gives_way: bool,
 }
 
 impl SlotOrder {
@@ -107,6 +109,9 @@ impl WorkerSlot {
 const PAUSE_AFTER_FAILED_CONNECT_NS: Nanos = 10 * MILLISECOND_NS;
 /// Longest sleep, so that a request to stop is seen.
 const LONGEST_SLEEP_NS: Nanos = 50 * MILLISECOND_NS;
+/// Longest time from an event to the worker that it wakes; on a machine whose CPUs are busy it may be longer, and then it is
+/// not known since when something was there to be read.
+const LONGEST_WAKE_NS: Nanos = MILLISECOND_NS;
 /// How often the live figures are brought up to date.
 const LIVE_INTERVAL_NS: Nanos = 50 * MILLISECOND_NS;
 /// A turn of the loop that took so much longer than it wanted to sleep, and for which it did not use the CPU either, is a
@@ -132,6 +137,8 @@ pub(crate) struct Worker<W> {
     /// Lanes that share a connection.
     streams: usize,
     recorder: Recorder,
+    /// When the poller was last asked for all that is ready: what it did not tell of then was not.
+    asked_ns: Nanos,
     number: u32,
     workers: u32,
 }
@@ -172,8 +179,8 @@ struct Turn {
     /// By when it is to be over: when it began, and the time that it wanted to sleep for at most. Ops that end within their
     /// start (blocking workloads) add what they took.
     until_ns: Nanos,
-    /// CPU time of the thread, read some time before the turn began.
-    cpu_ns: Option<Nanos>,
+    /// CPU time of the thread's work, read some time before the turn began.
+    work_ns: Option<Nanos>,
 }
 
 /// Where due times come from.
@@ -211,6 +218,7 @@ impl<W: Workload> Worker<W> {
             lanes: vec![Lane::default(); lanes],
             streams,
             recorder: Recorder::new(),
+            asked_ns: 0,
             number,
             workers,
         })
@@ -235,9 +243,9 @@ impl<W: Workload> Worker<W> {
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
         let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
-        pace.turn.cpu_ns = cpu_before;
         let sleeps_before = sleeps();
-        self.waiter.begin(self.number < order.polling_workers, start_ns);
+        self.waiter.begin(self.number < order.polling_workers, order.polling_gives_way, start_ns);
+        pace.turn.work_ns = cpu_before;
         let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;
         let mut interrupted = false;
 
@@ -257,7 +265,7 @@ impl<W: Workload> Worker<W> {
                 live.publish(&self.recorder, self.workload.traffic());
                 self.recorder.hand_over(log);
                 self.waiter.reconsider(now);
-                pace.turn.cpu_ns = thread_cpu_ns();
+                pace.turn.work_ns = self.work_ns();
                 next_live_ns = now + LIVE_INTERVAL_NS;
             }
             if now >= pace.next_expiry_ns {
@@ -270,7 +278,7 @@ impl<W: Workload> Worker<W> {
             let pause_ns = self.workload.wakes_at().map_or(Nanos::MAX, |at_ns| at_ns.saturating_sub(now));
             let sleep_ns = pace.sleep_ns(now).min(pause_ns);
             pace.turn.until_ns += sleep_ns;
-            self.turn(&mut pace, sleep_ns)?;
+            self.turn(&mut pace, now, sleep_ns)?;
         }
 
         let end_ns = monotonic_ns();
@@ -323,6 +331,11 @@ impl<W: Workload> Worker<W> {
         })
     }
 
+    /// CPU time of the thread but for what it polled with nothing to do in this slot.
+    fn work_ns(&self) -> Option<Nanos> {
+        Some(thread_cpu_ns()?.saturating_sub(self.waiter.audit().polling_ns))
+    }
+
     /// Notes a turn that took too long, unless it was at work: then the loop was busy, which its CPU time tells.
     ///
     /// No call is made for this in a turn that is as it should be. The CPU time was read up to [`LIVE_INTERVAL_NS`] before the
@@ -330,7 +343,7 @@ impl<W: Workload> Worker<W> {
     /// never looks like one.
     #[cold]
     fn stood_still(&mut self, pace: &Pace, now: Nanos) {
-        let worked_ns = pace.turn.cpu_ns.zip(thread_cpu_ns()).map_or(0, |(before, after)| after.saturating_sub(before));
+        let worked_ns = pace.turn.work_ns.zip(self.work_ns()).map_or(0, |(before, after)| after.saturating_sub(before));
         let gap_ns = now.saturating_sub(pace.turn.until_ns).saturating_sub(worked_ns);
         if gap_ns >= STANDSTILL_NS {
             self.recorder.standstill.add(gap_ns);
@@ -339,18 +352,26 @@ impl<W: Workload> Worker<W> {
 
     /// One turn of the event loop: wait, then handle what became ready.
     #[inline]
-    fn turn(&mut self, pace: &mut Pace, timeout_ns: Nanos) -> io::Result<()> {
+    fn turn(&mut self, pace: &mut Pace, now: Nanos, timeout_ns: Nanos) -> io::Result<()> {
         self.workload.turn_begins();
+        let asked_before_ns = std::mem::replace(&mut self.asked_ns, now);
         let count = self.waiter.wait(&mut self.poller, timeout_ns, pace.busy > 0)?;
         if count == 0 {
             return Ok(());
         }
         let woken_ns = monotonic_ns();
+        // Whoever waited for long was woken by what came.
+        let has_waited = woken_ns.saturating_sub(now) > LONGEST_WAKE_NS;
+        let ready_after_ns = if has_waited { woken_ns - LONGEST_WAKE_NS } else { asked_before_ns };
+        if count == poller::BATCH {
+            // There may be more.
+            self.asked_ns = asked_before_ns;
+        }
         let mut last_ns = woken_ns;
         for index in 0..count {
             let event = self.poller.event(index);
             let lane = self.workload.lane_of(event.token);
-            let progress = self.workload.ready(lane, event, &Io::new(&self.poller));
+            let progress = self.workload.ready(lane, event, &Io::ready_after(&self.poller, ready_after_ns));
             if let Progress::Done(op) = progress {
                 last_ns = op.end_ns;
                 self.op_ended(pace, lane, &op);
@@ -642,7 +663,7 @@ impl<W: Workload> Worker<W> {
                 }
                 LoopKind::Closed { .. } => 0,
             },
-            turn: Turn { until_ns: start_ns, cpu_ns: None },
+            turn: Turn { until_ns: start_ns, work_ns: None },
         }
     }
 }

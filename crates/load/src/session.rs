@@ -465,6 +465,7 @@ mod tests {
             stages: Vec::new(),
             deadline_ns: None,
             polling_workers: 0,
+            polling_gives_way: true,
         }
     }
 

@@ -27,8 +27,8 @@ const TAKEN_NS: Nanos = 50 * MICROSECOND_NS;
 /// Share of the time since the slot's start from which on polling is said to be in somebody's way: the time is what others
 /// had to be given, by the scheduler, the group's quota or the hypervisor.
 pub const TAKEN_SHARE: f64 = 0.02;
-/// Less than this in all is no sign of anything: one turn of a short-lived process.
-pub const LEAST_TAKEN_NS: Nanos = 5 * MILLISECOND_NS;
+/// Less than this in all is no sign of anything: some turns of short-lived processes.
+pub const LEAST_TAKEN_NS: Nanos = 50 * MILLISECOND_NS;
 /// Waiting times that have to be known before they choose the limit.
 const WAITS_TO_CHOOSE: u32 = 32;
 /// Waiting times are classed by half octaves from this one on, up to some 0.5 s. It is a power of two.
@@ -54,6 +54,7 @@ pub(crate) struct Waiter {
     /// How long the worker stays awake before it sleeps; 0: it sleeps at once.
     limit_ns: Nanos,
     may_poll: bool,
+    gives_way: bool,
     slot_start_ns: Nanos,
     /// How often a wait took so long, by class; halved now and then, so that the latest count most.
     waits: [u32; CLASSES],
@@ -67,16 +68,18 @@ impl Waiter {
             sleep_costs_ns,
             limit_ns: sleep_costs_ns.min(LONGEST_AWAKE_NS),
             may_poll: false,
+            gives_way: true,
             slot_start_ns: 0,
             waits: [0; CLASSES],
             audit: WaitAudit::default(),
         }
     }
 
-    /// A slot begins, in which the worker may poll or may not. What was learnt about waiting times stays.
-    pub(crate) fn begin(&mut self, may_poll: bool, now: Nanos) {
+    /// A slot begins, in which the worker may poll or may not, and has to give way to others or has not. What was learnt
+    /// about waiting times stays.
+    pub(crate) fn begin(&mut self, may_poll: bool, gives_way: bool, now: Nanos) {
         self.audit = WaitAudit::default();
-        self.may_poll = may_poll;
+        (self.may_poll, self.gives_way) = (may_poll, gives_way);
         self.slot_start_ns = now;
     }
 
@@ -92,7 +95,7 @@ impl Waiter {
         if !self.may_poll {
             return Ok(poller.wait(Some(timeout_ns))?.len());
         }
-        // The first question is the one that a sleeping worker asks too; only what comes after it is waiting.
+        // What is there at the first question was not waited for.
         let count = poller.wait(Some(0))?.len();
         if count > 0 || timeout_ns == 0 {
             return Ok(count);
@@ -153,7 +156,11 @@ impl Waiter {
     pub(crate) fn reconsider(&mut self, now: Nanos) {
         let WaitAudit { taken_ns, .. } = self.audit;
         let passed_ns = now.saturating_sub(self.slot_start_ns);
-        if self.may_poll && taken_ns >= LEAST_TAKEN_NS && taken_ns as f64 > TAKEN_SHARE * passed_ns as f64 {
+        if self.may_poll
+            && self.gives_way
+            && taken_ns >= LEAST_TAKEN_NS
+            && taken_ns as f64 > TAKEN_SHARE * passed_ns as f64
+        {
             self.may_poll = false;
             self.audit.gave_way = true;
         }
@@ -237,7 +244,7 @@ mod tests {
         let mut poller = Poller::new().unwrap();
         poller.add(&ours, 3, Interest::Read).unwrap();
         let mut waiter = Waiter::new(100 * MICROSECOND_NS);
-        waiter.begin(true, monotonic_ns());
+        waiter.begin(true, true, monotonic_ns());
         let before = monotonic_ns();
         assert_eq!(waiter.wait(&mut poller, 400_000, true).unwrap(), 0);
         assert!(monotonic_ns() - before >= 400_000);
@@ -250,7 +257,7 @@ mod tests {
         assert_eq!(waiter.wait(&mut poller, 1_000_000_000, true).unwrap(), 1);
         // It was there at the first question.
         assert_eq!(waiter.audit(), awake);
-        waiter.begin(false, monotonic_ns());
+        waiter.begin(false, true, monotonic_ns());
         assert_eq!(waiter.wait(&mut poller, 1_000_000_000, true).unwrap(), 1);
         assert_eq!(waiter.audit(), WaitAudit::default());
     }
@@ -258,16 +265,20 @@ mod tests {
     #[test]
     fn who_is_in_the_way_sleeps_from_then_on() {
         let mut waiter = Waiter::new(50 * MICROSECOND_NS);
-        waiter.begin(true, 0);
-        waiter.audit.taken_ns = 4 * MILLISECOND_NS;
+        waiter.begin(true, true, 0);
+        waiter.audit.taken_ns = 40 * MILLISECOND_NS;
         waiter.reconsider(100 * MILLISECOND_NS);
         assert!(!waiter.audit().gave_way, "too little in all");
-        waiter.audit.taken_ns = 6 * MILLISECOND_NS;
-        waiter.reconsider(1_000 * MILLISECOND_NS);
+        waiter.audit.taken_ns = 60 * MILLISECOND_NS;
+        waiter.reconsider(10_000 * MILLISECOND_NS);
         assert!(!waiter.audit().gave_way, "too small a share");
+        waiter.gives_way = false;
+        waiter.reconsider(200 * MILLISECOND_NS);
+        assert!(!waiter.audit().gave_way, "it was told to poll, whoever wants the CPU");
+        waiter.gives_way = true;
         waiter.reconsider(200 * MILLISECOND_NS);
         assert!(waiter.audit().gave_way && !waiter.may_poll);
-        waiter.begin(true, 0);
+        waiter.begin(true, true, 0);
         assert!(waiter.may_poll && !waiter.audit().gave_way);
     }
 }

@@ -159,16 +159,30 @@ pub struct Io<'a> {
     poller: &'a Poller,
     /// Added to a lane's number to make the token of what is watched for it.
     first_token: usize,
+    /// What is ready now was not ready at this time.
+    ready_after_ns: Nanos,
 }
 
 impl<'a> Io<'a> {
     pub(crate) fn new(poller: &'a Poller) -> Self {
-        Self { poller, first_token: 0 }
+        Self { poller, first_token: 0, ready_after_ns: 0 }
+    }
+
+    /// As [`Io::new`], for events of which none had been there at this time.
+    pub(crate) fn ready_after(poller: &'a Poller, ready_after_ns: Nanos) -> Self {
+        Self { ready_after_ns, ..Self::new(poller) }
+    }
+
+    /// A time at which nothing could be read yet of what an event tells of: the event loop had asked, and was told of
+    /// nothing, or it was woken just now. 0 where that is not known.
+    #[inline]
+    pub fn ready_after_ns(&self) -> Nanos {
+        self.ready_after_ns
     }
 
     /// The same event loop, where what is watched for lane 0 gets this token, for lane 1 the next one, and so on.
     pub fn beyond(&self, first_token: usize) -> Self {
-        Self { poller: self.poller, first_token }
+        Self { first_token, ..*self }
     }
 
     /// Starts watching a descriptor for `lane`. Closing the descriptor ends it.

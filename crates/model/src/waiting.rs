@@ -39,6 +39,8 @@ pub struct Waiting {
     pub polling_workers: u32,
     /// Why.
     pub why: WhyWaiting,
+    /// Others wanted the CPU while it was measured: workers have polled until then only.
+    pub gave_way: bool,
     /// What a sleep and the wake-up from it cost on the generator's machine.
     pub sleep_costs_ns: Nanos,
 }
@@ -46,7 +48,7 @@ pub struct Waiting {
 impl Waiting {
     /// Workers that polled to the end of the run.
     pub fn polling_at_the_end(&self) -> u32 {
-        if self.why == WhyWaiting::GaveWay { 0 } else { self.polling_workers }
+        if self.gave_way { 0 } else { self.polling_workers }
     }
 }
 
@@ -59,11 +61,7 @@ pub enum WhyWaiting {
     /// Both ways were tried in turn: the rate with polling over that without, by target in the plan's order; `None` where ops
     /// take too long for a wake-up to matter.
     Tried(Vec<Option<f64>>),
-    /// It could not be tried: the plan says exactly which requests are to be sent.
-    Exact,
-    /// Polling was not tried, as ops are due by a schedule, or after a pause: the rate is not the generator's to raise.
-    /// It polls unless others want its CPU.
-    Scheduled,
-    /// Others wanted the CPU while it polled.
-    GaveWay,
+    /// Polling was not tried: a single target gets no request that the plan does not ask for, and where ops are due by a
+    /// schedule or after a pause the rate is not the generator's to raise. It polls where a CPU is free.
+    Untried,
 }

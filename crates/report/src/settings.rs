@@ -7,7 +7,6 @@ use crate::{search, stages};
 use duel_model::{
     AddressChoice, Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Plan, ReachPlan,
     RequestFormat, RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, Waiting, WhyWaiting, WorkloadPlan,
-    format_ratio,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -76,6 +75,9 @@ pub(crate) fn ended_early(status: &RunStatus) -> Option<String> {
 
 /// How the generator waited for answers, and why.
 fn waiting(waiting: &Waiting, run: &Run) -> String {
+    if waiting.gave_way {
+        return "polled while it waited, until others wanted its CPU, then slept".to_owned();
+    }
     let does = if waiting.polling_workers > 0 { "polls while it waits" } else { "sleeps while it waits" };
     let why = match &waiting.why {
         WhyWaiting::Asked => return does.to_owned(),
@@ -89,15 +91,14 @@ fn waiting(waiting: &Waiting, run: &Run) -> String {
                 .enumerate()
                 .filter_map(|(index, gain)| Some((index, (*gain)?)))
                 .map(|(index, gain)| match gains.len() {
-                    1 => format_ratio(gain),
-                    _ => format!("{} on {}", format_ratio(gain), name(index)),
+                    1 => format!("{gain:.2}"),
+                    _ => format!("{gain:.2} on {}", name(index)),
                 })
                 .collect();
             format!("tried: polling gave {} times the rate", each.join(", "))
         }
-        WhyWaiting::Exact => "polling was not tried: that takes requests of its own".to_owned(),
-        WhyWaiting::Scheduled => "unless others want its CPU".to_owned(),
-        WhyWaiting::GaveWay => return "polled while it waited, until others wanted its CPU, then slept".to_owned(),
+        WhyWaiting::Untried if waiting.polling_workers == 0 => "no CPU is free for polling".to_owned(),
+        WhyWaiting::Untried => "for a short while, unless others want its CPU".to_owned(),
     };
     format!("{does} ({why})")
 }

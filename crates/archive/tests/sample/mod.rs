@@ -52,6 +52,7 @@ pub fn empty_run(id: &str) -> Run {
         waiting: Some(Waiting {
             polling_workers: 1,
             why: WhyWaiting::Tried(vec![Some(1.1), None]),
+            gave_way: true,
             sleep_costs_ns: 31_000,
         }),
     }

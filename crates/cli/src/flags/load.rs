@@ -33,7 +33,8 @@ pub(crate) struct LoadFlags {
     #[arg(short = 't', long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) threads: Option<u32>,
     /// While requests are in flight, stay awake and ask for answers for a while before sleeping: a server that has to wake
-    /// whom it sends to is slower, and so is the answer. `auto` tries both and takes what lets every target serve as much
+    /// whom it sends to is slower, and so is the answer. `auto` tries both before a comparison and takes what lets every target serve as
+    /// much; a run of one target polls where a CPU is free
     #[arg(long, value_enum, value_name = "WHEN", default_value_t = BusyPollFlag::Auto)]
     pub(crate) busy_poll: BusyPollFlag,
     /// Longest time of a request
@@ -72,7 +73,7 @@ pub(crate) enum BusyPollFlag {
     Auto,
     /// Sleep whenever there is nothing to do
     Never,
-    /// Stay awake, whoever else wants the CPU
+    /// Stay awake for a short while each time, whoever else wants the CPU
     Always,
 }
 

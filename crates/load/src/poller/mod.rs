@@ -39,7 +39,7 @@ pub struct Event {
 
 /// Most events that one wait returns. Enough to amortise the call; small enough that the last of a batch does not
 /// wait long behind the others (the audit's loop lag shows how long).
-const BATCH: usize = 256;
+pub(crate) const BATCH: usize = 256;
 
 #[cfg(test)]
 mod tests {

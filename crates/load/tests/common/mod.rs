@@ -18,5 +18,6 @@ pub(crate) fn order(kind: LoopKind, duration_ns: Option<Nanos>, ops: Option<u64>
         stages: Vec::new(),
         deadline_ns: None,
         polling_workers: 0,
+        polling_gives_way: true,
     }
 }

@@ -29,6 +29,13 @@ impl Heard {
         self.arrived_ns.unwrap_or(self.noticed_ns)
     }
 
+    /// The same, where nothing of it could be read at this time. An older stamp is that of a segment that came before another
+    /// one which was lost: what came first was of no use, and when the lost one came is not told.
+    #[inline]
+    pub(super) fn ready_after(self, since_ns: Nanos) -> Self {
+        Self { arrived_ns: self.arrived_ns.filter(|&at_ns| at_ns >= since_ns), ..self }
+    }
+
     /// The same, which cannot have been before this time on our clock: an answer may arrive while the call that sent the
     /// request still returns.
     #[inline]
@@ -53,7 +60,7 @@ pub(super) fn read(socket: &OwnedFd, into: &mut [u8]) -> Result<(usize, Heard), 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 mod linux {
     use super::{Errno, Heard, Nanos, OwnedFd, monotonic_ns};
-    use duel_model::{MILLISECOND_NS, SECOND_NS};
+    use duel_model::{MICROSECOND_NS, MILLISECOND_NS, SECOND_NS};
     use nix::sys::socket::{ControlMessageOwned, MsgFlags, TimestampingFlag, recvmsg, setsockopt, sockopt};
     use rustix::fd::AsRawFd;
     use rustix::time::{ClockId, clock_gettime};
@@ -65,6 +72,12 @@ mod linux {
     /// How old what is known of the two clocks may be. Between two looks they part by what somebody sets the wall clock by;
     /// a rate that is corrected (NTP, 500 ppm at most) is corrected on both.
     const CLOCKS_STAY_NS: Nanos = 10 * MILLISECOND_NS;
+    /// Both are read within some 100 ns; a reading that takes longer was interrupted, and says nothing.
+    const CLOCKS_READ_NS: Nanos = 2 * MICROSECOND_NS;
+    /// How often that is tried.
+    const READINGS: usize = 5;
+    /// What no correction of a clock makes within [`CLOCKS_STAY_NS`], which is 5 µs at 500 ppm.
+    const CLOCK_WAS_SET_NS: Nanos = 100 * MICROSECOND_NS;
     /// A stamp that is older than the read by more than this is one of a wall clock that was set meanwhile.
     const OLDEST_NS: Nanos = SECOND_NS;
 
@@ -100,19 +113,26 @@ mod linux {
         thread_local!(static AHEAD: Cell<(Nanos, Nanos)> = const { Cell::new((0, 0)) });
         let (mut read_ns, mut ahead_ns) = AHEAD.get();
         if read_ns == 0 || noticed_ns.saturating_sub(read_ns) > CLOCKS_STAY_NS {
+            let before_ns = ahead_ns;
             (read_ns, ahead_ns) = (noticed_ns, wall_is_ahead_ns()?);
             AHEAD.set((read_ns, ahead_ns));
+            // The clock was set: what was stamped before that cannot be told from what was stamped after.
+            if before_ns > 0 && before_ns.abs_diff(ahead_ns) > CLOCK_WAS_SET_NS {
+                return None;
+            }
         }
         plausible(wall_ns.checked_sub(ahead_ns)?, noticed_ns)
     }
 
-    /// By how much the wall clock is ahead of the monotonic one.
+    /// By how much the wall clock is ahead of the monotonic one; `None` where somebody else had the CPU between the readings.
     fn wall_is_ahead_ns() -> Option<Nanos> {
-        let before_ns = monotonic_ns();
-        let wall = clock_gettime(ClockId::Realtime);
-        let after_ns = monotonic_ns();
-        let wall_ns = u64::try_from(wall.tv_sec).ok()? * SECOND_NS + u64::try_from(wall.tv_nsec).ok()?;
-        wall_ns.checked_sub(before_ns + (after_ns - before_ns) / 2)
+        (0..READINGS).find_map(|_| {
+            let before_ns = monotonic_ns();
+            let wall = clock_gettime(ClockId::Realtime);
+            let took_ns = monotonic_ns() - before_ns;
+            let wall_ns = u64::try_from(wall.tv_sec).ok()? * SECOND_NS + u64::try_from(wall.tv_nsec).ok()?;
+            wall_ns.checked_sub(before_ns + took_ns / 2).filter(|_| took_ns < CLOCKS_READ_NS)
+        })
     }
 
     /// An arrival that was not after the read, but for the clocks' own error, nor absurdly long before it.
@@ -156,6 +176,8 @@ mod linux {
             }
             let heard = stamped.expect("Linux stamps what arrives over loopback");
             assert_eq!(heard.at_ns(), heard.arrived_ns.unwrap());
+            assert_eq!(heard.ready_after(heard.arrived_ns.unwrap()).arrived_ns, heard.arrived_ns);
+            assert_eq!(heard.ready_after(heard.noticed_ns).arrived_ns, None, "it was not there then");
             // It cannot have come before it was asked for, nor after it was read.
             assert_eq!(heard.not_before(heard.noticed_ns - 1).at_ns(), heard.noticed_ns - 1);
             assert_eq!(heard.not_before(Nanos::MAX).at_ns(), heard.noticed_ns);

@@ -31,6 +31,8 @@ pub(super) struct Desk {
     /// The next response's head and session are to be written down; once per slot.
     pub(super) wants_details: bool,
     unreported_lookup_ns: Option<Nanos>,
+    /// What is read now could not be read at this time.
+    pub(super) ready_after_ns: Nanos,
     /// Number of the next connection, by which its addresses are chosen.
     turn: usize,
 }
@@ -53,6 +55,7 @@ impl Desk {
             statuses: Box::new([0; STATUSES]),
             wants_details: true,
             unreported_lookup_ns: shared.take_lookup_ns(),
+            ready_after_ns: 0,
             turn: shared.next_turn.fetch_add(connections, Ordering::Relaxed),
         }
     }

@@ -37,6 +37,7 @@ pub fn chooses_http2(
         stages: Vec::new(),
         deadline_ns: None,
         polling_workers: 0,
+        polling_gives_way: true,
     };
     let record = Session::open(HandshakeFactory { shared: factory.shared }, 1, 1, Arc::clone(stop))
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))

@@ -82,6 +82,7 @@ impl Workload for Http {
 
     #[inline]
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
+        self.desk.ready_after_ns = io.ready_after_ns();
         let connection = &mut self.connections[lane];
         if connection.link.socket.is_none() {
             return Progress::Pending;
@@ -376,7 +377,7 @@ impl Http {
             let Some((count, heard)) = connection.link.read(&self.shared, &mut self.desk.scratch[..end])? else {
                 return Ok(Step::Wait);
             };
-            let heard = heard.not_before(connection.op.phase_start_ns);
+            let heard = heard.ready_after(self.desk.ready_after_ns).not_before(connection.op.phase_start_ns);
             if count == 0 {
                 return connection.ended(heard);
             }

@@ -346,6 +346,7 @@ impl Http2 {
                 Err(broken) => return self.lost(number, broken),
             };
             self.desk.counters.bytes_in += count as u64;
+            let heard = heard.ready_after(self.desk.ready_after_ns);
             connection.heard_ns = heard.noticed_ns;
             let result = connection.take(&mut self.desk.scratch, kept + count, heard.at_ns());
             self.list(number);
