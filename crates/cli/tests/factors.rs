@@ -97,10 +97,10 @@ fn an_experiment_is_announced_told_drawn_and_repeated() {
     let _alone = measuring();
     let (place, ruler) = (Place::new(), Ruler::start(Config::default()).unwrap());
     let (a, b) = (format!("a={}", ruler.url("/delay/1000")), format!("b={}", ruler.url("/delay/3000")));
-    let args = [&a, &b, "-c", "1,2,4,8", "--keepalive", "on,off", "-d", "5s", "--slot", "40ms", "--seed", "3"];
+    let args = [&a, &b, "-c", "1,2,4,8", "--keepalive", "on,off", "-d", "6s", "--slot", "40ms", "--seed", "3"];
     let done = place.duel(args).ok();
     let announced = "Experiment: 8 treatments (connections 1, 2, 4, 8; keepalive on, off) on 2 targets";
-    assert!(done.stderr.starts_with(announced) && done.stderr.contains("5.00 s of load"), "{}", done.stderr);
+    assert!(done.stderr.starts_with(announced) && done.stderr.contains("6.00 s of load"), "{}", done.stderr);
     for part in [
         "8 treatments on 2 targets, ",
         "Over all treatments (geometric mean): ",

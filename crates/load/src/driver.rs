@@ -240,10 +240,10 @@ impl<W: Workload> Worker<W> {
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
         let mut pace = self.pace(order, start_ns);
+        let sleeps_before = sleeps();
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
         let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
-        let sleeps_before = sleeps();
         self.waiter.begin(self.number < order.polling_workers, order.polling_gives_way, start_ns);
         pace.turn.work_ns = cpu_before;
         let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;

@@ -217,7 +217,7 @@ pub fn world(servers: &[Server]) -> World {
                 bound: Bound::Duration(SECOND_NS),
                 connect_timeout_ns: SECOND_NS,
                 op_timeout_ns: SECOND_NS,
-                busy_poll: duel_model::BusyPoll::Never,
+                busy_poll: duel_model::BusyPoll::Auto,
                 shape: duel_model::LoadShape::default(),
             },
             compare: ComparePlan::default(),
