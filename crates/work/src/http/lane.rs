@@ -377,7 +377,7 @@ impl Http {
             let Some((count, heard)) = connection.link.read(&self.shared, &mut self.desk.scratch[..end])? else {
                 return Ok(Step::Wait);
             };
-            let heard = heard.ready_after(self.desk.ready_after_ns).not_before(connection.op.phase_start_ns);
+            let heard = heard.ready_after(self.desk.ready_after_ns).not_before(connection.op.heard_after_ns());
             if count == 0 {
                 return connection.ended(heard);
             }

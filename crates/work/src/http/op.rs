@@ -81,6 +81,13 @@ impl Op {
         self.phases.set(Phase::Receive, now.saturating_sub(since_ns));
     }
 
+    /// What is heard for it was not there before this time: the last of its phases that ended, or its first byte. The
+    /// clocks that stamps are converted between are known to some microseconds only.
+    #[inline]
+    pub(super) fn heard_after_ns(&self) -> Nanos {
+        self.first_byte_ns.map_or(self.phase_start_ns, |first_ns| first_ns.max(self.phase_start_ns))
+    }
+
     /// The first byte of the response is there: waiting is over.
     #[inline]
     pub(super) fn first_byte(&mut self, now: Nanos) {

@@ -396,9 +396,10 @@ impl Http2 {
     fn complete(&mut self, number: usize, lane: LaneId, heard: Heard) {
         let Some(connection) = &mut self.connections[number] else { return };
         let state = &mut self.lanes[lane];
-        let heard = heard.not_before(state.op.phase_start_ns);
-        let now = heard.at_ns();
         let stream = connection.frames.response_mut(lane % self.streams);
+        let began_ns = state.op.heard_after_ns().max(stream.first_byte_ns().unwrap_or(0));
+        let heard = heard.not_before(began_ns);
+        let now = heard.at_ns();
         state.op.received(stream.first_byte_ns().unwrap_or(now), now);
         state.op.bytes_in += stream.bytes_in();
         self.desk.report_lookup(&mut state.op);
