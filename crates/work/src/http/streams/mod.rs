@@ -62,6 +62,7 @@ impl Workload for Http2 {
     }
 
     fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
+        self.desk.ready_after_ns = io.ready_after_ns();
         // The number of a connection is that of a lane; ends of ops are handed over by `further`.
         let number = lane;
         let Some(connection) = &mut self.connections[number] else { return Progress::Pending };
