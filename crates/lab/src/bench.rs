@@ -4,7 +4,7 @@ use crate::contact::{Contact, Factory};
 use crate::pulse::{Answer, Patience, Pulse, ask_again};
 use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors};
-use duel_load::{LEAST_TAKEN_NS, Live, Session, SessionError, SlotOrder, SlotRecord, TAKEN_SHARE, monotonic_ns};
+use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
     Arrival, BusyPoll, LoadPlan, LoopKind, Nanos, Negotiated, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan,
 };
@@ -30,7 +30,7 @@ pub(crate) struct Bench {
     load: LoadPlan,
     /// Workers of each target that poll while they wait.
     polling_workers: u32,
-    /// How long workers were polling, or slots lasted in which they might, and how much of it others had the CPU.
+    /// For how long others had the CPUs of workers that polled, and how long their slots were.
     taken: (Nanos, Nanos),
     /// Others wanted the CPU while workers polled.
     has_given_way: bool,
@@ -78,7 +78,7 @@ impl Bench {
             ops_differ: ops_differ(plan),
             treatment: None,
             load: plan.load.clone(),
-            polling_workers: if plan.load.busy_poll == BusyPoll::Always { plan.load.threads } else { 0 },
+            polling_workers: 0,
             taken: (0, 0),
             has_given_way: false,
             lanes: plan.lanes(),
@@ -193,9 +193,8 @@ impl Bench {
     /// all targets are to be loaded in the same way.
     pub(crate) fn give_way(&mut self) {
         let (taken_ns, wall_ns) = self.taken;
-        let is_in_the_way =
-            self.has_given_way || (taken_ns >= LEAST_TAKEN_NS && taken_ns as f64 > TAKEN_SHARE * wall_ns as f64);
-        if is_in_the_way && self.polling_workers > 0 && self.load.busy_poll == BusyPoll::Auto {
+        let was_in_the_way = self.has_given_way || is_in_the_way(taken_ns, wall_ns);
+        if was_in_the_way && self.polling_workers > 0 && self.load.busy_poll == BusyPoll::Auto {
             self.wait_with(0);
             self.has_given_way = true;
         }

@@ -498,15 +498,7 @@ impl<W: Workload> Worker<W> {
             self.workload.cancel(lane);
             let what = if kind == FailureKind::Timeout { "no complete answer" } else { "no connection" };
             let text = format!("{what} within {}", duel_model::format_duration_ns(limit_ns as f64));
-            let op = OpEnd {
-                end_ns: now,
-                arrived_ns: None,
-                outcome: Err(Box::new(Failure { kind, text })),
-                phases,
-                bytes_in: 0,
-                status: None,
-                body_bytes: 0,
-            };
+            let op = OpEnd { phases, ..OpEnd::noticed(now, Err(Box::new(Failure { kind, text }))) };
             self.op_ended(pace, lane, &op);
         }
     }

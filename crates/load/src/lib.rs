@@ -26,7 +26,7 @@ pub use log::OpRecord;
 pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};
-pub use waiter::{LEAST_TAKEN_NS, TAKEN_SHARE};
+pub use waiter::is_in_the_way;
 pub use wake::wake_cost_ns;
 pub use workload::{
     Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,

@@ -360,19 +360,12 @@ fn edges_ns(least_ns: Nanos) -> impl Iterator<Item = Nanos> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::workload::{Failure, PhaseTimes};
+    use crate::workload::Failure;
     use proptest::prelude::*;
 
     fn end(end_ns: Nanos, outcome: Result<(), FailureKind>) -> OpEnd {
-        OpEnd {
-            end_ns,
-            arrived_ns: None,
-            outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: kind.name().to_owned() })),
-            phases: PhaseTimes::NONE,
-            bytes_in: 10,
-            status: None,
-            body_bytes: 0,
-        }
+        let outcome = outcome.map_err(|kind| Box::new(Failure { kind, text: kind.name().to_owned() }));
+        OpEnd { bytes_in: 10, ..OpEnd::noticed(end_ns, outcome) }
     }
 
     #[test]

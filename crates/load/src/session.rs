@@ -399,7 +399,7 @@ fn elapsed_ns(order: &SlotOrder, passed: u64, busy_ns: Nanos, had_backlog: bool)
 mod tests {
     use super::*;
     use crate::driver::Drain;
-    use crate::workload::{Failure, OpEnd, PhaseTimes};
+    use crate::workload::{Failure, OpEnd};
     use duel_model::{Arrival, MILLISECOND_NS, SECOND_NS};
 
     /// A worker that has seen `ops` end after `response_ns` each.
@@ -407,19 +407,8 @@ mod tests {
         let mut recorder = Recorder::new();
         recorder.reset(0, &[], false);
         for _ in 0..ops {
-            recorder.op_ended(
-                0,
-                0,
-                &OpEnd {
-                    end_ns: response_ns,
-                    arrived_ns: None,
-                    outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: String::new() })),
-                    phases: PhaseTimes::NONE,
-                    bytes_in: 0,
-                    status: None,
-                    body_bytes: 0,
-                },
-            );
+            let outcome = outcome.map_err(|kind| Box::new(Failure { kind, text: String::new() }));
+            recorder.op_ended(0, 0, &OpEnd::noticed(response_ns, outcome));
         }
         let live = LiveSlot::default();
         live.publish(&recorder, Traffic { bytes_in: 7, bytes_out: 5, connections: 1 });

@@ -24,11 +24,11 @@ const LONGEST_AWAKE_NS: Nanos = 200 * MICROSECOND_NS;
 /// Two readings of the clock while awake lie some 30 ns apart, a timer interrupt between them makes that some microseconds.
 /// A gap longer than this is time in which somebody else had the CPU.
 const TAKEN_NS: Nanos = 50 * MICROSECOND_NS;
-/// Share of the time since the slot's start from which on polling is said to be in somebody's way: the time is what others
-/// had to be given, by the scheduler, the group's quota or the hypervisor.
-pub const TAKEN_SHARE: f64 = 0.02;
+/// Share of the time from which on polling is in somebody's way: it is what others had to be given, by the scheduler, the
+/// group's quota or the hypervisor.
+const TAKEN_SHARE: f64 = 0.02;
 /// Less than this in all is no sign of anything: some turns of short-lived processes.
-pub const LEAST_TAKEN_NS: Nanos = 50 * MILLISECOND_NS;
+const LEAST_TAKEN_NS: Nanos = 50 * MILLISECOND_NS;
 /// Waiting times that have to be known before they choose the limit.
 const WAITS_TO_CHOOSE: u32 = 32;
 /// Waiting times are classed by half octaves from this one on, up to some 0.5 s. It is a power of two.
@@ -154,13 +154,8 @@ impl Waiter {
     /// Looks at what was seen since the last time: sleeps from now on where polling is in somebody's way, and otherwise
     /// chooses how long to stay awake.
     pub(crate) fn reconsider(&mut self, now: Nanos) {
-        let WaitAudit { taken_ns, .. } = self.audit;
         let passed_ns = now.saturating_sub(self.slot_start_ns);
-        if self.may_poll
-            && self.gives_way
-            && taken_ns >= LEAST_TAKEN_NS
-            && taken_ns as f64 > TAKEN_SHARE * passed_ns as f64
-        {
+        if self.may_poll && self.gives_way && is_in_the_way(self.audit.taken_ns, passed_ns) {
             self.may_poll = false;
             self.audit.gave_way = true;
         }
@@ -169,6 +164,11 @@ impl Waiter {
             self.waits.iter_mut().for_each(|count| *count /= 2);
         }
     }
+}
+
+/// Whether polling is in somebody's way, where others had the CPU for so much of this time.
+pub fn is_in_the_way(taken_ns: Nanos, passed_ns: Nanos) -> bool {
+    taken_ns >= LEAST_TAKEN_NS && taken_ns as f64 > TAKEN_SHARE * passed_ns as f64
 }
 
 /// The limit that would have cost least over these waits, where a sleep costs so much.

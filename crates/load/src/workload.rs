@@ -226,6 +226,12 @@ pub struct OpEnd {
 }
 
 impl OpEnd {
+    /// Its end was noticed at this time; of all else nothing is known yet.
+    pub fn noticed(end_ns: Nanos, outcome: Result<(), Box<Failure>>) -> Self {
+        let phases = PhaseTimes::NONE;
+        Self { end_ns, arrived_ns: None, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }
+    }
+
     /// When it was over for whoever had sent it: when its last byte arrived, or else when that was noticed.
     #[inline]
     pub fn over_ns(&self) -> Nanos {

@@ -18,15 +18,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 const CLOSED: LoopKind = LoopKind::Closed { think_ns: 0 };
 
 fn done(outcome: Result<(), FailureKind>) -> Progress {
-    Progress::Done(OpEnd {
-        end_ns: monotonic_ns(),
-        arrived_ns: None,
-        outcome: outcome.map_err(|kind| Box::new(Failure { kind, text: "as told".into() })),
-        phases: PhaseTimes::NONE,
-        bytes_in: 0,
-        status: None,
-        body_bytes: 0,
-    })
+    let outcome = outcome.map_err(|kind| Box::new(Failure { kind, text: "as told".into() }));
+    Progress::Done(OpEnd::noticed(monotonic_ns(), outcome))
 }
 
 /// Blocks for a set time in each op, and fails every `fail_every`-th.

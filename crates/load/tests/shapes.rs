@@ -50,15 +50,7 @@ impl Workload for Blocking {
         while monotonic_ns() < now_ns + op_ns {
             std::thread::sleep(std::time::Duration::from_nanos(op_ns / 10));
         }
-        Progress::Done(OpEnd {
-            end_ns: monotonic_ns(),
-            arrived_ns: None,
-            outcome: Ok(()),
-            phases: PhaseTimes::NONE,
-            bytes_in: 0,
-            status: None,
-            body_bytes: 0,
-        })
+        Progress::Done(OpEnd::noticed(monotonic_ns(), Ok(())))
     }
     fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
         Progress::Pending
@@ -238,7 +230,7 @@ impl Workload for Timed {
         let (_, lane) = self.under_way.first().copied().filter(|&(end_ns, _)| end_ns <= monotonic_ns())?;
         self.under_way.pop_first();
         let (end_ns, outcome, phases) = (monotonic_ns(), Ok(()), PhaseTimes::NONE);
-        Some((lane, OpEnd { end_ns, arrived_ns: None, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }))
+        Some((lane, OpEnd { phases, ..OpEnd::noticed(end_ns, outcome) }))
     }
     fn wakes_at(&self) -> Option<Nanos> {
         self.under_way.first().map(|&(end_ns, _)| end_ns)

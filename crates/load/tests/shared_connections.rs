@@ -6,8 +6,8 @@ mod common;
 
 use common::order;
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, Traffic, Workload, WorkloadError,
-    WorkloadFactory, monotonic_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, Traffic, Workload, WorkloadError, WorkloadFactory,
+    monotonic_ns,
 };
 use duel_model::{Arrival, LoopKind, MILLISECOND_NS};
 use std::collections::VecDeque;
@@ -87,17 +87,7 @@ impl Workload for Shared {
 
     fn further(&mut self, _io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
         if let Some(lane) = self.ended.pop_front() {
-            let (phases, outcome) = (PhaseTimes::NONE, Ok(()));
-            let end = OpEnd {
-                end_ns: monotonic_ns(),
-                arrived_ns: None,
-                outcome,
-                phases,
-                bytes_in: 1,
-                status: None,
-                body_bytes: 0,
-            };
-            return Some((lane, end));
+            return Some((lane, OpEnd { bytes_in: 1, ..OpEnd::noticed(monotonic_ns(), Ok(())) }));
         }
         for connection in self.connections.iter_mut().filter(|connection| !connection.put_by.is_empty()) {
             connection.ends.1.write_all(&connection.put_by).unwrap();

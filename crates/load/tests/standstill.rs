@@ -6,8 +6,8 @@ mod common;
 
 use common::order;
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotRecord, Traffic, Workload,
-    WorkloadError, WorkloadFactory, monotonic_ns, thread_cpu_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotRecord, Traffic, Workload, WorkloadError,
+    WorkloadFactory, monotonic_ns, thread_cpu_ns,
 };
 use duel_model::{LoopKind, MILLISECOND_NS, Nanos, Standstill};
 use std::io::{Read, Write};
@@ -55,15 +55,7 @@ impl WorkloadFactory for Factory {
 }
 
 fn done() -> Progress {
-    Progress::Done(OpEnd {
-        end_ns: monotonic_ns(),
-        arrived_ns: None,
-        outcome: Ok(()),
-        phases: PhaseTimes::NONE,
-        bytes_in: 0,
-        status: None,
-        body_bytes: 0,
-    })
+    Progress::Done(OpEnd::noticed(monotonic_ns(), Ok(())))
 }
 
 impl Workload for Pair {

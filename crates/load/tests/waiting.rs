@@ -6,8 +6,8 @@ mod common;
 
 use common::order;
 use duel_load::{
-    Counters, Event, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Traffic,
-    Workload, WorkloadError, WorkloadFactory, monotonic_ns,
+    Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotOrder, SlotRecord, Traffic, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos};
 use std::io::{Read, Write};
@@ -69,15 +69,8 @@ impl Workload for Lane {
             return Progress::Pending;
         }
         let end_ns = monotonic_ns();
-        Progress::Done(OpEnd {
-            end_ns,
-            arrived_ns: self.noticed_late_ns.map(|late_ns| end_ns - late_ns),
-            outcome: Ok(()),
-            phases: PhaseTimes::NONE,
-            bytes_in: 1,
-            status: None,
-            body_bytes: 0,
-        })
+        let arrived_ns = self.noticed_late_ns.map(|late_ns| end_ns - late_ns);
+        Progress::Done(OpEnd { arrived_ns, bytes_in: 1, ..OpEnd::noticed(end_ns, Ok(())) })
     }
     fn cancel(&mut self, _lane: LaneId) {}
     fn traffic(&self) -> Traffic {

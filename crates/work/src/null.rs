@@ -1,8 +1,7 @@
 //! Ops that do nothing: what the generator itself costs.
 
 use duel_load::{
-    Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, Workload, WorkloadError, WorkloadFactory,
-    monotonic_ns,
+    Counters, Event, Io, LaneId, OpEnd, Progress, Traffic, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::Nanos;
 
@@ -24,15 +23,7 @@ impl WorkloadFactory for NullFactory {
 
 impl Workload for Null {
     fn start(&mut self, _lane: LaneId, _now_ns: Nanos, _io: &Io<'_>) -> Progress {
-        Progress::Done(OpEnd {
-            end_ns: monotonic_ns(),
-            arrived_ns: None,
-            outcome: Ok(()),
-            phases: PhaseTimes::NONE,
-            bytes_in: 0,
-            status: None,
-            body_bytes: 0,
-        })
+        Progress::Done(OpEnd::noticed(monotonic_ns(), Ok(())))
     }
 
     fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {

@@ -395,14 +395,11 @@ impl Following {
                 Err(why) => {
                     let end_ns = monotonic_ns();
                     let trip = &mut self.trips[lane];
+                    let text = way.leads_nowhere(&why);
                     Progress::Done(OpEnd {
-                        end_ns,
-                        arrived_ns: None,
-                        outcome: Err(Box::new(Failure { kind: FailureKind::Protocol, text: way.leads_nowhere(&why) })),
                         phases: way.looked_up(&trip.phases, end_ns),
                         bytes_in: trip.bytes_in,
-                        status: None,
-                        body_bytes: 0,
+                        ..OpEnd::noticed(end_ns, Err(Box::new(Failure { kind: FailureKind::Protocol, text })))
                     })
                 }
             };

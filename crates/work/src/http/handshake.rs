@@ -98,15 +98,7 @@ impl Handshake {
         };
         self.link.close();
         let (phases, bytes_in) = (self.op.phases, self.op.bytes_in);
-        Progress::Done(OpEnd {
-            end_ns: monotonic_ns(),
-            arrived_ns: None,
-            outcome,
-            phases,
-            bytes_in,
-            status: None,
-            body_bytes: 0,
-        })
+        Progress::Done(OpEnd { phases, bytes_in, ..OpEnd::noticed(monotonic_ns(), outcome) })
     }
 }
 

@@ -304,15 +304,8 @@ impl Http {
         let connection = &mut self.connections[lane];
         let failure = broken.into_failure();
         connection.close();
-        Progress::Done(OpEnd {
-            end_ns: monotonic_ns(),
-            arrived_ns: None,
-            outcome: Err(Box::new(failure)),
-            phases: connection.op.phases,
-            bytes_in: connection.op.bytes_in,
-            status: None,
-            body_bytes: 0,
-        })
+        let Op { phases, bytes_in, .. } = connection.op;
+        Progress::Done(OpEnd { phases, bytes_in, ..OpEnd::noticed(monotonic_ns(), Err(Box::new(failure))) })
     }
 
     fn connect(&mut self, lane: LaneId, io: &Io<'_>) -> StepResult {

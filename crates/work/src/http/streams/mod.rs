@@ -445,15 +445,8 @@ impl Http2 {
     fn failed(&mut self, lane: LaneId, failure: Failure) -> OpEnd {
         let state = &mut self.lanes[lane];
         state.place = Place::Idle;
-        OpEnd {
-            end_ns: monotonic_ns(),
-            arrived_ns: None,
-            outcome: Err(Box::new(failure)),
-            phases: state.op.phases,
-            bytes_in: state.op.bytes_in,
-            status: None,
-            body_bytes: 0,
-        }
+        let Op { phases, bytes_in, .. } = state.op;
+        OpEnd { phases, bytes_in, ..OpEnd::noticed(monotonic_ns(), Err(Box::new(failure))) }
     }
 }
 
