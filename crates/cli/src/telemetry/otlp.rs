@@ -299,11 +299,14 @@ fn accepted(body: &[u8]) -> Result<(), String> {
     let answer: serde_json::Value =
         serde_json::from_slice(body).map_err(|_| "what it answers is not OTLP".to_owned())?;
     let refused = &answer["partialSuccess"]["rejectedDataPoints"];
-    // 64-bit numbers are texts in this encoding, and some send numbers.
-    let refused = refused.as_u64().or_else(|| refused.as_str()?.parse().ok()).unwrap_or(0);
-    if !answer.is_object() {
+    // 64-bit numbers are texts in this encoding, and some send numbers. What is neither is not known to be none.
+    let count = match refused {
+        serde_json::Value::Null => Some(0),
+        _ => refused.as_u64().or_else(|| refused.as_str()?.parse().ok()),
+    };
+    let Some(refused) = count.filter(|_| answer.is_object()) else {
         return Err("what it answers is not OTLP".to_owned());
-    }
+    };
     if refused == 0 {
         return Ok(());
     }
@@ -373,6 +376,14 @@ mod tests {
             ("Fri, 31 Dec 1999 23:59:59 GMT", None),
         ] {
             assert_eq!(asked_for(value), seconds.map(Duration::from_secs), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_count_of_refused_figures_that_is_no_count_is_not_taken_for_none() {
+        for count in ["3.0", "1e2", "-3", "\"-3\"", "\"many\"", "true", "[3]", "{}", "99999999999999999999999"] {
+            let answer = format!("{{\"partialSuccess\":{{\"rejectedDataPoints\":{count}}}}}");
+            assert!(accepted(answer.as_bytes()).is_err_and(|why| why.contains("not OTLP")), "{answer}");
         }
     }
 
