@@ -1,7 +1,7 @@
 //! The `duel` command: which of two systems is faster, by how much, how sure, and why.
 //!
 //! A library, because programs of a fuzzer cannot use what is in a binary. Nobody else is meant to: nothing is public but
-//! [`main`].
+//! [`main`], and for fuzzers what they call.
 
 mod aside;
 mod basic;
@@ -14,6 +14,8 @@ mod factors;
 mod flags;
 #[cfg(test)]
 mod foreign;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod hey;
 mod hosts;
 mod inherited;

@@ -14,7 +14,7 @@ pub(crate) struct PlanError {
     pub(crate) sentence: String,
     /// Whether the options of the plan, as far as they could be read, ask for a document.
     pub(crate) wants_document: bool,
-    excerpt: Option<String>,
+    pub(super) excerpt: Option<String>,
 }
 
 impl PlanError {
