@@ -29,6 +29,9 @@ pub(crate) const STEPS: &[Step] = &[
     // Probes may have the doubts `generator-stood-still` and `surplus`, and slots may be spoilt by the former.
     None,
     Some(version_6),
+    // What was negotiated is kept as facts by name, as those of machines are; older rows are read as they are. An older duel
+    // would read the new ones as nothing known.
+    None,
 ];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and
