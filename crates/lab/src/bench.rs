@@ -5,9 +5,7 @@ use crate::pulse::{Answer, Patience, Pulse, ask_again};
 use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors};
 use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
-use duel_model::{
-    Arrival, BusyPoll, LoadPlan, LoopKind, Nanos, Negotiated, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan,
-};
+use duel_model::{Arrival, BusyPoll, Facts, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -273,7 +271,7 @@ impl Bench {
             tally: record.tally,
             series: record.series,
             audit: record.audit,
-            negotiated: record.negotiated.map(Negotiated::kept),
+            negotiated: record.negotiated.map(Facts::kept),
             died_ns,
         };
         self.next_index += 1;

@@ -12,7 +12,7 @@ use crate::waiter::Waiter;
 use crate::wake::wake_cost_ns;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
 use duel_model::{
-    FailureKind, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Negotiated, Series, Stage, Tally, WorkerAudit,
+    Facts, FailureKind, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Series, Stage, Tally, WorkerAudit,
 };
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
@@ -69,7 +69,7 @@ pub(crate) struct WorkerSlot {
     pub(crate) drain: Option<Drain>,
     /// Ops waited for a free connection when the slot's time was over.
     pub(crate) had_backlog: bool,
-    pub(crate) negotiated: Option<Negotiated>,
+    pub(crate) negotiated: Option<Facts>,
     pub(crate) signs: Signs,
 }
 

@@ -1,7 +1,7 @@
 //! What an op is, as the driver sees it.
 
 use crate::poller::{Event, Interest, Poller};
-use duel_model::{FailureKind, Nanos, Negotiated, Phase};
+use duel_model::{Facts, FailureKind, Nanos, Phase};
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::io;
@@ -327,7 +327,7 @@ pub struct Counters {
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// What was negotiated last.
-    pub negotiated: Option<Negotiated>,
+    pub negotiated: Option<Facts>,
 }
 
 impl Counters {

@@ -11,9 +11,11 @@ mod contest;
 mod distribution;
 mod experiment;
 mod factor;
+mod facts;
 mod finding;
 mod host;
 mod lens;
+mod machine;
 mod obeyed;
 mod plan;
 mod profile;
@@ -32,6 +34,7 @@ mod units;
 mod variation;
 mod verdict;
 mod waiting;
+pub mod web;
 
 pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
@@ -40,8 +43,9 @@ pub use experiment::{
     ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
 };
 pub use factor::Factor;
+pub use facts::{Compared, Declaration, Facts, Known, Value, unit};
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation};
-pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
+pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use lens::{
     Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
     LensReading, LensTreatment, MaskEffect, ProcessVector,
@@ -63,8 +67,7 @@ pub use shape::{
 };
 pub use shown::PlanSecrets;
 pub use slot::{
-    CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
-    Standstill, Tally, WorkerAudit,
+    FailureKind, GeneratorAudit, Interval, Phase, Series, Slot, SlotRole, StageTally, Standstill, Tally, WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
