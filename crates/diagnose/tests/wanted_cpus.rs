@@ -115,21 +115,73 @@ fn as_many_times_the_cpu_time_as_the_gap_is_no_acquittal() {
     });
 }
 
-/// The causes that CPU time tells of: on a crowded CPU they may be what the gap is.
+/// The causes that CPU time, or time at a disk, tells of: on a crowded CPU they may be what the gap is.
 #[test]
 fn no_cause_is_ruled_out_for_being_short_where_cpus_are_wanted() {
     let crowded = || Server { crowded: 6.0, delay: 20e6, ..good() };
     let slow_clock = ("clock.source", "acpi_pm");
+    let rules = |count| ("firewall.nft_rules", count);
+    let quick = with_fact(crowded(), rules("10"));
     let cases = [
         ("cpu.slower", Server { cpu: 4.0, ..crowded() }, crowded()),
         ("cpu.slow-clock", with_fact(Server { kernel: 6e6, ..crowded() }, slow_clock), crowded()),
         (NO_ASM, without_assembly(&crowded()), crowded()),
+        // The disk is quick, and its answer meets a crowd: each write is a turn more.
+        (
+            "http.sync-logging",
+            Server {
+                delay: 50e6,
+                counts: vec![
+                    ("disk.sda.writes", 1.0),
+                    ("disk.sda.write_ns", 2e6),
+                    ("workers.disk_written_bytes", 4096.0),
+                    ("workers.wait_ns", 30e6),
+                ],
+                ..crowded()
+            },
+            Server {
+                counts: vec![("disk.sda.writes", 0.0), ("disk.sda.write_ns", 0.0), ("workers.disk_written_bytes", 0.0)],
+                ..crowded()
+            },
+        ),
+        // Interrupts have become a thread's work, which waits.
+        (
+            "net.filter-chain",
+            Server {
+                round_trip: 10e6,
+                counts: vec![("tcp.received_segments", 3.0), ("cpu.softirq_ns", 0.5e6)],
+                net: world::network::Net { profiles: true, ..Default::default() },
+                ..with_fact(crowded(), rules("20000"))
+            },
+            Server {
+                counts: vec![("tcp.received_segments", 3.0), ("cpu.softirq_ns", 0.1e6)],
+                net: world::network::Net { profiles: true, ..Default::default() },
+                ..quick
+            },
+        ),
     ];
     for (cause, slow, fast) in cases {
         both_ways(&pair(&slow, &fast, 1e6, 1), |explanation, _| {
             assert!(!is_ruled_out(explanation, cause), "{cause} {explanation:#?}");
         });
     }
+}
+
+/// The kernel answers who connects, however busy the CPUs are; a further trip of the handshake waits for the server.
+#[test]
+fn a_further_round_trip_may_wait_for_the_server() {
+    let trip = "tls.extra-round-trip";
+    let fast = Server { crowded: 6.0, ..good() };
+    // What a chain of certificates makes longer nothing shortens.
+    let late = Server { chain: 20_000, exchange: 3e6, ..fast.clone() };
+    let mut world = pair(&late, &fast, 2e3, 1);
+    world.http().keepalive = false;
+    both_ways(&world, |explanation, _| assert!(!is_ruled_out(explanation, trip), "{explanation:#?}"));
+    // Nobody waited.
+    let quiet = |server: &Server| Server { crowded: 0.0, ..server.clone() };
+    let mut world = pair(&quiet(&late), &quiet(&fast), 2e3, 1);
+    world.http().keepalive = false;
+    both_ways(&world, |explanation, _| assert!(is_ruled_out(explanation, trip), "{explanation:#?}"));
 }
 
 /// A world with one or two differences, whose CPUs may be wanted by others on either side, and what it is worth to cure one.
