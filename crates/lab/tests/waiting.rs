@@ -106,7 +106,7 @@ fn progress_is_shown_where_slots_are_short_too() {
     plan.compare.max_load_ns = 2 * SECOND_NS;
     plan.compare.stop_early = false;
     let mut shown = Shown::default();
-    Lab::new().run(&plan, &mut shown).unwrap();
+    Lab::new(std::sync::Arc::default()).run(&plan, &mut shown).unwrap();
     // Every 150 ms and with the slot after that; the warm-up's looks are a few of them.
     assert!(shown.0 >= 6, "{}", shown.0);
 }
