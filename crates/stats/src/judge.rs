@@ -5,7 +5,7 @@ use crate::contrast::{Contrast, contrast, log_margin};
 use crate::courses::stage_contrasts;
 use crate::experiment::judge_experiment;
 use crate::headline::headlines;
-use crate::pairing::{Pairs, pair_up};
+use crate::pairing::pair_up;
 use crate::search::rate_searches;
 use crate::side::{Bias, Side, biases, is_measured};
 use crate::{budget, doubts, search};
@@ -106,7 +106,7 @@ fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would
             let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
             let contrast = contrast(&pairs.pairs, &plan.compare);
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
-            let call_of = |contrast: &Contrast| call(contrast, &pairs, metric, &plan.compare);
+            let call_of = |contrast: &Contrast| call(contrast, pairs.pairs.len(), metric, &plan.compare);
             let seen = call_of(&contrast);
             // What was given up would have taken longer on either side: a call has to hold whatever it would have taken.
             let stands = !is_mostly_spoilt(&all, &slots, place)
@@ -200,23 +200,24 @@ pub(crate) fn in_order<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> Vec<&'a
     slots
 }
 
-/// What the numbers alone say, with m the margin as a log-ratio.
+/// What the numbers alone say, with m the margin as a log-ratio, and `pairs` the number of pairs of slots.
 ///
 /// *Equivalent*: the whole interval lies within -m to m. That both ends do is the test of Schuirmann (1987), two
 /// one-sided tests; with an interval of confidence 0.95 each of them at 2.5 % rather than the usual 5 %.
 ///
 /// *Faster* and *slower*: the interval that calls rest on (99 % where the one that is shown is of 95 %) excludes 0, and
-/// the estimate lies beyond m. Excluding 0 bounds the error of an A/A comparison; that the estimate must exceed the margin as well makes it much smaller than that bound whenever the
-/// measurement is sharp, because a hair's breadth of difference (two ports, two memory layouts of one server) is always
-/// there and found given enough slots, and nobody cares for it. That the *whole* interval lie beyond m is not asked
-/// for: a real gap of 3 % would then need an interval of less than 1 %, and "at least 2 %" is not what is claimed.
-pub(crate) fn call(contrast: &Contrast, pairs: &Pairs, metric: Metric, compare: &ComparePlan) -> Call {
+/// the estimate lies beyond m. Excluding 0 bounds the error of an A/A comparison. That the estimate must exceed the margin
+/// as well makes the error much smaller than that bound whenever the measurement is sharp: a hair's breadth of difference
+/// (two ports, two memory layouts of one server) is always there and found given enough slots, and nobody cares for it.
+/// That the *whole* interval lies beyond m is not asked for: a real gap of 3 % would then need an interval of less than
+/// 1 %, and "at least 2 %" is not what is claimed.
+pub(crate) fn call(contrast: &Contrast, pairs: usize, metric: Metric, compare: &ComparePlan) -> Call {
     let (Some(estimate), Some(interval), Some(calling)) = (contrast.estimate, contrast.interval, contrast.calling)
     else {
         return Call::Unknown;
     };
     let margin = log_margin(compare);
-    if pairs.pairs.len() < compare.min_pairs as usize {
+    if pairs < compare.min_pairs as usize {
         Call::Unknown
     } else if -margin <= interval.low && interval.high <= margin {
         Call::Equivalent

@@ -1,10 +1,10 @@
 //! When more blocks would tell no more.
 
-use crate::contrast::{contrast, log_margin};
-use crate::judge::{holds_for_whole, metrics};
+use crate::contrast::{Contrast, contrast, log_margin};
+use crate::judge::{call, holds_for_whole, metrics};
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
-use duel_model::{Call, ComparePlan, Metric, Nanos, Plan, Slot};
+use duel_model::{ComparePlan, Metric, Nanos, Plan, Slot};
 
 /// Whether to go on.
 #[derive(Debug, Clone, PartialEq)]
@@ -91,13 +91,12 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan) -> S
         return Stop::Go;
     }
     let mut reasons = Vec::new();
-    for (target, values) in plan.targets.iter().skip(1).zip(&of_targets) {
-        let Some((why, half_width)) = known(values, &plan.compare) else { return Stop::Go };
+    for ((place, target), values) in plan.targets.iter().enumerate().skip(1).zip(&of_targets) {
+        let Some((why, half_width, contrast)) = known(values, &plan.compare) else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
-        let place = reasons.len() + 1;
+        let seen = call(&contrast, values.len(), main, &plan.compare);
         if main == Metric::Rate
-            && let Some(whole) = whole_log_ratio(&slots, place)
-            && !agrees_with_whole(values, whole, &plan.compare)
+            && whole_log_ratio(&slots, place).is_some_and(|whole| !holds_for_whole(seen, whole, &plan.compare))
         {
             return Stop::Go;
         }
@@ -116,8 +115,8 @@ const SHARE_OF_GAP: f64 = 0.05;
 /// Confidence of the interval that must lie beyond the margin for a clear gap.
 const CLEAR: f64 = 0.999;
 
-/// Why the ratio is known well enough, and the half width of its interval.
-fn known(pairs: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64)> {
+/// Why the ratio is known well enough, the half width of its interval, and what the verdict would go by.
+fn known(pairs: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64, Contrast)> {
     let walsh = Walsh::new(&log_ratios(&batched(pairs)));
     let (estimate, margin) = (walsh.median()?, log_margin(compare));
     let narrow_enough = |half_width: f64| {
@@ -135,8 +134,9 @@ fn known(pairs: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64)> {
     };
     // The interval that the verdict uses is never narrower than the signed-rank one: most looks need no bootstrap.
     narrow_enough(walsh.interval(compare.confidence)?.half_width())?;
-    let half_width = contrast(pairs, compare).interval?.half_width();
-    Some((narrow_enough(half_width)?, half_width))
+    let contrast = contrast(pairs, compare);
+    let half_width = contrast.interval?.half_width();
+    Some((narrow_enough(half_width)?, half_width, contrast))
 }
 
 /// Ops of a target by all of its time over those of the baseline, in log.
@@ -148,23 +148,6 @@ fn whole_log_ratio(slots: &[SlotFigure], target: usize) -> Option<f64> {
         (ops > 0.0 && time_ns > 0.0).then(|| (ops / time_ns).ln())
     };
     Some(rate(target)? - rate(0)?)
-}
-
-/// Whether the whole bears out what the pairs say of the rate: see [`holds_for_whole`].
-fn agrees_with_whole(pairs: &[Pair], whole: f64, compare: &ComparePlan) -> bool {
-    let contrast = contrast(pairs, compare);
-    let (Some(estimate), Some(interval)) = (contrast.estimate, contrast.interval) else { return true };
-    let margin = log_margin(compare);
-    let call = if -margin <= interval.low && interval.high <= margin {
-        Call::Equivalent
-    } else if estimate.abs() <= margin {
-        Call::Unknown
-    } else if estimate > 0.0 {
-        Call::Faster
-    } else {
-        Call::Slower
-    };
-    holds_for_whole(call, whole, compare)
 }
 
 /// Slots of blocks in which every target has as many as the fullest block has of any.

@@ -145,7 +145,7 @@ impl<'a> Judge<'a> {
             call: if self.is_mostly_spoilt {
                 Call::Unknown
             } else {
-                tempered(call(&surer, &pairs, metric, compare), of_target, of_baseline)
+                tempered(call(&surer, pairs.pairs.len(), metric, compare), of_target, of_baseline)
             },
             ratio: shown.estimate.map(f64::exp),
             low: shown.interval.map(|interval| interval.low.exp()),
