@@ -307,9 +307,11 @@ fn unfinished(side: &Side<'_>, plan: &Plan) -> String {
         ),
         None => String::new(),
     };
+    // The slot of a single target lasts as long as its run.
+    let longer = if plan.targets.len() > 1 { "--slot or -d" } else { "-d" };
     format!(
         "{count} {were} given up on {name} because {} not answered when a slot's wait for answers was over: {name} is \
-         at least as slow as shown; a longer --slot or -d waits longer{starved}",
+         at least as slow as shown; a longer {longer} waits longer{starved}",
         if count == 1 { "it was" } else { "they were" }
     )
 }
