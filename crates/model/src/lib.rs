@@ -14,6 +14,7 @@ mod factor;
 mod finding;
 mod host;
 mod lens;
+pub mod null;
 mod obeyed;
 mod plan;
 mod profile;
@@ -21,6 +22,7 @@ mod promise;
 mod reach;
 mod requests;
 mod run;
+mod schema;
 mod secret;
 mod shape;
 mod shown;
@@ -32,6 +34,7 @@ mod units;
 mod variation;
 mod verdict;
 mod waiting;
+pub mod web;
 
 pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
@@ -57,14 +60,15 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
+pub use schema::{FailureKind, Id, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Phase, Schema, When};
 pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
 pub use shown::PlanSecrets;
 pub use slot::{
-    CertificateKey, FailureKind, GeneratorAudit, Interval, Negotiated, Phase, Series, Slot, SlotRole, StageTally,
-    Standstill, Tally, WorkerAudit,
+    CertificateKey, GeneratorAudit, Interval, Negotiated, Series, Slot, SlotRole, StageTally, Standstill, Tally,
+    WorkerAudit,
 };
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
