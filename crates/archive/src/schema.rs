@@ -13,11 +13,26 @@ pub const APPLICATION_ID: i32 = 0x6475_656c;
 /// The newest version of the tables, the one that this duel writes.
 pub const SCHEMA_VERSION: i64 = STEPS.len() as i64;
 
-/// Brings the tables from one version to the next.
-pub(crate) type Step = fn(&Transaction<'_>) -> rusqlite::Result<()>;
+/// Brings the tables from one version to the next; `None` where they stay as they are, and an older duel cannot read what is
+/// in them, or would judge it wrongly.
+pub(crate) type Step = Option<fn(&Transaction<'_>) -> rusqlite::Result<()>>;
 
 /// All steps in order: the one at position N leads from version N to N + 1. Released steps are never changed.
-pub(crate) const STEPS: &[Step] = &[version_1, version_2, version_3, version_4, version_5, version_6];
+pub(crate) const STEPS: &[Step] = &[
+    Some(version_1),
+    Some(version_2),
+    // Slots may be of several treatments, and may be attempts of a search (role `search`); bodies may be generated.
+    None,
+    // Searches may be of several targets, with attempts head to head (role `head-to-head`), and courses of stages too. Plans
+    // may be over HTTP/2, which an older duel would repeat over HTTP/1.1, and have the doubt `resent`.
+    None,
+    // Probes may have the doubts `generator-stood-still` and `surplus`, and slots may be spoilt by the former.
+    None,
+    Some(version_6),
+    // What was negotiated is kept as facts by name, as those of machines are; older rows are read as they are. An older duel
+    // would read the new ones as nothing known.
+    None,
+];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and
 /// asked for without reading it; integers beyond 63 bits are cut there, not in the JSON.
@@ -69,25 +84,6 @@ fn version_2(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     )
 }
 
-/// Slots may be of several treatments, and may be attempts of a search (role `search`); bodies may be generated. The
-/// tables stay as they are, but an older duel would judge the treatments as one, and cannot read the others.
-fn version_3(_: &Transaction<'_>) -> rusqlite::Result<()> {
-    Ok(())
-}
-
-/// Searches may be of several targets, with attempts head to head (role `head-to-head`), and courses of stages too. The
-/// tables stay as they are, but an older duel would take them for those of one target, and cannot read the former. Nor
-/// does it know plans over HTTP/2, which it would repeat over HTTP/1.1, and the doubt `resent`.
-fn version_4(_: &Transaction<'_>) -> rusqlite::Result<()> {
-    Ok(())
-}
-
-/// Probes may have the doubts `generator-stood-still` and `surplus`, and slots may be spoilt by the former. The tables stay as
-/// they are, but an older duel cannot read the doubts, and would judge such slots.
-fn version_5(_: &Transaction<'_>) -> rusqlite::Result<()> {
-    Ok(())
-}
-
 /// How the generator waited for answers.
 fn version_6(transaction: &Transaction<'_>) -> rusqlite::Result<()> {
     // JSON; NULL where that was not kept.
@@ -126,7 +122,7 @@ pub(crate) fn migrate(connection: &mut Connection, path: &Path, steps: &[Step]) 
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(failed)?;
     // Asked again under the lock: another process may have been faster.
     let from = version_in(&transaction, path, known)?;
-    for step in steps.iter().skip(usize::try_from(from).unwrap_or(0)) {
+    for step in steps.iter().skip(usize::try_from(from).unwrap_or(0)).flatten() {
         step(&transaction).map_err(failed)?;
     }
     transaction.pragma_update(None, "application_id", APPLICATION_ID).map_err(failed)?;
@@ -161,7 +157,7 @@ mod tests {
         let run = sample::rich_run("r-1", 2);
         open_with(&path, STEPS).unwrap().save(&run).unwrap();
 
-        let (now, newer) = (SCHEMA_VERSION, further(add_note));
+        let (now, newer) = (SCHEMA_VERSION, further(Some(add_note)));
         let error = open_read_only_with(&path, &newer).unwrap_err().to_string();
         assert!(error.contains(&format!("written by an older duel (schema {now}, now {})", now + 1)), "{error}");
         for _ in 0..2 {
@@ -182,8 +178,8 @@ mod tests {
         let path = folder.path().join("runs.sqlite");
         let run = sample::rich_run("r-1", 1);
         open_with(&path, STEPS).unwrap().save(&run).unwrap();
-        assert!(open_with(&path, &further(add_note_and_fail)).is_err());
+        assert!(open_with(&path, &further(Some(add_note_and_fail))).is_err());
         assert_eq!(open_with(&path, STEPS).unwrap().load("r-1").unwrap(), run);
-        assert!(open_with(&path, &further(add_note)).is_ok());
+        assert!(open_with(&path, &further(Some(add_note))).is_ok());
     }
 }

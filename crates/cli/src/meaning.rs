@@ -10,6 +10,7 @@ use duel_model::{
     Bound, ComparePlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, WorkloadPlan, parse_duration_ns,
     parse_ratio, sanitize_line,
 };
+use std::collections::HashSet;
 
 /// Address of a run that measures the generator itself.
 const NULL: &str = "null:";
@@ -121,6 +122,8 @@ fn wants(flag: &str, wanted: &str, typed: &str) -> Usage {
 /// Names and addresses; targets without a name are called A, B, C and so on.
 fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
     let mut targets: Vec<Target> = Vec::new();
+    // A plan file may have a hundred thousand of them: each is not compared with all others.
+    let mut names = HashSet::new();
     for (index, typed) in typed.iter().enumerate() {
         let (name, address) = split_name(typed);
         let name = name.map_or_else(|| default_name(index), str::to_owned);
@@ -130,7 +133,7 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
                 sanitize_line(&name)
             )));
         }
-        if targets.iter().any(|target| target.name == name) {
+        if !names.insert(name.clone()) {
             return Err(Usage(format!(
                 "two targets are called '{}'; give each a name of its own: NAME=URL",
                 sanitize_line(&name)

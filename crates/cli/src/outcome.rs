@@ -36,11 +36,12 @@ impl std::error::Error for Usage {}
 /// Prints an error as one line, safe to show, and without the secrets of addresses in it.
 pub(crate) fn say(sentence: &str) {
     // Where standard error is closed, the exit code has to do.
-    let _ = writeln!(
-        std::io::stderr(),
-        "duel: {}",
-        without_error_numbers(&duel_model::sanitize(&duel_model::without_secrets(sentence)).replace('\n', " "))
-    );
+    let _ = writeln!(std::io::stderr(), "duel: {}", said(sentence));
+}
+
+/// The line that [`say`] makes of a sentence.
+pub(crate) fn said(sentence: &str) -> String {
+    without_error_numbers(&duel_model::sanitize(&duel_model::without_secrets(sentence)).replace('\n', " "))
 }
 
 /// Without the numbers that the standard library puts behind the system's own words.

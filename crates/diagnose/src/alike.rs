@@ -6,70 +6,36 @@
 
 use crate::gap::{Gap, View};
 use crate::probes::Kind;
-use duel_model::{Negotiated, TargetObservation, format_bytes, sanitize_line};
+use duel_model::{Declaration, Facts, TargetObservation, Value, format_bytes, sanitize_line, unit, web};
 
-/// What was negotiated or answered, and is to stay as it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Fact {
-    Http,
-    Version,
-    Cipher,
-    Group,
-    Key,
-    Chain,
-    Status,
-    Encoding,
+/// Whether a fact is what this probe is made to change, or comes with that and is reckoned with by those who ask for it.
+fn may_change(kind: Kind, name: &str) -> bool {
+    match kind {
+        Kind::Chacha20 => name == web::TLS_CIPHER,
+        // A suite belongs to a version, which `tls.slow-cipher` looks at.
+        Kind::SuiteOf(_) | Kind::Tls12 => matches!(name, web::TLS_CIPHER | web::TLS_VERSION),
+        Kind::GroupOf(_) => name == web::TLS_GROUP,
+        Kind::Range1 | Kind::RangeHalf | Kind::RangeSame | Kind::Trip => {
+            matches!(name, web::STATUS | web::CONTENT_ENCODING)
+        }
+        Kind::Identity => name == web::CONTENT_ENCODING,
+        _ => false,
+    }
 }
 
-impl Fact {
-    const ALL: [Self; 8] =
-        [Self::Http, Self::Version, Self::Cipher, Self::Group, Self::Key, Self::Chain, Self::Status, Self::Encoding];
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Http => "another HTTP version",
-            Self::Version => "another TLS version",
-            Self::Cipher => "another cipher suite",
-            Self::Group => "another key exchange group",
-            Self::Key => "another certificate key",
-            Self::Chain => "another certificate chain",
-            Self::Status => "another status",
-            Self::Encoding => "another encoding",
-        }
+/// A fact in words; `None` where it is not known, or says nothing of the requests that count.
+fn told(declared: &Declaration, seen: &Facts) -> Option<String> {
+    let is_size = unit(declared.name) == Some("bytes");
+    let told = seen.value(declared.name).map(|value| match value {
+        Value::Number(bytes) if is_size => format_bytes(*bytes as f64),
+        value => value.to_string(),
+    });
+    if !declared.is_of_answer {
+        return told;
     }
-
-    /// `None` where it is not known, or says nothing of the requests that count.
-    fn of(self, seen: &Negotiated) -> Option<String> {
-        match self {
-            Self::Http => seen.http.clone(),
-            Self::Version => seen.tls.clone(),
-            Self::Cipher => seen.cipher.clone(),
-            Self::Group => seen.group.clone(),
-            Self::Key => seen.certificate_key.as_ref().map(ToString::to_string),
-            Self::Chain => seen.chain_bytes.map(|bytes| format_bytes(bytes as f64)),
-            // One answer of many was looked at, and it may be one of the few that failed.
-            Self::Status => seen.status.filter(|status| *status < 400).map(|status| status.to_string()),
-            Self::Encoding => {
-                let status = seen.status.filter(|status| *status < 400);
-                status.map(|_| seen.content_encoding.clone().unwrap_or_else(|| "none".to_owned()))
-            }
-        }
-    }
-
-    /// Whether it is what this probe is made to change, or comes with that and is reckoned with by those who ask for it.
-    fn may_change(self, kind: Kind) -> bool {
-        match kind {
-            Kind::Chacha20 => self == Self::Cipher,
-            // A suite belongs to a version, which `tls.slow-cipher` looks at.
-            Kind::SuiteOf(_) | Kind::Tls12 => matches!(self, Self::Cipher | Self::Version),
-            Kind::GroupOf(_) => self == Self::Group,
-            Kind::Range1 | Kind::RangeHalf | Kind::RangeSame | Kind::Trip => {
-                matches!(self, Self::Status | Self::Encoding)
-            }
-            Kind::Identity => self == Self::Encoding,
-            _ => false,
-        }
-    }
+    // One answer of many was looked at, and it may be one of the few that failed.
+    seen.count(web::STATUS).filter(|status| *status < 400)?;
+    told.or_else(|| Some("none".to_owned()))
 }
 
 /// A list that was gone through so many times at least: what is left of a further round is then no more than a quarter of
@@ -84,15 +50,18 @@ impl Gap<'_> {
     /// What a probe found changed against the comparison that it was not to change, in words.
     pub(crate) fn changed_besides(&self, kind: Kind, index: usize, seen: &TargetObservation) -> Option<String> {
         let differ = self.case.http().is_some_and(|http| http.requests.differ());
-        Fact::ALL.into_iter().filter(|fact| !fact.may_change(kind)).find_map(|fact| {
-            // Different requests have different answers.
-            if differ && matches!(fact, Fact::Status | Fact::Encoding) {
-                return None;
-            }
-            let before = self.fact(index, |negotiated| fact.of(negotiated))?;
-            let now = fact.of(seen.negotiated.as_ref()?)?;
+        // Different requests have different answers.
+        let is_held = |declared: &&Declaration| declared.is_held && !(differ && declared.is_of_answer);
+        Declaration::all().filter(is_held).filter(|declared| !may_change(kind, declared.name)).find_map(|declared| {
+            let before = self.fact(index, |negotiated| told(declared, negotiated))?;
+            let now = told(declared, seen.negotiated.as_ref()?)?;
             (before != now).then(|| {
-                format!("came with {}: {} instead of {}", fact.name(), sanitize_line(&now), sanitize_line(&before))
+                format!(
+                    "came with another {}: {} instead of {}",
+                    declared.noun,
+                    sanitize_line(&now),
+                    sanitize_line(&before)
+                )
             })
         })
     }

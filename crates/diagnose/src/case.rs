@@ -1,8 +1,8 @@
 //! What diagnosis is asked, and how it answers.
 
 use duel_model::{
-    Explanation, HostFacts, HttpPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome,
-    TargetObservation, Verdict, WorkloadPlan,
+    Explanation, Facts, HttpPlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, TargetObservation,
+    Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -14,11 +14,11 @@ pub struct Case<'a> {
     /// What came out.
     pub verdict: &'a Verdict,
     /// What each target's first response told, in the plan's order.
-    pub first_contact: &'a [Option<Negotiated>],
+    pub first_contact: &'a [Option<Facts>],
     /// What each target showed in the comparison itself, in the plan's order.
     pub comparison: &'a [TargetObservation],
     /// What each target's machine is, in the plan's order; `None` where it is not read, empty where none is.
-    pub hosts: &'a [Option<HostFacts>],
+    pub hosts: &'a [Option<Facts>],
     /// Of which targets' servers private twins may be started, in the plan's order; empty: of none.
     pub twins: &'a [bool],
     /// Other addresses of this machine that connections to all targets can be made from; else why there is none.
@@ -86,7 +86,7 @@ impl<'a> Case<'a> {
         let mut smallest = None::<f64>;
         for index in 0..self.plan.targets.len() {
             let seen = self.comparison.get(index).and_then(|observation| observation.body_bytes_per_op);
-            let first = || Some(self.first_contact.get(index)?.as_ref()?.body_bytes? as f64);
+            let first = || self.first_contact.get(index)?.as_ref()?.number(web::BODY_BYTES);
             let bytes = seen.or_else(first)?;
             smallest = Some(smallest.map_or(bytes, |other| other.min(bytes)));
         }

@@ -5,8 +5,8 @@ use crate::probes::{Kind, Mode, is_https};
 use crate::repeat;
 use duel_model::web::phase;
 use duel_model::{
-    Call, DoubtId, Evidence, HostDemand, HostFacts, LensReading, Metric, Negotiated, PairVerdict, Phase, Plan, Probe,
-    TargetObservation, Variation, sanitize_line,
+    Call, DoubtId, Evidence, Facts, HostDemand, LensReading, Metric, PairVerdict, Phase, Plan, Probe,
+    TargetObservation, Variation, sanitize_line, web,
 };
 use duel_stats::Estimate;
 
@@ -241,7 +241,8 @@ impl<'a> Gap<'a> {
                 return missing(&format!("{name} {instead}"));
             }
             // Another server behind the same name, perhaps: what differs from the comparison is then not the variation.
-            if let (Some(before), Some(now)) = (self.fact(index, peer), seen.negotiated.as_ref().and_then(peer))
+            let now = seen.negotiated.as_ref().and_then(|now| now.text(web::PEER));
+            if let (Some(before), Some(now)) = (self.text(index, web::PEER), now)
                 && before != now
             {
                 return missing(&format!("it reached {name} at {now}, the comparison at {before}"));
@@ -343,10 +344,20 @@ impl<'a> Gap<'a> {
     }
 
     /// A fact that was negotiated with a target: as seen in the comparison, else at the first contact.
-    pub(crate) fn fact<T>(&self, index: usize, of: impl Fn(&'a Negotiated) -> Option<T>) -> Option<T> {
+    pub(crate) fn fact<T>(&self, index: usize, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
         let seen = self.case.comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
         let first = self.case.first_contact.get(index).and_then(Option::as_ref);
         seen.and_then(&of).or_else(|| first.and_then(&of))
+    }
+
+    /// The same of one that is a text.
+    pub(crate) fn text(&self, index: usize, name: &str) -> Option<&'a str> {
+        self.fact(index, |seen| seen.text(name))
+    }
+
+    /// The same of one that is a whole number.
+    pub(crate) fn count(&self, index: usize, name: &str) -> Option<u64> {
+        self.fact(index, |seen| seen.count(name))
     }
 
     /// Whether anything is known of a side's machine.
@@ -354,13 +365,13 @@ impl<'a> Gap<'a> {
         self.host(index).is_some()
     }
 
-    fn host(&self, index: usize) -> Option<&'a HostFacts> {
+    fn host(&self, index: usize) -> Option<&'a Facts> {
         self.case.hosts.get(index)?.as_ref()
     }
 
     /// A fact of a side's machine, such as `process.traced_by`; `None` where it is not read or not known.
     pub(crate) fn host_fact(&self, index: usize, key: &str) -> Option<&'a str> {
-        self.host(index)?.value(key)
+        self.host(index)?.text(key)
     }
 
     /// The same as a number.
@@ -428,7 +439,7 @@ impl<'a> Gap<'a> {
     }
 
     pub(crate) fn uses_tls(&self, index: usize) -> bool {
-        self.fact(index, |negotiated| negotiated.tls.as_ref().or(negotiated.cipher.as_ref())).is_some()
+        self.fact(index, |seen| seen.value(web::TLS_VERSION).or(seen.value(web::TLS_CIPHER))).is_some()
             || self.case.plan.targets.get(index).is_some_and(|target| is_https(&target.address))
     }
 
@@ -539,11 +550,6 @@ impl<'a> Gap<'a> {
         }
         lines
     }
-}
-
-/// Where a target was reached.
-fn peer(negotiated: &Negotiated) -> Option<&str> {
-    negotiated.peer.as_deref()
 }
 
 pub(crate) fn failed_share(seen: &TargetObservation) -> f64 {

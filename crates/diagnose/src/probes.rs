@@ -3,8 +3,8 @@
 use crate::case::Case;
 use duel_model::web::phase;
 use duel_model::{
-    AddressRange, Capabilities, HostAccess, MILLISECOND_NS, Nanos, Negotiated, Probe, SECOND_NS, TargetObservation,
-    TlsVersion, TwinChange, TwinPlan, Variation,
+    AddressRange, Capabilities, Facts, HostAccess, MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation,
+    TlsVersion, TwinChange, TwinPlan, Variation, web,
 };
 use std::net::IpAddr;
 
@@ -289,10 +289,10 @@ impl Kind {
                 refuse(http.quick_ack, "the plan acknowledges at once already")
             }
             Self::SuiteOf(target) => {
-                refuse(chosen(case, target, |seen| seen.cipher.clone()).is_none(), "the suite is not known")
+                refuse(chosen(case, target, |seen| seen.text(web::TLS_CIPHER)).is_none(), "the suite is not known")
             }
             Self::GroupOf(target) => {
-                refuse(chosen(case, target, |seen| seen.group.clone()).is_none(), "the group is not known")
+                refuse(chosen(case, target, |seen| seen.text(web::TLS_GROUP)).is_none(), "the group is not known")
             }
             Self::SourcesSpread | Self::SourceOther => {
                 refuse(!http.reach.sources.is_empty(), "the plan says which addresses connections are made from")?;
@@ -355,11 +355,11 @@ impl Kind {
             Self::Tls12 => Variation { versions: Some(vec![TlsVersion::V1_2]), ..nothing },
             Self::QuickAck => Variation { quick_ack: Some(true), ..nothing },
             Self::SuiteOf(target) => Variation {
-                ciphers: chosen(case, target, |seen| seen.cipher.clone()).map(|suite| vec![suite]),
+                ciphers: chosen(case, target, |seen| seen.text(web::TLS_CIPHER)).map(|suite| vec![suite.to_owned()]),
                 ..nothing
             },
             Self::GroupOf(target) => Variation {
-                groups: chosen(case, target, |seen| seen.group.clone()).map(|group| vec![group]),
+                groups: chosen(case, target, |seen| seen.text(web::TLS_GROUP)).map(|group| vec![group.to_owned()]),
                 ..nothing
             },
             Self::SourcesSpread => Variation { sources: Some(AddressRange::holding(spread(case).0)), ..nothing },
@@ -389,6 +389,7 @@ impl Kind {
     /// must not pass for a flip that did not move the gap.
     pub(crate) fn took_effect(self, variation: &Variation, seen: &TargetObservation) -> Result<(), String> {
         let negotiated = seen.negotiated.as_ref();
+        let text = |name| negotiated.and_then(|seen| seen.text(name));
         match self {
             // Acknowledging at once is asked of our own system, which does or does not; nothing tells.
             // Whether a twin is what it should be is found out when it is started, and where connections cannot be made from
@@ -408,33 +409,27 @@ impl Kind {
                 Some(_) => Err("resumed sessions all the same".to_owned()),
                 None => Err("left open whether sessions were resumed".to_owned()),
             },
-            Self::Tls12 => match negotiated.and_then(|negotiated| negotiated.tls.as_deref()) {
+            Self::Tls12 => match text(web::TLS_VERSION) {
                 Some("1.2") => Ok(()),
                 Some(_) => Err("negotiated another version".to_owned()),
                 None => Err("did not tell its version".to_owned()),
             },
-            Self::SuiteOf(_) => {
-                let cipher = negotiated.and_then(|negotiated| negotiated.cipher.as_ref());
-                match (variation.ciphers.as_deref(), cipher) {
-                    (Some([forced]), Some(cipher)) if cipher == forced => Ok(()),
-                    _ => Err("negotiated another cipher".to_owned()),
-                }
-            }
-            Self::GroupOf(_) => {
-                let group = negotiated.and_then(|negotiated| negotiated.group.as_ref());
-                match (variation.groups.as_deref(), group) {
-                    (Some([forced]), Some(group)) if group == forced => Ok(()),
-                    _ => Err("negotiated another group".to_owned()),
-                }
-            }
+            Self::SuiteOf(_) => match (variation.ciphers.as_deref(), text(web::TLS_CIPHER)) {
+                (Some([forced]), Some(cipher)) if cipher == forced => Ok(()),
+                _ => Err("negotiated another cipher".to_owned()),
+            },
+            Self::GroupOf(_) => match (variation.groups.as_deref(), text(web::TLS_GROUP)) {
+                (Some([forced]), Some(group)) if group == forced => Ok(()),
+                _ => Err("negotiated another group".to_owned()),
+            },
             Self::SegmentsOf(_) => {
-                let bytes = negotiated.and_then(|negotiated| negotiated.segment_bytes);
+                let bytes = negotiated.and_then(|seen| seen.count(web::SEGMENT_BYTES));
                 match (variation.segment_bytes, bytes) {
-                    (Some(forced), Some(bytes)) if bytes <= u32::from(forced) => Ok(()),
+                    (Some(forced), Some(bytes)) if bytes <= u64::from(forced) => Ok(()),
                     _ => Err("used larger segments".to_owned()),
                 }
             }
-            Self::Chacha20 => match negotiated.and_then(|negotiated| negotiated.cipher.as_deref()) {
+            Self::Chacha20 => match text(web::TLS_CIPHER) {
                 Some(cipher) if cipher.contains("CHACHA20") => Ok(()),
                 Some(_) => Err("negotiated another cipher".to_owned()),
                 None => Err("did not tell its cipher".to_owned()),
@@ -462,7 +457,7 @@ impl Kind {
                 (_, Some(reused)) if reused >= 0.9 => Ok(()),
                 _ => Err("did not resume sessions".to_owned()),
             },
-            Self::Identity => match negotiated.map(|negotiated| negotiated.content_encoding.as_deref()) {
+            Self::Identity => match negotiated.map(|seen| seen.text(web::CONTENT_ENCODING)) {
                 Some(None | Some("identity")) => Ok(()),
                 Some(Some(_)) => Err("compressed all the same".to_owned()),
                 None => Err("left open whether it compressed".to_owned()),
@@ -488,7 +483,7 @@ fn mask_in_server(case: &Case<'_>, target: usize) -> Option<String> {
 }
 
 /// What a target chose, as seen in the comparison, else at the first contact.
-fn chosen<T>(case: &Case<'_>, target: usize, of: impl Fn(&Negotiated) -> Option<T>) -> Option<T> {
+fn chosen<'a, T>(case: &Case<'a>, target: usize, of: impl Fn(&'a Facts) -> Option<T>) -> Option<T> {
     let seen = case.comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
     let first = case.first_contact.get(target).and_then(Option::as_ref);
     seen.and_then(&of).or_else(|| first.and_then(&of))
@@ -504,7 +499,7 @@ fn spread(case: &Case<'_>) -> (impl Iterator<Item = IpAddr>, Option<IpAddr>) {
 
 /// The size of a target's segments in bytes, in the range that can be announced.
 fn segments_of(case: &Case<'_>, target: usize) -> Option<u16> {
-    chosen(case, target, |seen| seen.segment_bytes)
+    chosen(case, target, |seen| seen.count(web::SEGMENT_BYTES))
         .and_then(|bytes| u16::try_from(bytes).ok())
         .filter(|&bytes| bytes >= 88)
 }

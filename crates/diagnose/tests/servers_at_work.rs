@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use world::lens::reading_of;
 use world::{Dice, Server, World, named, world};
 
-type Facts = Vec<(&'static str, &'static str)>;
+type Machine = Vec<(&'static str, &'static str)>;
 
 const ASSEMBLY: &str = "process.library.libcrypto.assembly";
 const VERSION: (&str, &str) = ("process.library.libcrypto.version", "OpenSSL 3.0.17 1 Jul 2025");
@@ -22,7 +22,7 @@ fn with(facts: &[(&'static str, &'static str)]) -> Server {
     Server { facts: Some(facts.to_vec()), ..Server::default() }
 }
 
-fn facts(facts: &[(&'static str, &'static str)]) -> Option<Facts> {
+fn facts(facts: &[(&'static str, &'static str)]) -> Option<Machine> {
     Some(facts.to_vec())
 }
 
@@ -241,7 +241,7 @@ fn one_worker_on_both_is_not_why_one_of_them_is_slower() {
 fn few_workers_that_wait() {
     for (places, processes) in [(4.0, "5"), (8.0, "8")] {
         let base = Server { delay: 5e6, cores: 4.0, places: 64.0, ..with(&FOUR_CPUS) };
-        let with_count: Facts = [&FOUR_CPUS[..], &[("process.count", processes)]].concat();
+        let with_count: Machine = [&FOUR_CPUS[..], &[("process.count", processes)]].concat();
         let slow = Server { places, facts: Some(with_count), ..base.clone() };
         let world = set_up(slow.clone(), base.clone(), 2e3, true, 64);
         // A limit on requests lets as many through as some count of a few, by chance.
@@ -253,7 +253,7 @@ fn few_workers_that_wait() {
         });
         assert_never(&slow_unread(&world), "http.few-workers");
         // It has another number of workers: something else limits it, which may be a limit on rate.
-        let with_count: Facts = [&FOUR_CPUS[..], &[("process.count", "33")]].concat();
+        let with_count: Machine = [&FOUR_CPUS[..], &[("process.count", "33")]].concat();
         let slow = Server { places: 12.0, facts: Some(with_count), ..slow };
         both_ways(&set_up(slow, base, 2e3, true, 64), |explanation, slow| {
             assert_eq!(named(explanation), [("http.few-workers", Some(slow)), ("unknown", Some(slow))]);
@@ -297,7 +297,7 @@ fn what_looks_like_few_workers() {
         assert!(!explanation.ruled_out.contains(&"http.few-workers".to_owned()), "{explanation:#?}");
     });
     // One at a time, as behind a lock.
-    let one: Facts = [&FOUR_CPUS[..], &[("process.count", "1")]].concat();
+    let one: Machine = [&FOUR_CPUS[..], &[("process.count", "1")]].concat();
     let base = Server { delay: 5e6, cores: 4.0, ..with(&FOUR_CPUS) };
     let slow = Server { places: 1.0, facts: Some(one), ..base.clone() };
     assert_never(&set_up(slow, base, 2e3, true, 64), "http.few-workers");
@@ -540,7 +540,7 @@ type Cure = fn(&mut Server, &Server, f64);
 /// Several differences at once, guilty and innocent, and the slow server cured of each cause that it has.
 fn random_world(seed: u64, noise: f64) -> (World, BTreeMap<&'static str, Server>) {
     let mut dice = Dice(seed);
-    let machine: Facts = [&FOUR_CPUS[..], &[VERSION, SOME, ("process.exe", "/usr/sbin/nginx")]].concat();
+    let machine: Machine = [&FOUR_CPUS[..], &[VERSION, SOME, ("process.exe", "/usr/sbin/nginx")]].concat();
     let base = Server {
         tls: dice.chance(0.7),
         round_trip: dice.between(30e3, 3e6),

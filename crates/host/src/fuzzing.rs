@@ -29,7 +29,7 @@ pub fn host_output(data: &[u8]) {
     }
     for (key, known) in &found.facts.0 {
         assert_safe(key);
-        if let Some(value) = known.value() {
+        if let Some(value) = known.text() {
             assert_safe(value);
         }
     }

@@ -9,7 +9,7 @@
 //! use duel_model::HostSpan;
 //!
 //! let watch = HostWatch::open(HostAccess::ssh("web1")?, Server::Port(443))?;
-//! println!("{:?}", watch.facts().value("cpu.model"));
+//! println!("{:?}", watch.facts().text("cpu.model"));
 //! let from = watch.sample()?;
 //! // ... load ...
 //! let to = watch.sample()?;

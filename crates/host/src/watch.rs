@@ -6,7 +6,7 @@ use crate::frames::Frame;
 use crate::parse::{self, Context, Serving, Sought};
 use crate::samples::Samples;
 use crate::session::{Session, locked};
-use duel_model::{HostFacts, HostRecord, HostSample, HostSpan, sanitize_line};
+use duel_model::{Facts, HostRecord, HostSample, HostSpan, sanitize_line};
 use rustix::time::{ClockId, clock_gettime};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
@@ -21,7 +21,7 @@ const LOG_EVERY: u64 = 10;
 /// [`HostWatch::finish`] gives what there is.
 #[derive(Debug)]
 pub struct HostWatch {
-    facts: HostFacts,
+    facts: Facts,
     asks: Option<Sender<Ask>>,
     watcher: Option<JoinHandle<HostRecord>>,
     how: String,
@@ -77,7 +77,7 @@ impl HostWatch {
     }
 
     /// What the host is.
-    pub fn facts(&self) -> &HostFacts {
+    pub fn facts(&self) -> &Facts {
         &self.facts
     }
 

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Killed, is_root, program, quiet, wait_until, with_shell};
 use duel_host::{HostAccess, HostWatch, Options, Server};
-use duel_model::{HostFacts, Known};
+use duel_model::{Facts, Known};
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -61,7 +61,7 @@ impl Mapper {
         assert!(done.unwrap().success());
     }
 
-    fn facts(&self, options: &Options) -> HostFacts {
+    fn facts(&self, options: &Options) -> Facts {
         let server = Server::Pid(self.process.0.id());
         HostWatch::open_with(&HostAccess::Local, &server, options).unwrap().facts().clone()
     }
@@ -85,7 +85,7 @@ fn what_was_put_in_a_library_s_place_is_neither_waited_for_nor_read() {
     // A root in a container has to go by names, too.
     let weak_root = with_shell(&[setpriv, "--bounding-set=-sys_admin,-checkpoint_restore", "/bin/sh", "-s"]);
     let version = |options: &Options| mapper.facts(options).0.get(VERSION).cloned();
-    let mapped = Some(Known::Value("zlib 1.2.3".to_owned()));
+    let mapped = Some(Known::from("zlib 1.2.3".to_owned()));
     for options in [&quiet(), &as_nobody, &weak_root] {
         assert_eq!(version(options), mapped, "{:?}", options.shell);
     }
@@ -163,7 +163,7 @@ fn links_are_not_read_from_what_a_server_s_owner_calls_sys() {
     let server = Server::Pid(server.0.id());
     let watch = HostWatch::open_with(&HostAccess::Local, &server, &quiet()).unwrap();
     let facts = watch.facts();
-    assert_eq!(facts.value("link.lo.state"), Some("down"), "{facts:?}");
+    assert_eq!(facts.text("link.lo.state"), Some("down"), "{facts:?}");
     assert_eq!(facts.number("link.lo.mtu_bytes"), Some(65536.0));
     assert!(!format!("{facts:?}").contains("a secret"), "{facts:?}");
 }

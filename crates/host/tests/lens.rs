@@ -17,7 +17,7 @@ use std::time::Duration;
 fn order(watch: &HostWatch) -> SpeedOrder {
     let facts = watch.facts();
     let pid = facts.number("process.pid").unwrap() as u32;
-    SpeedOrder::new(facts.value("process.library.libcrypto.path").unwrap(), pid)
+    SpeedOrder::new(facts.text("process.library.libcrypto.path").unwrap(), pid)
 }
 
 fn cpu_has_aes() -> bool {

@@ -23,17 +23,17 @@ fn facts_agree_with_other_readings() {
     let watch = open(&Server::Unknown);
     let facts = watch.facts();
     let system = rustix::system::uname();
-    assert_eq!(facts.value("os.kernel"), Some(format!("Linux {}", system.release().to_string_lossy()).as_str()));
-    assert_eq!(facts.value("os.arch"), system.machine().to_str().ok());
-    assert_eq!(facts.value("os.hostname"), system.nodename().to_str().ok());
+    assert_eq!(facts.text("os.kernel"), Some(format!("Linux {}", system.release().to_string_lossy()).as_str()));
+    assert_eq!(facts.text("os.arch"), system.machine().to_str().ok());
+    assert_eq!(facts.text("os.hostname"), system.nodename().to_str().ok());
     let cpuinfo = fs::read_to_string("/proc/cpuinfo").unwrap();
     let cpus = cpuinfo.lines().filter(|line| line.starts_with("processor")).count();
     assert_eq!(facts.number("cpu.cpus"), Some(cpus as f64));
     if cfg!(target_arch = "x86_64") {
         let model = cpuinfo.lines().find_map(|line| line.strip_prefix("model name")).unwrap();
-        assert_eq!(facts.value("cpu.model"), Some(model.trim_start_matches([' ', '\t', ':']).trim()));
+        assert_eq!(facts.text("cpu.model"), Some(model.trim_start_matches([' ', '\t', ':']).trim()));
         assert_eq!(
-            facts.value("cpu.flags").unwrap().split(' ').any(|flag| flag == "aes"),
+            facts.text("cpu.flags").unwrap().split(' ').any(|flag| flag == "aes"),
             std::is_x86_feature_detected!("aes")
         );
     }
@@ -41,9 +41,9 @@ fn facts_agree_with_other_readings() {
     assert_eq!(facts.number("memory.total_bytes"), Some(total_bytes as f64));
     let rmem = fs::read_to_string("/proc/sys/net/ipv4/tcp_rmem").unwrap();
     let rmem: Vec<&str> = rmem.split_whitespace().collect();
-    assert_eq!(facts.value("tcp.tcp_rmem"), Some(rmem.join(" ").as_str()));
-    assert!(facts.value("mount./").is_some() && facts.value("link.lo.mtu_bytes").is_some());
-    assert!(facts.0["process"].value().is_none(), "no server was named");
+    assert_eq!(facts.text("tcp.tcp_rmem"), Some(rmem.join(" ").as_str()));
+    assert!(facts.text("mount./").is_some() && facts.text("link.lo.mtu_bytes").is_some());
+    assert!(facts.0["process"].text().is_none(), "no server was named");
 }
 
 #[test]
@@ -97,19 +97,19 @@ fn nginx_is_found_by_its_port_with_workers_and_libraries() {
     members.push(nginx.master());
     members.sort_unstable();
     let members: Vec<String> = members.iter().map(u32::to_string).collect();
-    assert_eq!(facts.value("process.members"), Some(members.join(" ").as_str()));
+    assert_eq!(facts.text("process.members"), Some(members.join(" ").as_str()));
     let exe = fs::read_link(format!("/proc/{}/exe", nginx.master())).unwrap();
-    assert_eq!(facts.value("process.exe"), exe.to_str());
-    assert!(facts.value("process.program.version").unwrap().starts_with("nginx/"));
-    assert_eq!(facts.value("process.tracer"), Some("none"));
-    assert!(facts.value("process.limit.open_files").is_some());
+    assert_eq!(facts.text("process.exe"), exe.to_str());
+    assert!(facts.text("process.program.version").unwrap().starts_with("nginx/"));
+    assert_eq!(facts.text("process.tracer"), Some("none"));
+    assert!(facts.text("process.limit.open_files").is_some());
     assert!(facts.number(&format!("listen.{}.backlog", nginx.port)).is_none_or(|backlog| backlog > 0.0));
     let maps = fs::read_to_string(format!("/proc/{}/maps", nginx.workers()[0])).unwrap();
     let libcrypto =
         maps.lines().find_map(|line| line.split_whitespace().nth(5).filter(|path| path.contains("/libcrypto.so")));
-    assert_eq!(facts.value("process.library.libcrypto.path"), libcrypto);
+    assert_eq!(facts.text("process.library.libcrypto.path"), libcrypto);
     if libcrypto.is_some() {
-        assert!(facts.value("process.library.libcrypto.version").unwrap().contains("SSL"), "{facts:?}");
+        assert!(facts.text("process.library.libcrypto.version").unwrap().contains("SSL"), "{facts:?}");
     }
 
     let from = watch.sample().unwrap();
@@ -146,8 +146,8 @@ fn a_worker_that_is_traced_and_has_limits_of_its_own_is_seen() {
     let worker = nginx.workers()[1];
     let open = || open(&Server::Port(nginx.port)).facts().clone();
     let before = open();
-    assert_eq!((before.value("process.tracer"), before.value("process.traced")), (Some("none"), Some("none")));
-    assert_eq!(before.value("process.workers_limit.open_files"), Some("777 (at most 777)"));
+    assert_eq!((before.text("process.tracer"), before.text("process.traced")), (Some("none"), Some("none")));
+    assert_eq!(before.text("process.workers_limit.open_files"), Some("777 (at most 777)"));
     assert_eq!(before.under("process.workers_limit.").count(), 1, "only what differs: {before:?}");
 
     let strace = Command::new(strace).args(["-q", "-o", "/dev/null", "-p", &worker.to_string()]).spawn().unwrap();
@@ -228,7 +228,7 @@ fn an_unprivileged_reader_says_what_it_may_not_see() {
     let facts = watch.facts();
     assert_eq!(facts.number("process.pid"), Some(f64::from(nginx.master())));
     for key in ["process.environment", "process.libraries", "process.exe", "process.descriptors"] {
-        assert!(facts.0[key].value().is_none(), "{key}: {:?}", facts.0[key]);
+        assert!(facts.0[key].text().is_none(), "{key}: {:?}", facts.0[key]);
     }
     let from = watch.sample().unwrap();
     let to = watch.sample().unwrap();
@@ -269,15 +269,15 @@ fn a_library_that_was_replaced_on_disk_is_read_from_memory() {
 
     let watch = open(&Server::Pid(sleeper.0.id()));
     let facts = watch.facts();
-    assert_eq!(facts.value("process.library.libcrypto.path"), copy.to_str());
+    assert_eq!(facts.text("process.library.libcrypto.path"), copy.to_str());
     assert!(
-        facts.value("process.library.libcrypto.replaced").is_some_and(|replaced| replaced.starts_with("yes")),
+        facts.text("process.library.libcrypto.replaced").is_some_and(|replaced| replaced.starts_with("yes")),
         "{facts:?}"
     );
-    let version = facts.value("process.library.libcrypto.version").unwrap();
+    let version = facts.text("process.library.libcrypto.version").unwrap();
     assert!(version.starts_with("OpenSSL 3."), "{version}");
-    assert_eq!(facts.value("process.environment.LD_PRELOAD"), copy.to_str());
-    assert_eq!(facts.value("process.environment.MALLOC_ARENA_MAX"), Some("1"));
+    assert_eq!(facts.text("process.environment.LD_PRELOAD"), copy.to_str());
+    assert_eq!(facts.text("process.environment.MALLOC_ARENA_MAX"), Some("1"));
     assert!(!format!("{facts:?}").contains("hunter2"), "only what is known to matter leaves the host");
 }
 
@@ -290,7 +290,7 @@ fn command_lines_cannot_forge_frames_or_reach_the_terminal() {
         fs::read(format!("/proc/{}/cmdline", hostile.0.id())).unwrap().starts_with(b"evil")
     });
     let watch = open(&Server::Pid(hostile.0.id()));
-    let line = watch.facts().value("process.command_line").unwrap();
+    let line = watch.facts().text("process.command_line").unwrap();
     assert!(line.contains("evil") && line.contains("duel-0000 - arguments 0"), "{line:?}");
     assert!(!line.contains(['\x1b', '\n']) && !line.contains("hunter2"), "{line:?}");
 }
@@ -309,9 +309,9 @@ fn a_server_in_a_network_of_its_own_is_told_apart() {
     });
     let watch = open(&Server::Pid(sleeper.0.id()));
     let facts = watch.facts();
-    assert_eq!(facts.value("process.network"), Some("its own"));
+    assert_eq!(facts.text("process.network"), Some("its own"));
     if program("nsenter", test).is_some() {
-        assert_eq!(facts.value("tcp.tcp_wmem"), Some("4096 16384 77777"), "{facts:?}");
+        assert_eq!(facts.text("tcp.tcp_wmem"), Some("4096 16384 77777"), "{facts:?}");
         assert!(!format!("{facts:?}").contains("link.eth"), "links are those of its network, if any");
     }
     assert_eq!(watch.sample().unwrap().counters["tcp.accepted"], 0, "nobody ever connected there");
@@ -373,10 +373,10 @@ fn legacy_filter_rules_are_counted_or_not_known_but_never_zero() {
         facts.0.get("firewall.iptables_rules").cloned()
     };
     let three = "case $1 in -V) echo 'iptables-save v1.8.9 (legacy)' ;; *) echo '*filter'; for n in 1 2 3; do echo \"-A INPUT -s 198.18.0.$n/32 -j DROP\"; done ;; esac";
-    assert_eq!(rules(&[("iptables-legacy-save", three)]), Some(Known::Value("3".to_owned())));
+    assert_eq!(rules(&[("iptables-legacy-save", three)]), Some(Known::from("3".to_owned())));
     // Where there is a real one of the better name, one that is of no use stands before it.
     let useless = ("iptables-legacy-save", "echo 'iptables-save v1.8.9 (nf_tables)'");
-    assert_eq!(rules(&[useless, ("iptables-save", three)]), Some(Known::Value("3".to_owned())));
+    assert_eq!(rules(&[useless, ("iptables-save", three)]), Some(Known::from("3".to_owned())));
     let unknown = |known: Option<Known>| matches!(known, Some(Known::Unavailable(_)));
     assert!(unknown(rules(&[("iptables-legacy-save", "echo 'Permission denied' >&2; exit 1")])));
     assert!(unknown(rules(&[useless, ("iptables-save", useless.1)])), "both tell of nft's tables");
@@ -426,7 +426,7 @@ fn a_cpu_quota_and_its_throttling_are_seen() {
     let spinner = Killed(Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap());
     fs::write(cgroup.0.join("cgroup.procs"), spinner.0.id().to_string()).unwrap();
     let watch = open(&Server::Pid(spinner.0.id()));
-    assert_eq!(watch.facts().value("cgroup.cpu_quota_cpus"), Some("0.250"));
+    assert_eq!(watch.facts().text("cgroup.cpu_quota_cpus"), Some("0.250"));
     let throttled = || {
         let stat = fs::read_to_string(cgroup.0.join("cpu.stat")).unwrap();
         stat.lines().find_map(|line| line.strip_prefix("nr_throttled ")?.parse::<u64>().ok()).unwrap()

@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 use duel_host::{Password, Redfish, RedfishTrust};
-use duel_model::{HostFacts, Known};
+use duel_model::{Facts, Known};
 use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
@@ -74,7 +74,7 @@ impl Controller {
         redfish
     }
 
-    fn read(&self) -> HostFacts {
+    fn read(&self) -> Facts {
         self.redfish(RedfishTrust::All).read()
     }
 
@@ -198,7 +198,7 @@ fn a_rack_server_tells_fans_temperatures_and_power() {
         ("redfish.psu.Power_Supply_Bay_1.state", "Enabled, health Warning"),
         ("redfish.psu.Power_Supply_Bay_1.output_watts", "192"),
     ] {
-        assert_eq!(facts.value(key), Some(value), "{key}: {facts:?}");
+        assert_eq!(facts.text(key), Some(value), "{key}: {facts:?}");
     }
     assert!(!facts.0.contains_key("redfish"), "nothing is missing: {facts:?}");
     assert!(facts.under("redfish.temperature.CPU2").next().is_none(), "what is not plugged in is not told");
@@ -269,7 +269,7 @@ fn a_newer_server_tells_the_same_by_more_resources() {
         ("redfish.psu.Power_Supply_Bay_1.state", "Enabled, health OK"),
         ("redfish.psu.Power_Supply_Bay_1.input_watts", "387.4"),
     ] {
-        assert_eq!(facts.value(key), Some(value), "{key}: {facts:?}");
+        assert_eq!(facts.text(key), Some(value), "{key}: {facts:?}");
     }
     // What it promised and did not tell is said, and the rest is there.
     assert_eq!(why(&facts), "it answers 404 to /redfish/v1/Chassis/1/Power");
@@ -277,7 +277,7 @@ fn a_newer_server_tells_the_same_by_more_resources() {
 }
 
 /// Why nothing, or not all, was told.
-fn why(facts: &HostFacts) -> String {
+fn why(facts: &Facts) -> String {
     match facts.0.get("redfish").or_else(|| facts.0.get("redfish.part")) {
         Some(Known::Unavailable(why)) => {
             assert!(!why.chars().any(char::is_control) && !why.contains("hunter2"), "{why:?}");

@@ -7,7 +7,7 @@ mod common;
 
 use common::{Killed, Nginx, in_own_network, is_root, program, quiet, with_shell};
 use duel_host::{HostAccess, HostWatch, Options, Server};
-use duel_model::{HostFacts, Known};
+use duel_model::{Facts, Known};
 use rustix::net::{AddressFamily, SocketType, sockopt};
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -66,21 +66,21 @@ fn listens_for_the_other_tests() {
     std::thread::sleep(Duration::from_secs(300));
 }
 
-fn facts_at(server: &Server, address: Option<&str>) -> HostFacts {
+fn facts_at(server: &Server, address: Option<&str>) -> Facts {
     let options = Options { address: address.map(|address| address.parse().unwrap()), ..quiet() };
     HostWatch::open_with(&HostAccess::Local, server, &options).unwrap().facts().clone()
 }
 
 /// Who is found behind an address.
-fn found_at(address: SocketAddr) -> HostFacts {
+fn found_at(address: SocketAddr) -> Facts {
     facts_at(&Server::Port(address.port()), Some(&address.to_string()))
 }
 
-fn pid(facts: &HostFacts) -> Option<u32> {
-    facts.value("process.pid").map(|pid| pid.parse().unwrap())
+fn pid(facts: &Facts) -> Option<u32> {
+    facts.text("process.pid").map(|pid| pid.parse().unwrap())
 }
 
-fn why_none(facts: &HostFacts) -> String {
+fn why_none(facts: &Facts) -> String {
     match facts.0.get("process") {
         Some(Known::Unavailable(why)) => why.clone(),
         known => panic!("{known:?}"),
@@ -95,8 +95,8 @@ fn servers_on_one_port_are_told_apart_by_their_addresses() {
     for listener in [&one, &other] {
         let facts = found_at(listener.address);
         assert_eq!(pid(&facts), Some(listener.pid()), "{facts:?}");
-        assert_eq!(facts.value("process.members"), Some(listener.pid().to_string().as_str()), "no sum of strangers");
-        assert_eq!(facts.value("process.listens_on"), Some(listener.address.to_string().as_str()));
+        assert_eq!(facts.text("process.members"), Some(listener.pid().to_string().as_str()), "no sum of strangers");
+        assert_eq!(facts.text("process.listens_on"), Some(listener.address.to_string().as_str()));
     }
     let nobody = why_none(&found_at(format!("127.0.0.4:{port}").parse().unwrap()));
     assert!(nobody.contains(&format!("no process here listens on 127.0.0.4:{port}")), "{nobody}");
@@ -142,8 +142,8 @@ fn copies_of_one_program_that_share_an_address_are_one_server_without_a_main_pro
     let options = Options { address: Some(one.address), ..quiet() };
     let watch = HostWatch::open_with(&HostAccess::Local, &Server::Port(1), &options).unwrap();
     let facts = watch.facts();
-    assert!(pid(facts).is_none() && facts.value("process.command_line").is_none(), "{facts:?}");
-    assert_eq!(facts.value("process.count"), Some("2"));
+    assert!(pid(facts).is_none() && facts.text("process.command_line").is_none(), "{facts:?}");
+    assert_eq!(facts.text("process.count"), Some("2"));
     assert!(watch.sample().unwrap().counters.contains_key("process.cpu_ns"), "its load is shared by both");
     assert_eq!(watch.server().unwrap().pid, None);
     drop((other, watch));
@@ -170,10 +170,10 @@ fn a_server_in_another_network_is_found_by_its_address() {
     let there = Listener::of(&std::env::current_exe().unwrap(), &address, &["unshare", "--net", "sh", "-c", script]);
     let facts = found_at(there.address);
     assert_eq!(pid(&facts), Some(there.pid()), "{facts:?}");
-    assert_eq!(facts.value("process.network"), Some("its own"));
+    assert_eq!(facts.text("process.network"), Some("its own"));
     // And one that was named serves there.
     let facts = facts_at(&Server::Pid(there.pid()), Some(&address));
-    assert_eq!(facts.value("process.listens_on"), Some(address.as_str()));
+    assert_eq!(facts.text("process.listens_on"), Some(address.as_str()));
 }
 
 /// In a `/run` of its own: nothing stays behind, and no service of the machine is in the way.
@@ -192,7 +192,7 @@ fn a_service_is_found_by_the_file_with_its_process_id() {
                 let watch = HostWatch::open_with(&HostAccess::Local, &service, &quiet()).unwrap();
                 let facts = watch.facts();
                 assert_eq!(pid(facts), Some(nginx.master()), "{name} by {}: {facts:?}", file.display());
-                assert_eq!(facts.value("process.count"), Some("3"), "its workers belong to it");
+                assert_eq!(facts.text("process.count"), Some("3"), "its workers belong to it");
                 assert!(watch.sample().unwrap().counters.contains_key("process.cpu_ns"));
                 assert_eq!(watch.server().unwrap().pid, Some(nginx.master()));
             }
@@ -262,7 +262,7 @@ fn the_name_of_an_open_file_does_not_make_a_server() {
         );
     }
     let facts = found_at(server.address);
-    assert_eq!(facts.value("process.members"), Some(server.pid().to_string().as_str()), "{facts:?}");
+    assert_eq!(facts.text("process.members"), Some(server.pid().to_string().as_str()), "{facts:?}");
 }
 
 #[test]

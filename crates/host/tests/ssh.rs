@@ -62,7 +62,7 @@ fn a_host_over_ssh_tells_what_it_tells_here() {
         assert_eq!(far.facts().number("process.pid"), Some(f64::from(nginx.master())));
         assert_eq!(stable(&far), stable(&near));
         // Of every subject there is something, so that the same is not the same nothing.
-        let known = |prefix: &str| near.facts().under(prefix).any(|(_, known)| known.value().is_some());
+        let known = |prefix: &str| near.facts().under(prefix).any(|(_, known)| known.text().is_some());
         for subject in
             ["os.", "cpu.", "clock.", "memory.", "tcp.", "net.", "vm.", "mount.", "link.", "cgroup.", "process."]
         {
@@ -163,7 +163,7 @@ fn a_host_on_the_way_is_held_to_the_same() {
 
         fs::copy(sshd.path().join("known"), &learnt).unwrap();
         let watch = sshd.open(&Server::Unknown).unwrap_or_else(|error| panic!("{error}\n{}", sshd.log()));
-        assert!(watch.facts().value("os.kernel").is_some());
+        assert!(watch.facts().text("os.kernel").is_some());
     });
 }
 
@@ -174,7 +174,7 @@ fn a_hostile_login_shell_reaches_no_terminal() {
             head -c 2000000 /dev/zero | tr '\\0' x; echo";
         let sshd = Sshd::start_with(garbage);
         let watch = sshd.open(&Server::Unknown).unwrap_or_else(|error| panic!("{error}\n{}", sshd.log()));
-        assert!(watch.facts().value("os.kernel").is_some() && watch.sample().is_ok());
+        assert!(watch.facts().text("os.kernel").is_some() && watch.sample().is_ok());
         let record = watch.finish();
         let shown = format!("{record:?}");
         assert!(!shown.contains("Plan9") && !shown.contains("\\u{1b}") && !shown.contains("owned"), "{shown}");
@@ -261,6 +261,6 @@ fn a_connection_that_breaks_leaves_what_there_is() {
         let error = error.unwrap_err().to_string();
         assert!(error.contains("over ssh to far"), "{error}");
         let record = watch.finish();
-        assert!(record.lost.is_some() && !record.samples.is_empty() && record.facts.value("os.kernel").is_some());
+        assert!(record.lost.is_some() && !record.samples.is_empty() && record.facts.text("os.kernel").is_some());
     });
 }

@@ -54,7 +54,7 @@ fn endless_output_is_bounded() {
 #[test]
 fn a_login_message_disturbs_nothing() {
     let watch = open(&with_shell(&["/bin/sh", "-c", "echo 'Welcome! duel-123 + system'; exec /bin/sh -s"])).unwrap();
-    assert!(watch.facts().value("os.kernel").is_some());
+    assert!(watch.facts().text("os.kernel").is_some());
     assert!(watch.sample().unwrap().counters.contains_key("cpu.busy_ns") || !cfg!(target_os = "linux"));
 }
 
@@ -63,7 +63,7 @@ fn megabytes_in_one_line_and_escapes_disturb_nothing() {
     let hostile = "head -c 3000000 /dev/zero | tr '\\0' x; printf '\\n\\033]0;owned\\007\\033[2J\\n$(false) `false`\\n'; \
         printf 'duel-0000 + system\\nPlan9\\nduel-0000 - system 0\\n'; exec /bin/sh -s";
     let watch = open(&with_shell(&["/bin/sh", "-c", hostile])).unwrap();
-    assert!(watch.facts().value("os.kernel").is_some());
+    assert!(watch.facts().text("os.kernel").is_some());
     let sample = watch.sample().unwrap();
     let record = watch.finish();
     let shown = format!("{:?} {:?} {:?} {sample:?}", record.facts, record.doubts, record.last_words);
@@ -143,11 +143,11 @@ fn a_host_without_proc_is_all_unknown_and_never_zero() {
     let options = Options { proc_root: "/no/such/proc".into(), sys_root: "/no/such/sys".into(), ..quiet() };
     let watch = HostWatch::open_with(&HostAccess::Local, &Server::Port(80), &options).unwrap();
     let facts = watch.facts();
-    assert!(facts.value("os.kernel").is_some(), "uname needs no files");
+    assert!(facts.text("os.kernel").is_some(), "uname needs no files");
     for key in
         ["cpu.model", "cpu.cpus", "memory.total_bytes", "tcp.tcp_rmem", "mount", "disk", "cgroup.version", "process"]
     {
-        assert!(facts.0.get(key).is_some_and(|known| known.value().is_none()), "{key}: {:?}", facts.0.get(key));
+        assert!(facts.0.get(key).is_some_and(|known| known.text().is_none()), "{key}: {:?}", facts.0.get(key));
     }
     let why = format!("{:?}", facts.0["process"]);
     assert!(why.contains("table of TCP sockets cannot be read"), "{why}");

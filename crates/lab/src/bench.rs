@@ -6,8 +6,7 @@ use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors};
 use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
-    Arrival, BusyPoll, LoadPlan, LoopKind, Meaning, Nanos, Negotiated, Plan, SECOND_NS, Schema, Slot, SlotRole,
-    WorkloadPlan,
+    Arrival, BusyPoll, Facts, LoadPlan, LoopKind, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot, SlotRole, WorkloadPlan,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -276,7 +275,7 @@ impl Bench {
             tally: record.tally,
             series: record.series,
             audit: record.audit,
-            negotiated: record.negotiated.map(Negotiated::kept),
+            negotiated: record.negotiated.map(Facts::kept),
             died_ns,
         };
         self.next_index += 1;

@@ -4,7 +4,7 @@ use crate::route::Route;
 use crate::{LabError, descriptors};
 use duel_load::{Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory};
 use duel_model::web::failure;
-use duel_model::{HttpPlan, LoopKind, Negotiated, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line};
+use duel_model::{Facts, HttpPlan, LoopKind, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line, web};
 use duel_work::http::{FollowingFactory, HttpFactory, Manner, Network, Trail, leads_elsewhere, unknown_to_proxy};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
@@ -20,7 +20,7 @@ pub(crate) struct Contact {
     pub(crate) address: String,
     /// How requests go there, where redirects led.
     pub(crate) manner: Manner,
-    pub(crate) negotiated: Option<Negotiated>,
+    pub(crate) negotiated: Option<Facts>,
 }
 
 impl Contact {
@@ -115,16 +115,17 @@ pub(crate) fn contact(
             // The hosts that redirects lead to are looked up now, not under load. What comes of it is for the load to tell.
             let _ = one_op(Session::open(factory.clone(), 1, 1, Arc::clone(stop)), plan);
         }
-        let negotiated = negotiated.map(Negotiated::kept);
+        let negotiated = negotiated.map(Facts::kept);
         return Ok(Contact { factory, address: address.to_owned(), manner: trail.manner(), negotiated });
     }
     Err(format!("more than {redirects_before} redirects, the last to {}", sanitize_line(trail.address())))
 }
 
 /// Status and location of a response that leads elsewhere.
-fn redirect(negotiated: &Negotiated) -> Option<(u16, &str)> {
-    let status = negotiated.status.filter(|&status| leads_elsewhere(status));
-    status.zip(negotiated.location.as_deref().filter(|location| !location.is_empty()))
+fn redirect(negotiated: &Facts) -> Option<(u16, &str)> {
+    let status = negotiated.count(web::STATUS).and_then(|status| status.try_into().ok());
+    let location = negotiated.text(web::LOCATION).filter(|location| !location.is_empty());
+    status.filter(|&status| leads_elsewhere(status)).zip(location)
 }
 
 fn request_once(
@@ -133,14 +134,14 @@ fn request_once(
     address: &str,
     network: Option<&Network>,
     stop: &Arc<AtomicBool>,
-) -> Result<(HttpFactory, Option<Negotiated>), String> {
+) -> Result<(HttpFactory, Option<Facts>), String> {
     let factory = HttpFactory::prepare_in(http, address, plan.load.connect_timeout_ns, network)
         .map_err(|error| error.to_string())?;
     let mut last = Tally::default();
     for _ in 0..ATTEMPTS {
         let (tally, negotiated) = one_op(factory.session(1, 1, Arc::clone(stop)), plan)?;
         // Only a proxy answers so, and it will do so each time.
-        if negotiated.as_ref().is_some_and(|negotiated| negotiated.status == Some(407))
+        if negotiated.as_ref().is_some_and(|negotiated| negotiated.count(web::STATUS) == Some(407))
             && let Some(text) = unknown_to_proxy(http)
         {
             return Err(text);
@@ -163,7 +164,7 @@ fn request_once(
     Err(format!("the first request to {}{} failed: {what}{hint}", sanitize_line(address), through.unwrap_or_default()))
 }
 
-fn one_op(session: Result<Session, SessionError>, plan: &Plan) -> Result<(Tally, Option<Negotiated>), String> {
+fn one_op(session: Result<Session, SessionError>, plan: &Plan) -> Result<(Tally, Option<Facts>), String> {
     let order = SlotOrder {
         kind: LoopKind::Closed { think_ns: 0 },
         duration_ns: None,
@@ -187,11 +188,11 @@ fn one_op(session: Result<Session, SessionError>, plan: &Plan) -> Result<(Tally,
 fn expects_tls(
     http: &HttpPlan,
     address: &str,
-    negotiated: &Negotiated,
+    negotiated: &Facts,
     plan: &Plan,
     stop: &Arc<AtomicBool>,
 ) -> Option<String> {
-    if negotiated.status != Some(400) {
+    if negotiated.count(web::STATUS) != Some(400) {
         return None;
     }
     let rest = address.strip_prefix("http://")?;
@@ -199,7 +200,7 @@ fn expects_tls(
     over_tls.tls.verify = false;
     let factory = HttpFactory::prepare(&over_tls, &format!("https://{rest}"), plan.load.connect_timeout_ns).ok()?;
     let (_, negotiated) = one_op(factory.session(1, 1, Arc::clone(stop)), plan).ok()?;
-    negotiated?.tls.map(|_| {
+    negotiated?.value(web::TLS_VERSION).map(|_| {
         format!(
             "the server expects https on this port and refuses plain http (400); use https://{}",
             sanitize_line(rest)

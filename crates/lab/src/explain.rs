@@ -9,9 +9,9 @@ use crate::watch::Watcher;
 use crate::{Lab, LabError, contact, judge, lens, route, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
-    Doubt, DoubtId, Explanation, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine, LensReading,
-    MILLISECOND_NS, Metric, Nanos, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
-    Target, TargetObservation, Waiting, WorkloadPlan, sanitize_line,
+    Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
+    LensReading, MILLISECOND_NS, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
+    Target, TargetObservation, Waiting, WorkloadPlan, sanitize_line, web,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -279,7 +279,7 @@ fn probe_slot_ns(op_ns: Nanos, affordable_ns: Nanos, shortest_ns: Nanos) -> Nano
 }
 
 /// What the comparison reached when it asked for a target.
-fn reached<'a>(run: &'a Run, comparison: &'a [TargetObservation], target: usize) -> Option<&'a Negotiated> {
+fn reached<'a>(run: &'a Run, comparison: &'a [TargetObservation], target: usize) -> Option<&'a Facts> {
     let in_slots = comparison.get(target).and_then(|seen| seen.negotiated.as_ref());
     in_slots.or_else(|| run.first_contact.get(target).and_then(Option::as_ref))
 }
@@ -288,7 +288,7 @@ fn reached<'a>(run: &'a Run, comparison: &'a [TargetObservation], target: usize)
 /// is none.
 fn other_sources(run: &Run, plan: &Plan, comparison: &[TargetObservation]) -> Result<Vec<IpAddr>, String> {
     let peer = |(index, target): (usize, &Target)| {
-        let peer = reached(run, comparison, index).and_then(|negotiated| negotiated.peer.as_ref()?.parse().ok());
+        let peer = reached(run, comparison, index).and_then(|negotiated| negotiated.text(web::PEER)?.parse().ok());
         peer.ok_or_else(|| format!("which address {} is reached at is not known", sanitize_line(&target.name)))
     };
     let peers: Vec<SocketAddr> = plan.targets.iter().enumerate().map(peer).collect::<Result<_, _>>()?;
@@ -302,7 +302,7 @@ struct Site<'a> {
     plan: &'a Plan,
     routes: &'a [Route],
     /// What each server's first answer told.
-    first_contact: &'a [Option<Negotiated>],
+    first_contact: &'a [Option<Facts>],
     hosts: &'a Hosts,
     clock: Clock,
     /// Workers of each target that poll while they wait, as they did to the run's end.
@@ -421,7 +421,7 @@ fn keep_hosts(run: &mut Run, records: Vec<Option<HostRecord>>) {
 /// What the kernel's log says now, behind what it said of the comparison: by now the log may be unreadable, have forgotten
 /// its older lines, or be that of a later boot, whose times would be read as times of the comparison.
 fn add_last_words(kept: &mut HostRecord, later: &HostRecord) {
-    if kept.facts.value("os.boot_id") != later.facts.value("os.boot_id") {
+    if kept.facts.text("os.boot_id") != later.facts.text("os.boot_id") {
         return;
     }
     let new: Vec<KernelLine> =
@@ -461,7 +461,7 @@ impl Clock {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{HostFacts, Known};
+    use duel_model::Known;
 
     /// Of two targets, one hundred times as fast as the other: six pairs are the fewest that give an interval.
     #[test]
@@ -501,7 +501,7 @@ mod tests {
     #[test]
     fn what_the_log_said_of_the_comparison_stays() {
         let record = |boot: &str, words: &[&str]| HostRecord {
-            facts: HostFacts([("os.boot_id".to_owned(), Known::Value(boot.to_owned()))].into()),
+            facts: Facts([("os.boot_id".to_owned(), Known::from(boot.to_owned()))].into()),
             last_words: words
                 .iter()
                 .map(|text| KernelLine { uptime_ns: None, level: None, text: (*text).to_owned() })

@@ -5,7 +5,7 @@
 use crate::servers;
 use duel_host::{HostAccess, HostError, HostWatch, Options, Redfish, Server, Serving};
 use duel_model::{
-    Doubt, DoubtId, HostAccess as AccessPlan, HostFacts, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
+    Doubt, DoubtId, Facts, HostAccess as AccessPlan, HostPlan, HostRecord, HostSample, Known, Plan, RedfishPlan,
     ServerPlan, WorkloadPlan, sanitize_line,
 };
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ pub(crate) struct Hosts {
 struct Machine {
     watch: Option<HostWatch>,
     /// Its management controller, and what it told before the load.
-    controller: Option<(Redfish, HostFacts)>,
+    controller: Option<(Redfish, Facts)>,
 }
 
 impl Hosts {
@@ -87,7 +87,7 @@ impl Hosts {
     }
 
     /// What each machine is, where it is watched.
-    pub(crate) fn facts(&self) -> Vec<Option<HostFacts>> {
+    pub(crate) fn facts(&self) -> Vec<Option<Facts>> {
         self.machines.iter().map(|machine| machine.watch.as_ref().map(|watch| watch.facts().clone())).collect()
     }
 
@@ -101,7 +101,7 @@ impl Hosts {
     pub(crate) fn elsewhere(&self, target: usize) -> Vec<usize> {
         let ours = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
         let boots: Vec<_> =
-            self.facts().into_iter().map(|facts| facts?.value("os.boot_id").map(str::to_owned)).collect();
+            self.facts().into_iter().map(|facts| facts?.text("os.boot_id").map(str::to_owned)).collect();
         apart(&boots, target, ours.trim())
     }
 
@@ -179,7 +179,7 @@ fn apart(boots: &[Option<String>], target: usize, ours: &str) -> Vec<usize> {
 }
 
 /// Adds what a management controller told before the load (`redfish.`) and after it (`redfish.after.`).
-fn add(facts: &mut HostFacts, before: HostFacts, after: HostFacts) {
+fn add(facts: &mut Facts, before: Facts, after: Facts) {
     let later = |key: String| format!("redfish.after{}", key.strip_prefix("redfish").unwrap_or(&key));
     facts.0.extend(before.0);
     facts.0.extend(after.0.into_iter().map(|(key, known)| (later(key), known)));
@@ -248,14 +248,14 @@ mod tests {
     #[test]
     fn what_a_controller_tells_later_is_told_beside_what_it_told_before() {
         let told = |c: &str| {
-            HostFacts(
-                [("redfish.temperature.CPU1.c".to_owned(), Known::Value(c.to_owned()))]
+            Facts(
+                [("redfish.temperature.CPU1.c".to_owned(), Known::from(c.to_owned()))]
                     .into_iter()
                     .chain([("redfish".to_owned(), Known::Unavailable("it answers 404".to_owned()))])
                     .collect(),
             )
         };
-        let mut facts = HostFacts::default();
+        let mut facts = Facts::default();
         add(&mut facts, told("40"), told("62"));
         assert_eq!(facts.number("redfish.temperature.CPU1.c"), Some(40.0));
         assert_eq!(facts.number("redfish.after.temperature.CPU1.c"), Some(62.0));

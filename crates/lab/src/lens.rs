@@ -4,7 +4,7 @@ use crate::hosts::Hosts;
 use crate::servers::still_serving;
 use duel_lens::ChildCommand;
 use duel_lens::speed::{self, SpeedOrder};
-use duel_model::{HostAccess, HostFacts, HostPlan, LensReading};
+use duel_model::{Facts, HostAccess, HostPlan, LensReading};
 use std::time::Duration;
 
 /// How much longer than its measurement the script may take: it starts `openssl` some fifteen times, on a machine that
@@ -41,17 +41,17 @@ pub(crate) fn reading(
 }
 
 /// What to measure over there. The paths come from that host; they are quoted before a shell sees them.
-fn order(facts: &HostFacts, pid: u32) -> Result<SpeedOrder, String> {
+fn order(facts: &Facts, pid: u32) -> Result<SpeedOrder, String> {
     let library = facts
-        .value("process.library.libcrypto.path")
+        .text("process.library.libcrypto.path")
         .ok_or("the server maps no libcrypto, or its mappings could not be read")?;
-    if facts.value("process.library.libcrypto.replaced").is_some() {
+    if facts.text("process.library.libcrypto.replaced").is_some() {
         return Err("the libcrypto that the server maps was replaced or deleted since the server started".to_owned());
     }
     let mut order = SpeedOrder::new(library, pid);
     let variables = facts.under(VARIABLES);
     order.environment = variables
-        .filter_map(|(key, known)| Some((key.strip_prefix(VARIABLES)?.to_owned(), known.value()?.to_owned())))
+        .filter_map(|(key, known)| Some((key.strip_prefix(VARIABLES)?.to_owned(), known.text()?.to_owned())))
         .collect();
     Ok(order)
 }
@@ -61,8 +61,8 @@ mod tests {
     use super::*;
     use duel_model::Known;
 
-    fn facts(facts: &[(&str, &str)]) -> HostFacts {
-        HostFacts(facts.iter().map(|(key, value)| ((*key).to_owned(), Known::Value((*value).to_owned()))).collect())
+    fn facts(facts: &[(&str, &str)]) -> Facts {
+        Facts(facts.iter().map(|(key, value)| ((*key).to_owned(), Known::from((*value).to_owned()))).collect())
     }
 
     #[test]

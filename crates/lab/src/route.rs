@@ -5,7 +5,7 @@
 
 use crate::LabError;
 use crate::contact::{Contact, contact};
-use duel_model::{ConnectTo, Doubt, DoubtId, Factor, HttpPlan, Negotiated, Plan, WorkloadPlan, sanitize_line};
+use duel_model::{ConnectTo, Doubt, DoubtId, Factor, Facts, HttpPlan, Plan, WorkloadPlan, sanitize_line, web};
 use duel_work::http::{HttpFactory, Manner, Network};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -38,7 +38,7 @@ impl Route {
     }
 
     /// The way to a target that an earlier comparison found at `before`, from what its name leads to now.
-    pub(crate) fn again(plan: &Plan, address: &str, before: Option<&Negotiated>, stop: &Arc<AtomicBool>) -> Self {
+    pub(crate) fn again(plan: &Plan, address: &str, before: Option<&Facts>, stop: &Arc<AtomicBool>) -> Self {
         let unknown = Self {
             address: address.to_owned(),
             manner: Manner::default(),
@@ -110,7 +110,7 @@ impl Route {
     }
 
     /// Whether a probe that reached this may be held against the comparison; if not, why.
-    pub(crate) fn check(&self, reached: Option<&Negotiated>) -> Result<(), String> {
+    pub(crate) fn check(&self, reached: Option<&Facts>) -> Result<(), String> {
         match (&self.peer, peer(reached)) {
             (Some(before), Some(now)) if *before != now => Err(elsewhere(before, &now)),
             _ => Ok(()),
@@ -158,8 +158,8 @@ pub(crate) fn behind_redirects(plan: &Plan, routes: &[Route]) -> Result<Plan, La
     Ok(plan)
 }
 
-fn peer(negotiated: Option<&Negotiated>) -> Option<String> {
-    negotiated.and_then(|negotiated| negotiated.peer.clone())
+fn peer(negotiated: Option<&Facts>) -> Option<String> {
+    Some(negotiated?.text(web::PEER)?.to_owned())
 }
 
 fn elsewhere(before: &str, now: &str) -> String {
@@ -212,8 +212,8 @@ mod tests {
         }
     }
 
-    fn at(peer: &str) -> Negotiated {
-        Negotiated { peer: Some(peer.to_owned()), ..Negotiated::default() }
+    fn at(peer: &str) -> Facts {
+        Facts::default().with(web::PEER, peer)
     }
 
     fn on(address: &str, pin: SocketAddr) -> Route {

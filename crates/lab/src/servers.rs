@@ -5,19 +5,17 @@
 
 use crate::hosts::Hosts;
 use duel_host::{HostError, Server, Serving};
-use duel_model::{
-    HostFacts, HostPlan, Known, Negotiated, Plan, ProcessIdentity, ServerPlan, WorkloadPlan, sanitize_line,
-};
+use duel_model::{Facts, HostPlan, Known, Plan, ProcessIdentity, ServerPlan, WorkloadPlan, sanitize_line, web};
 use std::net::SocketAddr;
 
 /// What connections to each target are made to, as its first answer (or any later one) told; `None` where it is not known, or
 /// where it is no address of the target's server.
-pub(crate) fn peers<'a>(plan: &Plan, negotiated: impl Fn(usize) -> Option<&'a Negotiated>) -> Vec<Option<SocketAddr>> {
+pub(crate) fn peers<'a>(plan: &Plan, negotiated: impl Fn(usize) -> Option<&'a Facts>) -> Vec<Option<SocketAddr>> {
     let leads_to_servers = match &plan.workload {
         WorkloadPlan::Plain(_) => false,
         WorkloadPlan::Http(http) => http.proxy.is_none() && http.unix_socket.is_none(),
     };
-    let peer = |index| negotiated(index)?.peer.as_ref()?.parse().ok();
+    let peer = |index| negotiated(index)?.text(web::PEER)?.parse().ok();
     (0..plan.targets.len()).map(|index| if leads_to_servers { peer(index) } else { None }).collect()
 }
 
@@ -35,7 +33,7 @@ pub(crate) fn server(host: &HostPlan, workload: &WorkloadPlan) -> Result<Server,
 }
 
 /// Why the process with the plan's id is not the one that the plan meant, if it is not.
-pub(crate) fn not_meant(host: &HostPlan, facts: &HostFacts) -> Option<String> {
+pub(crate) fn not_meant(host: &HostPlan, facts: &Facts) -> Option<String> {
     let (ServerPlan::Pid(pid), Some(meant)) = (&host.server, &host.process) else { return None };
     let is_meant = ProcessIdentity::of_server(facts).as_ref() == Some(meant);
     (!is_meant).then(|| {
@@ -72,7 +70,7 @@ pub(crate) fn with_noted_processes(plan: &Plan, noted: &Plan) -> Plan {
 
 /// What weakens probes where another process serves than served in the comparison: it may have been started with something
 /// else, or from another file.
-pub(crate) fn started_anew(then: &HostFacts, now: &HostFacts) -> Option<&'static str> {
+pub(crate) fn started_anew(then: &Facts, now: &Facts) -> Option<&'static str> {
     let who = |facts| Some((pid(facts).ok()?, ProcessIdentity::of_server(facts)?));
     (who(then)? != who(now)?)
         .then_some("its server was started anew since the comparison: what is probed now may not be what was compared")
@@ -107,7 +105,7 @@ pub(crate) fn still_serving(hosts: &Hosts, target: usize) -> Result<u32, String>
     Ok(pid)
 }
 
-fn pid(facts: &HostFacts) -> Result<u32, String> {
+fn pid(facts: &Facts) -> Result<u32, String> {
     let why = || {
         let why = ["process.pid", "process"].into_iter().find_map(|key| match facts.0.get(key) {
             Some(Known::Unavailable(why)) => Some(format!(": {why}")),
@@ -184,10 +182,7 @@ mod tests {
             let why = still_serving(&hosts, 0).unwrap_err();
             assert!(why.contains("process is not known"), "{why}");
             let (records, doubts) = hosts.finish(&first, false);
-            assert!(
-                records[0].as_ref().unwrap().facts.value("os.kernel").is_some(),
-                "the machine is read all the same"
-            );
+            assert!(records[0].as_ref().unwrap().facts.text("os.kernel").is_some(), "the machine is read all the same");
             assert!(doubts.iter().any(|doubt| doubt.text.contains("has ended since the plan was made")), "{doubts:?}");
         }
     }
@@ -206,7 +201,7 @@ mod tests {
 
     #[test]
     fn an_address_tells_the_server_only_where_connections_end_at_it() {
-        let negotiated = Negotiated { peer: Some("127.0.0.2:443".into()), ..Negotiated::default() };
+        let negotiated = Facts::default().with(web::PEER, "127.0.0.2:443");
         let with = |http: HttpPlan| {
             let plan = Plan { workload: WorkloadPlan::Http(Box::new(http)), ..plan(None) };
             peers(&plan, |_| Some(&negotiated))[0]
@@ -226,22 +221,22 @@ mod tests {
     fn a_server_that_was_started_anew_since_the_comparison_is_said() {
         let facts = |pid: &str, started: &str, boot: &str| {
             let told = [("process.pid", pid), ("process.started", started), ("os.boot_id", boot)];
-            HostFacts(told.into_iter().map(|(key, value)| (key.to_owned(), Known::Value(value.to_owned()))).collect())
+            Facts(told.into_iter().map(|(key, value)| (key.to_owned(), Known::from(value.to_owned()))).collect())
         };
         let then = facts("7", "500", "b");
         assert_eq!(started_anew(&then, &facts("7", "500", "b")), None);
         for other in [facts("8", "500", "b"), facts("7", "501", "b"), facts("7", "500", "c")] {
             assert!(started_anew(&then, &other).is_some(), "{other:?}");
         }
-        assert_eq!(started_anew(&then, &HostFacts::default()), None, "it is not known");
+        assert_eq!(started_anew(&then, &Facts::default()), None, "it is not known");
     }
 
     #[test]
     fn only_a_number_of_a_process_is_one() {
-        let told = |value: Known| HostFacts([("process.pid".to_owned(), value)].into());
-        assert_eq!(pid(&told(Known::Value("42".into()))), Ok(42));
+        let told = |value: Known| Facts([("process.pid".to_owned(), value)].into());
+        assert_eq!(pid(&told("42".into())), Ok(42));
         for wrong in ["0", "-1", "nan", "1e300", "x", "1.5"] {
-            assert!(pid(&told(Known::Value(wrong.into()))).is_err(), "{wrong}");
+            assert!(pid(&told(wrong.into())).is_err(), "{wrong}");
         }
         let why = pid(&told(Known::Unavailable("2 processes share it".into()))).unwrap_err();
         assert!(why.ends_with("not known: 2 processes share it"), "{why}");

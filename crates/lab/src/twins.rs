@@ -4,7 +4,7 @@ use crate::Lab;
 use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::servers::still_serving;
-use duel_model::{Negotiated, Plan, TwinPlan, TwinReading, WorkloadPlan, sanitize_line};
+use duel_model::{Declaration, Facts, Plan, TwinPlan, TwinReading, Value, WorkloadPlan, sanitize_line};
 use duel_twin::{ServerProcess, Twin, TwinOrder};
 use duel_work::http::Network;
 
@@ -58,27 +58,19 @@ impl Lab {
 
 /// Whether a twin answers as its server does; if not, in what it differs. One that lacks something that the server can
 /// reach (an upstream, a name service, another machine) answers, too, but something else.
-pub(crate) fn answers_alike(server: Option<&Negotiated>, twin: Option<&Negotiated>) -> Result<(), String> {
+pub(crate) fn answers_alike(server: Option<&Facts>, twin: Option<&Facts>) -> Result<(), String> {
     let (Some(server), Some(twin)) = (server, twin) else {
         return Err("the twin's first answer cannot be held against the server's: one of them is not known".to_owned());
     };
-    let shown = |value: Option<String>| value.map_or_else(|| "none".to_owned(), |value| sanitize_line(&value));
-    let number = |value: Option<u64>| value.map(|value| value.to_string());
-    for (what, of_server, of_twin) in [
-        ("status", number(server.status.map(u64::from)), number(twin.status.map(u64::from))),
-        ("size of its body", number(server.body_bytes), number(twin.body_bytes)),
-        ("TLS version", server.tls.clone(), twin.tls.clone()),
-        ("cipher", server.cipher.clone(), twin.cipher.clone()),
-        ("key exchange group", server.group.clone(), twin.group.clone()),
-        ("size of its certificate chain", number(server.chain_bytes), number(twin.chain_bytes)),
-        ("Server field", server.server.clone(), twin.server.clone()),
-        ("Content-Type", server.content_type.clone(), twin.content_type.clone()),
-        ("Content-Encoding", server.content_encoding.clone(), twin.content_encoding.clone()),
-    ] {
+    let shown =
+        |value: Option<&Value>| value.map_or_else(|| "none".to_owned(), |value| sanitize_line(&value.to_string()));
+    for declared in Declaration::all().filter(|declared| declared.is_of_twins) {
+        let (of_server, of_twin) = (server.value(declared.name), twin.value(declared.name));
         if of_server != of_twin {
             return Err(format!(
-                "what was started is no twin: the {what} is {} where the server's is {}; something that the server \
+                "what was started is no twin: the {} is {} where the server's is {}; something that the server \
                  reaches may be missing in the twin's network",
+                declared.noun,
                 shown(of_twin),
                 shown(of_server)
             ));
@@ -90,15 +82,16 @@ pub(crate) fn answers_alike(server: Option<&Negotiated>, twin: Option<&Negotiate
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duel_model::web;
 
     #[test]
     fn what_answers_otherwise_is_no_twin() {
-        let server = Negotiated { status: Some(200), body_bytes: Some(9), ..Negotiated::default() };
+        let server = Facts::default().with(web::STATUS, 200).with(web::BODY_BYTES, 9);
         assert_eq!(answers_alike(Some(&server), Some(&server)), Ok(()));
         // Each connection has a time of its own.
-        let later = Negotiated { lookup_ns: Some(7), ..server.clone() };
+        let later = server.clone().with(web::LOOKUP_NS, 7);
         assert_eq!(answers_alike(Some(&server), Some(&later)), Ok(()));
-        let bad_gateway = Negotiated { status: Some(502), ..server.clone() };
+        let bad_gateway = server.clone().with(web::STATUS, 502);
         let why = answers_alike(Some(&server), Some(&bad_gateway)).unwrap_err();
         assert!(why.contains("status is 502 where the server's is 200"), "{why}");
         assert!(answers_alike(Some(&server), None).is_err());

@@ -9,7 +9,7 @@ use crate::bench::{Bench, SlotSpec};
 use crate::watch::Watcher;
 use duel_model::{
     BusyPoll, HostAccess, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Target, Waiting,
-    WhyWaiting, WorkloadPlan,
+    WhyWaiting, WorkloadPlan, web,
 };
 use std::net::{SocketAddr, UdpSocket};
 
@@ -161,7 +161,7 @@ fn rate_per_ns(slot: &Slot) -> Option<f64> {
 fn free_cpus(plan: &Plan, run: &Run) -> u32 {
     let mine = duel_load::usable_cpus();
     let is_all_there_is = duel_load::cpus_online().is_none_or(|online| mine >= online);
-    let peers = run.first_contact.iter().map(|seen| seen.as_ref().and_then(|seen| seen.peer.as_deref()));
+    let peers = run.first_contact.iter().map(|seen| seen.as_ref()?.text(web::PEER));
     let is_local = plan.targets.iter().zip(peers).any(|(target, peer)| is_on_this_machine(target, peer));
     if is_local && is_all_there_is { mine.saturating_sub(1) } else { mine }
 }

@@ -11,9 +11,7 @@ use crate::session::LiveSlot;
 use crate::waiter::Waiter;
 use crate::wake::wake_cost_ns;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
-use duel_model::{
-    LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Negotiated, Schema, Series, Stage, Tally, WorkerAudit,
-};
+use duel_model::{Facts, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Schema, Series, Stage, Tally, WorkerAudit};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -69,7 +67,7 @@ pub(crate) struct WorkerSlot {
     pub(crate) drain: Option<Drain>,
     /// Ops waited for a free connection when the slot's time was over.
     pub(crate) had_backlog: bool,
-    pub(crate) negotiated: Option<Negotiated>,
+    pub(crate) negotiated: Option<Facts>,
     pub(crate) signs: Signs,
 }
 

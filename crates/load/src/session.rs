@@ -6,9 +6,7 @@ use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::{Recorder, Signs};
 use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
-use duel_model::{
-    Distribution, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, Nanos, Negotiated, Series, Standstill, Tally,
-};
+use duel_model::{Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, Nanos, Series, Standstill, Tally};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -44,7 +42,7 @@ pub struct SlotRecord {
     /// The generator's audit of itself.
     pub audit: GeneratorAudit,
     /// What connections negotiated last.
-    pub negotiated: Option<Negotiated>,
+    pub negotiated: Option<Facts>,
     /// The slot was cut short, by the stop flag or by the tick.
     pub interrupted: bool,
     /// When the target last answered, well or not, on the monotonic clock; `None`: it never did.

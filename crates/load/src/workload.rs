@@ -1,7 +1,7 @@
 //! What an op is, as the driver sees it.
 
 use crate::poller::{Event, Interest, Poller};
-use duel_model::{FailureKind, MOST_PHASES, Nanos, Negotiated, Phase, Schema};
+use duel_model::{Facts, FailureKind, MOST_PHASES, Nanos, Phase, Schema};
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::io;
@@ -336,7 +336,7 @@ pub struct Counters {
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// What was negotiated last.
-    pub negotiated: Option<Negotiated>,
+    pub negotiated: Option<Facts>,
 }
 
 impl Counters {

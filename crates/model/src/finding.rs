@@ -1,6 +1,6 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{Doubt, HostDemand, Id, LensReading, Nanos, Negotiated, PairVerdict, Profile, TwinReading, Variation};
+use crate::{Doubt, Facts, HostDemand, Id, LensReading, Nanos, PairVerdict, Profile, TwinReading, Variation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -77,7 +77,8 @@ pub struct TargetObservation {
     /// Share of new connections whose TLS session was resumed.
     pub resumed_share: Option<f64>,
     /// What was negotiated.
-    pub negotiated: Option<Negotiated>,
+    #[serde(serialize_with = "crate::web::serialize_whole")]
+    pub negotiated: Option<Facts>,
 }
 
 /// A cause held against the evidence.

@@ -1,56 +1,8 @@
 //! What the machine of a target is and was doing: facts, samples of raw counters, and rates from pairs of samples.
 
-use crate::{Nanos, SECOND_NS};
+use crate::{Facts, Nanos, SECOND_NS};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
-
-/// A fact about a host, or why it is not known. Unknown is never an empty or a zero value.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Known {
-    /// What was read, safe to show.
-    Value(String),
-    /// Why it could not be read, in words that are safe to show.
-    Unavailable(String),
-}
-
-impl Known {
-    /// The value, if it is known.
-    pub fn value(&self) -> Option<&str> {
-        match self {
-            Self::Value(value) => Some(value),
-            Self::Unavailable(_) => None,
-        }
-    }
-}
-
-/// What a host is: stable dotted keys such as `cpu.model`, `cpu.mitigations.spectre_v2` or
-/// `process.library.libcrypto.path`. A name that ends in `_bytes`, `_ns` or `_mhz` tells the unit.
-///
-/// A key that is missing was never asked for on such a system; [`Known::Unavailable`] was asked for in vain.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct HostFacts(pub BTreeMap<String, Known>);
-
-impl HostFacts {
-    /// The value of a fact; `None` where it is missing or unavailable.
-    pub fn value(&self, key: &str) -> Option<&str> {
-        self.0.get(key)?.value()
-    }
-
-    /// A fact that is a number.
-    pub fn number(&self, key: &str) -> Option<f64> {
-        self.value(key)?.parse().ok()
-    }
-
-    /// All facts whose key begins with `prefix`, in order.
-    pub fn under<'a>(&'a self, prefix: &'a str) -> impl Iterator<Item = (&'a str, &'a Known)> {
-        self.0
-            .range(prefix.to_owned()..)
-            .take_while(move |(key, _)| key.starts_with(prefix))
-            .map(|(key, known)| (key.as_str(), known))
-    }
-}
 
 /// Raw readings of a host at an instant. Rates are functions of two of them: see [`HostSpan`].
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -91,7 +43,7 @@ pub struct HostRecord {
     /// How the host was read, such as `on this machine` or `over ssh to web1`.
     pub how: String,
     /// What it is.
-    pub facts: HostFacts,
+    pub facts: Facts,
     /// What it was doing, in the order of time.
     pub samples: Vec<HostSample>,
     /// The last lines of its kernel log, the oldest first; those that came while it was watched are all after
@@ -324,6 +276,7 @@ impl<'a> HostSpan<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::Known;
 
     fn sample(at_ms: u64, uptime_ms: u64, counters: &[(&str, u64)]) -> HostSample {
         HostSample {
@@ -407,8 +360,8 @@ mod tests {
     #[test]
     fn what_was_kept_is_read_back() {
         let record = HostRecord {
-            facts: HostFacts(BTreeMap::from([
-                ("cpu.model".to_owned(), Known::Value("Some CPU".to_owned())),
+            facts: Facts(BTreeMap::from([
+                ("cpu.model".to_owned(), "Some CPU".into()),
                 ("cpu.mhz".to_owned(), Known::Unavailable("no such file".to_owned())),
             ])),
             samples: vec![HostSample {
@@ -463,15 +416,5 @@ mod tests {
         assert!((demand.per_second("x").unwrap() - expected).abs() < 1e-9);
         demand.add(&HostSpan::between(&samples[2], &samples[1]), 15);
         assert_eq!(demand.spans, 2, "time that runs backwards is no span");
-    }
-
-    #[test]
-    fn facts_are_found_by_prefix() {
-        let facts: HostFacts = ["a.x", "ab.y", "a.y", "b"].iter().fold(HostFacts::default(), |mut facts, key| {
-            facts.0.insert((*key).to_owned(), Known::Value("1".to_owned()));
-            facts
-        });
-        assert_eq!(facts.under("a.").map(|(key, _)| key).collect::<Vec<_>>(), ["a.x", "a.y"]);
-        assert_eq!((facts.number("b"), facts.number("c")), (Some(1.0), None));
     }
 }

@@ -11,9 +11,11 @@ mod contest;
 mod distribution;
 mod experiment;
 mod factor;
+mod facts;
 mod finding;
 mod host;
 mod lens;
+mod machine;
 pub mod null;
 mod obeyed;
 mod plan;
@@ -43,8 +45,9 @@ pub use experiment::{
     ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
 };
 pub use factor::Factor;
+pub use facts::{Compared, Declaration, Facts, Known, Value, unit};
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation};
-pub use host::{HostDemand, HostFacts, HostRecord, HostSample, HostSpan, KernelLine, Known};
+pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use lens::{
     Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
     LensReading, LensTreatment, MaskEffect, ProcessVector,
@@ -66,10 +69,7 @@ pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
 pub use shown::PlanSecrets;
-pub use slot::{
-    CertificateKey, GeneratorAudit, Interval, Negotiated, Series, Slot, SlotRole, StageTally, Standstill, Tally,
-    WorkerAudit,
-};
+pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, WorkerAudit};
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};

@@ -1,6 +1,6 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{BusyPoll, Factor, HostFacts, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS, Schema};
+use crate::{BusyPoll, Factor, Facts, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS, Schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::PathBuf;
 
@@ -48,8 +48,8 @@ impl ProcessIdentity {
     }
 
     /// Of the server's main process, as the facts of its machine tell it.
-    pub fn of_server(facts: &HostFacts) -> Option<Self> {
-        Self::new(facts.value("os.boot_id")?, facts.value("process.started")?)
+    pub fn of_server(facts: &Facts) -> Option<Self> {
+        Self::new(facts.text("os.boot_id")?, facts.text("process.started")?)
     }
 }
 

@@ -1,6 +1,6 @@
 //! One execution of a plan, kept whole.
 
-use crate::{Doubt, Explanation, HostRecord, Negotiated, Plan, Slot, Waiting};
+use crate::{Doubt, Explanation, Facts, HostRecord, Plan, Slot, Waiting};
 use serde::{Deserialize, Serialize};
 
 /// One execution of a plan with all its raw slots: enough to judge it again.
@@ -17,7 +17,7 @@ pub struct Run {
     /// All slots in the order in which they ran, those of probes included.
     pub slots: Vec<Slot>,
     /// What each target's first response told, in the plan's order; `None` where none came.
-    pub first_contact: Vec<Option<Negotiated>>,
+    pub first_contact: Vec<Option<Facts>>,
     /// What each target's machine was and did, in the plan's order; `None` where it was not read, empty where none was.
     #[serde(default)]
     pub hosts: Vec<Option<HostRecord>>,

@@ -4,10 +4,10 @@
 //! is sent to others, and is without them: reports, JSON, exports, pages and charts are made of [`Run::shown`].
 
 use crate::{
-    Body, CertificateKey, Doubt, Evidence, Explanation, Factor, Finding, FormValue, HostAccess, HostFacts, HostRecord,
-    Interruption, KernelLine, Known, LensIdentity, LensReading, Negotiated, PairVerdict, Plan, Probe, ProbeOutcome,
-    Run, RunStatus, Slot, Tally, Target, TargetObservation, TwinReading, WorkloadPlan, public_address, sanitize,
-    sanitize_line, shell_word, without_secrets,
+    Body, Doubt, Evidence, Explanation, Factor, Facts, Finding, FormValue, HostAccess, HostRecord, Interruption,
+    KernelLine, Known, LensIdentity, LensReading, PairVerdict, Plan, Probe, ProbeOutcome, Run, RunStatus, Slot, Tally,
+    Target, TargetObservation, TwinReading, Value, WorkloadPlan, public_address, sanitize, sanitize_line, shell_word,
+    without_secrets,
 };
 use std::collections::BTreeMap;
 
@@ -117,15 +117,6 @@ impl Run {
         doubts.each(change);
         explanation.each(change);
         self.plan = plan;
-        self
-    }
-}
-
-impl Negotiated {
-    /// What was agreed as it is kept: where a redirect leads is cut and without secrets, like all else that a server says.
-    #[must_use]
-    pub fn kept(mut self) -> Self {
-        self.location = self.location.map(|location| sanitize_line(&public_address(&location)));
         self
     }
 }
@@ -285,41 +276,12 @@ impl Texts for Slot {
     }
 }
 
-impl Texts for Negotiated {
+impl Texts for Facts {
     fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
-        let Self {
-            http,
-            tls,
-            cipher,
-            group,
-            alpn,
-            certificate_key,
-            chain_bytes: _,
-            server,
-            via,
-            content_encoding,
-            content_type,
-            location,
-            max_streams: _,
-            keeps_alive: _,
-            status: _,
-            body_bytes: _,
-            peer,
-            segment_bytes: _,
-            dead_addresses,
-            dead_addresses_ns: _,
-            lookup_ns: _,
-        } = self;
-        for text in [http, tls, cipher, group, alpn, server, via, content_encoding, content_type, peer] {
-            text.each(change);
-        }
-        // Runs of earlier versions have it as it was sent.
-        *location = location.take().map(|location| sanitize_line(&public_address(&location)));
-        location.each(change);
-        if let Some(CertificateKey { algorithm, bits: _ }) = certificate_key {
-            change(algorithm);
-        }
-        dead_addresses.each(change);
+        // Runs of earlier versions have addresses as they were sent.
+        *self = std::mem::take(self).kept();
+        let Self(facts) = self;
+        facts.each(change);
     }
 }
 
@@ -341,8 +303,7 @@ impl Texts for Doubt {
 
 impl Texts for HostRecord {
     fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
-        let Self { how, facts: HostFacts(facts), samples: _, last_words, watched_from_uptime_ns: _, lost, doubts } =
-            self;
+        let Self { how, facts, samples: _, last_words, watched_from_uptime_ns: _, lost, doubts } = self;
         change(how);
         facts.each(change);
         last_words.each(change);
@@ -354,7 +315,9 @@ impl Texts for HostRecord {
 impl Texts for Known {
     fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
         match self {
-            Self::Value(text) | Self::Unavailable(text) => change(text),
+            Self::Value(Value::YesNo(_) | Value::Number(_)) => {}
+            Self::Value(Value::Text(text)) | Self::Unavailable(text) => change(text),
+            Self::Value(Value::List(texts)) => texts.each(change),
         }
     }
 }
@@ -467,7 +430,7 @@ impl Texts for TwinReading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bound, ComparePlan, FormField, FormPlan, HttpPlan, LoadPlan, LoadShape, LoopKind, RequestsPlan};
+    use crate::{Bound, ComparePlan, FormField, FormPlan, HttpPlan, LoadPlan, LoadShape, LoopKind, RequestsPlan, web};
 
     fn plan() -> Plan {
         let form = FormPlan {
@@ -537,7 +500,8 @@ mod tests {
     #[test]
     fn where_a_redirect_leads_is_kept_cut_and_without_its_secrets() {
         let long = format!("https://u:S3CR3T@h/?token=S3CR3T&x={}", "y".repeat(200_000));
-        let kept = Negotiated { location: Some(long), ..Negotiated::default() }.kept().location.unwrap();
+        let facts = Facts::default().with(web::LOCATION, long).kept();
+        let kept = facts.text(web::LOCATION).unwrap();
         assert!(kept.starts_with("https://[left out]@h/?token=[left out]&x=yyy") && kept.ends_with('…'), "{kept}");
         assert_eq!(kept.chars().count(), 301);
     }

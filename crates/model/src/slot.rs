@@ -1,6 +1,6 @@
 //! One uninterrupted stretch of one treatment on one target, and everything that was counted in it.
 
-use crate::{Distribution, Id, Nanos};
+use crate::{Distribution, Facts, Id, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -37,7 +37,7 @@ pub struct Slot {
     /// What the generator found out about itself.
     pub audit: GeneratorAudit,
     /// What connections negotiated, as last seen; `None` where no connection was made or nothing was negotiated.
-    pub negotiated: Option<Negotiated>,
+    pub negotiated: Option<Facts>,
     /// When the target answered for the last time, in ns since the slot's start, if it then stopped answering for good: it
     /// did not answer either when it was asked once more after the slot. `elapsed_ns` is then the time that it lived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -406,77 +406,6 @@ impl WorkerAudit {
     /// Share of the slot in which the worker was at work on its CPU.
     pub fn utilisation(&self) -> Option<f64> {
         (self.wall_ns > 0).then_some(self.work_ns()? as f64 / self.wall_ns as f64)
-    }
-}
-
-/// What was agreed with a server; every field that is unknown is absent.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Negotiated {
-    /// HTTP version of the response's status line, such as `HTTP/1.1`.
-    pub http: Option<String>,
-    /// TLS version, such as `1.3`.
-    pub tls: Option<String>,
-    /// Cipher suite by IANA name.
-    pub cipher: Option<String>,
-    /// Key exchange group.
-    pub group: Option<String>,
-    /// Protocol chosen by ALPN.
-    pub alpn: Option<String>,
-    /// Type and size of the server certificate's key.
-    pub certificate_key: Option<CertificateKey>,
-    /// Bytes of the certificate chain as sent.
-    pub chain_bytes: Option<u64>,
-    /// The response's `Server` field, safe to show.
-    pub server: Option<String>,
-    /// The response's `Via` field, safe to show.
-    pub via: Option<String>,
-    /// The response's `Content-Encoding`, safe to show.
-    pub content_encoding: Option<String>,
-    /// The response's `Content-Type`, safe to show.
-    pub content_type: Option<String>,
-    /// The response's `Location`: as sent where it is to be followed, and in a run as [`Negotiated::kept`] leaves it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub location: Option<String>,
-    /// HTTP/2: how many requests the server takes at a time on a connection.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub max_streams: Option<u32>,
-    /// Whether the server left the connection open when we asked it to.
-    pub keeps_alive: Option<bool>,
-    /// Status of the response.
-    pub status: Option<u16>,
-    /// Bytes of the response's body as transferred.
-    pub body_bytes: Option<u64>,
-    /// Address that was connected to; where connections go to several in turn, all of them.
-    pub peer: Option<String>,
-    /// Largest segment of the connection in bytes: what the peer announced, as far as the path allows it.
-    #[serde(default)]
-    pub segment_bytes: Option<u32>,
-    /// Addresses of the target's name that did not answer before `peer` did, and why, safe to show.
-    #[serde(default)]
-    pub dead_addresses: Vec<String>,
-    /// Time that was lost on them before measuring.
-    #[serde(default)]
-    pub dead_addresses_ns: Option<Nanos>,
-    /// Time that looking up the target's name took before measuring; `None` when there was nothing to look up.
-    #[serde(default)]
-    pub lookup_ns: Option<Nanos>,
-}
-
-/// Type and size of a certificate's public key.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CertificateKey {
-    /// `RSA`, `EC`, `Ed25519`, or an object identifier.
-    pub algorithm: String,
-    /// Size in bits, where it is known.
-    pub bits: Option<u32>,
-}
-
-impl std::fmt::Display for CertificateKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.bits {
-            Some(bits) => write!(f, "{}-{bits}", self.algorithm),
-            None => f.write_str(&self.algorithm),
-        }
     }
 }
 

@@ -108,16 +108,16 @@ fn figures(first: &Totals<'_>, second: &Totals<'_>, style: Style) -> Vec<String>
     table.lines(style.columns())
 }
 
-type Facts = BTreeMap<String, String>;
+type Named = BTreeMap<String, String>;
 
 /// The facts in which the two differ, side by side.
-fn differences(title: &str, first: &Facts, second: &Facts, style: Style) -> Vec<String> {
+fn differences(title: &str, first: &Named, second: &Named, style: Style) -> Vec<String> {
     let names: std::collections::BTreeSet<&String> = first.keys().chain(second.keys()).collect();
     let rows: Vec<Row> = names
         .into_iter()
         .filter(|name| first.get(*name) != second.get(*name))
         .map(|name| {
-            let cell = |facts: &Facts| facts.get(name).map_or_else(|| UNKNOWN.to_owned(), |text| clean(text));
+            let cell = |facts: &Named| facts.get(name).map_or_else(|| UNKNOWN.to_owned(), |text| clean(text));
             Row::new(format!("  {}", clean(name)), vec![cell(first), cell(second)])
         })
         .collect();
@@ -131,28 +131,27 @@ fn differences(title: &str, first: &Facts, second: &Facts, style: Style) -> Vec<
 }
 
 /// Every field of the plan by its path, so that no field that is added later is forgotten here.
-fn plan_facts(plan: &Plan) -> Facts {
-    let mut facts = Facts::new();
+fn plan_facts(plan: &Plan) -> Named {
+    let mut facts = Named::new();
     if let Ok(value) = serde_json::to_value(plan.shown()) {
         flatten("", &value, &mut facts);
     }
     facts
 }
 
-fn version_facts(versions: &Versions) -> Facts {
-    let mut facts = Facts::new();
+fn version_facts(versions: &Versions) -> Named {
+    let mut facts = Named::new();
     if let Ok(value) = serde_json::to_value(versions) {
         flatten("", &value, &mut facts);
     }
     facts
 }
 
-fn negotiated_facts(target: &Totals<'_>) -> Facts {
-    let seen = target.negotiated.clone().unwrap_or_default();
-    negotiated::rows(&seen).into_iter().filter_map(|(name, value)| Some((name.to_owned(), value?))).collect()
+fn negotiated_facts(target: &Totals<'_>) -> Named {
+    target.negotiated.iter().flat_map(negotiated::rows).map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn flatten(path: &str, value: &Value, facts: &mut Facts) {
+fn flatten(path: &str, value: &Value, facts: &mut Named) {
     let below = |name: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
     match value {
         Value::Object(fields) => {

@@ -4,12 +4,12 @@ use crate::style::Style;
 use crate::summary::join;
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
-use duel_model::{HostFacts, Known};
+use duel_model::{Compared, Declaration, Facts, Known};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// The facts of machines with their names: first those that differ, then, if `all` is asked for or there is only one
 /// machine, those that are the same and those that differ whenever they are read; last what could not be read, and why.
-pub fn facts(machines: &[(&str, &HostFacts)], all: bool, style: Style) -> String {
+pub fn facts(machines: &[(&str, &Facts)], all: bool, style: Style) -> String {
     let (width, names) = (style.columns(), machines.iter().map(|(name, _)| clean(name)).collect::<Vec<_>>());
     let mut sections = Vec::new();
     let table = |title: &str, rows: Vec<Row>, heads: &[String]| {
@@ -47,7 +47,7 @@ pub(crate) struct Sorted {
 }
 
 /// Facts that no machine told, and why; the texts are safe to show.
-pub(crate) fn unread(machines: &[(&str, &HostFacts)]) -> Vec<(String, String)> {
+pub(crate) fn unread(machines: &[(&str, &Facts)]) -> Vec<(String, String)> {
     let keys: BTreeSet<&str> = machines.iter().flat_map(|(_, facts)| facts.0.keys().map(String::as_str)).collect();
     let why = |key: &str| {
         let mut whys = Vec::new();
@@ -63,13 +63,13 @@ pub(crate) fn unread(machines: &[(&str, &HostFacts)]) -> Vec<(String, String)> {
 }
 
 impl Sorted {
-    pub(crate) fn of(machines: &[(&str, &HostFacts)]) -> Self {
+    pub(crate) fn of(machines: &[(&str, &Facts)]) -> Self {
         let mut sorted = Self::default();
         let keys: BTreeSet<&str> = machines.iter().flat_map(|(_, facts)| facts.0.keys().map(String::as_str)).collect();
         for key in keys {
             let known: Vec<Option<&Known>> = machines.iter().map(|(_, facts)| facts.0.get(key)).collect();
             // What nobody told is told at the end.
-            if known.iter().flatten().all(|known| known.value().is_none()) {
+            if known.iter().flatten().all(|known| known.text().is_none()) {
                 continue;
             }
             if known.windows(2).all(|pair| pair[0] == pair[1]) {
@@ -86,24 +86,7 @@ impl Sorted {
 
 /// Whether a fact is another one each time that it is read, or on each machine: it says nothing about a difference.
 fn moves(key: &str) -> bool {
-    const MOVING: [&str; 14] = [
-        "clock.unix_s",
-        "cpu.fastest_mhz",
-        "cpu.slowest_mhz",
-        "fs.file-nr",
-        "memory.available_bytes",
-        "net.netfilter.nf_conntrack_count",
-        "os.boot_id",
-        "os.uptime_s",
-        "process.listens_on",
-        "process.members",
-        "process.pid",
-        "process.resident_bytes",
-        "process.roots",
-        "process.started",
-    ];
-    let is_queue = key.starts_with("listen.") && key.ends_with(".waiting");
-    MOVING.contains(&key) || is_queue || key.starts_with("process.worker.")
+    Declaration::of(key).is_some_and(|declared| declared.compared == Compared::Never)
 }
 
 /// Long lists of words that have most of them in common, such as the flags of CPUs: only what is not common to all is
@@ -112,7 +95,7 @@ fn apart(known: &[Option<&Known>]) -> Option<Vec<String>> {
     /// Shorter lists are compared at a glance.
     const LONG: usize = 12;
     let lists: Vec<BTreeSet<&str>> =
-        known.iter().map(|known| Some((*known)?.value()?.split(' ').collect())).collect::<Option<_>>()?;
+        known.iter().map(|known| Some((*known)?.text()?.split(' ').collect())).collect::<Option<_>>()?;
     let (first, others) = lists.split_first()?;
     let shared: BTreeSet<&str> =
         first.iter().filter(|word| others.iter().all(|list| list.contains(*word))).copied().collect();
@@ -145,7 +128,7 @@ fn count(differing: usize, same: usize, moving: usize, all: bool) -> String {
 }
 
 /// What could not be read, and why, on all machines or on some: keys with the same reason together.
-fn unavailable(machines: &[(&str, &HostFacts)], names: &[String], width: usize) -> Vec<String> {
+fn unavailable(machines: &[(&str, &Facts)], names: &[String], width: usize) -> Vec<String> {
     let mut where_and_why: BTreeMap<&str, BTreeMap<&str, Vec<usize>>> = BTreeMap::new();
     for (index, (_, facts)) in machines.iter().enumerate() {
         for (key, known) in &facts.0 {
@@ -178,7 +161,7 @@ fn unavailable(machines: &[(&str, &HostFacts)], names: &[String], width: usize) 
 
 fn cell(known: Option<&Known>) -> String {
     match known {
-        Some(Known::Value(value)) => clean_whole(value),
+        Some(Known::Value(value)) => clean_whole(&value.to_string()),
         Some(Known::Unavailable(_)) => "not available".to_owned(),
         None => "-".to_owned(),
     }
@@ -188,12 +171,12 @@ fn cell(known: Option<&Known>) -> String {
 mod tests {
     use super::*;
 
-    fn machine(facts: &[(&str, Result<&str, &str>)]) -> HostFacts {
+    fn machine(facts: &[(&str, Result<&str, &str>)]) -> Facts {
         let known = |fact: &Result<&str, &str>| match fact {
-            Ok(value) => Known::Value((*value).to_owned()),
+            Ok(value) => Known::from((*value).to_owned()),
             Err(why) => Known::Unavailable((*why).to_owned()),
         };
-        HostFacts(facts.iter().map(|(key, fact)| ((*key).to_owned(), known(fact))).collect())
+        Facts(facts.iter().map(|(key, fact)| ((*key).to_owned(), known(fact))).collect())
     }
 
     #[test]

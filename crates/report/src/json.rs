@@ -6,8 +6,8 @@ mod shape;
 
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
-    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, Finding, Headline, HeadlineKind, HostRecord,
-    Id, Interruption, Metric, Negotiated, PairVerdict, Plan, ProbeOutcome, Run, RunStatus, TargetObservation,
+    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline, HeadlineKind,
+    HostRecord, Id, Interruption, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus, TargetObservation,
     Variation, Verdict, Versions, Waiting, without_secrets,
 };
 use experiment::ExperimentDocument;
@@ -186,7 +186,8 @@ struct TargetDocument<'a> {
     response_ms: Times,
     service_ms: Times,
     phases_ms: Phases,
-    negotiated: Option<Negotiation>,
+    #[serde(serialize_with = "duel_model::web::serialize_shown")]
+    negotiated: Option<Facts>,
     /// `ops`, the failed ones and those in flight.
     started: u64,
     in_flight: u64,
@@ -253,7 +254,7 @@ impl<'a> TargetDocument<'a> {
             response_ms: Times::of(&tally.response),
             service_ms: Times::of(&tally.service),
             phases_ms,
-            negotiated: totals.negotiated.map(Negotiation::of),
+            negotiated: totals.negotiated,
             started: tally.started,
             in_flight: tally.in_flight,
             failed_share: (tally.started > 0)
@@ -324,57 +325,6 @@ struct PhaseTimes {
     ops: u64,
     /// Mean over all ok ops: those that skipped the phase spent none in it.
     per_op_mean: Option<f64>,
-}
-
-#[derive(Debug, Serialize)]
-struct Negotiation {
-    http: Option<String>,
-    tls: Option<String>,
-    cipher: Option<String>,
-    group: Option<String>,
-    alpn: Option<String>,
-    certificate_key: Option<String>,
-    chain_bytes: Option<u64>,
-    server: Option<String>,
-    via: Option<String>,
-    content_encoding: Option<String>,
-    content_type: Option<String>,
-    location: Option<String>,
-    /// HTTP/2: requests that the server takes at a time on a connection; 2147483647 where it names no bound.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    max_streams: Option<u32>,
-    keeps_alive: Option<bool>,
-    status: Option<u16>,
-    body_bytes: Option<u64>,
-    peer: Option<String>,
-    /// Addresses that did not answer before the peer did, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    dead_addresses: Vec<String>,
-}
-
-impl Negotiation {
-    fn of(seen: Negotiated) -> Self {
-        Self {
-            http: seen.http,
-            tls: seen.tls,
-            cipher: seen.cipher,
-            group: seen.group,
-            alpn: seen.alpn,
-            certificate_key: seen.certificate_key.map(|key| key.to_string()),
-            chain_bytes: seen.chain_bytes,
-            server: seen.server,
-            via: seen.via,
-            content_encoding: seen.content_encoding,
-            content_type: seen.content_type,
-            location: seen.location,
-            max_streams: seen.max_streams,
-            keeps_alive: seen.keeps_alive,
-            status: seen.status,
-            body_bytes: seen.body_bytes,
-            peer: seen.peer,
-            dead_addresses: seen.dead_addresses,
-        }
-    }
 }
 
 #[derive(Debug, Serialize)]

@@ -126,10 +126,11 @@ fn spread(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
 }
 
 fn agreed(target: &Totals<'_>, style: Style) -> Vec<String> {
-    let seen = target.negotiated.clone().unwrap_or_default();
-    let rows: Vec<Row> = negotiated::rows(&seen)
-        .into_iter()
-        .filter_map(|(label, value)| Some(Row::new(format!("  {label}"), vec![value?])))
+    let rows: Vec<Row> = target
+        .negotiated
+        .iter()
+        .flat_map(negotiated::rows)
+        .map(|(label, value)| Row::new(format!("  {label}"), vec![value]))
         .collect();
     if rows.is_empty() {
         return Vec::new();

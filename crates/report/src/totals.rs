@@ -3,7 +3,7 @@
 use crate::figures::{count, duration};
 use crate::text::{clean, clean_whole};
 use duel_model::{
-    Distribution, Doubt, Factor, Negotiated, Phase, Run, Schema, Slot, SlotRole, Standstill, Tally, Verdict, When,
+    Distribution, Doubt, Factor, Facts, Phase, Run, Schema, Slot, SlotRole, Standstill, Tally, Verdict, When,
     WorkloadPlan,
 };
 
@@ -24,7 +24,7 @@ pub(crate) struct Totals<'a> {
     pub(crate) tally: Tally,
     pub(crate) elapsed_ns: u64,
     /// As last seen in a measured slot, completed by the first contact.
-    pub(crate) negotiated: Option<Negotiated>,
+    pub(crate) negotiated: Option<Facts>,
     pub(crate) schedule_lag: Distribution,
     pub(crate) loop_lag: Distribution,
     /// By how much ends of ops were noticed after they had arrived; empty where the system does not tell.
@@ -86,7 +86,7 @@ impl<'a> Totals<'a> {
             held: held(run),
             elapsed_ns: slots.iter().map(|s| s.elapsed_ns).fold(0, u64::saturating_add),
             negotiated: match (last, first) {
-                (Some(last), Some(first)) => Some(completed(last, first)),
+                (Some(last), Some(first)) => Some(last.or(first)),
                 (last, first) => last.or(first),
             },
             descriptors: slots
@@ -208,33 +208,6 @@ fn held(run: &Run) -> Option<u32> {
         || run.plan.load.shape.stages.iter().any(|stage| !stage.is_of_rate());
     let kept = matches!(&run.plan.workload, WorkloadPlan::Http(http) if http.keepalive);
     (kept && !varies).then_some(run.plan.load.connections)
-}
-
-/// What was seen last, with what only the first contact told.
-fn completed(last: Negotiated, first: Negotiated) -> Negotiated {
-    Negotiated {
-        http: last.http.or(first.http),
-        tls: last.tls.or(first.tls),
-        cipher: last.cipher.or(first.cipher),
-        group: last.group.or(first.group),
-        alpn: last.alpn.or(first.alpn),
-        certificate_key: last.certificate_key.or(first.certificate_key),
-        chain_bytes: last.chain_bytes.or(first.chain_bytes),
-        server: last.server.or(first.server),
-        via: last.via.or(first.via),
-        content_encoding: last.content_encoding.or(first.content_encoding),
-        content_type: last.content_type.or(first.content_type),
-        location: last.location.or(first.location),
-        max_streams: last.max_streams.or(first.max_streams),
-        keeps_alive: last.keeps_alive.or(first.keeps_alive),
-        status: last.status.or(first.status),
-        body_bytes: last.body_bytes.or(first.body_bytes),
-        peer: last.peer.or(first.peer),
-        segment_bytes: last.segment_bytes.or(first.segment_bytes),
-        dead_addresses: if last.dead_addresses.is_empty() { first.dead_addresses } else { last.dead_addresses },
-        dead_addresses_ns: last.dead_addresses_ns.or(first.dead_addresses_ns),
-        lookup_ns: last.lookup_ns.or(first.lookup_ns),
-    }
 }
 
 /// The doubts of the verdict and those of the run, each once.

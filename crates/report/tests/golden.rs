@@ -118,12 +118,12 @@ fn only_commands_that_work_are_offered() {
 #[test]
 fn hostile_names_and_fields() {
     let mut b = server("B\x1b[31m\u{202e}evil\n\u{200b}", "https://b.example/\x1b]0;owned\x07", 900, 1_000_000);
-    b.negotiated = Some(Negotiated {
-        server: Some("nginx\x1b[2J\u{9b}31m 漢字 ".repeat(4)),
-        cipher: Some("TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256".into()),
-        location: Some("javascript:\u{7}\t://".into()),
-        ..sample::negotiated()
-    });
+    b.negotiated = Some(
+        sample::negotiated()
+            .with(web::SERVER, "nginx\x1b[2J\u{9b}31m 漢字 ".repeat(4))
+            .with(web::TLS_CIPHER, "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256")
+            .with(web::LOCATION, "javascript:\u{7}\t://"),
+    );
     b.failed = BTreeMap::from([(failure::PROTOCOL.id(), 5)]);
     let name = "https://very-long.example/with/a/path/that/goes/on?and=on&and=on";
     let mut run = sample::run(&[server(name, name, 1_000, 1_000_000), b.clone()], 2);

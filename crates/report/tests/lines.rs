@@ -54,15 +54,14 @@ prop_compose! {
 }
 
 prop_compose! {
-    fn negotiated()(texts in proptest::collection::vec(proptest::option::of(text()), 6), bits in any::<Option<u32>>())
-        -> Negotiated {
-        let mut texts = texts.into_iter();
-        let mut text = || texts.next().flatten();
-        Negotiated {
-            http: text(), cipher: text(), server: text(), via: text(), location: text(),
-            certificate_key: text().map(|algorithm| CertificateKey { algorithm, bits }),
-            ..Negotiated::default()
-        }
+    fn negotiated()(texts in proptest::collection::vec(proptest::option::of(text()), 6), bytes in any::<Option<u64>>())
+        -> Facts {
+        let names =
+            [web::HTTP_VERSION, web::TLS_CIPHER, web::SERVER, web::VIA, web::LOCATION, web::CERTIFICATE_KEY];
+        let mut facts = Facts::default();
+        names.into_iter().zip(texts).for_each(|(name, text)| facts.note(name, text));
+        facts.note(web::CHAIN_BYTES, bytes);
+        facts
     }
 }
 
@@ -108,13 +107,13 @@ prop_compose! {
         samples in proptest::collection::vec((any::<i64>(), any::<u64>(), any::<u64>(), text()), 0..4),
         how in text(),
     ) -> HostRecord {
-        let known = |(key, text, is_known)| (key, if is_known { Known::Value(text) } else { Known::Unavailable(text) });
+        let known = |(key, text, is_known)| (key, if is_known { Known::from(text) } else { Known::Unavailable(text) });
         let sample = |(unix_ms, asked_ns, arrived_ns, key): (i64, u64, u64, String)| HostSample {
             unix_ms: unix_ms / 2, asked_ns, arrived_ns, counters: [(key.clone(), arrived_ns)].into(),
             gauges: [(key, 1.0)].into(), ..HostSample::default()
         };
         HostRecord {
-            how, facts: HostFacts(facts.into_iter().map(known).collect()), samples: samples.into_iter().map(sample).collect(),
+            how, facts: Facts(facts.into_iter().map(known).collect()), samples: samples.into_iter().map(sample).collect(),
             last_words: lines.into_iter().map(|(uptime_ns, text)| KernelLine { uptime_ns, level: Some(3), text }).collect(),
             watched_from_uptime_ns: Some(0), lost, ..HostRecord::default()
         }
@@ -221,7 +220,7 @@ proptest! {
         check(&summary(&run, &verdict, Again::ShownAndRepeated, style), style)?;
         check(&explanation(&reason, style), style)?;
         check(&diff((&run, &verdict), (&sample::slower().0, &verdict), style).replace("https://", ""), style)?;
-        let machines: Vec<(&str, &HostFacts)> =
+        let machines: Vec<(&str, &Facts)> =
             run.hosts.iter().flatten().map(|host| (host.how.as_str(), &host.facts)).collect();
         check(&facts(&machines, true, style), style)?;
         let json = json_text(&run, &verdict, Some(&reason));

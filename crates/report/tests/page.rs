@@ -88,14 +88,14 @@ fn it_says_what_was_found_and_needs_nothing_else() {
 fn texts_of_servers_and_users_stay_texts() {
     let evil = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'&amp;\u{1b}[31m\u{202e}";
     let mut b = server(&format!("B{evil}"), &format!("https://b.example/{evil}"), 900, 1_000_000);
-    b.negotiated = Some(Negotiated { server: Some(evil.into()), location: Some(evil.into()), ..sample::negotiated() });
+    b.negotiated = Some(sample::negotiated().with(web::SERVER, evil).with(web::LOCATION, evil));
     b.failed = std::collections::BTreeMap::from([(failure::PROTOCOL.id(), 5)]);
     let mut run = sample::run(&[server("A", "https://a.example/", 1_000, 1_000_000), b.clone()], 5);
     for slot in &mut run.slots {
         slot.tally.failure_examples = vec![evil.to_owned()];
     }
-    let mut facts = HostFacts::default();
-    facts.0.insert(evil.to_owned(), Known::Value(evil.to_owned()));
+    let mut facts = Facts::default();
+    facts.0.insert(evil.to_owned(), Known::from(evil.to_owned()));
     facts.0.insert(format!("{evil}2"), Known::Unavailable(evil.to_owned()));
     run.hosts = vec![
         None,
@@ -163,7 +163,7 @@ fn secrets_that_a_server_has_said_stay_at_home_too() {
     let (mut run, verdict) = explained();
     let location = "https://b.example/f?id=7&X-Amz-Signature=S1GS1G#access_token=T0K3N";
     for seen in run.first_contact.iter_mut().flatten() {
-        seen.location = Some(location.to_owned());
+        seen.note(web::LOCATION, Some(location));
     }
     let long = format!("https://b.example/{}?sig=S1GS1G{}", "f".repeat(250), "g".repeat(100));
     for slot in &mut run.slots {

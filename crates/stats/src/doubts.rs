@@ -6,8 +6,8 @@ use crate::side::{LATE, MISSING, SATURATED, Side, percent};
 use crate::signed_rank::pairs_needed;
 use crate::trend::trend;
 use duel_model::{
-    Call, ComparePlan, Doubt, DoubtId, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Plan, SECOND_NS, Schema, Slot,
-    Standstill, Tally, format_bytes, format_duration_ns, sanitize_line,
+    Call, ComparePlan, Declaration, Doubt, DoubtId, Facts, LoopKind, Metric, Nanos, PairVerdict, Plan, SECOND_NS,
+    Schema, Slot, Standstill, Tally, Value, format_bytes, format_duration_ns, sanitize_line,
 };
 
 /// Share of failed or unstarted ops that is worth a doubt on its own: one op of a thousand reaches the last tenth of
@@ -373,22 +373,17 @@ fn different_responses(baseline: &Side<'_>, target: &Side<'_>) -> Option<String>
     (!differences.is_empty()).then(|| differences.join("; "))
 }
 
-/// The parameters that cost differently on both ends of the wire, where both sides tell them and differ.
-fn different_negotiation(baseline: &Negotiated, target: &Negotiated) -> Vec<String> {
-    let key = |side: &Negotiated| side.certificate_key.as_ref().map(ToString::to_string);
-    [
-        ("HTTP version", baseline.http.clone(), target.http.clone()),
-        ("TLS version", baseline.tls.clone(), target.tls.clone()),
-        ("cipher", baseline.cipher.clone(), target.cipher.clone()),
-        ("group", baseline.group.clone(), target.group.clone()),
-        ("ALPN", baseline.alpn.clone(), target.alpn.clone()),
-        ("certificate key", key(baseline), key(target)),
-    ]
-    .into_iter()
-    .filter(|(_, of_baseline, of_target)| of_baseline != of_target)
-    .map(|(what, of_baseline, of_target)| {
-        let shown = |value: Option<String>| value.map_or_else(|| "none".to_owned(), |text| sanitize_line(&text));
-        format!("{what} {} instead of {}", shown(of_target), shown(of_baseline))
-    })
-    .collect()
+/// What makes a doubt where both sides tell it and differ.
+fn different_negotiation(baseline: &Facts, target: &Facts) -> Vec<String> {
+    Declaration::all()
+        .filter(|declared| declared.is_doubted)
+        .map(|declared| (declared.noun, baseline.value(declared.name), target.value(declared.name)))
+        .filter(|(_, of_baseline, of_target)| of_baseline != of_target)
+        .map(|(what, of_baseline, of_target)| {
+            let shown = |value: Option<&Value>| {
+                value.map_or_else(|| "none".to_owned(), |value| sanitize_line(&value.to_string()))
+            };
+            format!("{what} {} instead of {}", shown(of_target), shown(of_baseline))
+        })
+        .collect()
 }

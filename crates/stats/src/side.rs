@@ -3,7 +3,7 @@
 use crate::observe::share;
 use crate::pairing::Pairs;
 use duel_model::{
-    Arrival, Distribution, LoadPlan, LoopKind, Metric, Nanos, Negotiated, Plan, Slot, SlotRole, Tally, Target,
+    Arrival, Distribution, Facts, LoadPlan, LoopKind, Metric, Nanos, Plan, Slot, SlotRole, Tally, Target,
 };
 
 /// One target's slots, merged.
@@ -25,7 +25,7 @@ pub(crate) struct Side<'a> {
     /// Connections (or streams) that got no answer at all, in the slot with most of them; `None` where that was not counted.
     pub silent_lanes: Option<u32>,
     /// What was negotiated in the last slot that tells.
-    pub negotiated: Option<&'a Negotiated>,
+    pub negotiated: Option<&'a Facts>,
     /// Ops that can be under way at a time.
     lanes: f64,
     load: &'a LoadPlan,

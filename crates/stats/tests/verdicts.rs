@@ -4,8 +4,8 @@ mod synthetic;
 
 use duel_model::web::{failure, phase};
 use duel_model::{
-    Arrival, Call, CertificateKey, Distribution, Doubt, DoubtId, Interruption, LoopKind, Metric, Negotiated, Plan, Run,
-    RunStatus, SECOND_NS, Slot, SlotRole, Verdict, Versions,
+    Arrival, Call, Distribution, Doubt, DoubtId, Facts, Interruption, LoopKind, Metric, Plan, Run, RunStatus,
+    SECOND_NS, Slot, SlotRole, Verdict, Versions, web,
 };
 use duel_stats::{Stop, judge, judge_slots, observe};
 use synthetic::*;
@@ -311,17 +311,15 @@ fn slots_without_an_ok_op_are_counted_never_zero() {
 
 #[test]
 fn different_work_is_doubted() {
-    let negotiated = |cipher: &str, bits: u32| Negotiated {
-        tls: Some("1.3".into()),
-        cipher: Some(cipher.into()),
-        certificate_key: Some(CertificateKey { algorithm: "RSA".into(), bits: Some(bits) }),
-        ..Negotiated::default()
+    let negotiated = |cipher: &str, key: &str| {
+        Facts::default().with(web::TLS_VERSION, "1.3").with(web::TLS_CIPHER, cipher).with(web::CERTIFICATE_KEY, key)
     };
     let mut slots = duel(1.0);
     for slot in &mut slots {
         slot.tally.body_bytes = if slot.target == 1 { 102_000_000 } else { 100_000_000 };
         slot.tally.statuses.insert(if slot.target == 1 { 301 } else { 200 }, 10);
-        slot.negotiated = Some(if slot.target == 1 { negotiated("X", 4096) } else { negotiated("Y", 2048) });
+        slot.negotiated =
+            Some(if slot.target == 1 { negotiated("X", "RSA-4096") } else { negotiated("Y", "RSA-2048") });
     }
     let verdict = judge_slots(&slots, &plan(2));
     assert_eq!(ids(&verdict), [DoubtId::DifferentResponses, DoubtId::DifferentNegotiation]);
@@ -550,7 +548,7 @@ fn observations_are_sums_over_sums_per_ok_op() {
         slot.tally.reused = 5;
         slot.tally.service = Distribution::from_values([100, 200, 300]);
         slot.tally.phases.insert(phase::CONNECT.id(), Distribution::from_values([400, 400]));
-        slot.negotiated = Some(Negotiated { tls: Some(format!("{}", slot.index)), ..Negotiated::default() });
+        slot.negotiated = Some(Facts::default().with(web::TLS_VERSION, slot.index.to_string()));
     }
     slots[0].tally.ok = 16;
     slots.reverse();
@@ -562,7 +560,7 @@ fn observations_are_sums_over_sums_per_ok_op() {
     assert_eq!(a.phase_mean_ns[&phase::CONNECT.id()], 3200.0 / 40.0);
     assert_eq!((a.body_bytes_per_op, a.bytes_in_per_op), (Some(8.0), Some(16.0)));
     assert_eq!((a.reused_share, a.resumed_share), (Some(0.5), Some(0.25)));
-    assert_eq!(a.negotiated.as_ref().unwrap().tls.as_deref(), Some("110"));
+    assert_eq!(a.negotiated.as_ref().unwrap().text(web::TLS_VERSION), Some("110"));
     let c = &seen[2];
     assert_eq!((c.rate_per_s, c.service_mean_ns, c.body_bytes_per_op, c.reused_share), (None, None, None, None));
 }

@@ -5,7 +5,7 @@ mod common;
 use common::{PATIENCE, Tiny, answer, assert_agrees, assert_all_failed, assert_all_ok, failed, no_keepalive, ops};
 use common::{open, plain, read_head, run, slot};
 use duel_model::web::{failure, phase};
-use duel_model::{ConnectTo, HttpPlan, MILLISECOND_NS};
+use duel_model::{ConnectTo, HttpPlan, MILLISECOND_NS, web};
 use duel_ruler::{Config, KeyKind, Listen, Ruler, Tls, TlsIdentity};
 use duel_work::http::HttpFactory;
 use std::io::Write;
@@ -59,7 +59,7 @@ fn a_server_that_closes_each_connection() {
         assert_all_ok(&record, 100);
         assert_eq!((record.tally.connections, record.tally.reused), (100, 0));
         assert_agrees(&ruler, &record);
-        assert_eq!(record.negotiated.unwrap().keeps_alive, Some(false));
+        assert_eq!(record.negotiated.unwrap().is(web::KEEPS_ALIVE), Some(false));
     }
 }
 
@@ -77,7 +77,7 @@ fn http_1_0_servers_close_or_say_that_they_do_not() {
         let record = run(&HttpPlan::default(), &server.url("/"), 1, 10);
         assert_all_ok(&record, 10);
         assert_eq!((record.tally.connections, server.connections()), (connections, connections));
-        assert_eq!(record.negotiated.unwrap().http.as_deref(), Some("HTTP/1.0"));
+        assert_eq!(record.negotiated.unwrap().text(web::HTTP_VERSION), Some("HTTP/1.0"));
     }
 }
 
@@ -197,7 +197,7 @@ fn unix_sockets() {
         assert_eq!(record.tally.connections, if keepalive { 4 } else { 40 });
         let truth = ruler.settled(PATIENCE);
         assert_eq!(truth.responses - before.responses, 40);
-        assert_eq!(record.negotiated.unwrap().peer.unwrap(), path.to_string_lossy());
+        assert_eq!(record.negotiated.unwrap().text(web::PEER).unwrap(), path.to_string_lossy());
     }
     let plan = HttpPlan { unix_socket: Some(path.clone()), ..HttpPlan::default() };
     let mut session = open(&plan, "http://localhost/", 2, 1);
@@ -227,7 +227,7 @@ fn ipv6() {
         let record = run(&plan, &ruler.url("/"), 2, 10);
         assert_all_ok(&record, 10);
         assert_agrees(&ruler, &record);
-        assert!(record.negotiated.unwrap().peer.unwrap().starts_with("[::1]:"));
+        assert!(record.negotiated.unwrap().text(web::PEER).unwrap().starts_with("[::1]:"));
     }
 }
 

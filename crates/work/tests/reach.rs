@@ -6,7 +6,7 @@ mod common;
 
 use common::{PATIENCE_NS, Tiny, answer, assert_all_ok, no_keepalive, read_head, read_request, run};
 use duel_load::{Session, WorkloadFactory};
-use duel_model::{AddressChoice, HttpPlan, IpFamily, ProxyProtocol, ReachPlan, TlsPlan};
+use duel_model::{AddressChoice, HttpPlan, IpFamily, ProxyProtocol, ReachPlan, TlsPlan, web};
 use duel_work::http::HttpFactory;
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -117,7 +117,7 @@ fn all_addresses_of_a_name_take_turns() {
     assert_eq!(seen, ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|to| (ip(to), 10)));
     // In an order of their own: a name server may give another one each time.
     let peers = format!("127.0.0.1:{port}, 127.0.0.2:{port}, 127.0.0.3:{port}");
-    assert_eq!(record.negotiated.unwrap().peer, Some(peers));
+    assert_eq!(record.negotiated.unwrap().text(web::PEER), Some(&*peers));
 }
 
 #[test]
@@ -126,18 +126,18 @@ fn what_a_dead_address_does_depends_on_the_choice() {
     let server = Tiny::start_at("127.0.0.2:0", |_, mut stream| while answer(&mut stream) {});
     let port = server.address().port();
     let url = format!("http://duel.invalid:{port}/");
-    let peer = Some(format!("127.0.0.2:{port}"));
+    let peer = Some(&*format!("127.0.0.2:{port}"));
     for choice in [AddressChoice::Answering, AddressChoice::Race, AddressChoice::All] {
         let record = run(&reaching(named(port, "127.0.0.77,127.0.0.2", choice)), &url, 2, 6);
         assert_all_ok(&record, 6);
         let negotiated = record.negotiated.unwrap();
-        assert_eq!(negotiated.peer, peer);
-        assert_eq!(negotiated.dead_addresses, [format!("127.0.0.77:{port}: connection refused")]);
+        assert_eq!(negotiated.text(web::PEER), peer);
+        assert_eq!(negotiated.list(web::DEAD_ADDRESSES), [format!("127.0.0.77:{port}: connection refused")]);
     }
     let said = refused(&reaching(named(port, "127.0.0.77,127.0.0.2", AddressChoice::First)), &url);
     assert!(said.contains("cannot connect") && said.contains("127.0.0.77") && !said.contains("127.0.0.2:"), "{said}");
     let record = run(&reaching(named(port, "127.0.0.2,127.0.0.77", AddressChoice::First)), &url, 1, 2);
-    assert_eq!(record.negotiated.unwrap().dead_addresses, Vec::<String>::new(), "others were not tried");
+    assert_eq!(record.negotiated.unwrap().list(web::DEAD_ADDRESSES), Vec::<String>::new(), "others were not tried");
     for choice in [AddressChoice::All, AddressChoice::Race] {
         let said = refused(&reaching(named(port, "127.0.0.77,127.0.0.78", choice)), &url);
         assert!(said.contains("127.0.0.77") && said.contains("127.0.0.78"), "{said}");
@@ -167,8 +167,12 @@ fn in_a_race_who_is_silent_loses_and_is_not_waited_for() {
     assert!(before.elapsed() >= std::time::Duration::from_millis(250), "the first had its time");
     let mut session = Session::open(factory, 1, 1, Arc::default()).unwrap();
     let negotiated = common::slot(&mut session, &common::ops(2)).negotiated.unwrap();
-    assert_eq!(negotiated.peer, Some(format!("127.0.0.2:{port}")));
-    assert_eq!(negotiated.dead_addresses, Vec::<String>::new(), "silent for a quarter of a second is not dead");
+    assert_eq!(negotiated.text(web::PEER), Some(&*format!("127.0.0.2:{port}")));
+    assert_eq!(
+        negotiated.list(web::DEAD_ADDRESSES),
+        Vec::<String>::new(),
+        "silent for a quarter of a second is not dead"
+    );
 }
 
 #[test]
@@ -180,7 +184,7 @@ fn a_family_can_be_asked_for() {
         reaching(ReachPlan { family: Some(family), ..named(port, addresses, AddressChoice::First) })
     };
     let record = run(&of(IpFamily::V4, "[::1],127.0.0.1"), &url, 1, 2);
-    assert_eq!(record.negotiated.unwrap().peer, Some(format!("127.0.0.1:{port}")));
+    assert_eq!(record.negotiated.unwrap().text(web::PEER), Some(&*format!("127.0.0.1:{port}")));
     let said = refused(&of(IpFamily::V6, "127.0.0.1"), &url);
     assert!(said.contains("'duel.invalid' has no IPv6 address"), "{said}");
 }

@@ -7,7 +7,7 @@ mod common;
 use common::{PATIENCE, PATIENCE_NS, Tiny, no_keepalive, ops, plain, read_request};
 use duel_load::{OpRecord, Session, SlotOrder, SlotRecord};
 use duel_model::web::{failure, phase};
-use duel_model::{Body, HttpPlan, SECOND_NS};
+use duel_model::{Body, HttpPlan, SECOND_NS, web};
 use duel_work::http::{FollowingFactory, HttpFactory};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -150,7 +150,11 @@ fn another_host_gets_connections_of_its_own_and_no_credentials() {
     assert_eq!(slot.tally.ok, 20, "{:?}", slot.tally.failure_examples);
     assert_eq!(here.connections(), 2);
     let shown = slot.negotiated.as_ref().unwrap();
-    assert_eq!((&shown.peer, shown.status), (&Some(here.address().to_string()), Some(200)), "the target's connection");
+    assert_eq!(
+        (shown.text(web::PEER), shown.count(web::STATUS)),
+        (Some(&*here.address().to_string()), Some(200)),
+        "the target's connection"
+    );
     assert!(
         heard_here.lock().unwrap().iter().all(|(head, _)| head.contains("secret") && head.contains("given.example"))
     );

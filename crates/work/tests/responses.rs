@@ -5,8 +5,8 @@
 mod common;
 
 use common::{assert_agrees, assert_all_failed, assert_all_ok, failed, no_keepalive, plain, run};
-use duel_model::HttpPlan;
 use duel_model::web::failure;
+use duel_model::{HttpPlan, web};
 use duel_ruler::{Config, FILE_LEN, KeyKind, PAGE, Ruler, Tls, TlsIdentity};
 
 fn insecure(keepalive: bool) -> HttpPlan {
@@ -34,9 +34,9 @@ fn sizes_are_exact(path: &str, bytes: u64, ops: u64) {
         assert_eq!(record.tally.connections, if plan.keepalive { 3 } else { ops });
         assert_agrees(ruler, &record);
         let negotiated = record.negotiated.unwrap();
-        assert_eq!((negotiated.status, negotiated.body_bytes), (Some(200), Some(bytes)));
-        assert_eq!(negotiated.keeps_alive, plan.keepalive.then_some(true));
-        assert_eq!(negotiated.server.as_deref(), Some("duel-ruler"));
+        assert_eq!((negotiated.count(web::STATUS), negotiated.count(web::BODY_BYTES)), (Some(200), Some(bytes)));
+        assert_eq!(negotiated.is(web::KEEPS_ALIVE), plan.keepalive.then_some(true));
+        assert_eq!(negotiated.text(web::SERVER), Some("duel-ruler"));
     });
 }
 
@@ -83,7 +83,7 @@ fn a_body_that_ends_with_its_connection() {
         assert_all_ok(&record, 10);
         assert_eq!((record.tally.body_bytes, record.tally.connections, record.tally.reused), (500_000, 10, 0));
         assert_agrees(ruler, &record);
-        assert_eq!(record.negotiated.unwrap().keeps_alive, plan.keepalive.then_some(false));
+        assert_eq!(record.negotiated.unwrap().is(web::KEEPS_ALIVE), plan.keepalive.then_some(false));
     });
 }
 
@@ -126,12 +126,12 @@ fn encodings_are_counted_as_transferred() {
     let record = run(&HttpPlan::default(), &ruler.url("/gzip"), 1, 4);
     assert_all_ok(&record, 4);
     let negotiated = record.negotiated.unwrap();
-    assert_eq!(negotiated.content_encoding.as_deref(), Some("gzip"));
+    assert_eq!(negotiated.text(web::CONTENT_ENCODING), Some("gzip"));
     assert!(record.tally.body_bytes < 4 * PAGE.len() as u64);
     let plan = HttpPlan { accept_encoding: None, ..HttpPlan::default() };
     let record = run(&plan, &ruler.url("/gzip"), 1, 4);
     assert_eq!(record.tally.body_bytes, 4 * PAGE.len() as u64);
-    assert_eq!(record.negotiated.unwrap().content_encoding, None);
+    assert_eq!(record.negotiated.unwrap().text(web::CONTENT_ENCODING), None);
 }
 
 #[test]
@@ -224,7 +224,7 @@ fn terminal_escapes_do_not_come_through() {
     let record = run(&HttpPlan::default(), &server.url("/"), 2, 10);
     assert_all_ok(&record, 10);
     let negotiated = record.negotiated.unwrap();
-    assert!(negotiated.server.unwrap().ends_with("evil\u{fffd}"));
+    assert!(negotiated.text(web::SERVER).unwrap().ends_with("evil\u{fffd}"));
     let server = common::Tiny::start(|_, mut stream| {
         use std::io::Write;
         common::read_head(&mut stream);

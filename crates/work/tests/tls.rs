@@ -5,8 +5,8 @@
 mod common;
 
 use common::{PATIENCE, PATIENCE_NS, Tiny, assert_agrees, assert_all_failed, assert_all_ok, plain, read_head, run};
-use duel_model::web::failure;
-use duel_model::{HttpPlan, Negotiated, TlsPlan, TlsVersion};
+use duel_model::web::{CertificateKey, failure};
+use duel_model::{Facts, HttpPlan, TlsPlan, TlsVersion, web};
 use duel_ruler::hostile::{Liar, by_name};
 use duel_ruler::{Ciphers, Config, KeyKind, Ruler, Tls, TlsIdentity, Versions};
 use duel_work::http::HttpFactory;
@@ -33,7 +33,7 @@ fn plan(tls: TlsPlan) -> HttpPlan {
 }
 
 /// Six requests over six connections, verified by the server's own certificate unless the plan says otherwise.
-fn negotiated(ruler: &Ruler, tls: TlsPlan) -> Negotiated {
+fn negotiated(ruler: &Ruler, tls: TlsPlan) -> Facts {
     let record = run(&plan(tls), &ruler.url("/size/3000"), 2, 6);
     assert_all_ok(&record, 6);
     assert_agrees(ruler, &record);
@@ -57,8 +57,8 @@ fn versions() {
     ] {
         let ruler = https(Tls { versions: server, ..Tls::new(P256.clone()) });
         let seen = negotiated(&ruler, TlsPlan { versions: offered, ..TlsPlan::default() });
-        assert_eq!(seen.tls.as_deref(), Some(expected));
-        assert_eq!(seen.alpn.as_deref(), Some("http/1.1"));
+        assert_eq!(seen.text(web::TLS_VERSION), Some(expected));
+        assert_eq!(seen.text(web::TLS_ALPN), Some("http/1.1"));
     }
     for (server, offered) in [(Versions::Tls12, TlsVersion::V1_3), (Versions::Tls13, TlsVersion::V1_2)] {
         let ruler = https(Tls { versions: server, ..Tls::new(P256.clone()) });
@@ -95,7 +95,7 @@ fn every_cipher_suite_can_be_forced() {
             assert_all_ok(&record, 4);
             assert_eq!(record.tally.body_bytes, 400_000);
             let seen = record.negotiated.unwrap();
-            assert_eq!((seen.cipher.as_deref(), seen.tls.as_deref()), (Some(suite), Some(version)));
+            assert_eq!((seen.text(web::TLS_CIPHER), seen.text(web::TLS_VERSION)), (Some(suite), Some(version)));
             let truth = ruler.settled(PATIENCE);
             assert_eq!(truth.handshakes_full - before[is_rsa], 4);
             before[is_rsa] = truth.handshakes_full;
@@ -128,12 +128,12 @@ fn every_group_can_be_forced() {
         let tls = TlsPlan { groups: vec![group.into()], versions: vec![TlsVersion::V1_3], ..TlsPlan::default() };
         let record = run(&plan(tls), &ruler.url("/"), 1, 2);
         assert_all_ok(&record, 2);
-        assert_eq!(record.negotiated.unwrap().group.as_deref(), Some(group));
+        assert_eq!(record.negotiated.unwrap().text(web::TLS_GROUP), Some(group));
         handshakes += 2;
         assert_eq!(ruler.settled(PATIENCE).handshakes_full, handshakes);
     }
     let seen = run(&plan(TlsPlan::default()), &ruler.url("/"), 1, 1).negotiated.unwrap();
-    assert_eq!(seen.group.as_deref(), Some("x25519"), "the first of the defaults");
+    assert_eq!(seen.text(web::TLS_GROUP), Some("x25519"), "the first of the defaults");
     assert!(refused(TlsPlan { groups: vec!["x448".into()], ..TlsPlan::default() }).contains("no known key exchange"));
 }
 
@@ -147,7 +147,7 @@ fn alpn() {
     {
         let record = run(&plan(offers(offered)), &ruler.url("/"), 1, 2);
         assert_all_ok(&record, 2);
-        assert_eq!(record.negotiated.unwrap().alpn.as_deref(), chosen);
+        assert_eq!(record.negotiated.unwrap().text(web::TLS_ALPN), chosen);
     }
     let record = run(&plan(offers(&["h2"])), &ruler.url("/"), 1, 2);
     assert_all_failed(&record, 2, failure::TLS, "NoApplicationProtocol");
@@ -189,9 +189,9 @@ fn the_certificates_key_is_told() {
         let identity = TlsIdentity::self_signed(kind).unwrap();
         let ruler = https(Tls::new(identity.clone()));
         let seen = negotiated(&ruler, TlsPlan::default());
-        let key = seen.certificate_key.unwrap();
+        let key = CertificateKey::of(&seen).unwrap();
         assert_eq!((key.algorithm.as_str(), key.bits), (algorithm, Some(bits)));
-        assert_eq!(seen.chain_bytes, Some(identity.ca_der().len() as u64));
+        assert_eq!(seen.count(web::CHAIN_BYTES), Some(identity.ca_der().len() as u64));
     }
 }
 
@@ -223,7 +223,7 @@ fn a_certificate_longer_than_a_record() {
         });
         let record = run(&plan, &relay.url("/size/50000").replace("http", "https"), 2, 6);
         assert_all_ok(&record, 6);
-        assert_eq!(record.negotiated.unwrap().chain_bytes, Some(identity.ca_der().len() as u64));
+        assert_eq!(record.negotiated.unwrap().count(web::CHAIN_BYTES), Some(identity.ca_der().len() as u64));
     }
 }
 
@@ -350,7 +350,7 @@ fn a_server_that_shares_no_cipher() {
 }
 
 fn negotiated_cipher(ruler: &Ruler) -> String {
-    run(&plan(TlsPlan::default()), &ruler.url("/"), 1, 1).negotiated.unwrap().cipher.unwrap()
+    run(&plan(TlsPlan::default()), &ruler.url("/"), 1, 1).negotiated.unwrap().text(web::TLS_CIPHER).unwrap().to_owned()
 }
 
 #[test]

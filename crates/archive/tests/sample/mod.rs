@@ -76,10 +76,10 @@ pub fn rich_run(id: &str, slots: u32) -> Run {
 
 /// What a machine may tell.
 fn host() -> HostRecord {
-    let known = |value: &str| Known::Value(value.to_owned());
+    let known = |value: &str| Known::from(value.to_owned());
     HostRecord {
         how: "over ssh to b".into(),
-        facts: HostFacts(BTreeMap::from([
+        facts: Facts(BTreeMap::from([
             ("cpu.model".into(), known("Some CPU")),
             ("cpu.mhz".into(), Known::Unavailable("not told".into())),
         ])),
@@ -226,20 +226,18 @@ fn target(name: &str, address: &str) -> Target {
     Target { name: name.into(), address: address.into(), host: None }
 }
 
-fn negotiated() -> Negotiated {
-    Negotiated {
-        http: Some("HTTP/1.1".into()),
-        tls: Some("1.3".into()),
-        cipher: Some("TLS_AES_256_GCM_SHA384".into()),
-        group: Some("x25519".into()),
-        certificate_key: Some(CertificateKey { algorithm: "EC".into(), bits: Some(256) }),
-        server: Some("nginx".into()),
-        keeps_alive: Some(true),
-        status: Some(200),
-        body_bytes: Some(10_240),
-        peer: Some("[2001:db8::1]:443".into()),
-        ..Negotiated::default()
-    }
+fn negotiated() -> Facts {
+    Facts::default()
+        .with(web::HTTP_VERSION, "HTTP/1.1")
+        .with(web::TLS_VERSION, "1.3")
+        .with(web::TLS_CIPHER, "TLS_AES_256_GCM_SHA384")
+        .with(web::TLS_GROUP, "x25519")
+        .with(web::CERTIFICATE_KEY, "EC-256")
+        .with(web::SERVER, "nginx")
+        .with(web::KEEPS_ALIVE, true)
+        .with(web::STATUS, 200)
+        .with(web::BODY_BYTES, 10_240)
+        .with(web::PEER, "[2001:db8::1]:443")
 }
 
 /// Log-normal times, in buckets as an HDR histogram of 3 significant digits has them.

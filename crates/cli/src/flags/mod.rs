@@ -451,16 +451,17 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
 impl Flags {
     /// Whether what was typed has a meaning, as far as that can be told before anything is done.
     pub(crate) fn checked(&self) -> Result<(), Usage> {
-        let plan = match &self.command {
-            Command::Compare(compare) => commands::compare::plan(compare, &self.load)?.0,
-            Command::Run(run) => commands::run::plan(run, &self.load)?,
-            Command::Check(check, load) => match commands::check::plan(check, load)? {
-                Some(plan) => plan,
-                None => return Ok(()),
-            },
-            _ => return Ok(()),
-        };
-        commands::rerun::refuse_missing_secrets(&plan)
+        self.plan()?.map_or(Ok(()), |plan| commands::rerun::refuse_missing_secrets(&plan))
+    }
+
+    /// The plan that it means; `None` where nothing is loaded.
+    pub(crate) fn plan(&self) -> Result<Option<Plan>, Usage> {
+        Ok(match &self.command {
+            Command::Compare(compare) => Some(commands::compare::plan(compare, &self.load)?.0),
+            Command::Run(run) => Some(commands::run::plan(run, &self.load)?),
+            Command::Check(check, load) => commands::check::plan(check, load)?,
+            _ => None,
+        })
     }
 }
 

@@ -9,6 +9,9 @@ use std::ops::Range;
 
 /// Values that are tried. An attempt takes a millisecond, and nobody writes so many by hand.
 const MOST_ATTEMPTS: usize = 1000;
+/// Values that are read in all attempts together, as each reads all but one of them: a file of 1 MiB may have a hundred thousand,
+/// whose attempts would take hours. By that, files of up to 300 values are tried through.
+const MOST_READ: usize = 100_000;
 
 /// The place of the value that a sentence is about; `why` tells what is wrong with a plan of the entries given.
 ///
@@ -20,11 +23,16 @@ pub(super) fn culprit(
     why: impl Fn(&[Entry]) -> Option<String>,
 ) -> Option<Range<usize>> {
     let parts = entries.iter().enumerate().flat_map(|(place, entry)| parts(place, entry));
+    // Those that the sentence names come first: of a long file not all are tried.
+    let (named, others): (Vec<_>, Vec<_>) =
+        parts.partition(|part| names(sentence, &entries[part.place].key, part.typed));
+    let attempts = (MOST_READ / (named.len() + others.len()).max(1)).clamp(1, MOST_ATTEMPTS);
+    let named = named.into_iter().map(|part| (2, part));
     let mut best: Option<(u8, Range<usize>)> = None;
-    for part in parts.take(MOST_ATTEMPTS) {
+    for (named, part) in named.chain(others.into_iter().map(|part| (0, part))).take(attempts) {
         let weight = match why(&part.left_of(entries)) {
             Some(same) if same == sentence => continue,
-            after => u8::from(after.is_none()) + 2 * u8::from(names(sentence, &entries[part.place].key, part.typed)),
+            after => u8::from(after.is_none()) + named,
         };
         // Of two that exclude each other, the later one.
         if weight > 0 && best.as_ref().is_none_or(|(most, _)| weight >= *most) {

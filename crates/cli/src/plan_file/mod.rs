@@ -9,6 +9,8 @@
 //! the help without making older plans unreadable.
 
 mod blame;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 mod place;
 mod read;
 mod words;
@@ -56,11 +58,16 @@ pub(crate) fn filled_in(typed: Vec<OsString>) -> Result<Vec<OsString>, PlanError
     let mut file = PlanFile::read(path)?;
     file.keep_known(command, verb)?;
     file.entries.retain(|entry| !words::is_overruled(entry, command, matches));
-    let words = words::joined(&typed, &file.entries);
+    understood_with(&file, &typed)
+}
+
+/// What was typed and a plan's entries, as the words of a command line that has a meaning.
+fn understood_with(file: &PlanFile, typed: &[OsString]) -> Result<Vec<OsString>, PlanError> {
+    let words = words::joined(typed, &file.entries);
     match understood(&words) {
         Ok(()) => Ok(words),
         Err(sentence) => {
-            let span = blame::culprit(&file.entries, &sentence, |left| understood(&words::joined(&typed, left)).err());
+            let span = blame::culprit(&file.entries, &sentence, |left| understood(&words::joined(typed, left)).err());
             let mut error = span.map_or_else(|| PlanError::nowhere(&sentence), |span| file.error_at(span, &sentence));
             error.wants_document = flags::asks_for_document(&words);
             Err(error)

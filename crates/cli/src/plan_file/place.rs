@@ -1,7 +1,7 @@
 //! Places in a plan file, and errors that point at them.
 
 use crate::outcome;
-use duel_model::{is_secret_name, sanitize_line};
+use duel_model::{is_secret_name, sanitize_line, without_secrets};
 use std::io::Write;
 use std::ops::Range;
 
@@ -14,7 +14,7 @@ pub(crate) struct PlanError {
     pub(crate) sentence: String,
     /// Whether the options of the plan, as far as they could be read, ask for a document.
     pub(crate) wants_document: bool,
-    excerpt: Option<String>,
+    pub(super) excerpt: Option<String>,
 }
 
 impl PlanError {
@@ -28,7 +28,8 @@ impl PlanError {
         let place = Place::of(text, span.start);
         let sentence = format!("{}:{}:{}: {sentence}", sanitize_line(name), place.line, place.column);
         let hides = hides || may_hold_a_secret(place.text);
-        Self { sentence, wants_document: false, excerpt: (!hides).then(|| place.excerpt(text, span)) }
+        let excerpt = if hides { None } else { place.excerpt(text, span) };
+        Self { sentence, wants_document: false, excerpt }
     }
 
     /// Prints it: the sentence, and below it the line with a caret.
@@ -55,18 +56,26 @@ impl<'t> Place<'t> {
         let begin = before.rfind('\n').map_or(0, |newline| newline + 1);
         let line = before.matches('\n').count() + 1;
         let end = text[begin..].find('\n').map_or(text.len(), |length| begin + length);
-        Self { line, column: text[begin..byte].chars().count() + 1, text: text[begin..end].trim_end_matches('\r') }
+        let shown = text[begin..end].trim_end_matches('\r');
+        // The end of a line stands right behind it, however it is written.
+        let column = text[begin..byte.min(begin + shown.len())].chars().count() + 1;
+        Self { line, column, text: shown }
     }
 
-    /// The line, and carets under what the span covers of it.
-    fn excerpt(&self, text: &str, span: &Range<usize>) -> String {
+    /// The line, and carets under what the span covers of it; `None` where a secret would have to be taken out of it, and the
+    /// carets would stand elsewhere.
+    fn excerpt(&self, text: &str, span: &Range<usize>) -> Option<String> {
         let gutter = format!("  {} | ", self.line);
         let shown: String = self.text.chars().take(LONGEST_LINE).collect();
+        if [self.text, &shown].iter().any(|line| without_secrets(line) != **line) {
+            return None;
+        }
         let column = self.column.min(LONGEST_LINE);
         let covered = text.get(span.clone()).map_or(1, |part| part.lines().next().unwrap_or_default().chars().count());
         let room = shown.chars().count().saturating_sub(column - 1).max(1);
         let carets = "^".repeat(covered.clamp(1, room));
-        format!("{gutter}{}\n{:2$}{carets}\n", sanitize_line(&shown), "", gutter.chars().count() + column - 1)
+        let width = gutter.chars().count() + column - 1;
+        Some(format!("{gutter}{}\n{:width$}{carets}\n", sanitize_line(&shown), ""))
     }
 }
 
@@ -97,6 +106,16 @@ mod tests {
     }
 
     #[test]
+    fn the_end_of_a_line_stands_right_behind_it() {
+        let text = "a = 'x\r\r\nb = 1";
+        for byte in [6, 7, 8] {
+            let error = PlanError::at("p", text, &(byte..byte), false, "x");
+            assert_eq!(error.sentence, "p:1:7: x");
+            assert_eq!(error.excerpt.unwrap(), "  1 | a = 'x\n            ^\n");
+        }
+    }
+
+    #[test]
     fn lines_with_secrets_are_not_shown() {
         for line in [
             "header = [\"Authorization: Bearer abc\"",
@@ -106,6 +125,10 @@ mod tests {
         ] {
             assert!(may_hold_a_secret(line), "{line}");
         }
+        // What would be taken out of a line leaves the carets in the wrong place.
+        let text = "rate = \"//user:s3cr3t@h 200";
+        assert!(!may_hold_a_secret(text) && without_secrets(text) != text, "{}", without_secrets(text));
+        assert!(PlanError::at("p", text, &(text.len()..text.len()), false, "x").excerpt.is_none());
         assert!(!may_hold_a_secret("targets = [\"http://h/\"]"));
         assert!(PlanError::at("p", "x = 1", &(0..1), true, "x").excerpt.is_none());
     }

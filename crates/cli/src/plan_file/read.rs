@@ -12,7 +12,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 /// A plan of all options with all their explanations has about 10 kB.
-const LONGEST_FILE_BYTES: u64 = 1 << 20;
+pub(super) const LONGEST_FILE_BYTES: u64 = 1 << 20;
 
 /// A plan file.
 #[derive(Debug)]
@@ -54,11 +54,17 @@ pub(super) struct Value {
 impl PlanFile {
     pub(super) fn read(path: &Path) -> Result<Self, PlanError> {
         let name = path.to_string_lossy().into_owned();
-        let cannot = |why: &str| PlanError::nowhere(&format!("cannot read the plan {}: {why}", sanitize_line(&name)));
+        let cannot = |why: &str| cannot_read(&name, why);
         let mut bytes = Vec::new();
         std::fs::File::open(path)
             .and_then(|file| file.take(LONGEST_FILE_BYTES + 1).read_to_end(&mut bytes))
             .map_err(|error| cannot(&error.to_string()))?;
+        Self::of_bytes(name, bytes)
+    }
+
+    /// The same of what is in the file, of which a byte more than the longest is enough.
+    pub(super) fn of_bytes(name: String, bytes: Vec<u8>) -> Result<Self, PlanError> {
+        let cannot = |why: &str| cannot_read(&name, why);
         if bytes.len() as u64 > LONGEST_FILE_BYTES {
             return Err(cannot("no plan is longer than 1 MiB"));
         }
@@ -151,6 +157,10 @@ impl PlanFile {
         let hides = self.entries.iter().find(holds).is_some_and(|entry| hides(&entry.key));
         PlanError::at(&self.name, &self.text, &span, hides, sentence)
     }
+}
+
+fn cannot_read(name: &str, why: &str) -> PlanError {
+    PlanError::nowhere(&format!("cannot read the plan {}: {why}", sanitize_line(name)))
 }
 
 /// Whether values of this key may be secrets without a name that tells it: a header field, a body, a field of a form.

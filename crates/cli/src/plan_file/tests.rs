@@ -237,6 +237,27 @@ fn the_culprit_is_found_among_several() {
     assert_eq!(blamed("connections = 5", Some("run")), None);
 }
 
+/// Each attempt reads the whole plan again: a long one is not read a thousand times.
+#[test]
+fn the_culprit_in_a_long_plan_is_found_by_few_attempts() {
+    let fields: Vec<String> = (0..20_000).map(|index| format!("\"A{index}: b\"")).collect();
+    let text = format!("targets = [\"http://a/\", \"http://b/\"]\nheader = [{}]\nmargin = \"200%\"", fields.join(", "));
+    let entries = entries(&text, None).unwrap();
+    let read = std::cell::Cell::new(0);
+    let why = |left: &[read::Entry]| {
+        let count = |entry: &read::Entry| match &entry.given {
+            read::Given::Switch(_) => 1,
+            read::Given::Values { values, .. } => values.len(),
+        };
+        read.set(read.get() + left.iter().map(count).sum::<usize>());
+        left.iter().any(|entry| entry.key == "margin").then(|| "--margin has to lie between 0 and 100 %".to_owned())
+    };
+    let sentence = why(&entries).unwrap();
+    let span = blame::culprit(&entries, &sentence, why);
+    assert_eq!(span.map(|span| text[span].to_owned()).as_deref(), Some("\"200%\""));
+    assert!(read.get() < 200_000, "{} values were read", read.get());
+}
+
 #[test]
 fn secrets_are_not_written() {
     let typed =

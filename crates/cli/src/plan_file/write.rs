@@ -110,7 +110,7 @@ fn placeholder(arg: &Arg) -> String {
 }
 
 /// The values of an option as they were typed, secrets left out.
-fn values(arg: &Arg, matches: &ArgMatches) -> Result<Vec<String>, Usage> {
+pub(super) fn values(arg: &Arg, matches: &ArgMatches) -> Result<Vec<String>, Usage> {
     let raw = matches.get_raw(arg.get_id().as_str()).into_iter().flatten();
     raw.map(|value: &OsStr| {
         let text = value.to_str().ok_or_else(|| {

@@ -9,6 +9,9 @@ mod listener;
 mod otlp;
 mod prometheus;
 
+#[cfg(any(test, fuzzing))]
+pub(crate) use otlp::fuzzing;
+
 use crate::flags::OutputFlags;
 use crate::outcome::Usage;
 use clap::Args;

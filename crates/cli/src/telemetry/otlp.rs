@@ -4,6 +4,8 @@
 //! encodings of the specification (OTLP 1.5, "JSON Protobuf Encoding"), and needs no code made from protocol buffers.
 
 mod document;
+#[cfg(any(test, fuzzing))]
+pub(crate) mod fuzzing;
 
 use super::Shared;
 use crate::outcome::Usage;
@@ -13,6 +15,7 @@ use duel_model::{Doubt, DoubtId, sanitize_line};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
+use ureq::config::Config;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 use ureq::{Agent, Error};
 
@@ -141,7 +144,8 @@ impl Account {
 impl Exporter {
     pub(super) fn start(to: Destination, figures: Shared) -> anyhow::Result<Self> {
         let shown = to.shown.clone();
-        let agent = agent(&to).with_context(|| format!("cannot send metrics to {shown}"))?;
+        let agent =
+            config(&to).map(Agent::new_with_config).with_context(|| format!("cannot send metrics to {shown}"))?;
         let (goes_on, end) = channel();
         let (tell, done) = channel();
         let farewell = tell.clone();
@@ -198,7 +202,7 @@ fn export(agent: &Agent, to: &Destination, figures: &Shared, end: &Receiver<()>)
     }
 }
 
-fn agent(to: &Destination) -> anyhow::Result<Agent> {
+fn config(to: &Destination) -> anyhow::Result<Config> {
     let mut config = Agent::config_builder()
         .max_redirects(0)
         .max_redirects_will_error(false)
@@ -218,7 +222,7 @@ fn agent(to: &Destination) -> anyhow::Result<Agent> {
             .build();
         config = config.tls_config(tls);
     }
-    Ok(config.build().into())
+    Ok(config.build())
 }
 
 /// Why a push failed.
@@ -242,18 +246,28 @@ impl Trouble {
 /// Tries until it is taken, or refused, or time is up.
 fn push_at_last(agent: &Agent, to: &Destination, document: &serde_json::Value) -> Result<(), Trouble> {
     let until = Instant::now() + PERSISTENCE;
+    let left = || until.saturating_duration_since(Instant::now());
+    persist(|| push(agent, to, document), left, std::thread::sleep)
+}
+
+/// The same on any clock, which says how much time is left.
+fn persist(
+    mut push: impl FnMut() -> Result<(), Trouble>,
+    left: impl Fn() -> Duration,
+    sleep: impl Fn(Duration),
+) -> Result<(), Trouble> {
     let mut pause = FIRST_PAUSE;
     loop {
-        let trouble = match push(agent, to, document) {
+        let trouble = match push() {
             Ok(()) => return Ok(()),
             Err(trouble) => trouble,
         };
         let Some(wait) = trouble.again_after.map(|asked| asked.max(pause)) else { return Err(trouble) };
         // A collector may ask for any number of seconds: it is compared with what is left, and added to nothing.
-        if wait > until.saturating_duration_since(Instant::now()) {
+        if wait > left() {
             return Err(trouble);
         }
-        std::thread::sleep(wait);
+        sleep(wait);
         pause *= 2;
     }
 }
@@ -299,11 +313,14 @@ fn accepted(body: &[u8]) -> Result<(), String> {
     let answer: serde_json::Value =
         serde_json::from_slice(body).map_err(|_| "what it answers is not OTLP".to_owned())?;
     let refused = &answer["partialSuccess"]["rejectedDataPoints"];
-    // 64-bit numbers are texts in this encoding, and some send numbers.
-    let refused = refused.as_u64().or_else(|| refused.as_str()?.parse().ok()).unwrap_or(0);
-    if !answer.is_object() {
+    // 64-bit numbers are texts in this encoding, and some send numbers. What is neither is not known to be none.
+    let count = match refused {
+        serde_json::Value::Null => Some(0),
+        _ => refused.as_u64().or_else(|| refused.as_str()?.parse().ok()),
+    };
+    let Some(refused) = count.filter(|_| answer.is_object()) else {
         return Err("what it answers is not OTLP".to_owned());
-    }
+    };
     if refused == 0 {
         return Ok(());
     }
@@ -373,6 +390,14 @@ mod tests {
             ("Fri, 31 Dec 1999 23:59:59 GMT", None),
         ] {
             assert_eq!(asked_for(value), seconds.map(Duration::from_secs), "{value}");
+        }
+    }
+
+    #[test]
+    fn a_count_of_refused_figures_that_is_no_count_is_not_taken_for_none() {
+        for count in ["3.0", "1e2", "-3", "\"-3\"", "\"many\"", "true", "[3]", "{}", "99999999999999999999999"] {
+            let answer = format!("{{\"partialSuccess\":{{\"rejectedDataPoints\":{count}}}}}");
+            assert!(accepted(answer.as_bytes()).is_err_and(|why| why.contains("not OTLP")), "{answer}");
         }
     }
 

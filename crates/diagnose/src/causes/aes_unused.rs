@@ -16,7 +16,8 @@ use crate::gap::{Flip, FlipLook, Gap, LensLook, Look, View, percent};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
 use crate::twins::Twins;
 use duel_model::{
-    Capabilities, Confidence, Evidence, HardwareUse, LensOp, LensReading, TwinChange, format_duration_ns, sanitize_line,
+    Capabilities, Confidence, Evidence, HardwareUse, LensOp, LensReading, TwinChange, format_duration_ns,
+    sanitize_line, web,
 };
 use duel_stats::Estimate;
 
@@ -45,7 +46,7 @@ impl Cause for AesUnused {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         needs_tls(gap)?;
-        let cipher = |side| gap.fact(side, |seen| seen.cipher.as_deref());
+        let cipher = |side| gap.text(side, web::TLS_CIPHER);
         let [of_slow, of_fast] = of_both(gap, "the ciphers of both sides are not known", cipher)?;
         if of_slow.contains("CHACHA20") && of_fast.contains("AES") {
             return weigh_avoided(gap);
@@ -205,7 +206,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, sweep: Result<View<'_>, String>) -> Sta
     if !flip.moved() {
         return did_not_move(gap, flip);
     }
-    let cipher = gap.fact(gap.slow, |seen| seen.cipher.as_deref()).map_or_else(String::new, sanitize_line);
+    let cipher = gap.text(gap.slow, web::TLS_CIPHER).map_or_else(String::new, sanitize_line);
     let (why, mut confidence) = match gap.lens(gap.slow) {
         // The machine is at hand: what a client can only infer is to be seen there.
         LensLook::NotAsked(probe) => return Standing::Wants(vec![probe]),

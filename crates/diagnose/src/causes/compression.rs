@@ -8,7 +8,7 @@
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
 use crate::gap::Gap;
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, format_bytes, sanitize_line};
+use duel_model::{Confidence, format_bytes, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "http.compression",
@@ -78,9 +78,9 @@ impl Cause for Compression {
 
 /// What a side's responses are compressed with; the outer `None`: not known.
 fn encoding<'a>(gap: &Gap<'a>, side: usize) -> Option<Option<&'a str>> {
-    let told = gap.fact(side, |seen| seen.content_encoding.as_deref());
+    let told = gap.text(side, web::CONTENT_ENCODING);
     // No field was seen. That means "not compressed" only if a response was seen at all.
-    let seen = || gap.fact(side, |seen| seen.status.map(u64::from).or(seen.body_bytes)).is_some();
+    let seen = || gap.fact(side, |seen| seen.value(web::STATUS).or(seen.value(web::BODY_BYTES))).is_some();
     match told {
         Some(encoding) => Some(Some(encoding).filter(|encoding| *encoding != "identity")),
         None => seen().then_some(None),

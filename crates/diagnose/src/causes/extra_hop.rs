@@ -18,7 +18,7 @@ use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Demands, Flip, Gap, View, phase_share};
 use crate::probes::Mode;
 use duel_model::web::phase;
-use duel_model::{Confidence, HostDemand, Phase, format_duration_ns, sanitize_line};
+use duel_model::{Confidence, HostDemand, Phase, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.extra-hop",
@@ -91,7 +91,7 @@ fn waits_longer(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<bool>, Sta
 /// From outside: a `Via` field that only the slow side has.
 fn by_field(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>) -> Standing {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
-    let via = |side| gap.fact(side, |seen| seen.via.as_deref());
+    let via = |side| gap.text(side, web::VIA);
     let Some(of_slow) = via(gap.slow).filter(|_| via(gap.fast).is_none()) else {
         let text = format!("nothing that can be seen tells whether something stands in front of {slow} alone");
         return Standing::Undecided(gap.first_contact(text));
@@ -136,7 +136,7 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
             sanitize_line(of_fast)
         );
         // Another machine may stand in front of this one.
-        return (gap.fact(gap.slow, |seen| seen.via.as_deref()).is_none())
+        return (gap.text(gap.slow, web::VIA).is_none())
             .then(|| Standing::Undecided(gap.on_host(format!("{text}: no sign of a hop there"), None)));
     }
     // What both processes spend, less what one does without the hop; no more than the one that hands on spends, or,

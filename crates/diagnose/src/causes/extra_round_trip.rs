@@ -14,7 +14,7 @@ use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, n
 use crate::gap::{Flip, FlipLook, Gap, View};
 use crate::probes::Kind;
 use duel_model::web::phase;
-use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line};
+use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.extra-round-trip",
@@ -32,10 +32,10 @@ impl Cause for ExtraRoundTrip {
         let http = needs_http(gap)?;
         needs_tls(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let version = |side| gap.fact(side, |seen| seen.tls.as_deref());
+        let version = |side| gap.text(side, web::TLS_VERSION);
         let [of_slow, of_fast] = of_both(gap, "the TLS versions of both sides are not known", version)?;
         let older = of_slow == "1.2" && of_fast == "1.3";
-        let chain = |side| gap.fact(side, |seen| seen.chain_bytes);
+        let chain = |side| gap.count(side, web::CHAIN_BYTES);
         let longer = match (chain(gap.slow), chain(gap.fast)) {
             (Some(slow), Some(fast)) => slow > FIRST_FLIGHT_BYTES && fast <= FIRST_FLIGHT_BYTES,
             _ => false,

@@ -126,11 +126,11 @@ impl Rules {
     pub(super) fn of(gap: &Gap<'_>, side: usize) -> Option<Self> {
         let facts = gap.case.hosts.get(side)?.as_ref()?;
         // Packets to a network of its own pass the machine's chains as well.
-        let is_apart = facts.value("process.network") == Some("its own");
+        let is_apart = facts.text("process.network") == Some("its own");
         let mut all = !is_apart || facts.under("firewall.machine.").next().is_some();
         let mut at_least = None;
         for (_, known) in facts.under("firewall") {
-            match known.value().and_then(|count| count.parse::<f64>().ok()) {
+            match known.text().and_then(|count| count.parse::<f64>().ok()) {
                 Some(count) => at_least = Some(at_least.unwrap_or(0.0) + count),
                 None => all = false,
             }

@@ -11,7 +11,7 @@ use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
 use crate::gap::{Flip, FlipLook, Gap, Look, percent, phase_differences};
 use crate::probes::Kind;
 use duel_model::web::phase;
-use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line};
+use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.initcwnd",
@@ -67,7 +67,7 @@ impl Cause for Initcwnd {
             return Err(Standing::Undecided(gap.evidence(&trips.seen, text)));
         }
         let bytes = reference.slow.bytes_in_per_op.unwrap_or(0.0);
-        let segment = |side| gap.fact(side, |seen| seen.segment_bytes).map(f64::from);
+        let segment = |side| gap.count(side, web::SEGMENT_BYTES).map(|bytes| bytes as f64);
         if segment(gap.slow).is_some_and(|segment| bytes <= segment) {
             let text = format!("a response of {} takes a single segment", format_bytes(bytes));
             return Err(Standing::RuledOut(gap.evidence(reference, text)));
@@ -104,7 +104,7 @@ impl Cause for Initcwnd {
         let open = |why: &str| Standing::Undecided(gap.evidence(reference, format!("{told}{why}")));
         let whole = |trips: f64| (trips - trips.round()).abs() <= WHOLE;
         // A handshake may take longer for its signature as well.
-        let key = |side| gap.fact(side, |seen| seen.certificate_key.as_ref());
+        let key = |side| gap.text(side, web::CERTIFICATE_KEY);
         let has_flights = whole(flights[0]) && (known_small || key(gap.slow) == key(gap.fast));
         let in_all = flights[1].max(0.0) + if has_flights { flights[0].max(0.0) } else { 0.0 };
         if in_all > MOST_TRIPS || !whole(flights[1]) {
@@ -193,7 +193,7 @@ fn usual_trips(bytes: f64, segment: f64) -> f64 {
 /// The smallest first flight that a side's routes set, in segments: 10 where none sets any; `None` where routes are not
 /// known, as those of IPv6 are. Which of the routes leads to us is not told, so one that is small is taken as a hint that timing has to bear out.
 fn first_flight(gap: &Gap<'_>, side: usize) -> Option<f64> {
-    if gap.fact(side, |seen| seen.peer.as_deref()).is_some_and(|peer| peer.starts_with('[')) {
+    if gap.text(side, web::PEER).is_some_and(|peer| peer.starts_with('[')) {
         return None;
     }
     let routes = gap.host_fact(side, "route.special")?;

@@ -10,8 +10,8 @@ use super::worth::needs_handshakes;
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
-use duel_model::web::phase;
-use duel_model::{CertificateKey, Confidence, format_duration_ns, sanitize_line};
+use duel_model::web::{CertificateKey, phase};
+use duel_model::{Confidence, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.large-key",
@@ -31,19 +31,19 @@ impl Cause for LargeKey {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         needs_tls(gap)?;
-        let key = |side| gap.fact(side, |seen| seen.certificate_key.as_ref());
+        let key = |side| gap.fact(side, CertificateKey::of);
         let [of_slow, of_fast] = of_both(gap, "the certificate keys of both sides are not known", key)?;
-        let [shown_slow, shown_fast] = [of_slow, of_fast].map(|key| sanitize_line(&key.to_string()));
+        let [shown_slow, shown_fast] = [&of_slow, &of_fast].map(|key| sanitize_line(&key.to_string()));
         let keys = format!("{slow}'s certificate key is {shown_slow}, {fast}'s {shown_fast}");
         if of_slow == of_fast {
             return Err(Standing::RuledOut(gap.first_contact(keys)));
         }
-        match is_dearer(of_slow, of_fast) {
+        match is_dearer(&of_slow, &of_fast) {
             Some(false) => {
                 return Err(Standing::RuledOut(gap.first_contact(format!("{keys}: that is not the dearer one"))));
             }
             Some(true) => {}
-            None if [of_slow, of_fast].into_iter().all(is_known) => {}
+            None if [&of_slow, &of_fast].into_iter().all(is_known) => {}
             None => return Err(Standing::Undecided(gap.first_contact(keys))),
         }
         if let Some(standing) = without_full_handshakes(gap, &slow) {
@@ -202,7 +202,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
 /// What the flip took from each full handshake, and what a signature can take, where that is less: over one connection by
 /// time, under load at most by what every other connection waits for it.
 fn beyond_a_signature(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Option<f64>) -> Option<(f64, f64)> {
-    let key = gap.fact(gap.slow, |seen| seen.certificate_key.as_ref())?;
+    let key = gap.fact(gap.slow, CertificateKey::of)?;
     let bits = f64::from(key.bits.unwrap_or(256));
     // On a slow CPU of today, and twice that.
     let most_ns = 2.0
@@ -234,8 +234,8 @@ pub(super) fn tls_difference(reference: &View<'_>) -> Option<(f64, f64)> {
 /// What else differs between the handshakes and would go away under the same flip.
 fn confounded(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Option<f64>) -> Option<String> {
     let [slow, fast] = [gap.slow, gap.fast];
-    let group = |side| gap.fact(side, |seen| seen.group.as_deref());
-    let version = |side| gap.fact(side, |seen| seen.tls.as_deref());
+    let group = |side| gap.text(side, web::TLS_GROUP);
+    let version = |side| gap.text(side, web::TLS_VERSION);
     let same_version = version(slow).is_some() && version(slow) == version(fast);
     let same_group = group(slow).is_some() && group(slow) == group(fast);
     // A resumed handshake of TLS 1.3 does its key exchange all the same (psk_dhe_ke); one of TLS 1.2 does not.
@@ -244,7 +244,7 @@ fn confounded(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Opti
         return Some("the key exchange groups are not known to be equal".to_owned());
     }
     // Further round trips go away with the full handshake. They matter where one takes a noteworthy part of it.
-    let chain = |side| gap.fact(side, |seen| seen.chain_bytes).unwrap_or(0);
+    let chain = |side| gap.count(side, web::CHAIN_BYTES).unwrap_or(0);
     let long_chain = chain(slow) > FIRST_FLIGHT_BYTES && chain(fast) <= FIRST_FLIGHT_BYTES;
     let further_trips = f64::from(u8::from(!same_version) + u8::from(long_chain));
     let connect = |seen: &duel_model::TargetObservation| seen.phase_mean_ns.get(&phase::CONNECT.id()).copied();

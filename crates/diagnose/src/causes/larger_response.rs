@@ -11,7 +11,7 @@ use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, n
 use crate::gap::{Flip, Gap, Look, View, percent, phase_share};
 use crate::probes::{Kind, Mode};
 use duel_model::web::phase;
-use duel_model::{Confidence, TargetObservation, format_bytes};
+use duel_model::{Confidence, TargetObservation, format_bytes, web};
 use duel_stats::Estimate;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -52,8 +52,7 @@ impl Cause for LargerResponse {
             return by_heads(gap, &sizes, extra_bytes, all_slow / all_fast);
         }
 
-        let compressed =
-            |side| gap.fact(side, |seen| seen.content_encoding.as_deref()).is_some_and(|by| by != "identity");
+        let compressed = |side| gap.text(side, web::CONTENT_ENCODING).is_some_and(|by| by != "identity");
         let plain = compressed(gap.fast) && !compressed(gap.slow);
         let flip = shown_flip(gap, if plain { Kind::Identity } else { Kind::RangeSame })?;
         if !flip.moved() {

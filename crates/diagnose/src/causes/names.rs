@@ -6,7 +6,7 @@
 use super::CauseEntry;
 use crate::case::Case;
 use duel_model::{
-    Confidence, Evidence, Finding, MILLISECOND_NS, Nanos, Negotiated, SECOND_NS, format_duration_ns, sanitize_line,
+    Confidence, Evidence, Facts, Finding, MILLISECOND_NS, Nanos, SECOND_NS, format_duration_ns, sanitize_line, web,
 };
 
 pub(super) static DNS_SLOW: CauseEntry =
@@ -78,22 +78,21 @@ fn slow_lookup(case: &Case<'_>, index: usize, lookup_ns: Nanos, quickest_ns: Nan
 }
 
 fn dead_addresses(case: &Case<'_>, index: usize) -> Option<Finding> {
-    let negotiated = contacts(case, index).find(|negotiated| !negotiated.dead_addresses.is_empty())?;
+    let facts = contacts(case, index).find(|facts| !facts.list(web::DEAD_ADDRESSES).is_empty())?;
     /// A name with hundreds of addresses is not told whole.
     const MOST_TOLD: usize = 4;
-    let dead = &negotiated.dead_addresses;
+    let dead = facts.list(web::DEAD_ADDRESSES);
     let mut told: Vec<String> = dead.iter().take(MOST_TOLD).map(|address| sanitize_line(address)).collect();
     if dead.len() > MOST_TOLD {
         told.push(format!("{} more", dead.len() - MOST_TOLD));
     }
     let name = name(case, index);
-    let lost = negotiated.dead_addresses_ns.map(|ns| format_duration_ns(ns as f64));
+    let lost = facts.count(web::DEAD_ADDRESSES_NS).map(|ns| format_duration_ns(ns as f64));
     let cost = lost.as_ref().map_or_else(String::new, |lost| format!(", which cost {lost}"));
-    let (peer, count) =
-        (negotiated.peer.as_deref().map_or_else(|| "another one".to_owned(), sanitize_line), dead.len());
+    let (peer, count) = (facts.text(web::PEER).map_or_else(|| "another one".to_owned(), sanitize_line), dead.len());
     let everybody = case.plan.targets.len() > 1
         && (0..case.plan.targets.len())
-            .all(|index| contacts(case, index).any(|negotiated| !negotiated.dead_addresses.is_empty()));
+            .all(|index| contacts(case, index).any(|facts| !facts.list(web::DEAD_ADDRESSES).is_empty()));
     let ours =
         if everybody { " It is so for all targets, so the way out of this machine may be what is dead." } else { "" };
     Some(Finding {
@@ -120,11 +119,11 @@ fn dead_addresses(case: &Case<'_>, index: usize) -> Option<Finding> {
 
 /// The shortest time that looking up a target's name was seen to take: a first look-up fills caches.
 fn lookup_ns(case: &Case<'_>, index: usize) -> Option<Nanos> {
-    contacts(case, index).filter_map(|negotiated| negotiated.lookup_ns).min()
+    contacts(case, index).filter_map(|facts| facts.count(web::LOOKUP_NS)).min()
 }
 
 /// What was seen of a target's connections, at the first contact and under load.
-fn contacts<'a>(case: &Case<'a>, index: usize) -> impl Iterator<Item = &'a Negotiated> {
+fn contacts<'a>(case: &Case<'a>, index: usize) -> impl Iterator<Item = &'a Facts> {
     let first = case.first_contact.get(index).and_then(Option::as_ref);
     let under_load = case.comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
     first.into_iter().chain(under_load)

@@ -17,7 +17,7 @@ use super::{Cause, CauseEntry, Standing, Told, fit_by_host, fit_by_twin, needs_t
 use crate::gap::{Flip, Gap, LensLook, Look};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
 use crate::twins::{self, Twins};
-use duel_model::{Assembly, Confidence, Evidence, TwinChange, format_duration_ns, sanitize_line};
+use duel_model::{Assembly, Confidence, Evidence, TwinChange, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-asm",
@@ -108,7 +108,7 @@ impl Cause for NoAsm {
         }
         // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
         let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
-        if encrypts && gap.fact(gap.slow, |seen| seen.cipher.as_deref()).is_some_and(|cipher| cipher.contains("AES")) {
+        if encrypts && gap.text(gap.slow, web::TLS_CIPHER).is_some_and(|cipher| cipher.contains("AES")) {
             match gap.look(Kind::Chacha20) {
                 Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
                 Look::Shown(chacha) if chacha.log.low() <= gap.case.margin_log() => {

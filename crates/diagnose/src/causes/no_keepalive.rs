@@ -7,7 +7,7 @@ use super::worth::{MOSTLY_REUSED, connecting_at_most};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
 use crate::gap::{Flip, Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, When};
+use duel_model::{Confidence, When, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-keepalive",
@@ -100,5 +100,5 @@ fn connecting_share(reference: &View<'_>) -> Option<f64> {
 /// Share of the requests that connect anew, by count where there is one.
 fn connects(gap: &Gap<'_>, side: usize) -> Option<f64> {
     let counted = gap.reused_share(side).map(|share| 1.0 - share);
-    counted.or_else(|| gap.fact(side, |seen| seen.keeps_alive).map(|keeps| f64::from(u8::from(!keeps))))
+    counted.or_else(|| gap.fact(side, |seen| seen.is(web::KEEPS_ALIVE)).map(|keeps| f64::from(u8::from(!keeps))))
 }

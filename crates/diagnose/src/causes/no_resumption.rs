@@ -9,7 +9,7 @@ use super::worth::needs_handshakes;
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both, shown_flip};
 use crate::gap::{Flip, Gap};
 use crate::probes::Kind;
-use duel_model::Confidence;
+use duel_model::{Confidence, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-resumption",
@@ -49,10 +49,7 @@ impl Cause for NoResumption {
         }
         let flip = shown_flip(gap, Kind::Unresumed)?;
         if !flip.moved() {
-            let alike = same(gap, |seen| seen.certificate_key.clone())
-                && same(gap, |seen| seen.tls.clone())
-                && same(gap, |seen| seen.group.clone());
-            if alike {
+            if [web::CERTIFICATE_KEY, web::TLS_VERSION, web::TLS_GROUP].into_iter().all(|name| same(gap, name)) {
                 return Err(did_not_move(gap, &flip));
             }
             let text = format!("{}, but full handshakes cost the two different amounts", gap.tell_flip(&flip));
@@ -86,7 +83,7 @@ fn resumed_share(gap: &Gap<'_>, side: usize) -> Option<f64> {
 }
 
 /// Whether a fact is known of both sides and the same.
-fn same<T: PartialEq>(gap: &Gap<'_>, of: impl Fn(&duel_model::Negotiated) -> Option<T>) -> bool {
-    let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| gap.fact(side, &of));
+fn same(gap: &Gap<'_>, name: &str) -> bool {
+    let [of_slow, of_fast] = [gap.slow, gap.fast].map(|side| gap.text(side, name));
     of_slow.is_some() && of_slow == of_fast
 }

@@ -15,7 +15,7 @@ use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, View, phase_differences};
 use duel_model::web::phase;
-use duel_model::{Confidence, format_duration_ns};
+use duel_model::{Confidence, format_duration_ns, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.path-delay",
@@ -106,7 +106,7 @@ impl Cause for PathDelay {
 /// to it, and no more than the phase really took longer.
 fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
     let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
-    let two = gap.fact(gap.slow, |seen| seen.tls.as_deref()) == Some("1.2");
+    let two = gap.text(gap.slow, web::TLS_VERSION) == Some("1.2");
     let bytes = reference.slow.bytes_in_per_op.unwrap_or(0.0);
     // On a new connection slow start doubles its flights. A long response then goes by windows, if it waits at all.
     let differences = phase_differences(reference);

@@ -7,7 +7,7 @@
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
-use duel_model::{Confidence, sanitize_line};
+use duel_model::{Confidence, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.slow-cipher",
@@ -25,7 +25,7 @@ impl Cause for SlowCipher {
         needs_http(gap)?;
         needs_tls(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let cipher = |side| gap.fact(side, |seen| seen.cipher.as_deref());
+        let cipher = |side| gap.text(side, web::TLS_CIPHER);
         let [of_slow, of_fast] = of_both(gap, "the cipher suites of both sides are not known", cipher)?;
         if algorithm(of_slow) == algorithm(of_fast) {
             let text = format!("both sides encrypt with {}", sanitize_line(algorithm(of_slow)));
@@ -34,7 +34,7 @@ impl Cause for SlowCipher {
         let suites = format!("{slow} uses {}, {fast} {}", sanitize_line(of_slow), sanitize_line(of_fast));
 
         // A suite belongs to a version of TLS, and forcing it forces the version with its round trips.
-        let version = |side| gap.fact(side, |seen| seen.tls.as_deref());
+        let version = |side| gap.text(side, web::TLS_VERSION);
         let same_version = version(gap.slow).is_some() && version(gap.slow) == version(gap.fast);
         let kept = [gap.slow, gap.fast].iter().all(|side| gap.reused_share(*side).is_some_and(|share| share >= 0.9));
         if !same_version && !kept {

@@ -9,7 +9,7 @@ use super::worth::needs_handshakes;
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
-use duel_model::{Confidence, sanitize_line};
+use duel_model::{Confidence, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry =
     CauseEntry { id: "tls.slow-group", description: "the key exchange group is dear, and each handshake pays for it" };
@@ -25,7 +25,7 @@ impl Cause for SlowGroup {
         let http = needs_http(gap)?;
         needs_tls(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let group = |side| gap.fact(side, |seen| seen.group.as_deref());
+        let group = |side| gap.text(side, web::TLS_GROUP);
         let [of_slow, of_fast] = of_both(gap, "the key exchange groups of both sides are not known", group)?;
         if of_slow == of_fast {
             let text = format!("both sides exchange keys over {}", sanitize_line(of_slow));
@@ -35,7 +35,7 @@ impl Cause for SlowGroup {
         let groups =
             format!("{slow} exchanges keys over {}, {fast} over {}", sanitize_line(of_slow), sanitize_line(of_fast));
         // A handshake of TLS 1.2 that is resumed has no key exchange; one of TLS 1.3 has (psk_dhe_ke).
-        let version = gap.fact(gap.slow, |seen| seen.tls.as_deref());
+        let version = gap.text(gap.slow, web::TLS_VERSION);
         let resumed = gap.known_reference().and_then(|view| view.slow.resumed_share);
         if version == Some("1.2") && resumed.is_some_and(|share| share >= 0.75) {
             let text =

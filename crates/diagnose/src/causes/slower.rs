@@ -11,7 +11,7 @@ use super::machines::{Machines, Side};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{FlipLook, Gap, percent};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, TargetObservation, format_duration_ns, sanitize_line};
+use duel_model::{Confidence, TargetObservation, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry =
     CauseEntry { id: "cpu.slower", description: "the CPU is slower, or clocked down by heat or by a limit" };
@@ -147,7 +147,8 @@ fn more_work(gap: &Gap<'_>, machines: &Machines<'_>) -> Option<String> {
     if differ(|seen| seen.reused_share, 0.1) == Some(true) || differ(|seen| seen.resumed_share, 0.1) == Some(true) {
         return Some("connections are not kept, or sessions not resumed, alike".to_owned());
     }
-    let negotiated = |side| gap.fact(side, |seen| Some((&seen.cipher, &seen.group, &seen.tls, &seen.certificate_key)));
+    let agreed = [web::TLS_CIPHER, web::TLS_GROUP, web::TLS_VERSION, web::CERTIFICATE_KEY];
+    let negotiated = |side| gap.fact(side, |seen| Some(agreed.map(|name| seen.value(name))));
     if negotiated(gap.slow) != negotiated(gap.fast) {
         return Some("they negotiate different ciphers, groups or keys".to_owned());
     }

@@ -11,7 +11,7 @@ use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
 use crate::probes::Kind;
-use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns};
+use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.small-mtu",
@@ -33,7 +33,7 @@ impl Cause for SmallMtu {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let reference = reference(gap)?;
-        let bytes = |side| gap.fact(side, |seen| seen.segment_bytes);
+        let bytes = |side| gap.count(side, web::SEGMENT_BYTES);
         let [of_slow, of_fast] = of_both(gap, "the sizes of segments are not known", bytes)?;
         let segments = format!("segments of {slow} hold up to {of_slow} bytes, those of {fast} {of_fast}");
         // What is announced when a connection is made: to be seen on this machine while requests are sent.
@@ -42,11 +42,11 @@ impl Cause for SmallMtu {
         let Some(response_bytes) = reference.slow.bytes_in_per_op else {
             return Err(Standing::Undecided(gap.evidence(reference, "the size of responses is not known".to_owned())));
         };
-        if response_bytes <= f64::from(of_slow) {
+        if response_bytes <= of_slow as f64 {
             let text = format!("{segments}: a response of {} takes a single one", format_bytes(response_bytes));
             return Err(Standing::RuledOut(of_segments(text)));
         }
-        if f64::from(of_slow) > CLEARLY_SMALLER * f64::from(of_fast) {
+        if of_slow as f64 > CLEARLY_SMALLER * of_fast as f64 {
             return by_packets(gap, reference, None, vec![fact()]);
         }
         let flip = match gap.flip(Kind::SegmentsOf(gap.slow)) {

@@ -146,6 +146,6 @@ impl Writing {
 fn synchronous_mount(gap: &Gap<'_>) -> Option<String> {
     let mounts = gap.case.hosts.get(gap.slow)?.as_ref()?.under("mount.");
     let synchronous = |text: &str| text.split([' ', ',']).any(|option| option == "sync");
-    let mut found = mounts.filter(|(_, known)| known.value().is_some_and(synchronous));
+    let mut found = mounts.filter(|(_, known)| known.text().is_some_and(synchronous));
     found.next().map(|(key, _)| sanitize_line(key.trim_start_matches("mount.")))
 }

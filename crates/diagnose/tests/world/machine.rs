@@ -1,7 +1,7 @@
 //! What is read of a simulated server's machine: facts, and counters around some slots of load.
 
 use super::{Server, Shown};
-use duel_model::{HostDemand, HostFacts, Known, Nanos};
+use duel_model::{Facts, HostDemand, Known, Nanos};
 use std::collections::BTreeMap;
 
 /// Load, and the time between the samples: some of that is silence and reading.
@@ -22,7 +22,7 @@ fn cpus(server: &Server) -> u32 {
 }
 
 /// What is known of a server's machine.
-pub fn facts(server: &Server) -> Option<HostFacts> {
+pub fn facts(server: &Server) -> Option<Facts> {
     let given = server.facts.as_ref()?.iter().map(|&(key, value)| (key, value.to_owned()));
     let mut usual = Vec::new();
     if server.all_read {
@@ -45,10 +45,10 @@ pub fn facts(server: &Server) -> Option<HostFacts> {
     }
     let known = |(key, value): (&str, String)| {
         let known =
-            if value == UNAVAILABLE { Known::Unavailable("not permitted".to_owned()) } else { Known::Value(value) };
+            if value == UNAVAILABLE { Known::Unavailable("not permitted".to_owned()) } else { Known::from(value) };
         (key.to_owned(), known)
     };
-    Some(HostFacts(usual.into_iter().chain(given).map(known).collect()))
+    Some(Facts(usual.into_iter().chain(given).map(known).collect()))
 }
 
 /// What a server's machine did.

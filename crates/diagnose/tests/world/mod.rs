@@ -7,9 +7,9 @@ pub mod network;
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::{
-    AddressRange, Arrival, Bound, Call, CertificateKey, ComparePlan, Doubt, DoubtId, Explanation, Finding, HostDemand,
-    HostFacts, HttpPlan, LensReading, LoadPlan, LoopKind, Metric, Nanos, Negotiated, PairVerdict, Phase, Plan, Probe,
-    ProbeOutcome, SECOND_NS, Target, TargetObservation, TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan,
+    AddressRange, Arrival, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand, HttpPlan,
+    LensReading, LoadPlan, LoopKind, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
+    TargetObservation, TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -455,6 +455,25 @@ impl World {
         let waiting_at_ends = if self.short_slots && connections > 1.0 { 0.8 } else { 1.0 };
         let encoded = server.gzip.is_some()
             && variation.accept_encoding.as_ref().unwrap_or(&self.http_ref().accept_encoding).is_some();
+        let mut facts = Facts::default()
+            .with(web::STATUS, if shown.is_part { 206 } else { 200 })
+            .with(web::KEEPS_ALIVE, !shown.new)
+            .with(web::BODY_BYTES, shown.bytes as u64)
+            .with(web::DEAD_ADDRESSES, server.net.dead.clone());
+        if let Some(agreed) = agreed {
+            facts = facts
+                .with(web::TLS_VERSION, agreed.version)
+                .with(web::TLS_CIPHER, &*agreed.cipher)
+                .with(web::TLS_GROUP, &*agreed.group)
+                .with(web::CERTIFICATE_KEY, format!("{}-{}", agreed.key.0, agreed.key.1));
+        }
+        facts.note(web::CHAIN_BYTES, server.tls.then_some(server.chain));
+        facts.note(web::VIA, server.via);
+        facts.note(web::CONTENT_ENCODING, encoded.then_some("gzip"));
+        facts.note(web::PEER, self.peers[index].as_deref());
+        facts.note(web::SEGMENT_BYTES, server.net.seen_segment(variation).map(u64::from));
+        facts.note(web::LOOKUP_NS, server.net.lookup_ns);
+        facts.note(web::DEAD_ADDRESSES_NS, (!server.net.dead.is_empty()).then_some(3 * SECOND_NS));
         TargetObservation {
             name: self.plan.targets[index].name.clone(),
             ok: if refused { 0 } else { ok },
@@ -470,25 +489,7 @@ impl World {
             ),
             reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
-            negotiated: Some(Negotiated {
-                tls: agreed.map(|agreed| agreed.version.to_owned()),
-                cipher: agreed.map(|agreed| agreed.cipher.clone()),
-                group: agreed.map(|agreed| agreed.group.clone()),
-                chain_bytes: server.tls.then_some(server.chain),
-                via: server.via.map(str::to_owned),
-                certificate_key: agreed
-                    .map(|agreed| CertificateKey { algorithm: agreed.key.0.to_owned(), bits: Some(agreed.key.1) }),
-                status: Some(if shown.is_part { 206 } else { 200 }),
-                content_encoding: encoded.then(|| "gzip".to_owned()),
-                keeps_alive: Some(!shown.new),
-                body_bytes: Some(shown.bytes as u64),
-                peer: self.peers[index].clone(),
-                segment_bytes: server.net.seen_segment(variation),
-                lookup_ns: server.net.lookup_ns,
-                dead_addresses: server.net.dead.clone(),
-                dead_addresses_ns: (!server.net.dead.is_empty()).then_some(3 * SECOND_NS),
-                ..Negotiated::default()
-            }),
+            negotiated: Some(facts),
         }
     }
 
@@ -604,7 +605,7 @@ impl World {
         let comparison: Vec<_> =
             (0..self.servers.len()).map(|index| self.observe(index, &Variation::default(), &mut dice)).collect();
         let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
-        let hosts: Vec<Option<HostFacts>> = self.servers.iter().map(machine::facts).collect();
+        let hosts: Vec<Option<Facts>> = self.servers.iter().map(machine::facts).collect();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut budget_left_ns = self.budget_ns;
         loop {

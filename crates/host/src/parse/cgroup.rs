@@ -201,7 +201,7 @@ mod tests {
               /sys/fs/cgroup/system.slice/nginx.service/cpuset.cpus.effective:0-1\n",
             ),
         ]);
-        let value = |key: &str| facts.value(&format!("cgroup.{key}"));
+        let value = |key: &str| facts.text(&format!("cgroup.{key}"));
         assert_eq!((value("version"), value("path")), (Some("2"), Some("/system.slice/nginx.service")));
         assert_eq!((value("cpu_quota_cpus"), value("memory_limit_bytes")), (Some("0.500"), Some("1000")));
         assert_eq!((value("cpus"), value("io_limits")), (Some("0-1"), Some("none")));
@@ -229,7 +229,7 @@ mod tests {
               /sys/fs/cgroup/blkio/x/blkio.throttle.read_iops_device:254:0 100\n",
             ),
         ]);
-        let value = |key: &str| facts.value(&format!("cgroup.{key}"));
+        let value = |key: &str| facts.text(&format!("cgroup.{key}"));
         assert_eq!(
             (value("version"), value("cpu_quota_cpus"), value("memory_limit_bytes")),
             (Some("1"), Some("1.500"), Some("none"))
@@ -249,7 +249,7 @@ mod tests {
     fn groups_above_a_namespace_may_have_limits() {
         let quota = |path: &str, limits: &str| {
             let facts = facts_of(&[("cgroup_path", path), ("cgroup", limits)]);
-            facts.value("cgroup.cpu_quota_cpus").map(str::to_owned)
+            facts.text("cgroup.cpu_quota_cpus").map(str::to_owned)
         };
         let initial = "namespace cgroup:[4026531835]\n";
         let unlimited = "/sys/fs/cgroup/x/cpu.max:max 100000\n";
@@ -268,6 +268,6 @@ mod tests {
             ("cgroup_path", "head: cannot open '/proc/self/cgroup': No such file or directory\n"),
             ("cgroup", ""),
         ]);
-        assert!(facts.0["cgroup.cpu_quota_cpus"].value().is_none());
+        assert!(facts.0["cgroup.cpu_quota_cpus"].text().is_none());
     }
 }

@@ -306,7 +306,7 @@ mod tests {
             ("aarch64", "Features\t: fp asimd", board("QEMU", "QEMU Virtual Machine"), "qemu"),
         ] {
             let known = of(arch, flags, &board);
-            assert_eq!(known, Some(Known::Value(expected.to_owned())), "{arch} {flags} {board}");
+            assert_eq!(known, Some(Known::from(expected.to_owned())), "{arch} {flags} {board}");
         }
         // Arm CPUs do not tell, and where nothing is read, nothing is known.
         for (arch, flags) in [("aarch64", "Features\t: fp asimd"), ("x86_64", "")] {

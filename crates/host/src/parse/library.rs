@@ -141,7 +141,7 @@ mod tests {
             ("library /usr/lib/libz.so.1.2.13", "deleted (deleted)\nstring deflate 1.2.13 Copyright\n"),
             ("library /usr/lib/libssl.so.3", "deleted no\nduel: the file cannot be read\n"),
         ]);
-        let value = |key: &str| facts.value(&format!("process.library.{key}"));
+        let value = |key: &str| facts.text(&format!("process.library.{key}"));
         assert_eq!(
             (value("libcrypto.path"), value("libcrypto.version")),
             (Some("/usr/lib/libcrypto.so.3"), Some("OpenSSL 3.0.17 1 Jul 2025"))
@@ -153,6 +153,6 @@ mod tests {
         assert_eq!(value("libz.version"), Some("zlib 1.2.13"));
         assert!(value("libz.replaced").unwrap().starts_with("yes") && value("libcrypto.replaced").is_none());
         assert_eq!(value("libssl.version"), None);
-        assert_eq!(facts.value("process.program.version"), Some("nginx/1.22.1"));
+        assert_eq!(facts.text("process.program.version"), Some("nginx/1.22.1"));
     }
 }

@@ -15,7 +15,7 @@ mod sheet;
 
 use crate::access::{Options, Server};
 use crate::frames::Frame;
-use duel_model::{HostFacts, ProcessIdentity};
+use duel_model::{Facts, ProcessIdentity};
 use lines::Lines;
 pub(crate) use sheet::Readings;
 use sheet::Sheet;
@@ -96,14 +96,14 @@ pub(crate) fn serving(text: &str) -> Serving {
 }
 
 /// Facts of a host, what its samples need, and what weakens them.
-pub(crate) struct Facts {
-    pub(crate) facts: HostFacts,
+pub(crate) struct Found {
+    pub(crate) facts: Facts,
     pub(crate) context: Context,
     pub(crate) doubts: Vec<String>,
 }
 
 /// All facts from the frames of a host.
-pub(crate) fn facts(frames: &[Frame], sought: &Sought<'_>, proc_root: &str, sys_root: &str) -> Facts {
+pub(crate) fn facts(frames: &[Frame], sought: &Sought<'_>, proc_root: &str, sys_root: &str) -> Found {
     let mut sheet = Sheet::new(frames);
     let system = match sheet.text("system").map(str::trim) {
         Some("Linux") => System::Linux,
@@ -146,7 +146,7 @@ pub(crate) fn facts(frames: &[Frame], sought: &Sought<'_>, proc_root: &str, sys_
         sheet.doubt(format!("of the host's {} only the first part was read", frame.name));
     }
     let (facts, doubts) = sheet.finish();
-    Facts { facts, context, doubts }
+    Found { facts, context, doubts }
 }
 
 /// The counters in the text of a sample.
@@ -197,7 +197,7 @@ mod tests_support {
     pub(super) const PORT_80: Sought<'_> = Sought { server: &Server::Port(80), address: None };
 
     /// What these sections of Linux say about a server on port 80.
-    pub(super) fn facts_of(sections: &[(&str, &str)]) -> HostFacts {
+    pub(super) fn facts_of(sections: &[(&str, &str)]) -> Facts {
         let mut frames = vec![frame("system", "Linux\n".into())];
         frames.extend(sections.iter().map(|(name, text)| frame(name, (*text).to_owned())));
         facts(&frames, &PORT_80, "/proc", "/sys").facts

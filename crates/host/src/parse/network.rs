@@ -301,10 +301,10 @@ mod tests {
                 "eth0 Features for eth0:\neth0 tcp-segmentation-offload: off\neth0 tx-checksumming: on [fixed]\n",
             ),
         ]);
-        assert_eq!((facts.value("listen.8080.backlog"), facts.value("listen.8080.waiting")), (Some("128"), Some("3")));
-        assert_eq!((facts.value("link.eth0.speed_mbps"), facts.value("link.lo.speed_mbps")), (Some("1000"), None));
-        assert_eq!((facts.value("link.eth0.qdisc"), facts.value("link.eth0.rx_queues")), (Some("fq_codel"), Some("4")));
-        assert_eq!(facts.value("link.eth0.offloads"), Some("tcp-segmentation-offload off, tx-checksumming on"));
-        assert!(facts.value("route.special").unwrap().contains("initcwnd 1"));
+        assert_eq!((facts.text("listen.8080.backlog"), facts.text("listen.8080.waiting")), (Some("128"), Some("3")));
+        assert_eq!((facts.text("link.eth0.speed_mbps"), facts.text("link.lo.speed_mbps")), (Some("1000"), None));
+        assert_eq!((facts.text("link.eth0.qdisc"), facts.text("link.eth0.rx_queues")), (Some("fq_codel"), Some("4")));
+        assert_eq!(facts.text("link.eth0.offloads"), Some("tcp-segmentation-offload off, tx-checksumming on"));
+        assert!(facts.text("route.special").unwrap().contains("initcwnd 1"));
     }
 }

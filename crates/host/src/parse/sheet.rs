@@ -1,7 +1,7 @@
 //! Where parsers put what they find, safe to show and bounded.
 
 use crate::frames::Frame;
-use duel_model::{HostFacts, Known, sanitize_line};
+use duel_model::{Facts, Known, sanitize_line};
 use std::collections::BTreeMap;
 
 /// More facts than a host with hundreds of links and disks has.
@@ -47,7 +47,7 @@ impl<'a> Sheet<'a> {
     pub(super) fn set(&mut self, key: impl AsRef<str>, value: impl AsRef<str>) {
         let value = value.as_ref().trim();
         if !value.is_empty() {
-            self.note(key.as_ref(), Known::Value(shown(value)));
+            self.note(key.as_ref(), Known::from(shown(value)));
         }
     }
 
@@ -68,7 +68,7 @@ impl<'a> Sheet<'a> {
     }
 
     pub(super) fn value(&self, key: &str) -> Option<&str> {
-        self.facts.get(key)?.value()
+        self.facts.get(key)?.text()
     }
 
     /// Notes what weakens the record.
@@ -78,8 +78,8 @@ impl<'a> Sheet<'a> {
         }
     }
 
-    pub(super) fn finish(self) -> (HostFacts, Vec<String>) {
-        (HostFacts(self.facts), self.doubts)
+    pub(super) fn finish(self) -> (Facts, Vec<String>) {
+        (Facts(self.facts), self.doubts)
     }
 
     fn note(&mut self, key: &str, known: Known) {

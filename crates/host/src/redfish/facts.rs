@@ -3,7 +3,7 @@
 //! Resources by DMTF's names (DSP0268): `Thermal` and `Power`, deprecated and everywhere; `ThermalMetrics`, `Fan`,
 //! `PowerSupply` with `PowerSupplyMetrics` and `EnvironmentMetrics`, which follow them.
 
-use duel_model::{HostFacts, Known, sanitize_line};
+use duel_model::{Facts, Known, sanitize_line};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
@@ -42,14 +42,14 @@ impl Sheet {
         }
     }
 
-    pub(super) fn finish(self) -> HostFacts {
-        HostFacts(self.0)
+    pub(super) fn finish(self) -> Facts {
+        Facts(self.0)
     }
 
     /// A reading, or that the controller knows of the sensor and has none.
     fn reading(&mut self, key: &str, reading: Option<&Value>, state: &str) {
         let known = match reading.and_then(Value::as_f64).filter(|value| value.is_finite()) {
-            Some(value) => Known::Value(number(value)),
+            Some(value) => Known::from(number(value)),
             None if state.is_empty() => Known::Unavailable("the controller tells no reading".to_owned()),
             None => Known::Unavailable(sanitize_line(&format!("the controller tells no reading ({state})"))),
         };
@@ -99,7 +99,7 @@ pub(super) fn power(power: &Value, sheet: &mut Sheet) {
         sheet.reading(&format!("{prefix}.watts"), control.get("PowerConsumedWatts"), &state(control));
         // A limit that is in force makes a machine slow, and says so nowhere else.
         if let Some(limit) = control.get("PowerLimit").and_then(|limit| limit.get("LimitInWatts")?.as_f64()) {
-            sheet.note(&format!("{prefix}.limit_watts"), Known::Value(number(limit)));
+            sheet.note(&format!("{prefix}.limit_watts"), Known::from(number(limit)));
         }
     }
     for supply in entries(power, "PowerSupplies") {
@@ -112,7 +112,7 @@ pub(super) fn power_supply(supply: &Value, metrics: Option<&Value>, sheet: &mut 
     let prefix = sheet.named("psu", supply, &["Name", "MemberId", "Id"]);
     let known = match state(supply) {
         state if state.is_empty() => Known::Unavailable("the controller does not tell its state".to_owned()),
-        state => Known::Value(state),
+        state => Known::from(state),
     };
     sheet.note(&format!("{prefix}.state"), known);
     let own = |names: &[&str]| names.iter().find_map(|name| supply.get(name)?.as_f64());
@@ -123,7 +123,7 @@ pub(super) fn power_supply(supply: &Value, metrics: Option<&Value>, sheet: &mut 
         ("output_watts", own(&["PowerOutputWatts", "LastPowerOutputWatts"]).or_else(|| measured("OutputPowerWatts"))),
     ] {
         if let Some(value) = value {
-            sheet.note(&format!("{prefix}.{end}"), Known::Value(number(value)));
+            sheet.note(&format!("{prefix}.{end}"), Known::from(number(value)));
         }
     }
 }
@@ -160,7 +160,7 @@ pub(super) fn environment(metrics: &Value, sheet: &mut Sheet) {
     }
     if let Some(limit) = metrics.get("PowerLimitWatts").and_then(|limit| limit.get("SetPoint")?.as_f64()) {
         let prefix = sheet.named("power_limit", metrics, &["Name"]);
-        sheet.note(&format!("{prefix}.watts"), Known::Value(number(limit)));
+        sheet.note(&format!("{prefix}.watts"), Known::from(number(limit)));
     }
 }
 
@@ -168,7 +168,7 @@ pub(super) fn environment(metrics: &Value, sheet: &mut Sheet) {
 fn ill(entry: &Value, prefix: &str, sheet: &mut Sheet) {
     let health = entry.get("Status").and_then(|status| text(status, "Health"));
     if let Some(health) = health.filter(|health| health != "OK") {
-        sheet.note(&format!("{prefix}.health"), Known::Value(health));
+        sheet.note(&format!("{prefix}.health"), Known::from(health));
     }
 }
 
@@ -212,7 +212,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::json;
 
-    fn facts_of(read: fn(&Value, &mut Sheet), document: &Value) -> HostFacts {
+    fn facts_of(read: fn(&Value, &mut Sheet), document: &Value) -> Facts {
         let mut sheet = Sheet::default();
         read(document, &mut sheet);
         sheet.finish()
@@ -234,7 +234,7 @@ mod tests {
             ],
         });
         let facts = facts_of(thermal, &document);
-        let value = |key: &str| facts.value(key).map(str::to_owned);
+        let value = |key: &str| facts.text(key).map(str::to_owned);
         assert_eq!(value("redfish.fan.Fan_1.rpm").as_deref(), Some("2100"));
         assert_eq!(value("redfish.fan.Fan_1#2.rpm").as_deref(), Some("2200"));
         assert_eq!(value("redfish.fan.Fan_2.percent").as_deref(), Some("40"));
@@ -261,9 +261,9 @@ mod tests {
         let facts = facts_of(power, &document);
         assert_eq!(facts.number("redfish.power.System_Power.watts"), Some(344.0));
         assert_eq!(facts.number("redfish.power.System_Power.limit_watts"), Some(400.0));
-        assert_eq!(facts.value("redfish.psu.PSU_1.state"), Some("Enabled, health OK"));
-        assert_eq!(facts.value("redfish.psu.PSU_1.output_watts"), Some("172.25"));
-        assert_eq!(facts.value("redfish.psu.PSU_2.state"), Some("UnavailableOffline, health Warning"));
+        assert_eq!(facts.text("redfish.psu.PSU_1.state"), Some("Enabled, health OK"));
+        assert_eq!(facts.text("redfish.psu.PSU_1.output_watts"), Some("172.25"));
+        assert_eq!(facts.text("redfish.psu.PSU_2.state"), Some("UnavailableOffline, health Warning"));
         assert!(!facts.0.contains_key("redfish.psu.PSU_2.output_watts"));
     }
 
@@ -274,25 +274,25 @@ mod tests {
             "TemperatureSummaryCelsius": {"Intake": {"Reading": 24.8}, "Exhaust": {"Reading": null}, "Ambient": null},
         });
         let facts = facts_of(thermal_metrics, &metrics);
-        assert_eq!(facts.value("redfish.temperature.CPU1.c"), Some("44"));
-        assert_eq!(facts.value("redfish.temperature.Intake.c"), Some("24.8"));
-        assert!(facts.0["redfish.temperature.Exhaust.c"].value().is_none() && facts.0.len() == 3, "{facts:?}");
+        assert_eq!(facts.text("redfish.temperature.CPU1.c"), Some("44"));
+        assert_eq!(facts.text("redfish.temperature.Intake.c"), Some("24.8"));
+        assert!(facts.0["redfish.temperature.Exhaust.c"].text().is_none() && facts.0.len() == 3, "{facts:?}");
 
         let facts = facts_of(fan, &json!({"Name": "Bay 1", "SpeedPercent": {"Reading": 45, "SpeedRPM": 2200}}));
-        assert_eq!(facts.value("redfish.fan.Bay_1.rpm"), Some("2200"));
+        assert_eq!(facts.text("redfish.fan.Bay_1.rpm"), Some("2200"));
         let facts = facts_of(fan, &json!({"Id": "2", "SpeedPercent": {"Reading": 45}}));
-        assert_eq!(facts.value("redfish.fan.2.percent"), Some("45"));
+        assert_eq!(facts.text("redfish.fan.2.percent"), Some("45"));
 
         let mut sheet = Sheet::default();
         let supply = json!({"Id": "Bay1", "Name": "Supply", "Status": {"State": "Enabled"}});
         let metrics = json!({"InputPowerWatts": {"Reading": 937.4}, "OutputPowerWatts": {"Reading": 800}});
         power_supply(&supply, Some(&metrics), &mut sheet);
         let facts = sheet.finish();
-        assert_eq!(facts.value("redfish.psu.Supply.input_watts"), Some("937.4"));
-        assert_eq!(facts.value("redfish.psu.Supply.state"), Some("Enabled"));
+        assert_eq!(facts.text("redfish.psu.Supply.input_watts"), Some("937.4"));
+        assert_eq!(facts.text("redfish.psu.Supply.state"), Some("Enabled"));
 
         let metrics = json!({"Name": "Box", "PowerWatts": {"Reading": 374}, "PowerLimitWatts": {"SetPoint": 500}});
-        assert_eq!(facts_of(environment, &metrics).value("redfish.power.Box.watts"), Some("374"));
+        assert_eq!(facts_of(environment, &metrics).text("redfish.power.Box.watts"), Some("374"));
     }
 
     #[test]

@@ -14,7 +14,7 @@ pub(crate) mod fuzzing;
 mod visit;
 
 use crate::error::HostError;
-use duel_model::{HostFacts, RedfishPlan, sanitize_line};
+use duel_model::{Facts, RedfishPlan, sanitize_line};
 use std::fmt;
 use std::io::Read;
 use std::time::Duration;
@@ -131,15 +131,15 @@ impl Redfish {
     /// Asks for everything, now. Keys begin with `redfish.`; the key `redfish` itself says why nothing, or not all, was
     /// told.
     #[cfg(feature = "redfish")]
-    pub fn read(&self) -> HostFacts {
+    pub fn read(&self) -> Facts {
         visit::facts(self)
     }
 
     /// Says that this cannot be asked.
     #[cfg(not(feature = "redfish"))]
-    pub fn read(&self) -> HostFacts {
+    pub fn read(&self) -> Facts {
         let why = "this duel was built without Redfish (cargo feature `redfish`)".to_owned();
-        HostFacts([("redfish".to_owned(), duel_model::Known::Unavailable(why))].into())
+        Facts([("redfish".to_owned(), duel_model::Known::Unavailable(why))].into())
     }
 }
 

@@ -3,7 +3,7 @@
 use super::client::Client;
 use super::facts::{self, Sheet};
 use super::{Redfish, shown};
-use duel_model::{HostFacts, Known, sanitize_line};
+use duel_model::{Facts, Known, sanitize_line};
 use serde_json::Value;
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ const MOST_MEMBERS: usize = 32;
 const MOST_REQUESTS: usize = 96;
 
 /// Everything that the controller tells, now.
-pub(super) fn facts(redfish: &Redfish) -> HostFacts {
+pub(super) fn facts(redfish: &Redfish) -> Facts {
     let mut sheet = Sheet::default();
     let address = shown(&redfish.address);
     let client = Client::new(&redfish.address, redfish.credentials.as_ref(), &redfish.trust, redfish.request_timeout);

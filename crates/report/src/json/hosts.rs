@@ -2,7 +2,7 @@
 
 use super::digits;
 use crate::watched::{Watched, died, is_of_one, last_heard_ns, last_words};
-use duel_model::{HostDemand, HostRecord, Known, Run};
+use duel_model::{HostDemand, HostRecord, Known, Run, Value, unit};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub(super) struct HostDocument<'a> {
 /// A fact: its value as text, with a unit where it is a number of one, or why it is not known.
 #[derive(Debug, Serialize)]
 struct FactDocument<'a> {
-    value: Option<&'a str>,
+    value: Option<&'a Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     unit: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -152,32 +152,16 @@ fn fact<'a>(key: &str, known: &'a Known) -> FactDocument<'a> {
     match known {
         Known::Value(value) => {
             // A limit may also be `none`.
-            let unit = unit(key).filter(|_| value.parse::<f64>().is_ok());
+            let is_number = match value {
+                Value::Number(_) => true,
+                Value::Text(text) => text.parse::<f64>().is_ok(),
+                Value::YesNo(_) | Value::List(_) => false,
+            };
+            let unit = unit(key).filter(|_| is_number);
             FactDocument { value: Some(value), unit, unavailable: None }
         }
         Known::Unavailable(why) => FactDocument { value: None, unit: None, unavailable: Some(why) },
     }
-}
-
-/// The unit that the last word of a key names.
-fn unit(key: &str) -> Option<&'static str> {
-    const UNITS: [(&str, &str); 13] = [
-        ("bytes", "bytes"),
-        ("kib", "KiB"),
-        ("pages", "pages"),
-        ("ns", "ns"),
-        ("us", "us"),
-        ("s", "s"),
-        ("mhz", "MHz"),
-        ("mbps", "Mbit/s"),
-        ("celsius", "°C"),
-        ("c", "°C"),
-        ("rpm", "rpm"),
-        ("percent", "%"),
-        ("watts", "W"),
-    ];
-    let word = key.rsplit(['.', '_']).next()?;
-    UNITS.iter().find(|(end, _)| *end == word).map(|(_, unit)| *unit)
 }
 
 fn work<'a>(watched: &Watched<'a>) -> WorkDocument<'a> {
@@ -225,25 +209,4 @@ fn figure(value: Option<f64>) -> Option<f64> {
 /// To the millisecond.
 fn seconds(ns: u64) -> f64 {
     (ns as f64 / 1e6).round() / 1e3
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn units_are_those_that_names_end_with() {
-        for (key, expected) in [
-            ("memory.total_bytes", Some("bytes")),
-            ("cpu.slowest_mhz", Some("MHz")),
-            ("os.uptime_s", Some("s")),
-            ("redfish.temperature.CPU1.c", Some("°C")),
-            ("redfish.fan.Fan_1.rpm", Some("rpm")),
-            ("cpu.model", None),
-            ("os.arch", None),
-            ("", None),
-        ] {
-            assert_eq!(unit(key), expected, "{key}");
-        }
-    }
 }

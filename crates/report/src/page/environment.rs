@@ -5,7 +5,7 @@ use crate::facts::{Sorted, unread};
 use crate::settings::settings;
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural};
-use duel_model::{HostFacts, HostRecord, Run};
+use duel_model::{Facts, HostRecord, Run};
 
 /// The section of the conditions.
 pub(super) fn section(html: &mut Html, run: &Run) {
@@ -73,7 +73,7 @@ fn hosts(html: &mut Html, run: &Run) {
         html.raw("</li>");
     }
     html.raw("</ul>");
-    let machines: Vec<(&str, &HostFacts)> = read.iter().map(|(name, record)| (*name, &record.facts)).collect();
+    let machines: Vec<(&str, &Facts)> = read.iter().map(|(name, record)| (*name, &record.facts)).collect();
     let heads: Vec<String> = machines.iter().map(|(name, _)| clean(name)).collect();
     let Sorted { differing, same, .. } = Sorted::of(&machines);
     let unread = unread(&machines);

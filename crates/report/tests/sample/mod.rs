@@ -17,7 +17,7 @@ pub struct Server {
     pub failed: BTreeMap<Id, u64>,
     /// Median time of each phase, ns, with the share of ops that go through it.
     pub phases: Vec<(Phase, u64, f64)>,
-    pub negotiated: Option<Negotiated>,
+    pub negotiated: Option<Facts>,
 }
 
 pub fn server(name: &str, address: &str, ok: u64, tls_ns: u64) -> Server {
@@ -37,21 +37,19 @@ pub fn server(name: &str, address: &str, ok: u64, tls_ns: u64) -> Server {
     }
 }
 
-pub fn negotiated() -> Negotiated {
-    Negotiated {
-        http: Some("HTTP/1.1".into()),
-        tls: Some("1.3".into()),
-        cipher: Some("TLS_AES_256_GCM_SHA384".into()),
-        group: Some("x25519".into()),
-        alpn: Some("http/1.1".into()),
-        certificate_key: Some(CertificateKey { algorithm: "RSA".into(), bits: Some(2048) }),
-        server: Some("nginx/1.24.0".into()),
-        status: Some(200),
-        content_type: Some("text/plain".into()),
-        body_bytes: Some(65_536),
-        keeps_alive: Some(true),
-        ..Negotiated::default()
-    }
+pub fn negotiated() -> Facts {
+    Facts::default()
+        .with(web::HTTP_VERSION, "HTTP/1.1")
+        .with(web::TLS_VERSION, "1.3")
+        .with(web::TLS_CIPHER, "TLS_AES_256_GCM_SHA384")
+        .with(web::TLS_GROUP, "x25519")
+        .with(web::TLS_ALPN, "http/1.1")
+        .with(web::CERTIFICATE_KEY, "RSA-2048")
+        .with(web::SERVER, "nginx/1.24.0")
+        .with(web::STATUS, 200)
+        .with(web::CONTENT_TYPE, "text/plain")
+        .with(web::BODY_BYTES, 65_536)
+        .with(web::KEEPS_ALIVE, true)
 }
 
 /// A run of `blocks` ABBA blocks, each slot about a second long.
@@ -191,7 +189,10 @@ fn slot(
             descriptor_limit: Some(65_536),
             cpus: Some(4),
         },
-        negotiated: server.negotiated.clone().map(|seen| Negotiated { status: None, body_bytes: None, ..seen }),
+        negotiated: server.negotiated.clone().map(|mut seen| {
+            seen.0.retain(|name, _| name != web::STATUS && name != web::BODY_BYTES);
+            seen
+        }),
         died_ns: None,
     }
 }
@@ -242,7 +243,7 @@ pub fn doubt(id: DoubtId, target: Option<&str>, text: &str) -> Doubt {
 /// A is three times as fast as B, because TLS is.
 pub fn slower() -> (Run, Verdict) {
     let mut b = server("B", "https://freebsd.example/64k", 1_353, 9_300_000);
-    b.negotiated = Some(Negotiated { server: Some("nginx/1.26.2".into()), ..negotiated() });
+    b.negotiated = Some(negotiated().with(web::SERVER, "nginx/1.26.2"));
     b.failed = BTreeMap::from([(failure::TIMEOUT.id(), 1), (failure::RESET.id(), 2)]);
     let run = run(&[server("A", "https://ubuntu.example/64k", 4_115, 1_100_000), b], 6);
     let verdict = Verdict {
@@ -378,7 +379,7 @@ pub fn watched() -> (Run, Verdict) {
     let a = machine(&[3_900, 9_000, 14_000, 19_000, 24_000, 28_200]);
     let mut b = machine(&[3_900, 9_000, 15_300]);
     b.how = "over ssh to b".into();
-    b.facts.0.insert("cpu.model".into(), Known::Value("Other\u{1b}[2J CPU".into()));
+    b.facts.0.insert("cpu.model".into(), "Other\u{1b}[2J CPU".into());
     // Its server was started anew on the way, and one counter is not read any more.
     b.samples[2].counted_by.insert("process.".into(), "99@7".into());
     b.samples[2].counters.remove("tcp.retransmitted_segments");
@@ -399,7 +400,7 @@ pub fn watched() -> (Run, Verdict) {
 
 /// A machine that was read at these times, in ms since the run began.
 fn machine(at_ms: &[u64]) -> HostRecord {
-    let known = |value: &str| Known::Value(value.to_owned());
+    let known = |value: &str| Known::from(value.to_owned());
     let facts = [
         ("cpu.model", known("Some CPU")),
         ("memory.total_bytes", known("8589934592")),
@@ -432,7 +433,7 @@ fn machine(at_ms: &[u64]) -> HostRecord {
     };
     HostRecord {
         how: "on this machine".into(),
-        facts: HostFacts(facts.map(|(key, known)| (key.to_owned(), known)).into()),
+        facts: Facts(facts.map(|(key, known)| (key.to_owned(), known)).into()),
         samples: at_ms.iter().map(sample).collect(),
         watched_from_uptime_ns: Some(503 * SECOND_NS),
         ..HostRecord::default()

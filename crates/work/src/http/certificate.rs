@@ -1,6 +1,7 @@
 //! What a server's certificate says of itself: its key, its names, its dates. Nothing here decides whether it is trusted.
 
-use duel_model::{CertificateKey, sanitize_line};
+use duel_model::sanitize_line;
+use duel_model::web::CertificateKey;
 use x509_cert::Certificate;
 use x509_cert::der::asn1::{ObjectIdentifier, UintRef};
 use x509_cert::der::{Decode, Reader, SliceReader};

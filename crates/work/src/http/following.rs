@@ -14,7 +14,7 @@ use duel_load::{
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::web::{failure, phase};
-use duel_model::{AddressChoice, HttpPlan, Nanos, Negotiated, SECOND_NS, Schema, sanitize_line};
+use duel_model::{AddressChoice, Declaration, Facts, HttpPlan, Nanos, SECOND_NS, Schema, sanitize_line};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -534,9 +534,11 @@ impl Trip {
 }
 
 /// What the connection to the target showed, with the answer that came from where its redirects led.
-fn answered_elsewhere(target: Negotiated, last: Negotiated) -> Negotiated {
-    let Negotiated { status, location, content_type, content_encoding, body_bytes, .. } = last;
-    Negotiated { status, location, content_type, content_encoding, body_bytes, ..target }
+fn answered_elsewhere(mut target: Facts, last: Facts) -> Facts {
+    let is_of_answer = |name: &str| Declaration::of(name).is_some_and(|declared| declared.is_of_answer);
+    target.0.retain(|name, _| !is_of_answer(name));
+    target.0.extend(last.0.into_iter().filter(|(name, _)| is_of_answer(name)));
+    target
 }
 
 fn is_redirect(op: &OpEnd) -> bool {

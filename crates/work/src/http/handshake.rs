@@ -10,7 +10,7 @@ use duel_load::{
     Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Traffic, Workload, WorkloadError,
     WorkloadFactory, monotonic_ns,
 };
-use duel_model::{HttpPlan, LoopKind, Nanos, Negotiated, Schema};
+use duel_model::{Facts, HttpPlan, LoopKind, Nanos, Schema, web};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -43,7 +43,7 @@ pub fn chooses_http2(
         .and_then(|mut session| session.run_slot(&order, &mut |_| ControlFlow::Continue(())))
         .map_err(|error| WorkloadError(error.to_string()))?;
     match record.negotiated {
-        Some(seen) => Ok(seen.alpn.is_some_and(|alpn| alpn.as_bytes() == HTTP2)),
+        Some(seen) => Ok(seen.text(web::TLS_ALPN).is_some_and(|alpn| alpn.as_bytes() == HTTP2)),
         None => {
             let why = record.tally.failure_examples.first().cloned();
             Err(WorkloadError(why.unwrap_or_else(|| "interrupted".to_owned())))
@@ -91,7 +91,7 @@ impl Handshake {
         let outcome = match result {
             Ok(false) => return Progress::Pending,
             Ok(true) => {
-                let mut seen = Negotiated::default();
+                let mut seen = Facts::default();
                 if let Some(tls) = &self.link.tls {
                     tls.describe(&mut seen);
                 }

@@ -30,7 +30,7 @@ use super::tls::TlsStream;
 use super::{Requests, Shared};
 use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, monotonic_ns};
 use duel_model::web::phase;
-use duel_model::{Nanos, Negotiated};
+use duel_model::{Facts, Nanos, web};
 use rustix::io::Errno;
 use std::sync::Arc;
 
@@ -649,12 +649,12 @@ impl Connection {
 
     /// What the connection and its last response show.
     #[cold]
-    fn describe(&self, shared: &Shared) -> Negotiated {
-        let mut negotiated = self.link.describe(shared, self.reader.head_bytes());
-        negotiated.http = self.reader.head().map(|head| format!("HTTP/1.{}", head.minor_version));
-        negotiated.keeps_alive = self.reader.head().filter(|_| shared.keepalive).map(|head| !head.closes);
-        negotiated.status = self.reader.head().map(|head| head.status);
-        negotiated.body_bytes = Some(self.reader.body_bytes());
-        negotiated
+    fn describe(&self, shared: &Shared) -> Facts {
+        let mut facts = self.link.describe(shared, self.reader.head_bytes());
+        let head = self.reader.head();
+        facts.note(web::HTTP_VERSION, head.map(|head| format!("HTTP/1.{}", head.minor_version)));
+        facts.note(web::KEEPS_ALIVE, head.filter(|_| shared.keepalive).map(|head| !head.closes));
+        facts.note(web::STATUS, head.map(|head| u64::from(head.status)));
+        facts.with(web::BODY_BYTES, self.reader.body_bytes())
     }
 }

@@ -14,7 +14,7 @@ use super::source;
 use super::tls::{TlsError, TlsStream};
 use duel_load::{Counters, Event, Interest, Io, monotonic_ns};
 use duel_model::web::phase;
-use duel_model::{Negotiated, Phase, sanitize_line};
+use duel_model::{Facts, Phase, sanitize_line, web};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
@@ -326,25 +326,28 @@ impl Link {
 
     /// What the connection shows, and the head of a response on it.
     #[cold]
-    pub(super) fn describe(&self, shared: &Shared, head: &[u8]) -> Negotiated {
-        let text = |name| field(head, name).map(|value| sanitize_line(&String::from_utf8_lossy(value)));
-        let mut negotiated = Negotiated {
-            server: text("server"),
-            via: text("via"),
-            content_encoding: text("content-encoding"),
-            content_type: text("content-type"),
-            location: field(head, "location").map(location_text),
-            peer: Some(shared.resolved.shown.clone()),
-            segment_bytes: self.socket.as_ref().and_then(|socket| socket2::SockRef::from(socket).tcp_mss().ok()),
-            dead_addresses: shared.resolved.dead.clone(),
-            dead_addresses_ns: shared.resolved.dead_ns,
-            lookup_ns: shared.resolved.lookup_ns,
-            ..Negotiated::default()
-        };
-        if let Some(tls) = &self.tls {
-            tls.describe(&mut negotiated);
+    pub(super) fn describe(&self, shared: &Shared, head: &[u8]) -> Facts {
+        let mut facts = Facts::default();
+        for (name, of) in [
+            (web::SERVER, "server"),
+            (web::VIA, "via"),
+            (web::CONTENT_ENCODING, "content-encoding"),
+            (web::CONTENT_TYPE, "content-type"),
+        ] {
+            facts.note(name, field(head, of).map(|value| sanitize_line(&String::from_utf8_lossy(value))));
         }
-        negotiated
+        facts.note(web::LOCATION, field(head, "location").map(location_text));
+        let mss = self.socket.as_ref().and_then(|socket| socket2::SockRef::from(socket).tcp_mss().ok());
+        facts.note(web::SEGMENT_BYTES, mss.map(u64::from));
+        let resolved = &shared.resolved;
+        facts.note(web::PEER, Some(&*resolved.shown));
+        facts.note(web::DEAD_ADDRESSES, Some(resolved.dead.clone()));
+        facts.note(web::DEAD_ADDRESSES_NS, resolved.dead_ns);
+        facts.note(web::LOOKUP_NS, resolved.lookup_ns);
+        if let Some(tls) = &self.tls {
+            tls.describe(&mut facts);
+        }
+        facts
     }
 
     /// Bytes kept of an unfinished record, which come before what is read next.

@@ -6,7 +6,7 @@
 use super::{certificate, trust};
 use duel_load::WorkloadError;
 use duel_model::web::failure;
-use duel_model::{FailureKind, Negotiated, TlsPlan, TlsVersion, sanitize_line};
+use duel_model::{Facts, FailureKind, TlsPlan, TlsVersion, sanitize_line, web};
 use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use rustls::pki_types::pem::PemObject;
@@ -218,20 +218,22 @@ impl TlsStream {
     }
 
     /// Writes down what was agreed.
-    pub(crate) fn describe(&self, negotiated: &mut Negotiated) {
+    pub(crate) fn describe(&self, facts: &mut Facts) {
         let connection = &self.connection;
-        negotiated.tls = connection.protocol_version().map(|version| match version {
+        let version = connection.protocol_version().map(|version| match version {
             rustls::ProtocolVersion::TLSv1_2 => "1.2".to_owned(),
             rustls::ProtocolVersion::TLSv1_3 => "1.3".to_owned(),
             other => format!("{other:?}"),
         });
-        negotiated.cipher = connection.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite()));
-        negotiated.group =
-            connection.negotiated_key_exchange_group().map(|group| format!("{:?}", group.name()).to_lowercase());
-        negotiated.alpn = connection.alpn_protocol().map(|name| sanitize_line(&String::from_utf8_lossy(name)));
+        facts.note(web::TLS_VERSION, version);
+        facts.note(web::TLS_CIPHER, connection.negotiated_cipher_suite().map(|suite| cipher_name(suite.suite())));
+        let group = connection.negotiated_key_exchange_group();
+        facts.note(web::TLS_GROUP, group.map(|group| format!("{:?}", group.name()).to_lowercase()));
+        let alpn = connection.alpn_protocol();
+        facts.note(web::TLS_ALPN, alpn.map(|name| sanitize_line(&String::from_utf8_lossy(name))));
         if let Some(chain) = connection.peer_certificates() {
-            negotiated.chain_bytes = Some(chain.iter().map(|certificate| certificate.len() as u64).sum());
-            negotiated.certificate_key = chain.first().and_then(|certificate| certificate::key(certificate));
+            facts.note(web::CHAIN_BYTES, Some(chain.iter().map(|certificate| certificate.len() as u64).sum::<u64>()));
+            facts.note(web::CERTIFICATE_KEY, chain.first().and_then(|certificate| certificate::key(certificate)));
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use duel_load::{Session, SlotOrder, SlotRecord};
 use duel_model::web::{failure, phase};
-use duel_model::{Arrival, Distribution, FailureKind, HttpPlan, LoopKind, Nanos, Negotiated, Phase, SECOND_NS, Tally};
+use duel_model::{Arrival, Distribution, FailureKind, HttpPlan, LoopKind, Nanos, Phase, SECOND_NS, Tally, web};
 use duel_ruler::{Config, Ruler, Truth};
 use duel_work::http::HttpFactory;
 use std::io::{Read, Write};
@@ -122,32 +122,9 @@ pub(crate) fn assert_accounts(record: &SlotRecord) {
     for example in &tally.failure_examples {
         assert_safe(example);
     }
-    if let Some(negotiated) = &record.negotiated {
-        assert_negotiated_is_safe(negotiated);
-    }
-}
-
-fn assert_negotiated_is_safe(negotiated: &Negotiated) {
-    let Negotiated {
-        http,
-        tls,
-        cipher,
-        group,
-        alpn,
-        server,
-        via,
-        content_encoding,
-        content_type,
-        peer,
-        certificate_key,
-        ..
-    } = negotiated;
-    for text in [http, tls, cipher, group, alpn, server, via, content_encoding, content_type, peer] {
-        text.as_deref().map(assert_safe);
-    }
-    if let Some(key) = certificate_key {
-        assert_safe(&key.algorithm);
-    }
+    // Where a redirect leads is followed as it was sent.
+    let facts = record.negotiated.iter().flat_map(|facts| &facts.0).filter(|(name, _)| *name != web::LOCATION);
+    facts.filter_map(|(_, known)| known.text()).for_each(assert_safe);
 }
 
 /// Nothing that a terminal would act on.

@@ -43,7 +43,7 @@ mod tests {
     #[test]
     fn facts_of_a_host() {
         let found = facts(&frames(), &PORT_80, "/proc", "/sys");
-        let value = |key: &str| found.facts.value(key);
+        let value = |key: &str| found.facts.text(key);
         assert_eq!(value("os.kernel"), Some("FreeBSD 14.1-RELEASE"));
         assert_eq!(
             (value("cpu.cpus"), value("clock.source"), value("machine.hypervisor")),

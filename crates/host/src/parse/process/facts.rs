@@ -300,15 +300,15 @@ mod tests {
             ("arguments", "nginx\n-c\na.conf\n"),
         ]);
         assert!(format!("{:?}", found.0["process.pid"]).contains("2 processes of one program share"), "{found:?}");
-        assert_eq!((found.value("process.count"), found.value("process.command_line")), (Some("3"), None));
+        assert_eq!((found.text("process.count"), found.text("process.command_line")), (Some("3"), None));
     }
 
     #[test]
     fn a_process_is_told_from_a_later_one_with_its_id() {
         let found = facts_of(&[("server", "roots 10\nmembers 10\nserves yes\nboot 5f-a\nstarted 777\n")]);
-        assert_eq!((found.value("process.started"), found.value("os.boot_id")), (Some("777"), Some("5f-a")));
+        assert_eq!((found.text("process.started"), found.text("os.boot_id")), (Some("777"), Some("5f-a")));
         let found = facts_of(&[("server", "roots 10\nmembers 10\n")]);
-        assert!(found.0["process.started"].value().is_none() && found.0["process.listens_on"].value().is_none());
+        assert!(found.0["process.started"].text().is_none() && found.0["process.listens_on"].text().is_none());
     }
 
     #[test]
@@ -341,15 +341,15 @@ mod tests {
                 "Limit                     Soft Limit           Hard Limit           Units     \nMax open files            1024                 524288               files     \nMax cpu time              unlimited            unlimited            seconds   \n",
             ),
         ]);
-        assert_eq!(facts.value("process.limit.open_files"), Some("1024 (at most 524288)"));
-        assert_eq!(facts.value("process.limit.cpu_time"), Some("unlimited (at most unlimited)"));
-        assert_eq!(facts.value("process.user_id"), Some("33"));
-        assert_eq!(facts.value("process.environment.OPENSSL_ia32cap"), Some("~0x200000200000000"));
+        assert_eq!(facts.text("process.limit.open_files"), Some("1024 (at most 524288)"));
+        assert_eq!(facts.text("process.limit.cpu_time"), Some("unlimited (at most unlimited)"));
+        assert_eq!(facts.text("process.user_id"), Some("33"));
+        assert_eq!(facts.text("process.environment.OPENSSL_ia32cap"), Some("~0x200000200000000"));
         assert_eq!(
-            facts.value("process.command_line"),
+            facts.text("process.command_line"),
             Some("nginx: master process /usr/sbin/nginx --token=[not kept]")
         );
-        assert_eq!(facts.value("process.oom_score_adj"), Some("-500"));
+        assert_eq!(facts.text("process.oom_score_adj"), Some("-500"));
     }
 
     #[test]
@@ -358,7 +358,7 @@ mod tests {
             let facts = facts_of(&[("server", "roots 10\nmembers 10 11"), ("tracers", tracers)]);
             (facts.0["process.tracer"].clone(), facts.0["process.traced"].clone())
         };
-        let value = |text: &str| Known::Value(text.to_owned());
+        let value = |text: &str| Known::from(text.to_owned());
         let nobody = "/proc/10/status:TracerPid:\t0\n/proc/11/status:TracerPid:\t0\n";
         assert_eq!(known(nobody), (value("none"), value("none")));
         let a_worker = "/proc/10/status:TracerPid:\t0\n/proc/11/status:TracerPid:\t77\n";
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(known(both), (value("77"), value("10 11")));
         let one_is_missing = known("/proc/10/status:TracerPid:\t0\n");
         assert!(format!("{one_is_missing:?}").contains("only 1 of the server's 2 processes"), "{one_is_missing:?}");
-        assert!(known("").0.value().is_none() && known("x:TracerPid:y\n/status:TracerPid:\t0").0.value().is_none());
+        assert!(known("").0.text().is_none() && known("x:TracerPid:y\n/status:TracerPid:\t0").0.text().is_none());
     }
 
     #[test]
@@ -380,7 +380,7 @@ mod tests {
                 "Max open files  4096 4096 files\nMax open files  4096 4096 files\nMax open files  512 512 files\nMax\n",
             ),
         ]);
-        assert_eq!(facts.value("process.workers_limit.open_files"), Some("4096 (at most 4096); 512 (at most 512)"));
+        assert_eq!(facts.text("process.workers_limit.open_files"), Some("4096 (at most 4096); 512 (at most 512)"));
         assert_eq!(facts.under("process.workers_limit.").count(), 1);
     }
 }

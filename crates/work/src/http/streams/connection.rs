@@ -7,7 +7,7 @@ use super::super::h2;
 use super::super::link::{Link, Sent};
 use super::lane::Lane;
 use duel_load::{Io, LaneId, monotonic_ns};
-use duel_model::{Nanos, Negotiated};
+use duel_model::{Facts, Nanos, web};
 use std::collections::VecDeque;
 
 #[derive(Debug)]
@@ -141,14 +141,10 @@ impl Connection {
 
     /// What it and its last response show.
     #[cold]
-    pub(super) fn describe(&self, shared: &Shared, head: &[u8], status: u16, body_bytes: u64) -> Negotiated {
-        Negotiated {
-            http: Some("HTTP/2".to_owned()),
-            keeps_alive: shared.keepalive.then(|| !self.frames.is_spent()),
-            status: Some(status),
-            body_bytes: Some(body_bytes),
-            max_streams: self.frames.max_streams(),
-            ..self.link.describe(shared, head)
-        }
+    pub(super) fn describe(&self, shared: &Shared, head: &[u8], status: u16, body_bytes: u64) -> Facts {
+        let mut facts = self.link.describe(shared, head);
+        facts.note(web::KEEPS_ALIVE, shared.keepalive.then(|| !self.frames.is_spent()));
+        facts.note(web::MAX_STREAMS, self.frames.max_streams().map(u64::from));
+        facts.with(web::HTTP_VERSION, "HTTP/2").with(web::STATUS, u64::from(status)).with(web::BODY_BYTES, body_bytes)
     }
 }

@@ -1,0 +1,82 @@
+//! The `duel` command: which of two systems is faster, by how much, how sure, and why.
+//!
+//! A library, because programs of a fuzzer cannot use what is in a binary. Nobody else is meant to: nothing is public but
+//! [`main`], and for fuzzers what they call.
+
+mod aside;
+mod basic;
+mod check;
+mod commands;
+mod connection;
+mod deliver;
+mod diagnosis;
+mod factors;
+mod flags;
+#[cfg(test)]
+mod foreign;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
+mod hey;
+mod hosts;
+mod inherited;
+mod keep;
+mod meaning;
+mod outcome;
+mod plan_file;
+mod progress_log;
+mod proxy;
+#[cfg_attr(not(feature = "png"), path = "raster_left_out.rs")]
+mod raster;
+mod request;
+mod requests;
+#[cfg(test)]
+mod round_trips;
+mod shape;
+mod signals;
+mod streams;
+mod telemetry;
+mod terminal;
+mod tls;
+mod trust;
+mod usage;
+mod watching;
+
+use flags::{Command, Flags};
+use outcome::Outcome;
+
+/// The whole program, first thing in a process: it reads the arguments, and ends with the exit code.
+pub fn main() -> std::process::ExitCode {
+    // First of all: it takes that nothing else runs and nothing of ours is open.
+    inherited::keep_from_children();
+    aside::guard();
+    let typed = usage::with_options_for_words(std::env::args_os().collect());
+    if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
+        return hey::main(&arguments).exit_code();
+    }
+    let flags = match flags::parse(typed) {
+        Ok(flags) => flags,
+        Err(outcome) => return outcome.exit_code(),
+    };
+    let Flags { command, load, output } = flags;
+    let done = match command {
+        Command::Compare(compare) => commands::compare::compare(&compare, &load, &output),
+        Command::Run(run) => commands::run::run(&run, &load, &output),
+        Command::Check(check, load) => return commands::check::check(&check, &load, &output).exit_code(),
+        Command::Demo(demo) => commands::demo::demo(&demo, &output),
+        Command::Why(why) => commands::why::why(&why, &output),
+        Command::List(list) => commands::runs::list(&list, &output),
+        Command::Show(show) => commands::runs::show(&show, &output),
+        Command::Diff(diff) => commands::runs::diff(&diff, &output),
+        Command::Report(report) => commands::report::report(&report, &output),
+        Command::Export(export) => commands::export::export(&export, &output),
+        Command::Rerun(rerun) => commands::rerun::rerun(&rerun, &output),
+        Command::Facts(facts) => commands::facts::facts(&facts, &output),
+        Command::Lens(lens) => commands::lens::lens(&lens, &output),
+        Command::LensChild(child) => commands::lens::child(&child),
+        Command::Plan(plan) => commands::plan::plan(&plan),
+        Command::Man(man) => commands::manual::man(&man),
+        Command::Completions(shell) => commands::completions::completions(&shell),
+        Command::Ruler(ruler) => commands::ruler::serve(&ruler),
+    };
+    Outcome::documented(done, output.json).exit_code()
+}
