@@ -84,7 +84,7 @@ impl<'a, 't> Watching<'a, 't> {
 
     fn frame(&self, view: &View<'_>) -> ProgressFrame {
         let share = |part: u64, whole: u64| if whole == 0 { 0.0 } else { (part as f64 / whole as f64).min(1.0) };
-        let still = view.slot.live.standstill;
+        let still = view.slot.map(|slot| slot.live.standstill).unwrap_or_default();
         // The figures beside it hold the wait of whatever was under way.
         let label = if still.is_none() {
             self.label.clone()

@@ -265,10 +265,32 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
         // As many packets on both, or no CPU time for them.
         let same = Server { counts: sent(packets, 300e3), ..fast.clone() };
         let idle = Server { counts: sent(packets, 300e3), ..slow.clone() };
-        for (fast, slow) in [(same, slow), (fast, idle)] {
+        for (fast, slow) in [(same, slow.clone()), (fast.clone(), idle)] {
             assert_never(&pair(fast, slow, 400e3, 1, true), &["net.small-mtu"]);
         }
+        // What others, or nobody knows who, kept waiting takes longer than its CPU time is.
+        let little = Server { delay: 20e6, counts: sent(packets, 500e3), ..slow.clone() };
+        let waited = |ns: f64| {
+            let mut waited = with_no_quota(little.clone());
+            waited.counts.push(("workers.wait_ns", ns));
+            waited
+        };
+        let is_out = |slow: Server, expected: bool| {
+            both_ways(&pair(fast.clone(), slow, 400e3, 1, true), |explanation, _| {
+                let out = explanation.ruled_out.iter().any(|id| id == "net.small-mtu");
+                assert_eq!(out, expected, "{explanation:#?}");
+            });
+        };
+        is_out(waited(0.0), true);
+        is_out(waited(19e6), false);
+        is_out(Server { uncounted: vec!["cpu.busy_ns"], ..waited(0.0) }, false);
+        is_out(Server { uncounted: vec!["workers.wait_ns", "cpu.steal_ns"], ..waited(0.0) }, false);
     }
+}
+
+fn with_no_quota(mut server: Server) -> Server {
+    server.facts.get_or_insert_default().push(("cgroup.cpu_quota_cpus", "none"));
+    server
 }
 
 #[test]

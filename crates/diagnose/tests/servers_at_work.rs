@@ -280,10 +280,14 @@ fn what_looks_like_few_workers() {
     let slow = Server { counts: busy.to_vec(), ..computing(1.0) };
     let world = set_up(slow, computing(4.0), 2e3, false, 64);
     assert_never(&world, "http.few-workers");
-    // With CPUs of its own it might do more with more workers: that is not excluded.
-    both_ways(&world, |explanation, _| {
-        assert!(!explanation.ruled_out.contains(&"http.few-workers".to_owned()), "{explanation:#?}");
-    });
+    // With CPUs of its own it might do more with more workers: that is not excluded, nor where who is busy is not known.
+    let mut unknown = world.clone();
+    unknown.servers[1].uncounted = vec!["process.cpu_ns"];
+    for world in [world, unknown] {
+        both_ways(&world, |explanation, _| {
+            assert!(!explanation.ruled_out.contains(&"http.few-workers".to_owned()), "{explanation:#?}");
+        });
+    }
     // Nor where none of its workers is busy all the time, for others are on its CPUs.
     let waits = Server { places: 4.0, delay: 5e6, cores: 4.0, others: 3.9, ..with(&FOUR_CPUS) };
     let world = set_up(

@@ -6,12 +6,16 @@ use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors};
 use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
-    Arrival, BusyPoll, Facts, LoadPlan, LoopKind, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot, SlotRole, WorkloadPlan,
+    Arrival, BusyPoll, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot,
+    SlotRole, WorkloadPlan,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
+
+/// The watcher is shown how far it is this often, or somewhat less often: more often than looks at a slot under way come.
+const LOOK_EVERY_NS: Nanos = 150 * MILLISECOND_NS;
 
 /// Sessions of all targets, and the clock of the run.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ pub(crate) struct Bench {
     run_start_ns: Nanos,
     next_index: u32,
     load_ns: Nanos,
+    /// When the watcher was last shown how far it is.
+    looked_ns: Nanos,
     /// Whether a target that stops answering is noticed in its slot.
     notices_death: bool,
     /// The longest answer of each target.
@@ -91,6 +97,7 @@ impl Bench {
             run_start_ns: monotonic_ns(),
             next_index: 0,
             load_ns: 0,
+            looked_ns: 0,
             notices_death: false,
             longest_ns: vec![None; plan.targets.len()],
             stop,
@@ -226,12 +233,14 @@ impl Bench {
             polling_gives_way: self.load.busy_poll == BusyPoll::Auto,
         };
         let began_ns = monotonic_ns();
-        let (views, load_ns) = (&self.views, self.load_ns);
+        let (views, load_ns, looked_ns) = (&self.views, self.load_ns, &mut self.looked_ns);
         let records = watcher.wants_ops().then(|| self.sessions[spec.target].log_ops());
         let planned_ns = order.planned_ns();
         let mut tick = |live: &Live| {
             records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
-            let since_ns = monotonic_ns().saturating_sub(began_ns);
+            let now_ns = monotonic_ns();
+            let since_ns = now_ns.saturating_sub(began_ns);
+            *looked_ns = now_ns;
             let slot = SlotView {
                 began_ns,
                 load_ns: planned_ns.map_or(since_ns, |planned_ns| planned_ns.min(since_ns)),
@@ -245,7 +254,7 @@ impl Bench {
                 total_ops: self.total_ops,
                 targets: &targets,
                 active: spec.target,
-                slot,
+                slot: Some(slot),
             });
             if notices_death { pulse.feel(live, since_ns) } else { ControlFlow::Continue(()) }
         };
@@ -294,7 +303,26 @@ impl Bench {
         if !record.interrupted || is_whole_run || slot.died_ns.is_some() {
             watcher.slot(&slot);
         }
+        self.look(slot.target, watcher);
         Ok(slot)
+    }
+
+    /// Shows the watcher how far it is, where the last look was long ago: a short slot ends before the first one.
+    fn look(&mut self, active: usize, watcher: &mut dyn Watcher) {
+        let now_ns = monotonic_ns();
+        if now_ns.saturating_sub(self.looked_ns) < LOOK_EVERY_NS {
+            return;
+        }
+        self.looked_ns = now_ns;
+        let targets: Vec<TargetView> = self.views.iter().map(TargetView::shown).collect();
+        watcher.live(&View {
+            elapsed_ns: self.load_ns,
+            total_ns: self.total_ns,
+            total_ops: self.total_ops,
+            targets: &targets,
+            active,
+            slot: None,
+        });
     }
 
     /// What tells silence of a target from slowness. Where ops differ in what they ask for, the answers so far tell nothing of

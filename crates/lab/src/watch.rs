@@ -31,7 +31,7 @@ pub trait Watcher {
         let _ = ops;
     }
 
-    /// Figures while a slot runs, some times per second.
+    /// Figures while slots run, some times per second.
     fn live(&mut self, view: &View<'_>) {
         let _ = view;
     }
@@ -50,8 +50,9 @@ pub struct View<'a> {
     pub targets: &'a [TargetView],
     /// Which target is under load.
     pub active: usize,
-    /// The slot under way alone. [`Watcher::slot`] is told the same slot when it is over, unless it was cut short.
-    pub slot: SlotView<'a>,
+    /// The slot under way alone. [`Watcher::slot`] is told the same slot when it is over, unless it was cut short. `None`
+    /// between slots.
+    pub slot: Option<SlotView<'a>>,
 }
 
 /// How far a slot has come.

@@ -3,6 +3,7 @@
 mod common;
 
 use common::{Server, plan, run};
+use duel_lab::{Lab, View, Watcher};
 use duel_model::{Bound, BusyPoll, HttpPlan, LoopKind, MILLISECOND_NS, Plan, SECOND_NS, SlotRole, WhyWaiting};
 use std::time::Duration;
 
@@ -85,4 +86,27 @@ fn where_a_schedule_sets_the_rate_nothing_is_tried() {
         let waiting = run.waiting.unwrap();
         assert_eq!(waiting.why, WhyWaiting::Untried);
     }
+}
+
+/// Counts how often it is shown how far the run is.
+#[derive(Default)]
+struct Shown(u32);
+
+impl Watcher for Shown {
+    fn live(&mut self, _view: &View<'_>) {
+        self.0 += 1;
+    }
+}
+
+#[test]
+fn progress_is_shown_where_slots_are_short_too() {
+    let servers = [server(), server()];
+    let mut plan = plan_on(&servers.iter().collect::<Vec<_>>(), BusyPoll::Never);
+    plan.compare.slot_ns = Some(10 * MILLISECOND_NS);
+    plan.compare.max_load_ns = 2 * SECOND_NS;
+    plan.compare.stop_early = false;
+    let mut shown = Shown::default();
+    Lab::new(std::sync::Arc::default()).run(&plan, &mut shown).unwrap();
+    // Every 150 ms and with the slot after that; the warm-up's looks are a few of them.
+    assert!(shown.0 >= 6, "{}", shown.0);
 }

@@ -1,7 +1,7 @@
 //! Real libraries, good and bad, in real children. This binary is its own child.
 //!
-//! A libcrypto built without assembly takes minutes to make: where `DUEL_NO_ASM_LIBCRYPTO` names one, or
-//! `faults/build-openssl` has built one, it is measured as well.
+//! A libcrypto built without assembly is measured as well: the one that `DUEL_NO_ASM_LIBCRYPTO` names, else what
+//! `faults/build-openssl no-asm` has built, as `./test` does.
 #![expect(clippy::unwrap_used, reason = "a test may panic")]
 
 #[path = "libraries/servers.rs"]
@@ -95,7 +95,7 @@ fn no_asm_libcrypto() -> Option<PathBuf> {
     let built = cache.map(|cache| cache.join("openssl-no-asm/libcrypto.so.3"));
     let found = named.or(built).filter(|path| path.exists());
     if found.is_none() {
-        println!("  skipped: no libcrypto without assembly; `faults/build-openssl` makes one");
+        skipped("no libcrypto without assembly; `faults/build-openssl no-asm` makes one");
     }
     found
 }

@@ -180,6 +180,8 @@ pub enum DoubtId {
     ScheduleLag,
     /// Ops that were due were never started: the offered rate was not reached.
     RateNotReached,
+    /// Few slots make a difference that most pairs of slots do not show.
+    Uneven,
     /// Too few slots for an interval of the stated confidence.
     TooFewSlots,
     /// A slot held too few ops of each connection for its rate to be sharp.

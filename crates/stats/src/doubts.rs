@@ -56,6 +56,34 @@ impl Found {
         }
     }
 
+    /// The rate over all of the time is another one than that of the typical pair of slots.
+    pub(crate) fn of_whole(
+        &mut self,
+        target: &str,
+        baseline: &str,
+        contrast: &Contrast,
+        whole: Option<f64>,
+        compare: &ComparePlan,
+    ) {
+        let (Some(estimate), Some(interval), Some(whole)) = (contrast.estimate, contrast.interval, whole) else {
+            return;
+        };
+        if interval.contains(whole) || (whole - estimate).abs() <= log_margin(compare) / 2.0 {
+            return;
+        }
+        self.add(
+            DoubtId::Uneven,
+            target,
+            format!(
+                "few slots make a difference that most do not show: {target} serves {:.3} times as much as {baseline} in the \
+                 typical pair of slots, and {:.3} times over all of the time; a server that pauses looks so, and so does a \
+                 machine that others disturb",
+                estimate.exp(),
+                whole.exp()
+            ),
+        );
+    }
+
     /// Doubts about one metric of a target against the baseline.
     pub(crate) fn of_contrast(
         &mut self,

@@ -114,6 +114,9 @@ fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would
                     || [-target.unfinished_log(), baseline.unfinished_log()]
                         .into_iter()
                         .all(|by| call_of(&contrast.shifted(by)) == seen));
+            let whole = whole_log_ratio(target, baseline).filter(|_| metric == Metric::Rate);
+            let stands = stands && whole.is_none_or(|whole| holds_for_whole(seen, whole, &plan.compare));
+            found.of_whole(target.name, baseline.name, &contrast, whole, &plan.compare);
             let call = if stands { tempered(seen, of_target, of_baseline) } else { Call::Unknown };
             verdict.pairs.push(PairVerdict {
                 baseline: baseline.name.to_owned(),
@@ -137,6 +140,25 @@ fn judge_pairs<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, would
     verdict.doubts = found.into_doubts();
     verdict.stages = stage_contrasts(&slots, plan);
     verdict
+}
+
+/// All ops of a target by all of its time over those of the baseline, in log.
+fn whole_log_ratio(target: &Side<'_>, baseline: &Side<'_>) -> Option<f64> {
+    Some(target.whole_log_rate()? - baseline.whole_log_rate()?)
+}
+
+/// Whether a call of the rate may stand beside the rates over all of the time, `whole` in log.
+///
+/// The estimate is that of the typical pair of slots, which a few slots do not move however much they differ: pauses of a
+/// server that fall into one slot of ten would make no difference, and the servers would be called equivalent. Whoever serves
+/// so much less over the whole is not equivalent, and a call of the one direction does not stand against the other.
+pub(crate) fn holds_for_whole(call: Call, whole: f64, compare: &ComparePlan) -> bool {
+    match call {
+        Call::Equivalent => whole.abs() <= log_margin(compare),
+        Call::Faster => whole > 0.0,
+        Call::Slower => whole < 0.0,
+        Call::Unknown => true,
+    }
 }
 
 fn of_target<'a>(slots: &[&'a Slot], place: usize) -> Vec<&'a Slot> {

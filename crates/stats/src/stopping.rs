@@ -1,10 +1,10 @@
 //! When more blocks would tell no more.
 
 use crate::contrast::{contrast, log_margin};
-use crate::judge::metrics;
+use crate::judge::{holds_for_whole, metrics};
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
-use duel_model::{ComparePlan, Plan, Slot};
+use duel_model::{Call, ComparePlan, Metric, Nanos, Plan, Slot};
 
 /// Whether to go on.
 #[derive(Debug, Clone, PartialEq)]
@@ -29,13 +29,22 @@ pub struct SlotFigure {
     index: u32,
     /// The slot's value in the main metric.
     value: Option<f64>,
+    /// How long the slot was.
+    elapsed_ns: Nanos,
 }
 
 impl SlotFigure {
     /// Of a slot that ran under this plan (for a probe, the varied one).
     pub fn of(slot: &Slot, plan: &Plan) -> Self {
         let value = value_of(slot, metrics(&plan.load.kind)[0]).filter(|_| !slot.is_spoilt());
-        Self { target: slot.target, block: slot.block, repeat: slot.repeat, index: slot.index, value }
+        Self {
+            target: slot.target,
+            block: slot.block,
+            repeat: slot.repeat,
+            index: slot.index,
+            value,
+            elapsed_ns: slot.elapsed_ns,
+        }
     }
 }
 
@@ -84,6 +93,14 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan) -> S
     let mut reasons = Vec::new();
     for (target, values) in plan.targets.iter().skip(1).zip(&of_targets) {
         let Some((why, half_width)) = known(values, &plan.compare) else { return Stop::Go };
+        // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
+        let place = reasons.len() + 1;
+        if main == Metric::Rate
+            && let Some(whole) = whole_log_ratio(&slots, place)
+            && !agrees_with_whole(values, whole, &plan.compare)
+        {
+            return Stop::Go;
+        }
         reasons.push(format!(
             "{} of {} known to ±{:.1} % ({why})",
             main.name(),
@@ -120,6 +137,34 @@ fn known(pairs: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64)> {
     narrow_enough(walsh.interval(compare.confidence)?.half_width())?;
     let half_width = contrast(pairs, compare).interval?.half_width();
     Some((narrow_enough(half_width)?, half_width))
+}
+
+/// Ops of a target by all of its time over those of the baseline, in log.
+fn whole_log_ratio(slots: &[SlotFigure], target: usize) -> Option<f64> {
+    let rate = |target: usize| {
+        let known = || slots.iter().filter(move |slot| slot.target == target && slot.value.is_some());
+        let ops: f64 = known().filter_map(|slot| Some(slot.value? * slot.elapsed_ns as f64)).sum();
+        let time_ns: f64 = known().map(|slot| slot.elapsed_ns as f64).sum();
+        (ops > 0.0 && time_ns > 0.0).then(|| (ops / time_ns).ln())
+    };
+    Some(rate(target)? - rate(0)?)
+}
+
+/// Whether the whole bears out what the pairs say of the rate: see [`holds_for_whole`].
+fn agrees_with_whole(pairs: &[Pair], whole: f64, compare: &ComparePlan) -> bool {
+    let contrast = contrast(pairs, compare);
+    let (Some(estimate), Some(interval)) = (contrast.estimate, contrast.interval) else { return true };
+    let margin = log_margin(compare);
+    let call = if -margin <= interval.low && interval.high <= margin {
+        Call::Equivalent
+    } else if estimate.abs() <= margin {
+        Call::Unknown
+    } else if estimate > 0.0 {
+        Call::Faster
+    } else {
+        Call::Slower
+    };
+    holds_for_whole(call, whole, compare)
 }
 
 /// Slots of blocks in which every target has as many as the fullest block has of any.

@@ -431,6 +431,52 @@ fn a_moving_ratio_is_doubted() {
     assert!(doubt(&verdict, DoubtId::Drift).text.contains("factor of 0.8"), "{verdict:?}");
 }
 
+/// One slot of B in ten takes so many times as long as the others.
+fn pausing(times: f64) -> Vec<Slot> {
+    blocks(40, 2, |block, repeat, target| {
+        let pauses = target == 1 && block % 5 == 2 && repeat == 1;
+        ripple(block, repeat, target) * if pauses { times } else { 1.0 }
+    })
+}
+
+#[test]
+fn a_server_that_pauses_now_and_then_is_not_equivalent() {
+    let verdict = judge_slots(&pausing(3.0), &plan(2));
+    let rate = &verdict.pairs[0];
+    // Most pairs show nothing of it.
+    assert!(rate.low.unwrap() > 0.98 && rate.high.unwrap() < 1.02, "{rate:?}");
+    assert_eq!(rate.call, Call::Unknown);
+    let text = &doubt(&verdict, DoubtId::Uneven).text;
+    assert!(text.contains("0.83"), "{text}");
+    // With A and B exchanged as well.
+    let mut swapped = pausing(3.0);
+    swapped.iter_mut().for_each(|slot| slot.target = 1 - slot.target);
+    let verdict = judge_slots(&swapped, &plan(2));
+    assert_eq!((verdict.pairs[0].call, ids(&verdict)), (Call::Unknown, vec![DoubtId::Uneven]));
+    // A pause that costs less than the margin over the whole makes no difference that counts.
+    let verdict = judge_slots(&pausing(1.05), &plan(2));
+    assert_eq!((verdict.pairs[0].call, ids(&verdict)), (Call::Equivalent, vec![]));
+}
+
+#[test]
+fn a_call_does_not_stand_against_the_whole() {
+    // B is a twentieth faster in most slots, and stands still for long in some.
+    let mut slots = pausing(3.0);
+    slots.iter_mut().filter(|slot| slot.target == 1).for_each(|slot| slot.elapsed_ns = slot.elapsed_ns / 21 * 20);
+    let verdict = judge_slots(&slots, &plan(2));
+    assert!(verdict.pairs[0].ratio.unwrap() > 1.03, "{verdict:?}");
+    assert_eq!(verdict.pairs[0].call, Call::Unknown);
+}
+
+#[test]
+fn who_seems_equal_and_serves_less_over_the_whole_is_looked_at_for_longer() {
+    let plan = plan(2);
+    // After 64 pairs it is looked at.
+    let of = |times: f64| pausing(times).into_iter().filter(|slot| slot.block < 32).collect::<Vec<Slot>>();
+    assert!(matches!(stop(&of(1.0), &plan), Stop::Enough { .. }));
+    assert_eq!(stop(&of(3.0), &plan), Stop::Go);
+}
+
 #[test]
 fn how_a_run_ended_is_told() {
     for (how, told) in [

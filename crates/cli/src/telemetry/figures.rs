@@ -103,12 +103,14 @@ impl Figures {
     }
 
     pub(super) fn look(&mut self, view: &View<'_>) {
-        let now = UnderWay { target: view.active, began_ns: view.slot.began_ns, counts: Counts::so_far(&view.slot) };
-        // A slot that was followed by another one, and never told to be over, was cut: what it did was done nevertheless.
-        if let Some(before) = self.under_way.replace(now).filter(|before| before.began_ns != view.slot.began_ns)
-            && let Some(target) = self.targets.get_mut(before.target)
-        {
-            target.over.add(&before.counts);
+        if let Some(slot) = &view.slot {
+            let now = UnderWay { target: view.active, began_ns: slot.began_ns, counts: Counts::so_far(slot) };
+            // A slot that was followed by another one, and never told to be over, was cut: what it did was done nevertheless.
+            if let Some(before) = self.under_way.replace(now).filter(|before| before.began_ns != slot.began_ns)
+                && let Some(target) = self.targets.get_mut(before.target)
+            {
+                target.over.add(&before.counts);
+            }
         }
         self.active = Some(view.active);
         let share = |part: u64, whole: u64| (whole > 0).then(|| (part as f64 / whole as f64).min(1.0));
@@ -242,7 +244,7 @@ pub(super) mod tests {
             total_ops: None,
             targets: &[],
             active,
-            slot,
+            slot: Some(slot),
         });
     }
 

@@ -142,7 +142,7 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
     // What both processes spend, less what one does without the hop; no more than the one that hands on spends, or,
     // where that is the front, than the other.
     let extra_ns = (on_slow.all_ns() - on_fast.all_ns()).min(on_slow.server_ns.max(on_slow.others_ns));
-    let share = share_of_resource(gap, reference, extra_ns, on_slow.all_ns()).unwrap_or(0.0);
+    let share = share_of_resource(gap, reference, extra_ns, on_slow.all_ns());
     let facts = format!(
         "{} listens on {slow}'s machine, {} on {fast}'s; a request takes {} of CPU there, {} of it outside of {}, against {} \
          and {}; {further_segments:.1} further TCP segments go over it",
@@ -154,20 +154,26 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         format_duration_ns(on_fast.all_ns()),
         format_duration_ns(on_fast.others_ns)
     );
-    let by_cpu = share >= Flip::NOTEWORTHY;
+    let by_cpu = share.filter(|share| *share >= Flip::NOTEWORTHY);
     let by_handing_on = proxy && hands_on && waits == Some(true) && is_one_exchange(reference);
-    if !(by_cpu || by_handing_on) {
-        let text = format!("{facts}: that is not worth the gap");
+    if by_cpu.is_none() && !by_handing_on {
+        // Two more processes may have waited for a CPU each; for how long nobody counts.
+        let worth =
+            if share.is_some() { "by itself that is not worth the gap" } else { "what that is worth is not known" };
+        let text = format!("{facts}: {worth}");
         return Some(Standing::Undecided(gap.on_host(text, None)));
     }
-    let worth = if by_cpu {
+    let worth = if let Some(share) = by_cpu {
         format!("The further CPU time alone is worth {:.0} % of the gap.", 100.0 * share)
     } else {
+        let little = share.map_or_else(
+            || "What the further CPU time is worth is not known.".to_owned(),
+            |share| format!("The further CPU time is worth {:.0} % of the gap only.", 100.0 * share),
+        );
         format!(
-            "The further CPU time is worth {:.0} % of the gap only. But nearly all that a request to {slow} takes longer is \
+            "{little} But nearly all that a request to {slow} takes longer is \
              waiting for the answer and receiving it, and no longer than one more exchange like that with {fast}: the one \
              between {} and what is behind it may take that. How much of it does cannot be told.",
-            100.0 * share,
             sanitize_line(of_slow)
         )
     };
@@ -177,8 +183,8 @@ fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands:
         facts: vec![gap.on_host(facts, Some("ss -tlnp".to_owned()))],
         further: Vec::new(),
     };
-    let confidence = if unseen || !by_cpu { Confidence::Possible } else { Confidence::Likely };
-    Some(fit_by_host(gap, &ENTRY, by_cpu.then_some(share), confidence, told))
+    let confidence = if unseen || by_cpu.is_none() { Confidence::Possible } else { Confidence::Likely };
+    Some(fit_by_host(gap, &ENTRY, by_cpu, confidence, told))
 }
 
 /// Whether a request to the slow side may take no longer than two to the fast side: what is handed on once more needs one

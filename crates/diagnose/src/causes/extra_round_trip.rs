@@ -9,12 +9,12 @@
 //! flip. A further round trip shows over one connection by its nature.
 
 use super::large_key::{FIRST_FLIGHT_BYTES, tls_difference};
-use super::worth::{needs_gap_alone, needs_handshakes, reference, share_of_log};
+use super::worth::{acquit, needs_gap_alone, needs_handshakes, reference, share_of_log, waiting_ns};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, needs_tls, of_both};
-use crate::gap::{Flip, FlipLook, Gap, View};
+use crate::gap::{DemandLook, Flip, FlipLook, Gap, View};
 use crate::probes::Kind;
 use duel_model::web::phase;
-use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line, web};
+use duel_model::{Confidence, Evidence, format_bytes, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.extra-round-trip",
@@ -64,14 +64,18 @@ impl Cause for ExtraRoundTrip {
             let text = format!("{facts}, but how long a round trip and the handshakes take is not known");
             return Err(Standing::Undecided(gap.evidence(reference, text)));
         };
-        let share = share_of_log(reference, (trips * trip_ns).min(tls_ns)).unwrap_or(0.0);
+        let Some(share) = share_of_log(reference, (trips * trip_ns).min(tls_ns)) else {
+            let text = format!("{facts}, but what that is worth is not known");
+            return Err(Standing::Undecided(gap.evidence(reference, text)));
+        };
         let counted = format!(
             "a round trip to {slow} takes {} (connect), its handshakes {} more than {fast}'s",
             format_duration_ns(trip_ns),
             format_duration_ns(tls_ns.max(0.0))
         );
         if share < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.evidence(reference, format!("{facts}, but {counted}"))));
+            let line = gap.evidence(reference, format!("{facts}, but {counted}"));
+            return Err(short_trips(gap, reference, line, trips * trip_ns, tls_ns, older));
         }
         let told = |by: String| Told {
             summary: format!(
@@ -101,6 +105,34 @@ impl Cause for ExtraRoundTrip {
                 fit(gap, &ENTRY, &flip, confidence, told(by))
             }
         })
+    }
+}
+
+/// How it stands where further round trips are short. The kernel answers who connects; the handshake is the server's own, and
+/// each of its trips may wait for a CPU. So its trips are ruled out where even with that they, or all that handshakes take
+/// longer, are not worth the gap; or by the flip.
+fn short_trips(
+    gap: &Gap<'_>,
+    reference: &View<'_>,
+    line: Evidence,
+    trips_ns: f64,
+    tls_ns: f64,
+    older: bool,
+) -> Standing {
+    let waited_ns = match gap.demands() {
+        DemandLook::Shown(demands) => waiting_ns(gap, demands.slow),
+        DemandLook::NotAsked(probe) => return Standing::Wants(vec![probe]),
+        DemandLook::Missing(_) => None,
+    };
+    let most_ns = waited_ns.map_or(tls_ns, |waited_ns| (trips_ns + waited_ns).min(tls_ns));
+    let most = share_of_log(reference, most_ns).ok_or_else(|| "what that is worth is not known".to_owned());
+    match acquit(&most, line) {
+        Standing::Undecided(line) if older => match gap.flip(Kind::Tls12) {
+            FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
+            FlipLook::Shown(flip) if flip.is_negligible() => did_not_move(gap, &flip),
+            FlipLook::Shown(_) | FlipLook::Missing(_) => Standing::Undecided(line),
+        },
+        standing => standing,
     }
 }
 

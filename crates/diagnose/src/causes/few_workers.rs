@@ -136,7 +136,10 @@ fn computing(
     let share = by_fast.map_or(by_idle, |by_fast| by_fast.min(by_idle)) / reference.log.mid;
     if share < Flip::NOTEWORTHY {
         // More workers would get a larger part of what others have now.
-        let others = cpus.own.map_or(0.0, |own| (cpus.busy - own).max(0.0));
+        let Some(own) = cpus.own else {
+            return Standing::Undecided(gap.on_host(format!("{facts}; what others run there is not known"), None));
+        };
+        let others = (cpus.busy - own).max(0.0);
         let with_others = ((busy as f64 + idle.max(0.0) + others) / busy as f64).ln() / reference.log.mid;
         if with_others >= Flip::NOTEWORTHY {
             let text = format!(

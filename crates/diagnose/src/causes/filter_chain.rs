@@ -7,7 +7,7 @@
 
 use super::path_delay::is_hidden_by_load;
 use super::trip::trips;
-use super::worth::{reference, share_of_resource};
+use super::worth::{acquit, by_others_ns, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, percent};
 use crate::probes::Mode;
@@ -68,7 +68,7 @@ impl Cause for FilterChain {
         if is_hidden_by_load(gap, reference) && gap.comparison.log.high() < 0.5 * reference.log.low() {
             return Err(open(", but under load little of the gap is left: that is waited for, not worked"));
         }
-        let Some(Work { packets, cpu_ns, filtering_ns }) = work(gap)? else {
+        let Some(Work { packets, cpu_ns, filtering_ns, own_ns, waiting_ns }) = work(gap)? else {
             return Err(open(", and how much both machines work on packets is not known"));
         };
         // A SYN and its answer take the extra time. Where both pass the chain, so do what else is received and sent;
@@ -82,7 +82,18 @@ impl Cause for FilterChain {
             let text = format!(
                 "{counts}; {connecting}: with {packets:.0} packets per request to it that makes little of the gap"
             );
-            return Err(Standing::RuledOut(gap.evidence(&trips.seen, text)));
+            // Work that waits for a CPU takes longer than it is; and others' time is no part of what it is held against.
+            let longest_ns = extra.high().max(0.0) * packets;
+            let most = match gap.mode {
+                Mode::Alone => waiting_ns.map(|waiting_ns| longest_ns.min(filtering_ns + waiting_ns)),
+                Mode::Loaded => Some(longest_ns.min(filtering_ns)),
+            };
+            // However long it waited, connecting shows how long a packet takes.
+            let most_ns = most.unwrap_or(longest_ns);
+            let most = share_of_resource(gap, reference, most_ns, own_ns)
+                .filter(|share| most.is_some() || *share < Flip::NOTEWORTHY)
+                .ok_or_else(|| format!("how long packets to {slow} waited for a CPU is not known"));
+            return Err(acquit(&most, gap.evidence(&trips.seen, text)));
         }
         if share < Flip::NOTEWORTHY || extra.mid <= Flip::MANY_LOOKS * extra.below {
             return Err(open(": whether packets take longer is within chance"));
@@ -151,6 +162,10 @@ struct Work {
     cpu_ns: f64,
     /// The most of it that can be filtering, ns: see [`most_filtering_ns`].
     filtering_ns: f64,
+    /// CPU time of the server and of interrupts, ns: what others may have done at the same time is not in it.
+    own_ns: f64,
+    /// The longest that filtering can have waited while others had the CPUs, ns. `None` where that is not known.
+    waiting_ns: Option<f64>,
 }
 
 /// `None` where the machines do not tell.
@@ -165,6 +180,8 @@ fn work(gap: &Gap<'_>) -> Result<Option<Work>, Standing> {
             packets: demands.slow.per_op("tcp.received_segments")?,
             cpu_ns: demands.slow.per_op("cpu.busy_ns")?,
             filtering_ns: most_filtering_ns(demands.slow, fast)?,
+            own_ns: demands.slow.per_op("process.cpu_ns")? + interrupts_ns(demands.slow)?,
+            waiting_ns: by_others_ns(demands.slow),
         })
     };
     Ok(demands.fast.and_then(known))
@@ -175,12 +192,16 @@ fn work(gap: &Gap<'_>) -> Result<Option<Work>, Standing> {
 /// What is received is filtered in interrupts, whoever's CPU that is. What a process sends is filtered in its own time in the
 /// kernel, and takes no longer than what it receives: of that more than as much is the process's own work.
 fn most_filtering_ns(slow: &HostDemand, fast: &HostDemand) -> Option<f64> {
-    let interrupts = |demand: &HostDemand| match ["cpu.softirq_ns", "cpu.irq_ns"].map(|key| demand.per_op(key)) {
-        [None, None] => None,
-        known => Some(known.into_iter().flatten().sum::<f64>()),
-    };
-    let received_ns = (interrupts(slow)? - interrupts(fast)?).max(0.0);
+    let received_ns = (interrupts_ns(slow)? - interrupts_ns(fast)?).max(0.0);
     let kernel = |demand: &HostDemand| demand.per_op("process.system_ns");
     let sent_ns = kernel(slow).zip(kernel(fast)).map_or(0.0, |(slow, fast)| (slow - fast).max(0.0));
     Some(received_ns + sent_ns.min(received_ns))
+}
+
+/// CPU time of a machine per op in interrupts, ns.
+fn interrupts_ns(demand: &HostDemand) -> Option<f64> {
+    match ["cpu.softirq_ns", "cpu.irq_ns"].map(|key| demand.per_op(key)) {
+        [None, None] => None,
+        known => Some(known.into_iter().flatten().sum::<f64>()),
+    }
 }

@@ -99,7 +99,11 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
         let text = format!("{sizes}, but what a byte costs is not known");
         return Err(Standing::Undecided(gap.evidence(&first_byte, text)));
     };
-    let share = |ns: f64| share_of_log(reference, extra_bytes * ns).unwrap_or(0.0);
+    let share = |ns: f64| share_of_log(reference, extra_bytes * ns);
+    let (Some(least), Some(mid), Some(most)) = (share(byte_ns.low()), share(byte_ns.mid), share(byte_ns.high())) else {
+        let text = format!("{sizes}, but what that is worth is not known");
+        return Err(Standing::Undecided(gap.evidence(&first_byte, text)));
+    };
     let counted = format!(
         "the further {} cost {} at what a byte costs {} by the size sweep",
         format_bytes(extra_bytes),
@@ -107,10 +111,10 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
         gap.slow_name()
     );
     let line = |text: String| gap.evidence(&first_byte, text);
-    if share(byte_ns.high()) < Flip::NOTEWORTHY {
+    if most < Flip::NOTEWORTHY {
         return Err(Standing::RuledOut(line(format!("{sizes}, but {counted}"))));
     }
-    if share(byte_ns.low()) < Flip::NOTEWORTHY {
+    if least < Flip::NOTEWORTHY {
         return Err(Standing::Undecided(line(format!("{sizes}, and {counted}: that leaves open whether it matters"))));
     }
     let slow = gap.slow_name();
@@ -120,7 +124,7 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
         facts: vec![gap.evidence(&gap.comparison, sizes.to_owned())],
         further: vec![line(counted)],
     };
-    Ok(fit_by_host(gap, &ENTRY, Some(share(byte_ns.mid)), Confidence::Likely, told))
+    Ok(fit_by_host(gap, &ENTRY, Some(mid), Confidence::Likely, told))
 }
 
 /// Share of the gap over one connection that is in receiving: what comes after an answer's first bytes takes longer.

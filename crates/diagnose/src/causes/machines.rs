@@ -5,6 +5,7 @@
 
 use super::Standing;
 use super::quota::HeldBack;
+use super::worth::{acquit, most_share_alone};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, HostDemand};
@@ -159,6 +160,33 @@ impl<'a> Machines<'a> {
             let left_open = format!("{}: that leaves open whether it matters", text.text);
             Err(Standing::Undecided(Evidence { text: left_open, ..text.clone() }))
         }
+    }
+
+    /// The same of `extra_ns` of CPU time per op, of the CPU time that requests of either side take: where the CPU is waited
+    /// for, it is worth more than it is long, and is ruled out only if it cannot be worth a name even so.
+    pub(super) fn noteworthy_of_cpu(
+        &self,
+        gap: &Gap<'_>,
+        worth_log: f64,
+        extra_ns: f64,
+        both_ns: [f64; 2],
+        text: &Evidence,
+    ) -> Result<f64, Standing> {
+        match self.noteworthy(worth_log, text) {
+            Err(Standing::RuledOut(line)) => Err(acquit(&self.most_of_cpu(gap, extra_ns, both_ns), line)),
+            settled => settled,
+        }
+    }
+
+    fn most_of_cpu(&self, gap: &Gap<'_>, extra_ns: f64, both_ns: [f64; 2]) -> Result<f64, String> {
+        let [slow_ns, _] = both_ns;
+        if self.view.connections() == Some(1) {
+            return most_share_alone(gap, &self.view, self.slow.demand, both_ns, extra_ns);
+        }
+        // Of many at a time each waits for those before it: by proportion at most.
+        let share = if slow_ns > 0.0 { (extra_ns / slow_ns).max(0.0) } else { f64::NAN };
+        let most = worth_log(0.0, share) / self.view.log.low();
+        if most.is_finite() { Ok(most) } else { Err("what that is worth is not known".to_owned()) }
     }
 }
 

@@ -12,9 +12,9 @@
 use super::aes_unused::other_tls_library;
 use super::by_hand;
 use super::machines::pid;
-use super::worth::{Cpu, demands, reference, share_of_resource};
+use super::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, fit_by_twin, needs_tls};
-use crate::gap::{Flip, Gap, LensLook, Look};
+use crate::gap::{Gap, LensLook, Look};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
 use crate::twins::{self, Twins};
 use duel_model::{Assembly, Confidence, Evidence, TwinChange, format_duration_ns, sanitize_line, web};
@@ -97,15 +97,17 @@ impl Cause for NoAsm {
             ));
         }
         let slower = OWN_CODE * (by_slow.system_ns / by_fast.system_ns).max(1.0);
-        let extra_ns = by_slow.user_ns - slower * by_fast.user_ns;
-        let all_ns = by_slow.all_ns();
-        let share = share_of_resource(gap, reference, extra_ns, all_ns).unwrap_or(0.0);
-        if share < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.on_host(
-                format!("{slow}'s libcrypto holds no assembly, but {spent}"),
-                Some(by_hand::cpu_time(gap, gap.slow)),
-            )));
-        }
+        // That its CPU is slower as well is what nobody is to be accused for, and nothing to be acquitted by.
+        let further = FurtherCpu {
+            least_ns: by_slow.user_ns - slower * by_fast.user_ns,
+            most_ns: by_slow.user_ns - by_fast.user_ns,
+        };
+        let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
+        let spent = format!("{spent}{}", told_waiting(gap, &demands));
+        let share = worth.noteworthy(gap.on_host(
+            format!("{slow}'s libcrypto holds no assembly, but {spent}"),
+            Some(by_hand::cpu_time(gap, gap.slow)),
+        ))?;
         // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
         let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
         if encrypts && gap.text(gap.slow, web::TLS_CIPHER).is_some_and(|cipher| cipher.contains("AES")) {
@@ -143,8 +145,9 @@ impl Cause for NoAsm {
         further.extend(twins.map(|twins| twins.evidence).unwrap_or_default());
         let told = Told {
             summary: format!(
-                "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time is worth {:.0} % of \
+                "{slow}'s TLS library was built without assembly: {facts}; {spent}. The further CPU time{} is worth {:.0} % of \
                  the gap.",
+                worth.and_waiting(),
                 100.0 * share
             ),
             remedy: remedy(gap),

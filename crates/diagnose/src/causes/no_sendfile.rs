@@ -14,7 +14,7 @@
 use super::aes_unused::per_byte_share;
 use super::by_hand;
 use super::machines::pid;
-use super::worth::{Cpu, demands, reference, share_of_resource};
+use super::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
 use super::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, of_both};
 use crate::gap::{Flip, Gap, Look, View};
 use crate::probes::Kind;
@@ -83,20 +83,29 @@ impl Cause for NoSendfile {
         let by_user_time =
             if by_fast.user_ns > 0.05 * by_fast.all_ns() { by_slow.user_ns / by_fast.user_ns } else { 1.0 };
         let slower = if by_user_time > 1.0 { by_user_time.min(by_first_byte(gap, &by_fast)?) } else { 1.0 };
-        let extra_ns = by_slow.system_ns - by_fast.system_ns * slower;
+        let further = FurtherCpu {
+            least_ns: by_slow.system_ns - by_fast.system_ns * slower,
+            most_ns: by_slow.system_ns - by_fast.system_ns,
+        };
+        let worth = CpuWorth::of(gap, reference, &demands, [&by_slow, &by_fast], further);
         let spent = format!(
-            "the kernel spends {} of CPU on each request to {slow}, {} on each to {fast}",
+            "the kernel spends {} of CPU on each request to {slow}, {} on each to {fast}{}",
             format_duration_ns(by_slow.system_ns),
-            format_duration_ns(by_fast.system_ns)
+            format_duration_ns(by_fast.system_ns),
+            told_waiting(gap, &demands)
         );
-        let share = share_of_resource(gap, reference, extra_ns, by_slow.all_ns()).unwrap_or(0.0);
-        if share < Flip::NOTEWORTHY {
-            let text = format!("{counts}, but {spent}: that is not worth the gap");
-            return open(text);
-        }
+        // What else goes with small pieces is not counted, such as waiting for the other side oftener.
+        let not_counted = |settled| match settled {
+            Standing::RuledOut(line) => {
+                Standing::Undecided(Evidence { text: format!("{}: that is not worth the gap", line.text), ..line })
+            }
+            settled => settled,
+        };
+        let share = worth.noteworthy(gap.on_host(format!("{counts}, but {spent}"), None)).map_err(not_counted)?;
         let told = Told {
             summary: format!(
-                "{slow} sends its responses in small pieces: {counts}; {spent}. The further time is worth {:.0} % of the gap.",
+                "{slow} sends its responses in small pieces: {counts}; {spent}. The further time{} is worth {:.0} % of the gap.",
+                worth.and_waiting(),
                 100.0 * share
             ),
             remedy: format!(

@@ -57,7 +57,8 @@ impl Cause for SlowClock {
         let extra_ns = system - fast_system;
         let wall_ns = slow_side.wall_ns();
         let worth = machines.loss_log(gap, gap.slow, (user + system - extra_ns) / wall_ns, extra_ns / wall_ns);
-        let share = machines.noteworthy(worth, &counted)?;
+        let both_ns = [user + system, fast_user + fast_system];
+        let share = machines.noteworthy_of_cpu(gap, worth, extra_ns, both_ns, &counted)?;
         // A slow clock costs the server's own code nothing: reading it has become a system call.
         if user - fast_user > extra_ns / 2.0 {
             return Err(open(format!("{}: user time is higher as well", counted.text)));

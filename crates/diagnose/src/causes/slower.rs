@@ -50,14 +50,15 @@ impl Cause for Slower {
         let extra_ns = factors.slow_ns - factors.fast_ns;
         let worth =
             machines.loss_log(gap, gap.slow, factors.fast_ns / slow_side.wall_ns(), extra_ns / slow_side.wall_ns());
-        let share = machines.noteworthy(worth, &counted)?;
-
         let (user_log, system_log) = (factors.user_log, factors.system_log);
         let (apart, mean) = ((user_log - system_log).abs(), (user_log + system_log) / 2.0);
         let scatter = factors.scatter_log;
         if mean <= 0.0 || apart > SAME_FACTOR * mean + scatter {
+            machines.noteworthy(worth, &counted)?;
             return Err(Standing::RuledOut(counted));
         }
+        let both_ns = [factors.slow_ns, factors.fast_ns];
+        let share = machines.noteworthy_of_cpu(gap, worth, extra_ns, both_ns, &counted)?;
         if scatter > mean {
             return Err(open(format!("{}: too little CPU time to tell whether these are equal", counted.text)));
         }

@@ -7,10 +7,10 @@
 //! not cost the same. Then packets per request and CPU time are counted on the machines.
 
 use super::by_hand;
-use super::worth::{reference, share_of_log};
+use super::worth::{acquit, most_share_alone, reference, share_of_log, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
-use crate::probes::Kind;
+use crate::probes::{Kind, Mode};
 use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -130,7 +130,7 @@ fn by_packets(
     }
     let cpu = |demand: &HostDemand| demand.per_op("cpu.busy_ns");
     let (Some(slow_cpu_ns), Some(fast_cpu_ns)) = (cpu(of_slow), cpu(of_fast)) else {
-        return Err(settled(format!("{packets}; CPU time is not known")));
+        return Err(open("CPU time is not known"));
     };
     let cpu_told = format!(
         "a request takes {} of CPU time on {slow}'s machine, {} on {fast}'s",
@@ -139,7 +139,16 @@ fn by_packets(
     );
     let worth = share_of_log(reference, slow_cpu_ns - fast_cpu_ns);
     if worth.is_none_or(|share| share < Flip::NOTEWORTHY) {
-        return Err(settled(format!("{packets}; {cpu_told}: that is not what the gap consists of")));
+        // On a CPU that others want, that much time takes longer.
+        return Err(
+            match acquit(&most(gap, reference, of_slow, [slow_cpu_ns, fast_cpu_ns]), gap.on_host(cpu_told, None)) {
+                Standing::RuledOut(cpu) => {
+                    settled(format!("{packets}; {}: that is not what the gap consists of", cpu.text))
+                }
+                Standing::Undecided(cpu) => open(&cpu.text),
+                standing => standing,
+            },
+        );
     }
     let told = Told {
         summary: format!(
@@ -159,6 +168,18 @@ fn by_packets(
     };
     // Counted, but CPU time is spent on other things too: nothing splits it.
     Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
+}
+
+/// The most that the further CPU time of the slow side's machine can be of the gap, or why that is not known.
+fn most(gap: &Gap<'_>, reference: &View<'_>, of_slow: &HostDemand, both_ns: [f64; 2]) -> Result<f64, String> {
+    let further_ns = both_ns[0] - both_ns[1];
+    if gap.mode == Mode::Alone {
+        return most_share_alone(gap, reference, of_slow, both_ns, further_ns);
+    }
+    // Among the time of the whole machine others' may be: as a part of the server's own it is the most.
+    let own_ns = of_slow.per_op("process.cpu_ns");
+    let share = own_ns.and_then(|own_ns| share_of_resource(gap, reference, further_ns, own_ns));
+    share.ok_or_else(|| "what that is worth is not known".to_owned())
 }
 
 /// Mean size of the packets that a machine sent.

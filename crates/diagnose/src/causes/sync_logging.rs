@@ -7,7 +7,7 @@
 
 use super::by_hand;
 use super::machines::pid;
-use super::worth::{demands, reference, share_of_log};
+use super::worth::{acquit, demands, reference, share_of_log, waiting_ns};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Flip, Gap};
 use crate::probes::Mode;
@@ -59,20 +59,24 @@ impl Cause for SyncLogging {
         };
         let facts = format!("{told_slow}; {}", on_fast.told(&fast));
         let waited_ns = on_slow.waited_ns - on_fast.waited_ns;
-        let share = match gap.mode {
+        let worth = |waited_ns: f64| match gap.mode {
             Mode::Alone => share_of_log(reference, waited_ns),
             Mode::Loaded => {
                 // Each connection waits for the writes of all that are before it: as many as there are connections, of
                 // which those that go on side by side are over together, one in each 1/rate.
                 let between_ns = demands.slow.elapsed_ns as f64 / demands.slow.ops.max(1) as f64;
                 let queued = |connections: u32| f64::from(connections) * waited_ns.min(between_ns);
-                let waiting =
-                    reference.connections().and_then(|connections| share_of_log(reference, queued(connections)));
+                reference.connections().and_then(|connections| share_of_log(reference, queued(connections)))
+            }
+        };
+        let share = match gap.mode {
+            Mode::Alone => worth(waited_ns),
+            Mode::Loaded => {
                 // Where the CPU is what limits the rate, it is by what a request takes of it, and writes are hidden.
                 let cpu_ns = |demand: &HostDemand| demand.per_op("process.cpu_ns").filter(|ns| *ns > 0.0);
                 let by_cpu = cpu_ns(demands.slow).zip(demands.fast.and_then(cpu_ns));
                 let left = by_cpu.map(|(slow, fast)| 1.0 - (slow / fast).ln().max(0.0) / reference.log.mid);
-                match (waiting, left) {
+                match (worth(waited_ns), left) {
                     (Some(waiting), Some(left)) if left >= Flip::NOTEWORTHY => Some(waiting.min(left)),
                     _ => return open(format!("{facts}, but under load its CPU may be what limits {slow}")),
                 }
@@ -80,7 +84,11 @@ impl Cause for SyncLogging {
         };
         let Some(share) = share else { return open(format!("{facts}, and what that is worth is not known")) };
         if share < Flip::NOTEWORTHY {
-            return Err(Standing::RuledOut(gap.on_host(format!("{facts}: not worth the gap"), Some(writes))));
+            // Who has waited for a disk has to get a CPU again.
+            let most = waiting_ns(gap, demands.slow).and_then(|for_cpu_ns| worth(waited_ns.max(0.0) + for_cpu_ns));
+            let most = if waited_ns > 0.0 { most } else { Some(0.0) };
+            let most = most.ok_or_else(|| format!("how long {slow}'s threads waited for a CPU then is not known"));
+            return Err(acquit(&most, gap.on_host(format!("{facts}: not worth the gap"), Some(writes))));
         }
         let mount = synchronous_mount(gap);
         let told = Told {

@@ -66,11 +66,12 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
     if server.all_read {
         count_the_rest(server, shown, ops, &mut growth);
         count_waiting(server, shown, threads, &mut growth);
-        gauges.insert("cpu.running".to_owned(), 1.0 + server.others);
+        gauges.insert("cpu.running".to_owned(), 1.0 + server.others + server.crowded);
     }
     for (key, per_op) in &server.counts {
         growth.insert((*key).to_owned(), per_op * ops);
     }
+    growth.retain(|key, _| !server.uncounted.contains(&key.as_str()));
     for (key, per_s) in &server.background {
         *growth.entry((*key).to_owned()).or_default() += per_s * BETWEEN_SAMPLES_S;
     }
@@ -92,9 +93,14 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
 fn count_cpu_time(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMap<String, f64>) {
     let cpus = cpus(server);
     let mut count = |key: String, value: f64| growth.insert(key, value);
-    let others_ns = ops * (server.outside + server.generator) + server.others * 1e9 * BETWEEN_SAMPLES_S;
-    let interrupted_ns = server.others_interrupted * others_ns;
     let (user_ns, system_ns) = (ops * shown.user_ns, ops * shown.system_ns);
+    let by_crowd_ns = if server.crowded > 0.0 {
+        (server.cores * 1e9 * BETWEEN_SAMPLES_S - user_ns - system_ns).max(0.0)
+    } else {
+        0.0
+    };
+    let others_ns = ops * (server.outside + server.generator) + server.others * 1e9 * BETWEEN_SAMPLES_S + by_crowd_ns;
+    let interrupted_ns = server.others_interrupted * others_ns;
     let charged_ns = server.interrupts_charged * (user_ns + system_ns);
     let stolen_ns = server.stolen * 1e9 * LOAD_S;
     let busy_ns = user_ns + system_ns + others_ns + stolen_ns;
@@ -134,7 +140,14 @@ fn count_waiting(server: &Server, shown: &Shown, threads: f64, growth: &mut BTre
     let by_generator = shown.rate * server.generator / 1e9;
     let left = (server.cores - server.others - server.stolen - by_generator).max(1e-9);
     let waits = (server.others + by_generator) * (40.0 * (run / left) - 39.0).clamp(0.0, 1.0);
-    growth.insert("workers.wait_ns".to_owned(), threads * held_back_ns + waits * 1e9 * LOAD_S);
+    let in_crowd_ns = server.crowded * run * 1e9 * LOAD_S;
+    growth.insert("workers.wait_ns".to_owned(), threads * held_back_ns + waits * 1e9 * LOAD_S + in_crowd_ns);
+    // Woken up twice for each request, and put aside whenever a slice is over.
+    const SLICE_NS: f64 = 3e6;
+    let ops = shown.rate * LOAD_S;
+    let put_aside = if server.crowded > 0.0 { ops * (shown.user_ns + shown.system_ns) / SLICE_NS } else { 0.0 };
+    growth.insert("workers.involuntary_switches".to_owned(), put_aside);
+    growth.insert("workers.turns".to_owned(), 2.0 * ops + put_aside);
 }
 
 fn count_the_rest(server: &Server, shown: &Shown, ops: f64, growth: &mut BTreeMap<String, f64>) {

@@ -77,6 +77,8 @@ pub struct Server {
     pub others_interrupted: f64,
     /// Share of its own CPU time that the kernel counts as interrupts, and for the process all the same.
     pub interrupts_charged: f64,
+    /// How many times as long as it runs it waits for its CPUs, which others keep busy.
+    pub crowded: f64,
     /// CPUs' worth of time that the hypervisor withholds under load.
     pub stolen: f64,
     /// CPU time per op in the kernel, and in other processes meanwhile.
@@ -95,6 +97,8 @@ pub struct Server {
     pub all_read: bool,
     /// Counters per op; those that follow from its costs do not count beside them.
     pub counts: Vec<(&'static str, f64)>,
+    /// Counters that its kernel does not have.
+    pub uncounted: Vec<&'static str>,
     /// Counters per second that go on without load, and whether they are seen then.
     pub background: Vec<(&'static str, f64)>,
     pub seen_in_silence: bool,
@@ -144,6 +148,7 @@ impl Default for Server {
             others: 0.0,
             others_interrupted: 0.0,
             interrupts_charged: 0.0,
+            crowded: 0.0,
             stolen: 0.0,
             kernel: 0.0,
             outside: 0.0,
@@ -153,6 +158,7 @@ impl Default for Server {
             facts: None,
             all_read: false,
             counts: Vec::new(),
+            uncounted: Vec::new(),
             background: Vec::new(),
             seen_in_silence: false,
             net: network::Net::default(),
@@ -378,20 +384,22 @@ impl World {
         let sign = tls.as_ref().filter(|_| !resumed).map_or(0.0, |agreed| agreed.sign);
         let one_handshake = exchange + sign;
         let handshake = share_new * one_handshake;
+        // What it computes takes as long as this, by the wall clock.
+        let cpu = server.cpu * (1.0 + server.crowded);
         let mut phases = Vec::new();
         if connects {
             phases.push((phase::CONNECT, share_new * server.round_trip));
             if let Some(agreed) = &tls {
                 let trips =
                     1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
-                phases.push((phase::TLS, share_new * f64::from(trips) * server.round_trip + server.cpu * handshake));
+                phases.push((phase::TLS, share_new * f64::from(trips) * server.round_trip + cpu * handshake));
             }
         }
         let elsewhere = server.outside + server.disk;
         let disliked = if variation.sources.is_none() { server.dislikes_us } else { 0.0 };
-        let wait = server.delay + disliked + server.cpu * (fixed + server.kernel) + elsewhere;
+        let wait = server.delay + disliked + cpu * (fixed + server.kernel) + elsewhere;
         phases.push((phase::WAIT, server.round_trip + wait));
-        let sending = server.cpu * sent * per_byte;
+        let sending = cpu * sent * per_byte;
         phases.push((phase::RECEIVE, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
         server.net.delay(server, &mut phases, bytes, new, variation);
         server.net.stall(&mut phases, connections, variation);
@@ -403,7 +411,9 @@ impl World {
         let places = connections.min(server.places);
         // A server, who runs on its behalf, and who asks it take turns on its CPUs.
         let cpus = server.cores - server.others - server.stolen;
-        let by_cpus = (cpus * 1e9 / (busy_ns + server.outside + server.generator)).min(server.workers * 1e9 / busy_ns);
+        let takes_ns = busy_ns * (1.0 + server.crowded);
+        let by_cpus =
+            (cpus * 1e9 / (takes_ns + server.outside + server.generator)).min(server.workers * 1e9 / takes_ns);
         let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
         let free = (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
             / (1.0 + server.kappa * connections * (connections - 1.0));
