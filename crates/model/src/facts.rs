@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
-/// What a fact says, safe to show. A number is of the unit that its name ends with: see [`unit`].
+/// What a fact says, safe to show. A number is of the unit that its name ends with: see [`unit`](fn@unit).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Value {
