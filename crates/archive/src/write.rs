@@ -3,7 +3,7 @@
 use crate::open::{BUSY_TIMEOUT, SLOT_TIMEOUT, synchronous};
 use crate::packing::{self, LONGEST_JSON_BYTES, PackError};
 use crate::{Archive, ArchiveError};
-use duel_model::{Doubt, DoubtId, Explanation, Interruption, Plan, Run, RunStatus, Slot, SlotRole, WorkloadPlan};
+use duel_model::{Doubt, DoubtId, Explanation, Interruption, Plan, Run, RunStatus, Slot, SlotRole};
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use serde_json::Error as JsonError;
 use std::collections::BTreeMap;
@@ -189,10 +189,7 @@ impl Head {
         // JSON has no infinity: a plan with one would be written and never read again, nor the list that it stands in.
         serde_json::from_str::<Plan>(&text)?;
         Ok(Self {
-            workload: match plan.workload {
-                WorkloadPlan::Null => "null",
-                WorkloadPlan::Http(_) => "http",
-            },
+            workload: plan.schema().kind,
             targets: serde_json::to_string(&plan.targets)?,
             versions: serde_json::to_string(&run.versions)?,
             plan: text,

@@ -4,6 +4,7 @@
 mod sample;
 
 use duel_archive::{Archive, ArchiveError};
+use duel_model::web::phase;
 use duel_model::{Interruption, Run, RunStatus};
 use tempfile::TempDir;
 
@@ -276,7 +277,7 @@ fn slots_are_read_where_hosts_and_explanation_cannot_be() {
 fn what_could_not_be_read_again_is_not_written() {
     let (_folder, mut archive) = archive();
     let mut run = sample::rich_run("r", 1);
-    run.explanation.as_mut().unwrap().probes[0].targets[0].phase_mean_ns.insert(duel_model::Phase::Wait, f64::NAN);
+    run.explanation.as_mut().unwrap().probes[0].targets[0].phase_mean_ns.insert(phase::WAIT.id(), f64::NAN);
     archive.save(&run).unwrap();
     let loaded = archive.load("r").unwrap();
     assert_eq!((loaded.slots, loaded.explanation), (run.slots, None));

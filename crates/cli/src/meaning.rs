@@ -47,7 +47,7 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
         (None, duration) => Bound::Duration(positive("-d", duration.as_deref().unwrap_or("10s"))?),
     };
     let workload = if target.address == NULL {
-        WorkloadPlan::Null
+        WorkloadPlan::NULL
     } else {
         WorkloadPlan::Http(Box::new(request::http(load, seed)?))
     };

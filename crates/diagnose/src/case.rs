@@ -46,7 +46,7 @@ impl<'a> Case<'a> {
     pub(crate) fn http(&self) -> Option<&'a HttpPlan> {
         match &self.plan.workload {
             WorkloadPlan::Http(http) => Some(http),
-            WorkloadPlan::Null => None,
+            WorkloadPlan::Plain(_) => None,
         }
     }
 

@@ -3,6 +3,7 @@
 use crate::case::Case;
 use crate::probes::{Kind, Mode, is_https};
 use crate::repeat;
+use duel_model::web::phase;
 use duel_model::{
     Call, DoubtId, Evidence, Facts, HostDemand, LensReading, Metric, PairVerdict, Phase, Plan, Probe,
     TargetObservation, Variation, sanitize_line, web,
@@ -706,8 +707,8 @@ pub(crate) fn percent(share: f64) -> String {
 
 /// Time per op in one phase: slow side minus fast side, for all phases that either side went through.
 pub(crate) fn phase_differences(view: &View<'_>) -> Vec<(Phase, f64)> {
-    let of = |seen: &TargetObservation, phase| seen.phase_mean_ns.get(&phase).copied();
-    let both = Phase::ALL.into_iter().filter_map(|phase| {
+    let of = |seen: &TargetObservation, phase: Phase| seen.phase_mean_ns.get(&phase.id()).copied();
+    let both = phase::ALL.iter().copied().filter_map(|phase| {
         let (slow, fast) = (of(view.slow, phase), of(view.fast, phase));
         let difference = slow.unwrap_or(0.0) - fast.unwrap_or(0.0);
         (slow.is_some() || fast.is_some()).then_some((phase, difference)).filter(|(_, ns)| ns.is_finite())

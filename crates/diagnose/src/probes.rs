@@ -1,8 +1,9 @@
 //! The probes: what each one changes, when it can be made, and how to tell that the change took effect.
 
 use crate::case::Case;
+use duel_model::web::phase;
 use duel_model::{
-    AddressRange, Capabilities, Facts, HostAccess, MILLISECOND_NS, Nanos, Phase, Probe, SECOND_NS, TargetObservation,
+    AddressRange, Capabilities, Facts, HostAccess, MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation,
     TlsVersion, TwinChange, TwinPlan, Variation, web,
 };
 use std::net::IpAddr;
@@ -543,8 +544,8 @@ fn budget_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Nan
 /// How long an op's packets travel: a round trip as long as connecting takes (the median), once for its request, and twice
 /// for a new connection with TLS.
 fn on_the_way_ns(target: &TargetObservation) -> f64 {
-    let Some(connects) = target.phase_profile.get(&Phase::Connect) else { return 0.0 };
-    let trips = 1 + usize::from(target.phase_mean_ns.contains_key(&Phase::Tls));
+    let Some(connects) = target.phase_profile.get(&phase::CONNECT.id()) else { return 0.0 };
+    let trips = 1 + usize::from(target.phase_mean_ns.contains_key(&phase::TLS.id()));
     let connects_per_op = connects.count as f64 / target.ok.max(1) as f64;
     let trip_ns = connects.quantile_ns(0.5).map_or(0.0, |ns| ns as f64);
     trip_ns * (1.0 + trips as f64 * connects_per_op.min(1.0))
@@ -554,7 +555,7 @@ fn on_the_way_ns(target: &TargetObservation) -> f64 {
 fn slowest_service_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Option<f64> {
     let receive_ns = |target: &TargetObservation| match whole_response {
         true => 0.0,
-        false => target.phase_mean_ns.get(&Phase::Receive).copied().unwrap_or(0.0),
+        false => target.phase_mean_ns.get(&phase::RECEIVE.id()).copied().unwrap_or(0.0),
     };
     let slowest = |seen: &[TargetObservation], of: &dyn Fn(&TargetObservation) -> Option<f64>| {
         seen.iter().filter_map(of).filter(|ns| ns.is_finite()).reduce(f64::max)

@@ -4,7 +4,8 @@
 
 mod world;
 
-use duel_model::{Confidence, Explanation, Phase, SECOND_NS};
+use duel_model::web::phase;
+use duel_model::{Confidence, Explanation, SECOND_NS};
 use std::net::{IpAddr, Ipv4Addr};
 use world::network::{Net, Stall, near};
 use world::{Server, World, named, open_loop, world};
@@ -113,7 +114,7 @@ fn who_limits_nobody_is_acquitted() {
     for slow in [
         Server { delay: 5e6, ..near() },
         Server { places: 2.0, delay: 1e6, ..near() },
-        Server { net: Net { stalls: vec![Stall::of(Phase::Wait, 0.05, 40e6)], ..near().net }, ..near() },
+        Server { net: Net { stalls: vec![Stall::of(phase::WAIT, 0.05, 40e6)], ..near().net }, ..near() },
     ] {
         both_ways(&pair(slow.clone(), 64), |explanation, _| {
             assert!(explanation.findings.iter().all(|finding| finding.cause != LIMIT), "{explanation:#?}");

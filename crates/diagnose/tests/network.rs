@@ -4,7 +4,8 @@
 
 mod world;
 
-use duel_model::{Confidence, Evidence, Explanation, HostAccess, HostPlan, Phase, SECOND_NS, ServerPlan, Variation};
+use duel_model::web::phase;
+use duel_model::{Confidence, Evidence, Explanation, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
 use std::collections::BTreeMap;
 use world::machine::UNAVAILABLE;
 use world::network::{Net, Stall, near};
@@ -125,7 +126,7 @@ fn what_is_slow_elsewhere_is_no_path() {
     // A slow or busy CPU also handles packets late.
     let works = Server { round_trip: 110e3, cpu: 4.0, ..near() };
     // Only the first packet is late: a guard against floods, say.
-    let guarded = over(&near(), |net| net.stalls.push(Stall::of(Phase::Connect, 0.9, 3e6)));
+    let guarded = over(&near(), |net| net.stalls.push(Stall::of(phase::CONNECT, 0.9, 3e6)));
     for slow in [slower, proxied, works, guarded] {
         for (connections, keepalive) in [(1, true), (16, true), (16, false)] {
             assert_never(&pair(near(), slow.clone(), 600.0, connections, keepalive), &["net.path-delay"]);
@@ -217,7 +218,7 @@ fn filter_rules_that_may_not_be_counted_are_not_none() {
 #[test]
 fn delayed_acknowledgements() {
     for (share, ns) in [(1.0, 40e6), (0.3, 41e6), (0.5, 200e6)] {
-        for phase in [Phase::Wait, Phase::Receive] {
+        for phase in [phase::WAIT, phase::RECEIVE] {
             for connections in [1, 16] {
                 let nagle = over(&near(), |net| {
                     net.stalls.push(Stall { ends_by_quick_ack: true, ..Stall::of(phase, share, ns) });
@@ -236,7 +237,7 @@ fn delayed_acknowledgements() {
 #[test]
 fn acknowledgements_that_are_not_ours_to_send_acquit_nobody() {
     // Ours change nothing.
-    let nagle = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, 1.0, 40e6)));
+    let nagle = over(&near(), |net| net.stalls.push(Stall::of(phase::WAIT, 1.0, 40e6)));
     let mut proxied = pair(near(), nagle.clone(), 1_200.0, 1, true);
     proxied.http().proxy = Some(duel_model::ProxyPlan { host: "proxy".into(), port: 3128 });
     let mut elsewhere = pair(near(), nagle, 1_200.0, 1, true);
@@ -313,8 +314,8 @@ fn small_segments() {
 /// Ops that wait for what was lost.
 fn lossy(base: &Server, share: f64, syns: f64) -> Server {
     over(base, |net| {
-        net.stalls.push(Stall::of(Phase::Receive, share, 205e6));
-        net.stalls.push(Stall::of(Phase::Connect, syns, 1_000e6));
+        net.stalls.push(Stall::of(phase::RECEIVE, share, 205e6));
+        net.stalls.push(Stall::of(phase::CONNECT, syns, 1_000e6));
     })
 }
 
@@ -344,14 +345,14 @@ fn loss() {
 fn what_others_lose_on_the_machine_is_not_what_our_requests_wait_for() {
     // Three in ten requests miss a cache, and other visitors' segments are sent again: one for each 25 requests of ours.
     for (misses, ns) in [(0.3, 20e6), (0.6, 5e6)] {
-        let cold = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, misses, ns)));
+        let cold = over(&near(), |net| net.stalls.push(Stall::of(phase::WAIT, misses, ns)));
         for per_op in [0.04, 0.1] {
             let slow = read(cold.clone(), &[], &counts(&[("tcp.retransmitted_segments", per_op)]));
             assert_never(&pair(read(near(), &[], &QUIET), slow, 600.0, 16, true), &["net.loss"]);
         }
     }
     // Others' segments take as long as a few of our own would, and go on while we are silent.
-    let few = over(&near(), |net| net.stalls.push(Stall::of(Phase::Wait, 0.02, 205e6)));
+    let few = over(&near(), |net| net.stalls.push(Stall::of(phase::WAIT, 0.02, 205e6)));
     let loss = ("tcp.retransmitted_segments", 100.0);
     let among_others =
         |seen| Server { background: vec![loss], seen_in_silence: seen, ..read(few.clone(), &[], &QUIET) };
@@ -381,7 +382,7 @@ fn loss_from_outside_by_connections_that_had_to_ask_twice() {
 
 fn overflowing(share: f64) -> Server {
     over(&near(), |net| {
-        for (phase, ns) in [(Phase::Connect, 1_010e6), (Phase::Wait, 210e6)] {
+        for (phase, ns) in [(phase::CONNECT, 1_010e6), (phase::WAIT, 210e6)] {
             net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(phase, share, ns) });
         }
     })
@@ -411,7 +412,7 @@ fn backlog_overflow() {
 fn a_few_overflows_are_not_all_of_an_overloaded_servers_queueing() {
     // Half of the requests queue for 300 ms, and two in a thousand overflow, as they do where too much is asked.
     let overloaded = over(&near(), |net| {
-        net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(Phase::Wait, 0.5, 300e6) });
+        net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(phase::WAIT, 0.5, 300e6) });
     });
     let few = counts(&[("tcp.listen_overflows", 0.002), ("tcp.listen_drops", 0.002)]);
     let slow = read(overloaded.clone(), &[("listen.80.backlog", "511")], &few);
@@ -697,7 +698,7 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
         if dice.chance(0.1) {
             // Stalls of another kind.
             let ns = dice.between(20e6, 800e6);
-            server.net.stalls.push(Stall::of(Phase::Wait, dice.between(0.005, 0.5), ns));
+            server.net.stalls.push(Stall::of(phase::WAIT, dice.between(0.005, 0.5), ns));
         }
         if side == 0 {
             continue;
@@ -707,7 +708,7 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
             cures[side].push(("net.path-delay", |_| {}));
         }
         if dice.chance(0.15) {
-            let stall = Stall { ends_by_quick_ack: true, ..Stall::of(Phase::Receive, dice.between(0.02, 1.0), 41e6) };
+            let stall = Stall { ends_by_quick_ack: true, ..Stall::of(phase::RECEIVE, dice.between(0.02, 1.0), 41e6) };
             server.net.stalls.push(stall);
             cures[side].push(("net.delayed-ack", |server| server.net.stalls.retain(|stall| !stall.ends_by_quick_ack)));
         }
@@ -717,9 +718,9 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
         }
         if dice.chance(0.15) {
             let share = dice.between(0.001, 0.2);
-            server.net.stalls.push(Stall::of(Phase::Receive, share, 207e6));
+            server.net.stalls.push(Stall::of(phase::RECEIVE, share, 207e6));
             if !keepalive {
-                server.net.stalls.push(Stall::of(Phase::Connect, share / 2.0, 1_007e6));
+                server.net.stalls.push(Stall::of(phase::CONNECT, share / 2.0, 1_007e6));
             }
             tallies[side].retain(|(key, _)| *key != "tcp.retransmitted_segments");
             tallies[side].push(("tcp.retransmitted_segments", 1.5 * share));
@@ -729,7 +730,7 @@ fn random_world(seed: u64, noise: f64) -> (World, Vec<Vec<(&'static str, Server)
         }
         if !keepalive && dice.chance(0.15) {
             let share = dice.between(0.005, 0.3);
-            server.net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(Phase::Connect, share, 1_013e6) });
+            server.net.stalls.push(Stall { from_connections: 8.0, ..Stall::of(phase::CONNECT, share, 1_013e6) });
             tallies[side].retain(|(key, _)| *key != "tcp.listen_overflows");
             tallies[side].push(("tcp.listen_overflows", share));
             cures[side].push(("net.backlog-overflow", |server| server.net.stalls.retain(|stall| stall.ns != 1_013e6)));

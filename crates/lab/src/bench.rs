@@ -6,7 +6,8 @@ use crate::watch::{SlotView, TargetView, View, Watcher};
 use crate::{LabError, descriptors};
 use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
-    Arrival, BusyPoll, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Nanos, Plan, SECOND_NS, Slot, SlotRole, WorkloadPlan,
+    Arrival, BusyPoll, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot,
+    SlotRole, WorkloadPlan,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ const LOOK_EVERY_NS: Nanos = 150 * MILLISECOND_NS;
 /// Sessions of all targets, and the clock of the run.
 #[derive(Debug)]
 pub(crate) struct Bench {
+    schema: &'static Schema,
     sessions: Vec<Session>,
     factories: Vec<Factory>,
     /// Connections outlive an op, so that something may cling to them.
@@ -79,6 +81,7 @@ impl Bench {
             local_ports: factories.iter().map(|factory| duel_load::local_ports_of(factory.address_pairs())).collect(),
             factories,
             renewed: vec![0; plan.targets.len()],
+            schema: plan.schema(),
             keeps_connections: keeps_connections(plan),
             ops_differ: ops_differ(plan),
             treatment: None,
@@ -335,7 +338,7 @@ impl Bench {
         let patience = self.patience_with(target);
         let since_ns = record.answered_ns.unwrap_or(record.start_ns).saturating_add(stood_still_ns(record));
         let silent_ns = monotonic_ns().saturating_sub(since_ns);
-        let session = &mut self.sessions[target];
+        let (schema, session) = (self.schema, &mut self.sessions[target]);
         let is_stopped = || self.stop.load(Ordering::Relaxed);
         let mut ask = |left_ns: Nanos| {
             let order = SlotOrder {
@@ -350,7 +353,9 @@ impl Bench {
             let record = session.run_slot(&order, &mut |_| ControlFlow::Continue(()))?;
             let answer = match record.answered_ns {
                 Some(_) => Answer::Given,
-                None if record.tally.failed.keys().all(|kind| kind.is_waiting()) => Answer::None,
+                None if schema.failed(&record.tally.failed, Meaning::is_waiting) == record.tally.failed_total() => {
+                    Answer::None
+                }
                 None => Answer::Refused,
             };
             let asked_ns = monotonic_ns().saturating_sub(record.start_ns);

@@ -3,7 +3,8 @@
 use crate::route::Route;
 use crate::{LabError, descriptors};
 use duel_load::{Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory};
-use duel_model::{Facts, FailureKind, HttpPlan, LoopKind, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line, web};
+use duel_model::web::failure;
+use duel_model::{Facts, HttpPlan, LoopKind, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line, web};
 use duel_work::http::{FollowingFactory, HttpFactory, Manner, Network, Trail, leads_elsewhere, unknown_to_proxy};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
@@ -70,7 +71,7 @@ pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
         .map(|target| {
             let address = target.address.clone();
             let factory = match &plan.workload {
-                WorkloadPlan::Null => Ok(Factory::Null),
+                WorkloadPlan::Plain(_) => Ok(Factory::Null),
                 WorkloadPlan::Http(http) => HttpFactory::assume(http, &address, plan.load.connect_timeout_ns)
                     .and_then(|factory| Factory::http(factory, http, &address, plan)),
             };
@@ -158,7 +159,7 @@ fn request_once(
     }
     let what = last.failure_examples.first().cloned().unwrap_or_else(|| "no answer".to_owned());
     let through = http.proxy.as_ref().map(|proxy| format!(" through the proxy {}", sanitize_line(&proxy.to_string())));
-    let slow = last.failed.contains_key(&FailureKind::Timeout);
+    let slow = last.failed.contains_key(&failure::TIMEOUT.id());
     let hint = if slow { "; a longer --timeout waits for a server that is slow" } else { "" };
     Err(format!("the first request to {}{} failed: {what}{hint}", sanitize_line(address), through.unwrap_or_default()))
 }

@@ -51,7 +51,7 @@ pub(crate) fn ensure_for(plan: &Plan, factories: &[Factory]) -> Result<(), Limit
 fn needed(plan: &Plan, origins: impl Iterator<Item = u64>) -> u64 {
     let targets = plan.targets.len() as u64;
     let origins = match &plan.workload {
-        WorkloadPlan::Null => 0,
+        WorkloadPlan::Plain(_) => 0,
         // They stay open while other targets have their turn.
         WorkloadPlan::Http(http) if http.keepalive => origins.sum(),
         WorkloadPlan::Http(_) => origins.max().unwrap_or(0),

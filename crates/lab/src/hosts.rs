@@ -221,7 +221,7 @@ pub fn check_redfish(plan: &RedfishPlan) -> Result<(), String> {
 /// What a machine is, without any load. Errors are sentences for the user.
 pub fn host_facts(host: &HostPlan) -> Result<HostRecord, String> {
     let redfish = host.redfish.as_ref().map(Redfish::of_plan).transpose().map_err(|error| error.to_string())?;
-    let (watch, _) = watch(host, &WorkloadPlan::Null, None).map_err(|error| error.to_string())?;
+    let (watch, _) = watch(host, &WorkloadPlan::NULL, None).map_err(|error| error.to_string())?;
     // Some figures exist only as the difference of two samples; one is enough to show that they can be read.
     let _ = watch.sample();
     let mut record = watch.finish();

@@ -1,7 +1,7 @@
 //! Signs of life: when a target is gone.
 
 use duel_load::Live;
-use duel_model::{FailureKind, Interruption, MILLISECOND_NS, Nanos, Plan, RunStatus, SECOND_NS, Slot, SlotRole};
+use duel_model::{Interruption, MILLISECOND_NS, Meaning, Nanos, Plan, RunStatus, SECOND_NS, Schema, Slot, SlotRole};
 use std::ops::ControlFlow;
 use std::time::Duration;
 
@@ -76,7 +76,7 @@ impl Pulse {
     pub(crate) fn feel(&mut self, live: &Live, since_start_ns: Nanos) -> ControlFlow<()> {
         let looked_ns = since_start_ns.saturating_sub(self.last_look_ns).min(LONGEST_LOOK_NS);
         self.last_look_ns = since_start_ns;
-        let silent = live.silent();
+        let silent = live.silent;
         let answered = live.ok + live.failed_total() - silent;
         let waits = live.started > answered + silent;
         self.idle_ns = if waits || silent > self.silent { 0 } else { self.idle_ns + looked_ns };
@@ -139,20 +139,22 @@ pub(crate) fn gone(plan: &Plan, target: usize, at_ns: Nanos, how: String) -> Run
 /// What becomes of a run in one of whose slots the target died; `None` where it did not.
 pub(crate) fn died_in(plan: &Plan, slot: &Slot) -> Option<RunStatus> {
     let died_ns = slot.died_ns?;
-    Some(gone(plan, slot.target, slot.offset_ns.saturating_add(died_ns), how_it_failed(slot)))
+    Some(gone(plan, slot.target, slot.offset_ns.saturating_add(died_ns), how_it_failed(plan.schema(), slot)))
 }
 
 /// What most of the ops without an answer met with, in words.
-fn how_it_failed(slot: &Slot) -> String {
-    let silent = slot.tally.failed.iter().filter(|(kind, _)| kind.is_silence());
-    match silent.max_by_key(|&(_, count)| *count) {
-        Some((kind, _)) => format!("{}, and no answer from then on", FailureKind::name(*kind)),
-        None => "requests were taken and not answered from then on".to_owned(),
+fn how_it_failed(schema: &Schema, slot: &Slot) -> String {
+    let silent = schema.failures.iter().filter(|kind| kind.means.is_silence());
+    let counts = silent.filter_map(|kind| Some((kind.name, slot.tally.failed.get(&kind.id())?)));
+    match counts.max_by_key(|&(_, count)| *count) {
+        Some((name, _)) => format!("{name}, and no answer from then on"),
+        None => format!("{} were taken and not answered from then on", schema.op.many),
     }
 }
 
 /// For how long targets have given no sign of life, slot after slot.
 pub(crate) struct Pulses {
+    schema: &'static Schema,
     /// Of each target: slots in a row without a success, and how long they waited.
     without: Vec<(u32, Nanos)>,
     /// A target that only keeps us waiting is gone after this time.
@@ -162,7 +164,7 @@ pub(crate) struct Pulses {
 impl Pulses {
     pub(crate) fn of(plan: &Plan) -> Self {
         let patience_ns = GONE_AFTER_NS.min(plan.load.op_timeout_ns);
-        Self { without: vec![(0, 0); plan.targets.len()], patience_ns }
+        Self { schema: plan.schema(), without: vec![(0, 0); plan.targets.len()], patience_ns }
     }
 
     /// How the target of this slot died, in words, if it is gone now.
@@ -171,7 +173,7 @@ impl Pulses {
     /// refused. One that does not answer may only be slow, as long as an op has not been waited for long enough.
     pub(crate) fn feel(&mut self, slot: &Slot) -> Option<String> {
         let (slots, waited_ns) = &mut self.without[slot.target];
-        let Some(how) = death(slot) else {
+        let Some(how) = death(self.schema, slot) else {
             if slot.role == SlotRole::Measured {
                 (*slots, *waited_ns) = (0, 0);
             }
@@ -179,18 +181,17 @@ impl Pulses {
         };
         *slots += 1;
         *waited_ns += slot.audit.workers.iter().map(|worker| worker.wall_ns).max().unwrap_or(slot.elapsed_ns);
-        let only_waited =
-            slot.tally.failed.keys().all(|kind| matches!(kind, FailureKind::Timeout | FailureKind::ConnectTimeout));
+        let waited = self.schema.failed(&slot.tally.failed, Meaning::is_waiting);
+        let only_waited = waited == slot.tally.failed_total();
         (*slots > 1 && (!only_waited || *waited_ns >= self.patience_ns)).then_some(how)
     }
 }
 
 /// Whether a target may have died: a slot without a single success and with failures. What was seen, in words. What we
 /// ran out of ourselves is not the target's death.
-fn death(slot: &Slot) -> Option<String> {
+fn death(schema: &Schema, slot: &Slot) -> Option<String> {
     let tally = &slot.tally;
-    let ours = |kind| tally.failed.get(&kind).copied().unwrap_or(0);
-    let ours = ours(FailureKind::PortsExhausted) + ours(FailureKind::DescriptorsExhausted);
+    let ours = schema.failed(&tally.failed, Meaning::is_ours);
     (tally.ok == 0 && tally.failed_total() - ours + tally.in_flight > 0)
         .then(|| tally.failure_examples.first().cloned().unwrap_or_else(|| "no answer in time".to_owned()))
 }
@@ -198,11 +199,12 @@ fn death(slot: &Slot) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::Tally;
+    use duel_model::web::{SCHEMA, failure};
+    use duel_model::{Id, Tally};
 
     fn live(ok: u64, answered_badly: u64, silent: u64, in_flight: u64) -> Live {
-        let failed = [(FailureKind::Status, answered_badly), (FailureKind::Refused, silent)].into();
-        Live { started: ok + answered_badly + silent + in_flight, ok, failed, ..Live::default() }
+        let failed = [(failure::STATUS.id(), answered_badly), (failure::REFUSED.id(), silent)].into();
+        Live { started: ok + answered_badly + silent + in_flight, ok, failed, silent, ..Live::default() }
     }
 
     fn pulse(longest_s: Option<u64>) -> Pulse {
@@ -276,7 +278,7 @@ mod tests {
     #[test]
     fn a_target_that_refuses_is_gone_at_once_and_one_that_is_slow_after_ten_seconds() {
         use duel_model::{GeneratorAudit, Series, WorkerAudit};
-        let slot = |failed: &[(FailureKind, u64)], in_flight: u64, ok: u64| {
+        let slot = |failed: &[(Id, u64)], in_flight: u64, ok: u64| {
             let worker = WorkerAudit { wall_ns: 3 * SECOND_NS, ..WorkerAudit::default() };
             Slot {
                 index: 0,
@@ -297,10 +299,10 @@ mod tests {
             }
         };
         let after = |slots: &[Slot]| {
-            let mut pulses = Pulses { without: vec![(0, 0)], patience_ns: GONE_AFTER_NS };
+            let mut pulses = Pulses { schema: &SCHEMA, without: vec![(0, 0)], patience_ns: GONE_AFTER_NS };
             slots.iter().map(|slot| pulses.feel(slot).is_some()).collect::<Vec<_>>()
         };
-        let refused = slot(&[(FailureKind::Refused, 3)], 0, 0);
+        let refused = slot(&[(failure::REFUSED.id(), 3)], 0, 0);
         assert_eq!(after(&[refused.clone(), refused]), [false, true]);
         let silent = slot(&[], 4, 0);
         assert_eq!(

@@ -12,7 +12,7 @@ use std::net::SocketAddr;
 /// where it is no address of the target's server.
 pub(crate) fn peers<'a>(plan: &Plan, negotiated: impl Fn(usize) -> Option<&'a Facts>) -> Vec<Option<SocketAddr>> {
     let leads_to_servers = match &plan.workload {
-        WorkloadPlan::Null => false,
+        WorkloadPlan::Plain(_) => false,
         WorkloadPlan::Http(http) => http.proxy.is_none() && http.unix_socket.is_none(),
     };
     let peer = |index| negotiated(index)?.text(web::PEER)?.parse().ok();

@@ -36,7 +36,7 @@ const CLEARLY: f64 = 2.0;
 /// are compared, on connections that carry load already, and not where a single one is sent what the plan says.
 pub(crate) fn choose(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
     // An op that does nothing is not waited for.
-    if plan.workload == WorkloadPlan::Null {
+    if plan.workload == WorkloadPlan::NULL {
         return Ok(());
     }
     let free = free_cpus(plan, run).min(plan.load.threads);

@@ -34,7 +34,7 @@ fn plan(targets: usize, seed: u64, factors: Vec<Factor>) -> Plan {
     let target = |index: usize| Target { name: format!("T{index}"), address: "null:".into(), host: None };
     Plan {
         targets: (0..targets).map(target).collect(),
-        workload: WorkloadPlan::Null,
+        workload: WorkloadPlan::NULL,
         load: LoadPlan {
             connections: 1,
             threads: 2,

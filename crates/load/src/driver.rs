@@ -11,9 +11,7 @@ use crate::session::LiveSlot;
 use crate::waiter::Waiter;
 use crate::wake::wake_cost_ns;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
-use duel_model::{
-    Facts, FailureKind, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Series, Stage, Tally, WorkerAudit,
-};
+use duel_model::{Facts, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Schema, Series, Stage, Tally, WorkerAudit};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::io;
@@ -137,6 +135,7 @@ pub(crate) struct Worker<W> {
     /// Lanes that share a connection.
     streams: usize,
     recorder: Recorder,
+    schema: &'static Schema,
     /// When the poller was last asked for all that is ready: what it did not tell of then was not.
     asked_ns: Nanos,
     number: u32,
@@ -210,14 +209,22 @@ struct Crew {
 
 impl<W: Workload> Worker<W> {
     /// `streams` lanes in a row share a connection.
-    pub(crate) fn new(workload: W, lanes: usize, streams: usize, number: u32, workers: u32) -> io::Result<Self> {
+    pub(crate) fn new(
+        schema: &'static Schema,
+        workload: W,
+        lanes: usize,
+        streams: usize,
+        number: u32,
+        workers: u32,
+    ) -> io::Result<Self> {
         Ok(Self {
             workload,
             poller: Poller::new()?,
             waiter: Waiter::new(wake_cost_ns()),
             lanes: vec![Lane::default(); lanes],
             streams,
-            recorder: Recorder::new(),
+            recorder: Recorder::new(schema),
+            schema,
             asked_ns: 0,
             number,
             workers,
@@ -401,7 +408,7 @@ impl<W: Workload> Worker<W> {
     fn op_ended(&mut self, pace: &mut Pace, lane: LaneId, op: &OpEnd) {
         self.record_end(pace, lane, op);
         let now = op.end_ns;
-        let connection_failed = op.outcome.as_ref().is_err_and(|failure| failed_to_connect(failure));
+        let connection_failed = op.outcome.as_ref().is_err_and(|failure| failure.kind.means.is_unconnected());
         if connection_failed {
             pace.pause(lane, now);
         } else if pace.takes_next_at_once(now) {
@@ -456,7 +463,7 @@ impl<W: Workload> Worker<W> {
                     pace.turn.until_ns += op.end_ns.saturating_sub(now);
                     now = op.end_ns;
                     self.record_end(pace, lane, &op);
-                    if op.outcome.as_ref().is_err_and(|failure| failed_to_connect(failure)) {
+                    if op.outcome.as_ref().is_err_and(|failure| failure.kind.means.is_unconnected()) {
                         pace.pause(lane, now);
                     } else {
                         pace.release(lane, now);
@@ -487,16 +494,17 @@ impl<W: Workload> Worker<W> {
                 continue;
             }
             let is_late = |since_ns| now.saturating_sub(since_ns) >= pace.order.connect_timeout_ns;
-            let (kind, limit_ns) = if self.workload.connecting_since(lane).is_some_and(is_late) {
-                (FailureKind::ConnectTimeout, pace.order.connect_timeout_ns)
+            let connecting = self.workload.connecting_since(lane).is_some_and(is_late);
+            let (what, limit_ns) = if connecting {
+                ("no connection", pace.order.connect_timeout_ns)
             } else if waited_ns >= pace.order.op_timeout_ns {
-                (FailureKind::Timeout, pace.order.op_timeout_ns)
+                ("no complete answer", pace.order.op_timeout_ns)
             } else {
                 continue;
             };
+            let kind = self.schema.given_up(connecting);
             let phases = self.workload.phases_so_far(lane, now);
             self.workload.cancel(lane);
-            let what = if kind == FailureKind::Timeout { "no complete answer" } else { "no connection" };
             let text = format!("{what} within {}", duel_model::format_duration_ns(limit_ns as f64));
             let op = OpEnd { phases, ..OpEnd::noticed(now, Err(Box::new(Failure { kind, text }))) };
             self.op_ended(pace, lane, &op);
@@ -821,16 +829,4 @@ impl Crew {
         self.active -= 1;
         self.resting.push(lane);
     }
-}
-
-fn failed_to_connect(failure: &Failure) -> bool {
-    matches!(
-        failure.kind,
-        FailureKind::Refused
-            | FailureKind::Unreachable
-            | FailureKind::PortsExhausted
-            | FailureKind::DescriptorsExhausted
-            | FailureKind::ConnectTimeout
-            | FailureKind::Tls
-    )
 }

@@ -6,7 +6,8 @@ use crate::session::Live;
 use crate::stages::StageRecorder;
 use crate::workload::{OpEnd, PhaseTimes, Traffic};
 use duel_model::{
-    Distribution, FailureKind, Interval, Nanos, Phase, SECOND_NS, Series, Stage, Standstill, Tally, sanitize_line,
+    Distribution, Id, Interval, MOST_FAILURES, Meaning, Nanos, SECOND_NS, Schema, Series, Stage, Standstill, Tally,
+    sanitize_line,
 };
 use hdrhistogram::Histogram;
 use std::collections::BTreeMap;
@@ -25,14 +26,17 @@ const MOST_INTERVALS: usize = 2_400;
 /// Counts and times of one slot on one worker.
 #[derive(Debug)]
 pub(crate) struct Recorder {
+    schema: &'static Schema,
     pub(crate) started: u64,
     pub(crate) ok: u64,
     shed: u64,
-    failed: [u64; FailureKind::ALL.len()],
+    /// By the places of the schema's kinds of failure.
+    failed: [u64; MOST_FAILURES],
     failure_examples: Vec<String>,
     response: Recording,
     service: Recording,
-    phases: [Recording; Phase::ALL.len()],
+    /// By the places of the schema's phases.
+    phases: Vec<Recording>,
     pub(crate) schedule_lag: Recording,
     pub(crate) loop_lag: Recording,
     /// By how much ends were noticed late, of ops of which that is known.
@@ -47,16 +51,17 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(schema: &'static Schema) -> Self {
         Self {
+            schema,
             started: 0,
             ok: 0,
             shed: 0,
-            failed: [0; FailureKind::ALL.len()],
+            failed: [0; MOST_FAILURES],
             failure_examples: Vec::new(),
             response: Recording::new(),
             service: Recording::new(),
-            phases: std::array::from_fn(|_| Recording::new()),
+            phases: schema.phases.iter().map(|_| Recording::new()).collect(),
             schedule_lag: Recording::new(),
             loop_lag: Recording::new(),
             notice_lag: Recording::new(),
@@ -76,7 +81,7 @@ impl Recorder {
         self.started = 0;
         self.ok = 0;
         self.shed = 0;
-        self.failed = [0; FailureKind::ALL.len()];
+        self.failed = [0; MOST_FAILURES];
         self.failure_examples.clear();
         self.standstill = Standstill::default();
         self.signs = Signs::default();
@@ -112,14 +117,14 @@ impl Recorder {
             }
             Err(failure) => {
                 interval.failed += 1;
-                self.failed[failure.kind as usize] += 1;
-                if failure.kind.is_silence() {
+                self.failed[failure.kind.place()] += 1;
+                if failure.kind.means.is_silence() {
                     self.signs.unanswered(start_ns);
                 } else {
                     self.signs.answered_ns = op.end_ns;
                 }
                 self.stages.failed(due_ns);
-                if matches!(failure.kind, FailureKind::Timeout | FailureKind::ConnectTimeout) {
+                if failure.kind.means.is_waiting() {
                     self.given_up(due_ns, start_ns, op.end_ns, &op.phases);
                 }
                 if self.failure_examples.len() < Tally::FAILURE_EXAMPLES {
@@ -156,8 +161,8 @@ impl Recorder {
     fn took(&mut self, due_ns: Nanos, start_ns: Nanos, until_ns: Nanos, phases: &PhaseTimes) {
         self.response.record(until_ns.saturating_sub(due_ns));
         self.service.record(until_ns.saturating_sub(start_ns));
-        for (phase, recording) in Phase::ALL.into_iter().zip(&mut self.phases) {
-            if let Some(spent_ns) = phases.get(phase) {
+        for (spent_ns, recording) in phases.each().zip(&mut self.phases) {
+            if let Some(spent_ns) = spent_ns {
                 recording.record(spent_ns);
             }
         }
@@ -193,14 +198,16 @@ impl Recorder {
             started: self.started,
             ok: self.ok,
             failed: self.failed_by_kind(),
+            silent: self.schema.failed(&self.failed_by_kind(), Meaning::is_silence),
             traffic,
             response: self.response.sketch(),
             standstill: self.standstill,
         }
     }
 
-    fn failed_by_kind(&self) -> BTreeMap<FailureKind, u64> {
-        FailureKind::ALL.into_iter().zip(self.failed).filter(|&(_, count)| count > 0).collect()
+    fn failed_by_kind(&self) -> BTreeMap<Id, u64> {
+        let kinds = self.schema.failures.iter().map(|kind| kind.id());
+        kinds.zip(self.failed).filter(|&(_, count)| count > 0).collect()
     }
 
     /// Median of the service times so far, ns.
@@ -220,10 +227,9 @@ impl Recorder {
             stages: self.stages.tallies(),
             response: self.response.snapshot(),
             service: self.service.snapshot(),
-            phases: Phase::ALL
-                .into_iter()
+            phases: (self.schema.phases.iter())
                 .zip(&self.phases)
-                .map(|(phase, recording)| (phase, recording.snapshot()))
+                .map(|(phase, recording)| (phase.id(), recording.snapshot()))
                 .filter(|(_, distribution)| !distribution.is_empty())
                 .collect(),
             failure_examples: self.failure_examples.clone(),
@@ -358,35 +364,52 @@ fn edges_ns(least_ns: Nanos) -> impl Iterator<Item = Nanos> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::workload::Failure;
+    use duel_model::{FailureKind, Noun};
     use proptest::prelude::*;
 
+    /// A kind of work that fails in all ways.
+    pub(crate) const TRIED: Schema = Schema {
+        kind: "tried",
+        op: Noun { one: "try", many: "tries" },
+        lane: Noun { one: "lane", many: "lanes" },
+        shared_lane: Noun { one: "lane", many: "lanes" },
+        phases: &[],
+        failures: ALL,
+    }
+    .sound();
+
+    duel_model::in_order! { FailureKind:
+        TIMEOUT = "timeout", Meaning::UnansweredInTime;
+        LOST = "lost", Meaning::Lost;
+        BROKEN = "broken", Meaning::Broken;
+    }
+
     fn end(end_ns: Nanos, outcome: Result<(), FailureKind>) -> OpEnd {
-        let outcome = outcome.map_err(|kind| Box::new(Failure { kind, text: kind.name().to_owned() }));
+        let outcome = outcome.map_err(|kind| Box::new(Failure { kind, text: kind.name.to_owned() }));
         OpEnd { bytes_in: 10, ..OpEnd::noticed(end_ns, outcome) }
     }
 
     #[test]
     fn every_failure_kind_is_counted_under_its_own_name() {
-        for (index, kind) in FailureKind::ALL.into_iter().enumerate() {
-            assert_eq!(kind as usize, index);
-            let mut recorder = Recorder::new();
+        for &kind in TRIED.failures {
+            let mut recorder = Recorder::new(&TRIED);
             recorder.reset(0, &[], false);
             recorder.op_ended(0, 0, &end(5, Err(kind)));
             let tally = recorder.tally(0, 0);
-            assert_eq!(tally.failed.get(&kind), Some(&1));
-            assert_eq!(tally.failure_examples, [kind.name()]);
+            assert_eq!(tally.failed, BTreeMap::from([(kind.id(), 1)]));
+            assert_eq!(tally.failure_examples, [kind.name]);
         }
     }
 
     #[test]
     fn a_timeout_enters_the_distribution_and_a_reset_does_not() {
-        let mut recorder = Recorder::new();
+        let mut recorder = Recorder::new(&TRIED);
         recorder.reset(0, &[], false);
-        recorder.op_ended(0, 1_000, &end(30_000_000, Err(FailureKind::Timeout)));
-        recorder.op_ended(0, 1_000, &end(5_000, Err(FailureKind::Reset)));
+        recorder.op_ended(0, 1_000, &end(30_000_000, Err(TIMEOUT)));
+        recorder.op_ended(0, 1_000, &end(5_000, Err(LOST)));
         let tally = recorder.tally(0, 0);
         assert_eq!(tally.response.count(), 1);
         assert_eq!(tally.response.max_ns(), Some(30_000_000));
@@ -396,17 +419,17 @@ mod tests {
     #[test]
     fn records_are_kept_where_they_are_wanted_and_given_away_once() {
         let (log, fetched) = std::sync::mpsc::channel();
-        let mut recorder = Recorder::new();
+        let mut recorder = Recorder::new(&TRIED);
         recorder.reset(100, &[], true);
         recorder.op_ended(110, 120, &end(150, Ok(())));
-        recorder.op_ended(110, 130, &end(160, Err(FailureKind::Reset)));
+        recorder.op_ended(110, 130, &end(160, Err(LOST)));
         recorder.hand_over(Some(&log));
         recorder.hand_over(Some(&log));
         let batches: Vec<_> = fetched.try_iter().collect();
         let [batch] = batches.as_slice() else { panic!("one batch: {batches:?}") };
         assert_eq!((batch[0].due_ns, batch[0].start_ns, batch[0].end_ns), (10, 20, 50));
         assert_eq!((batch[0].response_ns(), &batch[0].failure), (40, &None));
-        assert_eq!(batch[1].failure.as_ref().map(|failure| failure.kind), Some(FailureKind::Reset));
+        assert_eq!(batch[1].failure.as_ref().map(|failure| failure.kind), Some(LOST));
         recorder.reset(0, &[], false);
         recorder.op_ended(0, 0, &end(5, Ok(())));
         recorder.hand_over(Some(&log));
@@ -415,7 +438,7 @@ mod tests {
 
     #[test]
     fn a_long_slot_keeps_a_bounded_series_and_loses_no_op() {
-        let mut recorder = Recorder::new();
+        let mut recorder = Recorder::new(&TRIED);
         recorder.reset(0, &[], false);
         for minute in 0..600 {
             recorder.op_ended(0, 0, &end(minute * 60 * SECOND_NS, Ok(())));

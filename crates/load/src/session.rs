@@ -6,9 +6,7 @@ use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::{Recorder, Signs};
 use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
-use duel_model::{
-    Distribution, Facts, FailureKind, GeneratorAudit, LoopKind, MICROSECOND_NS, Nanos, Series, Standstill, Tally,
-};
+use duel_model::{Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, Nanos, Series, Standstill, Tally};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -62,7 +60,9 @@ pub struct Live {
     /// Ops that ended well.
     pub ok: u64,
     /// Ops that failed, by kind; kinds that did not occur are absent.
-    pub failed: BTreeMap<FailureKind, u64>,
+    pub failed: BTreeMap<Id, u64>,
+    /// Failed ops to which the other side gave no sign of life: see [`duel_model::Meaning::is_silence`].
+    pub silent: u64,
     /// What went over connections.
     pub traffic: Traffic,
     /// As [`Tally::response`].
@@ -77,11 +77,6 @@ impl Live {
         self.failed.values().sum()
     }
 
-    /// Failed ops to which the other side gave no sign of life: see [`FailureKind::is_silence`].
-    pub fn silent(&self) -> u64 {
-        self.failed.iter().filter(|(kind, _)| kind.is_silence()).map(|(_, count)| count).sum()
-    }
-
     /// Adds another worker's figures of the same slot.
     fn merge(&mut self, other: &Self) {
         self.started += other.started;
@@ -89,6 +84,7 @@ impl Live {
         for (&kind, count) in &other.failed {
             *self.failed.entry(kind).or_default() += count;
         }
+        self.silent += other.silent;
         self.traffic += other.traffic;
         self.response.merge(&other.response);
         // Workers mostly stand still together.
@@ -284,7 +280,8 @@ fn spawn<F: WorkloadFactory>(
                 .make_for(WorkerId { number, of: workers }, lanes as usize)
                 .map_err(SessionError::from)
                 .and_then(|workload| {
-                    Worker::new(workload, lanes as usize, factory.lanes_per_connection(), number, workers)
+                    let streams = factory.lanes_per_connection();
+                    Worker::new(factory.schema(), workload, lanes as usize, streams, number, workers)
                         .map_err(|error| SessionError::System { what: "create an event loop", error })
                 });
             let mut worker = match made {
@@ -399,12 +396,13 @@ fn elapsed_ns(order: &SlotOrder, passed: u64, busy_ns: Nanos, had_backlog: bool)
 mod tests {
     use super::*;
     use crate::driver::Drain;
+    use crate::recorder::tests::{LOST, TRIED};
     use crate::workload::{Failure, OpEnd};
-    use duel_model::{Arrival, MILLISECOND_NS, SECOND_NS};
+    use duel_model::{Arrival, FailureKind, MILLISECOND_NS, SECOND_NS};
 
     /// A worker that has seen `ops` end after `response_ns` each.
     fn worker(ops: u64, response_ns: Nanos, outcome: Result<(), FailureKind>) -> LiveSlot {
-        let mut recorder = Recorder::new();
+        let mut recorder = Recorder::new(&TRIED);
         recorder.reset(0, &[], false);
         for _ in 0..ops {
             let outcome = outcome.map_err(|kind| Box::new(Failure { kind, text: String::new() }));
@@ -420,11 +418,11 @@ mod tests {
         let workers = [
             worker(990, MILLISECOND_NS, Ok(())),
             worker(10, 100 * MILLISECOND_NS, Ok(())),
-            worker(3, SECOND_NS, Err(FailureKind::Refused)),
+            worker(3, SECOND_NS, Err(LOST)),
         ];
         let mut sum = Live::default();
         workers.iter().for_each(|worker| worker.add_to(&mut sum));
-        assert_eq!((sum.ok, sum.failed_total(), sum.silent()), (1000, 3, 3));
+        assert_eq!((sum.ok, sum.failed_total(), sum.silent), (1000, 3, 3));
         assert_eq!(sum.traffic, Traffic { bytes_in: 21, bytes_out: 15, connections: 3 });
         // Not the 100 ms of the slower worker, but what 99 of 100 requests stayed below.
         let p99_ns = sum.response.quantile_ns(0.99).unwrap();

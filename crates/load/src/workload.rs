@@ -1,7 +1,7 @@
 //! What an op is, as the driver sees it.
 
 use crate::poller::{Event, Interest, Poller};
-use duel_model::{Facts, FailureKind, Nanos, Phase};
+use duel_model::{Facts, FailureKind, MOST_PHASES, Nanos, Phase, Schema};
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::io;
@@ -100,6 +100,9 @@ pub trait Workload {
 pub trait WorkloadFactory: Send + Sync + 'static {
     /// What it makes.
     type Workload: Workload;
+
+    /// What this kind of work declares of itself.
+    fn schema(&self) -> &'static Schema;
 
     /// Makes the workload of one worker with this many lanes.
     fn make(&self, lanes: usize) -> Result<Self::Workload, WorkloadError>;
@@ -248,18 +251,18 @@ pub struct Failure {
     pub text: String,
 }
 
-/// Time spent in each phase of an op; a phase that was not gone through has none.
+/// Time spent in each phase of an op, by their places in the schema; a phase that was not gone through has none.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct PhaseTimes([Nanos; Phase::ALL.len()]);
+pub struct PhaseTimes([Nanos; MOST_PHASES]);
 
 impl PhaseTimes {
     /// No phase gone through.
-    pub const NONE: Self = Self([Nanos::MAX; Phase::ALL.len()]);
+    pub const NONE: Self = Self([Nanos::MAX; MOST_PHASES]);
 
     /// Notes the time spent in a phase.
     #[inline]
     pub fn set(&mut self, phase: Phase, spent_ns: Nanos) {
-        self.0[phase as usize] = spent_ns;
+        self.0[phase.place()] = spent_ns;
     }
 
     /// Takes back that a phase was gone through.
@@ -269,9 +272,9 @@ impl PhaseTimes {
 
     /// Adds the times of a further part of the same op.
     pub fn add(&mut self, further: &Self) {
-        for phase in Phase::ALL {
-            if let Some(spent_ns) = further.get(phase) {
-                self.set(phase, self.get(phase).unwrap_or(0) + spent_ns);
+        for (mine_ns, further_ns) in self.0.iter_mut().zip(further.each()) {
+            if let Some(further_ns) = further_ns {
+                *mine_ns = further_ns + if *mine_ns == Nanos::MAX { 0 } else { *mine_ns };
             }
         }
     }
@@ -279,8 +282,14 @@ impl PhaseTimes {
     /// Time spent in a phase, if it was gone through.
     #[inline]
     pub fn get(&self, phase: Phase) -> Option<Nanos> {
-        let spent_ns = self.0[phase as usize];
+        let spent_ns = self.0[phase.place()];
         (spent_ns != Nanos::MAX).then_some(spent_ns)
+    }
+
+    /// The same of all phases, in their order.
+    #[inline]
+    pub(crate) fn each(&self) -> impl Iterator<Item = Option<Nanos>> {
+        self.0.iter().map(|&spent_ns| (spent_ns != Nanos::MAX).then_some(spent_ns))
     }
 }
 

@@ -9,7 +9,7 @@ use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder,
     SlotRecord, Traffic, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, Phase, SECOND_NS};
+use duel_model::{Arrival, FailureKind, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS, Schema};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
@@ -33,6 +33,9 @@ struct Blocking {
 
 impl WorkloadFactory for Blocking {
     type Workload = Self;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
         Ok(*self)
     }
@@ -48,7 +51,7 @@ impl Workload for Blocking {
         }
         self.count += 1;
         let fails = self.fail_every.is_some_and(|every| self.count.is_multiple_of(every));
-        done(if fails { Err(FailureKind::Io) } else { Ok(()) })
+        done(if fails { Err(common::LOST) } else { Ok(()) })
     }
     fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
         Progress::Pending
@@ -74,6 +77,9 @@ struct PairedFactory {
 
 impl WorkloadFactory for PairedFactory {
     type Workload = Paired;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, lanes: usize) -> Result<Paired, WorkloadError> {
         Ok(Paired { lanes: (0..lanes).map(|_| Paired::lane()).collect(), answers: self.answers })
     }
@@ -110,7 +116,7 @@ impl Workload for Paired {
     fn phases_so_far(&self, lane: LaneId, _now_ns: Nanos) -> PhaseTimes {
         assert!(self.lanes[lane].3, "asked before the op is given up");
         let mut phases = PhaseTimes::NONE;
-        phases.set(Phase::Wait, 7);
+        phases.set(common::WAIT, 7);
         phases
     }
     fn cancel(&mut self, lane: LaneId) {
@@ -225,7 +231,7 @@ fn ops_in_flight_at_the_end_are_counted_and_weigh_what_they_waited() {
     // Where they got stuck counts as well, of all of them and of nothing else.
     let phases: Vec<_> =
         record.tally.phases.iter().map(|(&phase, spent)| (phase, spent.count(), spent.sum_ns)).collect();
-    assert_eq!(phases, [(Phase::Wait, 5, 5 * 7)]);
+    assert_eq!(phases, [(common::WAIT.id(), 5, 5 * 7)]);
 }
 
 #[test]
@@ -234,7 +240,7 @@ fn a_timeout_ends_the_op_at_no_less_than_its_limit() {
     order.op_timeout_ns = 50 * MILLISECOND_NS;
     let record = run(PairedFactory { answers: false }, 4, 1, &order);
     assert_eq!(record.tally.ok, 0);
-    let timeouts = record.tally.failed[&FailureKind::Timeout];
+    let timeouts = record.tally.failed[&common::TIMEOUT.id()];
     assert!(timeouts >= 4);
     assert!(record.tally.response.min_ns().unwrap() >= 50 * MILLISECOND_NS);
     assert_eq!(record.tally.response.count(), timeouts + record.tally.in_flight);
@@ -257,7 +263,7 @@ fn blocking_workloads_get_a_thread_for_each_connection() {
     let blocking = Blocking { op_ns: 5 * MILLISECOND_NS, fail_every: Some(2), lanes: LanesPerWorker::One, count: 0 };
     let record = run(blocking, 6, 1, &order(CLOSED, None, Some(24)));
     assert_eq!(record.audit.workers.len(), 6);
-    assert_eq!((record.tally.ok, record.tally.failed[&FailureKind::Io]), (12, 12));
+    assert_eq!((record.tally.ok, record.tally.failed[&common::LOST.id()]), (12, 12));
     assert_eq!(record.tally.failure_examples, ["as told"]);
 }
 
@@ -361,6 +367,9 @@ struct NeverSilentFactory;
 
 impl WorkloadFactory for NeverSilentFactory {
     type Workload = NeverSilent;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, _lanes: usize) -> Result<NeverSilent, WorkloadError> {
         let (ours, theirs) = UnixStream::pair().unwrap();
         Ok(NeverSilent(ours, theirs))
@@ -404,6 +413,9 @@ struct FindsLateFactory;
 
 impl WorkloadFactory for FindsLateFactory {
     type Workload = FindsLate;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, _lanes: usize) -> Result<FindsLate, WorkloadError> {
         Ok(FindsLate::default())
     }
@@ -426,6 +438,9 @@ fn a_workload_that_cannot_be_made_is_an_error() {
     struct Broken;
     impl WorkloadFactory for Broken {
         type Workload = Blocking;
+        fn schema(&self) -> &'static Schema {
+            &common::TRIED
+        }
         fn make(&self, _lanes: usize) -> Result<Blocking, WorkloadError> {
             Err(WorkloadError("no such thing".into()))
         }

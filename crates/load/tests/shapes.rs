@@ -8,7 +8,7 @@ use duel_load::{
     Counters, Event, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Session, SlotOrder, SlotRecord, Traffic,
     Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS, Stage};
+use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Nanos, SECOND_NS, Schema, Stage};
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex};
@@ -35,6 +35,9 @@ struct Blocking {
 
 impl WorkloadFactory for Blocking {
     type Workload = Self;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
         Ok(self.clone())
     }
@@ -211,6 +214,9 @@ struct Timed {
 
 impl WorkloadFactory for Timed {
     type Workload = Self;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, _lanes: usize) -> Result<Self, WorkloadError> {
         Ok(self.clone())
     }

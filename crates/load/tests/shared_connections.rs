@@ -9,7 +9,7 @@ use duel_load::{
     Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, Traffic, Workload, WorkloadError, WorkloadFactory,
     monotonic_ns,
 };
-use duel_model::{Arrival, LoopKind, MILLISECOND_NS};
+use duel_model::{Arrival, LoopKind, MILLISECOND_NS, Schema};
 use std::collections::VecDeque;
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
@@ -34,6 +34,9 @@ struct Factory(Arc<Truth>);
 
 impl WorkloadFactory for Factory {
     type Workload = Shared;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, lanes: usize) -> Result<Shared, WorkloadError> {
         assert_eq!(lanes % STREAMS, 0, "no connection is cut in two");
         self.0.lanes.fetch_add(lanes as u64, Ordering::Relaxed);

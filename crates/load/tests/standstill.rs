@@ -9,7 +9,7 @@ use duel_load::{
     Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotRecord, Traffic, Workload, WorkloadError,
     WorkloadFactory, monotonic_ns, thread_cpu_ns,
 };
-use duel_model::{LoopKind, MILLISECOND_NS, Nanos, Standstill};
+use duel_model::{LoopKind, MILLISECOND_NS, Nanos, Schema, Standstill};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
@@ -47,6 +47,9 @@ struct Factory(Event3, Arc<AtomicU64>);
 
 impl WorkloadFactory for Factory {
     type Workload = Pair;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, _lanes: usize) -> Result<Pair, WorkloadError> {
         let (ours, theirs) = UnixStream::pair().unwrap();
         ours.set_nonblocking(true).unwrap();

@@ -9,7 +9,7 @@ use duel_load::{
     Counters, Event, Interest, Io, LaneId, OpEnd, Progress, Session, SlotOrder, SlotRecord, Traffic, Workload,
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos};
+use duel_model::{LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Schema};
 use std::io::{Read, Write};
 use std::ops::ControlFlow;
 use std::os::unix::net::UnixStream;
@@ -33,6 +33,9 @@ struct Lane {
 
 impl WorkloadFactory for Echo {
     type Workload = Lane;
+    fn schema(&self) -> &'static Schema {
+        &common::TRIED
+    }
     fn make(&self, lanes: usize) -> Result<Lane, WorkloadError> {
         assert_eq!(lanes, 1);
         let (end, mut theirs) = UnixStream::pair().unwrap();

@@ -1,6 +1,6 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{Doubt, Facts, HostDemand, LensReading, Nanos, PairVerdict, Phase, Profile, TwinReading, Variation};
+use crate::{Doubt, Facts, HostDemand, Id, LensReading, Nanos, PairVerdict, Profile, TwinReading, Variation};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -61,10 +61,10 @@ pub struct TargetObservation {
     /// Mean service time of an op, ns.
     pub service_mean_ns: Option<f64>,
     /// Mean time in each phase **per ok op** (time of ops that skipped the phase counts as none spent), ns.
-    pub phase_mean_ns: BTreeMap<Phase, f64>,
+    pub phase_mean_ns: BTreeMap<Id, f64>,
     /// Where the times of each phase lie, of ok ops that went through it.
     #[serde(default)]
-    pub phase_profile: BTreeMap<Phase, Profile>,
+    pub phase_profile: BTreeMap<Id, Profile>,
     /// Where the service times lie.
     #[serde(default)]
     pub service_profile: Profile,

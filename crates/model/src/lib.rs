@@ -16,6 +16,7 @@ mod finding;
 mod host;
 mod lens;
 mod machine;
+pub mod null;
 mod obeyed;
 mod plan;
 mod profile;
@@ -23,6 +24,7 @@ mod promise;
 mod reach;
 mod requests;
 mod run;
+mod schema;
 mod secret;
 mod shape;
 mod shown;
@@ -61,14 +63,13 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
+pub use schema::{FailureKind, Id, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Phase, Schema, When};
 pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
 pub use shown::PlanSecrets;
-pub use slot::{
-    FailureKind, GeneratorAudit, Interval, Phase, Series, Slot, SlotRole, StageTally, Standstill, Tally, WorkerAudit,
-};
+pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, WorkerAudit};
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{TwinChange, TwinPlan, TwinReading};

@@ -22,7 +22,7 @@ impl Plan {
             host.iter().for_each(|host| of_host(name, host, &mut told));
         }
         match workload {
-            WorkloadPlan::Null => {}
+            WorkloadPlan::Plain(_) => {}
             WorkloadPlan::Http(http) => of_http(http, &mut told),
         }
         if !told.is_empty() {
@@ -216,7 +216,7 @@ mod tests {
             ..HttpPlan::default()
         };
         assert_eq!(plan(http).obeyed(), [""; 0]);
-        assert_eq!(Plan { workload: WorkloadPlan::Null, ..plan(HttpPlan::default()) }.obeyed(), [""; 0]);
+        assert_eq!(Plan { workload: WorkloadPlan::NULL, ..plan(HttpPlan::default()) }.obeyed(), [""; 0]);
         let host = HostPlan { access: HostAccess::Local, server: ServerPlan::Pid(1), process: None, redfish: None };
         let mut local = plan(HttpPlan::default());
         local.targets[0].host = Some(host);

@@ -1,7 +1,7 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{BusyPoll, Factor, Facts, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS};
-use serde::{Deserialize, Serialize};
+use crate::{BusyPoll, Factor, Facts, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS, Schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::path::PathBuf;
 
 /// A system under test.
@@ -108,13 +108,39 @@ pub struct Plan {
 }
 
 /// The kind of operation and its parameters, the same for every target.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum WorkloadPlan {
-    /// Ops that do nothing: they measure the generator itself.
-    Null,
+    /// Ops of a kind that has no settings, which its schema is all of. Kept are those that do nothing (`null`).
+    #[serde(rename = "null", deserialize_with = "read_plain")]
+    Plain(&'static Schema),
     /// HTTP/1.1 requests, over TLS where the target's scheme says so.
     Http(Box<HttpPlan>),
+}
+
+impl WorkloadPlan {
+    /// Ops that do nothing: they measure the generator itself.
+    pub const NULL: Self = Self::Plain(&crate::null::SCHEMA);
+}
+
+impl Serialize for WorkloadPlan {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Kept<'a> {
+            kind: &'static str,
+            #[serde(flatten)]
+            http: Option<&'a HttpPlan>,
+        }
+        match self {
+            Self::Plain(schema) => Kept { kind: schema.kind, http: None },
+            Self::Http(http) => Kept { kind: crate::web::SCHEMA.kind, http: Some(http) },
+        }
+        .serialize(to)
+    }
+}
+
+fn read_plain<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Schema, D::Error> {
+    serde::de::IgnoredAny::deserialize(from).map(|_| &crate::null::SCHEMA)
 }
 
 /// How ops are offered to one target.
@@ -453,15 +479,24 @@ impl Plan {
     /// Ops that can be under way on a target at a time: one for each stream of each connection; at least 1.
     pub fn lanes(&self) -> u32 {
         let streams = match &self.workload {
-            WorkloadPlan::Null => 1,
+            WorkloadPlan::Plain(_) => 1,
             WorkloadPlan::Http(http) => http.streams(),
         };
         self.load.connections.saturating_mul(streams).max(1)
     }
 
-    /// What a lane is, in words: a stream where connections are shared, else a connection.
+    /// What its kind of work declares of itself.
+    pub fn schema(&self) -> &'static Schema {
+        match &self.workload {
+            WorkloadPlan::Plain(schema) => schema,
+            WorkloadPlan::Http(_) => &crate::web::SCHEMA,
+        }
+    }
+
+    /// What a lane is called.
     pub fn lane_noun(&self) -> &'static str {
-        if self.lanes() > self.load.connections.max(1) { "stream" } else { "connection" }
+        let schema = self.schema();
+        if self.lanes() > self.load.connections.max(1) { schema.shared_lane.one } else { schema.lane.one }
     }
 
     /// What stands in place of a secret that is neither shown nor kept.
@@ -492,7 +527,7 @@ impl Plan {
                 .filter(|(_, value)| value == Self::REDACTED)
                 .map(|(name, _)| name.as_str())
                 .collect(),
-            WorkloadPlan::Null => Vec::new(),
+            WorkloadPlan::Plain(_) => Vec::new(),
         }
     }
 }

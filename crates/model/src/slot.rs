@@ -1,6 +1,6 @@
 //! One uninterrupted stretch of one treatment on one target, and everything that was counted in it.
 
-use crate::{Distribution, Facts, Nanos};
+use crate::{Distribution, Facts, Id, Nanos};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -83,139 +83,6 @@ pub enum SlotRole {
     Probe(String),
 }
 
-/// A part of an op.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Phase {
-    /// Looking up the name.
-    Dns,
-    /// TCP (or Unix socket) connection: until it is established.
-    Connect,
-    /// TLS handshake: until the request may be sent.
-    Tls,
-    /// Handing the request to the kernel.
-    Send,
-    /// From the request's last byte sent to the first byte of the response.
-    Wait,
-    /// From the first byte of the response to its last.
-    Receive,
-}
-
-impl Phase {
-    /// All phases in the order in which an op goes through them.
-    pub const ALL: [Self; 6] = [Self::Dns, Self::Connect, Self::Tls, Self::Send, Self::Wait, Self::Receive];
-
-    /// The phase's name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Dns => "dns",
-            Self::Connect => "connect",
-            Self::Tls => "tls",
-            Self::Send => "send",
-            Self::Wait => "wait",
-            Self::Receive => "receive",
-        }
-    }
-}
-
-/// How an op failed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum FailureKind {
-    /// Nobody listens: connection refused.
-    Refused,
-    /// No route, host or network unreachable.
-    Unreachable,
-    /// The peer reset the connection.
-    Reset,
-    /// The peer closed the connection before the first byte of a response.
-    Closed,
-    /// Connecting took longer than allowed.
-    ConnectTimeout,
-    /// The op took longer than allowed.
-    Timeout,
-    /// The TLS handshake or a TLS record failed.
-    Tls,
-    /// The response broke the rules of its protocol.
-    Protocol,
-    /// The response's status is an error (400 and above).
-    Status,
-    /// The response ended before the length that it announced.
-    ShortBody,
-    /// No local port was free to connect from.
-    PortsExhausted,
-    /// No descriptor was free to connect with.
-    DescriptorsExhausted,
-    /// Another error of the operating system.
-    Io,
-}
-
-impl FailureKind {
-    /// All of them, in the order of their declaration.
-    pub const ALL: [Self; 13] = [
-        Self::Refused,
-        Self::Unreachable,
-        Self::Reset,
-        Self::Closed,
-        Self::ConnectTimeout,
-        Self::Timeout,
-        Self::Tls,
-        Self::Protocol,
-        Self::Status,
-        Self::ShortBody,
-        Self::PortsExhausted,
-        Self::DescriptorsExhausted,
-        Self::Io,
-    ];
-
-    /// Whether the other side gave no sign of life: neither a response nor anything that stands in for one. What we ran
-    /// out of ourselves says nothing about it.
-    pub fn is_silence(self) -> bool {
-        match self {
-            Self::Refused
-            | Self::Unreachable
-            | Self::Reset
-            | Self::Closed
-            | Self::ConnectTimeout
-            | Self::Timeout
-            | Self::Tls
-            | Self::Io => true,
-            Self::Protocol | Self::Status | Self::ShortBody | Self::PortsExhausted | Self::DescriptorsExhausted => {
-                false
-            }
-        }
-    }
-
-    /// Whether we ran out of something ourselves.
-    pub fn is_ours(self) -> bool {
-        matches!(self, Self::PortsExhausted | Self::DescriptorsExhausted)
-    }
-
-    /// Whether nothing was seen but that the time was over.
-    pub fn is_waiting(self) -> bool {
-        matches!(self, Self::Timeout | Self::ConnectTimeout)
-    }
-
-    /// The kind's name in tables and JSON.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Refused => "refused",
-            Self::Unreachable => "unreachable",
-            Self::Reset => "reset",
-            Self::Closed => "closed",
-            Self::ConnectTimeout => "connect-timeout",
-            Self::Timeout => "timeout",
-            Self::Tls => "tls",
-            Self::Protocol => "protocol",
-            Self::Status => "status",
-            Self::ShortBody => "short-body",
-            Self::PortsExhausted => "ports-exhausted",
-            Self::DescriptorsExhausted => "descriptors-exhausted",
-            Self::Io => "io",
-        }
-    }
-}
-
 /// Counts and distributions of a slot. Invariant: `started == ok + failed + in_flight`, and what became due is `started +
 /// unstarted + shed`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -225,7 +92,7 @@ pub struct Tally {
     /// Ops that ended well.
     pub ok: u64,
     /// Ops that failed, by kind; kinds that did not occur are absent.
-    pub failed: BTreeMap<FailureKind, u64>,
+    pub failed: BTreeMap<Id, u64>,
     /// Ops started and not ended when the slot was over.
     pub in_flight: u64,
     /// Ops that became due in the slot's time and were never started, because no connection was free.
@@ -264,7 +131,7 @@ pub struct Tally {
     pub service: Distribution,
     /// Parts of the ops in `service`, the phase in which one was given up included; a phase that an op did not go through
     /// is not recorded for it.
-    pub phases: BTreeMap<Phase, Distribution>,
+    pub phases: BTreeMap<Id, Distribution>,
     /// The first few failures in words, safe to show.
     pub failure_examples: Vec<String>,
     /// The same by the stage in which ops were due, where there are stages.
@@ -554,5 +421,14 @@ mod tests {
         fine.merge(&coarse);
         assert_eq!(fine.interval_ns, 200);
         assert_eq!(fine.intervals.iter().map(|i| i.ok).collect::<Vec<_>>(), [13, 23, 30]);
+    }
+
+    #[test]
+    fn a_tally_that_was_kept_before_there_were_schemas_reads_as_it_was_written() {
+        let kept: serde_json::Value = serde_json::from_str(include_str!("kept_tally.json")).unwrap();
+        let tally: Tally = serde_json::from_value(kept.clone()).unwrap();
+        assert_eq!(tally.failed[&crate::web::failure::STATUS.id()], 7);
+        assert!(crate::web::SCHEMA.phases.iter().skip(3).all(|phase| tally.phases.contains_key(&phase.id())));
+        assert_eq!(serde_json::to_value(tally).unwrap(), kept);
     }
 }

@@ -6,9 +6,9 @@ mod shape;
 
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
-    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, FailureKind, Finding, Headline,
-    HeadlineKind, HostRecord, Interruption, Metric, PairVerdict, Phase, Plan, ProbeOutcome, Run, RunStatus,
-    TargetObservation, Variation, Verdict, Versions, Waiting, WorkloadPlan, without_secrets,
+    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline, HeadlineKind,
+    HostRecord, Id, Interruption, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus, TargetObservation,
+    Variation, Verdict, Versions, Waiting, without_secrets,
 };
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
@@ -79,10 +79,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
         schema: SCHEMA,
         run: &run.id,
         seed: run.plan.compare.seed,
-        workload: match run.plan.workload {
-            WorkloadPlan::Null => "null",
-            WorkloadPlan::Http(_) => "http",
-        },
+        workload: run.plan.schema().kind,
         targets: totals(run)
             .into_iter()
             .zip(&run.plan.targets)
@@ -183,12 +180,12 @@ struct TargetDocument<'a> {
     address: &'a str,
     /// Ops that ended well; `started` is these, the failed ones and those in flight.
     ops: u64,
-    failed: BTreeMap<&'static str, u64>,
+    failed: BTreeMap<Id, u64>,
     rate_per_s: Option<f64>,
     bytes_per_s: Option<f64>,
     response_ms: Times,
     service_ms: Times,
-    phases_ms: BTreeMap<Phase, PhaseTimes>,
+    phases_ms: Phases,
     #[serde(serialize_with = "duel_model::web::serialize_shown")]
     negotiated: Option<Facts>,
     /// `ops`, the failed ones and those in flight.
@@ -226,16 +223,12 @@ struct TargetDocument<'a> {
 impl<'a> TargetDocument<'a> {
     fn of(run: &Run, name: &'a str, address: &'a str, totals: Totals<'_>) -> Self {
         let (rate_per_s, bytes_per_s) = (totals.rate_per_s(), totals.bytes_per_s());
-        let phases_ms = totals
-            .tally
-            .phases
-            .iter()
-            .filter(|(_, d)| !d.is_empty())
-            .map(|(&phase, d)| {
-                let per_op_mean = totals.phase_per_op_ns(phase).map(ms);
-                (phase, PhaseTimes { times: Times::of(d), ops: d.count(), per_op_mean })
-            })
-            .collect();
+        let phases = totals.schema.phases.iter().filter_map(|&phase| {
+            let times = totals.tally.phases.get(&phase.id()).filter(|times| !times.is_empty())?;
+            let per_op_mean = totals.phase_per_op_ns(phase).map(ms);
+            Some((phase.name, PhaseTimes { times: Times::of(times), ops: times.count(), per_op_mean }))
+        });
+        let phases_ms = Phases(phases.collect());
         let audit = AuditDocument {
             worker_cpu: totals.worker_cpu.iter().map(|share| share.and_then(|s| digits(s, 4))).collect(),
             schedule_lag_ms: Times::of(&totals.schedule_lag),
@@ -250,11 +243,12 @@ impl<'a> TargetDocument<'a> {
             },
         };
         let tally = totals.tally;
+        let failed_total = tally.failed_total();
         Self {
             name,
             address,
             ops: tally.ok,
-            failed: tally.failed.iter().map(|(&kind, &n)| (FailureKind::name(kind), n)).collect(),
+            failed: tally.failed,
             rate_per_s: rate_per_s.and_then(|v| digits(v, 6)),
             bytes_per_s: bytes_per_s.and_then(|v| digits(v, 6)),
             response_ms: Times::of(&tally.response),
@@ -264,7 +258,7 @@ impl<'a> TargetDocument<'a> {
             started: tally.started,
             in_flight: tally.in_flight,
             failed_share: (tally.started > 0)
-                .then(|| tally.failed_total() as f64 / tally.started as f64)
+                .then(|| failed_total as f64 / tally.started as f64)
                 .and_then(|share| digits(share, 6)),
             unstarted: tally.unstarted,
             shed: tally.shed,
@@ -309,6 +303,16 @@ impl Times {
             max: times.max_ns().map(|ns| ms(ns as f64)),
             mean: times.mean_ns().map(ms),
         }
+    }
+}
+
+/// Phases by name, in the order in which an op goes through them.
+#[derive(Debug)]
+struct Phases(Vec<(&'static str, PhaseTimes)>);
+
+impl Serialize for Phases {
+    fn serialize<S: serde::Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_map(self.0.iter().map(|(name, times)| (name, times)))
     }
 }
 

@@ -178,7 +178,8 @@ pub(crate) fn gap(
 
 /// Mean time per op by phase of any number of targets.
 pub(crate) fn all(targets: &[Totals<'_>], noun: &str, style: Style) -> Vec<String> {
-    let totals = targets.iter().map(|t| Phase::ALL.iter().filter_map(|&phase| t.phase_per_op_ns(phase)).sum::<f64>());
+    let totals =
+        targets.iter().map(|t| t.schema.phases.iter().filter_map(|&phase| t.phase_per_op_ns(phase)).sum::<f64>());
     let totals: Vec<Option<f64>> = totals.map(|ns| Some(ns).filter(|&ns| ns > 0.0)).collect();
     let largest_ns = totals.iter().flatten().copied().fold(0.0, f64::max);
     if largest_ns == 0.0 {
@@ -186,11 +187,10 @@ pub(crate) fn all(targets: &[Totals<'_>], noun: &str, style: Style) -> Vec<Strin
     }
     let times = Times::up_to(largest_ns);
     let cells = |values: Vec<Option<f64>>| values.into_iter().map(|v| maybe(v, |ns| times.show(ns))).collect();
-    let mut rows: Vec<Row> = Phase::ALL
-        .iter()
-        .map(|&phase| (phase, targets.iter().map(|t| t.phase_per_op_ns(phase)).collect::<Vec<_>>()))
-        .filter(|(_, values)| values.iter().any(Option::is_some))
-        .map(|(phase, values)| Row::new(format!("  {}", phase.name()), cells(values)))
+    let mut rows: Vec<Row> = gone_through(targets)
+        .into_iter()
+        .map(|phase| (phase, targets.iter().map(|t| t.phase_per_op_ns(phase)).collect::<Vec<_>>()))
+        .map(|(phase, values)| Row::new(format!("  {}", phase.name), cells(values)))
         .collect();
     rows.push(Row::new("  total", cells(totals)));
     let title = format!("Where the time goes: mean time per {noun} by phase, {}", times.unit().name);
@@ -221,19 +221,21 @@ pub(crate) fn spent(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String
     lines
 }
 
+/// The phases that at least one of the targets went through.
+pub(crate) fn gone_through<'a>(targets: impl IntoIterator<Item = &'a Totals<'a>>) -> Vec<Phase> {
+    let targets: Vec<_> = targets.into_iter().collect();
+    let phases = targets.first().map_or(&[][..], |target| target.schema.phases);
+    phases.iter().copied().filter(|&phase| targets.iter().any(|t| t.phase_per_op_ns(phase).is_some())).collect()
+}
+
 /// The phases that at least one of the two went through, and the time outside of them where it is worth a row.
 fn compared(baseline: &Totals<'_>, target: &Totals<'_>) -> Vec<Share> {
-    let mut shares: Vec<Share> = Phase::ALL
-        .iter()
-        .filter_map(|&phase| {
-            let (a, b) = (baseline.phase_per_op_ns(phase), target.phase_per_op_ns(phase));
-            (a.is_some() || b.is_some()).then(|| Share {
-                name: phase.name(),
-                baseline_ns: a.unwrap_or(0.0),
-                target_ns: b.unwrap_or(0.0),
-            })
-        })
-        .collect();
+    let shares = gone_through([baseline, target]).into_iter().map(|phase| Share {
+        name: phase.name,
+        baseline_ns: baseline.phase_per_op_ns(phase).unwrap_or(0.0),
+        target_ns: target.phase_per_op_ns(phase).unwrap_or(0.0),
+    });
+    let mut shares: Vec<Share> = shares.collect();
     let total_ns: f64 = shares.iter().map(|s| s.baseline_ns.max(s.target_ns)).sum();
     if let (Some(baseline_ns), Some(target_ns)) = (baseline.outside_phases_ns(), target.outside_phases_ns()) {
         // Between phases lie only our own few instructions; less than a hundredth is not worth a row.

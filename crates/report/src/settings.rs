@@ -109,16 +109,11 @@ pub(crate) fn settings(run: &Run) -> String {
     let mut parts = varied(plan);
     let varies = |name: &str| plan.factors.iter().any(|factor| factor.name() == name);
     let https = plan.targets.iter().any(|t| t.address.starts_with("https:"));
-    let noun = match &plan.workload {
-        WorkloadPlan::Null => {
-            parts.push("null workload".to_owned());
-            "op"
-        }
-        WorkloadPlan::Http(http) => {
-            parts.extend(request(http, &varies));
-            "request"
-        }
-    };
+    match &plan.workload {
+        WorkloadPlan::Plain(schema) => parts.push(format!("{} workload", schema.kind)),
+        WorkloadPlan::Http(http) => parts.extend(request(http, &varies)),
+    }
+    let noun = plan.schema().op.one;
     let load = &plan.load;
     if !varies("connections") {
         parts.push(plural(u64::from(load.connections), "connection"));

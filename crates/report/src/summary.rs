@@ -8,7 +8,7 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
 use crate::{chart, experiment, last_words, negotiated, phases, search, settings, single, stages};
-use duel_model::{Call, Distribution, Doubt, FailureKind, Run, Verdict};
+use duel_model::{Call, Distribution, Doubt, Run, Verdict};
 use std::collections::BTreeSet;
 
 /// The report of a run as text: the verdict in one sentence per pair, the targets side by side, the rate over time,
@@ -76,8 +76,8 @@ pub(crate) fn names(text: &str, name: &str) -> bool {
 pub(crate) fn failure_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();
     let mut rows = vec![Row::new("failed", each(&|t| count(t.tally.failed_total())))];
-    let kinds: BTreeSet<FailureKind> = targets.iter().flat_map(|t| t.tally.failed.keys().copied()).collect();
-    for kind in kinds {
+    let kinds = targets.iter().flat_map(|t| t.tally.failed.keys().copied());
+    for kind in targets.first().map(|t| t.schema.in_order(kinds)).unwrap_or_default() {
         let cells = each(&|t| count(t.tally.failed.get(&kind).copied().unwrap_or(0)));
         rows.push(Row::new(format!("  {}", kind.name()), cells));
     }

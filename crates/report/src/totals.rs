@@ -3,12 +3,15 @@
 use crate::figures::{count, duration};
 use crate::text::{clean, clean_whole};
 use duel_model::{
-    Distribution, Doubt, Factor, Facts, Phase, Run, Slot, SlotRole, Standstill, Tally, Verdict, WorkloadPlan,
+    Distribution, Doubt, Factor, Facts, Phase, Run, Schema, Slot, SlotRole, Standstill, Tally, Verdict, When,
+    WorkloadPlan,
 };
 
 /// One target over its measured slots; warm-up and probes are left out.
 #[derive(Debug)]
 pub(crate) struct Totals<'a> {
+    /// What the kind of work declares of itself.
+    pub(crate) schema: &'static Schema,
     /// The name, safe to show.
     pub(crate) name: String,
     /// The address, safe to show.
@@ -77,6 +80,7 @@ impl<'a> Totals<'a> {
         let last = slots.iter().rev().find_map(|s| s.negotiated.clone());
         let first = run.first_contact.get(index).cloned().flatten();
         Self {
+            schema: run.plan.schema(),
             name: clean(&target.name),
             address: clean_whole(&target.address),
             held: held(run),
@@ -160,7 +164,7 @@ impl<'a> Totals<'a> {
     /// Mean time in a phase per ok op in ns: ops that skipped the phase spent none in it. `None` when no op went
     /// through it.
     pub(crate) fn phase_per_op_ns(&self, phase: Phase) -> Option<f64> {
-        let distribution = self.tally.phases.get(&phase).filter(|d| !d.is_empty())?;
+        let distribution = self.tally.phases.get(&phase.id()).filter(|d| !d.is_empty())?;
         (self.tally.ok > 0).then(|| distribution.sum_ns as f64 / self.tally.ok as f64)
     }
 
@@ -169,8 +173,7 @@ impl<'a> Totals<'a> {
         if self.tally.service.count() != self.tally.ok {
             return None;
         }
-        // Names are looked up once, before the first op: that time lies outside of all ops.
-        let within = Phase::ALL.iter().filter(|&&phase| phase != Phase::Dns);
+        let within = self.schema.phases.iter().filter(|phase| phase.when != When::Beforehand);
         let phases: f64 = within.filter_map(|&phase| self.phase_per_op_ns(phase)).sum();
         Some(self.tally.service.mean_ns()? - phases)
     }
@@ -220,8 +223,5 @@ pub(crate) fn all_doubts<'a>(run: &'a Run, verdict: &'a Verdict) -> Vec<&'a Doub
 
 /// What one op is called for this workload.
 pub(crate) fn op_noun(run: &Run) -> &'static str {
-    match run.plan.workload {
-        WorkloadPlan::Http(_) => "request",
-        WorkloadPlan::Null => "op",
-    }
+    run.plan.schema().op.one
 }

@@ -4,6 +4,7 @@
 
 mod sample;
 
+use duel_model::web::failure;
 use duel_model::*;
 use duel_report::*;
 use sample::{doubt, pair, server};
@@ -123,7 +124,7 @@ fn hostile_names_and_fields() {
             .with(web::TLS_CIPHER, "TLS_ECDHE_RSA_WITH_CHACHA20_POLY1305_SHA256")
             .with(web::LOCATION, "javascript:\u{7}\t://"),
     );
-    b.failed = BTreeMap::from([(FailureKind::Protocol, 5)]);
+    b.failed = BTreeMap::from([(failure::PROTOCOL.id(), 5)]);
     let name = "https://very-long.example/with/a/path/that/goes/on?and=on&and=on";
     let mut run = sample::run(&[server(name, name, 1_000, 1_000_000), b.clone()], 2);
     run.plan.workload = WorkloadPlan::Http(Box::new(HttpPlan {
@@ -149,7 +150,7 @@ fn hostile_names_and_fields() {
 #[test]
 fn zero_ops_and_nothing_but_failures() {
     let mut dead = server("B", "https://b.example/", 0, 1_000_000);
-    dead.failed = BTreeMap::from([(FailureKind::Refused, 5_000)]);
+    dead.failed = BTreeMap::from([(failure::REFUSED.id(), 5_000)]);
     dead.negotiated = None;
     let mut run = sample::run(&[server("A", "https://a.example/", 800, 1_000_000), dead.clone()], 2);
     run.status = RunStatus::Interrupted(Interruption::TargetDied {
@@ -188,7 +189,7 @@ struct Server0;
 impl Server0 {
     fn named(name: &str) -> sample::Server {
         let mut dead = server(name, "https://a.example/", 0, 1_000_000);
-        dead.failed = BTreeMap::from([(FailureKind::ConnectTimeout, 7), (FailureKind::Refused, 1)]);
+        dead.failed = BTreeMap::from([(failure::CONNECT_TIMEOUT.id(), 7), (failure::REFUSED.id(), 1)]);
         dead
     }
 }
@@ -198,7 +199,7 @@ fn single_target() {
     let mut one = server("https://a.example/f", "https://a.example/f", 4_115, 1_100_000);
     one.phases[0].2 = 0.1;
     one.phases[1].2 = 0.1;
-    one.failed = BTreeMap::from([(FailureKind::Status, 3)]);
+    one.failed = BTreeMap::from([(failure::STATUS.id(), 3)]);
     let run = sample::run(&[one], 4);
     golden("single.txt", &report(&run, &Verdict::default(), PLAIN));
     let mut dead = sample::run(&[Server0::named("A")], 1);

@@ -2,6 +2,7 @@
 
 mod sample;
 
+use duel_model::web::{failure, phase};
 use duel_model::*;
 use duel_report::*;
 use proptest::prelude::*;
@@ -29,8 +30,8 @@ fn times() -> impl Strategy<Value = Distribution> {
     ]
 }
 
-fn failure() -> impl Strategy<Value = FailureKind> {
-    prop_oneof![Just(FailureKind::Timeout), Just(FailureKind::DescriptorsExhausted), Just(FailureKind::Status)]
+fn failure() -> impl Strategy<Value = Id> {
+    prop_oneof![Just(failure::TIMEOUT.id()), Just(failure::DESCRIPTORS_EXHAUSTED.id()), Just(failure::STATUS.id())]
 }
 
 prop_compose! {
@@ -46,7 +47,7 @@ prop_compose! {
     ) -> Tally {
         Tally {
             started: ok, ok, failed, bytes_in, in_flight: few, unstarted: few, resumed: few, reused: few,
-            response, service, phases: BTreeMap::from([(Phase::Tls, phase)]), failure_examples,
+            response, service, phases: BTreeMap::from([(phase::TLS.id(), phase)]), failure_examples,
             statuses: BTreeMap::from([(200, ok)]), ..Tally::default()
         }
     }

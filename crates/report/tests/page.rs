@@ -3,6 +3,7 @@
 
 mod sample;
 
+use duel_model::web::failure;
 use duel_model::*;
 use duel_report::{Command, Layout, charts, page};
 use proptest::prelude::*;
@@ -88,7 +89,7 @@ fn texts_of_servers_and_users_stay_texts() {
     let evil = "\"><script>alert(1)</script><img src=x onerror=alert(1)>'&amp;\u{1b}[31m\u{202e}";
     let mut b = server(&format!("B{evil}"), &format!("https://b.example/{evil}"), 900, 1_000_000);
     b.negotiated = Some(sample::negotiated().with(web::SERVER, evil).with(web::LOCATION, evil));
-    b.failed = std::collections::BTreeMap::from([(FailureKind::Protocol, 5)]);
+    b.failed = std::collections::BTreeMap::from([(failure::PROTOCOL.id(), 5)]);
     let mut run = sample::run(&[server("A", "https://a.example/", 1_000, 1_000_000), b.clone()], 5);
     for slot in &mut run.slots {
         slot.tally.failure_examples = vec![evil.to_owned()];
@@ -166,7 +167,7 @@ fn secrets_that_a_server_has_said_stay_at_home_too() {
     }
     let long = format!("https://b.example/{}?sig=S1GS1G{}", "f".repeat(250), "g".repeat(100));
     for slot in &mut run.slots {
-        slot.tally.failed = [(FailureKind::Status, 1)].into();
+        slot.tally.failed = [(failure::STATUS.id(), 1)].into();
         slot.tally.failure_examples =
             vec![format!("the redirect to '{location}' leads nowhere"), format!("no answer from {long}")];
     }
@@ -207,7 +208,7 @@ fn runs_without_anything_to_show_have_a_page_all_the_same() {
     assert!(charts(&run, &Verdict::default()).is_empty());
 
     let mut dead = server("B", "https://b.example/", 0, 1_000_000);
-    dead.failed = std::collections::BTreeMap::from([(FailureKind::Refused, 5_000)]);
+    dead.failed = std::collections::BTreeMap::from([(failure::REFUSED.id(), 5_000)]);
     let run = sample::run(&[dead], 1);
     let html = page(&run, &Verdict::default(), &[]);
     assert!(html.contains("No request ended well"), "{html}");

@@ -376,7 +376,7 @@ mod tests {
     fn figures(times_ms: impl IntoIterator<Item = u64>, failed: u64) -> TargetFigures {
         let response = Distribution::from_values(times_ms.into_iter().map(|ms| ms * 1_000_000));
         let ok = response.count();
-        let failed_kinds = [(duel_model::FailureKind::Refused, failed)].into();
+        let failed_kinds = [(duel_model::web::failure::REFUSED.id(), failed)].into();
         let tally = Tally { started: ok + failed, ok, failed: failed_kinds, response, ..Tally::default() };
         TargetFigures { tally, elapsed_ns: 2_000_000_000, standstill: Standstill::default() }
     }

@@ -6,8 +6,8 @@ use crate::side::{LATE, MISSING, SATURATED, Side, percent};
 use crate::signed_rank::pairs_needed;
 use crate::trend::trend;
 use duel_model::{
-    Call, ComparePlan, Declaration, Doubt, DoubtId, Facts, LoopKind, Metric, Nanos, PairVerdict, Plan, SECOND_NS, Slot,
-    Standstill, Tally, Value, format_bytes, format_duration_ns, sanitize_line,
+    Call, ComparePlan, Declaration, Doubt, DoubtId, Facts, LoopKind, Metric, Nanos, PairVerdict, Plan, SECOND_NS,
+    Schema, Slot, Standstill, Tally, Value, format_bytes, format_duration_ns, sanitize_line,
 };
 
 /// Share of failed or unstarted ops that is worth a doubt on its own: one op of a thousand reaches the last tenth of
@@ -260,10 +260,11 @@ impl Found {
                 DoubtId::ShortSlots,
                 side.name,
                 format!(
-                    "each {} to {} ended {ops:.1} requests in a slot; below {FEWEST_OPS_PER_CONNECTION} the rate \
+                    "each {} to {} ended {ops:.1} {} in a slot; below {FEWEST_OPS_PER_CONNECTION} the rate \
                      is a rough one: a --slot that holds more of them needs a -d that is as many times longer",
                     plan.lane_noun(),
-                    side.name
+                    side.name,
+                    plan.schema().op.many
                 ),
             );
         }
@@ -271,7 +272,7 @@ impl Found {
             self.add(DoubtId::Unfinished, side.name, unfinished(side, plan));
         }
         if side.tally.failed_total() > 0 {
-            self.add(DoubtId::Errors, side.name, failures(side));
+            self.add(DoubtId::Errors, side.name, failures(side, plan.schema()));
         }
         let Tally { resent, started, .. } = side.tally;
         if resent as f64 > WORTH_A_WORD * started as f64 {
@@ -363,9 +364,10 @@ fn lag(side: &Side<'_>, which: &str, late: Option<u64>) -> String {
     )
 }
 
-fn failures(side: &Side<'_>) -> String {
+fn failures(side: &Side<'_>, schema: &Schema) -> String {
     let tally = &side.tally;
-    let kinds: Vec<String> = tally.failed.iter().map(|(kind, count)| format!("{count} {}", kind.name())).collect();
+    let kinds = schema.in_order(tally.failed.keys().copied());
+    let kinds: Vec<String> = kinds.iter().map(|kind| format!("{} {kind}", tally.failed[kind])).collect();
     let example = tally.failure_examples.first().map(|text| format!("; first: {}", sanitize_line(text)));
     format!(
         "{} of {} ops failed on {} ({}: {}){}",

@@ -6,8 +6,8 @@
 use crate::judge::without_spoilt;
 use crate::side::{MISSING, is_measured, percent, scatter};
 use duel_model::{
-    Doubt, DoubtId, FailureKind, Headline, HeadlineKind, Interruption, LoopKind, Nanos, Plan, Run, RunStatus, Slot,
-    format_duration_ns, format_figure, sanitize_line,
+    Doubt, DoubtId, Headline, HeadlineKind, Id, Interruption, LoopKind, Meaning, Nanos, Plan, Run, RunStatus, Schema,
+    Slot, format_duration_ns, format_figure, sanitize_line,
 };
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ struct Counts {
     ended: u64,
     /// Ops due and never started, those that were shed included.
     left_out: u64,
-    failed: BTreeMap<FailureKind, u64>,
+    failed: BTreeMap<Id, u64>,
     statuses: BTreeMap<u16, u64>,
     elapsed_ns: Nanos,
     slots: u64,
@@ -31,6 +31,7 @@ struct Counts {
 
 impl Counts {
     fn of(run: &Run, place: usize) -> Self {
+        let schema = run.plan.schema();
         let mut counts = Self::default();
         // What was under way when the user ended the run might have been answered.
         let is_cut_off = run.status == RunStatus::Interrupted(Interruption::User);
@@ -43,7 +44,9 @@ impl Counts {
             }
             counts.left_out += tally.unstarted + tally.shed;
             // What we ran out of ourselves is not the target's failure.
-            for (&kind, count) in tally.failed.iter().filter(|(kind, _)| !kind.is_ours()) {
+            for (&kind, count) in
+                tally.failed.iter().filter(|&(&kind, _)| !schema.meaning(kind).is_some_and(Meaning::is_ours))
+            {
                 *counts.failed.entry(kind).or_default() += count;
             }
             for (&status, count) in tally.statuses.iter().filter(|&(&status, _)| status >= 400) {
@@ -60,11 +63,13 @@ impl Counts {
     }
 
     /// What requests failed with, the most frequent first, in words.
-    fn how(&self) -> String {
+    fn how(&self, schema: &Schema) -> String {
         let statuses = self.statuses.iter().map(|(status, count)| (*count, format!("status {status}")));
-        let others = self.failed.iter().filter(|(kind, _)| **kind != FailureKind::Status);
-        let others = others.map(|(kind, count)| (*count, kind.name().to_owned()));
-        let has_statuses = self.failed.contains_key(&FailureKind::Status);
+        // What says no by a status is told by that.
+        let is_told = |kind| !self.statuses.is_empty() && schema.meaning(kind).is_some_and(Meaning::is_rejected);
+        let others = self.failed.iter().filter(|&(&kind, _)| !is_told(kind));
+        let others = others.map(|(kind, count)| (*count, kind.to_string()));
+        let has_statuses = self.failed.keys().any(|&kind| is_told(kind));
         let mut kinds: Vec<(u64, String)> = statuses.filter(|_| has_statuses).chain(others).collect();
         kinds.sort_by(|one, other| other.cmp(one));
         kinds.truncate(MOST_KINDS);
@@ -92,7 +97,8 @@ pub(crate) fn headlines(run: &Run, doubts: &[Doubt]) -> Vec<Headline> {
                 continue;
             }
             let counts = Counts::of(run, place);
-            found.extend(failing(&target.name, &counts, is_told(DoubtId::GeneratorStoodStill, &target.name, doubts)));
+            let stood_still = is_told(DoubtId::GeneratorStoodStill, &target.name, doubts);
+            found.extend(failing(run.plan.schema(), &target.name, &counts, stood_still));
             found.extend(rate_not_reached(&run.plan, &target.name, &counts, doubts));
         }
     }
@@ -119,16 +125,16 @@ fn is_told(id: DoubtId, target: &str, doubts: &[Doubt]) -> bool {
     doubts.iter().any(|doubt| doubt.id == id && doubt.target.as_deref().is_none_or(|of| of == target))
 }
 
-fn failing(target: &str, counts: &Counts, stood_still: bool) -> Option<Headline> {
+fn failing(schema: &Schema, target: &str, counts: &Counts, stood_still: bool) -> Option<Headline> {
     let failed = counts.failed_total();
     let share = crate::observe::share(failed, counts.started).filter(|&share| share > WORTH_A_HEADLINE)?;
     let name = sanitize_line(target);
-    let how = counts.how();
+    let how = counts.how(schema);
     let part = if failed == counts.started { "all".to_owned() } else { percent(share) };
     // What timed out may have been answered while nobody was there to see it.
-    let is_ours = stood_still && counts.failed.keys().any(|kind| kind.is_waiting());
+    let is_ours = stood_still && schema.failed(&counts.failed, Meaning::is_waiting) > 0;
     let ours = if is_ours { "; the generator itself stood still, which may have made some of them" } else { "" };
-    let text = format!("{name} fails {part} of its requests ({how}){ours}");
+    let text = format!("{name} fails {part} of its {} ({how}){ours}", schema.op.many);
     Some(Headline { kind: HeadlineKind::Failing, target: target.to_owned(), share: Some(share), text })
 }
 

@@ -2,6 +2,7 @@
 
 mod synthetic;
 
+use duel_model::web::failure;
 use duel_model::{
     Arrival, Call, DoubtId, FailureKind, HeadlineKind, Interruption, LoopKind, Metric, Plan, Run, RunStatus, SECOND_NS,
     Slot, Standstill, Verdict, Versions, WorkerAudit,
@@ -35,7 +36,7 @@ fn failing(kind: FailureKind, failed: u64, status: Option<u16>) -> Vec<Slot> {
     let mut slots = duel(1.0);
     for slot in slots.iter_mut().filter(|slot| slot.target == 1) {
         slot.tally.ok -= failed;
-        slot.tally.failed = [(kind, failed)].into();
+        slot.tally.failed = [(kind.id(), failed)].into();
         slot.tally.statuses = status.map(|status| (status, failed)).into_iter().collect();
     }
     slots
@@ -48,22 +49,22 @@ fn told(verdict: &Verdict) -> Vec<(HeadlineKind, &str)> {
 #[test]
 fn a_target_that_fails_more_than_one_request_of_a_hundred_is_told_first() {
     let judged = |slots| judge(&run(plan(2), slots));
-    let verdict = judged(failing(FailureKind::Status, 200_000, Some(503)));
+    let verdict = judged(failing(failure::STATUS, 200_000, Some(503)));
     assert_eq!(told(&verdict), [(HeadlineKind::Failing, "B fails 20 % of its requests (status 503)")]);
     assert_eq!(verdict.headlines[0].share, Some(0.2));
     assert_eq!(verdict.headline("B").map(|headline| headline.kind), Some(HeadlineKind::Failing));
     assert_eq!(verdict.headline("A"), None);
-    let verdict = judged(failing(FailureKind::Refused, 1_000_000, None));
+    let verdict = judged(failing(failure::REFUSED, 1_000_000, None));
     assert_eq!(told(&verdict), [(HeadlineKind::Failing, "B fails all of its requests (refused)")]);
-    assert_eq!(told(&judged(failing(FailureKind::Reset, 9_999, None))), [], "that is a doubt");
-    assert_eq!(told(&judged(failing(FailureKind::Reset, 10_001, None))).len(), 1);
-    assert_eq!(told(&judged(failing(FailureKind::PortsExhausted, 500_000, None))), [], "that is our own");
+    assert_eq!(told(&judged(failing(failure::RESET, 9_999, None))), [], "that is a doubt");
+    assert_eq!(told(&judged(failing(failure::RESET, 10_001, None))).len(), 1);
+    assert_eq!(told(&judged(failing(failure::PORTS_EXHAUSTED, 500_000, None))), [], "that is our own");
     assert_eq!(told(&judged(duel(3.0))), [], "who is slow does what was asked");
 }
 
 #[test]
 fn what_a_target_failed_after_its_death_is_its_death() {
-    let mut run = run(plan(2), failing(FailureKind::Refused, 500_000, None));
+    let mut run = run(plan(2), failing(failure::REFUSED, 500_000, None));
     let how = "refused, and no answer from then on".to_owned();
     run.status = RunStatus::Interrupted(Interruption::TargetDied { target: "B".into(), at_ns: 1_500_000_000, how });
     let text = "Target died: B stopped answering after 1.50 s (refused, and no answer from then on); what follows was \
@@ -72,7 +73,7 @@ fn what_a_target_failed_after_its_death_is_its_death() {
     // The other one's failures are told behind it.
     for slot in run.slots.iter_mut().filter(|slot| slot.target == 0) {
         slot.tally.ok -= 100_000;
-        slot.tally.failed = [(FailureKind::Timeout, 100_000)].into();
+        slot.tally.failed = [(failure::TIMEOUT.id(), 100_000)].into();
     }
     let verdict = judge(&run);
     let kinds: Vec<_> = verdict.headlines.iter().map(|headline| (headline.kind, headline.target.as_str())).collect();

@@ -2,9 +2,10 @@
 
 mod synthetic;
 
+use duel_model::web::{failure, phase};
 use duel_model::{
-    Arrival, Call, Distribution, Doubt, DoubtId, Facts, FailureKind, Interruption, LoopKind, Metric, Phase, Plan, Run,
-    RunStatus, SECOND_NS, Slot, SlotRole, Verdict, Versions, web,
+    Arrival, Call, Distribution, Doubt, DoubtId, Facts, Interruption, LoopKind, Metric, Plan, Run, RunStatus,
+    SECOND_NS, Slot, SlotRole, Verdict, Versions, web,
 };
 use duel_stats::{Stop, judge, judge_slots, observe};
 use synthetic::*;
@@ -103,7 +104,7 @@ fn only_measured_slots_are_judged_and_others_on_demand() {
 #[test]
 fn a_single_target_has_doubts_but_no_pairs() {
     let mut slots = blocks(3, 1, |_, _, _| 1.0);
-    slots[0].tally.failed.insert(FailureKind::Reset, 5);
+    slots[0].tally.failed.insert(failure::RESET.id(), 5);
     let verdict = judge_slots(&slots, &plan(1));
     assert_eq!(verdict.pairs, []);
     assert_eq!(ids(&verdict), [DoubtId::Errors]);
@@ -280,7 +281,7 @@ fn who_fails_more_is_never_called_faster_or_equivalent() {
     let failing = |factor: f64| {
         let mut slots = duel(factor);
         for slot in slots.iter_mut().filter(|slot| slot.target == 1) {
-            slot.tally.failed.insert(FailureKind::Status, 50_000);
+            slot.tally.failed.insert(failure::STATUS.id(), 50_000);
             slot.tally.started += 50_000;
             slot.tally.failure_examples.push("503 Service Unavailable".into());
         }
@@ -585,14 +586,14 @@ fn observations_are_sums_over_sums_per_ok_op() {
     for slot in &mut slots {
         slot.tally.started = 10;
         slot.tally.ok = 8;
-        slot.tally.failed.insert(FailureKind::Timeout, 2);
+        slot.tally.failed.insert(failure::TIMEOUT.id(), 2);
         slot.tally.body_bytes = 80;
         slot.tally.bytes_in = 160;
         slot.tally.connections = 4;
         slot.tally.resumed = 1;
         slot.tally.reused = 5;
         slot.tally.service = Distribution::from_values([100, 200, 300]);
-        slot.tally.phases.insert(Phase::Connect, Distribution::from_values([400, 400]));
+        slot.tally.phases.insert(phase::CONNECT.id(), Distribution::from_values([400, 400]));
         slot.negotiated = Some(Facts::default().with(web::TLS_VERSION, slot.index.to_string()));
     }
     slots[0].tally.ok = 16;
@@ -602,7 +603,7 @@ fn observations_are_sums_over_sums_per_ok_op() {
     let a = &seen[0];
     assert_eq!((a.name.as_str(), a.ok, a.failed, a.rate_per_s), ("A", 40, 8, Some(10.0)));
     assert_eq!(a.service_mean_ns, Some(200.0));
-    assert_eq!(a.phase_mean_ns[&Phase::Connect], 3200.0 / 40.0);
+    assert_eq!(a.phase_mean_ns[&phase::CONNECT.id()], 3200.0 / 40.0);
     assert_eq!((a.body_bytes_per_op, a.bytes_in_per_op), (Some(8.0), Some(16.0)));
     assert_eq!((a.reused_share, a.resumed_share), (Some(0.5), Some(0.25)));
     assert_eq!(a.negotiated.as_ref().unwrap().text(web::TLS_VERSION), Some("110"));

@@ -3,7 +3,7 @@
 use duel_load::{
     Counters, Event, Io, LaneId, OpEnd, Progress, Traffic, Workload, WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::Nanos;
+use duel_model::{Nanos, Schema};
 
 /// Makes [`Null`] workloads.
 #[derive(Debug, Clone, Copy, Default)]
@@ -15,6 +15,10 @@ pub struct Null;
 
 impl WorkloadFactory for NullFactory {
     type Workload = Null;
+
+    fn schema(&self) -> &'static Schema {
+        &duel_model::null::SCHEMA
+    }
 
     fn make(&self, _lanes: usize) -> Result<Null, WorkloadError> {
         Ok(Null)

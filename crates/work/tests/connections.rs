@@ -4,7 +4,8 @@ mod common;
 
 use common::{PATIENCE, Tiny, answer, assert_agrees, assert_all_failed, assert_all_ok, failed, no_keepalive, ops};
 use common::{open, plain, read_head, run, slot};
-use duel_model::{ConnectTo, FailureKind, HttpPlan, MILLISECOND_NS, Phase, web};
+use duel_model::web::{failure, phase};
+use duel_model::{ConnectTo, HttpPlan, MILLISECOND_NS, web};
 use duel_ruler::{Config, KeyKind, Listen, Ruler, Tls, TlsIdentity};
 use duel_work::http::HttpFactory;
 use std::io::Write;
@@ -24,12 +25,12 @@ fn kept_connections_carry_all_slots() {
     let first = slot(&mut session, &ops(40));
     assert_all_ok(&first, 40);
     assert_eq!((first.tally.connections, first.tally.reused), (5, 35));
-    assert_eq!(first.tally.phases[&Phase::Connect].count(), 5);
+    assert_eq!(first.tally.phases[&phase::CONNECT.id()].count(), 5);
     for _ in 0..3 {
         let record = slot(&mut session, &ops(40));
         assert_all_ok(&record, 40);
         assert_eq!((record.tally.connections, record.tally.reused), (0, 40));
-        assert!(!record.tally.phases.contains_key(&Phase::Connect));
+        assert!(!record.tally.phases.contains_key(&phase::CONNECT.id()));
     }
     let truth = ruler.settled(PATIENCE);
     assert_eq!((truth.requests, truth.connections), (160, 6));
@@ -45,7 +46,7 @@ fn one_connection_for_each_request() {
         let record = slot(&mut session, &ops(40));
         assert_all_ok(&record, 40);
         assert_eq!((record.tally.connections, record.tally.reused), (40, 0));
-        assert_eq!(record.tally.phases[&Phase::Connect].count(), 40);
+        assert_eq!(record.tally.phases[&phase::CONNECT.id()].count(), 40);
     }
     assert_eq!(ruler.settled(PATIENCE).connections, 81);
 }
@@ -152,7 +153,7 @@ fn a_request_that_met_the_end_of_its_connection_is_sent_once_more_if_that_does_n
         for method in ["POST", "PATCH"] {
             let server = closes_at_the_second_request(by_reset);
             let record = run(&with_method(method), &server.url("/"), 1, 10);
-            let kind = if by_reset { FailureKind::Reset } else { FailureKind::Closed };
+            let kind = if by_reset { failure::RESET } else { failure::CLOSED };
             assert_eq!((record.tally.ok, failed(&record.tally, kind)), (5, 5), "{:?}", record.tally);
             assert_eq!((record.tally.connections, record.tally.reused), (5, 5));
         }
@@ -168,7 +169,7 @@ fn it_is_sent_once_more_and_no_oftener() {
         read_head(&mut stream);
     });
     let record = run(&HttpPlan::default(), &server.url("/"), 1, 2);
-    assert_eq!((record.tally.ok, failed(&record.tally, FailureKind::Closed)), (1, 1));
+    assert_eq!((record.tally.ok, failed(&record.tally, failure::CLOSED)), (1, 1));
     assert_eq!(server.connections(), 2);
     // An answer that has begun is not asked for again.
     let server = Tiny::start(|_, mut stream| {
@@ -177,7 +178,7 @@ fn it_is_sent_once_more_and_no_oftener() {
         let _ = stream.write_all(b"HTTP/1.1 100 Continue\r\n\r\n");
     });
     let record = run(&HttpPlan::default(), &server.url("/"), 1, 4);
-    assert_eq!((record.tally.ok, failed(&record.tally, FailureKind::ShortBody)), (2, 2), "{:?}", record.tally);
+    assert_eq!((record.tally.ok, failed(&record.tally, failure::SHORT_BODY)), (2, 2), "{:?}", record.tally);
     assert_eq!(server.connections(), 2);
 }
 
@@ -202,7 +203,7 @@ fn unix_sockets() {
     let mut session = open(&plan, "http://localhost/", 2, 1);
     drop(ruler);
     let record = slot(&mut session, &ops(4));
-    assert_all_failed(&record, 4, FailureKind::Refused, "refused");
+    assert_all_failed(&record, 4, failure::REFUSED, "refused");
     let error = HttpFactory::prepare(&plan, "http://localhost/", common::PATIENCE_NS).unwrap_err().to_string();
     assert!(error.contains("cannot connect to the Unix socket"), "{error}");
     let plan = HttpPlan { unix_socket: Some("x".repeat(500).into()), ..HttpPlan::default() };
@@ -258,6 +259,6 @@ fn a_name_is_looked_up_once_and_its_time_is_told_once() {
     let url = format!("http://localhost:{}/", server.address().port());
     let record = run(&HttpPlan::default(), &url, 4, 40);
     assert_all_ok(&record, 40);
-    assert_eq!(record.tally.phases[&Phase::Dns].count(), 1);
+    assert_eq!(record.tally.phases[&phase::DNS.id()].count(), 1);
     assert_eq!(record.tally.body_bytes, 80);
 }

@@ -6,7 +6,8 @@ mod common;
 
 use common::{Tiny, assert_all_failed, assert_all_ok, failed, open, ops, read_request, run, run_order, sentence, slot};
 use duel_load::SlotOrder;
-use duel_model::{FailureKind, HttpPlan, MILLISECOND_NS, SECOND_NS};
+use duel_model::web::failure;
+use duel_model::{HttpPlan, MILLISECOND_NS, SECOND_NS};
 use flate2::write::{GzDecoder, GzEncoder};
 use std::io::{Read, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -61,7 +62,7 @@ fn a_coding_is_decompressed_if_the_request_asked_for_it() {
         for mut plan in [decompressing(Some("gzip")), without] {
             plan.requests.cookies = cookies;
             let record = run(&plan, &server.url("/"), 2, 10);
-            assert_all_failed(&record, 10, FailureKind::Protocol, "'br', which the request did not ask for");
+            assert_all_failed(&record, 10, failure::PROTOCOL, "'br', which the request did not ask for");
         }
     }
 }
@@ -71,7 +72,7 @@ fn a_bomb_fails_and_is_counted() {
     let _alone = alone();
     let server = serving("br", ZEROS_BR);
     let record = run(&decompressing(Some("br")), &server.url("/"), 2, 6);
-    assert_all_failed(&record, 6, FailureKind::Protocol, "decompression bomb");
+    assert_all_failed(&record, 6, failure::PROTOCOL, "decompression bomb");
 }
 
 /// On some connections bombs that never end, on one a server that never answers.
@@ -105,7 +106,7 @@ fn bombs_do_not_hold_up_the_timeouts_of_others() {
     let late_ns = (0..3).map(|_| {
         let order = SlotOrder { op_timeout_ns: timeout_ns, ..ops(BOMBS + 1) };
         let record = slot(&mut open(&decompressing(Some("gzip")), &server.url("/"), BOMBS as u32 + 1, 1), &order);
-        assert_eq!(failed(&record.tally, FailureKind::Timeout), BOMBS + 1, "{:?}", record.tally);
+        assert_eq!(failed(&record.tally, failure::TIMEOUT), BOMBS + 1, "{:?}", record.tally);
         record.tally.service.max_ns().unwrap() - timeout_ns
     });
     // Each of them has some of it in its socket. Unpacked in one turn, that took as long as 3 GiB take; it is as long as 256 MiB
@@ -137,8 +138,7 @@ fn bodies_that_stall_hold_so_much_memory_together() {
     // Long enough for all of them to come so far.
     let order = SlotOrder { op_timeout_ns: 10 * SECOND_NS, ..ops(24) };
     let record = run_order(&plan, &server.url("/"), 24, &order);
-    let (refused, stalled) =
-        (failed(&record.tally, FailureKind::Protocol), failed(&record.tally, FailureKind::Timeout));
+    let (refused, stalled) = (failed(&record.tally, failure::PROTOCOL), failed(&record.tally, failure::TIMEOUT));
     assert_eq!(refused + stalled, 24, "{:?}", record.tally);
     assert!((1..=16).contains(&stalled), "{stalled} windows of 16 MiB");
     assert!(sentence(&record).contains("more than 256 MiB"), "{}", sentence(&record));

@@ -6,7 +6,8 @@ mod common;
 
 use common::{CLOSED, PATIENCE_NS, read_head};
 use common::{OK, PATIENCE, Tiny, assert_all_failed, assert_all_ok, failed, ops, order, plain, reset, run, run_order};
-use duel_model::{FailureKind, HttpPlan, MILLISECOND_NS, Phase};
+use duel_model::web::{failure, phase};
+use duel_model::{FailureKind, HttpPlan, MILLISECOND_NS};
 use duel_ruler::{Config, KeyKind, Kind, Ruler, Tls, TlsIdentity};
 use duel_work::http::HttpFactory;
 use std::io::Write;
@@ -39,38 +40,38 @@ fn fails(path: &str, kind: FailureKind, part: &str) {
 
 #[test]
 fn no_answer() {
-    fails("/early-close", FailureKind::Closed, "without an answer");
-    fails("/reset", FailureKind::Reset, "reset");
+    fails("/early-close", failure::CLOSED, "without an answer");
+    fails("/reset", failure::RESET, "reset");
 }
 
 #[test]
 fn a_body_that_ends_too_early() {
-    fails("/short-body", FailureKind::ShortBody, "ended after 500 bytes of 1000");
+    fails("/short-body", failure::SHORT_BODY, "ended after 500 bytes of 1000");
 }
 
 #[test]
 fn what_breaks_the_protocol() {
-    fails("/garbage", FailureKind::Protocol, "not HTTP/1.x");
-    fails("/bad-chunk", FailureKind::Protocol, "chunk size");
-    fails("/negative-length", FailureKind::Protocol, "Content-Length");
-    fails("/two-lengths", FailureKind::Protocol, "contradict");
+    fails("/garbage", failure::PROTOCOL, "not HTTP/1.x");
+    fails("/bad-chunk", failure::PROTOCOL, "chunk size");
+    fails("/negative-length", failure::PROTOCOL, "Content-Length");
+    fails("/two-lengths", failure::PROTOCOL, "contradict");
 }
 
 #[test]
 fn cuts_within_a_response() {
     for (sent, kind, part) in [
-        ("H", FailureKind::ShortBody, "within the response's head"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", FailureKind::ShortBody, "within the response's head"),
-        ("HTTP/1.1 100 Continue\r\n\r\n", FailureKind::ShortBody, "within the response's head"),
-        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", FailureKind::ShortBody, "after 0 bytes of 5"),
-        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", FailureKind::ShortBody, "after 0 bytes without"),
+        ("H", failure::SHORT_BODY, "within the response's head"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n", failure::SHORT_BODY, "within the response's head"),
+        ("HTTP/1.1 100 Continue\r\n\r\n", failure::SHORT_BODY, "within the response's head"),
+        ("HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n", failure::SHORT_BODY, "after 0 bytes of 5"),
+        ("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n", failure::SHORT_BODY, "after 0 bytes without"),
         (
             "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\nabcd\r\n0\r\n",
-            FailureKind::ShortBody,
+            failure::SHORT_BODY,
             "after 4 bytes without its last chunk",
         ),
-        ("HTTP/1.1 101 Switching Protocols\r\n\r\n", FailureKind::Protocol, "switched protocols"),
-        ("HTTP/2 200\r\n\r\n", FailureKind::Protocol, "not HTTP/1.x"),
+        ("HTTP/1.1 101 Switching Protocols\r\n\r\n", failure::PROTOCOL, "switched protocols"),
+        ("HTTP/2 200\r\n\r\n", failure::PROTOCOL, "not HTTP/1.x"),
     ] {
         let server = Tiny::start(move |_, mut stream| {
             read_head(&mut stream);
@@ -89,14 +90,14 @@ fn a_server_that_never_answers() {
     both(|ruler| {
         let order = duel_load::SlotOrder { op_timeout_ns: LIMIT_NS, ..ops(9) };
         let record = run_order(&plan(), &ruler.url("/never"), 3, &order);
-        assert_all_failed(&record, 9, FailureKind::Timeout, "no complete answer within 150 ms");
+        assert_all_failed(&record, 9, failure::TIMEOUT, "no complete answer within 150 ms");
         assert_eq!(record.tally.connections, 9, "a connection that owes an answer is not used again");
         // The time waited is in the distribution, in full.
         assert_eq!(record.tally.response.count(), 9);
         assert!(record.tally.response.min_ns().unwrap() >= LIMIT_NS);
         // All of them waited for the first byte; nothing was received.
-        let wait = &record.tally.phases[&Phase::Wait];
-        assert_eq!((wait.count(), record.tally.phases.get(&Phase::Receive)), (9, None));
+        let wait = &record.tally.phases[&phase::WAIT.id()];
+        assert_eq!((wait.count(), record.tally.phases.get(&phase::RECEIVE.id())), (9, None));
         assert!(wait.quantile_ns(0.5).unwrap() >= LIMIT_NS / 2, "{wait:?}");
         let truth = ruler.settled(PATIENCE);
         assert_eq!((truth.requests_by_kind[&Kind::Never], truth.broken), (9, 9));
@@ -109,7 +110,7 @@ fn a_slow_answer_times_out_wherever_it_stands() {
         let ruler = plain();
         let order = duel_load::SlotOrder { op_timeout_ns: 100 * MILLISECOND_NS, ..ops(4) };
         let record = run_order(&plan(), &ruler.url(path), 2, &order);
-        assert_all_failed(&record, 4, FailureKind::Timeout, "no complete answer");
+        assert_all_failed(&record, 4, failure::TIMEOUT, "no complete answer");
     }
 }
 
@@ -145,7 +146,7 @@ fn a_server_that_accepts_and_hangs_up() {
     let record = run(&plan(), &ruler.url("/"), 3, 60);
     let tally = &record.tally;
     // Whether it is an end or a reset depends on which side is quicker.
-    assert_eq!(failed(tally, FailureKind::Closed) + failed(tally, FailureKind::Reset), 60, "{tally:?}");
+    assert_eq!(failed(tally, failure::CLOSED) + failed(tally, failure::RESET), 60, "{tally:?}");
     assert_eq!(tally.connections, 60);
     assert_eq!(ruler.truth().connections, 61);
 }
@@ -157,7 +158,7 @@ fn a_tls_server_that_accepts_and_hangs_up() {
     let ruler = Ruler::start(config).unwrap();
     let record = run(&plan(), &ruler.url("/"), 3, 30);
     let tally = &record.tally;
-    assert_eq!(failed(tally, FailureKind::Tls) + failed(tally, FailureKind::Reset), 30, "{tally:?}");
+    assert_eq!(failed(tally, failure::TLS) + failed(tally, failure::RESET), 30, "{tally:?}");
 }
 
 #[test]
@@ -172,8 +173,8 @@ fn a_server_that_dies_in_the_middle() {
         // Answers that the dying server was still writing may have been lost, one on each connection at most.
         assert!(tally.ok <= 100 && tally.ok + 4 >= 100, "{tally:?}");
         assert!(tally.ok <= truth.responses);
-        assert!(failed(tally, FailureKind::Refused) > 0, "{tally:?}");
-        assert_eq!(failed(tally, FailureKind::Protocol) + failed(tally, FailureKind::Timeout), 0, "{tally:?}");
+        assert!(failed(tally, failure::REFUSED) > 0, "{tally:?}");
+        assert_eq!(failed(tally, failure::PROTOCOL) + failed(tally, failure::TIMEOUT), 0, "{tally:?}");
     });
 }
 
@@ -187,7 +188,7 @@ fn a_reset_within_the_body() {
         reset(&stream);
     });
     let record = run(&plan(), &server.url("/"), 2, 10);
-    assert_all_failed(&record, 10, FailureKind::Reset, "reset");
+    assert_all_failed(&record, 10, failure::RESET, "reset");
 }
 
 #[test]
@@ -225,7 +226,7 @@ fn nobody_listens() {
     let mut session = common::open(&plan(), &ruler.url("/"), 3, 2);
     drop(ruler);
     let record = common::slot(&mut session, &ops(12));
-    assert_all_failed(&record, 12, FailureKind::Refused, "connection refused");
+    assert_all_failed(&record, 12, failure::REFUSED, "connection refused");
     assert_eq!(record.tally.connections, 0);
 }
 
@@ -243,13 +244,13 @@ fn a_listener_that_does_not_accept() {
     };
     let record = common::slot(&mut session, &order);
     let tally = &record.tally;
-    let (connect, op) = (failed(tally, FailureKind::ConnectTimeout), failed(tally, FailureKind::Timeout));
+    let (connect, op) = (failed(tally, failure::CONNECT_TIMEOUT), failed(tally, failure::TIMEOUT));
     assert_eq!(connect + op, 8, "{tally:?}");
     assert_eq!(op, tally.connections, "who got into the queue waits for an answer");
     assert!(connect > 0 && tally.service.min_ns().unwrap() >= 150 * MILLISECOND_NS);
     // Who did not get in was still connecting when it was given up.
-    let spent = &tally.phases[&Phase::Connect];
-    assert_eq!((spent.count(), tally.phases[&Phase::Wait].count()), (8, op), "{tally:?}");
+    let spent = &tally.phases[&phase::CONNECT.id()];
+    assert_eq!((spent.count(), tally.phases[&phase::WAIT.id()].count()), (8, op), "{tally:?}");
     assert!(spent.max_ns().unwrap() >= 149 * MILLISECOND_NS, "{spent:?}");
     drop(session);
     drop(listener);
@@ -264,9 +265,9 @@ fn a_handshake_that_does_not_end_is_a_connect_timeout() {
     let order = duel_load::SlotOrder { connect_timeout_ns: 100 * MILLISECOND_NS, ..ops(4) };
     let url = server.url("/").replace("http", "https");
     let record = run_order(&plan(), &url, 2, &order);
-    assert_all_failed(&record, 4, FailureKind::ConnectTimeout, "no connection within 100 ms");
-    assert_eq!(record.tally.phases[&Phase::Tls].count(), 4);
-    assert_eq!(record.tally.phases.get(&Phase::Wait), None);
+    assert_all_failed(&record, 4, failure::CONNECT_TIMEOUT, "no connection within 100 ms");
+    assert_eq!(record.tally.phases[&phase::TLS.id()].count(), 4);
+    assert_eq!(record.tally.phases.get(&phase::WAIT.id()), None);
 }
 
 #[test]

@@ -3,7 +3,8 @@
 mod common;
 
 use common::{Tiny, no_keepalive, ops, read_head, run_order};
-use duel_model::{FailureKind, HttpPlan};
+use duel_model::HttpPlan;
+use duel_model::web::failure;
 use proptest::prelude::*;
 use std::io::Write;
 use std::sync::Arc;
@@ -67,8 +68,8 @@ fn survives(plan: &HttpPlan, scheme: &str, answer: &[u8], step: usize, by_reset:
     });
     let record = run_order(plan, &server.url("/").replace("http", scheme), 2, &ops(10));
     assert_eq!((record.tally.started, record.tally.in_flight), (10, 0));
-    assert_eq!(record.tally.failed.get(&FailureKind::Timeout), None, "the end of the connection ends the op");
-    assert_eq!(record.tally.failed.get(&FailureKind::Io), None, "{:?}", record.tally.failure_examples);
+    assert_eq!(record.tally.failed.get(&failure::TIMEOUT.id()), None, "the end of the connection ends the op");
+    assert_eq!(record.tally.failed.get(&failure::IO.id()), None, "{:?}", record.tally.failure_examples);
 }
 
 proptest! {

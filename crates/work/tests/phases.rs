@@ -6,6 +6,7 @@ mod common;
 
 use common::{assert_agrees, assert_all_ok, plain, run, sum_ns};
 use duel_load::SlotRecord;
+use duel_model::web::phase;
 use duel_model::{HttpPlan, MILLISECOND_NS, Phase, Tally};
 use duel_ruler::{Config, KeyKind, Ruler, Tls, TlsIdentity};
 
@@ -32,13 +33,13 @@ fn check(ruler: &Ruler, path: &str, keepalive: bool) -> SlotRecord {
     assert_agrees(ruler, &record);
     let tally = &record.tally;
     let new = if keepalive { 4 } else { OPS };
-    let count = |phase| tally.phases.get(&phase).map_or(0, duel_model::Distribution::count);
-    assert_eq!(count(Phase::Connect), new, "only new connections are connected");
-    assert_eq!(count(Phase::Tls), if ruler.config().tls.is_some() { new } else { 0 });
-    assert_eq!(count(Phase::Dns), 0, "there was nothing to look up");
-    assert_eq!(count(Phase::Send), OPS);
+    let count = |phase: Phase| tally.phases.get(&phase.id()).map_or(0, duel_model::Distribution::count);
+    assert_eq!(count(phase::CONNECT), new, "only new connections are connected");
+    assert_eq!(count(phase::TLS), if ruler.config().tls.is_some() { new } else { 0 });
+    assert_eq!(count(phase::DNS), 0, "there was nothing to look up");
+    assert_eq!(count(phase::SEND), OPS);
     // Between one phase's end and the next one's begin no time passes: nothing of the op is unaccounted for.
-    assert!(share(tally, &Phase::ALL) >= 0.9, "{tally:?}");
+    assert!(share(tally, phase::ALL) >= 0.9, "{tally:?}");
     record
 }
 
@@ -51,12 +52,12 @@ fn a_delay_before_the_answer_is_waiting() {
             let tally = &record.tally;
             assert!(tally.service.min_ns().unwrap() >= DELAY_NS);
             // The server may begin before the client has noted that all is sent, never before it was.
-            let since_send = sum_ns(tally, Phase::Send) + sum_ns(tally, Phase::Wait);
+            let since_send = sum_ns(tally, phase::SEND) + sum_ns(tally, phase::WAIT);
             assert!(since_send >= u128::from(OPS * DELAY_NS), "{since_send}");
             // The median, as single ops may be delayed by whoever else uses this machine.
-            let median = tally.phases[&Phase::Wait].quantile_ns(0.5).unwrap();
+            let median = tally.phases[&phase::WAIT.id()].quantile_ns(0.5).unwrap();
             assert!(median >= DELAY_NS * 9 / 10, "{median}");
-            assert!(tally.phases[&Phase::Receive].quantile_ns(0.5).unwrap() < DELAY_NS / 2);
+            assert!(tally.phases[&phase::RECEIVE.id()].quantile_ns(0.5).unwrap() < DELAY_NS / 2);
         }
     }
 }
@@ -70,9 +71,9 @@ fn a_slow_body_is_receiving() {
             let tally = &record.tally;
             let least = if path.starts_with("/drip") { BODY_NS } else { 10 * MILLISECOND_NS };
             assert!(tally.service.min_ns().unwrap() >= least);
-            let median = tally.phases[&Phase::Receive].quantile_ns(0.5).unwrap();
+            let median = tally.phases[&phase::RECEIVE.id()].quantile_ns(0.5).unwrap();
             assert!(median >= least / 2, "{path}: {median}");
-            assert!(tally.phases[&Phase::Wait].quantile_ns(0.5).unwrap() < least / 2);
+            assert!(tally.phases[&phase::WAIT.id()].quantile_ns(0.5).unwrap() < least / 2);
         }
     }
 }
@@ -84,8 +85,8 @@ fn a_costly_handshake_is_in_its_phase() {
     config.handicap.burn_per_handshake = std::time::Duration::from_millis(10);
     let ruler = Ruler::start(config).unwrap();
     let record = check(&ruler, "/", false);
-    assert!(record.tally.phases[&Phase::Tls].min_ns().unwrap() >= 10 * MILLISECOND_NS);
-    assert!(share(&record.tally, &[Phase::Tls]) > 0.5, "{:?}", record.tally.phases);
+    assert!(record.tally.phases[&phase::TLS.id()].min_ns().unwrap() >= 10 * MILLISECOND_NS);
+    assert!(share(&record.tally, &[phase::TLS]) > 0.5, "{:?}", record.tally.phases);
 }
 
 #[test]
@@ -94,6 +95,6 @@ fn phases_of_all_kinds_of_ops_are_no_more_than_their_time() {
     let ruler = Ruler::start(Config { keepalive: false, ..Config::default() }).unwrap();
     for path in ["/", "/errors/50", "/interim/3", "/chunked/100000", "/until-close/1000"] {
         let record = run(&plan(true), &ruler.url(path), 3, 30);
-        assert!(share(&record.tally, &Phase::ALL) > 0.5, "{path}");
+        assert!(share(&record.tally, phase::ALL) > 0.5, "{path}");
     }
 }

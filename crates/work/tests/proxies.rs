@@ -5,7 +5,8 @@
 mod common;
 
 use common::{PATIENCE, Tiny, assert_all_failed, assert_all_ok, no_keepalive, plain, read_head, read_request, run};
-use duel_model::{FailureKind, HttpPlan, ProxyPlan, TlsPlan};
+use duel_model::web::failure;
+use duel_model::{HttpPlan, ProxyPlan, TlsPlan};
 use duel_ruler::{Config, KeyKind, Ruler, Tls, TlsIdentity};
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
@@ -88,16 +89,16 @@ fn a_proxy_that_leads_nowhere_says_so() {
     for (answer, kind, part) in [
         (
             "HTTP/1.1 403 Forbidden\r\nContent-Length: 4\r\n\r\nno\r\n",
-            FailureKind::Unreachable,
+            failure::UNREACHABLE,
             "does not allow tunnels to 127.0.0.1:",
         ),
-        ("HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", FailureKind::Unreachable, "wants a user"),
-        ("HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", FailureKind::Unreachable, "cannot reach 127.0.0.1:"),
-        ("HTTP/1.1 302 Found\r\nLocation: http://evil/\r\n\r\n", FailureKind::Unreachable, "refused a tunnel"),
-        ("", FailureKind::Unreachable, "closed the connection instead of opening a tunnel"),
-        ("HTTP/1.1 2", FailureKind::Unreachable, "closed the connection instead of opening a tunnel"),
-        ("SSH-2.0-x\r\n", FailureKind::Protocol, "not HTTP"),
-        ("HTTP/1.1 200 OK\r\n\r\nearly", FailureKind::Protocol, "more bytes"),
+        ("HTTP/1.1 407 Who\r\nProxy-Authenticate: Basic\r\n\r\n", failure::UNREACHABLE, "wants a user"),
+        ("HTTP/1.1 502 Bad\r\nContent-Length: 0\r\n\r\n", failure::UNREACHABLE, "cannot reach 127.0.0.1:"),
+        ("HTTP/1.1 302 Found\r\nLocation: http://evil/\r\n\r\n", failure::UNREACHABLE, "refused a tunnel"),
+        ("", failure::UNREACHABLE, "closed the connection instead of opening a tunnel"),
+        ("HTTP/1.1 2", failure::UNREACHABLE, "closed the connection instead of opening a tunnel"),
+        ("SSH-2.0-x\r\n", failure::PROTOCOL, "not HTTP"),
+        ("HTTP/1.1 200 OK\r\n\r\nearly", failure::PROTOCOL, "more bytes"),
     ] {
         let proxy = Tiny::start(move |_, mut stream| {
             if read_head(&mut stream).is_some() {
@@ -121,7 +122,7 @@ fn a_proxy_that_leads_nowhere_says_so() {
         }
     });
     let record = run(&through(&proxy, HttpPlan::default()), &target, 1, 2);
-    assert_all_failed(&record, 2, FailureKind::Protocol, "gave no usable answer");
+    assert_all_failed(&record, 2, failure::PROTOCOL, "gave no usable answer");
 }
 
 #[test]
@@ -172,5 +173,5 @@ fn a_proxy_that_never_opens_the_tunnel_meets_the_connect_timeout() {
     });
     let order = duel_load::SlotOrder { connect_timeout_ns: 100_000_000, ..common::ops(2) };
     let record = common::run_order(&through(&proxy, HttpPlan::default()), "https://127.0.0.1:1/", 2, &order);
-    assert_all_failed(&record, 2, FailureKind::ConnectTimeout, "no connection within");
+    assert_all_failed(&record, 2, failure::CONNECT_TIMEOUT, "no connection within");
 }

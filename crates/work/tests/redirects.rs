@@ -6,7 +6,8 @@ mod common;
 
 use common::{PATIENCE, PATIENCE_NS, Tiny, no_keepalive, ops, plain, read_request};
 use duel_load::{OpRecord, Session, SlotOrder, SlotRecord};
-use duel_model::{Body, FailureKind, HttpPlan, Phase, SECOND_NS, web};
+use duel_model::web::{failure, phase};
+use duel_model::{Body, HttpPlan, SECOND_NS, web};
 use duel_work::http::{FollowingFactory, HttpFactory};
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -30,7 +31,7 @@ fn load(plan: &HttpPlan, url: &str, connections: u32, order: &SlotOrder) -> (Slo
     assert_eq!(tally.started, tally.ok + tally.failed_total() + tally.in_flight);
     assert_eq!(records.len() as u64, tally.ok + tally.failed_total(), "one record for each op that ended");
     for record in &records {
-        let parts = Phase::ALL.into_iter().filter(|&phase| phase != Phase::Dns);
+        let parts = phase::ALL.iter().copied().filter(|&phase| phase != phase::DNS);
         let parts_ns: u64 = parts.filter_map(|phase| record.phases.get(phase)).sum();
         assert!(parts_ns <= record.end_ns - record.start_ns, "{record:?}");
         assert!(record.due_ns <= record.start_ns && record.response_ns() >= parts_ns, "{record:?}");
@@ -85,7 +86,7 @@ fn without_keepalive_each_stop_has_its_own_connection() {
     let ruler = plain();
     let (slot, records) = load(&following(&no_keepalive()), &ruler.url("/redirect/size/5"), 3, &ops(12));
     assert_eq!((slot.tally.ok, slot.tally.connections), (12, 24));
-    assert!(records.iter().all(|record| record.phases.get(Phase::Connect).is_some()));
+    assert!(records.iter().all(|record| record.phases.get(phase::CONNECT).is_some()));
     assert_eq!(ruler.settled(PATIENCE).responses_by_status, BTreeMap::from([(200, 12), (302, 12)]));
 }
 
@@ -104,7 +105,7 @@ fn what_is_no_redirect_is_an_ordinary_response() {
 fn endless_redirects_come_to_an_end() {
     let (server, heard) = redirecting("302 Found", "/again".into());
     let (slot, records) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
-    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::Protocol, 2)]));
+    assert_eq!(slot.tally.failed, BTreeMap::from([(failure::PROTOCOL.id(), 2)]));
     assert_eq!(slot.tally.failure_examples, ["stopped after 10 redirects"]);
     assert!(records.iter().all(|record| record.status.is_none() && record.failure.is_some()));
     assert_eq!(heard.lock().unwrap().len(), 22, "the request and ten redirects, twice");
@@ -213,7 +214,7 @@ fn a_trip_that_takes_too_long_is_given_up_wherever_it_is() {
     let (server, _) = redirecting("302 Found", never.url("/never"));
     let order = SlotOrder { op_timeout_ns: SECOND_NS / 10, ..ops(4) };
     let (slot, records) = load(&following(&HttpPlan::default()), &server.url("/"), 2, &order);
-    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::Timeout, 4)]));
+    assert_eq!(slot.tally.failed, BTreeMap::from([(failure::TIMEOUT.id(), 4)]));
     assert!(records.iter().all(|record| record.response_ns() >= SECOND_NS / 10));
     // What was left behind does not reach the next slot: its connections are new.
     assert!(slot.tally.connections >= 6, "{}", slot.tally.connections);
@@ -238,7 +239,7 @@ fn a_connection_that_a_redirect_asks_for_has_its_own_time_to_be_made() {
     });
     let order = SlotOrder { connect_timeout_ns: limit_ns, ..ops(2) };
     let (slot, records) = load(&following(&HttpPlan::default()), &late.url("/"), 2, &order);
-    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::ConnectTimeout, 2)]));
+    assert_eq!(slot.tally.failed, BTreeMap::from([(failure::CONNECT_TIMEOUT.id(), 2)]));
     assert!(records.iter().all(|record| record.end_ns - record.start_ns >= late_ns + limit_ns), "{records:?}");
 }
 
@@ -325,11 +326,11 @@ fn while_one_op_waits_to_know_where_to_go_the_others_go_on() {
         ..common::order(common::CLOSED, None, None)
     };
     let slot = session.run_slot(&order, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::ConnectTimeout, 1)]), "{:?}", slot.tally);
+    assert_eq!(slot.tally.failed, BTreeMap::from([(failure::CONNECT_TIMEOUT.id(), 1)]), "{:?}", slot.tally);
     let records: Vec<OpRecord> = records.try_iter().flatten().collect();
     let led_away = records.iter().find(|record| record.failure.is_some()).unwrap();
-    let looked_ns = led_away.phases.get(Phase::Dns).expect("it was waiting to know where to go");
-    assert!(looked_ns >= SECOND_NS / 4 && led_away.phases.get(Phase::Wait).is_some(), "{led_away:?}");
+    let looked_ns = led_away.phases.get(phase::DNS).expect("it was waiting to know where to go");
+    assert!(looked_ns >= SECOND_NS / 4 && led_away.phases.get(phase::WAIT).is_some(), "{led_away:?}");
     let since_ns = led_away.end_ns - looked_ns;
     let beside = records.iter().filter(|record| record.start_ns > since_ns && record.end_ns < led_away.end_ns).count();
     assert!(beside > 10, "{beside} ops beside it");
@@ -351,7 +352,7 @@ fn a_redirect_to_the_target_itself_may_not_bring_a_password_either() {
             }
         });
         let (slot, _) = load(&following(&HttpPlan::default()), &server.url("/"), 1, &ops(2));
-        assert_eq!(slot.tally.failed, BTreeMap::from([(FailureKind::Protocol, 2)]), "{userinfo}");
+        assert_eq!(slot.tally.failed, BTreeMap::from([(failure::PROTOCOL.id(), 2)]), "{userinfo}");
         assert!(slot.tally.failure_examples[0].contains("leads nowhere"), "{:?}", slot.tally.failure_examples);
         assert_eq!(asked.load(Ordering::SeqCst), 2, "nothing was sent there");
     }

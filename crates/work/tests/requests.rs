@@ -5,7 +5,8 @@
 mod common;
 
 use common::{PATIENCE, Tiny, assert_agrees, assert_all_failed, assert_all_ok, plain, read_head, run, tls_config};
-use duel_model::{Body, FailureKind, HttpPlan, Phase, RequestsPlan};
+use duel_model::web::{failure, phase};
+use duel_model::{Body, HttpPlan, RequestsPlan};
 use duel_ruler::{Config, KeyKind, Ruler, Tls, TlsIdentity, payload};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixListener;
@@ -53,7 +54,7 @@ fn bodies_arrive_byte_for_byte() {
             let server = Tiny::start(move |_, mut stream| verify_bodies(&mut stream, &verified));
             let record = run(&plan, &server.url("/"), 2, count);
             assert_all_ok(&record, count);
-            assert_eq!((record.tally.connections, record.tally.phases[&Phase::Send].count()), (2, count));
+            assert_eq!((record.tally.connections, record.tally.phases[&phase::SEND.id()].count()), (2, count));
             let (verified, config) = (Arc::clone(&expected), tls_config());
             let server = Tiny::start(move |_, stream| {
                 let session = rustls::ServerConnection::new(Arc::clone(&config)).unwrap();
@@ -105,7 +106,7 @@ fn an_answer_before_the_body_is_sent_counts() {
     // The server reads nothing more and closes in order when the client does.
     let server = early(TOO_LARGE, common::end_in_order);
     let record = run(&plan, &server.url("/"), 2, 6);
-    assert_all_failed(&record, 6, FailureKind::Status, "413");
+    assert_all_failed(&record, 6, failure::STATUS, "413");
     assert_eq!((record.tally.connections, record.tally.body_bytes), (6, 24));
     // A connection over which half a request has gone is not used again, whatever the answer says. The kernel cannot
     // hold all of this body, and the server stays long enough for an answer to be read before the reset.
@@ -123,12 +124,12 @@ fn an_answer_counts_also_if_the_server_hangs_up_on_the_body() {
     // Closing with unread bytes is a reset, which meets the sender; the answer before it still waits to be read.
     let server = early(TOO_LARGE, |_| ());
     let record = run(&plan, &server.url("/"), 2, 20);
-    assert_all_failed(&record, 20, FailureKind::Status, "413");
+    assert_all_failed(&record, 20, failure::STATUS, "413");
     assert_eq!(record.tally.connections, 20);
     // Without an answer it is a reset, and a POST is not sent again.
     let server = early(b"", |_| ());
     let record = run(&plan, &server.url("/"), 2, 20);
-    assert_all_failed(&record, 20, FailureKind::Reset, "reset");
+    assert_all_failed(&record, 20, failure::RESET, "reset");
     assert_eq!(server.connections(), 20);
 }
 

@@ -5,7 +5,8 @@
 mod common;
 
 use common::{assert_agrees, assert_all_failed, assert_all_ok, failed, no_keepalive, plain, run};
-use duel_model::{FailureKind, HttpPlan, web};
+use duel_model::web::failure;
+use duel_model::{HttpPlan, web};
 use duel_ruler::{Config, FILE_LEN, KeyKind, PAGE, Ruler, Tls, TlsIdentity};
 
 fn insecure(keepalive: bool) -> HttpPlan {
@@ -144,7 +145,7 @@ fn interim_responses_are_read_over_up_to_a_limit() {
         assert_agrees(&ruler, &record);
     }
     let record = run(&HttpPlan::default(), &plain().url("/interim/101"), 2, 10);
-    assert_all_failed(&record, 10, FailureKind::Protocol, "interim");
+    assert_all_failed(&record, 10, failure::PROTOCOL, "interim");
 }
 
 #[test]
@@ -158,12 +159,12 @@ fn heads_are_read_up_to_a_limit() {
     }
     for path in ["/huge-headers/256", "/huge-headers/1000", "/endless-headers"] {
         let record = run(&insecure(true), &plain().url(path), 2, 6);
-        assert_all_failed(&record, 6, FailureKind::Protocol, "head is longer than");
+        assert_all_failed(&record, 6, failure::PROTOCOL, "head is longer than");
     }
     let https = Ruler::start(Config::https(Tls::new(TlsIdentity::self_signed(KeyKind::P256).unwrap()))).unwrap();
     assert_all_ok(&run(&insecure(true), &https.url("/huge-headers/255"), 2, 6), 6);
     let record = run(&insecure(true), &https.url("/endless-headers"), 2, 6);
-    assert_all_failed(&record, 6, FailureKind::Protocol, "head is longer than");
+    assert_all_failed(&record, 6, failure::PROTOCOL, "head is longer than");
 }
 
 #[test]
@@ -171,7 +172,7 @@ fn exactly_the_failing_statuses_fail() {
     four_ways(|ruler, plan| {
         let record = run(plan, &ruler.url("/errors/30"), 4, 200);
         let tally = &record.tally;
-        assert_eq!((tally.ok, failed(tally, FailureKind::Status)), (140, 60));
+        assert_eq!((tally.ok, failed(tally, failure::STATUS)), (140, 60));
         assert_eq!(tally.statuses, [(200, 140), (500, 60)].into());
         // An error is an answer: its connection goes on.
         assert_eq!(tally.connections, if plan.keepalive { 4 } else { 200 });
@@ -180,7 +181,7 @@ fn exactly_the_failing_statuses_fail() {
     });
     let ruler = plain();
     let record = run(&HttpPlan::default(), &ruler.url("/nowhere"), 2, 10);
-    assert_all_failed(&record, 10, FailureKind::Status, "404");
+    assert_all_failed(&record, 10, failure::STATUS, "404");
     assert_agrees(&ruler, &record);
 }
 
@@ -231,5 +232,5 @@ fn terminal_escapes_do_not_come_through() {
         common::end_in_order(&mut stream);
     });
     let record = run(&HttpPlan::default(), &server.url("/"), 2, 10);
-    assert_all_failed(&record, 10, FailureKind::Protocol, "not HTTP/1.x");
+    assert_all_failed(&record, 10, failure::PROTOCOL, "not HTTP/1.x");
 }

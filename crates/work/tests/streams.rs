@@ -8,7 +8,8 @@ mod peer;
 
 use common::{CLOSED, PATIENCE, PATIENCE_NS, Tiny, assert_all_failed, failed, ops, order, sentence, slot, sum_ns};
 use duel_load::{Session, SlotOrder, SlotRecord};
-use duel_model::{Body, FailureKind, Http2Plan, HttpPlan, MILLISECOND_NS, Phase, SECOND_NS};
+use duel_model::web::{failure, phase};
+use duel_model::{Body, Http2Plan, HttpPlan, MILLISECOND_NS, SECOND_NS};
 use duel_work::http::HttpFactory;
 use peer::{CANCEL, ENHANCE_YOUR_CALM, PROTOCOL_ERROR, REFUSED_STREAM};
 use peer::{Heard, INITIAL_WINDOW_SIZE, INTERNAL_ERROR, MAX_CONCURRENT_STREAMS, Peer};
@@ -84,7 +85,7 @@ fn who_was_sent_away_goes_first_on_the_next_connection() {
     // Each waits for nine others at most; where the newest went first, some had waited for a hundred.
     assert!(record.tally.resent <= 9 * 250, "{}", record.tally.resent);
     // That is no time of connecting: who opens a connection at last has been told so after 2 ms, many times.
-    let (connect_ns, send_ns) = (sum_ns(&record.tally, Phase::Connect), sum_ns(&record.tally, Phase::Send));
+    let (connect_ns, send_ns) = (sum_ns(&record.tally, phase::CONNECT), sum_ns(&record.tally, phase::SEND));
     assert!(20 * connect_ns < send_ns, "{connect_ns} ns of connecting, {send_ns} ns of sending");
 }
 
@@ -117,8 +118,8 @@ fn answers_that_come_before_the_body_has_left_say_nothing_of_later_requests() {
     let record = run(&posting(1, 200_000), &server, EARLY + 1);
     let tally = &record.tally;
     assert_eq!((tally.ok, tally.statuses.get(&413)), (1, Some(&EARLY)), "{tally:?}");
-    assert_eq!(tally.phases[&Phase::Send].count(), 1, "of the others no request has left");
-    assert!(sum_ns(tally, Phase::Send) >= PAUSE.as_nanos(), "{:?}", tally.phases);
+    assert_eq!(tally.phases[&phase::SEND.id()].count(), 1, "of the others no request has left");
+    assert!(sum_ns(tally, phase::SEND) >= PAUSE.as_nanos(), "{:?}", tally.phases);
     assert_eq!(server.connections(), 1);
 }
 
@@ -138,7 +139,7 @@ fn a_connection_that_falls_silent_costs_each_of_its_lanes_one_op() {
     });
     let order = SlotOrder { op_timeout_ns: SECOND_NS, ..ops(30) };
     let record = slot(&mut open(&plan(3), &server), &order);
-    assert_eq!((record.tally.ok, failed(&record.tally, FailureKind::Timeout)), (27, 3), "{:?}", record.tally);
+    assert_eq!((record.tally.ok, failed(&record.tally, failure::TIMEOUT)), (27, 3), "{:?}", record.tally);
     assert_eq!(server.connections(), 2);
 }
 
@@ -219,8 +220,8 @@ fn a_request_that_has_left_is_waited_for_while_another_one_is_still_being_sent()
     });
     let record = run(&posting(2, BYTES), &server, 2);
     assert_all_ok(&record, 2);
-    assert_eq!(record.tally.phases[&Phase::Send].count(), 2, "{:?}", record.tally.phases);
-    assert!(sum_ns(&record.tally, Phase::Wait) >= 100 * u128::from(MILLISECOND_NS));
+    assert_eq!(record.tally.phases[&phase::SEND.id()].count(), 2, "{:?}", record.tally.phases);
+    assert!(sum_ns(&record.tally, phase::WAIT) >= 100 * u128::from(MILLISECOND_NS));
 }
 
 #[test]
@@ -256,7 +257,7 @@ fn a_server_that_refuses_again_and_again_is_given_time_and_then_up() {
         }
     });
     let record = run(&plan(3), &server, 6);
-    assert_all_failed(&record, 6, FailureKind::Reset, "refused the request 11 times unread (REFUSED_STREAM)");
+    assert_all_failed(&record, 6, failure::RESET, "refused the request 11 times unread (REFUSED_STREAM)");
     assert_eq!((refused.load(Ordering::SeqCst), record.tally.resent), (66, 60));
     // Each time after the second it waits twice as long.
     assert!(record.elapsed_ns >= 2 * 511 * MILLISECOND_NS, "{} ns", record.elapsed_ns);
@@ -271,7 +272,7 @@ fn a_server_that_sends_all_away_unread_is_quoted() {
         common::end_in_order(peer.stream());
     });
     let record = run(&plan(1), &server, 1);
-    assert_all_failed(&record, 1, FailureKind::Closed, "11 connections in a row");
+    assert_all_failed(&record, 1, failure::CLOSED, "11 connections in a row");
     assert!(sentence(&record).contains("ENHANCE_YOUR_CALM"), "{}", sentence(&record));
     assert_eq!(record.tally.resent + 1, server.connections());
 }
@@ -287,7 +288,7 @@ fn a_server_that_takes_no_request_is_connected_to_in_pauses_and_no_more_often_th
     for streams in [1, 3] {
         let before = server.connections();
         let record = run(&plan(streams), &server, OPS);
-        assert_all_failed(&record, OPS, FailureKind::Closed, "11 connections in a row");
+        assert_all_failed(&record, OPS, failure::CLOSED, "11 connections in a row");
         assert!(server.connections() - before <= 11 * OPS + 1, "{}", server.connections() - before);
         let rounds = OPS.div_ceil(u64::from(streams));
         assert!(record.elapsed_ns >= rounds * 511 * MILLISECOND_NS, "{} ns", record.elapsed_ns);
@@ -308,7 +309,7 @@ fn who_breaks_the_rules_of_a_connection_is_told_so_before_it_is_closed() {
         }
     });
     let record = run(&plan(1), &server, 1);
-    assert_all_failed(&record, 1, FailureKind::Protocol, "opened by nothing");
+    assert_all_failed(&record, 1, failure::PROTOCOL, "opened by nothing");
     assert_eq!(told.recv_timeout(PATIENCE), Ok((1, Heard::GoAway(PROTOCOL_ERROR))));
 }
 
@@ -320,7 +321,7 @@ fn a_server_that_goes_away_before_the_first_request_is_given_up() {
         common::end_in_order(peer.stream());
     });
     let record = run(&plan(3), &server, 6);
-    assert_all_failed(&record, 6, FailureKind::Closed, "unread");
+    assert_all_failed(&record, 6, failure::CLOSED, "unread");
 }
 
 #[test]
@@ -364,7 +365,7 @@ fn a_stream_that_the_server_gives_up_fails_alone_with_its_bytes() {
         }
     });
     let record = run(&plan(5), &server, 40);
-    assert_eq!((record.tally.ok, failed(&record.tally, FailureKind::Reset)), (20, 20), "{:?}", record.tally);
+    assert_eq!((record.tally.ok, failed(&record.tally, failure::RESET)), (20, 20), "{:?}", record.tally);
     assert!(sentence(&record).contains("INTERNAL_ERROR"), "{}", sentence(&record));
     assert_eq!((record.tally.connections, record.tally.resent), (1, 0));
     let bytes_in: u64 = record.series.intervals.iter().map(|interval| interval.bytes_in).sum();
@@ -401,7 +402,7 @@ fn over_tls_it_is_told_as_well() {
     let url = server.url("/").replace("http", "https");
     let factory = HttpFactory::prepare(&plan, &url, PATIENCE_NS).unwrap();
     let record = slot(&mut factory.session(1, 1, Arc::default()).unwrap(), &ops(1));
-    assert_all_failed(&record, 1, FailureKind::Protocol, "opened by nothing");
+    assert_all_failed(&record, 1, failure::PROTOCOL, "opened by nothing");
     let heard = told.recv_timeout(PATIENCE).unwrap();
     let goaway = [0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, PROTOCOL_ERROR as u8];
     assert!(heard.ends_with(&goaway), "{heard:?}");

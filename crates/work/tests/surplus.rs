@@ -8,7 +8,8 @@ use common::{
     CLOSED, OK, PATIENCE, Tiny, assert_all_failed, open, ops, order, read_request, sentence, slot, tls_config,
 };
 use duel_load::SlotRecord;
-use duel_model::{FailureKind, HttpPlan, LoopKind, MILLISECOND_NS, Tally};
+use duel_model::web::failure;
+use duel_model::{HttpPlan, LoopKind, MILLISECOND_NS, Tally};
 use proptest::prelude::*;
 use std::io::Write;
 use std::sync::Arc;
@@ -158,7 +159,7 @@ fn garbage_instead_of_the_first_response_is_no_surplus() {
         common::end_in_order(&mut stream);
     });
     let record = slot(&mut open(&HttpPlan::default(), &server.url("/"), 1, 1), &ops(3));
-    assert_all_failed(&record, 3, FailureKind::Protocol, "not HTTP/1.x");
+    assert_all_failed(&record, 3, failure::PROTOCOL, "not HTTP/1.x");
     assert_eq!(record.tally.surplus, 0);
 }
 

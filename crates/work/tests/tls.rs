@@ -5,8 +5,8 @@
 mod common;
 
 use common::{PATIENCE, PATIENCE_NS, Tiny, assert_agrees, assert_all_failed, assert_all_ok, plain, read_head, run};
-use duel_model::web::CertificateKey;
-use duel_model::{Facts, FailureKind, HttpPlan, TlsPlan, TlsVersion, web};
+use duel_model::web::{CertificateKey, failure};
+use duel_model::{Facts, HttpPlan, TlsPlan, TlsVersion, web};
 use duel_ruler::hostile::{Liar, by_name};
 use duel_ruler::{Ciphers, Config, KeyKind, Ruler, Tls, TlsIdentity, Versions};
 use duel_work::http::HttpFactory;
@@ -64,7 +64,7 @@ fn versions() {
         let ruler = https(Tls { versions: server, ..Tls::new(P256.clone()) });
         let tls = TlsPlan { versions: vec![offered], ..TlsPlan::default() };
         let record = run(&plan(tls), &ruler.url("/"), 2, 6);
-        assert_all_failed(&record, 6, FailureKind::Tls, "none of the TLS versions that were offered");
+        assert_all_failed(&record, 6, failure::TLS, "none of the TLS versions that were offered");
         assert_eq!(record.tally.connections, 6);
     }
     assert!(refused(TlsPlan { versions: vec![], ..TlsPlan::default() }).contains("do not fit together"));
@@ -150,7 +150,7 @@ fn alpn() {
         assert_eq!(record.negotiated.unwrap().text(web::TLS_ALPN), chosen);
     }
     let record = run(&plan(offers(&["h2"])), &ruler.url("/"), 1, 2);
-    assert_all_failed(&record, 2, FailureKind::Tls, "NoApplicationProtocol");
+    assert_all_failed(&record, 2, failure::TLS, "NoApplicationProtocol");
 }
 
 #[test]
@@ -249,24 +249,24 @@ fn verification() {
     let mut other = rcgen::CertificateParams::new(vec!["127.0.0.1".into()]).unwrap();
     other.distinguished_name.push(rcgen::DnType::CommonName, "somebody else");
     let other = Some(file_of("other.pem", &other.self_signed(&key).unwrap().pem()));
-    assert_all_failed(&verified(&P256, other, None), 6, FailureKind::Tls, "unknown authority");
+    assert_all_failed(&verified(&P256, other, None), 6, failure::TLS, "unknown authority");
     let twin = TlsIdentity::self_signed(KeyKind::P256).unwrap();
     let twin = Some(file_of("twin.pem", twin.ca_pem()));
     for ca in [rsa, twin] {
-        assert_all_failed(&verified(&P256, ca, None), 6, FailureKind::Tls, "not signed by the trusted authority");
+        assert_all_failed(&verified(&P256, ca, None), 6, failure::TLS, "not signed by the trusted authority");
     }
     // Or those of the system.
     if !rustls_native_certs::load_native_certs().certs.is_empty() {
-        assert_all_failed(&verified(&P256, None, None), 6, FailureKind::Tls, "unknown authority");
+        assert_all_failed(&verified(&P256, None, None), 6, failure::TLS, "unknown authority");
     }
     let record = verified(&P256, ca, Some("elsewhere.example"));
-    assert_all_failed(&record, 6, FailureKind::Tls, "certificate is for another name");
+    assert_all_failed(&record, 6, failure::TLS, "certificate is for another name");
     let expired = TlsIdentity::expired(KeyKind::P256).unwrap();
     let record = verified(&expired, Some(file_of("expired.pem", expired.ca_pem())), None);
-    assert_all_failed(&record, 6, FailureKind::Tls, "certificate has expired");
+    assert_all_failed(&record, 6, failure::TLS, "certificate has expired");
     let named = TlsIdentity::named(KeyKind::P256, &["duel.example"]).unwrap();
     let ca = Some(file_of("named.pem", named.ca_pem()));
-    assert_all_failed(&verified(&named, ca.clone(), None), 6, FailureKind::Tls, "--server-name NAME");
+    assert_all_failed(&verified(&named, ca.clone(), None), 6, failure::TLS, "--server-name NAME");
     assert_all_ok(&verified(&named, ca, Some("duel.example")), 6);
 }
 
@@ -324,7 +324,7 @@ fn client_certificates() {
     for version in [TlsVersion::V1_2, TlsVersion::V1_3] {
         let without = TlsPlan { versions: vec![version], ..TlsPlan::default() };
         let record = run(&plan(without.clone()), &url, 2, 6);
-        assert_all_failed(&record, 6, FailureKind::Tls, "with the alert CertificateRequired");
+        assert_all_failed(&record, 6, failure::TLS, "with the alert CertificateRequired");
         let with = TlsPlan {
             client_cert_file: Some(file_of(&format!("mutual-{version:?}.pem"), &certificate.pem())),
             client_key_file: Some(file_of(&format!("mutual-{version:?}.key"), &key.serialize_pem())),
@@ -344,7 +344,7 @@ fn a_server_that_shares_no_cipher() {
     let aes = ["TLS_AES_128_GCM_SHA256", "TLS_AES_256_GCM_SHA384", "TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256"];
     let tls = TlsPlan { ciphers: aes.map(str::to_owned).to_vec(), ..TlsPlan::default() };
     let record = run(&plan(tls), &ruler.url("/"), 2, 6);
-    assert_all_failed(&record, 6, FailureKind::Tls, "refused the TLS handshake with the alert HandshakeFailure");
+    assert_all_failed(&record, 6, failure::TLS, "refused the TLS handshake with the alert HandshakeFailure");
     assert_eq!(ruler.settled(PATIENCE).requests, 0);
     assert!(negotiated_cipher(&ruler).contains("CHACHA20"));
 }
@@ -358,16 +358,11 @@ fn the_wrong_protocol_on_a_port() {
     let ruler = https(Tls::new(P256.clone()));
     let url = ruler.url("/").replace("https", "http");
     let record = run(&HttpPlan::default(), &url, 2, 6);
-    assert_all_failed(&record, 6, FailureKind::Protocol, "this port speaks https");
+    assert_all_failed(&record, 6, failure::PROTOCOL, "this port speaks https");
     let ruler = plain();
     let url = ruler.url("/").replace("http", "https");
     let record = run(&plan(TlsPlan::default()), &url, 2, 6);
-    assert_all_failed(
-        &record,
-        6,
-        FailureKind::Tls,
-        "not TLS; if the server speaks plain HTTP on this port, use http://",
-    );
+    assert_all_failed(&record, 6, failure::TLS, "not TLS; if the server speaks plain HTTP on this port, use http://");
 }
 
 /// Hands on what the client sends, and passes what the server sends through `back`.
@@ -414,7 +409,7 @@ fn an_end_that_tls_does_not_announce_is_a_cut() {
         let tls = TlsPlan { versions: vec![version], ..TlsPlan::default() };
         let url = cutter.url("/until-close/50000").replace("http", "https");
         let record = run(&plan(tls.clone()), &url, 2, 6);
-        assert_all_failed(&record, 6, FailureKind::ShortBody, "after 50000 body bytes without a TLS closure alert");
+        assert_all_failed(&record, 6, failure::SHORT_BODY, "after 50000 body bytes without a TLS closure alert");
         // With a length there is no doubt.
         let url = cutter.url("/size/50000").replace("http", "https");
         assert_all_ok(&run(&plan(tls), &url, 2, 6), 6);
@@ -495,5 +490,5 @@ fn more_session_tickets_than_there_is_room_for_are_told_and_are_not_taken_for_th
     // Two thousand of them, some 300 kB.
     let liar = Liar::start(by_name("tls/many-tickets").unwrap(), 0).unwrap();
     let record = run(&plan(TlsPlan::default()), &liar.url(), 2, 4);
-    assert_all_failed(&record, 4, FailureKind::Tls, "session tickets");
+    assert_all_failed(&record, 4, failure::TLS, "session tickets");
 }

@@ -1,6 +1,7 @@
 //! Runs and slots as the generator makes them, in size and shape; the same ones each time.
 #![allow(dead_code, unreachable_pub, reason = "every test takes what it needs")]
 
+use duel_model::web::{failure, phase};
 use duel_model::*;
 use std::collections::BTreeMap;
 
@@ -123,7 +124,7 @@ pub fn explanation() -> Explanation {
             name: "A".into(),
             ok: 70_001,
             rate_per_s: Some(7_000.1),
-            phase_mean_ns: BTreeMap::from([(Phase::Tls, 1.0 / 7.0), (Phase::Wait, 81_234.5)]),
+            phase_mean_ns: BTreeMap::from([(phase::TLS.id(), 1.0 / 7.0), (phase::WAIT.id(), 81_234.5)]),
             ..TargetObservation::default()
         }],
         demands: vec![],
@@ -155,18 +156,18 @@ pub fn explanation() -> Explanation {
 pub fn slot(index: u32) -> Slot {
     let random = &mut Random(u64::from(index) * 7919 + 1);
     let ops = 5_000;
-    let phases = [(Phase::Connect, 64, 90_000.0), (Phase::Tls, 64, 900_000.0), (Phase::Send, ops, 6_000.0)];
-    let phases = phases.into_iter().chain([(Phase::Wait, ops, 310_000.0), (Phase::Receive, ops, 21_000.0)]);
+    let phases = [(phase::CONNECT, 64, 90_000.0), (phase::TLS, 64, 900_000.0), (phase::SEND, ops, 6_000.0)];
+    let phases = phases.into_iter().chain([(phase::WAIT, ops, 310_000.0), (phase::RECEIVE, ops, 21_000.0)]);
     let mut tally = Tally {
         started: 5_003,
         ok: ops,
-        failed: BTreeMap::from([(FailureKind::Timeout, 1), (FailureKind::Status, 1)]),
+        failed: BTreeMap::from([(failure::TIMEOUT.id(), 1), (failure::STATUS.id(), 1)]),
         in_flight: 1,
         bytes_in: (1 << 40) + 7,
         statuses: BTreeMap::from([(200, ops), (503, 1)]),
         response: distribution(random, ops, 380_000.0),
         service: distribution(random, ops, 340_000.0),
-        phases: phases.map(|(phase, n, median)| (phase, distribution(random, n, median))).collect(),
+        phases: phases.map(|(phase, n, median)| (phase.id(), distribution(random, n, median))).collect(),
         failure_examples: vec!["status 503 after 1.2 ms".into()],
         ..Tally::default()
     };

@@ -55,7 +55,7 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
     if load.request.follow > 0 && factors.iter().any(|factor| matches!(factor, Factor::Path(_))) {
         return Err(Usage("--follow cannot be used with a factor 'path': each path would lead elsewhere".into()));
     }
-    if let (WorkloadPlan::Null, Some(factor)) =
+    if let (WorkloadPlan::Plain(_), Some(factor)) =
         (&plan.workload, factors.iter().find(|factor| !matches!(factor, Factor::Connections(_) | Factor::Rate(_))))
     {
         return Err(Usage(format!("'{}' has no meaning for null:, which sends nothing", factor.name())));
@@ -164,12 +164,12 @@ fn compares_codings(list: &str) -> bool {
 
 /// What can be found out about a treatment without the network.
 fn checked(plan: &Plan) -> Result<(), Usage> {
-    for target in plan.targets.iter().filter(|_| !matches!(plan.workload, WorkloadPlan::Null)) {
+    for target in plan.targets.iter().filter(|_| !matches!(plan.workload, WorkloadPlan::Plain(_))) {
         duel_lab::check_address(&target.name, &target.address).map_err(|error| Usage(error.to_string()))?;
     }
     match &plan.workload {
         WorkloadPlan::Http(http) => duel_lab::check_tls_names(&http.tls).map_err(|error| Usage(error.to_string())),
-        WorkloadPlan::Null => Ok(()),
+        WorkloadPlan::Plain(_) => Ok(()),
     }
 }
 

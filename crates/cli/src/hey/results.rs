@@ -1,7 +1,8 @@
 //! What came of all requests, as hey counts it. Its memory stays bounded, however many there are.
 
 use duel_lab::OpRecord;
-use duel_model::{Distribution, Nanos, Phase, Tally, sanitize_line};
+use duel_model::web::phase;
+use duel_model::{Distribution, Nanos, Tally, sanitize_line};
 use std::collections::BTreeMap;
 
 /// Results so far.
@@ -56,11 +57,11 @@ impl Parts<Nanos> {
     pub(super) fn of(op: &OpRecord) -> Self {
         let spent = |phase| op.phases.get(phase).unwrap_or(0);
         Self {
-            dialup: spent(Phase::Dns) + spent(Phase::Connect) + spent(Phase::Tls),
-            lookup: spent(Phase::Dns),
-            write: spent(Phase::Send),
-            wait: spent(Phase::Wait),
-            read: spent(Phase::Receive),
+            dialup: spent(phase::DNS) + spent(phase::CONNECT) + spent(phase::TLS),
+            lookup: spent(phase::DNS),
+            write: spent(phase::SEND),
+            wait: spent(phase::WAIT),
+            read: spent(phase::RECEIVE),
         }
     }
 }
@@ -162,13 +163,13 @@ fn rounded(value_ns: Nanos) -> Nanos {
 pub(super) mod tests {
     use super::*;
     use duel_lab::{Failure, PhaseTimes};
-    use duel_model::FailureKind;
+    use duel_model::web::failure;
 
     /// A response that took so long, 1 µs of which for connecting.
     pub(crate) fn response(status: u16, response_ns: Nanos, body_bytes: u64) -> OpRecord {
         let mut phases = PhaseTimes::NONE;
         for (phase, spent_ns) in
-            [(Phase::Connect, 1_000), (Phase::Send, 20), (Phase::Wait, response_ns - 1_050), (Phase::Receive, 30)]
+            [(phase::CONNECT, 1_000), (phase::SEND, 20), (phase::WAIT, response_ns - 1_050), (phase::RECEIVE, 30)]
         {
             phases.set(phase, spent_ns);
         }
@@ -184,7 +185,7 @@ pub(super) mod tests {
     }
 
     pub(crate) fn failure(text: &str) -> OpRecord {
-        let failure = Some(Box::new(Failure { kind: FailureKind::Reset, text: text.to_owned() }));
+        let failure = Some(Box::new(Failure { kind: failure::RESET, text: text.to_owned() }));
         OpRecord { failure, status: None, ..response(200, 9_000, 0) }
     }
 

@@ -1,7 +1,7 @@
 //! The figures of a run as they are while it goes on.
 
 use duel_lab::{SlotView, Traffic, View};
-use duel_model::{Distribution, FailureKind, Nanos, PairVerdict, Run, Slot, SlotRole, Verdict};
+use duel_model::{Distribution, Id, Nanos, PairVerdict, Run, Slot, SlotRole, Verdict};
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ struct UnderWay {
 pub(super) struct Counts {
     pub(super) ok: u64,
     /// Failed ops by kind.
-    pub(super) failed: BTreeMap<FailureKind, u64>,
+    pub(super) failed: BTreeMap<Id, u64>,
     /// Time under load.
     pub(super) load_ns: Nanos,
     pub(super) traffic: Traffic,
@@ -202,13 +202,14 @@ impl Counts {
 pub(super) mod tests {
     use super::*;
     use duel_lab::Live;
+    use duel_model::web::failure;
     use duel_model::{GeneratorAudit, Series, Tally};
 
     pub(in crate::telemetry) fn slot(target: usize, ok: u64, failed: u64, ms: u64) -> Slot {
         let tally = Tally {
             started: ok + failed,
             ok,
-            failed: [(FailureKind::Refused, failed)].into_iter().filter(|(_, n)| *n > 0).collect(),
+            failed: [(failure::REFUSED.id(), failed)].into_iter().filter(|(_, n)| *n > 0).collect(),
             bytes_in: 10 * ok,
             response: Distribution::from_values(std::iter::repeat_n(ms * 1_000_000, ok as usize)),
             ..Tally::default()
@@ -231,7 +232,7 @@ pub(super) mod tests {
     fn look(figures: &mut Figures, active: usize, began_ms: u64, load_ms: u64, ok: u64) {
         let live = Live {
             ok,
-            failed: [(FailureKind::Reset, 1)].into(),
+            failed: [(failure::RESET.id(), 1)].into(),
             traffic: Traffic { bytes_in: 10 * ok, ..Traffic::default() },
             response: Distribution::from_values(std::iter::repeat_n(1_000_000, ok as usize)),
             ..Live::default()

@@ -10,6 +10,7 @@ use super::worth::reference;
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{Kind, Mode, is_https};
+use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, Nanos, Phase, ServerPlan, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -17,10 +18,10 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
     description: "the listen queue is too short for those who connect at once",
 };
 
-const CONNECT: [(Phase, Nanos); 1] = [(Phase::Connect, SYN_SENT_AGAIN_NS)];
+const CONNECT: [(Phase, Nanos); 1] = [(phase::CONNECT, SYN_SENT_AGAIN_NS)];
 /// A server that overflowed answers the first data late: the handshake, or the first request.
 const CONNECTING: [(Phase, Nanos); 3] =
-    [(Phase::Connect, SYN_SENT_AGAIN_NS), (Phase::Tls, DATA_SENT_AGAIN_NS), (Phase::Wait, DATA_SENT_AGAIN_NS)];
+    [(phase::CONNECT, SYN_SENT_AGAIN_NS), (phase::TLS, DATA_SENT_AGAIN_NS), (phase::WAIT, DATA_SENT_AGAIN_NS)];
 
 /// What one overflow costs who was dropped: the second until the first packet is sent again, and a way there. Of three in a
 /// row each costs twice as much (1 s, 2 s, 4 s), so that half of the stalls suffices.

@@ -4,7 +4,8 @@ use super::Standing;
 use super::trip::Trip;
 use crate::gap::{Gap, Look, View, phase_differences};
 use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
-use duel_model::{LoopKind, Phase, TargetObservation, format_bytes};
+use duel_model::web::phase;
+use duel_model::{LoopKind, TargetObservation, format_bytes};
 
 /// Connections that show whether streams add up, where the plan has one only.
 const STREAMS: u32 = 4;
@@ -40,15 +41,15 @@ impl Bulk<'_> {
     pub(super) fn is_even(&self) -> Option<bool> {
         /// Bursts that a cap lets pass make some responses quick, which brings the mean below the median rather.
         const EVEN: f64 = 1.3;
-        let profile = self.alone.slow.phase_profile.get(&Phase::Receive)?;
-        let mean_ns = self.alone.slow.phase_mean_ns.get(&Phase::Receive)?;
+        let profile = self.alone.slow.phase_profile.get(&phase::RECEIVE.id())?;
+        let mean_ns = self.alone.slow.phase_mean_ns.get(&phase::RECEIVE.id())?;
         Some(*mean_ns <= EVEN * profile.quantile_ns(0.5)? as f64)
     }
 
     /// Bytes that a side has under way for each round trip while a response is received over one connection; `None`
     /// where that is not known, and infinite where receiving takes no time.
     pub(super) fn under_way_bytes(&self, seen: &TargetObservation, trip: Trip) -> Option<f64> {
-        let receive_ns = seen.phase_mean_ns.get(&Phase::Receive)?;
+        let receive_ns = seen.phase_mean_ns.get(&phase::RECEIVE.id())?;
         Some(seen.body_bytes_per_op? / receive_ns * trip.typical.mid).filter(|bytes| !bytes.is_nan())
     }
 
@@ -119,7 +120,7 @@ pub(super) fn longer_receiving_ns(gap: &Gap<'_>, reference: &View<'_>) -> Result
     }
     let differences = phase_differences(reference);
     let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
-    let receive_ns = differences.iter().find(|(phase, _)| *phase == Phase::Receive).map(|(_, ns)| *ns);
+    let receive_ns = differences.iter().find(|(phase, _)| *phase == phase::RECEIVE).map(|(_, ns)| *ns);
     let Some(receive_ns) = receive_ns.filter(|_| whole_ns > 0.0) else {
         let text = "how long receiving takes is not known".to_owned();
         return Err(Standing::Undecided(gap.evidence(reference, text)));

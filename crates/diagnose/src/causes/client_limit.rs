@@ -18,7 +18,8 @@ use super::worth::reference;
 use super::{Cause, CauseEntry, Cure, Fit, Standing, needs_http};
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, Reference, View, failed_share, phase_share};
 use crate::probes::{Kind, Mode};
-use duel_model::{AddressRange, Confidence, Finding, Phase, TwinChange};
+use duel_model::web::phase;
+use duel_model::{AddressRange, Confidence, Finding, TwinChange};
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
     id: "net.client-limit",
@@ -106,7 +107,7 @@ fn may_be_held_up(gap: &Gap<'_>, before: &View<'_>) -> Result<(), Standing> {
         );
         return Err(Standing::Undecided(gap.evidence(before, text)));
     }
-    let held_up = [Phase::Connect, Phase::Send, Phase::Wait, Phase::Receive];
+    let held_up = [phase::CONNECT, phase::SEND, phase::WAIT, phase::RECEIVE];
     if let Some(share) = phase_share(before, &held_up).filter(|share| *share < Flip::NOTEWORTHY) {
         let text = format!(
             "{:.0} % of the extra time is in connecting, waiting and receiving: a limit holds these up",

@@ -17,7 +17,8 @@ use super::scaling::{Law, Point};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_differences};
 use crate::probes::Kind;
-use duel_model::{Confidence, Evidence, Phase, format_duration_ns};
+use duel_model::web::phase;
+use duel_model::{Confidence, Evidence, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "lock.contention",
@@ -328,7 +329,7 @@ fn connecting_share(view: &View<'_>) -> Option<f64> {
     let differences = phase_differences(view);
     let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
     let connecting_ns: f64 =
-        differences.iter().filter(|(phase, _)| *phase == Phase::Connect).map(|(_, ns)| ns.max(0.0)).sum();
+        differences.iter().filter(|(phase, _)| *phase == phase::CONNECT).map(|(_, ns)| ns.max(0.0)).sum();
     (whole_ns > 0.0).then(|| connecting_ns / whole_ns)
 }
 

@@ -11,6 +11,7 @@ use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, shown_flip};
 use crate::gap::{Flip, Gap, View};
 use crate::probes::Kind;
+use duel_model::web::phase;
 use duel_model::{Confidence, MILLISECOND_NS, Nanos, Phase, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -23,7 +24,7 @@ pub(super) static ENTRY: CauseEntry = CauseEntry {
 const LEAST_NS: Nanos = 35 * MILLISECOND_NS;
 /// The longest that common systems delay it, with a little to spare: twice 200 ms, for a response of two such writes.
 const MOST_NS: f64 = 400e6;
-const PHASES: [(Phase, Nanos); 2] = [(Phase::Wait, LEAST_NS), (Phase::Receive, LEAST_NS)];
+const PHASES: [(Phase, Nanos); 2] = [(phase::WAIT, LEAST_NS), (phase::RECEIVE, LEAST_NS)];
 
 pub(super) struct DelayedAck;
 

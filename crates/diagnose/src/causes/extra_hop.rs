@@ -17,6 +17,7 @@ use super::worth::{demands, reference, share_of_resource};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Demands, Flip, Gap, View, phase_share};
 use crate::probes::Mode;
+use duel_model::web::phase;
 use duel_model::{Confidence, HostDemand, Phase, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -77,7 +78,7 @@ fn waits_longer(gap: &Gap<'_>, reference: &View<'_>) -> Result<Option<bool>, Sta
         return Ok(None);
     }
     let share = |phases: [Phase; 2]| phase_share(reference, &phases);
-    let shares = share([Phase::Wait, Phase::Receive]).zip(share([Phase::Dns, Phase::Connect]));
+    let shares = share([phase::WAIT, phase::RECEIVE]).zip(share([phase::DNS, phase::CONNECT]));
     let Some((answering, connecting)) = shares else { return Ok(None) };
     if answering < Flip::NOTEWORTHY {
         let text =

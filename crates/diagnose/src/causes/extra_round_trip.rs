@@ -13,7 +13,8 @@ use super::worth::{acquit, needs_gap_alone, needs_handshakes, reference, share_o
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, needs_tls, of_both};
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, View};
 use crate::probes::Kind;
-use duel_model::{Confidence, Evidence, Phase, format_bytes, format_duration_ns, sanitize_line, web};
+use duel_model::web::phase;
+use duel_model::{Confidence, Evidence, format_bytes, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.extra-round-trip",
@@ -154,8 +155,8 @@ fn remedy(slow: &str, older: bool) -> String {
 /// A round trip to the slow side in ns per op: the mean of its connect phase, less what lies beyond the median (a lost
 /// SYN or a full listen queue is no round trip).
 fn round_trip_ns(reference: &View<'_>) -> Option<f64> {
-    let mean_ns = reference.slow.phase_mean_ns.get(&Phase::Connect).copied()?;
-    let profile = reference.slow.phase_profile.get(&Phase::Connect);
+    let mean_ns = reference.slow.phase_mean_ns.get(&phase::CONNECT.id()).copied()?;
+    let profile = reference.slow.phase_profile.get(&phase::CONNECT.id());
     let median_ns = profile.and_then(|profile| profile.quantile_ns(0.5)).map_or(mean_ns, |ns| ns as f64);
     Some(mean_ns.min(median_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
 }

@@ -17,6 +17,7 @@ use super::worth::{demands, reference};
 use super::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
 use crate::probes::{Kind, Mode};
+use duel_model::web::phase;
 use duel_model::{Confidence, HostDemand, Phase, TwinChange};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -258,7 +259,7 @@ fn limited(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>, facts: String,
     let of = |wanted: fn(Phase) -> bool| -> f64 {
         differences.iter().filter(|(phase, _)| wanted(*phase)).map(|(_, ns)| ns).sum()
     };
-    let (whole_ns, receiving_ns) = (of(|_| true), of(|phase| phase == Phase::Receive));
+    let (whole_ns, receiving_ns) = (of(|_| true), of(|phase| phase == phase::RECEIVE));
     let queued = whole_ns > 0.0 && receiving_ns <= (1.0 - Flip::EXPLAINS) * whole_ns;
     // As many as there are connections is no limit of the server's.
     let fewer = reference.connections().is_some_and(|connections| by_slow < Flip::EXPLAINS * f64::from(connections));

@@ -10,7 +10,8 @@ use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host};
 use crate::gap::{Flip, FlipLook, Gap, Look, percent, phase_differences};
 use crate::probes::Kind;
-use duel_model::{Confidence, Phase, format_bytes, format_duration_ns, sanitize_line, web};
+use duel_model::web::phase;
+use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.initcwnd",
@@ -75,9 +76,9 @@ impl Cause for Initcwnd {
         let of = |wanted| differences.iter().find(|(phase, _)| *phase == wanted).map_or(0.0, |(_, ns)| *ns);
         let connects = 1.0 - reference.slow.reused_share.unwrap_or(0.0);
         // The answer's first flight arrives at the end of waiting; what did not fit into it is received later, or waited for.
-        let waiting_ns = for_whole_records_ns(gap, of(Phase::Wait), trip_ns)?;
+        let waiting_ns = for_whole_records_ns(gap, of(phase::WAIT), trip_ns)?;
         let [in_handshake, receiving] =
-            [of(Phase::Tls), of(Phase::Receive) + waiting_ns].map(|ns| ns / connects.max(0.1) / trip_ns);
+            [of(phase::TLS), of(phase::RECEIVE) + waiting_ns].map(|ns| ns / connects.max(0.1) / trip_ns);
         // A larger response takes more flights, however many segments the first one has.
         let usual = [(gap.slow, reference.slow), (gap.fast, reference.fast)].map(|(side, seen)| {
             let [bytes, segment] = [seen.bytes_in_per_op, segment(side)].map(|known| known.unwrap_or(0.0));
@@ -175,7 +176,7 @@ fn for_whole_records_ns(gap: &Gap<'_>, waiting_ns: f64, trip_ns: f64) -> Result<
         Look::Shown(view) => view,
     };
     let differences = phase_differences(&first_byte);
-    let for_a_byte_ns = differences.iter().find(|(phase, _)| *phase == Phase::Wait).map_or(0.0, |(_, ns)| *ns);
+    let for_a_byte_ns = differences.iter().find(|(phase, _)| *phase == phase::WAIT).map_or(0.0, |(_, ns)| *ns);
     Ok((waiting_ns - for_a_byte_ns.max(0.0)).max(0.0))
 }
 

@@ -10,8 +10,8 @@ use super::worth::needs_handshakes;
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
-use duel_model::web::CertificateKey;
-use duel_model::{Confidence, Phase, format_duration_ns, sanitize_line, web};
+use duel_model::web::{CertificateKey, phase};
+use duel_model::{Confidence, format_duration_ns, sanitize_line, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "tls.large-key",
@@ -226,7 +226,7 @@ fn beyond_a_signature(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_
 /// How much longer the slow side's handshakes take per op, in ns and as a share of the whole difference.
 pub(super) fn tls_difference(reference: &View<'_>) -> Option<(f64, f64)> {
     let differences = phase_differences(reference);
-    let (_, tls_ns) = differences.into_iter().find(|(phase, _)| *phase == Phase::Tls)?;
+    let (_, tls_ns) = differences.into_iter().find(|(phase, _)| *phase == phase::TLS)?;
     let whole_ns = reference.difference_ns()?.mid;
     (whole_ns > 0.0).then(|| (tls_ns, tls_ns / whole_ns))
 }
@@ -247,7 +247,7 @@ fn confounded(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Opti
     let chain = |side| gap.count(side, web::CHAIN_BYTES).unwrap_or(0);
     let long_chain = chain(slow) > FIRST_FLIGHT_BYTES && chain(fast) <= FIRST_FLIGHT_BYTES;
     let further_trips = f64::from(u8::from(!same_version) + u8::from(long_chain));
-    let connect = |seen: &duel_model::TargetObservation| seen.phase_mean_ns.get(&Phase::Connect).copied();
+    let connect = |seen: &duel_model::TargetObservation| seen.phase_mean_ns.get(&phase::CONNECT.id()).copied();
     let tolerated_ns = tls_ns.map(|ns| (1.0 - Flip::EXPLAINS) * ns);
     if further_trips > 0.0 {
         let fits = connect(reference.slow).zip(tolerated_ns).is_some_and(|(trip, most)| further_trips * trip <= most);

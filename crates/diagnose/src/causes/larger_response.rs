@@ -10,7 +10,8 @@ use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown_flip};
 use crate::gap::{Flip, Gap, Look, View, percent, phase_share};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, Phase, TargetObservation, format_bytes, web};
+use duel_model::web::phase;
+use duel_model::{Confidence, TargetObservation, format_bytes, web};
 use duel_stats::Estimate;
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -128,7 +129,7 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
 
 /// Share of the gap over one connection that is in receiving: what comes after an answer's first bytes takes longer.
 fn in_receiving(gap: &Gap<'_>, reference: &View<'_>) -> f64 {
-    let share = phase_share(reference, &[Phase::Receive]);
+    let share = phase_share(reference, &[phase::RECEIVE]);
     if gap.mode == Mode::Alone { share.unwrap_or(0.0) } else { 0.0 }
 }
 

@@ -15,17 +15,18 @@ use super::worth::{reference, share_of_log};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::Kind;
+use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry =
     CauseEntry { id: "net.loss", description: "packets get lost on the path and are sent again after time-outs" };
 
-const CONNECT: [(Phase, Nanos); 1] = [(Phase::Connect, SYN_SENT_AGAIN_NS)];
+const CONNECT: [(Phase, Nanos); 1] = [(phase::CONNECT, SYN_SENT_AGAIN_NS)];
 const ALL: [(Phase, Nanos); 4] = [
-    (Phase::Connect, SYN_SENT_AGAIN_NS),
-    (Phase::Tls, DATA_SENT_AGAIN_NS),
-    (Phase::Wait, DATA_SENT_AGAIN_NS),
-    (Phase::Receive, DATA_SENT_AGAIN_NS),
+    (phase::CONNECT, SYN_SENT_AGAIN_NS),
+    (phase::TLS, DATA_SENT_AGAIN_NS),
+    (phase::WAIT, DATA_SENT_AGAIN_NS),
+    (phase::RECEIVE, DATA_SENT_AGAIN_NS),
 ];
 
 /// A clean path sends no SYN twice; so three that were are no chance, if the other side had hardly any.

@@ -7,7 +7,7 @@ use super::worth::{MOSTLY_REUSED, connecting_at_most};
 use super::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
 use crate::gap::{Flip, Gap, View, phase_differences};
 use crate::probes::{Kind, Mode};
-use duel_model::{Confidence, Phase, web};
+use duel_model::{Confidence, When, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-keepalive",
@@ -92,7 +92,7 @@ impl Cause for NoKeepalive {
 fn connecting_share(reference: &View<'_>) -> Option<f64> {
     let differences = phase_differences(reference);
     let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
-    let before = differences.iter().filter(|(phase, _)| matches!(phase, Phase::Dns | Phase::Connect | Phase::Tls));
+    let before = differences.iter().filter(|(phase, _)| phase.when != When::Each);
     let before_ns: f64 = before.map(|(_, ns)| ns).sum();
     (whole_ns > 0.0).then(|| before_ns / whole_ns)
 }

@@ -14,7 +14,8 @@ use super::trip::trips;
 use super::worth::{needs_gap_alone, reference};
 use super::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::gap::{DemandLook, Flip, Gap, View, phase_differences};
-use duel_model::{Confidence, Phase, format_duration_ns, web};
+use duel_model::web::phase;
+use duel_model::{Confidence, format_duration_ns, web};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "net.path-delay",
@@ -63,7 +64,7 @@ impl Cause for PathDelay {
             return Err(open(", but the shortest times are close: something queues, rather than being far away"));
         }
         let waits_longer =
-            phase_differences(reference).into_iter().any(|(phase, ns)| phase == Phase::Wait && ns >= 0.5 * extra.mid);
+            phase_differences(reference).into_iter().any(|(phase, ns)| phase == phase::WAIT && ns >= 0.5 * extra.mid);
         if !waits_longer {
             return Err(open(", but answers to requests do not take that much longer"));
         }
@@ -109,7 +110,7 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
     let bytes = reference.slow.bytes_in_per_op.unwrap_or(0.0);
     // On a new connection slow start doubles its flights. A long response then goes by windows, if it waits at all.
     let differences = phase_differences(reference);
-    let receive_ns = differences.iter().find(|(phase, _)| *phase == Phase::Receive).map_or(0.0, |(_, ns)| *ns);
+    let receive_ns = differences.iter().find(|(phase, _)| *phase == phase::RECEIVE).map_or(0.0, |(_, ns)| *ns);
     let waits = match gap.demands() {
         DemandLook::Shown(demands) => {
             further_cpu_ns(&demands).is_some_and(|cpu_ns| cpu_ns <= MOSTLY_WAITING * receive_ns)
@@ -119,11 +120,11 @@ fn waited_ns(gap: &Gap<'_>, reference: &View<'_>, extra_ns: f64) -> f64 {
     let windows = if waits { bytes / SMALLEST_WINDOW_BYTES } else { 0.0 };
     let flights = connects * (bytes / FIRST_FLIGHT_BYTES + 1.0).log2().floor() + windows;
     let trips = |phase| match phase {
-        Phase::Dns | Phase::Send => 0.0,
-        Phase::Connect => connects,
-        Phase::Tls => connects * if two { 2.0 } else { 1.0 },
-        Phase::Wait => 1.0,
-        Phase::Receive => flights,
+        phase::CONNECT => connects,
+        phase::TLS => connects * if two { 2.0 } else { 1.0 },
+        phase::WAIT => 1.0,
+        phase::RECEIVE => flights,
+        _ => 0.0,
     };
     differences.into_iter().map(|(phase, ns)| ns.clamp(0.0, trips(phase) * extra_ns.max(0.0))).sum()
 }

@@ -31,14 +31,14 @@ impl Stalls {
         let mut stalls = Self::default();
         for &(phase, least_ns) in phases {
             // A phase that nobody went through stalled nobody.
-            let Some(profile) = seen.phase_profile.get(&phase) else { continue };
+            let Some(profile) = seen.phase_profile.get(&phase.id()) else { continue };
             // A stall is longer than the same usually takes: where even the shortest take that long, they do not stall.
             let least_ns = if alike { least_ns } else { least_ns.max(2 * profile.quantile_ns(0.05)?) };
             let (values, share) = (profile.count as f64, profile.share_from(least_ns)?);
             if share > 0.0 {
                 let short_ns = values * short_mean_ns(profile, least_ns) / seen.ok as f64;
                 stalls.count += values * share;
-                stalls.ns_per_op += (seen.phase_mean_ns.get(&phase)? - short_ns).max(0.0);
+                stalls.ns_per_op += (seen.phase_mean_ns.get(&phase.id())? - short_ns).max(0.0);
             }
         }
         Some(stalls)
@@ -78,6 +78,7 @@ fn short_mean_ns(profile: &Profile, least_ns: Nanos) -> f64 {
 mod tests {
     use super::*;
     use duel_model::Distribution;
+    use duel_model::web::phase;
 
     #[test]
     fn the_long_end_is_weighed_by_its_time() {
@@ -85,15 +86,15 @@ mod tests {
         let values = (0..100).map(|i| if i < 80 { 1_000_000 } else { 241_000_000 });
         let seen = TargetObservation {
             ok: 100,
-            phase_mean_ns: [(Phase::Wait, 49e6)].into(),
-            phase_profile: [(Phase::Wait, Profile::of(&Distribution::from_values(values)))].into(),
+            phase_mean_ns: [(phase::WAIT.id(), 49e6)].into(),
+            phase_profile: [(phase::WAIT.id(), Profile::of(&Distribution::from_values(values)))].into(),
             ..Default::default()
         };
         let stalls =
-            Stalls::of(&seen, &[(Phase::Wait, DATA_SENT_AGAIN_NS), (Phase::Connect, SYN_SENT_AGAIN_NS)]).unwrap();
+            Stalls::of(&seen, &[(phase::WAIT, DATA_SENT_AGAIN_NS), (phase::CONNECT, SYN_SENT_AGAIN_NS)]).unwrap();
         assert!((15.0..=25.0).contains(&stalls.count), "{stalls:?}");
         assert!((0.98..=1.02).contains(&(stalls.ns_per_op / 48.2e6)), "{stalls:?}");
-        let longer = Stalls::of(&seen, &[(Phase::Wait, 300 * MILLISECOND_NS)]).unwrap();
+        let longer = Stalls::of(&seen, &[(phase::WAIT, 300 * MILLISECOND_NS)]).unwrap();
         assert_eq!((longer.count, longer.ns_per_op), (0.0, 0.0));
         assert!(Stalls::of(&TargetObservation { ok: 9, ..Default::default() }, &[]).is_none(), "not kept is not zero");
     }

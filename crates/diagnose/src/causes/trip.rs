@@ -3,7 +3,8 @@
 use super::Standing;
 use crate::gap::{Gap, Look, View};
 use crate::probes::{Kind, Mode};
-use duel_model::{Phase, TargetObservation};
+use duel_model::TargetObservation;
+use duel_model::web::phase;
 use duel_stats::Estimate;
 
 /// The round trip to one side, as far as the times of connecting tell.
@@ -20,7 +21,7 @@ impl Trip {
     const LEAST_CONNECTIONS: u64 = 4;
 
     fn of(seen: &TargetObservation) -> Option<Self> {
-        let profile = seen.phase_profile.get(&Phase::Connect)?;
+        let profile = seen.phase_profile.get(&phase::CONNECT.id())?;
         let at = |probability| profile.quantile_ns(probability).map(|ns| ns as f64);
         if profile.count < Self::LEAST_CONNECTIONS {
             return None;

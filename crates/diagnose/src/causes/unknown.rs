@@ -5,6 +5,7 @@ use super::aes_unused::per_byte_share;
 use super::{CAUSES, CauseEntry, Fit, Standing};
 use crate::gap::{Flip, FlipLook, Gap, Look, Reference, failed_share, percent, phase_differences};
 use crate::probes::{Kind, Mode};
+use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, Finding, Phase, Probe, TargetObservation, format_bytes, format_duration_ns};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
@@ -194,7 +195,7 @@ impl Place {
         differences.sort_by(|(_, a), (_, b)| b.total_cmp(a));
         differences.retain(|(_, ns)| *ns >= 0.2 * whole_ns);
         let Some((first, _)) = differences.first() else { return };
-        let share = |(phase, ns): &(Phase, f64)| (percent(ns / whole_ns), phase.name());
+        let share = |(phase, ns): &(Phase, f64)| (percent(ns / whole_ns), phase.name);
         let extra = format!("{} per request {}", format_duration_ns(whole_ns), reference.over(gap.case.plan));
         let mut text = match &differences[..] {
             [only] => {
@@ -213,22 +214,23 @@ impl Place {
         self.evidence.push(gap.evidence(reference, text.clone()));
         self.says.push(text);
         let slow = gap.slow_name();
-        self.remedy.get_or_insert(match first {
-            Phase::Dns => format!("Look up {slow}'s name by hand (`dig`): which name server is slow?"),
-            Phase::Connect => format!("Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`)."),
-            Phase::Tls => format!(
+        self.remedy.get_or_insert(match *first {
+            phase::DNS => format!("Look up {slow}'s name by hand (`dig`): which name server is slow?"),
+            phase::CONNECT => format!("Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`)."),
+            phase::TLS => format!(
                 "Look at {slow}'s handshake: `openssl s_client -connect HOST:PORT` tells version, group, chain and \
                  resumption; `openssl speed rsa ecdsa ecdh` on its host tells what they cost."
             ),
-            Phase::Send => format!("Look at the way to {slow}: requests are taken in slowly."),
-            Phase::Wait => format!(
+            phase::SEND => format!("Look at the way to {slow}: requests are taken in slowly."),
+            phase::WAIT => format!(
                 "Look at what {slow} does before it answers: log the time per request, watch its CPU and disk, look for \
                  a proxy in between, and for the round trip."
             ),
-            Phase::Receive => format!(
+            phase::RECEIVE => format!(
                 "Look at what {slow} does per byte: CPU use during a download, `openssl speed`, limits on rate, socket \
                  buffers, losses (`ss -ti`), small TLS records."
             ),
+            other => format!("Look at what {slow} does in the phase '{}'.", other.name),
         });
     }
 

@@ -5,6 +5,7 @@ use super::machines::allowed_cpus;
 use super::quota::QUOTA;
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::{Kind, Mode};
+use duel_model::web::phase;
 use duel_model::{Evidence, HostDemand, HttpPlan, Phase, TargetObservation, format_duration_ns};
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
@@ -289,8 +290,8 @@ pub(super) const MOSTLY_REUSED: f64 = 0.9;
 pub(super) fn connecting_at_most(gap: &Gap<'_>) -> Option<f64> {
     let reference = gap.known_reference()?;
     let connecting_ns = |seen: &TargetObservation| {
-        let of = |phase| seen.phase_mean_ns.get(&phase).copied().unwrap_or(0.0);
-        (!seen.phase_mean_ns.is_empty()).then(|| of(Phase::Connect) + of(Phase::Tls))
+        let of = |phase: Phase| seen.phase_mean_ns.get(&phase.id()).copied().unwrap_or(0.0);
+        (!seen.phase_mean_ns.is_empty()).then(|| of(phase::CONNECT) + of(phase::TLS))
     };
     let most_ns = match gap.mode {
         Mode::Alone => connecting_ns(reference.slow)? - connecting_ns(reference.fast)?,

@@ -5,6 +5,7 @@ pub mod machine;
 pub mod network;
 
 use duel_diagnose::{Case, Step, next_naming};
+use duel_model::web::phase;
 use duel_model::{
     AddressRange, Arrival, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand, HttpPlan,
     LensReading, LoadPlan, LoopKind, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
@@ -339,14 +340,14 @@ impl World {
     pub fn http(&mut self) -> &mut HttpPlan {
         match &mut self.plan.workload {
             WorkloadPlan::Http(http) => http,
-            WorkloadPlan::Null => unreachable!(),
+            WorkloadPlan::Plain(_) => unreachable!(),
         }
     }
 
     pub fn http_ref(&self) -> &HttpPlan {
         match &self.plan.workload {
             WorkloadPlan::Http(http) => http,
-            WorkloadPlan::Null => unreachable!(),
+            WorkloadPlan::Plain(_) => unreachable!(),
         }
     }
 
@@ -387,19 +388,19 @@ impl World {
         let cpu = server.cpu * (1.0 + server.crowded);
         let mut phases = Vec::new();
         if connects {
-            phases.push((Phase::Connect, share_new * server.round_trip));
+            phases.push((phase::CONNECT, share_new * server.round_trip));
             if let Some(agreed) = &tls {
                 let trips =
                     1 + u8::from(!resumed && agreed.version == "1.2") + u8::from(!resumed && server.chain > 14_000);
-                phases.push((Phase::Tls, share_new * f64::from(trips) * server.round_trip + cpu * handshake));
+                phases.push((phase::TLS, share_new * f64::from(trips) * server.round_trip + cpu * handshake));
             }
         }
         let elsewhere = server.outside + server.disk;
         let disliked = if variation.sources.is_none() { server.dislikes_us } else { 0.0 };
         let wait = server.delay + disliked + cpu * (fixed + server.kernel) + elsewhere;
-        phases.push((Phase::Wait, server.round_trip + wait));
+        phases.push((phase::WAIT, server.round_trip + wait));
         let sending = cpu * sent * per_byte;
-        phases.push((Phase::Receive, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
+        phases.push((phase::RECEIVE, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
         server.net.delay(server, &mut phases, bytes, new, variation);
         server.net.stall(&mut phases, connections, variation);
         let alone_ns: f64 = phases.iter().map(|(_, ns)| ns).sum();
@@ -426,10 +427,10 @@ impl World {
         phases.iter_mut().for_each(|(_, ns)| *ns *= stretch);
         // What waits for a cap waits while it receives.
         let held_ns = connections * 1e9 / capped - connections * 1e9 / uncapped;
-        phases.iter_mut().filter(|(phase, _)| *phase == Phase::Receive).for_each(|(_, ns)| *ns += held_ns);
+        phases.iter_mut().filter(|(phase, _)| *phase == phase::RECEIVE).for_each(|(_, ns)| *ns += held_ns);
         // And what waits for its address's turn waits for the answer.
         let held_ns = connections * 1e9 / rate - connections * 1e9 / capped;
-        phases.iter_mut().filter(|(phase, _)| *phase == Phase::Wait).for_each(|(_, ns)| *ns += held_ns);
+        phases.iter_mut().filter(|(phase, _)| *phase == phase::WAIT).for_each(|(_, ns)| *ns += held_ns);
         let stretch = connections * 1e9 / rate / alone_ns;
         let service = alone_ns * stretch;
         // A probe connects before it measures: a part of what it counts is that.
@@ -489,7 +490,7 @@ impl World {
             failed: if refused { ok } else { (ok as f64 * server.failing) as u64 },
             rate_per_s: (!refused).then_some(shown.rate * waiting_at_ends * scatter),
             service_mean_ns: (!refused).then_some(shown.service / scatter),
-            phase_mean_ns: shown.phases.iter().copied().collect(),
+            phase_mean_ns: shown.phases.iter().map(|&(phase, ns)| (phase.id(), ns)).collect(),
             phase_profile,
             service_profile,
             body_bytes_per_op: Some(shown.bytes),

@@ -2,7 +2,8 @@
 #![allow(dead_code, reason = "every test takes what it needs")]
 
 use super::Server;
-use duel_model::{Nanos, Phase, Profile, Variation};
+use duel_model::web::phase;
+use duel_model::{Id, Nanos, Phase, Profile, Variation};
 use std::collections::BTreeMap;
 
 /// What lies between us and a server.
@@ -86,17 +87,17 @@ impl Net {
         // A record of TLS is read when all of it is there.
         let is_one_record = server.tls && bytes <= 16_384.0;
         for (phase, ns) in phases {
-            match phase {
-                Phase::Connect | Phase::Tls => *ns += self.filter,
-                Phase::Wait => *ns += self.filter + if is_one_record { growing_ns } else { 0.0 },
-                Phase::Receive => {
+            match *phase {
+                phase::CONNECT | phase::TLS => *ns += self.filter,
+                phase::WAIT => *ns += self.filter + if is_one_record { growing_ns } else { 0.0 },
+                phase::RECEIVE => {
                     *ns += (bytes / segment).ceil() * self.per_packet;
                     if let Some(window) = self.window {
                         *ns = ns.max(((bytes - 1.0) / window).floor() * server.round_trip);
                     }
                     *ns += if is_one_record { 0.0 } else { growing_ns };
                 }
-                Phase::Dns | Phase::Send => {}
+                _ => {}
             }
         }
     }
@@ -117,7 +118,7 @@ impl Net {
         phases: &[(Phase, f64)],
         connections: f64,
         variation: &Variation,
-    ) -> (BTreeMap<Phase, Profile>, Profile) {
+    ) -> (BTreeMap<Id, Profile>, Profile) {
         if !self.profiles {
             return (BTreeMap::new(), Profile::default());
         }
@@ -131,13 +132,13 @@ impl Net {
         for &(phase, mean) in phases {
             let (share, ns) = stall_of(phase);
             let rest = (mean - share * ns).max(1.0);
-            profiles.insert(phase, spread(1_000, rest, share, ns));
+            profiles.insert(phase.id(), spread(1_000, rest, share, ns));
             quiet += rest;
             stalled += share;
             longest = longest.max(ns);
         }
         // Connections that are kept were made once.
-        profiles.entry(Phase::Connect).or_insert_with(|| spread(8, server.round_trip + self.filter, 0.0, 0.0));
+        profiles.entry(phase::CONNECT.id()).or_insert_with(|| spread(8, server.round_trip + self.filter, 0.0, 0.0));
         (profiles, spread(1_000, quiet, stalled.min(1.0), longest))
     }
 }

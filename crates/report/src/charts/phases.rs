@@ -1,7 +1,7 @@
 //! Where the time goes: mean time per op, phase by phase.
 
 use super::{Chart, Subject, sentences};
-use crate::phases::{Gap, Times};
+use crate::phases::{Gap, Times, gone_through};
 use crate::plot::{Axis, Bar, Bars, Drawing};
 use crate::summary::gap_call;
 use crate::table::{Align, Row, Table};
@@ -10,8 +10,7 @@ use duel_model::Phase;
 
 pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let targets = &subject.targets;
-    let phases: Vec<Phase> =
-        Phase::ALL.into_iter().filter(|&phase| targets.iter().any(|t| t.phase_per_op_ns(phase).is_some())).collect();
+    let phases = gone_through(targets);
     let whole_ns = |target: &Totals<'_>| phases.iter().filter_map(|&phase| target.phase_per_op_ns(phase)).sum::<f64>();
     let largest_ns = targets.iter().map(whole_ns).fold(0.0, f64::max);
     if largest_ns <= 0.0 {
@@ -27,7 +26,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
             Bar {
                 label: target.name.clone(),
                 parts: parts.clone().map(|ns| unit.value(ns)).collect(),
-                texts: phases.iter().zip(parts).map(|(phase, ns)| format!("{}: {}", phase.name(), show(ns))).collect(),
+                texts: phases.iter().zip(parts).map(|(phase, ns)| format!("{}: {}", phase.name, show(ns))).collect(),
                 text: if target.tally.ok == 0 { "not known".to_owned() } else { show(whole_ns(target)) },
             }
         })
@@ -35,7 +34,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let said = targets.iter().map(|target| {
         let parts: Vec<String> = phases
             .iter()
-            .filter_map(|&phase| Some(format!("{} {}", phase.name(), show(target.phase_per_op_ns(phase)?))))
+            .filter_map(|&phase| Some(format!("{} {}", phase.name, show(target.phase_per_op_ns(phase)?))))
             .collect();
         format!("{}: {}", target.name, parts.join(", "))
     });
@@ -46,7 +45,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         description: sentences(said),
         drawing: Drawing::Bars(Bars {
             axis: Axis::from_zero(format!("mean time per {noun} ({})", unit.name), unit.value(largest_ns)),
-            parts: phases.iter().map(|phase| phase.name().to_owned()).collect(),
+            parts: phases.iter().map(|phase| phase.name.to_owned()).collect(),
             bars,
             note: format!("Of {noun}s that ended well; those that skipped a phase spent no time in it."),
         }),
@@ -79,7 +78,7 @@ fn table(subject: &Subject<'_>, phases: &[Phase], times: Times) -> Table {
     }
     let rows = phases.iter().map(|&phase| {
         let cells = targets.iter().map(|t| crate::figures::maybe(t.phase_per_op_ns(phase), |ns| times.show(ns)));
-        Row::new(phase.name(), cells.collect())
+        Row::new(phase.name, cells.collect())
     });
     Table { corner, heads, rows: rows.collect(), align: Align::Right }
 }

@@ -3,7 +3,7 @@
 //! Units end the names. A cell that is not known is empty, never 0. Columns are only ever added, at the end.
 
 use crate::text::clean;
-use duel_model::{Distribution, FailureKind, Phase, Run, Slot, SlotRole};
+use duel_model::{Distribution, Run, Schema, Slot, SlotRole};
 
 /// What a cell holds.
 #[derive(Debug, Clone, PartialEq)]
@@ -64,7 +64,7 @@ pub(super) fn rows(run: &Run, only: Option<usize>) -> impl Iterator<Item = &Slot
 }
 
 /// All columns in their order.
-pub(super) fn columns() -> Vec<Column> {
+pub(super) fn columns(schema: &'static Schema) -> Vec<Column> {
     let mut columns = vec![
         column("run", Kind::Text, |run, _| Cell::Text(clean(&run.id))),
         whole("slot", |slot| u64::from(slot.index)),
@@ -96,22 +96,22 @@ pub(super) fn columns() -> Vec<Column> {
     ];
     columns.extend(times("response", |slot| &slot.tally.response));
     columns.extend(times("service", |slot| &slot.tally.service));
-    for phase in Phase::ALL {
-        let of = move |slot: &Slot| slot.tally.phases.get(&phase).filter(|d| !d.is_empty()).cloned();
-        columns.push(column(format!("{}_ops", phase.name()), Kind::Whole, move |_, slot| {
+    for phase in schema.phases {
+        let of = move |slot: &Slot| slot.tally.phases.get(&phase.id()).filter(|d| !d.is_empty()).cloned();
+        columns.push(column(format!("{}_ops", phase.name), Kind::Whole, move |_, slot| {
             Cell::Whole(of(slot).map_or(0, |times| times.count()))
         }));
         // Of the ops that went through the phase.
-        columns.push(column(format!("{}_mean_ms", phase.name()), Kind::Figure, move |_, slot| {
+        columns.push(column(format!("{}_mean_ms", phase.name), Kind::Figure, move |_, slot| {
             Cell::ms(of(slot).and_then(|times| times.mean_ns()))
         }));
-        columns.push(column(format!("{}_p50_ms", phase.name()), Kind::Figure, move |_, slot| {
+        columns.push(column(format!("{}_p50_ms", phase.name), Kind::Figure, move |_, slot| {
             Cell::ms(of(slot).and_then(|times| times.quantile_ns(0.5)).map(|ns| ns as f64))
         }));
     }
-    for kind in FailureKind::ALL {
-        columns.push(whole(format!("failed_{}_ops", kind.name().replace('-', "_")), move |slot| {
-            slot.tally.failed.get(&kind).copied().unwrap_or(0)
+    for kind in schema.failures {
+        columns.push(whole(format!("failed_{}_ops", kind.name.replace('-', "_")), move |slot| {
+            slot.tally.failed.get(&kind.id()).copied().unwrap_or(0)
         }));
     }
     columns.push(column("statuses", Kind::Text, |_, slot| {

@@ -5,7 +5,7 @@ use duel_model::Run;
 
 /// A header with the names of the columns, then the slots. Lines end with CR LF, as the RFC has it.
 pub(super) fn csv(run: &Run, only: Option<usize>) -> String {
-    let columns = columns();
+    let columns = columns(run.plan.schema());
     let mut text = columns.iter().map(|column| column.name.as_str()).collect::<Vec<_>>().join(",");
     text.push_str("\r\n");
     for slot in rows(run, only) {

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 /// A line for each slot.
 pub(super) fn ndjson(run: &Run, only: Option<usize>) -> String {
-    let columns = columns();
+    let columns = columns(run.plan.schema());
     rows(run, only)
         .map(|slot| {
             let fields: Map<String, Value> =

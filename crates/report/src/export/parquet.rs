@@ -23,7 +23,7 @@ pub(super) fn parquet(run: &Run, only: Option<usize>) -> Result<Vec<u8>, ExportE
 }
 
 fn written(run: &Run, only: Option<usize>) -> Result<Vec<u8>, ParquetError> {
-    let columns = columns();
+    let columns = columns(run.plan.schema());
     let slots: Vec<&Slot> = rows(run, only).collect();
     let fields = columns.iter().map(field).collect::<Result<Vec<TypePtr>, _>>()?;
     let schema = Arc::new(Type::group_type_builder("slot").with_fields(fields).build()?);

@@ -3,6 +3,7 @@
 
 pub mod factors;
 
+use duel_model::web::{self, failure, phase};
 use duel_model::*;
 use std::collections::BTreeMap;
 
@@ -13,7 +14,7 @@ pub struct Server {
     pub address: String,
     /// Ok ops per slot of one second.
     pub ok: u64,
-    pub failed: BTreeMap<FailureKind, u64>,
+    pub failed: BTreeMap<Id, u64>,
     /// Median time of each phase, ns, with the share of ops that go through it.
     pub phases: Vec<(Phase, u64, f64)>,
     pub negotiated: Option<Facts>,
@@ -26,11 +27,11 @@ pub fn server(name: &str, address: &str, ok: u64, tls_ns: u64) -> Server {
         ok,
         failed: BTreeMap::new(),
         phases: vec![
-            (Phase::Connect, 310_000, 1.0),
-            (Phase::Tls, tls_ns, 1.0),
-            (Phase::Send, 21_000, 1.0),
-            (Phase::Wait, 1_450_000, 1.0),
-            (Phase::Receive, tls_ns / 3, 1.0),
+            (phase::CONNECT, 310_000, 1.0),
+            (phase::TLS, tls_ns, 1.0),
+            (phase::SEND, 21_000, 1.0),
+            (phase::WAIT, 1_450_000, 1.0),
+            (phase::RECEIVE, tls_ns / 3, 1.0),
         ],
         negotiated: Some(negotiated()),
     }
@@ -133,14 +134,16 @@ fn slot(
         body_bytes: ok * 65_536,
         connections: ok,
         statuses: if ok > 0 { BTreeMap::from([(200, ok)]) } else { BTreeMap::new() },
-        failure_examples: server.failed.keys().map(|kind| format!("{} after 1.2 ms", kind.name())).collect(),
+        failure_examples: (web::SCHEMA.in_order(server.failed.keys().copied()).iter())
+            .map(|kind| format!("{kind} after 1.2 ms"))
+            .collect(),
         ..Tally::default()
     };
     if ok > 0 {
         let mut total = 0;
         for &(phase, median_ns, share) in &server.phases {
             let ops = (ok as f64 * share) as u64;
-            tally.phases.insert(phase, spread(median_ns, ops));
+            tally.phases.insert(phase.id(), spread(median_ns, ops));
             total += (median_ns as f64 * share) as u64;
         }
         tally.response = spread(total + total / 20, ok);
@@ -241,7 +244,7 @@ pub fn doubt(id: DoubtId, target: Option<&str>, text: &str) -> Doubt {
 pub fn slower() -> (Run, Verdict) {
     let mut b = server("B", "https://freebsd.example/64k", 1_353, 9_300_000);
     b.negotiated = Some(negotiated().with(web::SERVER, "nginx/1.26.2"));
-    b.failed = BTreeMap::from([(FailureKind::Timeout, 1), (FailureKind::Reset, 2)]);
+    b.failed = BTreeMap::from([(failure::TIMEOUT.id(), 1), (failure::RESET.id(), 2)]);
     let run = run(&[server("A", "https://ubuntu.example/64k", 4_115, 1_100_000), b], 6);
     let verdict = Verdict {
         pairs: vec![

@@ -2,9 +2,10 @@
 #![allow(dead_code, reason = "every test binary uses a part")]
 
 use crate::synthetic;
+use duel_model::web::failure;
 use duel_model::{
-    Arrival, Bound, Distribution, FailureKind, Interval, LoopKind, Nanos, Plan, Promise, Run, RunStatus, SECOND_NS,
-    SearchPlan, Series, Slot, SlotRole, Versions, WorkerAudit,
+    Arrival, Bound, Distribution, Interval, LoopKind, Nanos, Plan, Promise, Run, RunStatus, SECOND_NS, SearchPlan,
+    Series, Slot, SlotRole, Versions, WorkerAudit,
 };
 use duel_stats::attempt_ns;
 
@@ -92,7 +93,7 @@ impl Queue {
             due_ns += gap * 1e9 / rate_per_s;
         }
         if failed > 0 {
-            slot.tally.failed.insert(FailureKind::Status, failed);
+            slot.tally.failed.insert(failure::STATUS.id(), failed);
         }
         slot.tally.response = Distribution::from_values(responses);
         if let Some(connections) = self.connections {

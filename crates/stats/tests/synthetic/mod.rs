@@ -14,7 +14,7 @@ pub(crate) fn plan(targets: usize) -> Plan {
             .take(targets)
             .map(|name| Target { name: name.into(), address: "null:".into(), host: None })
             .collect(),
-        workload: WorkloadPlan::Null,
+        workload: WorkloadPlan::Http(Box::default()),
         load: LoadPlan {
             connections: 4,
             threads: 1,

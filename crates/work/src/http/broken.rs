@@ -4,6 +4,7 @@ use super::response::{ProtocolError, Truncated};
 use super::tls::TlsError;
 use duel_load::Failure;
 use duel_model::FailureKind;
+use duel_model::web::failure;
 use rustix::io::Errno;
 
 /// What fails where a local address that was asked for cannot be used.
@@ -47,38 +48,38 @@ impl Broken {
         let (kind, text) = match self {
             Self::System(what, errno) => (kind_of(what, errno), system_problem(what, errno)),
             Self::Tls(error) => error.describe(),
-            Self::Protocol(error) => (FailureKind::Protocol, error.0),
+            Self::Protocol(error) => (failure::PROTOCOL, error.0),
             Self::CutInHandshake => {
-                (FailureKind::Tls, "the server closed the connection during the TLS handshake".to_owned())
+                (failure::TLS, "the server closed the connection during the TLS handshake".to_owned())
             }
             Self::Cut(Some(Truncated::Head)) => {
-                (FailureKind::ShortBody, "the server closed the connection within the response's head".to_owned())
+                (failure::SHORT_BODY, "the server closed the connection within the response's head".to_owned())
             }
             Self::Cut(Some(Truncated::Body { got, announced })) => {
                 let of = announced.map_or_else(|| "without its last chunk".to_owned(), |all| format!("of {all}"));
-                (FailureKind::ShortBody, format!("the response's body ended after {got} bytes {of}"))
+                (failure::SHORT_BODY, format!("the response's body ended after {got} bytes {of}"))
             }
             Self::Cut(Some(Truncated::Nothing) | None) => {
-                (FailureKind::Closed, "the server closed the connection without an answer".to_owned())
+                (failure::CLOSED, "the server closed the connection without an answer".to_owned())
             }
             Self::EndedUnannounced(got) => (
-                FailureKind::ShortBody,
+                failure::SHORT_BODY,
                 format!("the connection ended after {got} body bytes without a TLS closure alert"),
             ),
             Self::MetSurplus => (
-                FailureKind::Protocol,
+                failure::PROTOCOL,
                 "the server sent more bytes than the response before has, and this request may not be sent twice; compare \
                  Content-Length with the body that is sent"
                     .to_owned(),
             ),
             Self::NotHttp2 => (
-                FailureKind::Tls,
+                failure::TLS,
                 "the server does not choose HTTP/2 when it is offered (ALPN h2); switch it on there, or leave --http2 \
                  out to measure HTTP/1.1"
                     .to_owned(),
             ),
-            Self::NoTunnel(why) => (FailureKind::Unreachable, why),
-            Self::UnixQueueFull => (FailureKind::Refused, "the Unix socket's listen queue is full".to_owned()),
+            Self::NoTunnel(why) => (failure::UNREACHABLE, why),
+            Self::UnixQueueFull => (failure::REFUSED, "the Unix socket's listen queue is full".to_owned()),
         };
         Failure { kind, text }
     }
@@ -86,7 +87,7 @@ impl Broken {
 
 #[cold]
 pub(super) fn status_failure(status: u16) -> Box<Failure> {
-    Box::new(Failure { kind: FailureKind::Status, text: format!("the server answered with status {status}") })
+    Box::new(Failure { kind: failure::STATUS, text: format!("the server answered with status {status}") })
 }
 
 pub(super) fn errno_of(error: &std::io::Error) -> Errno {
@@ -95,29 +96,29 @@ pub(super) fn errno_of(error: &std::io::Error) -> Errno {
 
 fn kind_of(what: &str, errno: Errno) -> FailureKind {
     match errno {
-        Errno::CONNREFUSED | Errno::NOENT => FailureKind::Refused,
-        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN => FailureKind::Unreachable,
-        Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => FailureKind::Reset,
+        Errno::CONNREFUSED | Errno::NOENT => failure::REFUSED,
+        Errno::NETUNREACH | Errno::HOSTUNREACH | Errno::NETDOWN => failure::UNREACHABLE,
+        Errno::CONNRESET | Errno::PIPE | Errno::CONNABORTED => failure::RESET,
         // The kernel gave up: on an established connection because nothing was acknowledged any more.
-        Errno::TIMEDOUT if what == "connect" => FailureKind::ConnectTimeout,
-        Errno::TIMEDOUT => FailureKind::Timeout,
+        Errno::TIMEDOUT if what == "connect" => failure::CONNECT_TIMEOUT,
+        Errno::TIMEDOUT => failure::TIMEOUT,
         // A local address that was there when load began.
-        Errno::ADDRNOTAVAIL if what == CONNECT_FROM_SOURCE => FailureKind::Io,
+        Errno::ADDRNOTAVAIL if what == CONNECT_FROM_SOURCE => failure::IO,
         // Where a port is taken by binding, that is what finds none.
-        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => FailureKind::PortsExhausted,
-        Errno::MFILE | Errno::NFILE => FailureKind::DescriptorsExhausted,
-        _ => FailureKind::Io,
+        Errno::ADDRNOTAVAIL | Errno::ADDRINUSE => failure::PORTS_EXHAUSTED,
+        Errno::MFILE | Errno::NFILE => failure::DESCRIPTORS_EXHAUSTED,
+        _ => failure::IO,
     }
 }
 
 fn system_problem(what: &str, errno: Errno) -> String {
     match kind_of(what, errno) {
-        FailureKind::Refused => "connection refused".to_owned(),
-        FailureKind::Reset => "the server reset the connection".to_owned(),
-        FailureKind::PortsExhausted => "no local port is free to connect from; keep connections alive, use fewer \
+        failure::REFUSED => "connection refused".to_owned(),
+        failure::RESET => "the server reset the connection".to_owned(),
+        failure::PORTS_EXHAUSTED => "no local port is free to connect from; keep connections alive, use fewer \
              requests, give more local addresses (--source), or widen net.ipv4.ip_local_port_range"
             .to_owned(),
-        FailureKind::DescriptorsExhausted => {
+        failure::DESCRIPTORS_EXHAUSTED => {
             "no descriptor is free to connect with; raise the limit (ulimit -n) or use fewer connections".to_owned()
         }
         _ => {

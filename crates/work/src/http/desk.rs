@@ -8,7 +8,8 @@ use super::op::Op;
 use super::picker::Picker;
 use super::{Requests, Shared};
 use duel_load::{Counters, Failure, WorkerId};
-use duel_model::{Nanos, Phase};
+use duel_model::Nanos;
+use duel_model::web::phase;
 use std::sync::atomic::Ordering;
 
 /// Statuses are three digits.
@@ -84,7 +85,7 @@ impl Desk {
     #[inline]
     pub(super) fn report_lookup(&mut self, op: &mut Op) {
         if let Some(lookup_ns) = self.unreported_lookup_ns.take() {
-            op.phases.set(Phase::Dns, lookup_ns);
+            op.phases.set(phase::DNS, lookup_ns);
         }
     }
 

@@ -13,7 +13,8 @@ use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{AddressChoice, Declaration, Facts, FailureKind, HttpPlan, Nanos, Phase, SECOND_NS, sanitize_line};
+use duel_model::web::{failure, phase};
+use duel_model::{AddressChoice, Declaration, Facts, HttpPlan, Nanos, SECOND_NS, Schema, sanitize_line};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -123,6 +124,10 @@ impl FollowingFactory {
 
 impl WorkloadFactory for FollowingFactory {
     type Workload = Following;
+
+    fn schema(&self) -> &'static Schema {
+        &duel_model::web::SCHEMA
+    }
 
     fn make(&self, lanes: usize) -> Result<Following, WorkloadError> {
         self.make_for(WorkerId::ONLY, lanes)
@@ -399,7 +404,7 @@ impl Following {
                     Progress::Done(OpEnd {
                         phases: way.looked_up(&trip.phases, end_ns),
                         bytes_in: trip.bytes_in,
-                        ..OpEnd::noticed(end_ns, Err(Box::new(Failure { kind: FailureKind::Protocol, text })))
+                        ..OpEnd::noticed(end_ns, Err(Box::new(Failure { kind: failure::PROTOCOL, text })))
                     })
                 }
             };
@@ -495,7 +500,7 @@ impl Way {
     /// The phases of a trip that has waited for its look-up until now.
     fn looked_up(&self, so_far: &PhaseTimes, now_ns: Nanos) -> PhaseTimes {
         let (mut phases, mut look_up) = (*so_far, PhaseTimes::NONE);
-        look_up.set(Phase::Dns, now_ns.saturating_sub(self.since_ns));
+        look_up.set(phase::DNS, now_ns.saturating_sub(self.since_ns));
         phases.add(&look_up);
         phases
     }
@@ -514,7 +519,7 @@ impl Trip {
 
     /// The last leg is over, and where its response leads nobody gets.
     fn failed(&mut self, op: OpEnd, text: String) -> OpEnd {
-        let outcome = Err(Box::new(Failure { kind: FailureKind::Protocol, text }));
+        let outcome = Err(Box::new(Failure { kind: failure::PROTOCOL, text }));
         self.ended(OpEnd { outcome, status: None, body_bytes: 0, ..op })
     }
 

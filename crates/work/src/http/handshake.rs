@@ -10,7 +10,7 @@ use duel_load::{
     Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Traffic, Workload, WorkloadError,
     WorkloadFactory, monotonic_ns,
 };
-use duel_model::{Facts, HttpPlan, LoopKind, Nanos, web};
+use duel_model::{Facts, HttpPlan, LoopKind, Nanos, Schema, web};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -69,6 +69,10 @@ struct Handshake {
 
 impl WorkloadFactory for HandshakeFactory {
     type Workload = Handshake;
+
+    fn schema(&self) -> &'static Schema {
+        &duel_model::web::SCHEMA
+    }
 
     fn make(&self, _lanes: usize) -> Result<Handshake, WorkloadError> {
         let (link, counters) = (Link::default(), Counters::default());

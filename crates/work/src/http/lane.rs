@@ -29,7 +29,8 @@ use super::response::{ProtocolError, ResponseReader, field};
 use super::tls::TlsStream;
 use super::{Requests, Shared};
 use duel_load::{Counters, Event, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, monotonic_ns};
-use duel_model::{Facts, Nanos, Phase, web};
+use duel_model::web::phase;
+use duel_model::{Facts, Nanos, web};
 use rustix::io::Errno;
 use std::sync::Arc;
 
@@ -118,9 +119,9 @@ impl Workload for Http {
         match (stage, op.first_byte_ns) {
             (Stage::Idle, _) => {}
             (Stage::Reaching, _) => op.phase_ended(link.phase(), now_ns),
-            (Stage::Sending, _) => op.phase_ended(Phase::Send, now_ns),
-            (Stage::Receiving, None) => op.phase_ended(Phase::Wait, now_ns),
-            (Stage::Receiving, Some(since_ns)) => op.phases.set(Phase::Receive, now_ns.saturating_sub(since_ns)),
+            (Stage::Sending, _) => op.phase_ended(phase::SEND, now_ns),
+            (Stage::Receiving, None) => op.phase_ended(phase::WAIT, now_ns),
+            (Stage::Receiving, Some(since_ns)) => op.phases.set(phase::RECEIVE, now_ns.saturating_sub(since_ns)),
         }
         op.phases
     }
@@ -229,7 +230,7 @@ impl Http {
         let connection = &mut self.connections[lane];
         let now = heard.at_ns();
         let first_byte_ns = connection.op.first_byte_ns.unwrap_or(now);
-        connection.op.phases.set(Phase::Receive, now.saturating_sub(first_byte_ns));
+        connection.op.phases.set(phase::RECEIVE, now.saturating_sub(first_byte_ns));
         self.desk.report_lookup(&mut connection.op);
         let (status, closes) = connection.reader.head().map_or((0, true), |head| (head.status, head.closes));
         self.desk.counters.body_bytes += connection.reader.body_bytes();
@@ -353,7 +354,7 @@ impl Http {
         let sent = connection.write_out(&self.shared, &mut self.desk.counters.bytes_out)?;
         connection.link.watch_writing(sent == Sent::Blocked, lane, io)?;
         if sent == Sent::All && connection.stage == Stage::Sending {
-            connection.op.phase_ended(Phase::Send, monotonic_ns());
+            connection.op.phase_ended(phase::SEND, monotonic_ns());
             connection.stage = Stage::Receiving;
         }
         Ok(())

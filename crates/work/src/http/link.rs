@@ -13,6 +13,7 @@ use super::response::{ProtocolError, ResponseReader, field, surplus};
 use super::source;
 use super::tls::{TlsError, TlsStream};
 use duel_load::{Counters, Event, Interest, Io, monotonic_ns};
+use duel_model::web::phase;
 use duel_model::{Facts, Phase, sanitize_line, web};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -132,7 +133,7 @@ impl Link {
 
     /// The phase that an op is in which waits for the connection.
     pub(super) fn phase(&self) -> Phase {
-        if self.stage == Stage::Handshaking { Phase::Tls } else { Phase::Connect }
+        if self.stage == Stage::Handshaking { phase::TLS } else { phase::CONNECT }
     }
 
     /// Closes the socket.
@@ -273,7 +274,7 @@ impl Link {
     /// There is a connection to the target.
     #[inline]
     fn reached(&mut self, token: usize, who: &mut Traveller<'_>, io: &Io<'_>) -> Result<bool, Broken> {
-        who.op.phase_ended(Phase::Connect, monotonic_ns());
+        who.op.phase_ended(phase::CONNECT, monotonic_ns());
         who.counters.connections += 1;
         let Some(tls) = &who.shared.tls else {
             self.stage = Stage::Open;
@@ -317,7 +318,7 @@ impl Link {
             self.flush(token, &mut who.counters.bytes_out, io)?;
             return Ok(false);
         }
-        who.op.phase_ended(Phase::Tls, monotonic_ns());
+        who.op.phase_ended(phase::TLS, monotonic_ns());
         who.counters.resumed += u64::from(tls.is_resumed());
         self.stage = Stage::Open;
         Ok(true)

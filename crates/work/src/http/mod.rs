@@ -50,7 +50,7 @@ pub(crate) use request::read_body;
 
 use address::Address;
 use duel_load::{Session, SessionError, WorkerId, WorkloadError, WorkloadFactory};
-use duel_model::{HttpPlan, Nanos, ProxyProtocol};
+use duel_model::{HttpPlan, Nanos, ProxyProtocol, Schema};
 use picker::Draft;
 use proxy::Tunnel;
 use repertoire::Repertoire;
@@ -364,6 +364,10 @@ impl Shared {
 impl WorkloadFactory for HttpFactory {
     type Workload = Http;
 
+    fn schema(&self) -> &'static Schema {
+        &duel_model::web::SCHEMA
+    }
+
     fn make(&self, lanes: usize) -> Result<Http, WorkloadError> {
         self.make_for(WorkerId::ONLY, lanes)
     }
@@ -380,6 +384,10 @@ impl WorkloadFactory for HttpFactory {
 
 impl WorkloadFactory for Http2Factory {
     type Workload = Http2;
+
+    fn schema(&self) -> &'static Schema {
+        &duel_model::web::SCHEMA
+    }
 
     fn make(&self, lanes: usize) -> Result<Http2, WorkloadError> {
         self.make_for(WorkerId::ONLY, lanes)

@@ -1,6 +1,7 @@
 //! Time stamps of an op under way.
 
 use duel_load::{PhaseTimes, monotonic_ns};
+use duel_model::web::phase;
 use duel_model::{Nanos, Phase};
 
 /// What is known of the op under way.
@@ -45,7 +46,7 @@ impl Op {
     #[cold]
     pub(super) fn heard_nothing(&mut self) {
         self.first_byte_ns = None;
-        self.phases.unset(Phase::Wait);
+        self.phases.unset(phase::WAIT);
     }
 
     /// A phase ends now and the next one begins.
@@ -65,10 +66,10 @@ impl Op {
     /// Until now it has waited for its turn, which is a part of sending.
     #[inline]
     pub(super) fn waited_to_send(&mut self, now: Nanos) {
-        let before_ns = self.phases.get(Phase::Send).unwrap_or(0);
-        self.phase_ended(Phase::Send, now);
-        if let Some(spent_ns) = self.phases.get(Phase::Send) {
-            self.phases.set(Phase::Send, before_ns + spent_ns);
+        let before_ns = self.phases.get(phase::SEND).unwrap_or(0);
+        self.phase_ended(phase::SEND, now);
+        if let Some(spent_ns) = self.phases.get(phase::SEND) {
+            self.phases.set(phase::SEND, before_ns + spent_ns);
         }
     }
 
@@ -78,7 +79,7 @@ impl Op {
     pub(super) fn received(&mut self, first_byte_ns: Nanos, now: Nanos) {
         let since_ns = first_byte_ns.max(self.phase_start_ns);
         self.first_byte(since_ns);
-        self.phases.set(Phase::Receive, now.saturating_sub(since_ns));
+        self.phases.set(phase::RECEIVE, now.saturating_sub(since_ns));
     }
 
     /// What is heard for it was not there before this time: the last of its phases that ended, or its first byte. The
@@ -93,7 +94,7 @@ impl Op {
     pub(super) fn first_byte(&mut self, now: Nanos) {
         if self.first_byte_ns.is_none() {
             self.first_byte_ns = Some(now);
-            self.phases.set(Phase::Wait, now.saturating_sub(self.phase_start_ns));
+            self.phases.set(phase::WAIT, now.saturating_sub(self.phase_start_ns));
         }
     }
 }

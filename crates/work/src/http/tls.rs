@@ -5,6 +5,7 @@
 
 use super::{certificate, trust};
 use duel_load::WorkloadError;
+use duel_model::web::failure;
 use duel_model::{Facts, FailureKind, TlsPlan, TlsVersion, sanitize_line, web};
 use rustls::client::{Resumption, Tls12Resumption, UnbufferedClientConnection};
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
@@ -247,13 +248,13 @@ impl TlsError {
     pub(crate) fn describe(&self) -> (FailureKind, String) {
         use rustls::Error as E;
         let error = match self {
-            Self::Sink(error) => return (FailureKind::Protocol, error.to_string()),
+            Self::Sink(error) => return (failure::PROTOCOL, error.to_string()),
             Self::TooManyMessages => {
                 let text = format!(
                     "the server sent {} KiB of TLS messages in a row that are no data, such as session tickets",
                     MOST_KEPT_BYTES / 1024
                 );
-                return (FailureKind::Tls, text);
+                return (failure::TLS, text);
             }
             Self::Tls(error) => error,
         };
@@ -272,7 +273,7 @@ impl TlsError {
             }
             other => format!("TLS failed: {}", sanitize_line(&other.to_string())),
         };
-        (FailureKind::Tls, text)
+        (failure::TLS, text)
     }
 }
 

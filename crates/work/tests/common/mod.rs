@@ -4,6 +4,7 @@
 #![allow(dead_code, clippy::unwrap_used, reason = "helpers of several test binaries")]
 
 use duel_load::{Session, SlotOrder, SlotRecord};
+use duel_model::web::{failure, phase};
 use duel_model::{Arrival, Distribution, FailureKind, HttpPlan, LoopKind, Nanos, Phase, SECOND_NS, Tally, web};
 use duel_ruler::{Config, Ruler, Truth};
 use duel_work::http::HttpFactory;
@@ -74,7 +75,7 @@ pub(crate) fn run_order(plan: &HttpPlan, url: &str, connections: u32, order: &Sl
 }
 
 pub(crate) fn failed(tally: &Tally, kind: FailureKind) -> u64 {
-    tally.failed.get(&kind).copied().unwrap_or(0)
+    tally.failed.get(&kind.id()).copied().unwrap_or(0)
 }
 
 /// The first failure in words.
@@ -83,7 +84,7 @@ pub(crate) fn sentence(record: &SlotRecord) -> &str {
 }
 
 pub(crate) fn sum_ns(tally: &Tally, phase: Phase) -> u128 {
-    tally.phases.get(&phase).map_or(0, |distribution| distribution.sum_ns)
+    tally.phases.get(&phase.id()).map_or(0, |distribution| distribution.sum_ns)
 }
 
 /// What holds for every slot whatever the server did: each op is somewhere, and all books agree.
@@ -98,23 +99,23 @@ pub(crate) fn assert_accounts(record: &SlotRecord) {
     // Statuses are those of complete responses, and the only way to be ok is one below 400.
     let (good, bad): (Vec<_>, Vec<_>) = tally.statuses.iter().partition(|&(&status, _)| status < 400);
     assert_eq!(good.iter().map(|&(_, count)| count).sum::<u64>(), tally.ok, "{tally:?}");
-    assert_eq!(bad.iter().map(|&(_, count)| count).sum::<u64>(), failed(tally, FailureKind::Status), "{tally:?}");
+    assert_eq!(bad.iter().map(|&(_, count)| count).sum::<u64>(), failed(tally, failure::STATUS), "{tally:?}");
     // Who was answered or waited in vain is in the distributions, nobody else.
-    let timeouts = failed(tally, FailureKind::Timeout) + failed(tally, FailureKind::ConnectTimeout);
+    let timeouts = failed(tally, failure::TIMEOUT) + failed(tally, failure::CONNECT_TIMEOUT);
     assert_eq!(tally.service.count(), tally.ok + timeouts + tally.in_flight);
     assert_eq!(tally.response.count(), tally.service.count() + tally.unstarted);
     assert!(tally.response.sum_ns >= tally.service.sum_ns, "no op starts before it is due");
     // Parts of those that were answered, and of others as far as they came.
     let given_up = timeouts + tally.in_flight;
-    let of = |phase| tally.phases.get(&phase).map_or(0, Distribution::count);
-    for phase in [Phase::Wait, Phase::Receive] {
+    let of = |phase: Phase| tally.phases.get(&phase.id()).map_or(0, Distribution::count);
+    for phase in [phase::WAIT, phase::RECEIVE] {
         assert!((tally.ok..=tally.ok + given_up).contains(&of(phase)), "{phase:?}: {tally:?}");
     }
-    assert!(of(Phase::Receive) <= of(Phase::Wait), "nothing is received that was not waited for");
-    assert!(of(Phase::Connect) <= tally.connections + given_up, "{tally:?}");
+    assert!(of(phase::RECEIVE) <= of(phase::WAIT), "nothing is received that was not waited for");
+    assert!(of(phase::CONNECT) <= tally.connections + given_up, "{tally:?}");
     assert!(tally.resumed <= tally.connections && tally.reused <= tally.started);
     // The look-up was made before the first op; it is no part of its time.
-    let parts: u128 = Phase::ALL.into_iter().filter(|&phase| phase != Phase::Dns).map(|p| sum_ns(tally, p)).sum();
+    let parts: u128 = phase::ALL.iter().copied().filter(|&phase| phase != phase::DNS).map(|p| sum_ns(tally, p)).sum();
     assert!(parts <= tally.service.sum_ns, "parts of {parts} ns in {:?}", tally.service);
     assert!(tally.failure_examples.len() <= Tally::FAILURE_EXAMPLES);
     assert_eq!(tally.failure_examples.is_empty(), tally.failed_total() == 0);
@@ -151,7 +152,7 @@ pub(crate) fn assert_all_failed(record: &SlotRecord, started: u64, kind: Failure
 pub(crate) fn assert_agrees(ruler: &Ruler, record: &SlotRecord) -> Truth {
     let (truth, tally) = (ruler.settled(PATIENCE), &record.tally);
     assert_eq!(truth.requests, tally.started);
-    assert_eq!(truth.responses, tally.ok + failed(tally, FailureKind::Status));
+    assert_eq!(truth.responses, tally.ok + failed(tally, failure::STATUS));
     assert_eq!(truth.responses_by_status, tally.statuses);
     // One more connection found the address that answers.
     assert_eq!(truth.connections, tally.connections + 1);

@@ -8,7 +8,8 @@ use super::connection::Connection;
 use super::lane::Place;
 use super::{Http2, Reverse};
 use duel_load::{Event, Failure, Io, LaneId, monotonic_ns};
-use duel_model::{FailureKind, MILLISECOND_NS, Nanos};
+use duel_model::web::failure;
+use duel_model::{MILLISECOND_NS, Nanos};
 
 /// How often a request is sent again that was refused alone (`REFUSED_STREAM`), or on a connection that took no request at
 /// all. Clients give up sooner (Go's after 7 times); a server that makes room meets one of them.
@@ -171,11 +172,11 @@ impl Http2 {
             }
             let failure = match complaint {
                 Some(name) => Failure {
-                    kind: FailureKind::Protocol,
+                    kind: failure::PROTOCOL,
                     text: format!("the server closed the connection with a complaint ({name})"),
                 },
                 None if is_lost && !is_untouched => Failure {
-                    kind: FailureKind::ShortBody,
+                    kind: failure::SHORT_BODY,
                     text: format!("the connection ended after {got} bytes of the response's body"),
                 },
                 None => failure.clone(),
@@ -209,7 +210,7 @@ impl Http2 {
                     times if is_spent => self.fail(lane, sent_away(times, complaint)),
                     times => {
                         let text = format!("the server refused the request {times} times unread (REFUSED_STREAM)");
-                        self.fail(lane, Failure { kind: FailureKind::Reset, text });
+                        self.fail(lane, Failure { kind: failure::RESET, text });
                     }
                 }
             }
@@ -285,5 +286,5 @@ impl Http2 {
 fn sent_away(times: u32, complaint: Option<&str>) -> Failure {
     let why = complaint.map(|name| format!(" ({name})")).unwrap_or_default();
     let text = format!("the server closed {times} connections in a row with the request unread{why}");
-    Failure { kind: FailureKind::Closed, text }
+    Failure { kind: failure::CLOSED, text }
 }

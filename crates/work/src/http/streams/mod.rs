@@ -26,7 +26,8 @@ use connection::Connection;
 use duel_load::{
     Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, monotonic_ns,
 };
-use duel_model::{FailureKind, Nanos, Phase};
+use duel_model::Nanos;
+use duel_model::web::{failure, phase};
 use lane::{Lane, Place};
 use memchr::memmem;
 use std::cmp::Reverse;
@@ -150,7 +151,7 @@ impl Workload for Http2 {
             }
             (Place::Open(_), Some(connection)) if op.has_left => {
                 match connection.frames.response(lane % self.streams).first_byte_ns() {
-                    None => op.phase_ended(Phase::Wait, now_ns),
+                    None => op.phase_ended(phase::WAIT, now_ns),
                     Some(since_ns) => op.received(since_ns, now_ns),
                 }
             }
@@ -383,7 +384,7 @@ impl Http2 {
                 End::Refused => self.refused(number, lane),
                 End::Reset(name) => {
                     let text = format!("the server gave up the stream ({name})");
-                    self.fail(lane, Failure { kind: FailureKind::Reset, text });
+                    self.fail(lane, Failure { kind: failure::RESET, text });
                 }
                 End::Broken(error) => self.fail(lane, Broken::Protocol(error).into_failure()),
             }

@@ -1,0 +1,14 @@
+//! The schema of ops that do nothing.
+
+use crate::schema::{FailureKind, Meaning, Noun, Schema};
+
+/// What they declare of themselves.
+pub const SCHEMA: Schema = Schema {
+    kind: "null",
+    op: Noun { one: "op", many: "ops" },
+    lane: Noun { one: "connection", many: "connections" },
+    shared_lane: Noun { one: "stream", many: "streams" },
+    phases: &[],
+    failures: &[FailureKind::at(0, "timeout", Meaning::UnansweredInTime)],
+}
+.sound();

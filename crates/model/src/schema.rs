@@ -1,0 +1,294 @@
+//! What a kind of work declares of itself: what its ops are called, what parts they have, how they fail.
+//!
+//! Whoever counts, keeps, judges or reports goes by this declaration, and so knows no kind by name. While a slot runs the
+//! parts and failures of ops are places in arrays; what is kept has them by name, so that it reads the same whatever a
+//! later version declares beside them.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+/// Most phases that a kind may have: what an op's times have room for.
+pub const MOST_PHASES: usize = 8;
+/// Most kinds of failure that a kind of work may have.
+pub const MOST_FAILURES: usize = 16;
+
+/// What a kind of work declares of itself.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Schema {
+    /// Its name in archives and JSON.
+    pub kind: &'static str,
+    /// What an op is called.
+    pub op: Noun,
+    /// What a lane is called that has its connection for itself.
+    pub lane: Noun,
+    /// What a lane is called that shares its connection with others.
+    pub shared_lane: Noun,
+    /// The parts of an op, in the order in which it goes through them.
+    pub phases: &'static [Phase],
+    /// How ops fail, in the order in which that is told.
+    pub failures: &'static [FailureKind],
+}
+
+/// What something is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Noun {
+    /// One of it.
+    pub one: &'static str,
+    /// Several.
+    pub many: &'static str,
+}
+
+/// A part of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Phase {
+    /// Its name in tables and JSON.
+    pub name: &'static str,
+    place: u8,
+    /// When an op goes through it.
+    pub when: When,
+}
+
+/// When an op goes through a phase.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum When {
+    /// Before the first op, once: its time lies outside of all ops, and is shared among them.
+    Beforehand,
+    /// When its connection is made: an op that has one skips it.
+    Connecting,
+    /// In each op.
+    Each,
+}
+
+/// How an op failed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct FailureKind {
+    /// Its name in tables and JSON.
+    pub name: &'static str,
+    place: u8,
+    /// What it says of both sides.
+    pub means: Meaning,
+}
+
+/// What a failure says of the other side, or of ours.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meaning {
+    /// No connection came about: nobody there, or none that agrees with us.
+    Unconnected,
+    /// No connection came about in the time that it was given.
+    UnconnectedInTime,
+    /// No complete answer came in the time that it was given.
+    UnansweredInTime,
+    /// The connection was lost before the answer.
+    Lost,
+    /// An answer came that breaks the rules, or is not whole.
+    Broken,
+    /// An answer came, and it says no.
+    Rejected,
+    /// We ran out of something ourselves before there was a connection.
+    Ours,
+}
+
+impl Meaning {
+    /// Whether the other side gave no sign of life: neither a response nor anything that stands in for one. What we ran
+    /// out of ourselves says nothing about it.
+    pub fn is_silence(self) -> bool {
+        matches!(self, Self::Unconnected | Self::Lost) || self.is_waiting()
+    }
+
+    /// Whether nothing was seen but that the time was over.
+    pub fn is_waiting(self) -> bool {
+        matches!(self, Self::UnconnectedInTime | Self::UnansweredInTime)
+    }
+
+    /// Whether there was no connection to send anything over.
+    pub fn is_unconnected(self) -> bool {
+        matches!(self, Self::Unconnected | Self::UnconnectedInTime | Self::Ours)
+    }
+
+    /// Whether we ran out of something ourselves.
+    pub fn is_ours(self) -> bool {
+        self == Self::Ours
+    }
+
+    /// Whether it is an answer that says no.
+    pub fn is_rejected(self) -> bool {
+        self == Self::Rejected
+    }
+}
+
+/// Declares phases, or kinds of failure, in their order: a constant for each, and `ALL` of them.
+///
+/// ```
+/// mod phase {
+///     duel_model::in_order! { Phase:
+///         /// Until the hand is in the drum.
+///         REACH = "reach", duel_model::When::Each;
+///         /// Until it has drawn.
+///         DRAW = "draw", duel_model::When::Each;
+///     }
+/// }
+/// assert_eq!(phase::ALL[phase::DRAW.place()], phase::DRAW);
+/// ```
+#[macro_export]
+macro_rules! in_order {
+    ($sort:ident: $($(#[$meta:meta])* $name:ident = $text:literal, $of:expr;)+) => {
+        #[allow(non_camel_case_types, clippy::upper_case_acronyms, reason = "they are the names of constants")]
+        enum Place {
+            $($name),+
+        }
+        $($(#[$meta])* pub const $name: $crate::$sort = $crate::$sort::at(Place::$name as u8, $text, $of);)+
+        /// All of them.
+        pub const ALL: &[$crate::$sort] = &[$($name),+];
+    };
+}
+
+/// What all that is declared in an order can tell of itself.
+macro_rules! declared {
+    ($($sort:ident { $of:ident: $what:ty })+) => {$(
+        impl $sort {
+            /// For [`in_order`](crate::in_order): one with this place, name and meaning.
+            pub const fn at(place: u8, name: &'static str, $of: $what) -> Self {
+                let _ = Id::new(name);
+                Self { name, place, $of }
+            }
+
+            /// Its place in its schema.
+            pub const fn place(self) -> usize {
+                self.place as usize
+            }
+
+            /// What it is kept under.
+            pub const fn id(self) -> Id {
+                Id::new(self.name)
+            }
+        }
+    )+};
+}
+
+declared! { Phase { when: When } FailureKind { means: Meaning } }
+
+impl Schema {
+    /// The schema itself, if it is sound. In a constant, a mistake is one of compiling.
+    pub const fn sound(self) -> Self {
+        assert!(self.phases.len() <= MOST_PHASES && self.failures.len() <= MOST_FAILURES);
+        let (mut place, mut gives_up) = (0, false);
+        while place < self.failures.len() {
+            gives_up |= matches!(self.failures[place].means, Meaning::UnansweredInTime);
+            place += 1;
+        }
+        assert!(gives_up, "any op may take too long");
+        self
+    }
+
+    /// The kind of failure that an op is counted under which was given up, when it was still connecting or later.
+    pub fn given_up(&self, connecting: bool) -> FailureKind {
+        let wanted = if connecting { Meaning::UnconnectedInTime } else { Meaning::UnansweredInTime };
+        let of = |wanted| self.failures.iter().find(|kind| kind.means == wanted).copied();
+        #[expect(clippy::expect_used, reason = "a sound schema has one")]
+        of(wanted).or_else(|| of(Meaning::UnansweredInTime)).expect("a kind for ops that took too long")
+    }
+
+    /// What a failure means that was kept under this name; `None` where this schema does not have it.
+    pub fn meaning(&self, failure: Id) -> Option<Meaning> {
+        self.failures.iter().find(|kind| kind.id() == failure).map(|kind| kind.means)
+    }
+
+    /// How many ops failed in a way whose meaning fits.
+    pub fn failed(&self, failed: &BTreeMap<Id, u64>, fits: fn(Meaning) -> bool) -> u64 {
+        failed.iter().filter(|&(&kind, _)| self.meaning(kind).is_some_and(fits)).map(|(_, count)| count).sum()
+    }
+
+    /// Failures in the order in which they are told: as they are declared, and then those that are not.
+    pub fn in_order(&self, failures: impl IntoIterator<Item = Id>) -> Vec<Id> {
+        let mut ids: Vec<Id> = failures.into_iter().collect();
+        ids.sort_by_key(|&id| (self.failures.iter().position(|kind| kind.id() == id).unwrap_or(usize::MAX), id));
+        ids.dedup();
+        ids
+    }
+}
+
+/// What a phase or a failure is kept under: a short name of lower-case letters, digits, `-` and `_`. So it may be shown,
+/// whoever has written it.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Id([u8; Id::LONGEST]);
+
+kept_as_typed!(Id);
+
+/// A text is no [`Id`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("not a name of up to {} lower-case letters, digits, '-' and '_'", Id::LONGEST)]
+pub struct NoId;
+
+impl Id {
+    /// Most bytes of a name.
+    const LONGEST: usize = 24;
+
+    /// The id of a name that is known to be one.
+    ///
+    /// # Panics
+    ///
+    /// It is too long, or has other characters; in a constant that is an error of compiling.
+    pub const fn new(name: &'static str) -> Self {
+        match Self::read(name) {
+            Some(id) => id,
+            None => panic!("not a name"),
+        }
+    }
+
+    const fn read(text: &str) -> Option<Self> {
+        let (text, mut bytes, mut at) = (text.as_bytes(), [0; Self::LONGEST], 0);
+        if text.is_empty() || text.len() > Self::LONGEST {
+            return None;
+        }
+        while at < text.len() {
+            if !matches!(text[at], b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_') {
+                return None;
+            }
+            bytes[at] = text[at];
+            at += 1;
+        }
+        Some(Self(bytes))
+    }
+
+    /// The name.
+    pub fn name(&self) -> &str {
+        let end = self.0.iter().position(|&byte| byte == 0).unwrap_or(Self::LONGEST);
+        str::from_utf8(&self.0[..end]).unwrap_or_default()
+    }
+}
+
+impl std::str::FromStr for Id {
+    type Err = NoId;
+
+    fn from_str(text: &str) -> Result<Self, NoId> {
+        Self::read(text).ok_or(NoId)
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl fmt::Debug for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_read_as_it_is_written_and_a_foreign_text_is_none() {
+        for name in ["connect", "descriptors-exhausted", "bytes_in", "24-bytes-are-the-longest"] {
+            assert_eq!(name.parse::<Id>().unwrap().to_string(), name);
+        }
+        for text in ["", "Connect", "a b", "\u{1b}[2J", "25-bytes-are-one-too-many"] {
+            assert_eq!(text.parse::<Id>(), Err(NoId), "{text:?}");
+        }
+    }
+}
