@@ -71,7 +71,7 @@ fn local_addresses_take_equal_shares_of_the_connections() {
     assert_eq!(*uses.lock().unwrap(), BTreeMap::from(expected));
     // Kept connections are spread, too, over all threads.
     uses.lock().unwrap().clear();
-    assert_all_ok(&run(&HttpPlan { keepalive: true, ..plan }, &url, 8, 40), 40);
+    assert_all_ok(&run(&HttpPlan { keepalive: true, ..plan }, &url, 8, 4_000), 4_000);
     assert_eq!(*uses.lock().unwrap(), BTreeMap::from(expected.map(|(ends, _)| (ends, 2))));
 }
 
