@@ -32,6 +32,8 @@ pub(crate) const STEPS: &[Step] = &[
     // What was negotiated is kept as facts by name, as those of machines are; older rows are read as they are. An older duel
     // would read the new ones as nothing known.
     None,
+    // Work may be of a kind that declares its settings, and a setting may be a factor; probes may set settings.
+    None,
 ];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and

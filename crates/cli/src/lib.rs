@@ -31,6 +31,7 @@ mod request;
 mod requests;
 #[cfg(test)]
 mod round_trips;
+mod settings;
 mod shape;
 mod signals;
 mod streams;
@@ -49,6 +50,7 @@ pub fn main() -> std::process::ExitCode {
     // First of all: it takes that nothing else runs and nothing of ours is open.
     inherited::keep_from_children();
     aside::guard();
+    duel_model::kinds::register(duel_lab::kinds::SCHEMAS);
     let typed = usage::with_options_for_words(std::env::args_os().collect());
     if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
         return hey::main(&arguments).exit_code();

@@ -7,8 +7,8 @@ use crate::outcome::Usage;
 use crate::{factors, request, shape, tls, usage};
 use clap::Args;
 use duel_model::{
-    Bound, ComparePlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, WorkloadPlan, parse_duration_ns,
-    parse_ratio, sanitize_line,
+    Bound, BusyPoll, ComparePlan, KindPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, WorkloadPlan,
+    parse_duration_ns, parse_ratio, sanitize_line,
 };
 use std::collections::HashSet;
 
@@ -46,15 +46,11 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
         (Some(requests), None) => Bound::Ops(requests),
         (None, duration) => Bound::Duration(positive("-d", duration.as_deref().unwrap_or("10s"))?),
     };
-    let workload = if target.address == NULL {
-        WorkloadPlan::NULL
-    } else {
-        WorkloadPlan::Http(Box::new(request::http(load, seed)?))
-    };
+    let workload = workload(std::slice::from_ref(&target), load, seed)?;
     tls::refuse_unspoken(std::slice::from_ref(&target), load)?;
     let compare = ComparePlan { seed, ..ComparePlan::default() };
-    let mut plan =
-        Plan { targets: vec![target], workload, load: load_plan(load, bound)?, compare, factors: Vec::new() };
+    let load_plan = load_plan(load, bound, &workload)?;
+    let mut plan = Plan { targets: vec![target], workload, load: load_plan, compare, factors: Vec::new() };
     shape::single(&mut plan, load)?;
     factors::vary(plan, load, requests.is_some())
 }
@@ -69,7 +65,7 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         )));
     }
     let seed = judging.seed.unwrap_or_else(seed_from_clock);
-    let workload = WorkloadPlan::Http(Box::new(request::http(load, seed)?));
+    let workload = workload(&targets, load, seed)?;
     tls::refuse_unspoken(&targets, load)?;
     let max_load_ns = positive("-d", load.duration.as_deref().unwrap_or("30s"))?;
     let margin = parse_ratio(&judging.margin).map_err(|_| wants("--margin", usage::SHARE, &judging.margin))?;
@@ -84,7 +80,7 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         stop_early: !judging.no_early_stop,
         ..ComparePlan::default()
     };
-    let load_plan = load_plan(load, Bound::Duration(max_load_ns))?;
+    let load_plan = load_plan(load, Bound::Duration(max_load_ns), &workload)?;
     let mut plan = Plan { targets, workload, load: load_plan, compare, factors: Vec::new() };
     shape::comparison(&mut plan, load)?;
     factors::vary(plan, load, false)
@@ -141,14 +137,15 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
         }
         let address = if address == "null" { NULL } else { address };
         if address != NULL {
-            if let Some(shown) = without_password(address) {
+            let is_url = duel_lab::kinds::of_address(address).is_none();
+            if let Some(shown) = without_password(address).filter(|_| is_url) {
                 return Err(Usage(format!(
                     "'{}' has a user name or a password in it, which would be kept and shown; use -H 'Authorization: \
                      ...' or, to keep it out of the process list, -H @FILE",
                     sanitize_line(&shown)
                 )));
             }
-            if !address.contains("://") {
+            if !address.contains("://") && duel_lab::kinds::of_address(address).is_none() {
                 return Err(Usage(format!(
                     "'{}' is neither a command nor an address; {}",
                     sanitize_line(address),
@@ -212,7 +209,39 @@ pub(crate) fn default_name(index: usize) -> String {
     if index < 26 { letter.to_string() } else { format!("{letter}{}", index / 26) }
 }
 
-fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
+/// The kind of work that the targets are for: the same for all of them.
+fn workload(targets: &[Target], load: &LoadFlags, seed: u64) -> Result<WorkloadPlan, Usage> {
+    let kinds: Vec<_> = targets.iter().map(|target| duel_lab::kinds::of_address(&target.address)).collect();
+    let name = |index: usize| kinds[index].map_or("http", |kind| kind.schema().kind);
+    if let Some(other) = (1..kinds.len()).find(|&index| name(index) != name(0)) {
+        return Err(Usage(format!(
+            "'{}' is a target for {}, and '{}' one for {}: what is compared has to do the same work",
+            sanitize_line(&targets[0].name),
+            name(0),
+            sanitize_line(&targets[other].name),
+            name(other)
+        )));
+    }
+    if let Some(kind) = kinds.first().copied().flatten() {
+        let mut plan = KindPlan::of(kind.schema());
+        load.web_only.refuse(plan.schema)?;
+        load.settings.set(&mut plan)?;
+        return Ok(WorkloadPlan::Plain(plan));
+    }
+    load.settings.refuse()?;
+    if let Some(null) = targets.iter().find(|target| target.address == NULL) {
+        if let Some(other) = targets.iter().find(|target| target.address != NULL) {
+            let [null, other] = [null, other].map(|target| sanitize_line(&target.name));
+            return Err(Usage(format!(
+                "'{null}' does nothing, and '{other}' is a web server: what is compared has to do the same work"
+            )));
+        }
+        return Ok(WorkloadPlan::NULL);
+    }
+    Ok(WorkloadPlan::Http(Box::new(request::http(load, seed)?)))
+}
+
+fn load_plan(load: &LoadFlags, bound: Bound, workload: &WorkloadPlan) -> Result<LoadPlan, Usage> {
     // Of lists the first level: `factors` makes the others.
     let levels = factors::connections(load.connections.as_deref().unwrap_or(CONNECTIONS))?;
     let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
@@ -227,14 +256,27 @@ fn load_plan(load: &LoadFlags, bound: Bound) -> Result<LoadPlan, Usage> {
     if threads > MOST_THREADS {
         return Err(Usage(format!("-t {threads}: more than {MOST_THREADS} threads only get in each other's way")));
     }
+    let lanes_are_threads = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.lanes_are_threads);
+    // One thread of ours waits for all of theirs.
+    let (connections, threads) = match (lanes_are_threads, &load.connections) {
+        (false, _) => (levels[0], threads),
+        (true, Some(_)) if load.threads.is_some() => {
+            return Err(Usage(
+                "-c and -t: each connection to a library is a thread of its own; give one of them".into(),
+            ));
+        }
+        (true, Some(_)) => (levels[0], 1),
+        (true, None) => (load.threads.unwrap_or(1), 1),
+    };
     Ok(LoadPlan {
-        connections: levels[0],
+        connections,
         threads,
         kind,
         bound,
         connect_timeout_ns: positive("--connect-timeout", &load.connect_timeout)?,
         op_timeout_ns: positive("--timeout", &load.timeout)?,
-        busy_poll: load.busy_poll.into(),
+        // Who works on this machine is not to be kept from a CPU by who waits.
+        busy_poll: if lanes_are_threads { BusyPoll::Never } else { load.busy_poll.into() },
         shape: LoadShape::default(),
     })
 }

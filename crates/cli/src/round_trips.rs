@@ -181,6 +181,7 @@ fn variations() -> impl Strategy<Value = Variation> {
             quick_ack,
             segment_bytes,
             sources: sources.map(|list: &str| list.split(',').map(|range| range.parse().unwrap()).collect()),
+            settings: std::collections::BTreeMap::new(),
             twin: None,
         }
     })

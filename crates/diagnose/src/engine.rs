@@ -1,7 +1,7 @@
 //! Which probe next, and when it is enough.
 
 use crate::case::{Case, Step};
-use crate::causes::{self, CAUSES, Cause, Fit, Standing, client_limit, names, none, unknown};
+use crate::causes::{self, Cause, Fit, Standing, client_limit, names, none, unknown};
 use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::Kind;
 use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
@@ -27,6 +27,7 @@ pub fn next_naming(case: &Case<'_>, may_be_named: fn(&str) -> bool) -> Step {
 /// A gap and how each cause stands, in the catalogue's order.
 struct Trial<'a> {
     gap: Gap<'a>,
+    causes: Vec<&'static dyn Cause>,
     standings: Vec<Standing>,
     may_be_named: fn(&str) -> bool,
 }
@@ -43,9 +44,10 @@ impl<'a> Trial<'a> {
             Standing::Fits(fit) if !fit.is_counted && !fit.shown_on_twin => after_control(&gap, fit),
             standing => standing,
         };
-        let mut standings: Vec<Standing> = CAUSES.iter().map(stand).collect();
-        keep_within_the_gap(&gap, &mut standings);
-        Self { gap, standings, may_be_named }
+        let causes = causes::suiting(&gap.case);
+        let mut standings: Vec<Standing> = causes.iter().map(stand).collect();
+        keep_within_the_gap(&gap, &causes, &mut standings);
+        Self { gap, causes, standings, may_be_named }
     }
 
     fn fits(&self) -> impl Iterator<Item = &Fit> {
@@ -110,8 +112,8 @@ fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
 /// Takes back causes that were only counted and have no room beside one that a flip confirmed: together they would be more
 /// than the whole gap, so the time that was counted is part of what the flip took away, or does not matter. And those that
 /// rest on nothing but what a limit for each client looks like, where that was shown.
-fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
-    let confirmed = standings.iter().zip(CAUSES).filter_map(|(standing, cause)| match standing {
+fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &mut [Standing]) {
+    let confirmed = standings.iter().zip(causes).filter_map(|(standing, cause)| match standing {
         Standing::Fits(fit)
             if !fit.is_counted && (fit.finding.confidence == Confidence::Confirmed || fit.hides_rest) =>
         {
@@ -120,7 +122,7 @@ fn keep_within_the_gap(gap: &Gap<'_>, standings: &mut [Standing]) {
         _ => None,
     });
     let Some((share, id)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
-    for (standing, cause) in standings.iter_mut().zip(CAUSES) {
+    for (standing, cause) in standings.iter_mut().zip(causes) {
         let looks_alike = id == client_limit::ENTRY.id && client_limit::LOOK_ALIKE.contains(&cause.entry().id);
         if let Standing::Fits(fit) = standing
             && fit.finding.confidence < Confidence::Confirmed
@@ -161,7 +163,7 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
             Reference::Missing(_) => {}
             Reference::Known(_) if trial.is_settled() => {}
             Reference::Known(_) => {
-                for (cause, standing) in CAUSES.iter().zip(&trial.standings) {
+                for (cause, standing) in trial.causes.iter().zip(&trial.standings) {
                     // What can only be suspected in the end accuses and acquits nobody either.
                     let usual = match (trial.may_be_named)(cause.entry().id) {
                         true if cause.asks_last() => LAST,
@@ -204,7 +206,7 @@ fn conclude(case: &Case<'_>, trials: &[Trial<'_>]) -> Explanation {
         let left_log = left * trial.gap.known_reference().unwrap_or(&trial.gap.comparison).log.mid;
         let beyond_margin = left_log > case.margin_log() || trial.fits().next().is_none();
         if !trial.is_explained() && beyond_margin {
-            unnamed.push(unknown::finding(&trial.gap, &trial.standings, left));
+            unnamed.push(unknown::finding(&trial.gap, &trial.causes, &trial.standings, left));
         }
     }
     named.sort_by(|a, b| b.explains.unwrap_or(0.0).total_cmp(&a.explains.unwrap_or(0.0)));
@@ -219,7 +221,8 @@ fn conclude(case: &Case<'_>, trials: &[Trial<'_>]) -> Explanation {
     let excluded = |index: usize| {
         !trials.is_empty() && trials.iter().all(|trial| matches!(trial.standings[index], Standing::RuledOut(_)))
     };
-    let ruled_out = CAUSES.iter().enumerate().filter(|(index, _)| excluded(*index));
+    let suiting = causes::suiting(case);
+    let ruled_out = suiting.iter().enumerate().filter(|(index, _)| excluded(*index));
     Explanation {
         findings,
         ruled_out: ruled_out.map(|(_, cause)| cause.entry().id.to_owned()).collect(),

@@ -41,7 +41,7 @@ pub(crate) struct View<'a> {
     /// Id of the probe, or `comparison`.
     pub(crate) id: &'a str,
     /// What the probe changed; `None`: it is the comparison itself.
-    variation: Option<Variation>,
+    pub(crate) variation: Option<Variation>,
     /// Log of how many times slower the slow side is.
     pub(crate) log: Estimate,
     /// The same as ratio, and its interval as it was reported.
@@ -230,12 +230,13 @@ impl<'a> Gap<'a> {
         for (index, seen) in [(self.slow, slow), (self.fast, fast)] {
             let name = self.name(index);
             if seen.ok == 0 {
-                return missing(&format!("no request to {name} succeeded"));
+                return missing(&format!("no {} to {name} succeeded", self.case.plan.schema().op.one));
             }
             // Ops that fail take other time than ops that do not: beyond a few, the rate of the rest is another rate.
             let failed = failed_share(seen);
             if failed > 0.1 {
-                return missing(&format!("{:.0} % of the requests to {name} failed", 100.0 * failed));
+                let ops = self.case.plan.schema().op.many;
+                return missing(&format!("{:.0} % of the {ops} to {name} failed", 100.0 * failed));
             }
             if let Err(instead) = kind.took_effect(&outcome.probe.variation, seen) {
                 return missing(&format!("{name} {instead}"));
@@ -589,7 +590,7 @@ impl<'a> View<'a> {
     /// `over 8 connections`, or `streams`, whichever a lane of this plan is.
     pub(crate) fn over(&self, plan: &Plan) -> String {
         match self.connections {
-            Some(1) => "over one connection".to_owned(),
+            Some(1) => format!("over one {}", plan.schema().lane.one),
             Some(lanes) => format!("over {lanes} {}s", plan.lane_noun()),
             None => "at the offered rate".to_owned(),
         }

@@ -20,6 +20,7 @@ mod alike;
 mod case;
 mod causes;
 mod engine;
+mod flips;
 mod gap;
 mod probes;
 mod repeat;

@@ -1,6 +1,7 @@
 //! The probes: what each one changes, when it can be made, and how to tell that the change took effect.
 
 use crate::case::Case;
+use crate::flips::Settings;
 use duel_model::web::phase;
 use duel_model::{
     AddressRange, Capabilities, Facts, HostAccess, MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation,
@@ -50,6 +51,8 @@ pub(crate) enum Kind {
     Hosts,
     /// The libcrypto that this target's server maps, measured alone.
     LensOf(usize),
+    /// Settings of the work as this entry has them.
+    Set(&'static Settings),
     /// A private twin in the place of this target's server, started with this change.
     TwinOf(usize, Option<TwinChange>),
 }
@@ -115,6 +118,7 @@ impl Kind {
             Self::SourceOther => return "source-other".to_owned(),
             Self::Connections(count) => return format!("connections-{count}"),
             Self::LensOf(target) => return format!("lens-of-{target}"),
+            Self::Set(settings) => settings.id.to_owned(),
             Self::Chacha20 => "cipher-chacha20".to_owned(),
             Self::Range1 => "range-1".to_owned(),
             Self::RangeHalf => "range-half".to_owned(),
@@ -165,6 +169,7 @@ impl Kind {
             Self::Connections(_) => "with another number of connections",
             Self::Hosts => "with the machines read around each slot",
             Self::LensOf(_) => "the server's libcrypto alone",
+            Self::Set(settings) => settings.phrase,
             Self::TwinOf(_, None) => "with its server started anew as it is",
             Self::TwinOf(_, Some(change)) => match change {
                 TwinChange::NoMask => "with its server started anew without a mask on CPU features",
@@ -202,6 +207,7 @@ impl Kind {
             Self::Connections(_) => "How does the gap change with the number of connections?",
             Self::Hosts => "What do the machines do for each request?",
             Self::LensOf(_) => "Does the server's libcrypto use the CPU's AES instructions?",
+            Self::Set(settings) => settings.question,
             Self::TwinOf(_, None) => "Does a private twin of the server show the gap?",
             Self::TwinOf(_, Some(change)) => match change {
                 TwinChange::NoMask => "Does the gap go away on a twin without a mask on CPU features?",
@@ -218,6 +224,9 @@ impl Kind {
     pub(crate) fn possible(self, case: &Case<'_>) -> Result<(), String> {
         if matches!(self, Self::Alone | Self::Again) {
             return Ok(());
+        }
+        if let Self::Set(settings) = self {
+            return settings.possible(case);
         }
         if self == Self::Hosts {
             let any = case.hosts.iter().any(Option::is_some);
@@ -312,7 +321,7 @@ impl Kind {
                 refuse(count == 0, "no load without a connection")?;
                 refuse(http.streams() > 1, SHARED)
             }
-            Self::Hosts | Self::LensOf(_) | Self::TwinOf(..) => Ok(()),
+            Self::Hosts | Self::LensOf(_) | Self::TwinOf(..) | Self::Set(_) => Ok(()),
         }
     }
 
@@ -351,6 +360,7 @@ impl Kind {
             Self::TwinOf(of, change) => {
                 Variation { twin: Some(TwinPlan { of, change, mask: mask_in_server(case, of) }), ..nothing }
             }
+            Self::Set(settings) => Variation { settings: settings.variation(case), ..nothing },
             Self::Unresumed => Variation { resumption: Some(false), ..nothing },
             Self::Tls12 => Variation { versions: Some(vec![TlsVersion::V1_2]), ..nothing },
             Self::QuickAck => Variation { quick_ack: Some(true), ..nothing },
@@ -403,7 +413,9 @@ impl Kind {
             | Self::SourcesSpread
             | Self::SourceOther
             | Self::LensOf(_)
-            | Self::TwinOf(..) => Ok(()),
+            | Self::TwinOf(..)
+            // What cannot be set is refused before anything is measured.
+            | Self::Set(_) => Ok(()),
             Self::Unresumed => match seen.resumed_share {
                 Some(share) if share <= 0.1 => Ok(()),
                 Some(_) => Err("resumed sessions all the same".to_owned()),

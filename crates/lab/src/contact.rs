@@ -1,10 +1,10 @@
 //! First contact: one request to each target before any load, so that what cannot work is said at once.
 
 use crate::route::Route;
-use crate::{LabError, descriptors};
-use duel_load::{Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory};
+use crate::{LabError, descriptors, kinds};
+use duel_load::{Opens, Session, SessionError, SlotOrder, WorkloadError, WorkloadFactory};
 use duel_model::web::failure;
-use duel_model::{Facts, HttpPlan, LoopKind, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line, web};
+use duel_model::{Facts, HttpPlan, KindPlan, LoopKind, Plan, SECOND_NS, Tally, WorkloadPlan, sanitize_line, web};
 use duel_work::http::{FollowingFactory, HttpFactory, Manner, Network, Trail, leads_elsewhere, unknown_to_proxy};
 use duel_work::null::NullFactory;
 use std::net::SocketAddr;
@@ -27,7 +27,7 @@ impl Contact {
     /// Whether this is among the addresses that the target's name led to.
     pub(crate) fn leads_to(&self, peer: &SocketAddr) -> bool {
         match &self.factory {
-            Factory::Null => false,
+            Factory::Null | Factory::Kind(_) => false,
             Factory::Http(factory) => factory.leads_to(peer),
             Factory::Following(factory) => factory.target().leads_to(peer),
         }
@@ -38,6 +38,8 @@ impl Contact {
 #[derive(Debug, Clone)]
 pub(crate) enum Factory {
     Null,
+    /// Of a kind that brings all that it needs.
+    Kind(Arc<dyn Opens>),
     Http(HttpFactory),
     /// Each request follows its redirects itself.
     Following(FollowingFactory),
@@ -71,7 +73,7 @@ pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
         .map(|target| {
             let address = target.address.clone();
             let factory = match &plan.workload {
-                WorkloadPlan::Plain(_) => Ok(Factory::Null),
+                WorkloadPlan::Plain(kind) => of_kind(plan, kind, &address).map(|(factory, _)| factory),
                 WorkloadPlan::Http(http) => HttpFactory::assume(http, &address, plan.load.connect_timeout_ns)
                     .and_then(|factory| Factory::http(factory, http, &address, plan)),
             };
@@ -91,9 +93,12 @@ pub(crate) fn contact(
     stop: &Arc<AtomicBool>,
 ) -> Result<Contact, String> {
     let address = route.map_or(address, |route| &route.address);
-    let WorkloadPlan::Http(http) = &plan.workload else {
-        let (factory, manner) = (Factory::Null, Manner::default());
-        return Ok(Contact { factory, address: address.to_owned(), manner, negotiated: None });
+    let http = match &plan.workload {
+        WorkloadPlan::Http(http) => http,
+        WorkloadPlan::Plain(kind) => {
+            let (factory, negotiated) = of_kind(plan, kind, address).map_err(|error| error.to_string())?;
+            return Ok(Contact { factory, address: address.to_owned(), manner: Manner::default(), negotiated });
+        }
     };
     let http = &route.map_or_else(|| (**http).clone(), |route| route.pinned(http));
     let network = route.and_then(|route| route.network.as_ref());
@@ -119,6 +124,14 @@ pub(crate) fn contact(
         return Ok(Contact { factory, address: address.to_owned(), manner: trail.manner(), negotiated });
     }
     Err(format!("more than {redirects_before} redirects, the last to {}", sanitize_line(trail.address())))
+}
+
+/// What makes the workload of a kind that brings all that it needs, and what was found out about the target.
+fn of_kind(plan: &Plan, kind: &KindPlan, address: &str) -> Result<(Factory, Option<Facts>), WorkloadError> {
+    match kinds::of_schema(kind.schema) {
+        None => Ok((Factory::Null, None)),
+        Some(known) => known.prepare(plan, kind, address).map(|made| (Factory::Kind(made.opens), Some(made.facts))),
+    }
 }
 
 /// Status and location of a response that leads elsewhere.
@@ -220,7 +233,7 @@ impl Factory {
     /// Requests that differ go on behind those of earlier load, of which each worker began so many at most.
     pub(crate) fn go_on_after(&self, begun: u64, workers: u32) {
         match self {
-            Self::Null => {}
+            Self::Null | Self::Kind(_) => {}
             Self::Http(factory) => factory.go_on_after(begun, workers),
             Self::Following(factory) => factory.target().go_on_after(begun, workers),
         }
@@ -229,7 +242,7 @@ impl Factory {
     /// How many origins each connection of the plan becomes one to, as far as redirects are known.
     pub(crate) fn origins(&self) -> u64 {
         match self {
-            Self::Null | Self::Http(_) => 1,
+            Self::Null | Self::Kind(_) | Self::Http(_) => 1,
             Self::Following(factory) => 1 + factory.origins_elsewhere() as u64,
         }
     }
@@ -237,7 +250,7 @@ impl Factory {
     /// Pairs of a local and a remote address that connections are spread over.
     pub(crate) fn address_pairs(&self) -> usize {
         match self {
-            Self::Null => NullFactory.address_pairs(),
+            Self::Null | Self::Kind(_) => NullFactory.address_pairs(),
             Self::Http(factory) => factory.address_pairs(),
             Self::Following(factory) => factory.address_pairs(),
         }
@@ -252,6 +265,7 @@ impl Factory {
     ) -> Result<Session, SessionError> {
         match self {
             Self::Null => Session::open(NullFactory, connections, threads, stop),
+            Self::Kind(opens) => opens.session(connections, threads, stop),
             Self::Http(factory) => {
                 // The first contact has told of the look-up already; the load is to tell of it, too.
                 factory.report_lookup();

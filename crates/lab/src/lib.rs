@@ -14,6 +14,7 @@ mod explain;
 mod factorial;
 mod hosts;
 mod identity;
+pub mod kinds;
 mod lens;
 mod pulse;
 mod route;
@@ -190,8 +191,24 @@ pub fn judge(run: &Run) -> Verdict {
 
 /// Checks a target's address without touching the network.
 pub fn check_address(name: &str, address: &str) -> Result<(), LabError> {
+    if let Some(kind) = kinds::of_address(address) {
+        let plan = duel_model::KindPlan::of(kind.schema());
+        return kind
+            .check(&plan, address)
+            .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() });
+    }
     duel_work::http::HttpFactory::check_address(address)
         .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() })
+}
+
+/// Checks the settings of a plan, where its kind of work declares any, on each of its targets, without doing anything.
+pub fn check_settings(plan: &Plan) -> Result<(), LabError> {
+    let duel_model::WorkloadPlan::Plain(settings) = &plan.workload else { return Ok(()) };
+    let Some(kind) = kinds::of_schema(settings.schema) else { return Ok(()) };
+    plan.targets.iter().try_for_each(|target| {
+        kind.check(settings, &target.address)
+            .map_err(|error| LabError::Target { name: sanitize_line(&target.name), text: error.to_string() })
+    })
 }
 
 /// Reads the files that a plan's requests are made of and checks them, without touching the network.

@@ -8,6 +8,7 @@ mod clock;
 mod course;
 mod driver;
 mod idle;
+mod kind;
 mod limits;
 mod log;
 mod pacing;
@@ -21,6 +22,7 @@ mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
 pub use driver::SlotOrder;
+pub use kind::{Kind, Opens, Prepared};
 pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, usable_cpus};
 pub use log::OpRecord;
 pub use pacing::Schedule;

@@ -59,8 +59,8 @@ impl Recorder {
             shed: 0,
             failed: [0; MOST_FAILURES],
             failure_examples: Vec::new(),
-            response: Recording::new(),
-            service: Recording::new(),
+            response: Recording::from(lowest_ns(schema)),
+            service: Recording::from(lowest_ns(schema)),
             phases: schema.phases.iter().map(|_| Recording::new()).collect(),
             schedule_lag: Recording::new(),
             loop_lag: Recording::new(),
@@ -109,15 +109,23 @@ impl Recorder {
             Ok(()) => {
                 interval.ok += 1;
                 interval.response_sum_ns += response_ns;
-                interval.response_max_ns = interval.response_max_ns.max(response_ns);
+                let each_ns = if op.ops == 1 { response_ns } else { response_ns / u64::from(op.ops.max(1)) };
+                interval.response_max_ns = interval.response_max_ns.max(each_ns);
                 self.ok += 1;
                 self.signs.answered_ns = op.end_ns;
                 self.stages.ok(due_ns, over_ns);
-                self.took(due_ns, start_ns, over_ns, &op.phases);
+                if op.ops == 1 {
+                    self.took(due_ns, start_ns, over_ns, &op.phases);
+                } else {
+                    self.batch_took(start_ns, over_ns, op);
+                }
             }
             Err(failure) => {
-                interval.failed += 1;
-                self.failed[failure.kind.place()] += 1;
+                // Of a batch that failed no op is known to have ended well.
+                let ops = u64::from(op.ops.max(1));
+                interval.failed += ops;
+                self.failed[failure.kind.place()] += ops;
+                self.started += ops - 1;
                 if failure.kind.means.is_silence() {
                     self.signs.unanswered(start_ns);
                 } else {
@@ -134,6 +142,19 @@ impl Recorder {
                     }
                 }
             }
+        }
+    }
+
+    /// Ops of a batch that ended well, of which the first is counted already. Their bytes come with the batch.
+    #[cold]
+    fn batch_took(&mut self, start_ns: Nanos, over_ns: Nanos, op: &OpEnd) {
+        let (ops, took_ns) = (u64::from(op.ops), over_ns.saturating_sub(start_ns));
+        self.ok += ops - 1;
+        self.started += ops - 1;
+        let interval = self.interval_at(op.end_ns);
+        interval.ok += ops - 1;
+        for recording in [&mut self.response, &mut self.service] {
+            recording.record_shared(took_ns, ops);
         }
     }
 
@@ -291,6 +312,11 @@ impl Signs {
     }
 }
 
+/// Nothing of a network takes less than a microsecond. What a thread does by itself may take some nanoseconds.
+fn lowest_ns(schema: &Schema) -> Nanos {
+    if schema.lanes_are_threads { 1 } else { LOWEST_NS }
+}
+
 /// One distribution while it is recorded.
 #[derive(Debug)]
 pub(crate) struct Recording {
@@ -303,8 +329,13 @@ pub(crate) struct Recording {
 
 impl Recording {
     pub(crate) fn new() -> Self {
+        Self::from(LOWEST_NS)
+    }
+
+    /// With three digits from this value on.
+    fn from(lowest_ns: Nanos) -> Self {
         #[expect(clippy::expect_used, reason = "the bounds are constants that the histogram accepts")]
-        let histogram = Histogram::new_with_bounds(LOWEST_NS, HIGHEST_NS, DIGITS).expect("valid bounds");
+        let histogram = Histogram::new_with_bounds(lowest_ns, HIGHEST_NS, DIGITS).expect("valid bounds");
         Self { histogram, sum_ns: 0, min_ns: Nanos::MAX, max_ns: 0 }
     }
 
@@ -314,6 +345,15 @@ impl Recording {
         self.sum_ns += u128::from(value_ns);
         self.min_ns = self.min_ns.min(value_ns);
         self.max_ns = self.max_ns.max(value_ns);
+    }
+
+    /// Records so many values that come to this sum, each an equal share of it.
+    fn record_shared(&mut self, sum_ns: Nanos, count: u64) {
+        let share_ns = sum_ns / count.max(1);
+        self.histogram.saturating_record_n(share_ns, count);
+        self.sum_ns += u128::from(sum_ns);
+        self.min_ns = self.min_ns.min(share_ns);
+        self.max_ns = self.max_ns.max(share_ns);
     }
 
     fn reset(&mut self) {
@@ -373,11 +413,18 @@ pub(crate) mod tests {
     /// A kind of work that fails in all ways.
     pub(crate) const TRIED: Schema = Schema {
         kind: "tried",
+        targets: "Hats",
         op: Noun { one: "try", many: "tries" },
         lane: Noun { one: "lane", many: "lanes" },
         shared_lane: Noun { one: "lane", many: "lanes" },
         phases: &[],
         failures: ALL,
+        bytes: "bytes read",
+        facts_title: "Hats",
+        facts: &[],
+        params: &[],
+        runs_targets: false,
+        lanes_are_threads: false,
     }
     .sound();
 

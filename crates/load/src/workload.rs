@@ -216,6 +216,8 @@ pub struct OpEnd {
     /// When the system had its last byte, where the system tells: not later than `end_ns`. What lies between is our own
     /// lateness (the worker slept, or was busy with others), and no part of the time that the op took.
     pub arrived_ns: Option<Nanos>,
+    /// How many equal ops, done one after the other, ended with it: 1, but of a batch. Each took an equal share of the time.
+    pub ops: u32,
     /// How it ended.
     pub outcome: Result<(), Box<Failure>>,
     /// Where the time went.
@@ -232,7 +234,7 @@ impl OpEnd {
     /// Its end was noticed at this time; of all else nothing is known yet.
     pub fn noticed(end_ns: Nanos, outcome: Result<(), Box<Failure>>) -> Self {
         let phases = PhaseTimes::NONE;
-        Self { end_ns, arrived_ns: None, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }
+        Self { end_ns, arrived_ns: None, ops: 1, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }
     }
 
     /// When it was over for whoever had sent it: when its last byte arrived, or else when that was noticed.

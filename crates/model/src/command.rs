@@ -3,8 +3,8 @@
 use crate::text::shell_line;
 use crate::units::typed_duration as time;
 use crate::{
-    Arrival, Body, Bound, BusyPoll, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, SECOND_NS, Stage, TlsPlan,
-    WorkloadPlan,
+    Arrival, Body, Bound, BusyPoll, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Param, Plan, SECOND_NS, Stage,
+    TlsPlan, WorkloadPlan,
 };
 use std::path::Path;
 
@@ -25,9 +25,19 @@ impl Plan {
     /// options mean.
     pub fn words(&self) -> Option<Vec<String>> {
         let mut options = Options(Vec::new());
-        options.load(&self.load);
-        if let WorkloadPlan::Http(http) = &self.redacted().workload {
-            options.request(http)?;
+        match &self.redacted().workload {
+            WorkloadPlan::Http(http) => {
+                options.load(&self.load, false);
+                options.request(http)?;
+            }
+            WorkloadPlan::Plain(kind) => {
+                options.load(&self.load, kind.schema.lanes_are_threads);
+                // A factor's levels stand in `--vary`.
+                let varied = |param: &Param| self.factors.iter().any(|factor| factor.name() == param.name);
+                for (param, value) in kind.changed().filter(|(param, _)| !varied(param)) {
+                    options.value(&format!("--{}", param.name), value);
+                }
+            }
         }
         for factor in &self.factors {
             let levels: Vec<String> = (0..factor.levels()).map(|level| factor.typed(level)).collect();
@@ -94,13 +104,18 @@ impl Options {
         }
     }
 
-    fn load(&mut self, load: &LoadPlan) {
+    /// `lanes_are_threads`: of the work, as its schema says it.
+    fn load(&mut self, load: &LoadPlan, lanes_are_threads: bool) {
         let (stages, search) = (&load.shape.stages, &load.shape.search);
-        if stages.is_empty() || stages.iter().all(Stage::is_of_rate) {
-            self.value("-c", load.connections.to_string());
+        if lanes_are_threads {
+            self.value("-t", load.connections.to_string());
+        } else {
+            if stages.is_empty() || stages.iter().all(Stage::is_of_rate) {
+                self.value("-c", load.connections.to_string());
+            }
+            // Their default depends on the machine.
+            self.value("-t", load.threads.to_string());
         }
-        // Their default depends on the machine.
-        self.value("-t", load.threads.to_string());
         match load.kind {
             LoopKind::Closed { think_ns: 0 } => {}
             LoopKind::Closed { think_ns } => self.value("--think", time(think_ns)),
@@ -124,7 +139,7 @@ impl Options {
         if let Some(ns) = load.shape.deadline_ns {
             self.value("--deadline", time(ns));
         }
-        if load.busy_poll != BusyPoll::default() {
+        if load.busy_poll != BusyPoll::default() && !lanes_are_threads {
             self.value("--busy-poll", load.busy_poll.name().to_owned());
         }
         if load.op_timeout_ns != OP_TIMEOUT_NS {

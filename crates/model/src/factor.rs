@@ -1,6 +1,6 @@
 //! Factors: what an experiment varies, and the treatments that come of it.
 
-use crate::{Arrival, Body, LoopKind, Plan, TlsVersion, WorkloadPlan, format_bytes};
+use crate::{Arrival, Body, Id, LoopKind, Param, Plan, TlsVersion, WorkloadPlan, format_bytes, kinds, sanitize_line};
 use serde::{Deserialize, Serialize};
 
 /// A parameter that an experiment varies, with its levels in the order in which they were given.
@@ -31,6 +31,45 @@ pub enum Factor {
     Encoding(Vec<Vec<String>>),
     /// Path and query that replace those of each target's address; they begin with `/`.
     Path(Vec<String>),
+    /// A setting that a kind of work declares.
+    Setting(SettingLevels),
+}
+
+/// Levels of a declared setting, each as it is kept.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "KeptLevels", into = "KeptLevels")]
+pub struct SettingLevels {
+    /// Which setting.
+    pub param: &'static Param,
+    /// Its values.
+    pub levels: Vec<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct KeptLevels {
+    param: Id,
+    levels: Vec<String>,
+}
+
+impl From<SettingLevels> for KeptLevels {
+    fn from(of: SettingLevels) -> Self {
+        Self { param: of.param.id(), levels: of.levels }
+    }
+}
+
+impl TryFrom<KeptLevels> for SettingLevels {
+    type Error = String;
+
+    fn try_from(kept: KeptLevels) -> Result<Self, String> {
+        let param = kinds::param(kept.param.name());
+        let param = param.ok_or_else(|| format!("'{}' is no setting that this duel knows", kept.param))?;
+        for level in &kept.levels {
+            if param.read(level)? != *level {
+                return Err(format!("'{}' is no value of {}", sanitize_line(level), param.name));
+            }
+        }
+        Ok(Self { param, levels: kept.levels })
+    }
 }
 
 impl Factor {
@@ -63,6 +102,7 @@ impl Factor {
             Self::Keepalive(_) => "keepalive",
             Self::Encoding(_) => "encoding",
             Self::Path(_) => "path",
+            Self::Setting(of) => of.param.name,
         }
     }
 
@@ -76,6 +116,7 @@ impl Factor {
             Self::Tls(levels) => levels.len(),
             Self::Cipher(levels) | Self::Group(levels) | Self::Encoding(levels) => levels.len(),
             Self::Resumption(levels) | Self::Keepalive(levels) => levels.len(),
+            Self::Setting(of) => of.levels.len(),
         }
     }
 
@@ -97,6 +138,7 @@ impl Factor {
                 codings => codings.join("+"),
             }),
             Self::Resumption(levels) | Self::Keepalive(levels) => levels.get(level).map(switch),
+            Self::Setting(of) => of.levels.get(level).cloned(),
         };
         typed.unwrap_or_default()
     }
@@ -105,6 +147,7 @@ impl Factor {
     pub fn label(&self, level: usize) -> String {
         match self {
             Self::BodySize(levels) => levels.get(level).map(|&bytes| format_bytes(bytes as f64)).unwrap_or_default(),
+            Self::Setting(of) => of.levels.get(level).map(|kept| of.param.label(kept)).unwrap_or_default(),
             _ => self.typed(level),
         }
     }
@@ -115,6 +158,7 @@ impl Factor {
             Self::Connections(levels) => levels.get(level).map(|&connections| f64::from(connections)),
             Self::Rate(levels) => levels.get(level).copied(),
             Self::BodySize(levels) => levels.get(level).map(|&bytes| bytes as f64),
+            Self::Setting(of) => of.levels.get(level).and_then(|kept| of.param.number(kept)),
             _ => None,
         }
     }
@@ -143,6 +187,11 @@ impl Factor {
                     }
                 }
             }
+            Self::Setting(of) => {
+                if let (WorkloadPlan::Plain(kind), Some(value)) = (&mut plan.workload, of.levels.get(level)) {
+                    kind.settings.insert(of.param.id(), value.clone());
+                }
+            }
             _ => self.apply_to_request(level, &mut plan.workload),
         }
     }
@@ -150,7 +199,7 @@ impl Factor {
     fn apply_to_request(&self, level: usize, workload: &mut WorkloadPlan) {
         let WorkloadPlan::Http(http) = workload else { return };
         match self {
-            Self::Connections(_) | Self::Rate(_) | Self::Path(_) => {}
+            Self::Connections(_) | Self::Rate(_) | Self::Path(_) | Self::Setting(_) => {}
             Self::Method(levels) => http.method = levels.get(level).cloned().unwrap_or_default(),
             Self::BodySize(levels) => {
                 http.body = levels.get(level).filter(|&&bytes| bytes > 0).map_or(Body::None, |&n| Body::Generated(n));

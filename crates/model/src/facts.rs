@@ -226,7 +226,7 @@ pub enum Compared {
 impl Declaration {
     /// What all kinds declare, in the order of tables and sentences.
     pub fn all() -> impl Iterator<Item = &'static Self> {
-        [web::FACTS, machine::FACTS].into_iter().flatten()
+        crate::kinds::known().flat_map(|schema| schema.facts).chain(machine::FACTS)
     }
 
     /// What is declared of a fact; `None` for most of those of machines, which are by their name what they are.
@@ -240,7 +240,7 @@ impl Declaration {
     }
 
     /// One that tables leave out.
-    pub(crate) const fn unlisted(name: &'static str) -> Self {
+    pub const fn unlisted(name: &'static str) -> Self {
         Self {
             name,
             label: None,
@@ -256,7 +256,7 @@ impl Declaration {
     }
 
     /// One that tables have a row for.
-    pub(crate) const fn listed(name: &'static str, label: &'static str) -> Self {
+    pub const fn listed(name: &'static str, label: &'static str) -> Self {
         Self { label: Some(label), noun: label, ..Self::unlisted(name) }
     }
 }

@@ -14,10 +14,12 @@ mod factor;
 mod facts;
 mod finding;
 mod host;
+pub mod kinds;
 mod lens;
 mod machine;
 pub mod null;
 mod obeyed;
+mod param;
 mod plan;
 mod profile;
 mod promise;
@@ -44,14 +46,16 @@ pub use experiment::{
     Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure, LevelVerdict, Ranged, Scaling, ScalingCurve,
     ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
 };
-pub use factor::Factor;
+pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Value, unit};
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation};
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
+pub use kinds::KindPlan;
 pub use lens::{
     Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
     LensReading, LensTreatment, MaskEffect, ProcessVector,
 };
+pub use param::{Param, Sort};
 pub use plan::{
     Arrival, Body, Bound, ComparePlan, ConnectTo, HostAccess, HostPlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Plan,
     ProcessIdentity, ProxyPlan, RedfishPlan, ServerPlan, Target, TlsPlan, TlsVersion, WorkloadPlan, is_safe_method,

@@ -18,8 +18,13 @@ impl Plan {
         // sent there by values of their own.
         let Self { targets, workload, load: LoadPlan { .. }, compare: _, factors: _ } = self;
         let mut told = Vec::new();
-        for Target { name, address: _, host } in targets {
+        let runs_targets = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.runs_targets);
+        for Target { name, address, host } in targets {
             host.iter().for_each(|host| of_host(name, host, &mut told));
+            // Behind nothing but its scheme stands what this machine has of its own.
+            if runs_targets && !address.ends_with(':') {
+                told.push(format!("run {} on this machine, as the target {}", shown(address), shown(name)));
+            }
         }
         match workload {
             WorkloadPlan::Plain(_) => {}

@@ -1,7 +1,7 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{BusyPoll, Factor, Facts, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS, Schema};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use crate::{BusyPoll, Factor, Facts, KindPlan, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS, Schema};
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// A system under test.
@@ -108,39 +108,49 @@ pub struct Plan {
 }
 
 /// The kind of operation and its parameters, the same for every target.
-#[derive(Debug, Clone, PartialEq, Deserialize)]
-#[serde(tag = "kind", rename_all = "kebab-case")]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "KeptWorkload", into = "KeptWorkload")]
 pub enum WorkloadPlan {
-    /// Ops of a kind that has no settings, which its schema is all of. Kept are those that do nothing (`null`).
-    #[serde(rename = "null", deserialize_with = "read_plain")]
-    Plain(&'static Schema),
+    /// Ops of a kind that its schema and its settings are all of.
+    Plain(KindPlan),
     /// HTTP/1.1 requests, over TLS where the target's scheme says so.
     Http(Box<HttpPlan>),
 }
 
 impl WorkloadPlan {
     /// Ops that do nothing: they measure the generator itself.
-    pub const NULL: Self = Self::Plain(&crate::null::SCHEMA);
+    pub const NULL: Self = Self::Plain(KindPlan::of(&crate::null::SCHEMA));
 }
 
-impl Serialize for WorkloadPlan {
-    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        #[derive(Serialize)]
-        struct Kept<'a> {
-            kind: &'static str,
-            #[serde(flatten)]
-            http: Option<&'a HttpPlan>,
+/// A workload as it is kept. Those that do nothing, and the web's, were kept before there were others.
+#[derive(Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "kebab-case")]
+enum KeptWorkload {
+    Null,
+    Declared(crate::kinds::Kept),
+    Http(Box<HttpPlan>),
+}
+
+impl From<WorkloadPlan> for KeptWorkload {
+    fn from(workload: WorkloadPlan) -> Self {
+        match workload {
+            WorkloadPlan::Plain(kind) if *kind.schema == crate::null::SCHEMA => Self::Null,
+            WorkloadPlan::Plain(kind) => Self::Declared(kind.kept()),
+            WorkloadPlan::Http(http) => Self::Http(http),
         }
-        match self {
-            Self::Plain(schema) => Kept { kind: schema.kind, http: None },
-            Self::Http(http) => Kept { kind: crate::web::SCHEMA.kind, http: Some(http) },
-        }
-        .serialize(to)
     }
 }
 
-fn read_plain<'de, D: Deserializer<'de>>(from: D) -> Result<&'static Schema, D::Error> {
-    serde::de::IgnoredAny::deserialize(from).map(|_| &crate::null::SCHEMA)
+impl TryFrom<KeptWorkload> for WorkloadPlan {
+    type Error = String;
+
+    fn try_from(kept: KeptWorkload) -> Result<Self, String> {
+        Ok(match kept {
+            KeptWorkload::Null => Self::NULL,
+            KeptWorkload::Declared(kept) => Self::Plain(kept.try_into()?),
+            KeptWorkload::Http(http) => Self::Http(http),
+        })
+    }
 }
 
 /// How ops are offered to one target.
@@ -488,7 +498,7 @@ impl Plan {
     /// What its kind of work declares of itself.
     pub fn schema(&self) -> &'static Schema {
         match &self.workload {
-            WorkloadPlan::Plain(schema) => schema,
+            WorkloadPlan::Plain(kind) => kind.schema,
             WorkloadPlan::Http(_) => &crate::web::SCHEMA,
         }
     }

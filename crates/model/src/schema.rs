@@ -4,6 +4,7 @@
 //! parts and failures of ops are places in arrays; what is kept has them by name, so that it reads the same whatever a
 //! later version declares beside them.
 
+use crate::{Declaration, Param};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -17,6 +18,8 @@ pub const MOST_FAILURES: usize = 16;
 pub struct Schema {
     /// Its name in archives and JSON.
     pub kind: &'static str,
+    /// What its targets are called, as a heading: the help lists its settings under it.
+    pub targets: &'static str,
     /// What an op is called.
     pub op: Noun,
     /// What a lane is called that has its connection for itself.
@@ -27,6 +30,18 @@ pub struct Schema {
     pub phases: &'static [Phase],
     /// How ops fail, in the order in which that is told.
     pub failures: &'static [FailureKind],
+    /// What the bytes of its ops are called.
+    pub bytes: &'static str,
+    /// The heading of tables of what is known of its targets.
+    pub facts_title: &'static str,
+    /// What may be known of its targets, in the order in which it is shown.
+    pub facts: &'static [Declaration],
+    /// Its settings, in the order in which they are shown.
+    pub params: &'static [Param],
+    /// Its targets are programs or libraries, which this machine runs: an archive of somebody else must not make it do so unasked.
+    pub runs_targets: bool,
+    /// A lane is a thread that works, not a connection: `-t` says how many there are.
+    pub lanes_are_threads: bool,
 }
 
 /// What something is called.

@@ -1,7 +1,8 @@
 //! What a probe changes in a plan.
 
-use crate::{AddressRange, LoopKind, Plan, TlsVersion, TwinPlan, WorkloadPlan};
+use crate::{AddressRange, Id, LoopKind, Plan, TlsVersion, TwinPlan, WorkloadPlan};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 
 /// What a probe changes in the plan; `None` leaves as it is.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,6 +36,9 @@ pub struct Variation {
     /// Local addresses that connections are made from, in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<AddressRange>>,
+    /// Settings of a kind of work that declares its own, by their names.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<Id, String>,
     /// A target's server replaced by a private twin.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub twin: Option<TwinPlan>,
@@ -58,6 +62,7 @@ impl Plan {
             quick_ack,
             segment_bytes,
             sources,
+            settings,
             // Where requests go, and not what they are.
             twin: _,
         } = variation.clone();
@@ -71,7 +76,9 @@ impl Plan {
             plan.load.connections = connections;
             plan.load.threads = plan.load.threads.min(connections);
         }
-        if let WorkloadPlan::Http(http) = &mut plan.workload {
+        if let WorkloadPlan::Plain(kind) = &mut plan.workload {
+            kind.settings.extend(settings);
+        } else if let WorkloadPlan::Http(http) = &mut plan.workload {
             // So many connections stand for so many requests at a time.
             if let Some(http2) = &mut http.http2
                 && connections.is_some()

@@ -11,11 +11,18 @@ use std::fmt;
 /// What requests declare of themselves.
 pub const SCHEMA: Schema = Schema {
     kind: "http",
+    targets: "Web servers",
     op: Noun { one: "request", many: "requests" },
     lane: Noun { one: "connection", many: "connections" },
     shared_lane: Noun { one: "stream", many: "streams" },
     phases: phase::ALL,
     failures: failure::ALL,
+    bytes: "bytes read",
+    facts_title: "Negotiated",
+    facts: FACTS,
+    params: &[],
+    runs_targets: false,
+    lanes_are_threads: false,
 }
 .sound();
 
@@ -207,8 +214,10 @@ impl Serialize for Keyed<'_> {
         let is_told = |name: &str| is_whole || Declaration::of(name).is_none_or(|declared| declared.label.is_some());
         // Later than the others: what is not known is absent, not `null`.
         let late = [MAX_STREAMS, if is_whole { LOCATION } else { DEAD_ADDRESSES }];
+        // Facts of another kind of work have none of these.
+        let is_web = facts.0.is_empty() || KEYS.iter().any(|(_, name)| facts.0.contains_key(*name));
         let mut map = serializer.serialize_map(None)?;
-        for (key, name) in KEYS.into_iter().filter(|(_, name)| is_told(name)) {
+        for (key, name) in KEYS.into_iter().filter(|(_, name)| is_web && is_told(name)) {
             match facts.value(name) {
                 None if late.contains(&name) => {}
                 None if name == DEAD_ADDRESSES => map.serialize_entry(key, facts.list(name))?,

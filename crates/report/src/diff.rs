@@ -28,7 +28,7 @@ pub fn diff(a: (&Run, &Verdict), b: (&Run, &Verdict), style: Style) -> String {
     for target in &first {
         match second.iter().find(|t| t.name == target.name) {
             Some(other) => {
-                let title = format!("Negotiated with {}", target.name);
+                let title = format!("{} with {}", target.schema.facts_title, target.name);
                 sections.push(differences(&title, &negotiated_facts(target), &negotiated_facts(other), style));
                 sections.push(figures(target, other, style));
             }

@@ -10,13 +10,13 @@ use duel_model::{Compared, Declaration, Facts, Value};
 /// What was negotiated, as text.
 pub(crate) fn side_by_side(targets: &[Totals<'_>], style: Style) -> Vec<String> {
     let Some((title, table)) = table(targets) else { return Vec::new() };
-    let mut lines = wrap(title, style.columns(), "", "  ");
+    let mut lines = wrap(&title, style.columns(), "", "  ");
     lines.extend(table.lines(style.columns()));
     lines
 }
 
 /// A table of what was negotiated, with its title; a row that no target has is left out. `None` without any row.
-pub(crate) fn table(targets: &[Totals<'_>]) -> Option<(&'static str, Table)> {
+pub(crate) fn table(targets: &[Totals<'_>]) -> Option<(String, Table)> {
     let mut differs = false;
     let mut rows = Vec::new();
     for (declared, label) in listed() {
@@ -45,7 +45,8 @@ pub(crate) fn table(targets: &[Totals<'_>]) -> Option<(&'static str, Table)> {
     if rows.is_empty() {
         return None;
     }
-    let title = if differs { "Negotiated (≠ marks what differs)" } else { "Negotiated" };
+    let title = targets.first().map_or("", |target| target.schema.facts_title);
+    let title = if differs { format!("{title} (≠ marks what differs)") } else { title.to_owned() };
     let heads = targets.iter().map(|t| t.name.clone()).collect();
     Some((title, Table { corner: String::new(), heads, rows, align: Align::Left }))
 }

@@ -110,20 +110,26 @@ pub(crate) fn settings(run: &Run) -> String {
     let varies = |name: &str| plan.factors.iter().any(|factor| factor.name() == name);
     let https = plan.targets.iter().any(|t| t.address.starts_with("https:"));
     match &plan.workload {
-        WorkloadPlan::Plain(schema) => parts.push(format!("{} workload", schema.kind)),
+        WorkloadPlan::Plain(kind) => {
+            parts.push(format!("{} workload", kind.schema.kind));
+            let fixed = kind.schema.params.iter().filter(|param| !varies(param.name));
+            parts.extend(fixed.map(|param| format!("{} {}", param.name, param.label(kind.get(param)))));
+        }
         WorkloadPlan::Http(http) => parts.extend(request(http, &varies)),
     }
     let noun = plan.schema().op.one;
     let load = &plan.load;
     if !varies("connections") {
-        parts.push(plural(u64::from(load.connections), "connection"));
+        parts.push(plural(u64::from(load.connections), plan.schema().lane.one));
     }
     if let WorkloadPlan::Http(http) = &plan.workload
         && http.http2.is_some()
     {
         parts.push(format!("HTTP/2 with {} at a time on each", plural(u64::from(http.streams()), "request")));
     }
-    parts.push(plural(u64::from(load.threads), "thread"));
+    if !plan.schema().lanes_are_threads {
+        parts.push(plural(u64::from(load.threads), "thread"));
+    }
     parts.push(match load.kind {
         LoopKind::Open { .. } if varies("rate") => "open loop".to_owned(),
         LoopKind::Closed { think_ns: 0 } => "closed loop".to_owned(),
@@ -153,12 +159,16 @@ pub(crate) fn settings(run: &Run) -> String {
             parts.extend(tls(&http.tls, &varies));
         }
     }
-    parts.extend(run.waiting.as_ref().map(|seen| waiting(seen, run)));
-    parts.push(format!(
-        "timeouts {} to connect and {} per {noun}",
-        set_duration(load.connect_timeout_ns),
-        set_duration(load.op_timeout_ns)
-    ));
+    if plan.schema().lanes_are_threads {
+        parts.push(format!("timeout {} per {noun}", set_duration(load.op_timeout_ns)));
+    } else {
+        parts.extend(run.waiting.as_ref().map(|seen| waiting(seen, run)));
+        parts.push(format!(
+            "timeouts {} to connect and {} per {noun}",
+            set_duration(load.connect_timeout_ns),
+            set_duration(load.op_timeout_ns)
+        ));
+    }
     if plan.targets.len() > 1 {
         let (compare, is_plain) = (&plan.compare, load.shape.search.is_none() && load.shape.stages.is_empty());
         parts.extend(match compare.slot_ns {

@@ -80,12 +80,14 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     let mut rows = vec![Row::new(format!("{noun}s ok"), vec![count(tally.ok)])];
     rows.extend(failure_rows(one));
     rows.push(Row::new("rate", vec![maybe(target.rate_per_s(), rate)]));
-    rows.push(Row::new("bytes read", vec![maybe(target.bytes_per_s(), byte_rate)]));
+    rows.push(Row::new(target.schema.bytes, vec![maybe(target.bytes_per_s(), byte_rate)]));
     rows.extend(inflated_rows(one));
     rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", one, |t| &t.tally.service, &SERVICE_QUANTILES));
     rows.extend(connection_rows(one));
-    rows.push(Row::new("reused", vec![part(tally.reused, tally.started)]));
+    if !target.schema.lanes_are_threads {
+        rows.push(Row::new("reused", vec![part(tally.reused, tally.started)]));
+    }
     if tally.resent > 0 {
         rows.push(Row::new("sent again", vec![count(tally.resent)]));
     }
@@ -135,7 +137,7 @@ fn agreed(target: &Totals<'_>, style: Style) -> Vec<String> {
     if rows.is_empty() {
         return Vec::new();
     }
-    [vec!["Negotiated".to_owned()], headless(rows, Align::Left, style)].concat()
+    [vec![target.schema.facts_title.to_owned()], headless(rows, Align::Left, style)].concat()
 }
 
 /// What the generator found out about itself: whether the figures are the server's or ours.

@@ -213,12 +213,15 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     let mut rows = vec![Row::new(format!("{noun}s ok"), each(&|t| count(t.tally.ok)))];
     rows.extend(failure_rows(targets));
     rows.push(figure_row("rate", targets, Totals::rate_per_s, rate));
-    rows.push(figure_row("bytes read", targets, Totals::bytes_per_s, byte_rate));
+    let bytes = targets.first().map_or("bytes read", |target| target.schema.bytes);
+    rows.push(figure_row(bytes, targets, Totals::bytes_per_s, byte_rate));
     rows.extend(inflated_rows(targets));
     rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));
     rows.extend(connection_rows(targets));
-    rows.push(Row::new("reused", each(&|t| part(t.tally.reused, t.tally.started))));
+    if targets.iter().all(|t| !t.schema.lanes_are_threads) {
+        rows.push(Row::new("reused", each(&|t| part(t.tally.reused, t.tally.started))));
+    }
     if targets.iter().any(|t| t.tally.resent > 0) {
         rows.push(Row::new("sent again", each(&|t| count(t.tally.resent))));
     }
@@ -285,6 +288,9 @@ pub(crate) fn time_rows(
 
 /// How many connections there were at a time, and how many were made while it was measured: none, where all were kept.
 pub(crate) fn connection_rows(targets: &[Totals<'_>]) -> Vec<Row> {
+    if targets.iter().any(|t| t.schema.lanes_are_threads) {
+        return Vec::new();
+    }
     let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();
     let held = targets.iter().any(|t| t.held.is_some()).then(|| {
         Row::new("connections", each(&|t| t.held.map_or_else(|| figures::UNKNOWN.to_owned(), |n| count(u64::from(n)))))

@@ -118,7 +118,9 @@ impl<'a> Totals<'a> {
 
     /// Bytes read per second.
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
-        self.per_second(self.tally.bytes_in)
+        // Some ops of a thread work on no bytes.
+        let has_bytes = self.tally.bytes_in > 0 || !self.schema.lanes_are_threads;
+        self.per_second(self.tally.bytes_in).filter(|_| has_bytes)
     }
 
     fn per_second(&self, n: u64) -> Option<f64> {

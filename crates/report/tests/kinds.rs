@@ -15,11 +15,18 @@ use std::sync::Arc;
 
 const LOTTERY: Schema = Schema {
     kind: "lottery",
+    targets: "Hats",
     op: Noun { one: "draw", many: "draws" },
     lane: Noun { one: "drum", many: "drums" },
     shared_lane: Noun { one: "hand", many: "hands" },
     phases: phase::ALL,
     failures: failure::ALL,
+    bytes: "bytes read",
+    facts_title: "Hats",
+    facts: &[],
+    params: &[],
+    runs_targets: false,
+    lanes_are_threads: false,
 }
 .sound();
 
@@ -88,7 +95,7 @@ impl Workload for Lottery {
 #[test]
 fn a_kind_from_elsewhere_is_driven_judged_and_reported_by_what_it_declares() {
     let (mut run, _) = sample::slower();
-    run.plan.workload = WorkloadPlan::Plain(&LOTTERY);
+    run.plan.workload = WorkloadPlan::Plain(KindPlan::of(&LOTTERY));
     run.plan.targets.truncate(1);
     run.first_contact = vec![None];
     let order = SlotOrder {

@@ -2,7 +2,7 @@
 
 use crate::outcome::Usage;
 use crate::usage;
-use duel_model::{Factor, Plan, TlsVersion, parse_size_bytes, sanitize_line};
+use duel_model::{Factor, Plan, SettingLevels, TlsVersion, kinds, parse_size_bytes, sanitize_line};
 
 /// Connections as typed: one number, or the levels of a factor.
 pub(crate) fn connections(typed: &str) -> Result<Vec<u32>, Usage> {
@@ -74,6 +74,15 @@ pub(super) fn factor(option: &str, name: &str, levels: &str) -> Result<Factor, U
         "path" => Factor::Path(each(option, "paths, which begin with /", levels, |text| {
             text.starts_with('/').then(|| text.to_owned())
         })?),
+        other if let Some(param) = kinds::param(other.trim()) => {
+            let levels = if param.takes_lists() {
+                param.levels(levels).map_err(Usage)?
+            } else {
+                // Commas part levels here; words of one level are joined by +.
+                levels.split(',').map(|level| param.read(level)).collect::<Result<_, _>>().map_err(Usage)?
+            };
+            Factor::Setting(SettingLevels { param, levels })
+        }
         other => {
             return Err(Usage(format!(
                 "--vary: '{}' is nothing that can be varied; {} can",

@@ -41,6 +41,7 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
     let factors = all(load)?;
     if factors.is_empty() {
         plan.load.threads = plan.load.threads.min(plan.load.connections);
+        duel_lab::check_settings(&plan).map_err(|error| Usage(error.to_string()))?;
         return Ok(plan);
     }
     if has_requests {
@@ -55,10 +56,13 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
     if load.request.follow > 0 && factors.iter().any(|factor| matches!(factor, Factor::Path(_))) {
         return Err(Usage("--follow cannot be used with a factor 'path': each path would lead elsewhere".into()));
     }
-    if let (WorkloadPlan::Plain(_), Some(factor)) =
-        (&plan.workload, factors.iter().find(|factor| !matches!(factor, Factor::Connections(_) | Factor::Rate(_))))
-    {
-        return Err(Usage(format!("'{}' has no meaning for null:, which sends nothing", factor.name())));
+    if let Some(factor) = factors.iter().find(|factor| !has_meaning(factor, &plan.workload)) {
+        return Err(Usage(match &plan.workload {
+            WorkloadPlan::Plain(kind) if kind.schema.params.is_empty() => {
+                format!("'{}' has no meaning for null:, which sends nothing", factor.name())
+            }
+            _ => format!("'{}' has no meaning for {} targets", factor.name(), plan.schema().kind),
+        }));
     }
     let most = |factor: &Factor| match factor {
         Factor::Connections(levels) => levels.iter().copied().max(),
@@ -86,6 +90,16 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
     varied.load.threads = threads.min(most_connections);
     give_time(&mut varied, load.duration.is_some())?;
     Ok(varied)
+}
+
+/// Whether a workload knows what a factor varies.
+fn has_meaning(factor: &Factor, workload: &WorkloadPlan) -> bool {
+    match (workload, factor) {
+        (_, Factor::Connections(_) | Factor::Rate(_)) => true,
+        (WorkloadPlan::Plain(kind), Factor::Setting(of)) => kind.schema.params.contains(of.param),
+        (WorkloadPlan::Plain(_), _) | (WorkloadPlan::Http(_), Factor::Setting(_)) => false,
+        (WorkloadPlan::Http(_), _) => true,
+    }
 }
 
 /// What an experiment is going to be, and how long it takes, in one sentence.
@@ -132,7 +146,10 @@ fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
         })?;
         typed.push((format!("--vary {}", sanitize_line(name)), name, levels));
     }
-    let mut factors: Vec<Factor> = Vec::new();
+    let mut factors: Vec<Factor> = load.settings.factors()?;
+    for factor in &factors {
+        distinct(factor)?;
+    }
     for (option, name, typed) in typed {
         let factor = levels::factor(&option, name.trim(), typed)?;
         if factors.iter().any(|known| known.name() == factor.name()) {
@@ -169,7 +186,7 @@ fn checked(plan: &Plan) -> Result<(), Usage> {
     }
     match &plan.workload {
         WorkloadPlan::Http(http) => duel_lab::check_tls_names(&http.tls).map_err(|error| Usage(error.to_string())),
-        WorkloadPlan::Plain(_) => Ok(()),
+        WorkloadPlan::Plain(_) => duel_lab::check_settings(plan).map_err(|error| Usage(error.to_string())),
     }
 }
 

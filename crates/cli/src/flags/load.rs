@@ -4,6 +4,7 @@ use crate::connection::ConnectionFlags;
 use crate::factors::FactorFlags;
 use crate::request::RequestFlags;
 use crate::requests::RequestsFlags;
+use crate::settings::{SettingFlags, WebOnly};
 use crate::shape::ShapeFlags;
 use crate::tls::TlsFlags;
 use clap::{Args, ValueEnum};
@@ -12,6 +13,8 @@ use clap::{Args, ValueEnum};
 #[derive(Args, Clone)]
 #[command(next_help_heading = "Load")]
 pub(crate) struct LoadFlags {
+    #[command(flatten)]
+    pub(crate) web_only: WebOnly,
     /// Connections to each target; a list makes a factor: 1,2,4 or 8..64, which doubles [default: 50]
     #[arg(short = 'c', long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) connections: Option<String>,
@@ -53,6 +56,8 @@ pub(crate) struct LoadFlags {
     pub(crate) connection: ConnectionFlags,
     #[command(flatten)]
     pub(crate) tls: TlsFlags,
+    #[command(flatten)]
+    pub(crate) settings: SettingFlags,
     #[command(flatten)]
     pub(crate) factors: FactorFlags,
 }

@@ -514,6 +514,7 @@ pub(crate) mod tests {
     }
 
     fn planned<'a>(words: impl IntoIterator<Item = &'a str>) -> Result<Plan, Usage> {
+        duel_model::kinds::register(duel_lab::kinds::SCHEMAS);
         let cli = Cli::try_parse_from(words).unwrap();
         match cli.verb {
             None => commands::compare::plan(&cli.compare, &cli.load).map(|(plan, _)| plan),

@@ -48,6 +48,7 @@ mod trip;
 pub(crate) mod unknown;
 mod worth;
 
+use crate::case::Case;
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
 use crate::twins::{self, Twins};
@@ -67,6 +68,11 @@ pub(crate) trait Cause: Sync {
         None
     }
 
+    /// The kinds of work that it can be a cause of.
+    fn kinds(&self) -> &'static [&'static str] {
+        WEB
+    }
+
     /// Whether it asks only when all other causes have: it is seldom the cause, and nothing but its own probes tells.
     fn asks_last(&self) -> bool {
         false
@@ -81,6 +87,15 @@ pub(crate) trait Cause: Sync {
             (standing, _) => standing,
         }
     }
+}
+
+/// The work of causes that say nothing else. Work that does nothing is among it: what slows its generator slows a web server's.
+const WEB: &[&str] = &["http", "null"];
+
+/// The causes that compete for the gaps of a case.
+pub(crate) fn suiting(case: &Case<'_>) -> Vec<&'static dyn Cause> {
+    let kind = case.plan.schema().kind;
+    CAUSES.into_iter().filter(|cause| cause.kinds().contains(&kind)).collect()
 }
 
 /// What takes a cause away from a twin.
@@ -138,7 +153,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-pub(crate) static CAUSES: [&dyn Cause; 33] = [
+static CAUSES: [&dyn Cause; 33] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,

@@ -2,7 +2,7 @@
 //! is it not.
 
 use super::aes_unused::per_byte_share;
-use super::{CAUSES, CauseEntry, Fit, Standing};
+use super::{Cause, CauseEntry, Fit, Standing};
 use crate::gap::{Flip, FlipLook, Gap, Look, Reference, failed_share, percent, phase_differences};
 use crate::probes::{Kind, Mode};
 use duel_model::web::phase;
@@ -35,7 +35,7 @@ pub(crate) fn wants(gap: &Gap<'_>) -> Vec<Probe> {
 }
 
 /// What is said of a gap that no cause explains, or of the rest of one; `left` is the share that is left.
-pub(crate) fn finding(gap: &Gap<'_>, standings: &[Standing], left: f64) -> Finding {
+pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standing], left: f64) -> Finding {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let mut place = Place::default();
     place.by_failures(gap);
@@ -48,7 +48,7 @@ pub(crate) fn finding(gap: &Gap<'_>, standings: &[Standing], left: f64) -> Findi
     let mut evidence = gap.preamble();
     evidence.extend(place.evidence);
     let mut settled = true;
-    for (cause, standing) in CAUSES.iter().zip(standings) {
+    for (cause, standing) in causes.iter().zip(standings) {
         let id = cause.entry().id;
         match standing {
             Standing::RuledOut(by) => evidence.push(Evidence { text: format!("not {id}: {}", by.text), ..by.clone() }),
@@ -96,6 +96,9 @@ pub(crate) fn finding(gap: &Gap<'_>, standings: &[Standing], left: f64) -> Findi
         summary,
         evidence,
         remedy: place.remedy.unwrap_or_else(|| {
+            if gap.case.plan.schema().lanes_are_threads {
+                return format!("Give diagnosis more time, and profile {slow} while the comparison runs (`perf top`).");
+            }
             format!(
                 "Give diagnosis more time, and look at {slow}'s host (CPU, disk, network) while the comparison runs."
             )

@@ -6,11 +6,18 @@ use duel_model::{FailureKind, LoopKind, Meaning, Nanos, Noun, Phase, SECOND_NS, 
 /// The kind of work that is tried here.
 pub(crate) const TRIED: Schema = Schema {
     kind: "tried",
+    targets: "Hats",
     op: Noun { one: "try", many: "tries" },
     lane: Noun { one: "lane", many: "lanes" },
     shared_lane: Noun { one: "lane", many: "lanes" },
     phases: &[WAIT],
     failures: &[TIMEOUT, LOST],
+    bytes: "bytes read",
+    facts_title: "Hats",
+    facts: &[],
+    params: &[],
+    runs_targets: false,
+    lanes_are_threads: false,
 }
 .sound();
 pub(crate) const WAIT: Phase = Phase::at(0, "wait", When::Each);

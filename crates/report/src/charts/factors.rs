@@ -45,6 +45,7 @@ fn ids(factor: &Factor) -> [&'static str; 3] {
         Factor::Keepalive(_) => ["keepalive", "keepalive-ratio", "keepalive-latency"],
         Factor::Encoding(_) => ["encoding", "encoding-ratio", "encoding-latency"],
         Factor::Path(_) => ["path", "path-ratio", "path-latency"],
+        Factor::Setting(of) => of.param.charts,
     }
 }
 

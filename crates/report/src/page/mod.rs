@@ -199,9 +199,9 @@ fn searched(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[Totals<'_>
 fn negotiated(html: &mut Html, targets: &[Totals<'_>]) {
     if let Some((title, table)) = negotiated::table(targets) {
         html.raw("<h3>");
-        html.text(title);
+        html.text(&title);
         html.raw("</h3>");
-        html.table(&table, title);
+        html.table(&table, &title);
     }
 }
 

@@ -242,6 +242,7 @@ impl Http {
         connection.take_cookies(&self.shared);
         connection.served += 1;
         let op = OpEnd {
+            ops: 1,
             end_ns: heard.noticed_ns,
             arrived_ns: heard.arrived_ns,
             outcome: self.desk.judge(status, &self.shared),

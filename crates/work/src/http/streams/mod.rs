@@ -414,6 +414,7 @@ impl Http2 {
             }
         }
         let op = OpEnd {
+            ops: 1,
             end_ns: heard.noticed_ns,
             arrived_ns: heard.arrived_ns,
             outcome: self.desk.judge(status, &self.shared),

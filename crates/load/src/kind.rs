@@ -1,0 +1,45 @@
+//! A kind of work, as whoever makes experiments with it sees it.
+
+use crate::session::{Session, SessionError};
+use crate::workload::{WorkloadError, WorkloadFactory};
+use duel_model::{Facts, KindPlan, Plan, Schema};
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// A kind of work that brings all that it needs: what it declares of itself, which targets are its own, and how one of them is
+/// made ready for load.
+pub trait Kind: Sync {
+    /// What it declares of itself.
+    fn schema(&self) -> &'static Schema;
+
+    /// Whether a target with this address is one of its own.
+    fn claims(&self, address: &str) -> bool;
+
+    /// Checks an address and settings without doing anything with the target.
+    fn check(&self, kind: &KindPlan, address: &str) -> Result<(), WorkloadError>;
+
+    /// Makes sure that the target does what is asked for, and tells what it is.
+    fn prepare(&self, plan: &Plan, kind: &KindPlan, address: &str) -> Result<Prepared, WorkloadError>;
+}
+
+/// A target that is ready for load.
+#[derive(Debug)]
+pub struct Prepared {
+    /// What is known of it.
+    pub facts: Facts,
+    /// What opens sessions on it.
+    pub opens: Arc<dyn Opens>,
+}
+
+/// Opens sessions on one target.
+pub trait Opens: fmt::Debug + Send + Sync {
+    /// Opens one with so many lanes and threads.
+    fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError>;
+}
+
+impl<F: WorkloadFactory + Clone + fmt::Debug> Opens for F {
+    fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
+        Session::open(self.clone(), lanes, threads, stop)
+    }
+}

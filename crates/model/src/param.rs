@@ -1,0 +1,184 @@
+//! A setting of a kind of work, declared once: the command line, plan files, the line of settings, factors and what repeats a
+//! run are loops over these.
+
+use crate::{Id, parse_size_bytes, sanitize_line};
+
+/// A setting of a kind of work.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Param {
+    /// Its name: the option without dashes, the key of a plan file, the name of the factor.
+    pub name: &'static str,
+    /// What the help calls its value.
+    pub value_name: &'static str,
+    /// What it does, in one sentence.
+    pub help: &'static str,
+    /// What values it takes.
+    pub sort: Sort,
+    /// The value where none is given.
+    pub default: &'static str,
+    /// Names of its charts' files, where it is a factor: of figures, of ratios, of latencies.
+    pub charts: [&'static str; 3],
+}
+
+/// The values that a setting takes. A value is kept as text, in one spelling.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Sort {
+    /// A number of bytes, with a unit or without.
+    Bytes {
+        /// Smallest.
+        least: u64,
+        /// Largest.
+        most: u64,
+        /// What 0 means, where it may be 0.
+        zero: &'static str,
+    },
+    /// One of these words; what is typed may leave dashes out.
+    Choice(&'static [&'static str]),
+    /// Words joined by `+`, or `none`; their kind of work knows which there are.
+    Words,
+}
+
+impl Param {
+    /// What it is kept under.
+    pub const fn id(&self) -> Id {
+        Id::new(self.name)
+    }
+
+    /// A value as it is kept, from what was typed.
+    ///
+    /// # Errors
+    ///
+    /// What values it takes, and what it got: a sentence for the user.
+    pub fn read(&self, typed: &str) -> Result<String, String> {
+        let typed = typed.trim();
+        let wrong = |takes: &str| format!("--{} takes {takes}; got '{}'", self.name, sanitize_line(typed));
+        let of = |choices: &[&str]| {
+            let plain = |text: &str| text.replace(['-', '_'], "").to_ascii_lowercase();
+            let choice = choices.iter().find(|choice| plain(choice) == plain(typed));
+            choice.map(|choice| (*choice).to_owned()).ok_or_else(|| wrong(&choices.join(", ")))
+        };
+        match &self.sort {
+            Sort::Bytes { least, most, .. } => {
+                let bytes = parse_size_bytes(typed).ok().filter(|bytes| (*least..=*most).contains(bytes));
+                let takes = || format!("a size from {least} to {most} bytes, such as 64 or 16k");
+                bytes.map(|bytes| bytes.to_string()).ok_or_else(|| wrong(&takes()))
+            }
+            Sort::Choice(choices) => of(choices),
+            Sort::Words => {
+                let mut words: Vec<String> =
+                    typed.split(['+', ',']).map(|word| word.trim().to_ascii_lowercase()).collect();
+                words.sort();
+                words.dedup();
+                let is_word = |word: &String| word.bytes().all(|b| b.is_ascii_alphanumeric()) && !word.is_empty();
+                if words.iter().all(is_word) { Ok(words.join("+")) } else { Err(wrong("words joined by +, or none")) }
+            }
+        }
+    }
+
+    /// The levels of a list as it was typed. `A..B` of sizes stands for A, its doubles below B, and B.
+    ///
+    /// # Errors
+    ///
+    /// As [`Param::read`].
+    pub fn levels(&self, typed: &str) -> Result<Vec<String>, String> {
+        let mut levels = Vec::new();
+        for text in typed.split(',') {
+            let Some((first, last)) = text.split_once("..").filter(|_| matches!(self.sort, Sort::Bytes { .. })) else {
+                levels.push(self.read(text)?);
+                continue;
+            };
+            let read = |text: &str| Ok::<u64, String>(self.read(text)?.parse().unwrap_or(0));
+            let (first, last) = (read(first)?, read(last)?);
+            if first == 0 || first > last {
+                return Err(format!(
+                    "--{}: '{}' is no range; 16..128 stands for 16,32,64,128 and begins above 0",
+                    self.name,
+                    sanitize_line(text)
+                ));
+            }
+            let doubles = std::iter::successors(Some(first), |level| level.checked_mul(2));
+            levels.extend(doubles.take_while(|level| *level < last).chain([last]).map(|level| level.to_string()));
+        }
+        Ok(levels)
+    }
+
+    /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
+    pub fn takes_lists(&self) -> bool {
+        self.sort != Sort::Words
+    }
+
+    /// A kept value as it is read: sizes with their unit.
+    pub fn label(&self, kept: &str) -> String {
+        match (&self.sort, kept.parse::<u64>()) {
+            (Sort::Bytes { zero, .. }, Ok(0)) if !zero.is_empty() => (*zero).to_owned(),
+            // As it is typed: such sizes are powers of 2, and 1.02 kB would be no longer one.
+            (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
+            (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
+            (Sort::Bytes { .. }, Ok(bytes)) => format!("{bytes} B"),
+            _ => sanitize_line(kept),
+        }
+    }
+
+    /// A kept value as a number, where values are numbers.
+    pub fn number(&self, kept: &str) -> Option<f64> {
+        matches!(self.sort, Sort::Bytes { .. }).then(|| kept.parse().ok()).flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SIZE: Param = Param {
+        name: "size",
+        value_name: "BYTES",
+        help: "",
+        sort: Sort::Bytes { least: 1, most: 1 << 20, zero: "" },
+        default: "1024",
+        charts: ["size", "size-ratio", "size-latency"],
+    };
+    const WAY: Param = Param {
+        name: "way",
+        value_name: "WAY",
+        help: "",
+        sort: Sort::Choice(&["there", "back"]),
+        default: "there",
+        charts: ["way", "", ""],
+    };
+    const SOME: Param = Param {
+        name: "some",
+        value_name: "WORDS",
+        help: "",
+        sort: Sort::Words,
+        default: "none",
+        charts: ["some", "", ""],
+    };
+
+    #[test]
+    fn values_are_kept_in_one_spelling() {
+        assert_eq!(SIZE.read("16k").as_deref(), Ok("16384"));
+        assert_eq!(WAY.read("Back").as_deref(), Ok("back"));
+        assert_eq!(SOME.read("vaes, aes,aes").as_deref(), Ok("aes+vaes"));
+        assert_eq!((SIZE.label("16384").as_str(), SIZE.number("16384")), ("16 KiB", Some(16_384.0)));
+        assert_eq!(["1000", "1048576", "0"].map(|kept| SIZE.label(kept)), ["1000 B", "1 MiB", "0 B"]);
+        for (param, typed, says) in [
+            (&SIZE, "0", "from 1 to"),
+            (&SIZE, "2MiB", "from 1 to"),
+            (&SIZE, "x\u{1b}[2J", "got 'x"),
+            (&WAY, "up", "there, back"),
+            (&SOME, "a;b", "joined by +"),
+        ] {
+            let said = param.read(typed).unwrap_err();
+            assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
+        }
+    }
+
+    #[test]
+    fn ranges_double_and_end_where_they_say() {
+        assert_eq!(SIZE.levels("16..100").unwrap(), ["16", "32", "64", "100"]);
+        assert_eq!(SIZE.levels("1k,4k").unwrap(), ["1024", "4096"]);
+        assert_eq!(SIZE.levels("16..16").unwrap(), ["16"]);
+        assert!(SIZE.levels("100..16").unwrap_err().contains("no range"));
+        assert_eq!(WAY.levels("there,back").unwrap(), ["there", "back"]);
+    }
+}
