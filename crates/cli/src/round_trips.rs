@@ -6,7 +6,7 @@ use duel_model::{Plan, TlsVersion, Variation, WorkloadPlan};
 use proptest::prelude::*;
 
 /// Command lines that use every option of a plan; their words have no spaces.
-pub(crate) const COMMAND_LINES: [&str; 26] = [
+pub(crate) const COMMAND_LINES: [&str; 30] = [
     "duel http://a.example/ http://b.example/f?x=1 --seed 7",
     "duel old=https://a.example/ new=https://b.example/ -c 8 -t 2 -d 90s --seed 1 --margin 5% --slot 250ms \
      --no-early-stop --no-keepalive -k --tls 1.3 --groups x25519 --ciphers TLS_AES_128_GCM_SHA256 --resumption",
@@ -37,6 +37,10 @@ pub(crate) const COMMAND_LINES: [&str; 26] = [
     "duel run http://a.example/ --find-rate p99.9<50ms,errors<0.1% -d 90s",
     "duel run http://a.example/ --find-rate mean<2ms,rate>99% --rate 250 --deadline 1s",
     "duel http://a.example/ http://b.example/ --rate 100 --deadline 250ms --seed 3",
+    "duel run openssl: --op sha256 --block 64 -d 1s",
+    "duel run aws-lc: -t 3 --op aes-128-gcm --block 1000 --chunk 100 --direction decrypt --renew key -n 5",
+    "duel openssl:/a/libcrypto.so.3 old=openssl:/b/libcrypto.so --seed 1 --mask vaes,aes --op aes-256-cbc -d 20s",
+    "duel openssl: aws-lc: --block 16..1k --chunk 16,32 --op sha1 --seed 2",
 ];
 
 /// The plan that the words of a plan mean.

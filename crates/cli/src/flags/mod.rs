@@ -55,6 +55,7 @@ pub(crate) enum Command {
     Facts(FactsFlags),
     Lens(LensFlags),
     LensChild(ChildFlags),
+    CryptoChild(ChildFlags),
     Plan(PlanWords),
     Man(ManFlags),
     Completions(CompletionsFlags),
@@ -199,6 +200,9 @@ enum Verb {
     /// Load a libcrypto and measure it, for `duel lens`
     #[command(hide = true)]
     LensChild(ChildFlags),
+    /// Do the ops of a crypto library, for a run that loads one
+    #[command(hide = true)]
+    CryptoChild(ChildFlags),
     /// Print the plan file of a command line
     #[command(disable_help_flag = true)]
     Plan(PlanWords),
@@ -436,6 +440,7 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
+        Some(Verb::CryptoChild(child)) => Flags { command: Command::CryptoChild(child), load, output },
         // Where it stands first, clap never sees it.
         Some(Verb::Hey(_)) => {
             let text = "'hey' stands first, and its options behind it: duel hey ...";

@@ -11,6 +11,7 @@ pub(crate) mod client_limit;
 mod compression;
 mod contention;
 mod counted;
+mod crypto;
 mod delayed_ack;
 mod extra_hop;
 mod extra_round_trip;
@@ -153,7 +154,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-static CAUSES: [&dyn Cause; 33] = [
+static CAUSES: [&dyn Cause; 37] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -187,9 +188,13 @@ static CAUSES: [&dyn Cause; 33] = [
     &memory_limit::MemoryLimit,
     &contention::Contention,
     &slow_clock::SlowClock,
+    &crypto::AesUnused,
+    &crypto::NoAsm,
+    &crypto::BlockOverhead,
+    &crypto::SameCpu,
 ];
 
-static CATALOGUE: [CauseEntry; 37] = [
+static CATALOGUE: [CauseEntry; 38] = [
     aes_unused::ENTRY,
     no_asm::ENTRY,
     slow_cipher::ENTRY,
@@ -223,6 +228,7 @@ static CATALOGUE: [CauseEntry; 37] = [
     memory_limit::ENTRY,
     contention::ENTRY,
     slow_clock::ENTRY,
+    crypto::BLOCK_OVERHEAD,
     names::DNS_SLOW,
     names::ADDRESS_FALLBACK,
     none::ENTRY,

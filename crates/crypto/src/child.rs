@@ -1,0 +1,151 @@
+//! What a child of ours does: it loads a library, and works as its orders say, by the protocol that `child_process` describes.
+
+use crate::child_process::{hex, unhex};
+use crate::engine::{Engine, Renews, Task};
+use crate::library::Library;
+use crate::ops;
+use rustix::time::{ClockId, clock_gettime};
+use std::ffi::OsString;
+use std::fs::File;
+use std::io::{BufRead, Write};
+use std::path::Path;
+
+/// Works until its input ends. The arguments are `openssl`, `openssl PATH` or `aws-lc`.
+pub fn main(arguments: &[OsString]) -> ! {
+    die_with_parent();
+    std::process::exit(i32::from(work(arguments).is_err()))
+}
+
+/// A parent that was killed cannot end its children. One whose library hangs does not see the end of its input either.
+fn die_with_parent() {
+    #[cfg(target_os = "linux")]
+    {
+        let parent = rustix::process::getppid();
+        let _ = rustix::process::set_parent_process_death_signal(Some(rustix::process::Signal::KILL));
+        if rustix::process::getppid() != parent {
+            std::process::exit(0);
+        }
+    }
+}
+
+fn work(arguments: &[OsString]) -> std::io::Result<()> {
+    // A library may print; our answers go where it cannot.
+    let mut answers = File::from(rustix::io::dup(std::io::stdout())?);
+    let nowhere = File::options().write(true).open("/dev/null")?;
+    rustix::stdio::dup2_stdout(&nowhere)?;
+    let library = match (arguments.first().and_then(|word| word.to_str()), arguments.get(1)) {
+        (Some("openssl"), path) => Library::open(path.map(Path::new)),
+        (Some("aws-lc"), _) => Ok(Library::BuiltIn),
+        _ => Err("it was started without a library".to_owned()),
+    };
+    let mut engine = None;
+    let mut task = None;
+    for line in std::io::stdin().lock().lines() {
+        let line = line?;
+        let answer = match &library {
+            Err(why) => format!("cannot {}", one_line(why)),
+            Ok(library) => answered(library, &mut engine, &mut task, &line),
+        };
+        answers.write_all(format!("{answer}\n").as_bytes())?;
+    }
+    Ok(())
+}
+
+fn answered<'l>(library: &'l Library, engine: &mut Option<Engine<'l>>, task: &mut Option<Task>, line: &str) -> String {
+    let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let done = match word {
+        "work" => begin(library, rest).map(|(made, new_task)| {
+            (*engine, *task) = (Some(made), Some(new_task));
+            format!("{}ready", facts(library))
+        }),
+        "run" => match (engine, rest.parse::<u64>()) {
+            (Some(engine), Ok(count)) => {
+                return run(engine, count).unwrap_or_else(|why| format!("failed {}", one_line(&why)));
+            }
+            _ => Err("there is nothing to run".to_owned()),
+        },
+        "answer" => answer(library, *task, rest),
+        _ => Err("that is no order".to_owned()),
+    };
+    done.unwrap_or_else(|why| format!("cannot {}", one_line(&why)))
+}
+
+fn begin<'l>(library: &'l Library, rest: &str) -> Result<(Engine<'l>, Task), String> {
+    let mut words = rest.split(' ');
+    let name = words.next().unwrap_or_default();
+    let op = ops::of_name(name).ok_or_else(|| format!("there is no op '{name}'"))?;
+    let mut task = Task { op, block: 16_384, chunk: usize::MAX, decrypt: false, renews: Renews::Nothing };
+    for word in words {
+        let (name, value) = word.split_once('=').unwrap_or((word, ""));
+        let bytes =
+            || value.parse::<usize>().ok().filter(|bytes| (1..=1 << 20).contains(bytes)).ok_or("a size is wrong");
+        match name {
+            "block" => task.block = bytes()?,
+            "chunk" => task.chunk = bytes()?,
+            "direction" => task.decrypt = value == "decrypt",
+            "renew" => {
+                task.renews = match value {
+                    "nonce" => Renews::Nonce,
+                    "key" => Renews::Key,
+                    _ => Renews::Nothing,
+                }
+            }
+            _ => {}
+        }
+    }
+    if task.renews == Renews::Nothing && op.name.ends_with("-xts") {
+        // A call is a data unit, and each has its own tweak.
+        task.renews = Renews::Nonce;
+    }
+    Ok((Engine::new(library, task)?, task))
+}
+
+fn answer(library: &Library, task: Option<Task>, rest: &str) -> Result<String, String> {
+    let parts: Option<Vec<Vec<u8>>> = rest.split(' ').map(unhex).collect();
+    let (Some(task), Some([key, iv, aad, input])) = (task, parts.as_deref()) else {
+        return Err("that is no order".to_owned());
+    };
+    Ok(format!("answer {}", hex(&Engine::answer(library, task, key, iv, aad, input)?)))
+}
+
+fn run(engine: &mut Engine<'_>, count: u64) -> Result<String, String> {
+    let (cpu_before_ns, start_ns) = (now_ns(ClockId::ThreadCPUTime), now_ns(ClockId::Monotonic));
+    for _ in 0..count {
+        engine.op()?;
+    }
+    let (end_ns, cpu_ns) = (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCPUTime));
+    Ok(format!("done {start_ns} {end_ns} {}", cpu_ns.saturating_sub(cpu_before_ns)))
+}
+
+/// What the library is, as lines of facts.
+fn facts(library: &Library) -> String {
+    let version = library.version().map(|version| format!("fact version {}\n", one_line(&version)));
+    let compiler = library.compiler().map(|compiler| format!("fact compiler {}\n", one_line(&compiler)));
+    let path = match library {
+        Library::BuiltIn => Some("part of duel".to_owned()),
+        Library::Loaded(_) => mapped(),
+    };
+    let path = path.map(|path| format!("fact library {}\n", one_line(&path)));
+    let cpu = library.cpu().map(|cpu| format!("fact cpu {}\n", one_line(&cpu)));
+    [version, compiler, cpu, path].into_iter().flatten().collect()
+}
+
+/// The file of the libcrypto that this process maps, where the system tells.
+fn mapped() -> Option<String> {
+    let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
+    let paths = maps.lines().filter_map(|line| line.find('/').map(|at| &line[at..]));
+    paths
+        .into_iter()
+        .find(|path| path.rsplit('/').next().is_some_and(|name| name.contains("crypto")))
+        .map(str::to_owned)
+}
+
+fn one_line(text: &str) -> String {
+    text.replace(['\n', '\r'], " ")
+}
+
+fn now_ns(clock: ClockId) -> u64 {
+    let time = clock_gettime(clock);
+    // Neither clock is ever negative.
+    time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
+}
