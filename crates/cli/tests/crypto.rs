@@ -175,6 +175,8 @@ fn what_cannot_be_done_is_told_in_one_sentence() {
         (vec!["openssl:", "http://127.0.0.1:1/"], "the same work"),
         (vec!["null:", "http://127.0.0.1:1/"], "the same work"),
         (vec!["run", "openssl:", "-c", "2", "-t", "3"], "-c and -t"),
+        (vec!["run", "openssl:", "-c", "100000"], "more than 1024"),
+        (vec!["run", "openssl:", "-c", "1,100000"], "more than 1024"),
         (vec!["run", "openssl:", "--block", "2MiB"], "from 1 to 1048576 bytes"),
     ] {
         let done = place.duel(&words);
@@ -222,6 +224,17 @@ fn a_child_goes_with_duel_however_that_ends() {
     };
     wait_until("they are gone", || !left.iter().any(is_there));
     assert!(running.end().code.is_none());
+}
+
+#[test]
+fn a_mask_in_the_environment_is_told() {
+    let place = Place::new();
+    let mut command = place.command();
+    command.args(["run", "openssl:", "-n", "1", "--json", "--no-archive"]).env("OPENSSL_ia32cap", "~0x0:~0x0");
+    let document: Value = serde_json::from_slice(&command.output().unwrap().stdout).unwrap();
+    assert_eq!(fact(&document, "crypto.mask"), Some("OPENSSL_ia32cap=~0x0:~0x0"));
+    let document = place.json(["run", "openssl:", "-n", "1", "--no-archive"]);
+    assert_eq!(fact(&document, "crypto.mask"), None);
 }
 
 #[test]

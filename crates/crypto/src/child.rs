@@ -4,6 +4,7 @@ use crate::child_process::{hex, unhex};
 use crate::engine::{Engine, Renews, Task};
 use crate::library::Library;
 use crate::ops;
+use duel_process::MASK_VARIABLES;
 use rustix::time::{ClockId, clock_gettime};
 use std::ffi::OsString;
 use std::fs::File;
@@ -127,7 +128,14 @@ fn facts(library: &Library) -> String {
     };
     let path = path.map(|path| format!("fact library {}\n", one_line(&path)));
     let cpu = library.cpu().map(|cpu| format!("fact cpu {}\n", one_line(&cpu)));
-    [version, compiler, cpu, path].into_iter().flatten().collect()
+    // Set by duel or by who started it: it hides features of the CPU from the library in either case.
+    let set = |name: &&str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    let mask = MASK_VARIABLES.iter().find(|name| set(name));
+    let mask = mask.map(|name| {
+        let value = std::env::var_os(name).unwrap_or_default();
+        format!("fact mask {name}={}\n", one_line(&value.to_string_lossy()))
+    });
+    [version, compiler, cpu, path, mask].into_iter().flatten().collect()
 }
 
 /// The file of the libcrypto that this process maps, where the system tells.

@@ -26,6 +26,7 @@ pub const SCHEMA: Schema = Schema {
 const FACTS: &[Declaration] = &[
     Declaration { is_held: true, ..Declaration::listed("crypto.version", "version") },
     Declaration::listed("crypto.library", "library"),
+    Declaration::listed("crypto.mask", "CPU mask"),
     Declaration::unlisted("crypto.cpu"),
     Declaration::unlisted("crypto.compiler"),
 ];

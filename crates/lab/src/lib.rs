@@ -201,10 +201,19 @@ pub fn check_address(name: &str, address: &str) -> Result<(), LabError> {
         .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() })
 }
 
+/// Most lanes where each of them is a thread or a process of its own: a hundred thousand of them stop the machine.
+const MOST_LANES_WITH_THREADS: u32 = 1024;
+
 /// Checks the settings of a plan, where its kind of work declares any, on each of its targets, without doing anything.
 pub fn check_settings(plan: &Plan) -> Result<(), LabError> {
     let duel_model::WorkloadPlan::Plain(settings) = &plan.workload else { return Ok(()) };
     let Some(kind) = kinds::of_schema(settings.schema) else { return Ok(()) };
+    if settings.schema.lanes_are_threads && plan.load.connections > MOST_LANES_WITH_THREADS {
+        return Err(LabError::Plan(format!(
+            "{} threads of {}: more than {MOST_LANES_WITH_THREADS} only get in each other's way",
+            plan.load.connections, settings.schema.kind
+        )));
+    }
     plan.targets.iter().try_for_each(|target| {
         kind.check(settings, &target.address)
             .map_err(|error| LabError::Target { name: sanitize_line(&target.name), text: error.to_string() })

@@ -21,8 +21,8 @@ impl Plan {
         let runs_targets = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.runs_targets);
         for Target { name, address, host } in targets {
             host.iter().for_each(|host| of_host(name, host, &mut told));
-            // Behind nothing but its scheme stands what this machine has of its own.
-            if runs_targets && !address.ends_with(':') {
+            // A scheme with nothing behind it stands for what this machine has of its own.
+            if runs_targets && address.split_once(':').is_none_or(|(_, rest)| !rest.is_empty()) {
                 told.push(format!("run {} on this machine, as the target {}", shown(address), shown(name)));
             }
         }
@@ -226,6 +226,19 @@ mod tests {
         let mut local = plan(HttpPlan::default());
         local.targets[0].host = Some(host);
         assert_eq!(local.obeyed(), [""; 0]);
+    }
+
+    #[test]
+    fn only_a_bare_scheme_runs_unasked() {
+        static RUNS: crate::Schema = crate::Schema { runs_targets: true, ..crate::null::SCHEMA };
+        for (address, is_asked) in
+            [("own:", false), ("own:/lib/x", true), ("own:rm -r /; :", true), ("own::", true), ("rm", true)]
+        {
+            let mut plan = plan(HttpPlan::default());
+            plan.workload = WorkloadPlan::Plain(crate::KindPlan::of(&RUNS));
+            plan.targets[0].address = address.into();
+            assert_eq!(plan.obeyed().len(), usize::from(is_asked), "{address}");
+        }
     }
 
     #[test]
