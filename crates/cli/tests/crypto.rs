@@ -274,3 +274,37 @@ fn an_archive_of_somebody_else_runs_nothing_unasked() {
     asked.sort_unstable();
     assert_eq!(asked, [false, true], "a path is asked about, the system's own library is not");
 }
+
+#[test]
+fn the_cost_of_a_call_is_told_from_that_of_a_block() {
+    let _alone = measuring();
+    let place = Place::new();
+    // Far above what else differs, so that it is found on a machine that others use, too.
+    for (function, paid_for) in [("EVP_CipherUpdate", "a call"), ("EVP_CipherInit_ex", "a block")] {
+        let slow = slowed(&place, function, 2000);
+        let document = place.json([
+            "openssl:",
+            &format!("openssl:{slow}"),
+            "--renew",
+            "nonce",
+            "--block",
+            "256,4k",
+            "--chunk",
+            "64,256,0",
+            "-d",
+            "12s",
+            "--no-archive",
+        ]);
+        let costs = &document["experiment"]["costs"]["differences"][0]["costs"];
+        let found: Vec<(&str, f64)> = costs
+            .as_array()
+            .unwrap_or_else(|| panic!("{document:#}"))
+            .iter()
+            .map(|cost| (cost["paid_for"].as_str().unwrap(), cost["ns"]["value"].as_f64().unwrap()))
+            .collect();
+        let largest = found.iter().max_by(|a, b| a.1.total_cmp(&b.1).then(a.0.cmp(b.0))).unwrap();
+        assert_eq!(largest.0, paid_for, "{found:?}");
+        // The loop overshoots by a look at the clock, and others take the CPU from it.
+        assert!((1900.0..3000.0).contains(&largest.1), "{found:?}");
+    }
+}

@@ -1,7 +1,7 @@
 //! What crypto work declares of itself.
 
 use crate::ops;
-use duel_model::{Declaration, Noun, Param, Schema, Sort};
+use duel_model::{Declaration, Noun, Param, Parts, Schema, Sort};
 
 /// What ops of a crypto library declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -18,6 +18,7 @@ pub const SCHEMA: Schema = Schema {
     params: PARAMS,
     runs_targets: true,
     lanes_are_threads: true,
+    parts: Some(Parts { whole: &BLOCK, part: &CHUNK, whole_noun: "block", part_noun: "call" }),
 }
 .sound();
 

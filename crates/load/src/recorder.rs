@@ -425,6 +425,7 @@ pub(crate) mod tests {
         params: &[],
         runs_targets: false,
         lanes_are_threads: false,
+        parts: None,
     }
     .sound();
 

@@ -27,6 +27,9 @@ pub struct Experiment {
     pub factors: Vec<FactorVerdict>,
     /// The scaling law, where connections are the only factor of a closed loop.
     pub scaling: Option<Scaling>,
+    /// What an op costs by its parts, where only how long it is and how it is handed over are varied.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub costs: Option<Costs>,
 }
 
 /// What one factor does, averaged over all others (geometric means).
@@ -167,4 +170,48 @@ pub struct ScalingDifference {
     pub sigma_difference: Ranged,
     /// κ minus κ.
     pub kappa_difference: Ranged,
+}
+
+/// The time of an op as a sum: so much for itself, for each of its calls and for each byte, fitted to each target.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Costs {
+    /// What is paid for, such as "a call": in this order come the figures of each target.
+    pub paid_for: Vec<String>,
+    /// One for each target, in the plan's order; none where it was not fitted.
+    pub targets: Vec<TargetCosts>,
+    /// Each target's costs against the first one's.
+    pub differences: Vec<CostDifference>,
+    /// Why it was not fitted.
+    pub unfitted: Option<String>,
+}
+
+/// What a target's ops cost.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct TargetCosts {
+    /// Name of the target.
+    pub target: String,
+    /// For each thing that is paid for, ns.
+    pub ns: Vec<Ranged>,
+    /// Where the sum is off by most, of the treatments where it is off by more than noise and margin.
+    pub misfit: Option<CostMisfit>,
+}
+
+/// Where a sum of costs does not describe the times.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CostMisfit {
+    /// The treatment, in words.
+    pub treatment: String,
+    /// Time measured over time fitted.
+    pub ratio: f64,
+}
+
+/// One target's costs minus the first one's.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CostDifference {
+    /// Name of the first target.
+    pub baseline: String,
+    /// Name of the target.
+    pub target: String,
+    /// For each thing that is paid for, ns.
+    pub ns: Vec<Ranged>,
 }

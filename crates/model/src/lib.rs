@@ -43,8 +43,9 @@ pub mod web;
 pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
 pub use experiment::{
-    Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure, LevelVerdict, Ranged, Scaling, ScalingCurve,
-    ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
+    CostDifference, CostMisfit, Costs, Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure,
+    LevelVerdict, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
+    TargetCosts,
 };
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Value, unit};
@@ -67,7 +68,7 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
-pub use schema::{FailureKind, Id, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Phase, Schema, When};
+pub use schema::{FailureKind, Id, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Parts, Phase, Schema, When};
 pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,

@@ -17,5 +17,6 @@ pub const SCHEMA: Schema = Schema {
     params: &[],
     runs_targets: false,
     lanes_are_threads: false,
+    parts: None,
 }
 .sound();

@@ -42,6 +42,21 @@ pub struct Schema {
     pub runs_targets: bool,
     /// A lane is a thread that works, not a connection: `-t` says how many there are.
     pub lanes_are_threads: bool,
+    /// What an op consists of, where it is handed over in parts: its cost is told by them.
+    pub parts: Option<Parts>,
+}
+
+/// The parts that an op is handed over in.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Parts {
+    /// How many bytes an op has.
+    pub whole: &'static Param,
+    /// How many bytes a part has; 0: the op has one part.
+    pub part: &'static Param,
+    /// What the bytes of an op are called together.
+    pub whole_noun: &'static str,
+    /// What hands over a part.
+    pub part_noun: &'static str,
 }
 
 /// What something is called.

@@ -23,6 +23,7 @@ pub const SCHEMA: Schema = Schema {
     params: &[],
     runs_targets: false,
     lanes_are_threads: false,
+    parts: None,
 }
 .sound();
 

@@ -10,8 +10,8 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun};
 use duel_model::{
-    Call, Dependence, DependenceAnswer, Doubt, Experiment, Factor, LevelVerdict, Metric, Ranged, Run, Scaling,
-    ScalingCurve, ScalingDifference, ScalingLaw, Verdict,
+    Call, Costs, Dependence, DependenceAnswer, Doubt, Experiment, Factor, LevelVerdict, Metric, Ranged, Run, Scaling,
+    ScalingCurve, ScalingDifference, ScalingLaw, TargetCosts, Verdict,
 };
 
 /// Most treatments that are listed one by one beside the tables of factors; all are in the JSON document.
@@ -121,6 +121,7 @@ pub(crate) fn parts(run: &Run, experiment: &Experiment) -> Vec<Part> {
         last.notes.push(about_intervals(run, experiment));
     }
     parts.extend(experiment.scaling.as_ref().map(|law| scaling(law, experiment.confidence)));
+    parts.extend(experiment.costs.as_ref().map(|found| costs(found, experiment.confidence)));
     parts
 }
 
@@ -381,4 +382,64 @@ fn left_out(curve: &ScalingCurve) -> Vec<String> {
     let told = reasons.into_iter();
     told.map(|(why, levels)| format!("Left out of the fit: {} connections, since {}.", levels.join(", "), clean(why)))
         .collect()
+}
+
+/// What an op costs by its parts.
+fn costs(found: &Costs, confidence: f64) -> Part {
+    let mut notes = Vec::new();
+    if !found.targets.is_empty() {
+        let has_intervals = found.targets.iter().flat_map(|of| &of.ns).any(|ns| ns.low.is_some());
+        let intervals = if has_intervals {
+            format!("Intervals of {} by resampling whole blocks.", exact_percent(confidence))
+        } else {
+            "There are too few complete blocks for intervals; a longer time (-d) makes more.".to_owned()
+        };
+        notes.push(format!("The time of an op on its thread, as a sum of what it does. {intervals}"));
+    }
+    for difference in &found.differences {
+        let each: Vec<String> = found
+            .paid_for
+            .iter()
+            .zip(&difference.ns)
+            .map(|(paid_for, ns)| format!("{paid_for} {}", bracketed(ns, signed_ns)))
+            .collect();
+        notes.push(format!(
+            "{} minus {}: {}.",
+            clean(&difference.target),
+            clean(&difference.baseline),
+            each.join(", ")
+        ));
+    }
+    for of in &found.targets {
+        let Some(misfit) = &of.misfit else { continue };
+        let off = if misfit.ratio >= 1.0 { misfit.ratio - 1.0 } else { 1.0 - misfit.ratio };
+        notes.push(format!(
+            "The sum does not quite describe {}: at {} an op takes {} {} than it says, which is more than noise and margin.",
+            clean(&of.target),
+            clean(&misfit.treatment),
+            percent(off),
+            if misfit.ratio >= 1.0 { "longer" } else { "less" }
+        ));
+    }
+    notes.extend(found.unfitted.as_ref().map(|why| format!("Not fitted: {}.", clean(why))));
+    let cost = |(place, paid_for): (usize, &String)| {
+        let cell = |of: &TargetCosts| of.ns.get(place).map_or_else(String::new, |ns| bracketed(ns, ns_text));
+        Row::new(paid_for, found.targets.iter().map(cell).collect())
+    };
+    let table = (!found.targets.is_empty()).then(|| Table {
+        corner: "ns".to_owned(),
+        heads: found.targets.iter().map(|of| clean(&of.target)).collect(),
+        rows: found.paid_for.iter().enumerate().map(cost).collect(),
+        align: Align::Right,
+    });
+    Part { title: "Costs: what an op is paid for".to_owned(), table, notes }
+}
+
+/// ns with three digits; below 0.001 ns nothing is left of it.
+fn ns_text(ns: f64) -> String {
+    if ns.abs() < 0.001 { "0".to_owned() } else { three_digits(ns) }
+}
+
+fn signed_ns(ns: f64) -> String {
+    format!("{}{} ns", if ns > 0.0 { "+" } else { "" }, ns_text(ns))
 }

@@ -27,6 +27,7 @@ const LOTTERY: Schema = Schema {
     params: &[],
     runs_targets: false,
     lanes_are_threads: false,
+    parts: None,
 }
 .sound();
 

@@ -27,6 +27,7 @@ mod estimate;
 mod experiment;
 mod headline;
 mod judge;
+mod linear;
 mod observe;
 mod pairing;
 mod search;

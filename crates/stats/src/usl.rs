@@ -4,6 +4,8 @@
 //! κ = 0), κ what each connection costs each other one. Gunther 2007, "Guerrilla Capacity Planning", chapter 4; the form
 //! with λ is that of Schwarz 2015, "Practical Scalability Analysis with the Universal Scalability Law".
 
+use crate::linear;
+
 /// The rate at a number of connections, and how much it counts.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Point {
@@ -39,19 +41,12 @@ impl Law {
 /// passes through all of them, so that nothing could tell whether it describes them.
 pub(crate) const FEWEST_POINTS: usize = 4;
 
-/// Rounds of reweighting. Each brings the relative error of what is fitted down by about its own size, a few percent:
-/// ten leave nothing that a double could hold.
-const ROUNDS: usize = 10;
-
 /// Fits the law by least squares of relative errors, with σ and κ not below 0. `None` with fewer than
 /// [`FEWEST_POINTS`] points, and where a point is no finite number above 0.
 ///
 /// Errors of rates are relative: a slot of 100,000/s scatters by as many percent as one of 100/s. And in `N / X(N)`, the
 /// time that a request takes as its connection sees it, the law is linear: `a + b(N - 1) + cN(N - 1)` with `λ = 1/a`,
-/// `σ = b/a`, `κ = c/a`. So a search with starting values and step sizes is not needed: linear least squares with weights
-/// `w / fitted²`, reweighted until they stand (the quasi-likelihood of a constant coefficient of variation, Wedderburn
-/// 1974). The bounds have four faces; on each the solution is a linear one, and the best that keeps the bounds is the
-/// minimum, since the sum of squares is convex.
+/// `σ = b/a`, `κ = c/a`. So a search with starting values and step sizes is not needed.
 pub(crate) fn fit(points: &[Point]) -> Option<Law> {
     let usable =
         |p: &Point| [p.connections, p.rate, p.weight].iter().all(|v| v.is_finite() && *v > 0.0) && p.connections >= 1.0;
@@ -60,76 +55,11 @@ pub(crate) fn fit(points: &[Point]) -> Option<Law> {
     }
     let rows: Vec<[f64; 3]> =
         points.iter().map(|p| [1.0, p.connections - 1.0, p.connections * (p.connections - 1.0)]).collect();
-    // Columns of like size, or the normal equations of 10,000 connections lose all digits.
-    let largest = |column: usize| rows.iter().map(|row| row[column]).fold(0.0, f64::max);
-    let scale = [1.0, largest(1), largest(2)].map(|largest: f64| if largest > 0.0 { largest } else { 1.0 });
-    let rows: Vec<[f64; 3]> = rows.iter().map(|row| [row[0], row[1] / scale[1], row[2] / scale[2]]).collect();
     let seen: Vec<f64> = points.iter().map(|p| p.connections / p.rate).collect();
-    let mut fitted = seen.clone();
-    let mut best = None;
-    for _ in 0..ROUNDS {
-        let weights: Vec<f64> = points.iter().zip(&fitted).map(|(p, y)| p.weight / (y * y)).collect();
-        let found = bounded(&rows, &seen, &weights)?;
-        fitted = rows.iter().map(|row| predicted(row, &found)).collect();
-        best = Some(found);
-    }
-    let [a, b, c] = best?;
-    let law = Law { lambda: 1.0 / a, sigma: b / scale[1] / a, kappa: c / scale[2] / a };
+    let weights: Vec<f64> = points.iter().map(|p| p.weight).collect();
+    let [a, b, c] = linear::fit(&rows, &seen, &weights, &[&[0, 1, 2], &[0, 1], &[0, 2], &[0]])?;
+    let law = Law { lambda: 1.0 / a, sigma: b / a, kappa: c / a };
     [law.lambda, law.sigma, law.kappa].iter().all(|v| v.is_finite()).then_some(law)
-}
-
-fn predicted(row: &[f64; 3], found: &[f64; 3]) -> f64 {
-    row.iter().zip(found).map(|(x, coefficient)| x * coefficient).sum()
-}
-
-/// The weighted least-squares solution with a positive first coefficient and no other below 0.
-fn bounded(rows: &[[f64; 3]], seen: &[f64], weights: &[f64]) -> Option<[f64; 3]> {
-    let error = |found: &[f64; 3]| -> f64 {
-        let each = rows.iter().zip(seen).zip(weights);
-        each.map(|((row, y), w)| w * (y - predicted(row, found)).powi(2)).sum()
-    };
-    [&[0, 1, 2][..], &[0, 1], &[0, 2], &[0]]
-        .into_iter()
-        .filter_map(|free| least_squares(rows, seen, weights, free))
-        .filter(|found| found[0] > 0.0 && found[1] >= 0.0 && found[2] >= 0.0)
-        .min_by(|a, b| error(a).total_cmp(&error(b)))
-}
-
-/// The weighted least-squares solution in the columns that are free; the others are 0. `None` where they do not
-/// determine it.
-fn least_squares(rows: &[[f64; 3]], seen: &[f64], weights: &[f64], free: &[usize]) -> Option<[f64; 3]> {
-    let size = free.len();
-    // Normal equations, the right-hand side in the last column.
-    let mut system = [[0.0; 4]; 3];
-    for ((row, y), w) in rows.iter().zip(seen).zip(weights) {
-        for (i, &column) in free.iter().enumerate() {
-            for (j, &other) in free.iter().enumerate() {
-                system[i][j] += w * row[column] * row[other];
-            }
-            system[i][3] += w * row[column] * y;
-        }
-    }
-    // Gauss-Jordan with pivoting.
-    for step in 0..size {
-        let pivot = (step..size).max_by(|&a, &b| system[a][step].abs().total_cmp(&system[b][step].abs()))?;
-        system.swap(step, pivot);
-        let lead = system[step];
-        if lead[step] == 0.0 {
-            return None;
-        }
-        for (i, row) in system.iter_mut().enumerate().take(size).filter(|(i, _)| *i != step) {
-            debug_assert_ne!(i, step);
-            let factor = row[step] / lead[step];
-            for (value, pivot_value) in row.iter_mut().zip(lead) {
-                *value -= factor * pivot_value;
-            }
-        }
-    }
-    let mut found = [0.0; 3];
-    for (i, &column) in free.iter().enumerate() {
-        found[column] = system[i][3] / system[i][i];
-    }
-    found.iter().all(|v| v.is_finite()).then_some(found)
 }
 
 #[cfg(test)]

@@ -18,6 +18,7 @@ pub(crate) const TRIED: Schema = Schema {
     params: &[],
     runs_targets: false,
     lanes_are_threads: false,
+    parts: None,
 }
 .sound();
 pub(crate) const WAIT: Phase = Phase::at(0, "wait", When::Each);

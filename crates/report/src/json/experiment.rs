@@ -2,8 +2,8 @@
 
 use super::{PairDocument, digits};
 use duel_model::{
-    Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure, LevelVerdict, Metric, Ranged, Scaling,
-    ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit,
+    CostDifference, CostMisfit, Costs, Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure,
+    LevelVerdict, Metric, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit, TargetCosts,
 };
 use serde::Serialize;
 
@@ -20,6 +20,9 @@ pub(super) struct ExperimentDocument<'a> {
     treatments: Vec<LevelDocument<'a>>,
     /// `null` unless connections are the only factor of a closed loop.
     scaling: Option<ScalingDocument<'a>>,
+    /// There where only how long an op is and in which parts it is handed over are varied. In ns.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    costs: Option<CostsDocument<'a>>,
 }
 
 impl<'a> ExperimentDocument<'a> {
@@ -34,6 +37,7 @@ impl<'a> ExperimentDocument<'a> {
                 .map(|level| LevelDocument::of(level, experiment.treatments.len()))
                 .collect(),
             scaling: experiment.scaling.as_ref().map(ScalingDocument::of),
+            costs: experiment.costs.as_ref().map(CostsDocument::of),
         }
     }
 }
@@ -223,4 +227,57 @@ impl<'a> DifferenceDocument<'a> {
             kappa_difference: RangedDocument::of(&difference.kappa_difference),
         }
     }
+}
+
+#[derive(Debug, Serialize)]
+struct CostsDocument<'a> {
+    targets: Vec<TargetCostsDocument<'a>>,
+    differences: Vec<CostDifferenceDocument<'a>>,
+    /// Why it was not fitted.
+    unfitted: Option<&'a str>,
+}
+
+impl<'a> CostsDocument<'a> {
+    fn of(costs: &'a Costs) -> Self {
+        let each = |ns: &'a [Ranged]| {
+            let costs = costs.paid_for.iter().zip(ns);
+            costs.map(|(paid_for, ns)| CostDocument { paid_for, ns: RangedDocument::of(ns) }).collect()
+        };
+        let target = |of: &'a TargetCosts| TargetCostsDocument {
+            target: &of.target,
+            costs: each(&of.ns),
+            misfit: of.misfit.as_ref(),
+        };
+        let difference = |of: &'a CostDifference| CostDifferenceDocument {
+            baseline: &of.baseline,
+            target: &of.target,
+            costs: each(&of.ns),
+        };
+        Self {
+            targets: costs.targets.iter().map(target).collect(),
+            differences: costs.differences.iter().map(difference).collect(),
+            unfitted: costs.unfitted.as_deref(),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct CostDocument<'a> {
+    paid_for: &'a str,
+    ns: RangedDocument,
+}
+
+#[derive(Debug, Serialize)]
+struct TargetCostsDocument<'a> {
+    target: &'a str,
+    costs: Vec<CostDocument<'a>>,
+    /// `null` where the sum describes the times.
+    misfit: Option<&'a CostMisfit>,
+}
+
+#[derive(Debug, Serialize)]
+struct CostDifferenceDocument<'a> {
+    baseline: &'a str,
+    target: &'a str,
+    costs: Vec<CostDocument<'a>>,
 }

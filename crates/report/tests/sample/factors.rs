@@ -106,6 +106,7 @@ pub fn scaling(targets: usize) -> (Run, Verdict) {
             levels,
             dependences: if targets > 1 { vec![dependence] } else { vec![] },
         }],
+        costs: None,
         scaling: Some(Scaling { curves, differences: if targets > 1 { differences } else { vec![] } }),
     };
     let verdict = Verdict {

@@ -6,7 +6,9 @@
 //! is inferred from these numbers by the same means as in a comparison (`contrast`): blocks are the units.
 
 mod cells;
+mod costs;
 mod doubts;
+mod fitting;
 mod scaling;
 
 use crate::contrast::{Contrast, contrast, contrast_among, log_margin};
@@ -46,6 +48,7 @@ pub(crate) fn judge_experiment<'a>(slots: impl IntoIterator<Item = &'a Slot>, pl
         treatments: all.iter().map(|&t| judge.level(plan.treatment_name(t), None, &[t], treatments)).collect(),
         factors: plan.factors.iter().enumerate().map(|(place, factor)| judge.factor(place, factor)).collect(),
         scaling: scaling::judge(plan, &cells, &judge),
+        costs: costs::judge(plan, &cells, &judge),
     };
     let mut found = Found::default();
     for (place, target) in plan.targets.iter().enumerate() {

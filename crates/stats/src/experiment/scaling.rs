@@ -2,15 +2,14 @@
 
 use super::Judge;
 use super::cells::{Cells, mean};
-use crate::bootstrap::{Resampled, resampled_blocks};
-use crate::contrast::{contrast, log_margin};
-use crate::signed_rank::pairs_needed;
+use super::fitting::{interval, misfit, weights};
+use crate::bootstrap::resampled_blocks;
+use crate::contrast::contrast;
 use crate::usl::{FEWEST_POINTS, Law, Point, fit};
 use duel_model::{
     Factor, LoopKind, Metric, Plan, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit,
     ScalingPoint,
 };
-use statrs::distribution::{ContinuousCDF, StudentsT};
 
 /// A peak is told where it lies at no more than so many times the most connections measured: further out it says more
 /// about the formula than about the server.
@@ -101,7 +100,9 @@ impl Fit {
         let whole: Vec<usize> = (0..blocks).collect();
         let law = fit_to(&whole).ok_or("the rates are no numbers that it could be fitted to")?;
         let resampled = resampled_blocks(blocks, plan.compare.seed).filter_map(|drawn| fit_to(&drawn)).collect();
-        let misfit = misfit(&law, &connections, &logs, plan);
+        let fitted: Vec<f64> = connections.iter().map(|&n| law.rate(n).ln()).collect();
+        let misfit = misfit(&fitted, &logs, plan)
+            .map(|(level, ratio)| ScalingMisfit { connections: connections[level] as u32, ratio });
         Ok(Self { law, resampled, blocks, largest: connections.iter().copied().fold(1.0, f64::max), misfit })
     }
 
@@ -110,51 +111,6 @@ impl Fit {
         let values = self.resampled.iter().map(&value).collect();
         interval(value(&self.law), values, self.blocks, plan)
     }
-}
-
-/// An interval from values of resamples; none with so few blocks that even the extremes would not be sure enough.
-fn interval(value: f64, resampled: Vec<f64>, blocks: usize, plan: &Plan) -> Ranged {
-    let confidence = plan.compare.confidence;
-    let enough = pairs_needed(confidence).is_some_and(|needed| blocks >= needed as usize);
-    let span = Resampled::new(resampled, blocks).filter(|_| enough).map(|resampled| resampled.expanded(confidence));
-    let finite = |value: f64| value.is_finite().then_some(value);
-    Ranged { value, low: span.and_then(|span| finite(span.low)), high: span.and_then(|span| finite(span.high)) }
-}
-
-/// What each level counts: one over the variance of its mean, drawn half way to that of all levels together, because
-/// a variance estimated from a few blocks is off by tens of percent itself; and no level counts for more than if it
-/// scattered by 0.1 %, below which a rate is not reproducible anyway.
-fn weights(logs: &[Vec<f64>]) -> Vec<f64> {
-    let variance = |values: &Vec<f64>| {
-        let mean = mean(values).unwrap_or(0.0);
-        values.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / (values.len().max(2) - 1) as f64
-    };
-    let variances: Vec<f64> = logs.iter().map(variance).collect();
-    let pooled = mean(&variances).unwrap_or(0.0);
-    variances.iter().map(|own| 1.0 / (f64::midpoint(*own, pooled)).max(1e-6)).collect()
-}
-
-/// The level at which the law is off by most, of those where it is off by more than the margin and by more than the noise
-/// explains: Student's t on what is left of each block beside its own mean, at a confidence for all levels together.
-fn misfit(law: &Law, connections: &[f64], logs: &[Vec<f64>], plan: &Plan) -> Option<ScalingMisfit> {
-    let (levels, blocks) = (logs.len(), logs[0].len());
-    let off = |level: usize, block: usize| logs[level][block] - law.rate(connections[level]).ln();
-    let mean_off: Vec<f64> =
-        (0..blocks).map(|block| (0..levels).map(|level| off(level, block)).sum::<f64>() / levels as f64).collect();
-    let student = StudentsT::new(0.0, 1.0, (blocks.max(2) - 1) as f64).ok()?;
-    let each = (1.0 - plan.compare.confidence) / levels as f64;
-    let distance = student.inverse_cdf(1.0 - each / 2.0);
-    (0..levels)
-        .filter_map(|level| {
-            let total = mean(&(0..blocks).map(|block| off(level, block)).collect::<Vec<_>>())?;
-            let own: Vec<f64> = (0..blocks).map(|block| off(level, block) - mean_off[block]).collect();
-            let own_mean = mean(&own)?;
-            let variance = own.iter().map(|v| (v - own_mean).powi(2)).sum::<f64>() / (blocks.max(2) - 1) as f64;
-            let noise = distance * (variance / blocks as f64).sqrt();
-            let is_off = blocks > 1 && total.abs() > log_margin(&plan.compare) && total.abs() > noise;
-            is_off.then_some(ScalingMisfit { connections: connections[level] as u32, ratio: total.exp() })
-        })
-        .max_by(|a, b| a.ratio.ln().abs().total_cmp(&b.ratio.ln().abs()))
 }
 
 fn curve(target: usize, fit: &Result<Fit, String>, levels: &[Level], plan: &Plan, cells: &Cells<'_>) -> ScalingCurve {
