@@ -324,7 +324,7 @@ fn a_table_of_levels_errs_no_more_often_than_one_comparison() {
     assert!(wrong * 16 <= count, "{wrong} of {count}");
 }
 
-static WHOLE: Param = Param {
+const WHOLE: Param = Param {
     name: "whole",
     value_name: "BYTES",
     help: "",
@@ -332,7 +332,7 @@ static WHOLE: Param = Param {
     default: "16",
     charts: ["", "", ""],
 };
-static PART: Param =
+const PART: Param =
     Param { name: "part", sort: Sort::Bytes { least: 0, most: 1 << 20, zero: "" }, default: "0", ..WHOLE };
 static BY_PARTS: Schema = Schema {
     params: &[WHOLE, PART],
