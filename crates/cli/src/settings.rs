@@ -112,6 +112,13 @@ impl WebOnly {
 }
 
 impl SettingFlags {
+    /// Types a setting for whoever has not.
+    pub(crate) fn offer(&mut self, param: &'static Param, value: &str) {
+        if self.typed.iter().all(|(known, _)| *known != param) {
+            self.typed.push((param, value.to_owned()));
+        }
+    }
+
     /// Sets what was typed, of a list its first level. Factors come from [`SettingFlags::factors`].
     pub(crate) fn set(&self, plan: &mut KindPlan) -> Result<(), Usage> {
         for (param, typed) in &self.typed {

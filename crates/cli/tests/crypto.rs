@@ -308,3 +308,19 @@ fn the_cost_of_a_call_is_told_from_that_of_a_block() {
         assert!((1900.0..3000.0).contains(&largest.1), "{found:?}");
     }
 }
+
+#[test]
+fn the_libraries_of_this_machine_are_compared_without_being_named() {
+    let _alone = measuring();
+    let place = Place::new();
+    let document = place.json(["crypto", "--no-archive", "-d", "6s"]);
+    let names: Vec<&str> =
+        document["targets"].as_array().unwrap().iter().map(|target| target["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["system", "aws-lc"]);
+    let levels = document["experiment"]["factors"][0]["levels"].as_array().unwrap();
+    assert!(levels.len() > 4 && levels[0]["level"] == "aes-256-gcm", "{levels:?}");
+    // What is typed goes first.
+    let document = place.json(["crypto", "one=openssl:", "two=openssl:", "--op", "x25519", "--no-archive", "-d", "2s"]);
+    assert_eq!(document["targets"][0]["name"], "one");
+    assert!(document["experiment"].is_null(), "{}", document["experiment"]);
+}

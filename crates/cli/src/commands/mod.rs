@@ -3,6 +3,7 @@
 pub(crate) mod check;
 pub(crate) mod compare;
 pub(crate) mod completions;
+pub(crate) mod crypto;
 pub(crate) mod demo;
 pub(crate) mod export;
 pub(crate) mod facts;

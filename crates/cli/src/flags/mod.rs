@@ -8,6 +8,7 @@ pub(crate) use load::LoadFlags;
 use crate::commands::check::CheckFlags;
 use crate::commands::compare::CompareFlags;
 use crate::commands::completions::CompletionsFlags;
+use crate::commands::crypto::CryptoFlags;
 use crate::commands::demo::DemoFlags;
 use crate::commands::export::ExportFlags;
 use crate::commands::facts::FactsFlags;
@@ -161,6 +162,8 @@ enum Verb {
         #[command(flatten)]
         demo: DemoFlags,
     },
+    /// Compare the crypto libraries of this machine over a short list of ops
+    Crypto(Box<CryptoFlags>),
     /// Find out why the targets of an earlier comparison differ
     #[command(after_help = TIMES)]
     Why(WhyFlags),
@@ -421,6 +424,10 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
     Ok(match verb {
         None => Flags { command: Command::Compare(compare), load, output },
         Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
+        Some(Verb::Crypto(crypto)) => {
+            let (compare, load) = crypto.comparison();
+            Flags { command: Command::Compare(compare), load, output }
+        }
         Some(Verb::Check { check, load: own }) => {
             let cli = readable();
             let check = match (cli.find_subcommand("check"), matches.subcommand_matches("check")) {
