@@ -7,7 +7,7 @@ use crate::outcome::Usage;
 use crate::{factors, request, shape, tls, usage};
 use clap::Args;
 use duel_model::{
-    Bound, BusyPoll, ComparePlan, KindPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, WorkloadPlan,
+    Bound, BusyPoll, ComparePlan, KindPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, Threads, WorkloadPlan,
     parse_duration_ns, parse_ratio, sanitize_line,
 };
 use std::collections::HashSet;
@@ -157,7 +157,11 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
             rerun::refuse_left_out(place)?;
             duel_lab::check_address(&name, address).map_err(|error| Usage(error.to_string()))?;
         }
-        targets.push(Target { name, address: address.to_owned(), host: None });
+        let address = match duel_lab::kinds::of_address(address) {
+            Some(kind) => kind.without_secrets(address).map_err(|error| Usage(error.to_string()))?,
+            None => address.to_owned(),
+        };
+        targets.push(Target { name, address, host: None });
     }
     Ok(targets)
 }
@@ -249,25 +253,32 @@ fn load_plan(load: &LoadFlags, bound: Bound, workload: &WorkloadPlan) -> Result<
         None => LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| time("--think", think))? },
         Some(&rate_per_s) => LoopKind::Open { rate_per_s, arrival: load.arrival.into() },
     };
-    let threads = load.threads.unwrap_or_else(default_threads);
+    let counted = workload.schema().threads;
+    let typed = load.threads.as_deref().map(|typed| factors::threads(typed, counted != Threads::OfDuel)).transpose()?;
+    let threads = typed.unwrap_or_else(default_threads);
     if threads == 0 {
         return Err(Usage("-t 0: without threads nothing can be sent; use at least 1".into()));
     }
     if threads > MOST_THREADS {
         return Err(Usage(format!("-t {threads}: more than {MOST_THREADS} threads only get in each other's way")));
     }
-    let lanes_are_threads = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.lanes_are_threads);
-    // One thread of ours waits for all of theirs.
-    let (connections, threads) = match (lanes_are_threads, &load.connections) {
-        (false, _) => (levels[0], threads),
-        (true, Some(_)) if load.threads.is_some() => {
-            return Err(Usage(
-                "-c and -t: each connection to a library is a thread of its own; give one of them".into(),
-            ));
-        }
-        (true, Some(_)) => (levels[0], 1),
-        (true, None) => (load.threads.unwrap_or(1), 1),
+    if counted != Threads::OfDuel && load.connections.is_some() && typed.is_some() {
+        let schema = workload.schema();
+        return Err(Usage(format!(
+            "-c and -t both say how many {} there are for {}; give one of them",
+            schema.lane.many,
+            schema.targets.to_lowercase()
+        )));
+    }
+    let lanes = if load.connections.is_some() { levels[0] } else { typed.unwrap_or(1) };
+    let (connections, threads) = match counted {
+        Threads::OfDuel => (levels[0], threads),
+        Threads::Connections => (lanes, default_threads()),
+        // One thread of ours waits for all of theirs.
+        Threads::Beside => (lanes, 1),
+        Threads::Working => (lanes, lanes),
     };
+    let lanes_are_threads = workload.schema().lanes_are_threads();
     Ok(LoadPlan {
         connections,
         threads,

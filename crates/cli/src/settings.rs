@@ -7,12 +7,12 @@ use crate::requests::RequestsFlags;
 use crate::tls::TlsFlags;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
-use duel_model::{Factor, KindPlan, Param, Schema, SettingLevels};
+use duel_model::{Factor, KindPlan, Param, Schema, SettingLevels, kinds};
 
 /// What was typed for declared settings, as it was typed.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct SettingFlags {
-    typed: Vec<(&'static Param, String)>,
+    typed: Vec<(&'static str, String)>,
 }
 
 /// The first option that was typed of those that only web servers have. It adds no option, and stands in front of those:
@@ -34,30 +34,42 @@ fn of_web() -> Vec<Arg> {
     command.get_arguments().cloned().collect()
 }
 
-/// Every declared setting once, though several kinds may have one of its name, with the first kind that has it.
-fn params() -> Vec<(&'static Schema, &'static Param)> {
-    let mut params: Vec<(&'static Schema, &'static Param)> = Vec::new();
-    for (schema, param) in
-        duel_lab::kinds::SCHEMAS.iter().flat_map(|schema| schema.params.iter().map(|param| (*schema, param)))
-    {
-        if params.iter().all(|(_, known)| known.name != param.name) {
-            params.push((schema, param));
+/// The settings of one name, each with the kind of work that has it.
+type Shared = Vec<(&'static Schema, &'static Param)>;
+
+/// Every declared setting, by its name: an option each.
+fn params() -> Vec<Shared> {
+    let mut params: Vec<Shared> = Vec::new();
+    for of in duel_lab::kinds::SCHEMAS.iter().flat_map(|schema| schema.params.iter().map(|param| (*schema, param))) {
+        match params.iter_mut().find(|shared| shared[0].1.name == of.1.name) {
+            Some(shared) => shared.push(of),
+            None => params.push(vec![of]),
         }
     }
     params
 }
 
+/// The option of the settings of one name. What several kinds have stands under a heading of its own, with what it means for
+/// each.
+fn option(shared: &Shared) -> Arg {
+    let default = |param: &Param| if param.default.is_empty() { "none" } else { param.default };
+    let help = |param: &Param| format!("{} [default: {}]", param.help, default(param));
+    let (schema, first) = shared[0];
+    let option = Arg::new(first.name).long(first.name).value_name(first.value_name);
+    let option = match shared.as_slice() {
+        [_] => option.help(help(first)).help_heading(schema.targets),
+        all => {
+            let each: Vec<String> = all.iter().map(|(of, param)| format!("{}: {}", of.targets, help(param))).collect();
+            option.help(each.join(".\n")).help_heading("Settings of several kinds of targets")
+        }
+    };
+    let is_switch = shared.iter().all(|(_, param)| param.is_switch());
+    if is_switch { option.num_args(0..=1).require_equals(true).default_missing_value("on") } else { option }
+}
+
 impl Args for SettingFlags {
     fn augment_args(command: Command) -> Command {
-        params().into_iter().fold(command, |command, (schema, param)| {
-            command.arg(
-                Arg::new(param.name)
-                    .long(param.name)
-                    .value_name(param.value_name)
-                    .help(format!("{} [default: {}]", param.help, param.default))
-                    .help_heading(schema.targets),
-            )
-        })
+        params().iter().fold(command, |command, shared| command.arg(option(shared)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {
@@ -67,8 +79,9 @@ impl Args for SettingFlags {
 
 impl FromArgMatches for SettingFlags {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, Error> {
-        let typed = |(_, param): (_, &'static Param)| Some((param, matches.get_one::<String>(param.name)?.clone()));
-        Ok(Self { typed: params().into_iter().filter_map(typed).collect() })
+        let names = params().into_iter().map(|shared| shared[0].1.name);
+        let typed = |name: &'static str| Some((name, matches.get_one::<String>(name)?.clone()));
+        Ok(Self { typed: names.filter_map(typed).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -114,17 +127,15 @@ impl WebOnly {
 impl SettingFlags {
     /// Types a setting for whoever has not.
     pub(crate) fn offer(&mut self, param: &'static Param, value: &str) {
-        if self.typed.iter().all(|(known, _)| *known != param) {
-            self.typed.push((param, value.to_owned()));
+        if self.typed.iter().all(|(known, _)| *known != param.name) {
+            self.typed.push((param.name, value.to_owned()));
         }
     }
 
     /// Sets what was typed, of a list its first level. Factors come from [`SettingFlags::factors`].
     pub(crate) fn set(&self, plan: &mut KindPlan) -> Result<(), Usage> {
-        for (param, typed) in &self.typed {
-            if !plan.schema.params.contains(param) {
-                return Err(meaningless(param.name, plan.schema));
-            }
+        for (name, typed) in &self.typed {
+            let param = plan.schema.param(name).ok_or_else(|| meaningless(name, plan.schema))?;
             let levels = levels(param, typed)?;
             plan.settings.insert(param.id(), levels.into_iter().next().unwrap_or_default());
         }
@@ -134,21 +145,18 @@ impl SettingFlags {
     /// Refuses settings of a kind that the targets are not of.
     pub(crate) fn refuse(&self) -> Result<(), Usage> {
         let Some((typed, _)) = self.typed.first() else { return Ok(()) };
-        let owners: Vec<String> = params()
-            .into_iter()
-            .filter(|(_, param)| param.name == typed.name)
-            .map(|(schema, _)| lower(schema))
-            .collect();
-        Err(Usage(format!("--{} is for {}; these targets are none", typed.name, owners.join(" and "))))
+        let owners: Vec<String> = kinds::params(typed).map(|(schema, _)| lower(schema)).collect();
+        Err(Usage(format!("--{typed} is for {}; these targets are none", owners.join(" and "))))
     }
 
-    /// The lists among what was typed.
-    pub(crate) fn factors(&self) -> Result<Vec<Factor>, Usage> {
+    /// The lists among what was typed for targets of this kind.
+    pub(crate) fn factors(&self, schema: &'static Schema) -> Result<Vec<Factor>, Usage> {
         let mut factors = Vec::new();
-        for &(param, ref typed) in &self.typed {
+        for (name, typed) in &self.typed {
+            let Some(param) = schema.param(name) else { continue };
             let levels = levels(param, typed)?;
             if levels.len() > 1 {
-                factors.push(Factor::Setting(SettingLevels { param, levels }));
+                factors.push(Factor::Setting(SettingLevels { schema, param, levels }));
             }
         }
         Ok(factors)

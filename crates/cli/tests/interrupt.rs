@@ -67,7 +67,7 @@ fn once_during_a_run() {
 #[test]
 fn once_during_a_comparison() {
     let (place, ruler) = (Place::new(), ruler());
-    let urls = [ruler.url("/delay/1000"), ruler.url("/delay/1500")];
+    let urls = [ruler.url("/delay/1000"), ruler.url("/delay/8000")];
     // `terminate` does the same as Ctrl-C: that is what a service manager or a CI sends.
     for signal in [Signal::INT, Signal::TERM] {
         let more = ["-d", FOR_EVER, "-c", "4", "--slot", "100ms", "--no-early-stop", "--json"];
@@ -78,7 +78,9 @@ fn once_during_a_comparison() {
         running.signal(signal);
         let document = running.end().ended(INTERRUPTED).json();
         assert_interrupted(&document);
-        assert_eq!(document["pairs"][0]["call"], "slower", "what was measured is judged");
+        // Where a busy machine weakens the figures the call is withheld; the estimate is there.
+        let pair = &document["pairs"][0];
+        assert!(pair["ratio"].as_f64().unwrap() < 0.9, "what was measured is judged: {pair}");
         assert_eq!(last(&place), document, "kept as it was shown");
         // The next round reads only its own run.
         std::fs::remove_file(place.archive()).unwrap();

@@ -17,7 +17,9 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: PARAMS,
     runs_targets: true,
-    lanes_are_threads: true,
+    threads: duel_model::Threads::Beside,
+    depth: None,
+    counters: &[],
     parts: Some(Parts { whole: &BLOCK, part: &CHUNK, whole_noun: "block", part_noun: "call" }),
 }
 .sound();

@@ -52,7 +52,7 @@ fn needed(plan: &Plan, origins: impl Iterator<Item = u64>) -> u64 {
     let targets = plan.targets.len() as u64;
     let origins = match &plan.workload {
         // Pipes to the child process of each lane.
-        WorkloadPlan::Plain(kind) if kind.schema.lanes_are_threads => 2 * targets,
+        WorkloadPlan::Plain(kind) if kind.schema.lanes_are_threads() => 2 * targets,
         WorkloadPlan::Plain(_) => 0,
         // They stay open while other targets have their turn.
         WorkloadPlan::Http(http) if http.keepalive => origins.sum(),

@@ -208,7 +208,7 @@ const MOST_LANES_WITH_THREADS: u32 = 1024;
 pub fn check_settings(plan: &Plan) -> Result<(), LabError> {
     let duel_model::WorkloadPlan::Plain(settings) = &plan.workload else { return Ok(()) };
     let Some(kind) = kinds::of_schema(settings.schema) else { return Ok(()) };
-    if settings.schema.lanes_are_threads && plan.load.connections > MOST_LANES_WITH_THREADS {
+    if settings.schema.lanes_are_threads() && plan.load.connections > MOST_LANES_WITH_THREADS {
         return Err(LabError::Plan(format!(
             "{} threads of {}: more than {MOST_LANES_WITH_THREADS} only get in each other's way",
             plan.load.connections, settings.schema.kind

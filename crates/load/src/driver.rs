@@ -325,6 +325,7 @@ impl<W: Workload> Worker<W> {
         tally.resent = counters.resent;
         // Bytes that came too late for their slot are those of the one before, and would be nobody's.
         tally.surplus = counters.surplus + parked.surplus;
+        tally.counted = counters.counted;
         tally.statuses = counters.statuses;
         Ok(WorkerSlot {
             tally,

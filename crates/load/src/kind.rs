@@ -16,6 +16,16 @@ pub trait Kind: Sync {
     /// Whether a target with this address is one of its own.
     fn claims(&self, address: &str) -> bool;
 
+    /// The address as it may be kept and shown, from what was typed: a password in it is taken out, and remembered by the
+    /// kind for this process alone.
+    ///
+    /// # Errors
+    ///
+    /// The address cannot be understood: a sentence for the user.
+    fn without_secrets(&self, typed: &str) -> Result<String, WorkloadError> {
+        Ok(typed.to_owned())
+    }
+
     /// Checks an address and settings without doing anything with the target.
     fn check(&self, kind: &KindPlan, address: &str) -> Result<(), WorkloadError>;
 

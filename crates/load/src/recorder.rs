@@ -314,7 +314,7 @@ impl Signs {
 
 /// Nothing of a network takes less than a microsecond. What a thread does by itself may take some nanoseconds.
 fn lowest_ns(schema: &Schema) -> Nanos {
-    if schema.lanes_are_threads { 1 } else { LOWEST_NS }
+    if schema.lanes_are_threads() { 1 } else { LOWEST_NS }
 }
 
 /// One distribution while it is recorded.
@@ -424,7 +424,9 @@ pub(crate) mod tests {
         facts: &[],
         params: &[],
         runs_targets: false,
-        lanes_are_threads: false,
+        threads: duel_model::Threads::OfDuel,
+        depth: None,
+        counters: &[],
         parts: None,
     }
     .sound();

@@ -1,7 +1,7 @@
 //! What an op is, as the driver sees it.
 
 use crate::poller::{Event, Interest, Poller};
-use duel_model::{Facts, FailureKind, MOST_PHASES, Nanos, Phase, Schema};
+use duel_model::{Facts, FailureKind, Id, MOST_PHASES, Nanos, Phase, Schema};
 use rustix::fd::AsFd;
 use std::collections::BTreeMap;
 use std::io;
@@ -335,6 +335,8 @@ pub struct Counters {
     pub resent: u64,
     /// How often more came on a connection than the response that it carried.
     pub surplus: u64,
+    /// What the kind of work declares beside ([`Schema::counters`]), by name.
+    pub counted: BTreeMap<Id, u64>,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// What was negotiated last.

@@ -4,7 +4,7 @@ use crate::text::shell_line;
 use crate::units::typed_duration as time;
 use crate::{
     Arrival, Body, Bound, BusyPoll, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Param, Plan, SECOND_NS, Stage,
-    TlsPlan, WorkloadPlan,
+    Threads, TlsPlan, WorkloadPlan,
 };
 use std::path::Path;
 
@@ -27,15 +27,18 @@ impl Plan {
         let mut options = Options(Vec::new());
         match &self.redacted().workload {
             WorkloadPlan::Http(http) => {
-                options.load(&self.load, false);
+                options.load(&self.load, Threads::OfDuel);
                 options.request(http)?;
             }
             WorkloadPlan::Plain(kind) => {
-                options.load(&self.load, kind.schema.lanes_are_threads);
+                options.load(&self.load, kind.schema.threads);
                 // A factor's levels stand in `--vary`.
                 let varied = |param: &Param| self.factors.iter().any(|factor| factor.name() == param.name);
                 for (param, value) in kind.changed().filter(|(param, _)| !varied(param)) {
-                    options.value(&format!("--{}", param.name), value);
+                    match param.is_switch() {
+                        true => options.flag(&format!("--{}={value}", param.name), true),
+                        false => options.value(&format!("--{}", param.name), value),
+                    }
                 }
             }
         }
@@ -104,10 +107,9 @@ impl Options {
         }
     }
 
-    /// `lanes_are_threads`: of the work, as its schema says it.
-    fn load(&mut self, load: &LoadPlan, lanes_are_threads: bool) {
+    fn load(&mut self, load: &LoadPlan, counted: Threads) {
         let (stages, search) = (&load.shape.stages, &load.shape.search);
-        if lanes_are_threads {
+        if counted != Threads::OfDuel {
             self.value("-t", load.connections.to_string());
         } else {
             if stages.is_empty() || stages.iter().all(Stage::is_of_rate) {
@@ -139,7 +141,7 @@ impl Options {
         if let Some(ns) = load.shape.deadline_ns {
             self.value("--deadline", time(ns));
         }
-        if load.busy_poll != BusyPoll::default() && !lanes_are_threads {
+        if load.busy_poll != BusyPoll::default() && !matches!(counted, Threads::Beside | Threads::Working) {
             self.value("--busy-poll", load.busy_poll.name().to_owned());
         }
         if load.op_timeout_ns != OP_TIMEOUT_NS {

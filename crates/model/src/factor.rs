@@ -1,6 +1,9 @@
 //! Factors: what an experiment varies, and the treatments that come of it.
 
-use crate::{Arrival, Body, Id, LoopKind, Param, Plan, TlsVersion, WorkloadPlan, format_bytes, kinds, sanitize_line};
+use crate::{
+    Arrival, Body, Id, LoopKind, Param, Plan, Schema, Threads, TlsVersion, WorkloadPlan, format_bytes, kinds,
+    sanitize_line,
+};
 use serde::{Deserialize, Serialize};
 
 /// A parameter that an experiment varies, with its levels in the order in which they were given.
@@ -39,6 +42,8 @@ pub enum Factor {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "KeptLevels", into = "KeptLevels")]
 pub struct SettingLevels {
+    /// Whose setting.
+    pub schema: &'static Schema,
     /// Which setting.
     pub param: &'static Param,
     /// Its values.
@@ -47,13 +52,16 @@ pub struct SettingLevels {
 
 #[derive(Serialize, Deserialize)]
 struct KeptLevels {
+    /// Absent in runs from before several kinds had settings of one name.
+    #[serde(default)]
+    kind: Option<Id>,
     param: Id,
     levels: Vec<String>,
 }
 
 impl From<SettingLevels> for KeptLevels {
     fn from(of: SettingLevels) -> Self {
-        Self { param: of.param.id(), levels: of.levels }
+        Self { kind: Some(Id::new(of.schema.kind)), param: of.param.id(), levels: of.levels }
     }
 }
 
@@ -61,14 +69,15 @@ impl TryFrom<KeptLevels> for SettingLevels {
     type Error = String;
 
     fn try_from(kept: KeptLevels) -> Result<Self, String> {
-        let param = kinds::param(kept.param.name());
-        let param = param.ok_or_else(|| format!("'{}' is no setting that this duel knows", kept.param))?;
+        let is_its = |schema: &Schema| kept.kind.is_none_or(|kind| kind.name() == schema.kind);
+        let found = kinds::params(kept.param.name()).find(|(schema, _)| is_its(schema));
+        let (schema, param) = found.ok_or_else(|| format!("'{}' is no setting that this duel knows", kept.param))?;
         for level in &kept.levels {
             if param.read(level)? != *level {
                 return Err(format!("'{}' is no value of {}", sanitize_line(level), param.name));
             }
         }
-        Ok(Self { param, levels: kept.levels })
+        Ok(Self { schema, param, levels: kept.levels })
     }
 }
 
@@ -242,7 +251,10 @@ impl Plan {
             factor.apply(self.level_of(treatment, place), &mut plan);
         }
         plan.factors.clear();
-        plan.load.threads = plan.load.threads.min(plan.load.connections);
+        plan.load.threads = match plan.schema().threads {
+            Threads::Working => plan.load.connections,
+            _ => plan.load.threads.min(plan.load.connections),
+        };
         plan
     }
 

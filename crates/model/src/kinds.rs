@@ -22,13 +22,13 @@ pub fn known() -> impl Iterator<Item = &'static Schema> {
     built_in.into_iter().chain(REGISTERED.get().copied().unwrap_or_default().iter().copied())
 }
 
-/// A setting of any kind by its name.
-pub fn param(name: &str) -> Option<&'static Param> {
-    known().flat_map(|schema| schema.params).find(|param| param.name == name)
+/// The kinds that have a setting of this name, each with its own: one name may mean other values elsewhere.
+pub fn params(name: &str) -> impl Iterator<Item = (&'static Schema, &'static Param)> {
+    known().filter_map(move |schema| Some((schema, schema.param(name)?)))
 }
 
 /// A kind of work with its settings.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct KindPlan {
     /// What the kind declares of itself.
     pub schema: &'static Schema,

@@ -68,7 +68,10 @@ pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
-pub use schema::{FailureKind, Id, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Parts, Phase, Schema, When};
+pub use schema::{
+    Counter, FailureKind, Id, MOST_COUNTERS, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Parts, Phase, Schema,
+    Threads, When,
+};
 pub use secret::{is_secret_field, is_secret_name, public_address, without_secret_parameters, without_secrets};
 pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,

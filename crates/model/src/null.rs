@@ -16,7 +16,9 @@ pub const SCHEMA: Schema = Schema {
     facts: &[],
     params: &[],
     runs_targets: false,
-    lanes_are_threads: false,
+    threads: crate::Threads::OfDuel,
+    depth: None,
+    counters: &[],
     parts: None,
 }
 .sound();

@@ -4,9 +4,9 @@
 //! Every field of a plan is named here, so that a new one cannot be forgotten: each is either told or said to be harmless.
 
 use crate::{
-    AuthPlan, Body, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, LoadPlan, Plan,
-    ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, SecretSource, Target, TlsPlan, WorkloadPlan,
-    sanitize_line,
+    AuthPlan, Body, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, KindPlan, LoadPlan,
+    Plan, ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, SecretSource, Sort, Target, TlsPlan,
+    WorkloadPlan, sanitize_line,
 };
 use std::path::Path;
 
@@ -27,7 +27,7 @@ impl Plan {
             }
         }
         match workload {
-            WorkloadPlan::Plain(_) => {}
+            WorkloadPlan::Plain(kind) => of_kind(kind, &mut told),
             WorkloadPlan::Http(http) => of_http(http, &mut told),
         }
         if !told.is_empty() {
@@ -61,6 +61,12 @@ fn of_host(target: &str, plan: &HostPlan, told: &mut Vec<String>) {
         let user = user.as_deref().map_or_else(String::new, |user| format!(" of {}", shown(user)));
         let unverified = if *verify { "" } else { ", whose certificate is not verified" };
         told.push(format!("send the password{user} {from} to the controller {}{unverified}", shown(address)));
+    }
+}
+
+fn of_kind(plan: &KindPlan, told: &mut Vec<String>) {
+    for (param, value) in plan.changed().filter(|(param, _)| param.sort == Sort::File) {
+        told.push(format!("read the file {} (--{})", path(Path::new(value)), param.name));
     }
 }
 

@@ -3,8 +3,11 @@
 
 use crate::{Id, parse_size_bytes, sanitize_line};
 
+/// Longest path that is taken: what Linux takes.
+const MOST_PATH_BYTES: usize = 4096;
+
 /// A setting of a kind of work.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Param {
     /// Its name: the option without dashes, the key of a plan file, the name of the factor.
     pub name: &'static str,
@@ -21,7 +24,7 @@ pub struct Param {
 }
 
 /// The values that a setting takes. A value is kept as text, in one spelling.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub enum Sort {
     /// A number of bytes, with a unit or without.
     Bytes {
@@ -32,6 +35,26 @@ pub enum Sort {
         /// What 0 means, where it may be 0.
         zero: &'static str,
     },
+    /// A whole number.
+    Count {
+        /// Smallest.
+        least: u64,
+        /// Largest.
+        most: u64,
+        /// What 0 means, where it may be 0.
+        zero: &'static str,
+    },
+    /// A number that need not be whole.
+    Decimal {
+        /// Smallest.
+        least: f64,
+        /// Largest.
+        most: f64,
+    },
+    /// On or off. Typed without a value it is on.
+    Switch,
+    /// The path of a file that is read; empty: none. Whoever did not write the plan is asked before it is read.
+    File,
     /// One of these words; what is typed may leave dashes out.
     Choice(&'static [&'static str]),
     /// Words joined by `+`, or `none`; their kind of work knows which there are.
@@ -63,6 +86,23 @@ impl Param {
                 let takes = || format!("a size from {least} to {most} bytes, such as 64 or 16k");
                 bytes.map(|bytes| bytes.to_string()).ok_or_else(|| wrong(&takes()))
             }
+            Sort::Count { least, most, .. } => {
+                let count = typed.parse::<u64>().ok().filter(|count| (*least..=*most).contains(count));
+                count
+                    .map(|count| count.to_string())
+                    .ok_or_else(|| wrong(&format!("a whole number from {least} to {most}")))
+            }
+            Sort::Decimal { least, most } => {
+                let number = typed.parse::<f64>().ok().filter(|number| (*least..=*most).contains(number));
+                number
+                    .map(|number| number.to_string())
+                    .ok_or_else(|| wrong(&format!("a number from {least} to {most}")))
+            }
+            Sort::Switch => of(&["on", "off"]),
+            Sort::File => {
+                let is_path = typed.len() <= MOST_PATH_BYTES && !typed.chars().any(char::is_control);
+                if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }
+            }
             Sort::Choice(choices) => of(choices),
             Sort::Words => {
                 let mut words: Vec<String> =
@@ -75,7 +115,7 @@ impl Param {
         }
     }
 
-    /// The levels of a list as it was typed. `A..B` of sizes stands for A, its doubles below B, and B.
+    /// The levels of a list as it was typed. `A..B` of sizes and whole numbers stands for A, its doubles below B, and B.
     ///
     /// # Errors
     ///
@@ -83,7 +123,8 @@ impl Param {
     pub fn levels(&self, typed: &str) -> Result<Vec<String>, String> {
         let mut levels = Vec::new();
         for text in typed.split(',') {
-            let Some((first, last)) = text.split_once("..").filter(|_| matches!(self.sort, Sort::Bytes { .. })) else {
+            let has_ranges = matches!(self.sort, Sort::Bytes { .. } | Sort::Count { .. });
+            let Some((first, last)) = text.split_once("..").filter(|_| has_ranges) else {
                 levels.push(self.read(text)?);
                 continue;
             };
@@ -102,15 +143,20 @@ impl Param {
         Ok(levels)
     }
 
+    /// Whether it may be typed without a value.
+    pub fn is_switch(&self) -> bool {
+        self.sort == Sort::Switch
+    }
+
     /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
     pub fn takes_lists(&self) -> bool {
-        self.sort != Sort::Words
+        !matches!(self.sort, Sort::Words | Sort::File)
     }
 
     /// A kept value as it is read: sizes with their unit.
     pub fn label(&self, kept: &str) -> String {
         match (&self.sort, kept.parse::<u64>()) {
-            (Sort::Bytes { zero, .. }, Ok(0)) if !zero.is_empty() => (*zero).to_owned(),
+            (Sort::Bytes { zero, .. } | Sort::Count { zero, .. }, Ok(0)) if !zero.is_empty() => (*zero).to_owned(),
             // As it is typed: such sizes are powers of 2, and 1.02 kB would be no longer one.
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
@@ -121,7 +167,8 @@ impl Param {
 
     /// A kept value as a number, where values are numbers.
     pub fn number(&self, kept: &str) -> Option<f64> {
-        matches!(self.sort, Sort::Bytes { .. }).then(|| kept.parse().ok()).flatten()
+        let is_number = matches!(self.sort, Sort::Bytes { .. } | Sort::Count { .. } | Sort::Decimal { .. });
+        is_number.then(|| kept.parse().ok()).flatten()
     }
 }
 

@@ -120,6 +120,14 @@ pub enum WorkloadPlan {
 impl WorkloadPlan {
     /// Ops that do nothing: they measure the generator itself.
     pub const NULL: Self = Self::Plain(KindPlan::of(&crate::null::SCHEMA));
+
+    /// What its kind of work declares of itself.
+    pub fn schema(&self) -> &'static Schema {
+        match self {
+            Self::Plain(kind) => kind.schema,
+            Self::Http(_) => &crate::web::SCHEMA,
+        }
+    }
 }
 
 /// A workload as it is kept. Those that do nothing, and the web's, were kept before there were others.
@@ -489,7 +497,7 @@ impl Plan {
     /// Ops that can be under way on a target at a time: one for each stream of each connection; at least 1.
     pub fn lanes(&self) -> u32 {
         let streams = match &self.workload {
-            WorkloadPlan::Plain(_) => 1,
+            WorkloadPlan::Plain(kind) => kind.schema.depth.and_then(|param| kind.get(param).parse().ok()).unwrap_or(1),
             WorkloadPlan::Http(http) => http.streams(),
         };
         self.load.connections.saturating_mul(streams).max(1)
@@ -497,10 +505,7 @@ impl Plan {
 
     /// What its kind of work declares of itself.
     pub fn schema(&self) -> &'static Schema {
-        match &self.workload {
-            WorkloadPlan::Plain(kind) => kind.schema,
-            WorkloadPlan::Http(_) => &crate::web::SCHEMA,
-        }
+        self.workload.schema()
     }
 
     /// What a lane is called.

@@ -14,7 +14,7 @@ pub const MOST_PHASES: usize = 8;
 pub const MOST_FAILURES: usize = 16;
 
 /// What a kind of work declares of itself.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Schema {
     /// Its name in archives and JSON.
     pub kind: &'static str,
@@ -40,14 +40,44 @@ pub struct Schema {
     pub params: &'static [Param],
     /// Its targets are programs or libraries, which this machine runs: an archive of somebody else must not make it do so unasked.
     pub runs_targets: bool,
-    /// A lane is a thread that works, not a connection: `-t` says how many there are.
-    pub lanes_are_threads: bool,
+    /// What `-t` counts.
+    pub threads: Threads,
+    /// The setting that says how many ops a thread or connection has under way at a time, each in a lane; `None`: one.
+    pub depth: Option<&'static Param>,
+    /// What is counted beside ops and bytes, in the order in which it is told.
+    pub counters: &'static [Counter],
     /// What an op consists of, where it is handed over in parts: its cost is told by them.
     pub parts: Option<Parts>,
 }
 
+/// What `-t` counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Threads {
+    /// Threads of duel, which share the lanes; `-c` counts lanes.
+    OfDuel,
+    /// Lanes, which are connections, as load generators for databases count them. Some threads of duel share them.
+    Connections,
+    /// Lanes, each of which is a thread or a process that works beside duel; one thread of duel waits for all of them.
+    Beside,
+    /// Threads of duel that do the work themselves; each has lanes of its own.
+    Working,
+}
+
+/// What a kind of work counts beside ops and bytes, while ops run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Counter {
+    /// What it is kept under, and called in JSON.
+    pub name: &'static str,
+    place: u8,
+    /// What tables call it.
+    pub title: &'static str,
+}
+
+/// Most counters that a kind may have.
+pub const MOST_COUNTERS: usize = 16;
+
 /// The parts that an op is handed over in.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq)]
 pub struct Parts {
     /// How many bytes an op has.
     pub whole: &'static Param,
@@ -195,12 +225,13 @@ macro_rules! declared {
     )+};
 }
 
-declared! { Phase { when: When } FailureKind { means: Meaning } }
+declared! { Phase { when: When } FailureKind { means: Meaning } Counter { title: &'static str } }
 
 impl Schema {
     /// The schema itself, if it is sound. In a constant, a mistake is one of compiling.
     pub const fn sound(self) -> Self {
         assert!(self.phases.len() <= MOST_PHASES && self.failures.len() <= MOST_FAILURES);
+        assert!(self.counters.len() <= MOST_COUNTERS);
         let (mut place, mut gives_up) = (0, false);
         while place < self.failures.len() {
             gives_up |= matches!(self.failures[place].means, Meaning::UnansweredInTime);
@@ -208,6 +239,16 @@ impl Schema {
         }
         assert!(gives_up, "any op may take too long");
         self
+    }
+
+    /// Its setting of this name.
+    pub fn param(&'static self, name: &str) -> Option<&'static Param> {
+        self.params.iter().find(|param| param.name == name)
+    }
+
+    /// Whether a lane is a thread that works, and not a connection.
+    pub const fn lanes_are_threads(&self) -> bool {
+        matches!(self.threads, Threads::Beside | Threads::Working)
     }
 
     /// The kind of failure that an op is counted under which was given up, when it was still connecting or later.

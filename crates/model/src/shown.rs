@@ -264,6 +264,7 @@ impl Texts for Slot {
             reused: _,
             resent: _,
             surplus: _,
+            counted: _,
             statuses: _,
             response: _,
             service: _,

@@ -122,6 +122,9 @@ pub struct Tally {
     /// How often more came on a connection than the response that it carried; it was closed then.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub surplus: u64,
+    /// What the kind of work counts beside, by the names of its counters; what did not occur is absent.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counted: BTreeMap<Id, u64>,
     /// Responses by status.
     pub statuses: BTreeMap<u16, u64>,
     /// End minus due time: of ok ops, and the time waited of those that timed out, that were still in flight after a
@@ -213,6 +216,9 @@ impl Tally {
         self.reused += other.reused;
         self.resent += other.resent;
         self.surplus += other.surplus;
+        for (&counter, count) in &other.counted {
+            *self.counted.entry(counter).or_default() += count;
+        }
         for (&status, count) in &other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }

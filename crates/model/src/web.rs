@@ -22,7 +22,9 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: &[],
     runs_targets: false,
-    lanes_are_threads: false,
+    threads: crate::Threads::OfDuel,
+    depth: None,
+    counters: &[],
     parts: None,
 }
 .sound();

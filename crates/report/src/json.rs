@@ -217,6 +217,9 @@ struct TargetDocument<'a> {
     body_bytes: u64,
     /// The same after decompression, where that was asked for.
     inflated_bytes: Option<u64>,
+    /// What the kind of work counts beside, by the names of its counters.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    counters: BTreeMap<Id, u64>,
     audit: AuditDocument,
 }
 
@@ -277,6 +280,7 @@ impl<'a> TargetDocument<'a> {
             bytes_out: tally.bytes_out,
             body_bytes: tally.body_bytes,
             inflated_bytes: tally.inflated_bytes,
+            counters: tally.counted,
             audit,
         }
     }

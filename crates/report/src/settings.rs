@@ -127,7 +127,7 @@ pub(crate) fn settings(run: &Run) -> String {
     {
         parts.push(format!("HTTP/2 with {} at a time on each", plural(u64::from(http.streams()), "request")));
     }
-    if !plan.schema().lanes_are_threads {
+    if !plan.schema().lanes_are_threads() {
         parts.push(plural(u64::from(load.threads), "thread"));
     }
     parts.push(match load.kind {
@@ -159,7 +159,7 @@ pub(crate) fn settings(run: &Run) -> String {
             parts.extend(tls(&http.tls, &varies));
         }
     }
-    if plan.schema().lanes_are_threads {
+    if plan.schema().lanes_are_threads() {
         parts.push(format!("timeout {} per {noun}", set_duration(load.op_timeout_ns)));
     } else {
         parts.extend(run.waiting.as_ref().map(|seen| waiting(seen, run)));

@@ -85,7 +85,7 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", one, |t| &t.tally.service, &SERVICE_QUANTILES));
     rows.extend(connection_rows(one));
-    if !target.schema.lanes_are_threads {
+    if !target.schema.lanes_are_threads() {
         rows.push(Row::new("reused", vec![part(tally.reused, tally.started)]));
     }
     if tally.resent > 0 {
@@ -96,6 +96,11 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     }
     if tally.resumed > 0 {
         rows.push(Row::new("TLS resumed", vec![part(tally.resumed, tally.connections)]));
+    }
+    for counter in target.schema.counters {
+        if let Some(&n) = tally.counted.get(&counter.id()) {
+            rows.push(Row::new(counter.title, vec![count(n)]));
+        }
     }
     for (status, n) in &tally.statuses {
         rows.push(Row::new(format!("status {status}"), vec![count(*n)]));

@@ -219,7 +219,7 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));
     rows.extend(connection_rows(targets));
-    if targets.iter().all(|t| !t.schema.lanes_are_threads) {
+    if targets.iter().all(|t| !t.schema.lanes_are_threads()) {
         rows.push(Row::new("reused", each(&|t| part(t.tally.reused, t.tally.started))));
     }
     if targets.iter().any(|t| t.tally.resent > 0) {
@@ -230,6 +230,14 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     }
     if targets.iter().any(|t| t.tally.resumed > 0) {
         rows.push(Row::new("TLS resumed", each(&|t| part(t.tally.resumed, t.tally.connections))));
+    }
+    for counter in targets.first().map_or(&[][..], |t| t.schema.counters) {
+        if targets.iter().any(|t| t.tally.counted.contains_key(&counter.id())) {
+            rows.push(Row::new(
+                counter.title,
+                each(&|t| count(t.tally.counted.get(&counter.id()).copied().unwrap_or(0))),
+            ));
+        }
     }
     if targets.iter().any(|t| !t.worker_cpu.is_empty()) {
         rows.push(Row::new("generator CPU max", each(&|t| maybe(t.busiest_worker(), percent))));
@@ -288,7 +296,7 @@ pub(crate) fn time_rows(
 
 /// How many connections there were at a time, and how many were made while it was measured: none, where all were kept.
 pub(crate) fn connection_rows(targets: &[Totals<'_>]) -> Vec<Row> {
-    if targets.iter().any(|t| t.schema.lanes_are_threads) {
+    if targets.iter().any(|t| t.schema.lanes_are_threads()) {
         return Vec::new();
     }
     let each = |f: &dyn Fn(&Totals<'_>) -> String| targets.iter().map(f).collect::<Vec<_>>();

@@ -119,7 +119,7 @@ impl<'a> Totals<'a> {
     /// Bytes read per second.
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
         // Some ops of a thread work on no bytes.
-        let has_bytes = self.tally.bytes_in > 0 || !self.schema.lanes_are_threads;
+        let has_bytes = self.tally.bytes_in > 0 || !self.schema.lanes_are_threads();
         self.per_second(self.tally.bytes_in).filter(|_| has_bytes)
     }
 

@@ -26,7 +26,9 @@ const LOTTERY: Schema = Schema {
     facts: &[],
     params: &[],
     runs_targets: false,
-    lanes_are_threads: false,
+    threads: duel_model::Threads::OfDuel,
+    depth: None,
+    counters: &[],
     parts: None,
 }
 .sound();

@@ -341,7 +341,7 @@ static BY_PARTS: Schema = Schema {
 };
 
 fn levels(param: &'static Param, levels: &[u32]) -> Factor {
-    Factor::Setting(SettingLevels { param, levels: levels.iter().map(u32::to_string).collect() })
+    Factor::Setting(SettingLevels { schema: &BY_PARTS, param, levels: levels.iter().map(u32::to_string).collect() })
 }
 
 /// The costs found where ops of each target cost so many ns: itself, each call, each byte.

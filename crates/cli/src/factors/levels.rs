@@ -1,8 +1,8 @@
 //! Levels as they are typed: lists, and ranges of numbers.
 
 use crate::outcome::Usage;
-use crate::usage;
-use duel_model::{Factor, Plan, SettingLevels, TlsVersion, kinds, parse_size_bytes, sanitize_line};
+use crate::{meaning, usage};
+use duel_model::{Factor, Param, Plan, Schema, SettingLevels, TlsVersion, kinds, parse_size_bytes, sanitize_line};
 
 /// Connections as typed: one number, or the levels of a factor.
 pub(crate) fn connections(typed: &str) -> Result<Vec<u32>, Usage> {
@@ -13,6 +13,21 @@ pub(crate) fn connections(typed: &str) -> Result<Vec<u32>, Usage> {
         return Err(Usage(format!("-c 0{which}: without connections nothing can be sent; use at least 1")));
     }
     Ok(levels)
+}
+
+/// Threads as typed: one number, or of a list, where it may be one, the first.
+pub(crate) fn threads(typed: &str, may_be_list: bool) -> Result<u32, Usage> {
+    let levels = numbers("--threads", usage::THREADS, typed, |text| text.parse::<u32>().ok(), |n| n.checked_mul(2))?;
+    if levels.len() > 1 && !may_be_list {
+        return Err(Usage(usage::takes("--threads", usage::THREADS, typed)));
+    }
+    if let Some(many) = levels.iter().find(|level| **level > meaning::MOST_THREADS) {
+        return Err(Usage(format!(
+            "-t {many}: more than {} threads only get in each other's way",
+            meaning::MOST_THREADS
+        )));
+    }
+    Ok(levels[0])
 }
 
 /// Rates as typed.
@@ -49,7 +64,7 @@ pub(crate) fn switches(option: &str, typed: &str) -> Result<Vec<bool>, Usage> {
 }
 
 /// A factor by its name, as it was typed with this option.
-pub(super) fn factor(option: &str, name: &str, levels: &str) -> Result<Factor, Usage> {
+pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Schema) -> Result<Factor, Usage> {
     let texts = || each(option, "levels", levels, |text| Some(text.to_owned()));
     let joined = |text: &str| text.split('+').map(|part| part.trim().to_owned()).collect::<Vec<String>>();
     let lists = || {
@@ -74,14 +89,14 @@ pub(super) fn factor(option: &str, name: &str, levels: &str) -> Result<Factor, U
         "path" => Factor::Path(each(option, "paths, which begin with /", levels, |text| {
             text.starts_with('/').then(|| text.to_owned())
         })?),
-        other if let Some(param) = kinds::param(other.trim()) => {
+        other if let Some((schema, param)) = setting(other.trim(), schema) => {
             let levels = if param.takes_lists() {
                 param.levels(levels).map_err(Usage)?
             } else {
                 // Commas part levels here; words of one level are joined by +.
                 levels.split(',').map(|level| param.read(level)).collect::<Result<_, _>>().map_err(Usage)?
             };
-            Factor::Setting(SettingLevels { param, levels })
+            Factor::Setting(SettingLevels { schema, param, levels })
         }
         other => {
             return Err(Usage(format!(
@@ -91,6 +106,11 @@ pub(super) fn factor(option: &str, name: &str, levels: &str) -> Result<Factor, U
             )));
         }
     })
+}
+
+/// A setting by its name: of this kind of work, or else of another, for which it means something.
+fn setting(name: &str, schema: &'static Schema) -> Option<(&'static Schema, &'static Param)> {
+    schema.param(name).map(|param| (schema, param)).or_else(|| kinds::params(name).next())
 }
 
 /// Levels that are not numbers; an error names the one that is none.
@@ -155,7 +175,7 @@ mod tests {
         fn nothing_typed_makes_it_panic(typed in "[0-9.,+ek]{0,20}|.{0,20}") {
             let _ = (connections(&typed), rates(&typed), body_sizes(&typed), switches("x", &typed));
             for name in Factor::NAMES {
-                let _ = factor("--vary", name, &typed);
+                let _ = factor("--vary", name, &typed, &duel_model::web::SCHEMA);
             }
         }
     }

@@ -7,13 +7,14 @@
 
 mod levels;
 
-pub(crate) use levels::{body_sizes, connections, rates, switches};
+pub(crate) use levels::{body_sizes, connections, rates, switches, threads};
 
 use crate::flags::LoadFlags;
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{
-    Bound, Factor, MILLISECOND_NS, Nanos, Plan, SECOND_NS, WorkloadPlan, format_duration_ns, sanitize_line,
+    Bound, Factor, MILLISECOND_NS, Nanos, Plan, SECOND_NS, Schema, Threads, WorkloadPlan, format_duration_ns,
+    sanitize_line,
 };
 
 /// What is varied, and the options that exist for that.
@@ -38,7 +39,7 @@ const SHORTEST_SLOT_NS: Nanos = 50 * MILLISECOND_NS;
 
 /// The plan with what is varied in it; as it was where nothing is.
 pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Result<Plan, Usage> {
-    let factors = all(load)?;
+    let factors = all(load, plan.schema())?;
     if factors.is_empty() {
         plan.load.threads = plan.load.threads.min(plan.load.connections);
         duel_lab::check_settings(&plan).map_err(|error| Usage(error.to_string()))?;
@@ -87,7 +88,9 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
         checked(&plan.treated(treatment))?;
     }
     let mut varied = Plan { factors: plan.factors.clone(), ..plan.treated(0) };
-    varied.load.threads = threads.min(most_connections);
+    if plan.schema().threads != Threads::Working {
+        varied.load.threads = threads.min(most_connections);
+    }
     give_time(&mut varied, load.duration.is_some())?;
     Ok(varied)
 }
@@ -96,7 +99,7 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
 fn has_meaning(factor: &Factor, workload: &WorkloadPlan) -> bool {
     match (workload, factor) {
         (_, Factor::Connections(_) | Factor::Rate(_)) => true,
-        (WorkloadPlan::Plain(kind), Factor::Setting(of)) => kind.schema.params.contains(of.param),
+        (WorkloadPlan::Plain(kind), Factor::Setting(of)) => kind.schema == of.schema,
         (WorkloadPlan::Plain(_), _) | (WorkloadPlan::Http(_), Factor::Setting(_)) => false,
         (WorkloadPlan::Http(_), _) => true,
     }
@@ -120,7 +123,7 @@ pub(crate) fn announcement(plan: &Plan) -> String {
 }
 
 /// All factors: those of options with lists first, then those of `--vary` in their order.
-fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
+fn all(load: &LoadFlags, schema: &'static Schema) -> Result<Vec<Factor>, Usage> {
     let mut typed: Vec<(String, &str, &str)> = Vec::new();
     let is_list = |text: &&str| text.contains(',') || text.contains("..");
     let short = [
@@ -133,6 +136,9 @@ fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
         ("cipher", load.tls.cipher.as_deref()),
         ("encoding", compares_codings(&load.request.encoding).then_some(load.request.encoding.as_str())),
     ];
+    // Where -t counts lanes, a list of it is one of lanes.
+    let threads = load.threads.as_deref().filter(|_| schema.threads != Threads::OfDuel);
+    typed.extend(threads.filter(is_list).map(|list| ("--threads".to_owned(), "connections", list)));
     for (name, list) in short {
         typed.extend(list.filter(is_list).map(|list| (format!("--{name}"), name, list)));
     }
@@ -146,12 +152,12 @@ fn all(load: &LoadFlags) -> Result<Vec<Factor>, Usage> {
         })?;
         typed.push((format!("--vary {}", sanitize_line(name)), name, levels));
     }
-    let mut factors: Vec<Factor> = load.settings.factors()?;
+    let mut factors: Vec<Factor> = load.settings.factors(schema)?;
     for factor in &factors {
         distinct(factor)?;
     }
     for (option, name, typed) in typed {
-        let factor = levels::factor(&option, name.trim(), typed)?;
+        let factor = levels::factor(&option, name.trim(), typed, schema)?;
         if factors.iter().any(|known| known.name() == factor.name()) {
             return Err(Usage(format!("'{}' is varied twice", factor.name())));
         }

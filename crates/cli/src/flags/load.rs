@@ -32,9 +32,10 @@ pub(crate) struct LoadFlags {
     /// Closed loop: pause between an answer and the connection's next request
     #[arg(long, value_name = "TIME", conflicts_with = "rate")]
     pub(crate) think: Option<String>,
-    /// Worker threads [default: half of the CPUs]
+    /// Worker threads [default: half of the CPUs]. Where the targets are no web servers, how many threads or connections do the
+    /// work; then a list makes a factor
     #[arg(short = 't', long, allow_negative_numbers = true, value_name = "N")]
-    pub(crate) threads: Option<u32>,
+    pub(crate) threads: Option<String>,
     /// While requests are in flight, stay awake and ask for answers for a while before sleeping: a server that has to wake
     /// whom it sends to is slower, and so is the answer. `auto` tries both before a comparison and takes what lets every target serve as
     /// much; a run of one target polls where a CPU is free

@@ -96,7 +96,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
         summary,
         evidence,
         remedy: place.remedy.unwrap_or_else(|| {
-            if gap.case.plan.schema().lanes_are_threads {
+            if gap.case.plan.schema().lanes_are_threads() {
                 return format!("Give diagnosis more time, and profile {slow} while the comparison runs (`perf top`).");
             }
             format!(

@@ -17,7 +17,9 @@ pub(crate) const TRIED: Schema = Schema {
     facts: &[],
     params: &[],
     runs_targets: false,
-    lanes_are_threads: false,
+    threads: duel_model::Threads::OfDuel,
+    depth: None,
+    counters: &[],
     parts: None,
 }
 .sound();

@@ -267,6 +267,8 @@ impl Workload for Following {
                 resent,
                 surplus,
                 statuses,
+                // HTTP declares none.
+                counted: _,
                 negotiated,
             } = leg.take_counters();
             if let Some(bytes) = inflated_bytes {
