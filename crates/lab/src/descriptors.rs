@@ -1,6 +1,6 @@
 //! How many descriptors a plan opens at a time, told before any load: a run that meets the limit half-way measures the limit.
 //!
-//! Every term is something that is opened; `crates/cli/tests/descriptors.rs` holds the sum against what real runs have open.
+//! Every term is something that is opened; `crates/cli/tests/program/descriptors.rs` holds the sum against what real runs have open.
 
 use crate::LabError;
 use crate::contact::Factory;

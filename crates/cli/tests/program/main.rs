@@ -1,0 +1,43 @@
+//! Tests of the program as its users have it: one file for each subject. They are one program, since each of them would link all
+//! of duel.
+#![expect(clippy::unwrap_used, reason = "a test may panic")]
+
+mod common;
+
+mod bad_input;
+mod check;
+mod connections;
+mod crashes;
+mod crypto;
+#[cfg(target_os = "linux")]
+mod descriptors;
+mod factors;
+mod golden;
+mod headlines;
+mod hey;
+mod hey_beside_hey;
+#[cfg(target_os = "linux")]
+mod hostile;
+mod hosts;
+mod http2;
+mod interrupt;
+mod json;
+mod kept;
+#[cfg(target_os = "linux")]
+mod output;
+mod plans;
+mod proxies;
+mod redirects;
+mod report;
+mod requests;
+#[cfg(target_os = "linux")]
+mod rights;
+mod secrets;
+mod servers;
+mod shapes;
+mod standstill;
+mod telemetry;
+mod trust;
+mod twins;
+mod verdicts;
+mod why;
