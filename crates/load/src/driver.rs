@@ -733,6 +733,7 @@ impl Pace {
     }
 
     /// A lane is free for its next op.
+    #[inline]
     fn release(&mut self, lane: LaneId, now: Nanos) {
         match &mut self.source {
             Source::Closed { think_ns: 0, ready, .. } => ready.push_back(lane),
@@ -752,11 +753,13 @@ impl Pace {
     }
 
     /// Own lateness can be told where a time was set beforehand.
+    #[inline]
     fn measures_schedule_lag(&self) -> bool {
         !matches!(self.source, Source::Closed { think_ns: 0, .. })
     }
 
     /// Lanes that would go on in a longer slot, where that are not all.
+    #[inline]
     fn lanes_at_work(&self) -> Option<usize> {
         match &self.source {
             Source::Closed { crew: Some(crew), .. } => Some(crew.active),
@@ -765,6 +768,7 @@ impl Pace {
     }
 
     /// Whether nothing is left to do, or to wait for.
+    #[inline]
     fn is_over(&self, now: Nanos) -> bool {
         let nothing_more_due = self.ops_left == 0
             || match &self.source {

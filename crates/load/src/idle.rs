@@ -31,6 +31,7 @@ impl Idle {
         std::iter::from_fn(|| self.pop()).collect()
     }
 
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
         self.turns.is_empty()
     }

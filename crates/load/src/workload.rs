@@ -232,6 +232,7 @@ pub struct OpEnd {
 
 impl OpEnd {
     /// Its end was noticed at this time; of all else nothing is known yet.
+    #[inline]
     pub fn noticed(end_ns: Nanos, outcome: Result<(), Box<Failure>>) -> Self {
         let phases = PhaseTimes::NONE;
         Self { end_ns, arrived_ns: None, ops: 1, outcome, phases, bytes_in: 0, status: None, body_bytes: 0 }

@@ -62,6 +62,7 @@ impl Poller {
     }
 
     /// The `index`-th of the events that the last wait has told of.
+    #[inline]
     pub fn event(&self, index: usize) -> Event {
         self.events[index]
     }
