@@ -7,6 +7,7 @@
 pub mod child;
 mod child_process;
 mod engine;
+mod kernel;
 mod kind;
 pub mod known;
 mod library;

@@ -29,6 +29,9 @@ pub const SCHEMA: Schema = Schema {
 const FACTS: &[Declaration] = &[
     Declaration { is_held: true, ..Declaration::listed("crypto.version", "version") },
     Declaration::listed("crypto.library", "library"),
+    Declaration::listed("crypto.driver", "driver"),
+    Declaration::listed("crypto.module", "module"),
+    Declaration::listed("crypto.priority", "priority"),
     Declaration::listed("crypto.mask", "CPU mask"),
     Declaration::unlisted("crypto.cpu"),
     Declaration::unlisted("crypto.compiler"),
