@@ -5,7 +5,9 @@ use crate::schema::{BLOCK, CHUNK, DIRECTION, MASK, OP, RENEW, SCHEMA, failure};
 use crate::work::{Factory, READY_NS, told};
 use crate::{kernel, known, mask, ops};
 use duel_load::{Kind, Prepared, WorkloadError, monotonic_ns};
-use duel_model::{Bound, Facts, FailureKind, KindPlan, LoopKind, MILLISECOND_NS, Nanos, Plan, Schema, sanitize_line};
+use duel_model::{
+    Bound, Facts, FailureKind, KindPlan, LoopKind, MILLISECOND_NS, Nanos, Plan, Schema, WorkloadPlan, sanitize_line,
+};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -118,6 +120,17 @@ impl Kind for Crypto {
         }
         Ok(Prepared { facts, opens: Arc::new(factory) })
     }
+}
+
+/// Why a target cannot do all that a plan asks for; `None`: it can. It is made ready for that, under each treatment.
+pub fn lacks(plan: &Plan, address: &str) -> Option<String> {
+    (0..plan.treatments()).find_map(|number| {
+        let treated = plan.treated(number);
+        match &treated.workload {
+            WorkloadPlan::Plain(kind) => Crypto.prepare(&treated, kind, address).err().map(|why| why.to_string()),
+            _ => Some("it does crypto work alone".to_owned()),
+        }
+    })
 }
 
 /// How many ops a batch of this child's has, so that it takes about [`BATCH_NS`].

@@ -16,5 +16,5 @@ pub mod ops;
 mod schema;
 mod work;
 
-pub use kind::Crypto;
-pub use schema::{BLOCK, CHUNK, DIRECTION, MASK, OP, PARAMS, RENEW, SCHEMA, failure};
+pub use kind::{Crypto, lacks};
+pub use schema::{BLOCK, CHUNK, DIRECTION, MASK, OP, PARAMS, RENEW, SCHEMA, counter, failure};

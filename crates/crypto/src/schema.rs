@@ -19,7 +19,7 @@ pub const SCHEMA: Schema = Schema {
     runs_targets: true,
     threads: duel_model::Threads::Beside,
     depth: None,
-    counters: &[],
+    counters: counter::ALL,
     parts: Some(Parts { whole: &BLOCK, part: &CHUNK, whole_noun: "block", part_noun: "call" }),
 }
 .sound();
@@ -52,6 +52,14 @@ pub mod failure {
         REFUSED = "refused", Meaning::Rejected;
         /// The child process could not be started.
         NOT_STARTED = "not-started", Meaning::Ours;
+    }
+}
+
+/// What is counted beside.
+pub mod counter {
+    duel_model::in_order! { Counter:
+        /// CPU time of the threads of children, while they did ops.
+        CPU = "cpu_ns", "CPU time";
     }
 }
 

@@ -85,11 +85,7 @@ impl<C: Calls> AfAlg<C> {
                 Ok(taken) if taken == part => (sent, begin) = (sent + part, None),
                 Err(Errno::EINTR) => {}
                 Ok(_) | Err(Errno::EAGAIN | Errno::ENOMEM | Errno::ENOBUFS | Errno::EMSGSIZE) => {
-                    return Err(format!(
-                        "the kernel takes no message of {} bytes at once, as much as its sockets may hold (net.core.wmem_max, \
-                         net.core.optmem_max)",
-                        message.len()
-                    ));
+                    return Err(too_large(message.len()));
                 }
                 Err(errno) => return Err(failed("sendmsg", errno)),
             }
@@ -104,7 +100,7 @@ impl<C: Calls> AfAlg<C> {
                 Ok(0) => return Err(format!("the kernel gave {got} bytes instead of {}", to.len())),
                 Ok(count) => got += count,
                 Err(Errno::EINTR) => {}
-                Err(Errno::EBADMSG) => return Err("the kernel found a wrong tag".to_owned()),
+                Err(Errno::ENOMEM) => return Err(too_large(to.len())),
                 Err(errno) => return Err(failed("read", errno)),
             }
         }
@@ -156,6 +152,7 @@ impl<C: Calls> Interface for AfAlg<C> {
             Ok(count) if count == to.len() => Ok(()),
             Ok(count) => Err(format!("the kernel gave {count} bytes instead of {}", to.len())),
             Err(Errno::EBADMSG) => Err("the kernel found a wrong tag".to_owned()),
+            Err(Errno::ENOMEM) => Err(too_large(from.len())),
             Err(errno) => Err(failed("read", errno)),
         }
     }
@@ -176,6 +173,12 @@ impl<C: Calls> Interface for AfAlg<C> {
         facts.extend(entry.map(|entry| ("priority", entry.priority.to_string())));
         facts
     }
+}
+
+fn too_large(bytes: usize) -> String {
+    format!(
+        "the kernel takes no message of {bytes} bytes at once: its sockets hold less (net.core.wmem_max, net.core.optmem_max)"
+    )
 }
 
 fn failed(step: &str, errno: Errno) -> String {
