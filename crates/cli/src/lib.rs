@@ -62,6 +62,7 @@ pub fn main() -> std::process::ExitCode {
     let Flags { command, load, output } = flags;
     let done = match command {
         Command::Compare(compare) => commands::compare::compare(&compare, &load, &output),
+        Command::Crypto(compare) => commands::crypto::crypto(compare, &load, &output),
         Command::Run(run) => commands::run::run(&run, &load, &output),
         Command::Check(check, load) => return commands::check::check(&check, &load, &output).exit_code(),
         Command::Demo(demo) => commands::demo::demo(&demo, &output),

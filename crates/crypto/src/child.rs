@@ -1,7 +1,8 @@
-//! What a child of ours does: it loads a library, and works as its orders say, by the protocol that `child_process` describes.
+//! What a child of ours does: it loads a library, or goes to the kernel, and works as its orders say, by the protocol that `child_process` describes.
 
 use crate::child_process::{hex, unhex};
 use crate::engine::{Engine, Renews, Task};
+use crate::kernel::{self, Interface};
 use crate::library::Library;
 use crate::ops;
 use duel_process::MASK_VARIABLES;
@@ -11,7 +12,20 @@ use std::fs::File;
 use std::io::{BufRead, Write};
 use std::path::Path;
 
-/// Works until its input ends. The arguments are `openssl`, `openssl PATH` or `aws-lc`.
+/// Who does the ops.
+enum Source {
+    Library(Library),
+    /// The kernel, and which of its implementations.
+    Kernel(Option<String>),
+}
+
+/// What is ready to do them.
+enum Doer<'l> {
+    Library(&'l Library, Engine<'l>, Task),
+    Kernel(kernel::Engine<Box<dyn Interface>>),
+}
+
+/// Works until its input ends. The arguments are `openssl`, `openssl PATH`, `aws-lc`, `kernel` or `kernel DRIVER`.
 pub fn main(arguments: &[OsString]) -> ! {
     die_with_parent();
     std::process::exit(i32::from(work(arguments).is_err()))
@@ -34,44 +48,43 @@ fn work(arguments: &[OsString]) -> std::io::Result<()> {
     let mut answers = File::from(rustix::io::dup(std::io::stdout())?);
     let nowhere = File::options().write(true).open("/dev/null")?;
     rustix::stdio::dup2_stdout(&nowhere)?;
-    let library = match (arguments.first().and_then(|word| word.to_str()), arguments.get(1)) {
-        (Some("openssl"), path) => Library::open(path.map(Path::new)),
-        (Some("aws-lc"), _) => Ok(Library::BuiltIn),
+    let source = match (arguments.first().and_then(|word| word.to_str()), arguments.get(1)) {
+        (Some("openssl"), path) => Library::open(path.map(Path::new)).map(Source::Library),
+        (Some("aws-lc"), _) => Ok(Source::Library(Library::BuiltIn)),
+        (Some("kernel"), driver) => Ok(Source::Kernel(driver.map(|name| name.to_string_lossy().into_owned()))),
         _ => Err("it was started without a library".to_owned()),
     };
-    let mut engine = None;
-    let mut task = None;
+    let mut doer = None;
     for line in std::io::stdin().lock().lines() {
         let line = line?;
-        let answer = match &library {
+        let answer = match &source {
             Err(why) => format!("cannot {}", one_line(why)),
-            Ok(library) => answered(library, &mut engine, &mut task, &line),
+            Ok(source) => answered(source, &mut doer, &line),
         };
         answers.write_all(format!("{answer}\n").as_bytes())?;
     }
     Ok(())
 }
 
-fn answered<'l>(library: &'l Library, engine: &mut Option<Engine<'l>>, task: &mut Option<Task>, line: &str) -> String {
+fn answered<'l>(source: &'l Source, doer: &mut Option<Doer<'l>>, line: &str) -> String {
     let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
-    let done = match word {
-        "work" => begin(library, rest).map(|(made, new_task)| {
-            (*engine, *task) = (Some(made), Some(new_task));
-            format!("{}ready", facts(library))
-        }),
-        "run" => match (engine, rest.parse::<u64>()) {
-            (Some(engine), Ok(count)) => {
-                return run(engine, count).unwrap_or_else(|why| format!("failed {}", one_line(&why)));
-            }
-            _ => Err("there is nothing to run".to_owned()),
-        },
-        "answer" => answer(library, *task, rest),
+    let done = match (word, doer) {
+        ("work", doer) => begin(source, rest).map(|made| format!("{}ready", facts(doer.insert(made)))),
+        ("run", Some(doer)) => {
+            let done = rest.parse().map_err(|_| "that is no number".to_owned()).and_then(|count| match doer {
+                Doer::Library(_, engine, _) => run(count, || engine.op()),
+                Doer::Kernel(engine) => run(count, || engine.op()),
+            });
+            return done.unwrap_or_else(|why| format!("failed {}", one_line(&why)));
+        }
+        ("answer", Some(doer)) => answer(doer, rest),
+        ("run" | "answer", None) => Err("there is nothing to do".to_owned()),
         _ => Err("that is no order".to_owned()),
     };
     done.unwrap_or_else(|why| format!("cannot {}", one_line(&why)))
 }
 
-fn begin<'l>(library: &'l Library, rest: &str) -> Result<(Engine<'l>, Task), String> {
+fn begin<'l>(source: &'l Source, rest: &str) -> Result<Doer<'l>, String> {
     let mut words = rest.split(' ');
     let name = words.next().unwrap_or_default();
     let op = ops::of_name(name).ok_or_else(|| format!("there is no op '{name}'"))?;
@@ -98,28 +111,41 @@ fn begin<'l>(library: &'l Library, rest: &str) -> Result<(Engine<'l>, Task), Str
         // A call is a data unit, and each has its own tweak.
         task.renews = Renews::Nonce;
     }
-    Ok((Engine::new(library, task)?, task))
+    Ok(match source {
+        Source::Library(library) => Doer::Library(library, Engine::new(library, task)?, task),
+        Source::Kernel(driver) => Doer::Kernel(kernel::opened(task, driver.as_deref())?),
+    })
 }
 
-fn answer(library: &Library, task: Option<Task>, rest: &str) -> Result<String, String> {
+fn answer(doer: &mut Doer<'_>, rest: &str) -> Result<String, String> {
     let parts: Option<Vec<Vec<u8>>> = rest.split(' ').map(unhex).collect();
-    let (Some(task), Some([key, iv, aad, input])) = (task, parts.as_deref()) else {
-        return Err("that is no order".to_owned());
+    let Some([key, iv, aad, input]) = parts.as_deref() else { return Err("that is no order".to_owned()) };
+    let answer = match doer {
+        Doer::Library(library, _, task) => Engine::answer(library, *task, key, iv, aad, input),
+        Doer::Kernel(engine) => engine.answer(key, iv, aad, input),
     };
-    Ok(format!("answer {}", hex(&Engine::answer(library, task, key, iv, aad, input)?)))
+    Ok(format!("answer {}", hex(&answer?)))
 }
 
-fn run(engine: &mut Engine<'_>, count: u64) -> Result<String, String> {
+#[inline]
+fn run(count: u64, mut op: impl FnMut() -> Result<(), String>) -> Result<String, String> {
     let (cpu_before_ns, start_ns) = (now_ns(ClockId::ThreadCPUTime), now_ns(ClockId::Monotonic));
     for _ in 0..count {
-        engine.op()?;
+        op()?;
     }
     let (end_ns, cpu_ns) = (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCPUTime));
     Ok(format!("done {start_ns} {end_ns} {}", cpu_ns.saturating_sub(cpu_before_ns)))
 }
 
-/// What the library is, as lines of facts.
-fn facts(library: &Library) -> String {
+/// What does the ops, as lines of facts.
+fn facts(doer: &Doer<'_>) -> String {
+    let library = match doer {
+        Doer::Library(library, ..) => library,
+        Doer::Kernel(engine) => {
+            let line = |(name, text): (_, String)| format!("fact {name} {}\n", one_line(&text));
+            return engine.facts().into_iter().map(line).collect();
+        }
+    };
     let version = library.version().map(|version| format!("fact version {}\n", one_line(&version)));
     let compiler = library.compiler().map(|compiler| format!("fact compiler {}\n", one_line(&compiler)));
     let path = match library {

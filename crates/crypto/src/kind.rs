@@ -3,9 +3,11 @@
 use crate::child_process::{Said, Start, Worker};
 use crate::schema::{BLOCK, CHUNK, DIRECTION, MASK, OP, RENEW, SCHEMA, failure};
 use crate::work::{Factory, READY_NS, told};
-use crate::{known, mask, ops};
+use crate::{kernel, known, mask, ops};
 use duel_load::{Kind, Prepared, WorkloadError, monotonic_ns};
-use duel_model::{Bound, Facts, FailureKind, KindPlan, LoopKind, MILLISECOND_NS, Nanos, Plan, Schema, sanitize_line};
+use duel_model::{
+    Bound, Facts, FailureKind, KindPlan, LoopKind, MILLISECOND_NS, Nanos, Plan, Schema, WorkloadPlan, sanitize_line,
+};
 use std::ffi::OsString;
 use std::sync::Arc;
 
@@ -20,12 +22,14 @@ const BATCH_NS: Nanos = 10 * MILLISECOND_NS;
 const CALIBRATED_NS: Nanos = MILLISECOND_NS;
 
 /// A target's address, taken apart.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Source<'a> {
     /// A libcrypto by its path; empty: the system's.
     Openssl(&'a str),
     /// The library that duel is built with.
     AwsLc,
+    /// The kernel's own crypto, in the implementation of this name; empty: in the one that it prefers.
+    Kernel(&'a str),
     /// A program of the user.
     Exec(&'a str),
 }
@@ -35,6 +39,7 @@ fn source(address: &str) -> Option<Source<'_>> {
     Some(match scheme {
         "openssl" => Source::Openssl(rest),
         "aws-lc" if rest.is_empty() => Source::AwsLc,
+        "kernel" => Source::Kernel(rest),
         "exec" => Source::Exec(rest),
         _ => return None,
     })
@@ -46,13 +51,14 @@ impl Kind for Crypto {
     }
 
     fn claims(&self, address: &str) -> bool {
-        address.split_once(':').is_some_and(|(scheme, _)| ["openssl", "aws-lc", "exec"].contains(&scheme))
+        address.split_once(':').is_some_and(|(scheme, _)| ["openssl", "aws-lc", "kernel", "exec"].contains(&scheme))
     }
 
     fn check(&self, kind: &KindPlan, address: &str) -> Result<(), WorkloadError> {
         let source = source(address).ok_or_else(|| {
             WorkloadError(format!(
-                "'{}' is no crypto library; openssl:PATH, openssl: (the system's), aws-lc: and exec:COMMAND are",
+                "'{}' is no crypto library; openssl:PATH, openssl: (the system's), aws-lc:, kernel:, kernel:DRIVER and \
+                 exec:COMMAND are",
                 sanitize_line(address)
             ))
         })?;
@@ -60,7 +66,11 @@ impl Kind for Crypto {
             return Err(WorkloadError("exec: needs a command, such as exec:./my-crypto".into()));
         }
         let number = |param| kind.get(param).parse::<u32>().unwrap_or(0);
-        ops::fits(kind.get(&OP), number(&BLOCK), number(&CHUNK), kind.get(&RENEW)).map_err(WorkloadError)?;
+        let (block, chunk, renew) = (number(&BLOCK), number(&CHUNK), kind.get(&RENEW));
+        ops::fits(kind.get(&OP), block, chunk, renew).map_err(WorkloadError)?;
+        if let (Source::Kernel(_), Some(op)) = (source, ops::of_name(kind.get(&OP))) {
+            kernel::fits(op, block, chunk, renew).map_err(WorkloadError)?;
+        }
         if kind.get(&MASK) != MASK.default {
             if !matches!(source, Source::Openssl(_)) {
                 return Err(WorkloadError(
@@ -112,6 +122,17 @@ impl Kind for Crypto {
     }
 }
 
+/// Why a target cannot do all that a plan asks for; `None`: it can. It is made ready for that, under each treatment.
+pub fn lacks(plan: &Plan, address: &str) -> Option<String> {
+    (0..plan.treatments()).find_map(|number| {
+        let treated = plan.treated(number);
+        match &treated.workload {
+            WorkloadPlan::Plain(kind) => Crypto.prepare(&treated, kind, address).err().map(|why| why.to_string()),
+            _ => Some("it does crypto work alone".to_owned()),
+        }
+    })
+}
+
 /// How many ops a batch of this child's has, so that it takes about [`BATCH_NS`].
 fn batch(child: &mut Worker) -> Result<u32, (FailureKind, String)> {
     let mut count = 1_u32;
@@ -151,6 +172,9 @@ fn start(address: &str, kind: &KindPlan) -> Result<Start, WorkloadError> {
             (own()?, if path.is_empty() { of_own(&["openssl"]) } else { of_own(&["openssl", path]) })
         }
         Source::AwsLc => (own()?, of_own(&["aws-lc"])),
+        Source::Kernel(driver) => {
+            (own()?, if driver.is_empty() { of_own(&["kernel"]) } else { of_own(&["kernel", driver]) })
+        }
         // As a shell would start it: a command has arguments.
         Source::Exec(command) => ("/bin/sh".into(), vec!["-c".into(), format!("exec {command}").into()]),
     };

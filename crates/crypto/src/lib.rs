@@ -7,6 +7,7 @@
 pub mod child;
 mod child_process;
 mod engine;
+mod kernel;
 mod kind;
 pub mod known;
 mod library;
@@ -15,5 +16,5 @@ pub mod ops;
 mod schema;
 mod work;
 
-pub use kind::Crypto;
-pub use schema::{BLOCK, CHUNK, DIRECTION, MASK, OP, PARAMS, RENEW, SCHEMA, failure};
+pub use kind::{Crypto, lacks};
+pub use schema::{BLOCK, CHUNK, DIRECTION, MASK, OP, PARAMS, RENEW, SCHEMA, counter, failure};

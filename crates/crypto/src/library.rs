@@ -131,7 +131,7 @@ impl Library {
 fn address_in_aws_lc(name: &str) -> Option<*const c_void> {
     built_in!(name;
         OpenSSL_version, ERR_get_error, ERR_error_string_n, RAND_bytes,
-        EVP_CIPHER_CTX_new, EVP_CipherInit_ex, EVP_CipherUpdate, EVP_CipherFinal_ex, EVP_CIPHER_CTX_ctrl,
+        EVP_CIPHER_CTX_new, EVP_CipherInit_ex, EVP_EncryptUpdate, EVP_DecryptUpdate, EVP_CipherFinal_ex, EVP_CIPHER_CTX_ctrl,
         EVP_CIPHER_CTX_set_padding,
         EVP_aes_128_cbc, EVP_aes_192_cbc, EVP_aes_256_cbc, EVP_aes_128_ctr, EVP_aes_192_ctr, EVP_aes_256_ctr,
         EVP_aes_128_gcm, EVP_aes_192_gcm, EVP_aes_256_gcm, EVP_aes_256_xts, EVP_chacha20_poly1305,

@@ -19,7 +19,7 @@ pub const SCHEMA: Schema = Schema {
     runs_targets: true,
     threads: duel_model::Threads::Beside,
     depth: None,
-    counters: &[],
+    counters: counter::ALL,
     parts: Some(Parts { whole: &BLOCK, part: &CHUNK, whole_noun: "block", part_noun: "call" }),
 }
 .sound();
@@ -29,6 +29,9 @@ pub const SCHEMA: Schema = Schema {
 const FACTS: &[Declaration] = &[
     Declaration { is_held: true, ..Declaration::listed("crypto.version", "version") },
     Declaration::listed("crypto.library", "library"),
+    Declaration::listed("crypto.driver", "driver"),
+    Declaration::listed("crypto.module", "module"),
+    Declaration::listed("crypto.priority", "priority"),
     Declaration::listed("crypto.mask", "CPU mask"),
     Declaration::unlisted("crypto.cpu"),
     Declaration::unlisted("crypto.compiler"),
@@ -49,6 +52,14 @@ pub mod failure {
         REFUSED = "refused", Meaning::Rejected;
         /// The child process could not be started.
         NOT_STARTED = "not-started", Meaning::Ours;
+    }
+}
+
+/// What is counted beside.
+pub mod counter {
+    duel_model::in_order! { Counter:
+        /// CPU time of the threads of children, while they did ops.
+        CPU = "cpu_ns", "CPU time";
     }
 }
 

@@ -1,7 +1,7 @@
 //! The workload: each lane is a child process that does batches of ops.
 
 use crate::child_process::{Said, Silence, Start, Worker};
-use crate::schema::{SCHEMA, failure};
+use crate::schema::{SCHEMA, counter, failure};
 use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, OpEnd, Progress, Traffic, Workload, WorkloadError, WorkloadFactory,
     monotonic_ns,
@@ -68,7 +68,7 @@ impl WorkloadFactory for Factory {
             Ok(Lane { child: Some(child), is_watched: false })
         };
         let lanes = (0..lanes).map(lane).collect::<Result<_, _>>()?;
-        Ok(Batches { factory: self.clone(), lanes, bytes: 0 })
+        Ok(Batches { factory: self.clone(), lanes, bytes: 0, cpu_ns: 0 })
     }
 }
 
@@ -78,6 +78,8 @@ pub(crate) struct Batches {
     factory: Factory,
     lanes: Vec<Lane>,
     bytes: u64,
+    /// CPU time of what was done well.
+    cpu_ns: u64,
 }
 
 #[derive(Debug)]
@@ -122,10 +124,11 @@ impl Workload for Batches {
         match child.heard() {
             Ok(None) => Progress::Pending,
             // Its own stamp: when we hear of it is no part of the op.
-            Ok(Some(Said::Done { end_ns, .. })) if end_ns <= monotonic_ns() => {
+            Ok(Some(Said::Done { end_ns, cpu_ns, .. })) if end_ns <= monotonic_ns() => {
                 let ops = self.factory.batch;
                 let bytes_in = u64::from(ops) * self.factory.bytes_per_op;
                 self.bytes += bytes_in;
+                self.cpu_ns = self.cpu_ns.saturating_add(cpu_ns);
                 let arrived_ns = Some(end_ns);
                 Progress::Done(OpEnd { ops, bytes_in, arrived_ns, ..OpEnd::noticed(monotonic_ns(), Ok(())) })
             }
@@ -147,6 +150,9 @@ impl Workload for Batches {
     }
 
     fn take_counters(&mut self) -> Counters {
-        Counters { bytes_in: std::mem::take(&mut self.bytes), ..Counters::default() }
+        let cpu_ns = std::mem::take(&mut self.cpu_ns);
+        // A program that tells none does not take none.
+        let counted = (cpu_ns > 0).then(|| (counter::CPU.id(), cpu_ns)).into_iter().collect();
+        Counters { bytes_in: std::mem::take(&mut self.bytes), counted, ..Counters::default() }
     }
 }

@@ -7,7 +7,7 @@ use crate::{LabError, descriptors};
 use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
     Arrival, BusyPoll, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot,
-    SlotRole, WorkloadPlan,
+    SlotRole, Threads, WorkloadPlan,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,8 +23,8 @@ pub(crate) struct Bench {
     schema: &'static Schema,
     sessions: Vec<Session>,
     factories: Vec<Factory>,
-    /// Connections outlive an op, so that something may cling to them.
-    keeps_connections: bool,
+    /// What carries ops outlives them, so that something may cling to it.
+    keeps_lanes: bool,
     ops_differ: bool,
     /// Which treatment is under way, in a run with factors.
     treatment: Option<u32>,
@@ -78,11 +78,14 @@ impl Bench {
         let sessions = open_all(&factories, plan, &stop)?;
         Ok(Self {
             sessions,
-            local_ports: factories.iter().map(|factory| duel_load::local_ports_of(factory.address_pairs())).collect(),
+            local_ports: factories
+                .iter()
+                .map(|factory| duel_load::local_ports_of(factory.address_pairs()).filter(|_| has_ports(plan)))
+                .collect(),
             factories,
             renewed: vec![0; plan.targets.len()],
             schema: plan.schema(),
-            keeps_connections: keeps_connections(plan),
+            keeps_lanes: keeps_lanes(plan),
             ops_differ: ops_differ(plan),
             treatment: None,
             load: plan.load.clone(),
@@ -112,7 +115,7 @@ impl Bench {
         self.factories = factories.to_vec();
         self.load = plan.load.clone();
         self.lanes = plan.lanes();
-        self.keeps_connections = keeps_connections(plan);
+        self.keeps_lanes = keeps_lanes(plan);
         self.ops_differ = ops_differ(plan);
         self.treatment = Some(treatment);
         Ok(())
@@ -155,30 +158,30 @@ impl Bench {
         monotonic_ns().saturating_sub(self.run_start_ns)
     }
 
-    /// Closes the session on a target and opens another one, if its connections are kept.
+    /// Closes the session on a target and opens another one, if its connections or processes are kept.
     ///
     /// What clings to a connection for its life, such as where the kernels and the server have put its memory, is worth
     /// some percent: with the same connections for a whole run, the same server given twice was called slower or faster
     /// in half of the runs. With new ones for each block it differs from block to block, and becomes part of the noise
     /// that the interval is made from (compare Mytkowicz et al. 2009, "Producing wrong data without doing anything
-    /// obviously wrong").
+    /// obviously wrong"). The same goes for a process that works: where its code and its memory have come to lie.
     pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
         // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
         let connections = u64::from(self.load.connections);
         let ports = self.local_ports[target].map_or(u64::MAX, |ports| u64::from(ports) / 2);
         let affordable = (self.renewed[target] + 1).saturating_mul(connections) <= ports;
-        if self.keeps_connections && affordable {
+        if self.keeps_lanes && affordable {
             self.renewed[target] += 1;
             let session =
                 self.factories[target].session(self.load.connections, self.load.threads, Arc::clone(&self.stop))?;
             self.sessions[target] = session;
         }
-        Ok(self.keeps_connections && affordable)
+        Ok(self.keeps_lanes && affordable)
     }
 
-    /// Whether connections outlive an op.
-    pub(crate) fn keeps_connections(&self) -> bool {
-        self.keeps_connections
+    /// Whether what carries ops outlives them.
+    pub(crate) fn keeps_lanes(&self) -> bool {
+        self.keeps_lanes
     }
 
     /// Ops that can be under way on each target at a time.
@@ -405,7 +408,15 @@ fn ops_differ(plan: &Plan) -> bool {
     matches!(&plan.workload, WorkloadPlan::Http(http) if http.requests.differ())
 }
 
-/// Whether connections outlive an op under this plan.
-pub(crate) fn keeps_connections(plan: &Plan) -> bool {
-    matches!(&plan.workload, WorkloadPlan::Http(http) if http.keepalive)
+/// Whether what carries ops outlives them under this plan: connections, or processes that work.
+pub(crate) fn keeps_lanes(plan: &Plan) -> bool {
+    match &plan.workload {
+        WorkloadPlan::Http(http) => http.keepalive,
+        _ => plan.schema().threads == Threads::Beside,
+    }
+}
+
+/// Whether what carries ops under this plan has local ports.
+pub(crate) fn has_ports(plan: &Plan) -> bool {
+    plan.schema().threads != Threads::Beside
 }

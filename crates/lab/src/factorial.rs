@@ -7,7 +7,7 @@
 //! Only the treatment under way has connections. Those of all treatments together would be open at the server otherwise,
 //! and a server that holds 127 of them is not one that holds 1.
 
-use crate::bench::{Bench, SlotSpec, keeps_connections};
+use crate::bench::{Bench, SlotSpec, has_ports, keeps_lanes};
 use crate::compare::{slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Contact, Factory, contact_all};
 use crate::hosts::Hosts;
@@ -246,7 +246,7 @@ impl Treatment {
             grace_ns,
             back_to_back: false,
         };
-        let mut slots: Vec<SlotSpec> = order.iter().filter(|_| bench.keeps_connections()).map(settling).collect();
+        let mut slots: Vec<SlotSpec> = order.iter().filter(|_| bench.keeps_lanes()).map(settling).collect();
         slots.extend(order.iter().map(|&target| measured(0, target)));
         if order.len() > 1 {
             slots.extend(order.iter().rev().map(|&target| measured(1, target)));
@@ -256,7 +256,7 @@ impl Treatment {
 
     /// Whether its connections outlive their requests: those of others come and go with them, and are not ours to count.
     fn kept_connections(&self) -> u64 {
-        if keeps_connections(&self.plan) { u64::from(self.plan.load.connections) } else { 0 }
+        if has_ports(&self.plan) && keeps_lanes(&self.plan) { u64::from(self.plan.load.connections) } else { 0 }
     }
 }
 

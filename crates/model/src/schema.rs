@@ -66,7 +66,7 @@ pub enum Threads {
 /// What a kind of work counts beside ops and bytes, while ops run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Counter {
-    /// What it is kept under, and called in JSON.
+    /// What it is kept under, and called in JSON. The last word may be its unit (`cpu_ns`).
     pub name: &'static str,
     place: u8,
     /// What tables call it.
@@ -223,6 +223,14 @@ macro_rules! declared {
             }
         }
     )+};
+}
+
+impl Counter {
+    /// Whether it counts nanoseconds, as the last word of its name tells: it is told for each op and for each byte. Other
+    /// counters are numbers of something.
+    pub fn is_time(self) -> bool {
+        self.name.ends_with("_ns")
+    }
 }
 
 declared! { Phase { when: When } FailureKind { means: Meaning } Counter { title: &'static str } }

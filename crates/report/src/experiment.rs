@@ -1,7 +1,10 @@
 //! What factors do, in tables and sentences; the terminal and the page show the same ones.
 
+mod amounts;
+
 use crate::figures::{Lengths, UNKNOWN, exact_percent, maybe, near_one, percent, rate, three_digits};
 use crate::level_chart::level_chart;
+use crate::negotiated;
 use crate::sentence::pair_sentence;
 use crate::settings;
 use crate::style::{Ink, Style};
@@ -46,7 +49,7 @@ pub(crate) fn sections(
     if !examples.is_empty() {
         sections.push([vec!["First failures".to_owned()], examples].concat());
     }
-    for part in parts(run, experiment) {
+    for part in parts(run, experiment, targets) {
         let mut lines = wrap(&part.title, width, "", "  ");
         lines.extend(part.table.iter().flat_map(|table| table.lines(width)));
         lines.extend(part.notes.iter().flat_map(|note| wrap(note, width, "", "  ")));
@@ -55,6 +58,10 @@ pub(crate) fn sections(
     let names: Vec<&str> = run.plan.targets.iter().map(|target| target.name.as_str()).collect();
     let charts = experiment.factors.iter().map(|factor| level_chart(factor, &names, style));
     sections.extend(charts.filter(|chart| !chart.is_empty()));
+    if targets.iter().all(|target| target.schema.runs_targets) {
+        // What ran is told beside how fast it was. Of servers, treatments change what is agreed.
+        sections.push(negotiated::side_by_side(targets, style));
+    }
     sections
 }
 
@@ -98,7 +105,7 @@ pub(crate) fn counts(run: &Run, targets: &[Totals<'_>]) -> Table {
 }
 
 /// Tables of all factors, of treatments where there are several factors, and the scaling law.
-pub(crate) fn parts(run: &Run, experiment: &Experiment) -> Vec<Part> {
+pub(crate) fn parts(run: &Run, experiment: &Experiment, targets: &[Totals<'_>]) -> Vec<Part> {
     let mut parts = Vec::new();
     for factor in &experiment.factors {
         for metric in shown_metrics(&factor.levels) {
@@ -119,6 +126,9 @@ pub(crate) fn parts(run: &Run, experiment: &Experiment) -> Vec<Part> {
     }
     if let Some(last) = parts.last_mut() {
         last.notes.push(about_intervals(run, experiment));
+    }
+    for (place, factor) in experiment.factors.iter().enumerate() {
+        parts.extend(amounts::parts(run, place, factor, targets));
     }
     parts.extend(experiment.scaling.as_ref().map(|law| scaling(law, experiment.confidence)));
     parts.extend(experiment.costs.as_ref().map(|found| costs(found, experiment.confidence)));

@@ -4,6 +4,7 @@ mod experiment;
 mod hosts;
 mod shape;
 
+use crate::summary::{Amount, counted_per_byte, counted_per_op};
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
     Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline, HeadlineKind,
@@ -220,6 +221,11 @@ struct TargetDocument<'a> {
     /// What the kind of work counts beside, by the names of its counters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counters: BTreeMap<Id, u64>,
+    /// The same for each ok op, and for each byte read or processed, where the counter is a time.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    counters_per_op: BTreeMap<Id, f64>,
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    counters_per_byte: BTreeMap<Id, f64>,
     audit: AuditDocument,
 }
 
@@ -246,6 +252,11 @@ impl<'a> TargetDocument<'a> {
             },
         };
         let tally = totals.tally;
+        let amounts = |of: Amount| -> BTreeMap<Id, f64> {
+            let times = totals.schema.counters.iter().filter(|counter| counter.is_time());
+            times.filter_map(|counter| Some((counter.id(), digits(of(&tally, counter.id())?, 6)?))).collect()
+        };
+        let (counters_per_op, counters_per_byte) = (amounts(counted_per_op), amounts(counted_per_byte));
         let failed_total = tally.failed_total();
         Self {
             name,
@@ -281,6 +292,8 @@ impl<'a> TargetDocument<'a> {
             body_bytes: tally.body_bytes,
             inflated_bytes: tally.inflated_bytes,
             counters: tally.counted,
+            counters_per_op,
+            counters_per_byte,
             audit,
         }
     }

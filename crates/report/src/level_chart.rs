@@ -1,26 +1,35 @@
-//! A chart of what a factor of numbers does, in bars with their intervals.
+//! A chart of what a factor does, in bars with their intervals.
 
 use crate::experiment::{figure, metrics, title};
 use crate::figures::{TimeUnit, rate};
 use crate::style::{Ink, Style};
 use crate::text::{clean, columns, cut_middle, pad_left, pad_right, wrap};
-use duel_model::{FactorVerdict, Metric, Ranged};
+use duel_model::{FactorVerdict, LevelVerdict, Metric, Ranged};
 
 /// Widest name of a target.
-const NAME: usize = 12;
+const NAME: usize = 17;
 
-/// The main metric at each level, a bar for each target; nothing where levels are no numbers.
+/// The main metric at each level, a bar for each target. Levels that are numbers share a scale. Others differ in what they are
+/// (a signature and a hash): each has a scale of its own, which compares targets, so one target has no such chart.
 pub(crate) fn level_chart(factor: &FactorVerdict, targets: &[&str], style: Style) -> Vec<String> {
-    let is_numeric = factor.levels.len() > 1 && factor.levels.iter().all(|level| level.number.is_some());
-    let Some(&metric) = metrics(&factor.levels).first().filter(|_| is_numeric) else { return Vec::new() };
-    let known = || factor.levels.iter().flat_map(|level| targets.iter().filter_map(|name| figure(level, name, metric)));
-    let highest = known().map(|figure| figure.value).filter(|value| value.is_finite()).fold(0.0, f64::max);
-    if highest <= 0.0 {
+    let is_numeric = factor.levels.iter().all(|level| level.number.is_some());
+    let compares = factor.levels.len() > 1 && (is_numeric || targets.len() > 1);
+    let Some(&metric) = metrics(&factor.levels).first().filter(|_| compares) else { return Vec::new() };
+    let known = |levels: &[LevelVerdict]| -> Vec<Ranged> {
+        levels.iter().flat_map(|level| targets.iter().filter_map(|name| figure(level, name, metric).copied())).collect()
+    };
+    // An interval that is wider than all figures would leave no room for them; it is cut, and says so.
+    let end_of = |levels: &[LevelVerdict]| {
+        let known = known(levels);
+        let highest = known.iter().map(|figure| figure.value).filter(|value| value.is_finite()).fold(0.0, f64::max);
+        let high =
+            known.iter().filter_map(|figure| figure.high).filter(|high| high.is_finite()).fold(highest, f64::max);
+        high.min(highest * 1.5)
+    };
+    let end = end_of(&factor.levels);
+    if end <= 0.0 {
         return Vec::new();
     }
-    // An interval that is wider than all figures would leave no room for them; it is cut, and says so.
-    let high = known().filter_map(|figure| figure.high).filter(|high| high.is_finite()).fold(highest, f64::max);
-    let end = high.min(highest * 1.5);
 
     let names: Vec<String> = targets.iter().map(|name| cut_middle(&clean(name), NAME)).collect();
     let name_width = if names.len() > 1 { names.iter().map(|name| columns(name)).max().unwrap_or(0) + 2 } else { 0 };
@@ -30,17 +39,18 @@ pub(crate) fn level_chart(factor: &FactorVerdict, targets: &[&str], style: Style
 
     let unit = TimeUnit::suiting([end]);
     let end_shown = if metric == Metric::Rate { rate(end) } else { unit.show(end) };
-    let heading = format!(
-        "{} by {}: bars from 0 to {end_shown}; the light part is the interval",
-        title(metric),
-        clean(&factor.name)
-    );
+    let scale =
+        if is_numeric { format!("bars from 0 to {end_shown}") } else { "bars from 0, a scale for each".to_owned() };
+    let heading = format!("{} by {}: {scale}; the light part is the interval", title(metric), clean(&factor.name));
     let mut lines = wrap(&heading, style.columns(), "", "  ");
     for (level, label) in factor.levels.iter().zip(&labels) {
+        let end = if is_numeric { end } else { end_of(std::slice::from_ref(level)) };
         for (place, (target, name)) in targets.iter().zip(&names).enumerate() {
             let label = pad_left(if place == 0 { label } else { "" }, label_width);
             let name = if name_width > 0 { pad_right(name, name_width) } else { String::new() };
-            let drawn = figure(level, target, metric).map_or_else(|| "not known".to_owned(), |f| bar(f, end, width));
+            let drawn = figure(level, target, metric)
+                .filter(|_| end > 0.0)
+                .map_or_else(|| "not known".to_owned(), |f| bar(f, end, width));
             lines.push(format!("  {label}  {name}{}", style.paint(Ink::Bar, &drawn)));
         }
     }
@@ -65,7 +75,7 @@ fn bar(figure: &Ranged, end: f64, width: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{LevelFigure, LevelVerdict};
+    use duel_model::LevelFigure;
 
     fn ranged(value: f64, low: f64, high: f64) -> Ranged {
         Ranged { value, low: Some(low), high: Some(high) }

@@ -4,8 +4,8 @@ use crate::figures::{byte_rate, count, duration, maybe, part, percent, rate};
 use crate::settings;
 use crate::style::{Ink, Style};
 use crate::summary::{
-    LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, connection_rows, failure_rows, first_of_all, inflated_rows,
-    time_rows, unanswered,
+    LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, connection_rows, counter_rows, failure_rows, first_of_all,
+    inflated_rows, time_rows, unanswered,
 };
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
@@ -97,11 +97,7 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     if tally.resumed > 0 {
         rows.push(Row::new("TLS resumed", vec![part(tally.resumed, tally.connections)]));
     }
-    for counter in target.schema.counters {
-        if let Some(&n) = tally.counted.get(&counter.id()) {
-            rows.push(Row::new(counter.title, vec![count(n)]));
-        }
-    }
+    rows.extend(counter_rows(one));
     for (status, n) in &tally.statuses {
         rows.push(Row::new(format!("status {status}"), vec![count(*n)]));
     }

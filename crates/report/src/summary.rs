@@ -8,7 +8,7 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
 use crate::{chart, experiment, last_words, negotiated, phases, search, settings, single, stages};
-use duel_model::{Call, Distribution, Doubt, Run, Verdict};
+use duel_model::{Call, Distribution, Doubt, Id, Run, Tally, Verdict};
 use std::collections::BTreeSet;
 
 /// The report of a run as text: the verdict in one sentence per pair, the targets side by side, the rate over time,
@@ -231,14 +231,7 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     if targets.iter().any(|t| t.tally.resumed > 0) {
         rows.push(Row::new("TLS resumed", each(&|t| part(t.tally.resumed, t.tally.connections))));
     }
-    for counter in targets.first().map_or(&[][..], |t| t.schema.counters) {
-        if targets.iter().any(|t| t.tally.counted.contains_key(&counter.id())) {
-            rows.push(Row::new(
-                counter.title,
-                each(&|t| count(t.tally.counted.get(&counter.id()).copied().unwrap_or(0))),
-            ));
-        }
-    }
+    rows.extend(counter_rows(targets));
     if targets.iter().any(|t| !t.worker_cpu.is_empty()) {
         rows.push(Row::new("generator CPU max", each(&|t| maybe(t.busiest_worker(), percent))));
         if targets.iter().any(|t| t.most_polling().is_some()) {
@@ -315,6 +308,43 @@ pub(crate) fn unanswered(noun: &str, targets: &[Totals<'_>]) -> Vec<String> {
         .iter()
         .flat_map(|t| [t.unanswered(noun), t.stood_still()].into_iter().flatten().map(move |text| (t, text)));
     said.map(|(t, text)| if many { format!("{}: {text}", t.name) } else { text }).collect()
+}
+
+/// What the kind of work counts beside: how often, or, of times, how long for each op and each byte.
+pub(crate) fn counter_rows(targets: &[Totals<'_>]) -> Vec<Row> {
+    let declared = targets.first().map_or(&[][..], |target| target.schema.counters);
+    let counters = declared.iter().filter(|c| targets.iter().any(|t| t.tally.counted.contains_key(&c.id())));
+    let rows = counters.flat_map(|counter| {
+        let title = counter.title;
+        if counter.is_time() {
+            let amounts: [(&str, Amount); 2] = [("op", counted_per_op), ("byte", counted_per_byte)];
+            let known =
+                amounts.into_iter().filter(|(_, of)| targets.iter().any(|t| of(&t.tally, counter.id()).is_some()));
+            let rows = known.map(|(each, of)| {
+                let each = if each == "op" { targets[0].schema.op.one } else { each };
+                let value = |t: &Totals<'_>| of(&t.tally, counter.id());
+                let lengths = Lengths::beside(targets.iter().filter_map(value));
+                figure_row(&format!("{title} per {each}"), targets, value, |ns| lengths.show(ns))
+            });
+            return rows.collect::<Vec<_>>();
+        }
+        let shown = |t: &Totals<'_>| count(t.tally.counted.get(&counter.id()).copied().unwrap_or(0));
+        vec![Row::new(title, targets.iter().map(shown).collect())]
+    });
+    rows.collect()
+}
+
+/// How much of a counter there is for each of something.
+pub(crate) type Amount = fn(&Tally, Id) -> Option<f64>;
+
+/// For each ok op; `None` where it was not counted.
+pub(crate) fn counted_per_op(tally: &Tally, counter: Id) -> Option<f64> {
+    tally.counted.get(&counter).filter(|_| tally.ok > 0).map(|&n| n as f64 / tally.ok as f64)
+}
+
+/// For each byte read or processed; `None` where there is none.
+pub(crate) fn counted_per_byte(tally: &Tally, counter: Id) -> Option<f64> {
+    tally.counted.get(&counter).filter(|_| tally.bytes_in > 0).map(|&n| n as f64 / tally.bytes_in as f64)
 }
 
 /// Bodies in both sizes, where they were decompressed.

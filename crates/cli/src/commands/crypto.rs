@@ -1,11 +1,14 @@
 //! `duel crypto`: compare the crypto libraries that this machine has.
 
-use super::compare::CompareFlags;
-use crate::flags::LoadFlags;
+use super::compare::{self, CompareFlags};
+use crate::flags::{Command, LoadFlags, OutputFlags};
+use crate::outcome::{self, Outcome};
 use clap::Args;
 
 /// What this machine has without being told where.
 const LIBRARIES: [&str; 2] = ["system=openssl:", "aws-lc=aws-lc:"];
+/// What only some machines have, and what does only some of the ops.
+const KERNEL: &str = "kernel:";
 /// What TLS spends its time with: records of either cipher, hashes, a signature of either sort, a key agreement.
 const OPS: &str = "aes-256-gcm,chacha20-poly1305,sha256,rsa-2048,ecdsa-p256,x25519";
 
@@ -22,24 +25,50 @@ pub(crate) struct CryptoFlags {
 const AFTER_HELP: &str = "\
 It is the comparison of these libraries over these ops, as by:
   duel system=openssl: aws-lc=aws-lc: --op aes-256-gcm,chacha20-poly1305,sha256,rsa-2048,ecdsa-p256,x25519
+The kernel's own crypto (kernel=kernel:) is compared, too, where this kernel gives it to programs and does all of the ops; \
+else a line says why not.
+
+What is told of each op, beside ops per second: bytes per second, where it works on bytes (the figure of openssl speed, there in \
+thousands), CPU time for each op and for each byte, and whether the difference is more than noise. An op works on --block bytes \
+(16 KiB), in one thread (-t).
+
+As openssl speed:
+  openssl speed -evp aes-256-gcm -bytes 16384    duel crypto --op aes-256-gcm
+  openssl speed sha256 (16 B to 16 KiB)          duel crypto --op sha256 --block 16,64,256,1k,8k,16k
+  openssl speed -multi 4 rsa2048                 duel crypto --op rsa-2048,rsa-2048-verify -t 4
+  openssl speed -decrypt -evp aes-256-cbc        duel crypto --op aes-256-cbc --direction decrypt
+  OPENSSL_ia32cap=~0x200000000000000 openssl speed ...    duel run openssl: --mask aes
 
 Examples:
   duel crypto                                    what this machine has, over a short list of ops: most of a minute
   duel crypto --op aes-256-gcm --block 16..16k   one op, in many sizes
+  duel crypto --op aes-256-cbc,sha256            what the kernel can do as well
   duel crypto openssl: openssl:./libcrypto.so.3  two libraries of your own choice
   duel crypto --op aes-256-gcm --why             one op, and why one library is faster";
 
 impl CryptoFlags {
     /// The comparison that is meant: libraries and ops that were not typed are those of this machine and the short list.
     /// A cause is looked for of one op.
-    pub(crate) fn comparison(self) -> (CompareFlags, LoadFlags) {
+    pub(crate) fn command(self) -> (Command, LoadFlags) {
         let Self { mut compare, mut load } = self;
-        if compare.targets.is_empty() {
-            compare.targets = LIBRARIES.map(str::to_owned).to_vec();
-        }
         if !compare.why {
             load.settings.offer(&duel_crypto::OP, OPS);
         }
-        (compare, load)
+        if !compare.targets.is_empty() {
+            return (Command::Compare(compare), load);
+        }
+        compare.targets = LIBRARIES.map(str::to_owned).to_vec();
+        (Command::Crypto(compare), load)
     }
+}
+
+/// Compares the libraries of this machine, and the kernel where it can do the same.
+pub(crate) fn crypto(mut compare: CompareFlags, load: &LoadFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
+    let (plan, _) = compare::plan(&compare, load)?;
+    match duel_crypto::lacks(&plan, KERNEL) {
+        None => compare.targets.push(format!("kernel={KERNEL}")),
+        Some(_) if output.quiet => {}
+        Some(why) => outcome::say(&format!("kernel: is left out: {why}")),
+    }
+    compare::compare(&compare, load, output)
 }

@@ -43,6 +43,8 @@ pub(crate) struct Flags {
 /// What is to be done.
 pub(crate) enum Command {
     Compare(CompareFlags),
+    /// The crypto libraries of this machine: this comparison, and the kernel where it can do the same.
+    Crypto(CompareFlags),
     Run(RunFlags),
     Check(Box<CheckFlags>, Box<LoadFlags>),
     Demo(DemoFlags),
@@ -425,8 +427,8 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         None => Flags { command: Command::Compare(compare), load, output },
         Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
         Some(Verb::Crypto(crypto)) => {
-            let (compare, load) = crypto.comparison();
-            Flags { command: Command::Compare(compare), load, output }
+            let (command, load) = crypto.command();
+            Flags { command, load, output }
         }
         Some(Verb::Check { check, load: own }) => {
             let cli = readable();
@@ -469,7 +471,9 @@ impl Flags {
     /// The plan that it means; `None` where nothing is loaded.
     pub(crate) fn plan(&self) -> Result<Option<Plan>, Usage> {
         Ok(match &self.command {
-            Command::Compare(compare) => Some(commands::compare::plan(compare, &self.load)?.0),
+            Command::Compare(compare) | Command::Crypto(compare) => {
+                Some(commands::compare::plan(compare, &self.load)?.0)
+            }
             Command::Run(run) => Some(commands::run::plan(run, &self.load)?),
             Command::Check(check, load) => commands::check::plan(check, load)?,
             _ => None,

@@ -26,7 +26,7 @@ fn fact<'a>(document: &'a Value, name: &str) -> Option<&'a str> {
 /// The system's libcrypto with one function that first spends so many ns.
 fn slowed(place: &Place, function: &str, ns: u32) -> String {
     let (parameters, passed) = match function {
-        "EVP_CipherUpdate" => ("P a, P b, P c, P d, int e", "a, b, c, d, e"),
+        "EVP_EncryptUpdate" => ("P a, P b, P c, P d, int e", "a, b, c, d, e"),
         _ => ("P a, P b, P c, P d, P e, int f", "a, b, c, d, e, f"),
     };
     let libcrypto = system_libcrypto(place);
@@ -88,7 +88,7 @@ fn a_planted_cost_of_each_call_or_each_block_is_found_and_told_apart() {
     let place = Place::new();
     // Long beside what else there is: on a busy machine it is found as well. There it takes longer, too: on a quiet one each
     // comparison stops early.
-    for (function, block, what) in [("EVP_CipherUpdate", "16", "call"), ("EVP_CipherInit_ex", "64", "block")] {
+    for (function, block, what) in [("EVP_EncryptUpdate", "16", "call"), ("EVP_CipherInit_ex", "64", "block")] {
         let slow = format!("slow=openssl:{}", slowed(&place, function, 2000));
         let args = ["fast=openssl:", &slow, "--renew", "nonce", "--block", block, "-d", "12s", "--seed", "1", "--why"];
         let document = place.json(args);
@@ -166,6 +166,11 @@ fn what_cannot_be_done_is_told_in_one_sentence() {
         (vec!["run", "openssl:", "--mask", "mmx7"], "no feature that can be hidden"),
         (vec!["run", "exec:cat", "--mask", "aes"], "--mask works for openssl:"),
         (vec!["run", "aws-lc:", "--op", "aes-128-xts"], "aes-128-xts"),
+        (vec!["run", "kernel:", "--op", "rsa-2048"], "rsa-2048 is neither"),
+        (vec!["run", "kernel:", "--op", "chacha20-poly1305"], "--renew nonce"),
+        (vec!["run", "kernel:", "--op", "aes-256-ctr", "--chunk", "5"], "multiples of 16"),
+        (vec!["run", "kernel:", "--mask", "aes"], "--mask works for openssl:"),
+        (vec!["run", "kernel:no-such-driver"], if has_af_alg() { "no no-such-driver" } else { "not available here" }),
         (vec!["run", "openssl:", "--insecure"], "--insecure means nothing"),
         (vec!["run", "openssl:", "-H", "A: b"], "--header means nothing"),
         (vec!["run", "openssl:", "--vary", "tls=1.2,1.3"], "no meaning"),
@@ -181,6 +186,51 @@ fn what_cannot_be_done_is_told_in_one_sentence() {
         assert!(matches!(done.code, Some(1 | 2)), "{words:?}: {:?} {}", done.code, done.stderr);
         assert_eq!(done.stdout, "", "{words:?}");
         assert!(done.sentence().contains(says) && !done.stderr.contains('\u{1b}'), "{words:?}: {}", done.stderr);
+    }
+}
+
+/// Whether this machine's kernel gives its crypto to programs.
+fn has_af_alg() -> bool {
+    rustix::net::socket(rustix::net::AddressFamily::ALG, rustix::net::SocketType::SEQPACKET, None).is_ok()
+}
+
+#[test]
+fn the_kernels_crypto_is_measured_or_it_is_told_why_not() {
+    let _alone = measuring();
+    let place = Place::new();
+    let words = ["run", "kernel:", "--op", "sha256", "--chunk", "1k", "-d", "200ms"];
+    if has_af_alg() {
+        let document = place.json(words);
+        assert!(fact(&document, "crypto.version").unwrap().starts_with("Linux "), "{document}");
+        assert!(fact(&document, "crypto.driver").unwrap().contains("sha256"), "{document}");
+    } else {
+        let said = place.duel(words).refused(1);
+        assert!(said.contains("not available here: this kernel has no AF_ALG sockets"), "{said}");
+    }
+    // Among the libraries of this machine it is compared, or a line says why not.
+    let done = place.duel(["crypto", "--op", "aes-256-cbc", "-d", "2s", "--no-archive"]).ok();
+    assert_eq!(done.stdout.contains("kernel: kernel:"), has_af_alg(), "{}", done.stdout);
+    assert_eq!(done.stderr.contains("kernel: is left out: not available here"), !has_af_alg(), "{}", done.stderr);
+    let done = place.duel(["crypto", "--op", "aes-256-cbc,x25519", "-d", "2s", "--no-archive"]).ok();
+    assert!(done.stderr.contains("kernel: is left out"), "{}", done.stderr);
+}
+
+#[test]
+fn cpu_time_is_told_for_each_op_and_byte() {
+    let _alone = measuring();
+    let place = Place::new();
+    let document = place.json(["run", "openssl:", "--op", "sha256", "-d", "300ms"]);
+    let target = &document["targets"][0];
+    let per = |what: &str| target[what]["cpu_ns"].as_f64().unwrap_or_else(|| panic!("{target}"));
+    let (per_op, per_byte) = (per("counters_per_op"), per("counters_per_byte"));
+    assert!(per_byte > 0.0 && (per_op / per_byte / 16_384.0 - 1.0).abs() < 1e-4, "{target}");
+    // The thread that works does not use more time than there is, but for the clocks' steps.
+    assert!(per_op < 1.1e9 / target["rate_per_s"].as_f64().unwrap(), "{target}");
+    let shown = place.duel(["show", "last"]).ok().stdout;
+    assert!(shown.contains("CPU time per op") && shown.contains("CPU time per byte"), "{shown}");
+    let shown = place.duel(["run", "openssl:", "--op", "sha256,x25519", "-d", "1s"]).ok().stdout;
+    for part in ["Bytes processed by op", "CPU time per op by op", "CPU time per byte by op", "OpenSSL"] {
+        assert!(shown.contains(part), "{part}: {shown}");
     }
 }
 
@@ -243,12 +293,21 @@ fn a_library_that_hangs_is_given_up() {
     let said = place.duel(["run", &format!("exec:sh {script}")]).refused(1);
     assert!(said.contains("did not answer in time"), "{said}");
     assert!(begun.elapsed() < PATIENCE);
+    let library = library(
+        &place,
+        "hangs",
+        "#include <unistd.h>\n__attribute__((constructor)) static void c(void) { for (;;) pause(); }",
+        &[],
+    );
+    let said = place.duel(["run", &format!("openssl:{library}")]).refused(1);
+    assert!(said.contains("did not answer in time"), "{said}");
+    let script = [script, library];
     // The command's own children are ended, too.
     let is_left = || {
         let processes = std::fs::read_dir("/proc").unwrap().flatten();
         processes
             .filter_map(|entry| std::fs::read_to_string(entry.path().join("cmdline")).ok())
-            .any(|line| line.contains(&script))
+            .any(|line| script.iter().any(|file| line.contains(file)))
     };
     wait_until("nothing is left", || !is_left());
 }
@@ -278,7 +337,7 @@ fn the_cost_of_a_call_is_told_from_that_of_a_block() {
     let _alone = measuring();
     let place = Place::new();
     // Far above what else differs, so that it is found on a machine that others use, too.
-    for (function, paid_for) in [("EVP_CipherUpdate", "a call"), ("EVP_CipherInit_ex", "a block")] {
+    for (function, paid_for) in [("EVP_EncryptUpdate", "a call"), ("EVP_CipherInit_ex", "a block")] {
         let slow = slowed(&place, function, 2000);
         let document = place.json([
             "openssl:",
