@@ -21,6 +21,7 @@ mod hosts;
 mod inherited;
 mod keep;
 mod meaning;
+mod netns;
 mod outcome;
 mod plan_file;
 mod progress_log;

@@ -39,7 +39,8 @@ pub(crate) struct JudgingFlags {
 
 /// The plan of a run on one target.
 pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadFlags) -> Result<Plan, Usage> {
-    let target = targets(&[typed.to_owned()])?.remove(0);
+    let mut target = targets(&[typed.to_owned()])?.remove(0);
+    load.netns.apply(std::slice::from_mut(&mut target))?;
     let bound = match (requests, &load.duration) {
         (Some(_), Some(_)) => return Err(Usage("give a number of requests (-n) or a duration (-d), not both".into())),
         (Some(0), None) => return Err(Usage("-n 0: there is nothing to do without requests".into())),
@@ -57,7 +58,8 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
 
 /// The plan of a comparison.
 pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFlags) -> Result<Plan, Usage> {
-    let targets = targets(typed)?;
+    let mut targets = targets(typed)?;
+    load.netns.apply(&mut targets)?;
     if let [only] = targets.as_slice() {
         return Err(Usage(format!(
             "a comparison needs two targets; to load '{0}' alone: duel run {0}",

@@ -7,7 +7,7 @@ use crate::{LabError, descriptors};
 use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
     Arrival, BusyPoll, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot,
-    SlotRole, WorkloadPlan,
+    SlotRole, Threads, WorkloadPlan,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -407,5 +407,8 @@ fn ops_differ(plan: &Plan) -> bool {
 
 /// Whether connections outlive an op under this plan.
 pub(crate) fn keeps_connections(plan: &Plan) -> bool {
-    matches!(&plan.workload, WorkloadPlan::Http(http) if http.keepalive)
+    match &plan.workload {
+        WorkloadPlan::Http(http) => http.keepalive,
+        WorkloadPlan::Plain(kind) => kind.schema.threads == Threads::Connections,
+    }
 }

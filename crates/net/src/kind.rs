@@ -8,7 +8,7 @@ use crate::link::Link;
 use crate::netns::{self, Netns};
 use crate::protocol::{HELLO_BYTES, Hello, MOST_BLOCK, Op, Welcome, foreign};
 use crate::schema::{
-    BITRATE, BLOCK, CONGESTION, CONGESTION_CONTROL, DATAGRAM, LINE, LINE_RATE, MSS, NODELAY, OP, PEER, RESPONSE, SCHEMA, SEGMENT,
+    BITRATE, BLOCK, CONGESTION, CONGESTION_CONTROL, DATAGRAM, LINE, LINE_RATE, MSS, MTU, NODELAY, OP, PEER, RESPONSE, SCHEMA, SEGMENT,
     WINDOW,
 };
 use crate::socket::{self, Options};
@@ -167,7 +167,7 @@ fn contact(
         facts.note(CONGESTION, Some(sanitize_line(&String::from_utf8_lossy(&name[..end]))));
     }
     if let Some(info) = TcpInfo::of(&stream) {
-        facts.note("path.mtu_bytes", Some(u64::from(info.mtu)).filter(|&mtu| mtu > 0));
+        facts.note(MTU, Some(u64::from(info.mtu)).filter(|&mtu| mtu > 0));
         facts.note(SEGMENT, Some(u64::from(info.segment)).filter(|&bytes| bytes > 0));
         facts.note("tcp.timestamps", Some(info.has_timestamps));
         let headers = Headers::of(local.ip().to_canonical(), link.as_ref().map_or(0, |link| link.tags));

@@ -63,11 +63,6 @@ impl Op {
         Self::of_number(u8::try_from(at).ok()? + 1)
     }
 
-    /// Its name.
-    pub(crate) fn name(self) -> &'static str {
-        OPS[self as usize - 1]
-    }
-
     fn of_number(number: u8) -> Option<Self> {
         [Self::Bulk, Self::BulkReverse, Self::Rr, Self::Connect, Self::Udp].into_iter().find(|op| *op as u8 == number)
     }
@@ -376,7 +371,7 @@ mod tests {
     fn what_is_said_is_read_as_it_was_meant() {
         for op in [Op::Bulk, Op::BulkReverse, Op::Rr, Op::Connect, Op::Udp] {
             assert_eq!(Hello::read(&hello(op).bytes()), Ok(hello(op)));
-            assert_eq!(Op::of_name(op.name()), Some(op));
+            assert_eq!(Op::of_name(OPS[op as usize - 1]), Some(op));
         }
         assert_eq!(hello(Op::Rr).congestion_name(), Some("cubic"));
         for order in [Order::Give(1), Order::Give(Order::FOREVER), Order::Stop] {

@@ -1,7 +1,7 @@
 //! What network work declares of itself.
 
 use crate::protocol::OPS;
-use duel_model::{Declaration, Noun, Param, Schema, Sort, Threads};
+use duel_model::{Compared, Declaration, Line, Noun, Param, Schema, Sort, Threads};
 
 /// What ops on a network declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -25,7 +25,7 @@ pub const SCHEMA: Schema = Schema {
 .sound();
 
 /// The parts of an op.
-pub mod phase {
+pub(crate) mod phase {
     use duel_model::When;
 
     duel_model::in_order! { Phase:
@@ -37,7 +37,7 @@ pub mod phase {
 }
 
 /// How ops fail.
-pub mod failure {
+pub(crate) mod failure {
     use duel_model::Meaning;
 
     duel_model::in_order! { FailureKind:
@@ -63,7 +63,7 @@ pub mod failure {
 }
 
 /// What is counted beside ops and bytes.
-pub mod counter {
+pub(crate) mod counter {
     duel_model::in_order! { Counter:
         /// Segments sent again, of all streams.
         RETRANSMITS = "retransmits", "segments sent again";
@@ -89,45 +89,53 @@ pub mod counter {
 }
 
 /// The address of the peer.
-pub const PEER: &str = "net.peer";
+pub(crate) const PEER: &str = "net.peer";
 /// Smoothed round trip, the mean over streams.
-pub const RTT: &str = "tcp.rtt_us";
+pub(crate) const RTT: &str = "tcp.rtt_us";
 /// Shortest round trip over all streams.
-pub const MIN_RTT: &str = "tcp.min_rtt_us";
+pub(crate) const MIN_RTT: &str = "tcp.min_rtt_us";
+/// The path's MTU.
+pub(crate) const MTU: &str = "path.mtu_bytes";
 /// Bytes of a segment.
-pub const SEGMENT: &str = "tcp.segment_bytes";
+pub(crate) const SEGMENT: &str = "tcp.segment_bytes";
 /// Name of the congestion control on this side.
-pub const CONGESTION: &str = "tcp.congestion";
+pub(crate) const CONGESTION: &str = "tcp.congestion";
 /// Line rate of the link.
-pub const LINE_RATE: &str = "link.line_rate_mbps";
+pub(crate) const LINE_RATE: &str = "link.line_rate_mbps";
 
 /// How much of what is on the wire is payload, in per cent.
-pub const PAYLOAD_SHARE: &str = "link.payload_percent";
+pub(crate) const PAYLOAD_SHARE: &str = "link.payload_percent";
 
 const FACTS: &[Declaration] = &[
     Declaration::listed("path.local", "from"),
     Declaration::listed("path.interface", "interface"),
     Declaration::listed("path.namespace", "network namespace"),
-    Declaration { is_doubted: true, ..Declaration::listed("path.mtu_bytes", "path MTU") },
-    Declaration::listed(SEGMENT, "TCP segment"),
+    Declaration { is_doubted: true, ..Declaration::listed(MTU, "path MTU, bytes") },
+    Declaration::listed(SEGMENT, "TCP segment, bytes"),
     Declaration::listed("tcp.timestamps", "TCP time stamps"),
     Declaration { is_doubted: true, ..Declaration::listed(CONGESTION, "congestion control") },
-    Declaration::listed(RTT, "round trip"),
-    Declaration::listed(MIN_RTT, "shortest round trip"),
-    Declaration::listed("tcp.window_segments", "congestion window, segments"),
-    Declaration::listed("tcp.delivery_mbps", "delivery rate of a stream"),
-    Declaration::listed("udp.jitter_us", "jitter"),
-    Declaration::listed(LINE_RATE, "line rate"),
-    Declaration::listed("link.frame_bytes", "full frame on the wire"),
-    Declaration::listed(PAYLOAD_SHARE, "payload share on the wire"),
+    measured(RTT, "round trip, µs"),
+    measured(MIN_RTT, "shortest round trip, µs"),
+    measured("tcp.window_segments", "congestion window, segments"),
+    measured("tcp.delivery_mbps", "delivery rate, Mbit/s"),
+    measured("udp.jitter_us", "jitter, µs"),
+    Declaration { line: Some(Line::Rate), ..Declaration::listed(LINE_RATE, "line rate, Mbit/s") },
+    Declaration::listed("link.frame_bytes", "full frame on the wire, bytes"),
+    Declaration { line: Some(Line::PayloadPercent), ..measured(PAYLOAD_SHARE, "payload on the wire, %") },
 ];
 
+/// One that is another number each time that it is measured.
+const fn measured(name: &'static str, label: &'static str) -> Declaration {
+    Declaration { compared: Compared::Never, ..Declaration::listed(name, label) }
+}
+
+
 /// Its settings, in the order in which they are shown.
-pub const PARAMS: &[Param] =
+pub(crate) const PARAMS: &[Param] =
     &[OP, BLOCK, RESPONSE, WINDOW, NODELAY, CONGESTION_CONTROL, MSS, DATAGRAM, BITRATE, LINE];
 
 /// What is done.
-pub const OP: Param = Param {
+pub(crate) const OP: Param = Param {
     name: "op",
     value_name: "NAME",
     help: "What is done: bulk (blocks to the server; an op is a block that came), bulk-reverse (from it), rr (request and response), \
@@ -138,7 +146,7 @@ pub const OP: Param = Param {
 };
 
 /// Bytes of a block, or of a request.
-pub const BLOCK: Param = Param {
+pub(crate) const BLOCK: Param = Param {
     name: "block",
     value_name: "BYTES",
     help: "Bytes of a block of bulk and bulk-reverse (0: 128 KiB), or of a request of rr (0: 1 byte); a list makes a factor",
@@ -148,7 +156,7 @@ pub const BLOCK: Param = Param {
 };
 
 /// Bytes of a response.
-pub const RESPONSE: Param = Param {
+pub(crate) const RESPONSE: Param = Param {
     name: "response",
     value_name: "BYTES",
     help: "Bytes of a response of rr; a list makes a factor",
@@ -158,7 +166,7 @@ pub const RESPONSE: Param = Param {
 };
 
 /// Socket buffers.
-pub const WINDOW: Param = Param {
+pub(crate) const WINDOW: Param = Param {
     name: "window",
     value_name: "BYTES",
     help: "Size of send and receive buffers at both ends (SO_SNDBUF, SO_RCVBUF), which bounds what is under way; a list makes a \
@@ -169,7 +177,7 @@ pub const WINDOW: Param = Param {
 };
 
 /// Nagle off.
-pub const NODELAY: Param = Param {
+pub(crate) const NODELAY: Param = Param {
     name: "nodelay",
     value_name: "ON|OFF",
     help: "Send small segments at once (TCP_NODELAY), at both ends",
@@ -179,7 +187,7 @@ pub const NODELAY: Param = Param {
 };
 
 /// Congestion control.
-pub const CONGESTION_CONTROL: Param = Param {
+pub(crate) const CONGESTION_CONTROL: Param = Param {
     name: "congestion",
     value_name: "NAME",
     help: "Congestion control at both ends, such as cubic, bbr or reno; a list makes a factor. system: as the systems have it",
@@ -192,7 +200,7 @@ pub const CONGESTION_CONTROL: Param = Param {
 };
 
 /// Segment size.
-pub const MSS: Param = Param {
+pub(crate) const MSS: Param = Param {
     name: "mss",
     value_name: "BYTES",
     help: "Longest TCP segment in both directions (TCP_MAXSEG); a list makes a factor. 0: as the path has it",
@@ -202,7 +210,7 @@ pub const MSS: Param = Param {
 };
 
 /// Bytes of a datagram.
-pub const DATAGRAM: Param = Param {
+pub(crate) const DATAGRAM: Param = Param {
     name: "datagram",
     value_name: "BYTES",
     help: "Bytes of a datagram of udp; a list makes a factor",
@@ -212,7 +220,7 @@ pub const DATAGRAM: Param = Param {
 };
 
 /// Rate of datagrams.
-pub const BITRATE: Param = Param {
+pub(crate) const BITRATE: Param = Param {
     name: "bitrate",
     value_name: "MBIT/S",
     help: "Rate at which each stream of udp sends, in Mbit/s; a list makes a factor. 0: as fast as the system takes them",
@@ -222,7 +230,7 @@ pub const BITRATE: Param = Param {
 };
 
 /// Line rate.
-pub const LINE: Param = Param {
+pub(crate) const LINE: Param = Param {
     name: "line-rate",
     value_name: "MBIT/S",
     help: "Line rate of the slowest link on the way, in Mbit/s, of which the report tells how much was used. 0: that of this machine's \

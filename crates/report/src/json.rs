@@ -4,6 +4,7 @@ mod experiment;
 mod hosts;
 mod shape;
 
+use crate::line::LineUse;
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
     Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline, HeadlineKind,
@@ -220,6 +221,9 @@ struct TargetDocument<'a> {
     /// What the kind of work counts beside, by the names of its counters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counters: BTreeMap<Id, u64>,
+    /// How much of the line was used, where its rate is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<LineUse>,
     audit: AuditDocument,
 }
 
@@ -245,6 +249,7 @@ impl<'a> TargetDocument<'a> {
                 longest_ms: ms(totals.standstill.longest_ns as f64),
             },
         };
+        let line = LineUse::of(&totals);
         let tally = totals.tally;
         let failed_total = tally.failed_total();
         Self {
@@ -281,6 +286,7 @@ impl<'a> TargetDocument<'a> {
             body_bytes: tally.body_bytes,
             inflated_bytes: tally.inflated_bytes,
             counters: tally.counted,
+            line,
             audit,
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::connection::ConnectionFlags;
 use crate::factors::FactorFlags;
+use crate::netns::NetnsFlags;
 use crate::outcome::Usage;
 use crate::request::RequestFlags;
 use crate::requests::RequestsFlags;
@@ -59,6 +60,8 @@ pub(crate) struct LoadFlags {
     pub(crate) connection: ConnectionFlags,
     #[command(flatten)]
     pub(crate) tls: TlsFlags,
+    #[command(flatten)]
+    pub(crate) netns: NetnsFlags,
     #[command(flatten)]
     pub(crate) settings: SettingFlags,
     #[command(flatten)]

@@ -152,7 +152,7 @@ impl Telling {
             sent.add(&now, &self.before.insert(lane, now).unwrap_or(now));
             infos.push(now);
         }
-        if sent.has_any && self.op != Op::Udp {
+        if sent.has_any && !matches!(self.op, Op::Udp | Op::Connect) {
             let mut put = |counter: Counter, count| {
                 counters.counted.insert(counter.id(), count);
             };
@@ -187,7 +187,7 @@ impl Telling {
             facts.note("tcp.delivery_mbps", Some(mean(|info| info.delivery_bytes_per_s / 125_000)));
             facts.note(schema::SEGMENT, Some(sent.longest).filter(|&bytes| bytes > 0));
             facts.note("tcp.timestamps", Some(sent.has_timestamps));
-            facts.note("path.mtu_bytes", infos.iter().map(|info| u64::from(info.mtu)).find(|&mtu| mtu > 0));
+            facts.note(schema::MTU, infos.iter().map(|info| u64::from(info.mtu)).find(|&mtu| mtu > 0));
         }
         if let Some(percent) = self.on_the_wire(sent).and_then(|carried| carried.payload_percent()) {
             facts.note(schema::PAYLOAD_SHARE, Some(format!("{percent:.2}")));
@@ -203,7 +203,7 @@ impl Telling {
                 Some(headers.stream(self.moved, sent.retransmits, sent.longest, sent.data_segments, sent.has_timestamps))
             }
             Op::Udp => {
-                let mtu = self.known.count("path.mtu_bytes").unwrap_or(1500);
+                let mtu = self.known.count(schema::MTU).unwrap_or(1500);
                 Some(Carried { payload: self.payload, wire: headers.datagram(self.datagram, mtu) * self.datagrams })
             }
             _ => None,
