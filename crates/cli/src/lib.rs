@@ -77,7 +77,7 @@ pub fn main() -> std::process::ExitCode {
         Command::Lens(lens) => commands::lens::lens(&lens, &output),
         Command::LensChild(child) => commands::lens::child(&child),
         Command::CryptoChild(child) => duel_crypto::child::main(&child.arguments),
-        Command::Net(net) => commands::net::net(&net),
+        Command::Net(net) => commands::net::net(&net, &output),
         Command::Plan(plan) => commands::plan::plan(&plan),
         Command::Man(man) => commands::manual::man(&man),
         Command::Completions(shell) => commands::completions::completions(&shell),

@@ -189,7 +189,12 @@ fn option_refused(refused: &socket::Refused, options: &Options) -> String {
 }
 
 /// Says hello and hears the answer.
-fn greet(stream: &mut TcpStream, to: SocketAddr, hello: &Hello, until: Instant) -> Result<(), WorkloadError> {
+pub(crate) fn greet(
+    stream: &mut TcpStream,
+    to: SocketAddr,
+    hello: &Hello,
+    until: Instant,
+) -> Result<Welcome, WorkloadError> {
     let fail = |what: String| WorkloadError(format!("the program at {to} {what}"));
     stream.write_all(&hello.bytes()).map_err(|error| fail(format!("closed the connection: {error}")))?;
     let (mut bytes, mut have) = ([0; HELLO_BYTES], 0);
@@ -212,7 +217,7 @@ fn greet(stream: &mut TcpStream, to: SocketAddr, hello: &Hello, until: Instant) 
     }
     let welcome = Welcome::read(&bytes).map_err(fail)?;
     match welcome.answer {
-        Ok(()) => Ok(()),
+        Ok(()) => Ok(welcome),
         Err(refusal) => Err(WorkloadError(format!("the server at {to} refuses: {}", refusal.words(welcome.version)))),
     }
 }

@@ -13,6 +13,7 @@ mod protocol;
 mod schema;
 pub mod server;
 mod socket;
+pub mod watch;
 mod wire;
 
 pub use address::{Address, PORT, check_netns};

@@ -10,6 +10,8 @@
 //! * `rr`: a request of a set size, and a response of a set size that begins as the request did.
 //! * `connect`: nothing; the server closes after its welcome.
 //! * `udp`: datagrams with a token; every few milliseconds the server tells on the connection what came.
+//! * to watch: the same, and each datagram is sent back to where it came from, as it is. Without the token, which is told on the
+//!   connection alone, nothing is sent to anybody.
 //!
 //! All numbers are big-endian. Lengths are never told by the peer while ops go on: they stand in the hello, and are bounded there.
 
@@ -51,9 +53,11 @@ pub(crate) enum Op {
     Connect = 4,
     /// Datagrams from client to server.
     Udp = 5,
+    /// Datagrams to the server and back.
+    Watch = 6,
 }
 
-/// The names of ops, as they are typed; their order is that of the protocol's numbers.
+/// The names of ops that make load, as they are typed; their order is that of the protocol's numbers.
 pub(crate) const OPS: [&str; 5] = ["bulk", "bulk-reverse", "rr", "connect", "udp"];
 
 impl Op {
@@ -64,7 +68,13 @@ impl Op {
     }
 
     fn of_number(number: u8) -> Option<Self> {
-        [Self::Bulk, Self::BulkReverse, Self::Rr, Self::Connect, Self::Udp].into_iter().find(|op| *op as u8 == number)
+        let all = [Self::Bulk, Self::BulkReverse, Self::Rr, Self::Connect, Self::Udp, Self::Watch];
+        all.into_iter().find(|op| *op as u8 == number)
+    }
+
+    /// Whether datagrams are sent.
+    pub(crate) fn has_datagrams(self) -> bool {
+        matches!(self, Self::Udp | Self::Watch)
     }
 }
 
@@ -102,7 +112,7 @@ impl Hello {
         bytes[20..24].copy_from_slice(&self.window.to_be_bytes());
         bytes[33..48].copy_from_slice(&self.congestion);
         // The token stands where blocks of datagrams need no response.
-        if self.op == Op::Udp {
+        if self.op.has_datagrams() {
             bytes[16..24].copy_from_slice(&self.token.to_be_bytes());
         }
         bytes
@@ -117,7 +127,7 @@ impl Hello {
             return Err(Refusal::Version);
         }
         let op = Op::of_number(bytes[10]).ok_or(Refusal::Unknown)?;
-        let is_udp = op == Op::Udp;
+        let is_udp = op.has_datagrams();
         let hello = Self {
             op,
             each_at_once: bytes[11] & 1 != 0,
@@ -134,7 +144,7 @@ impl Hello {
                 Op::Bulk | Op::BulkReverse => (LEAST_BLOCK..=MOST_BLOCK).contains(&hello.block),
                 Op::Rr => (1..=MOST_BLOCK).contains(&hello.block) && (1..=MOST_BLOCK).contains(&hello.response),
                 Op::Connect => true,
-                Op::Udp => (DATAGRAM_HEADER as u32..=MOST_DATAGRAM).contains(&hello.block),
+                Op::Udp | Op::Watch => (DATAGRAM_HEADER as u32..=MOST_DATAGRAM).contains(&hello.block),
             };
         if fits { Ok(hello) } else { Err(Refusal::Unknown) }
     }
@@ -359,19 +369,20 @@ mod tests {
             op,
             each_at_once: true,
             block: 1400,
-            response: if op == Op::Udp { 0 } else { 7 },
-            window: if op == Op::Udp { 0 } else { 65_536 },
+            response: if op.has_datagrams() { 0 } else { 7 },
+            window: if op.has_datagrams() { 0 } else { 65_536 },
             delays: false,
-            token: if op == Op::Udp { u64::MAX - 1 } else { 0 },
+            token: if op.has_datagrams() { u64::MAX - 1 } else { 0 },
             congestion: *b"cubic\0\0\0\0\0\0\0\0\0\0",
         }
     }
 
     #[test]
     fn what_is_said_is_read_as_it_was_meant() {
-        for op in [Op::Bulk, Op::BulkReverse, Op::Rr, Op::Connect, Op::Udp] {
+        for op in [Op::Bulk, Op::BulkReverse, Op::Rr, Op::Connect, Op::Udp, Op::Watch] {
             assert_eq!(Hello::read(&hello(op).bytes()), Ok(hello(op)));
-            assert_eq!(Op::of_name(OPS[op as usize - 1]), Some(op));
+            let name = OPS.get(op as usize - 1);
+            assert_eq!(name.and_then(|name| Op::of_name(name)), name.map(|_| op));
         }
         assert_eq!(hello(Op::Rr).congestion_name(), Some("cubic"));
         for order in [Order::Give(1), Order::Give(Order::FOREVER), Order::Stop] {
@@ -410,7 +421,7 @@ mod tests {
             if is_ours {
                 all[..8].copy_from_slice(&MAGIC);
                 all[8..10].copy_from_slice(&VERSION.to_be_bytes());
-                all[10] %= 7;
+                all[10] %= 8;
                 all[11] &= 3;
                 all[12] = 0;
                 all[24..33].fill(0);

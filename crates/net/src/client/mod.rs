@@ -192,7 +192,7 @@ impl Streams {
             Op::Bulk => Carries::Bulk(Bulk::new(hello.block, *runs_ahead)),
             Op::BulkReverse => Carries::Reverse(Reverse::new(hello.block, *runs_ahead)),
             Op::Rr => Carries::Exchange(Exchange::new(hello.block, hello.response)),
-            Op::Connect => Carries::Nothing,
+            Op::Connect | Op::Watch => Carries::Nothing,
             Op::Udp => {
                 let port = connection.welcome.map_or(0, |welcome| welcome.udp_port);
                 let length = hello.block as usize;

@@ -1,11 +1,11 @@
 //! Datagrams that come, counted.
 
 use super::{Served, answer};
-use crate::protocol::{DATAGRAM_HEADER, Refusal, Report};
+use crate::protocol::{DATAGRAM_HEADER, Op, Refusal, Report};
 use duel_load::monotonic_ns;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::io;
+use std::io::{self, ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock}};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 
@@ -30,10 +30,17 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
     let (mut seen, mut told) = (Seen::default(), Report::default());
     let (mut last_report, mut last_sign) = (Instant::now(), Instant::now());
     loop {
-        match recv(&socket, &mut buffer[..], RecvFlags::empty()) {
-            Ok((_, n)) => seen.came(&buffer[..n], served.hello.token, monotonic_ns()),
-            Err(Errno::AGAIN | Errno::INTR | Errno::CONNREFUSED) => {}
-            Err(error) => return Err(error.into()),
+        match socket.recv_from(&mut buffer) {
+            Ok((n, from)) => {
+                if seen.came(&buffer[..n], served.hello.token, monotonic_ns()) && served.hello.op == Op::Watch {
+                    // One that cannot be sent back is missed by its sender, as one that was lost.
+                    let _ = socket.send_to(&buffer[..n], from);
+                }
+            }
+            Err(error) if matches!(error.kind(), WouldBlock | TimedOut | Interrupted | ConnectionRefused) => {}
+            // What became of one that was sent back: the way may come again.
+            Err(_) if served.hello.op == Op::Watch => {}
+            Err(error) => return Err(error),
         }
         if last_report.elapsed() < REPORT_EVERY {
             continue;
@@ -42,8 +49,13 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
         match recv(&served.stream, &mut [0; 64][..], RecvFlags::DONTWAIT) {
             // It is over; a client has nothing to say here.
             Ok(_) => return Ok(()),
+            // A way that is watched may be gone for long.
             Err(Errno::AGAIN) => {}
             Err(error) => return Err(error.into()),
+        }
+        // Of a way that is watched the client sees for itself what came: reports would wait in the connection while it is gone.
+        if served.hello.op == Op::Watch && seen.report != told {
+            (told, last_sign) = (seen.report, last_report);
         }
         if seen.report != told {
             match send(&served.stream, &seen.report.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
@@ -78,12 +90,15 @@ impl Default for Seen {
 }
 
 impl Seen {
-    fn came(&mut self, datagram: &[u8], token: u64, now_ns: u64) {
+    /// Whether it is one of this connection's that has not come before.
+    fn came(&mut self, datagram: &[u8], token: u64, now_ns: u64) -> bool {
         let long = |at: usize| datagram.get(at..at + 8).and_then(|bytes| bytes.try_into().ok()).map(u64::from_be_bytes);
-        let (Some(theirs), Some(number), Some(sent_ns)) = (long(0), long(8), long(DATAGRAM_HEADER - 8)) else { return };
+        let (Some(theirs), Some(number), Some(sent_ns)) = (long(0), long(8), long(DATAGRAM_HEADER - 8)) else {
+            return false;
+        };
         // A number that is far ahead of all others is not one of this connection's: so many cannot have been lost at once.
         if theirs != token || number > self.report.next.saturating_add(1 << 32) {
-            return;
+            return false;
         }
         let next = self.report.next;
         if number >= next {
@@ -96,13 +111,13 @@ impl Seen {
         } else if next - number <= REMEMBERED {
             if self.is_set(number) {
                 self.report.again += 1;
-                return;
+                return false;
             }
             self.set(number, true);
             self.report.came += 1;
             self.report.late += 1;
         } else {
-            return;
+            return false;
         }
         let transit_ns = i128::from(now_ns) - i128::from(sent_ns);
         if let Some(before_ns) = self.transit_ns.replace(transit_ns) {
@@ -110,6 +125,7 @@ impl Seen {
             self.jitter_ns += (difference_ns - self.jitter_ns) / 16.0;
             self.report.jitter_ns = self.jitter_ns as u64;
         }
+        true
     }
 
     fn place(number: u64) -> (usize, u64) {

@@ -202,7 +202,7 @@ fn serve(
     stream.set_write_timeout(Some(limits.idle))?;
     let until = Instant::now() + limits.lifetime;
     counts.served.fetch_add(1, Ordering::Relaxed);
-    if hello.op == Op::Udp {
+    if hello.op.has_datagrams() {
         return datagrams::serve(Served { stream, hello, payload, idle: limits.idle, until });
     }
     answer(&mut stream, Ok(()), 0)?;
@@ -213,7 +213,7 @@ fn serve(
         Op::Rr => exchange::serve(served),
         // Who closes first keeps the port for a minute: that is to be the server, which has one for all.
         Op::Connect => served.stream.shutdown(std::net::Shutdown::Write),
-        Op::Udp => Ok(()),
+        Op::Udp | Op::Watch => Ok(()),
     }
 }
 
