@@ -18,7 +18,8 @@ impl NetnsFlags {
     /// Says so in the addresses of targets, which are all that is kept of it.
     pub(crate) fn apply(&self, targets: &mut [Target]) -> Result<(), Usage> {
         for typed in &self.netns {
-            let (name, netns) = typed.split_once('=').map_or((None, typed.as_str()), |(name, netns)| (Some(name), netns));
+            let (name, netns) =
+                typed.split_once('=').map_or((None, typed.as_str()), |(name, netns)| (Some(name), netns));
             duel_net::check_netns(netns).map_err(|error| Usage(format!("--netns: {error}")))?;
             let mut has_any = false;
             for target in targets.iter_mut().filter(|target| name.is_none_or(|name| target.name == name)) {

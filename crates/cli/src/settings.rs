@@ -121,9 +121,8 @@ impl WebOnly {
     /// Refuses what means nothing to targets of this kind.
     pub(crate) fn refuse(&self, schema: &Schema) -> Result<(), Usage> {
         // What lanes are called is an option that says how many there are: see [`LoadFlags::lanes`].
-        let has_meaning = |name: &str| {
-            name == schema.lane.many || (!schema.lanes_are_threads() && OF_CONNECTIONS.contains(&name))
-        };
+        let has_meaning =
+            |name: &str| name == schema.lane.many || (!schema.lanes_are_threads() && OF_CONNECTIONS.contains(&name));
         self.typed.iter().find(|name| !has_meaning(name)).map_or(Ok(()), |name| Err(meaningless(name, schema)))
     }
 }

@@ -32,7 +32,8 @@ impl Address {
             WorkloadError(format!("'{}' {why}; an address is tcp://HOST or tcp://HOST:PORT", sanitize_line(typed)))
         };
         let rest = typed.strip_prefix(SCHEME).ok_or_else(|| wrong("does not begin with tcp://"))?;
-        let (authority, query) = rest.split_once('?').map_or((rest, None), |(authority, query)| (authority, Some(query)));
+        let (authority, query) =
+            rest.split_once('?').map_or((rest, None), |(authority, query)| (authority, Some(query)));
         let authority = authority.strip_suffix('/').unwrap_or(authority);
         if authority.contains('/') {
             return Err(wrong("has a path, which means nothing to a network"));
@@ -45,7 +46,9 @@ impl Address {
                 }
                 match behind {
                     "" => (host, None),
-                    behind => (host, Some(behind.strip_prefix(':').ok_or_else(|| wrong("has something behind its bracket"))?)),
+                    behind => {
+                        (host, Some(behind.strip_prefix(':').ok_or_else(|| wrong("has something behind its bracket"))?))
+                    }
                 }
             }
             None if authority.matches(':').count() > 1 => return Err(wrong("needs brackets around its IPv6 address")),
@@ -56,12 +59,16 @@ impl Address {
         }
         let port = match port {
             None => PORT,
-            Some(port) => port.parse().ok().filter(|&port| port > 0).ok_or_else(|| wrong("has no port from 1 to 65535"))?,
+            Some(port) => {
+                port.parse().ok().filter(|&port| port > 0).ok_or_else(|| wrong("has no port from 1 to 65535"))?
+            }
         };
         let netns = match query {
             None => None,
             Some(query) => {
-                let name = query.strip_prefix(NETNS).ok_or_else(|| wrong("has something behind its '?' that is not netns=NAME"))?;
+                let name = query
+                    .strip_prefix(NETNS)
+                    .ok_or_else(|| wrong("has something behind its '?' that is not netns=NAME"))?;
                 check_netns(name)?;
                 Some(name.to_owned())
             }

@@ -8,8 +8,8 @@ use crate::link::Link;
 use crate::netns::{self, Netns};
 use crate::protocol::{HELLO_BYTES, Hello, MOST_BLOCK, Op, Welcome, foreign};
 use crate::schema::{
-    BITRATE, BLOCK, CONGESTION, CONGESTION_CONTROL, DATAGRAM, LINE, LINE_RATE, MSS, MTU, NODELAY, OP, PEER, RESPONSE, SCHEMA, SEGMENT,
-    WINDOW,
+    BITRATE, BLOCK, CONGESTION, CONGESTION_CONTROL, DATAGRAM, LINE, LINE_RATE, MSS, MTU, NODELAY, OP, PEER, RESPONSE,
+    SCHEMA, SEGMENT, WINDOW,
 };
 use crate::socket::{self, Options};
 use crate::wire::Headers;
@@ -49,7 +49,10 @@ impl Kind for Net {
             )));
         }
         if options.segment > 0 && options.segment < LEAST_SEGMENT {
-            return Err(WorkloadError(format!("--mss {}: TCP segments have at least {LEAST_SEGMENT} bytes", options.segment)));
+            return Err(WorkloadError(format!(
+                "--mss {}: TCP segments have at least {LEAST_SEGMENT} bytes",
+                options.segment
+            )));
         }
         Ok(())
     }
@@ -80,15 +83,7 @@ impl Kind for Net {
         let mbps = if told > 0.0 { Some(told) } else { link.as_ref().and_then(|link| link.mbps) };
         facts.note(LINE_RATE, mbps.map(|mbps| mbps.round() as u64).filter(|&mbps| mbps > 0));
         let telling = Telling::new(&hello, Some(local), link.as_ref(), facts.clone());
-        let factory = Factory {
-            to,
-            netns,
-            hello,
-            options,
-            runs_ahead,
-            mbps: number(kind, &BITRATE),
-            telling,
-        };
+        let factory = Factory { to, netns, hello, options, runs_ahead, mbps: number(kind, &BITRATE), telling };
         Ok(Prepared { facts, opens: Arc::new(factory) })
     }
 }

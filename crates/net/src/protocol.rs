@@ -186,7 +186,8 @@ impl Refusal {
             Self::Full => "it has as many connections as it takes; see --connections of duel net serve".into(),
             Self::Unknown => "it does not offer what was asked for".into(),
             Self::Option => {
-                "it cannot set the congestion control, window or segment size that was asked for; see its own words".into()
+                "it cannot set the congestion control, window or segment size that was asked for; see its own words"
+                    .into()
             }
             Self::NoDatagrams => "it could not open a socket for datagrams".into(),
             Self::Foreign => "it takes us for another program".into(),

@@ -129,7 +129,6 @@ const fn measured(name: &'static str, label: &'static str) -> Declaration {
     Declaration { compared: Compared::Never, ..Declaration::listed(name, label) }
 }
 
-
 /// Its settings, in the order in which they are shown.
 pub(crate) const PARAMS: &[Param] =
     &[OP, BLOCK, RESPONSE, WINDOW, NODELAY, CONGESTION_CONTROL, MSS, DATAGRAM, BITRATE, LINE];
@@ -192,8 +191,24 @@ pub(crate) const CONGESTION_CONTROL: Param = Param {
     value_name: "NAME",
     help: "Congestion control at both ends, such as cubic, bbr or reno; a list makes a factor. system: as the systems have it",
     sort: Sort::Choice(&[
-        "system", "reno", "cubic", "bbr", "bic", "cdg", "dctcp", "highspeed", "htcp", "hybla", "illinois", "lp", "nv", "scalable",
-        "vegas", "veno", "westwood", "yeah",
+        "system",
+        "reno",
+        "cubic",
+        "bbr",
+        "bic",
+        "cdg",
+        "dctcp",
+        "highspeed",
+        "htcp",
+        "hybla",
+        "illinois",
+        "lp",
+        "nv",
+        "scalable",
+        "vegas",
+        "veno",
+        "westwood",
+        "yeah",
     ]),
     default: "system",
     charts: ["congestion", "congestion-ratio", "congestion-latency"],

@@ -297,12 +297,7 @@ impl Course {
 
 impl Default for WatchPlan {
     fn default() -> Self {
-        Self {
-            every_ns: MILLISECOND_NS,
-            gap_ns: 10 * MILLISECOND_NS,
-            duration_ns: None,
-            timeout_ns: 10 * SECOND_NS,
-        }
+        Self { every_ns: MILLISECOND_NS, gap_ns: 10 * MILLISECOND_NS, duration_ns: None, timeout_ns: 10 * SECOND_NS }
     }
 }
 

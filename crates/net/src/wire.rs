@@ -55,7 +55,14 @@ impl Headers {
 
     /// What was carried by so many segments with data, some of which had to be sent again. Segments are as long as their payload
     /// makes them on average: as one frame is added to another, that is exact but for those that are filled up.
-    pub(crate) fn stream(&self, payload: u64, sent_again: u64, longest: u64, segments: u64, has_timestamps: bool) -> Carried {
+    pub(crate) fn stream(
+        &self,
+        payload: u64,
+        sent_again: u64,
+        longest: u64,
+        segments: u64,
+        has_timestamps: bool,
+    ) -> Carried {
         let segments = segments.max(payload.div_ceil(longest.max(1)));
         if segments == 0 {
             return Carried::default();

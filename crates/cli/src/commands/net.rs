@@ -117,8 +117,8 @@ fn serve(flags: &ServeFlags) -> anyhow::Result<Outcome> {
         limits.connections
     ))?;
     server.serve(&stop).context("waiting for connections failed")?;
-    let [served, strangers, refused] =
-        [&server.counts().served, &server.counts().strangers, &server.counts().refused].map(|n| n.load(Ordering::Relaxed));
+    let [served, strangers, refused] = [&server.counts().served, &server.counts().strangers, &server.counts().refused]
+        .map(|n| n.load(Ordering::Relaxed));
     terminal::print(&format!(
         "Served {served} connections; {strangers} spoke something else or said nothing, for {refused} there was no room.\n"
     ))?;
@@ -133,7 +133,10 @@ fn watch(flags: &WatchFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
         timeout_ns: meaning::positive("--connect-timeout", &flags.connect_timeout)?,
     };
     if plan.every_ns < SHORTEST_PAUSE_NS {
-        return Err(Usage("--every: datagrams that follow each other faster than 0.1 ms are load; use --op udp".into()).into());
+        return Err(Usage(
+            "--every: datagrams that follow each other faster than 0.1 ms are load; use --op udp".into(),
+        )
+        .into());
     }
     if plan.gap_ns < 2 * plan.every_ns {
         return Err(Usage("--gap: a gap is at least two pauses long (--every)".into()).into());
@@ -148,7 +151,10 @@ fn watch(flags: &WatchFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let is_live = !output.json && !output.quiet;
     if is_live {
         let every = format_duration_ns(plan.every_ns as f64);
-        terminal::print(&format!("Watching the way to {} and back, a datagram every {every}. Times are UTC.\n", watch.to()))?;
+        terminal::print(&format!(
+            "Watching the way to {} and back, a datagram every {every}. Times are UTC.\n",
+            watch.to()
+        ))?;
     }
     let mut cannot_print = None;
     let mut tell = |gap: &Gap| {
@@ -241,6 +247,8 @@ mod tests {
         let gap = Gap { at_unix_ms: 43_203_123, silence_ns: 37_400_000, lost: 37, own_ns: 0, is_open: false };
         assert_eq!(told(&gap), "1970-01-01 12:00:03.123  traffic stopped for 37 ms; 37 datagrams were lost");
         let open = Gap { own_ns: 2_000_000, is_open: true, ..gap };
-        assert!(told(&open).ends_with("nothing has come back for 37 ms (for 2 ms of it duel itself did not run: this machine was busy)"));
+        assert!(told(&open).ends_with(
+            "nothing has come back for 37 ms (for 2 ms of it duel itself did not run: this machine was busy)"
+        ));
     }
 }

@@ -110,11 +110,8 @@ impl Bulk {
         payload: &[u8],
         io: &Io<'_>,
     ) -> Result<(), Box<Failure>> {
-        let end = if self.runs_ahead {
-            self.written + BLOCKS_A_TURN * self.block
-        } else {
-            (self.counted + 1) * self.block
-        };
+        let end =
+            if self.runs_ahead { self.written + BLOCKS_A_TURN * self.block } else { (self.counted + 1) * self.block };
         while self.written < end {
             let in_block = self.written % self.block;
             let at = in_block as usize % payload.len();

@@ -162,8 +162,8 @@ impl Connection {
 /// Why there is no connection.
 pub(crate) fn unconnected(to: &SocketAddr, error: &io::Error) -> Box<Failure> {
     use io::ErrorKind::{
-        AddrInUse, AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable, PermissionDenied,
-        TimedOut,
+        AddrInUse, AddrNotAvailable, ConnectionRefused, HostUnreachable, NetworkDown, NetworkUnreachable,
+        PermissionDenied, TimedOut,
     };
     let (kind, why) = match error.kind() {
         ConnectionRefused => (failure::REFUSED, format!("nobody listens at {to}; start `duel net serve` there")),
@@ -174,7 +174,9 @@ pub(crate) fn unconnected(to: &SocketAddr, error: &io::Error) -> Box<Failure> {
         AddrInUse | AddrNotAvailable => {
             (failure::EXHAUSTED, format!("no local port is left for connections to {to}; use fewer, or wait a minute"))
         }
-        PermissionDenied => (failure::UNREACHABLE, format!("connecting to {to} is not permitted here; a firewall may forbid it")),
+        PermissionDenied => {
+            (failure::UNREACHABLE, format!("connecting to {to} is not permitted here; a firewall may forbid it"))
+        }
         _ => match Errno::from_io_error(error) {
             Some(Errno::MFILE | Errno::NFILE) => (failure::EXHAUSTED, "no descriptor is left for a connection".into()),
             _ => (failure::LOST, format!("connecting to {to} failed: {error}")),

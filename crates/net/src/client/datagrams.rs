@@ -2,8 +2,8 @@
 //! an op that failed.
 
 use super::Step;
-use super::connection::{Connection, closed, failed, lost};
 use super::bulk::readable_before;
+use super::connection::{Connection, closed, failed, lost};
 use crate::protocol::{REPORT_BYTES, Report};
 use crate::schema::failure;
 use duel_load::{Failure, monotonic_ns};

@@ -176,9 +176,7 @@ impl Streams {
             },
             Carries::Bulk(bulk) => bulk.ready(connection, lane, event.readable, &self.payload, io),
             Carries::Reverse(reverse) => reverse.ready(connection, &mut self.scratch),
-            Carries::Exchange(exchange) => {
-                exchange.ready(connection, lane, &mut self.scratch, &self.payload, io)
-            }
+            Carries::Exchange(exchange) => exchange.ready(connection, lane, &mut self.scratch, &self.payload, io),
             Carries::Datagrams(datagrams) => datagrams.ready(connection, now_ns),
         }
     }
@@ -327,7 +325,11 @@ impl Workload for Streams {
     }
 
     fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
-        self.lanes[lane].connection.as_ref().filter(|connection| !connection.is_open()).map(|connection| connection.since_ns)
+        self.lanes[lane]
+            .connection
+            .as_ref()
+            .filter(|connection| !connection.is_open())
+            .map(|connection| connection.since_ns)
     }
 
     fn slot_ended(&mut self) {

@@ -1,8 +1,8 @@
 //! What is told of streams beside their ops: what TCP knows of them, and what their bytes took on the wire.
 
 use super::connection::Connection;
-use super::datagrams::Sums;
 use super::counter;
+use super::datagrams::Sums;
 use crate::info::TcpInfo;
 use crate::link::Link;
 use crate::protocol::{Hello, Op};
@@ -136,11 +136,7 @@ impl Telling {
     }
 
     /// Puts all that is to be told into the counters of a slot, and begins anew.
-    pub(crate) fn tell<'a>(
-        &mut self,
-        open: impl Iterator<Item = (LaneId, &'a Connection)>,
-        counters: &mut Counters,
-    ) {
+    pub(crate) fn tell<'a>(&mut self, open: impl Iterator<Item = (LaneId, &'a Connection)>, counters: &mut Counters) {
         let mut sent = std::mem::take(&mut self.sums);
         let mut infos = Vec::new();
         for (lane, connection) in open {
@@ -199,9 +195,13 @@ impl Telling {
     fn on_the_wire(&self, sent: &Sent) -> Option<Carried> {
         let headers = self.headers?;
         match self.op {
-            Op::Bulk | Op::BulkReverse if sent.has_any && sent.longest > 0 => {
-                Some(headers.stream(self.moved, sent.retransmits, sent.longest, sent.data_segments, sent.has_timestamps))
-            }
+            Op::Bulk | Op::BulkReverse if sent.has_any && sent.longest > 0 => Some(headers.stream(
+                self.moved,
+                sent.retransmits,
+                sent.longest,
+                sent.data_segments,
+                sent.has_timestamps,
+            )),
             Op::Udp => {
                 let mtu = self.known.count(schema::MTU).unwrap_or(1500);
                 Some(Carried { payload: self.payload, wire: headers.datagram(self.datagram, mtu) * self.datagrams })
@@ -210,4 +210,3 @@ impl Telling {
         }
     }
 }
-

@@ -5,7 +5,10 @@ use crate::protocol::{DATAGRAM_HEADER, Op, Refusal, Report};
 use duel_load::monotonic_ns;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::io::{self, ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock}};
+use std::io::{
+    self,
+    ErrorKind::{ConnectionRefused, Interrupted, TimedOut, WouldBlock},
+};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 

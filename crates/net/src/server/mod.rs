@@ -167,13 +167,7 @@ impl Served<'_> {
     }
 }
 
-fn serve(
-    mut stream: TcpStream,
-    has_room: bool,
-    limits: &Limits,
-    payload: &[u8],
-    counts: &Counts,
-) -> io::Result<()> {
+fn serve(mut stream: TcpStream, has_room: bool, limits: &Limits, payload: &[u8], counts: &Counts) -> io::Result<()> {
     stream.set_nonblocking(false)?;
     let hello = match read_hello(&mut stream) {
         Ok(hello) => hello,
