@@ -28,9 +28,9 @@ pub(crate) struct ConnectionFlags {
     /// HTTP/2 and nothing else: offered alone over TLS (ALPN h2), spoken from the first byte over http:// (prior knowledge)
     #[arg(long)]
     pub(crate) http2: bool,
-    /// With --http2: how many requests each connection carries at a time, 1 to 10000 [default: 1]
-    #[arg(long, value_name = "N", requires = "http2", value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) streams: Option<u32>,
+    /// With --http2: how many requests each connection carries at a time, 1 to 10000 [default: 1]. Of networks: the same as -c
+    #[arg(long, allow_negative_numbers = true, value_name = "N")]
+    pub(crate) streams: Option<String>,
     /// Send requests through this HTTP proxy, those of https by CONNECT. The password of USER is in $DUEL_PROXY_PASSWORD or
     /// in a file. Without this option there is no proxy: http_proxy, https_proxy and the like are not read
     #[arg(long, value_name = "[http://[USER@]]HOST:PORT", conflicts_with_all = ["unix_socket", "connect_to"])]
@@ -100,7 +100,7 @@ impl ConnectionFlags {
             plan.proxy = Some(proxy.plan);
         }
         plan.reach = self.reach()?;
-        let streams = self.streams.unwrap_or(1);
+        let streams = self.streams_of_http2()?;
         if streams > 1 && !plan.keepalive {
             return Err(Usage(
                 "--streams: a connection that is closed after its first request carries one at a time; leave --streams \
@@ -110,6 +110,17 @@ impl ConnectionFlags {
         }
         plan.http2 = self.http2.then_some(Http2Plan { streams });
         Ok(())
+    }
+
+    /// How many requests a connection carries at a time.
+    fn streams_of_http2(&self) -> Result<u32, Usage> {
+        let Some(typed) = &self.streams else { return Ok(1) };
+        if !self.http2 {
+            return Err(Usage("--streams: only HTTP/2 has streams; add --http2".into()));
+        }
+        typed.trim().parse().ok().filter(|streams| (1..=10_000).contains(streams)).ok_or_else(|| {
+            Usage(format!("--streams takes a whole number from 1 to 10000; got '{}'", sanitize_line(typed)))
+        })
     }
 
     fn reach(&self) -> Result<ReachPlan, Usage> {

@@ -21,6 +21,7 @@ mod hosts;
 mod inherited;
 mod keep;
 mod meaning;
+mod netns;
 mod outcome;
 mod plan_file;
 mod progress_log;
@@ -77,6 +78,7 @@ pub fn main() -> std::process::ExitCode {
         Command::Lens(lens) => commands::lens::lens(&lens, &output),
         Command::LensChild(child) => commands::lens::child(&child),
         Command::CryptoChild(child) => duel_crypto::child::main(&child.arguments),
+        Command::Net(net) => commands::net::net(&net, &output),
         Command::Plan(plan) => commands::plan::plan(&plan),
         Command::Man(man) => commands::manual::man(&man),
         Command::Completions(shell) => commands::completions::completions(&shell),

@@ -39,7 +39,8 @@ pub(crate) struct JudgingFlags {
 
 /// The plan of a run on one target.
 pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadFlags) -> Result<Plan, Usage> {
-    let target = targets(&[typed.to_owned()])?.remove(0);
+    let mut target = targets(&[typed.to_owned()])?.remove(0);
+    load.netns.apply(std::slice::from_mut(&mut target))?;
     let bound = match (requests, &load.duration) {
         (Some(_), Some(_)) => return Err(Usage("give a number of requests (-n) or a duration (-d), not both".into())),
         (Some(0), None) => return Err(Usage("-n 0: there is nothing to do without requests".into())),
@@ -57,7 +58,8 @@ pub(crate) fn single(typed: &str, requests: Option<u64>, seed: u64, load: &LoadF
 
 /// The plan of a comparison.
 pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFlags) -> Result<Plan, Usage> {
-    let targets = targets(typed)?;
+    let mut targets = targets(typed)?;
+    load.netns.apply(&mut targets)?;
     if let [only] = targets.as_slice() {
         return Err(Usage(format!(
             "a comparison needs two targets; to load '{0}' alone: duel run {0}",
@@ -247,7 +249,8 @@ fn workload(targets: &[Target], load: &LoadFlags, seed: u64) -> Result<WorkloadP
 
 fn load_plan(load: &LoadFlags, bound: Bound, workload: &WorkloadPlan) -> Result<LoadPlan, Usage> {
     // Of lists the first level: `factors` makes the others.
-    let levels = factors::connections(load.connections.as_deref().unwrap_or(CONNECTIONS))?;
+    let lanes = load.lanes(workload.schema())?;
+    let levels = factors::connections(lanes.unwrap_or(CONNECTIONS))?;
     let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
     let kind = match rates.first() {
         None => LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| time("--think", think))? },
@@ -262,7 +265,7 @@ fn load_plan(load: &LoadFlags, bound: Bound, workload: &WorkloadPlan) -> Result<
     if threads > MOST_THREADS {
         return Err(Usage(format!("-t {threads}: more than {MOST_THREADS} threads only get in each other's way")));
     }
-    if counted != Threads::OfDuel && load.connections.is_some() && typed.is_some() {
+    if counted != Threads::OfDuel && lanes.is_some() && typed.is_some() {
         let schema = workload.schema();
         return Err(Usage(format!(
             "-c and -t both say how many {} there are for {}; give one of them",
@@ -270,7 +273,7 @@ fn load_plan(load: &LoadFlags, bound: Bound, workload: &WorkloadPlan) -> Result<
             schema.targets.to_lowercase()
         )));
     }
-    let lanes = if load.connections.is_some() { levels[0] } else { typed.unwrap_or(1) };
+    let lanes = if lanes.is_some() { levels[0] } else { typed.unwrap_or(1) };
     let (connections, threads) = match counted {
         Threads::OfDuel => (levels[0], threads),
         Threads::Connections => (lanes, default_threads()),

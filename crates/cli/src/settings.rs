@@ -15,11 +15,11 @@ pub(crate) struct SettingFlags {
     typed: Vec<(&'static str, String)>,
 }
 
-/// The first option that was typed of those that only web servers have. It adds no option, and stands in front of those:
+/// The options that were typed of those that only web servers have. It adds no option, and stands in front of those:
 /// clap takes away what it has read.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WebOnly {
-    typed: Option<String>,
+    typed: Vec<String>,
 }
 
 /// Options of the load that mean something only where there are connections.
@@ -105,10 +105,10 @@ impl FromArgMatches for WebOnly {
         let is_typed = |id: &str| {
             matches.ids().any(|known| known == id) && matches.value_source(id) == Some(ValueSource::CommandLine)
         };
-        let of_web = of_web().into_iter().find(|arg| is_typed(arg.get_id().as_str()));
-        let of_web = of_web.and_then(|arg| arg.get_long().map(str::to_owned));
-        let of_connections = OF_CONNECTIONS.into_iter().find(|name| is_typed(&name.replace('-', "_")));
-        Ok(Self { typed: of_web.or_else(|| of_connections.map(str::to_owned)) })
+        let of_web = of_web().into_iter().filter(|arg| is_typed(arg.get_id().as_str()));
+        let of_web = of_web.filter_map(|arg| arg.get_long().map(str::to_owned));
+        let of_connections = OF_CONNECTIONS.into_iter().filter(|name| is_typed(&name.replace('-', "_")));
+        Ok(Self { typed: of_web.chain(of_connections.map(str::to_owned)).collect() })
     }
 
     fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), Error> {
@@ -120,7 +120,10 @@ impl FromArgMatches for WebOnly {
 impl WebOnly {
     /// Refuses what means nothing to targets of this kind.
     pub(crate) fn refuse(&self, schema: &Schema) -> Result<(), Usage> {
-        self.typed.as_ref().map_or(Ok(()), |name| Err(meaningless(name, schema)))
+        // What lanes are called is an option that says how many there are: see [`LoadFlags::lanes`].
+        let has_meaning =
+            |name: &str| name == schema.lane.many || (!schema.lanes_are_threads() && OF_CONNECTIONS.contains(&name));
+        self.typed.iter().find(|name| !has_meaning(name)).map_or(Ok(()), |name| Err(meaningless(name, schema)))
     }
 }
 

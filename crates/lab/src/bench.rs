@@ -412,11 +412,11 @@ fn ops_differ(plan: &Plan) -> bool {
 pub(crate) fn keeps_lanes(plan: &Plan) -> bool {
     match &plan.workload {
         WorkloadPlan::Http(http) => http.keepalive,
-        _ => plan.schema().threads == Threads::Beside,
+        WorkloadPlan::Plain(kind) => matches!(kind.schema.threads, Threads::Beside | Threads::Connections),
     }
 }
 
 /// Whether what carries ops under this plan has local ports.
 pub(crate) fn has_ports(plan: &Plan) -> bool {
-    plan.schema().threads != Threads::Beside
+    !plan.schema().lanes_are_threads()
 }

@@ -5,7 +5,7 @@
 use crate::LabError;
 use crate::contact::Factory;
 use duel_load::{LimitError, ensure_descriptors};
-use duel_model::{HostAccess, HostPlan, Plan, WorkloadPlan};
+use duel_model::{HostAccess, HostPlan, Plan, Threads, WorkloadPlan};
 
 /// Standard input, output and error.
 const STREAMS: u64 = 3;
@@ -53,6 +53,8 @@ fn needed(plan: &Plan, origins: impl Iterator<Item = u64>) -> u64 {
     let origins = match &plan.workload {
         // Pipes to the child process of each lane.
         WorkloadPlan::Plain(kind) if kind.schema.lanes_are_threads() => 2 * targets,
+        // A connection of each lane, and a socket for what goes beside it.
+        WorkloadPlan::Plain(kind) if kind.schema.threads == Threads::Connections => 2 * targets,
         WorkloadPlan::Plain(_) => 0,
         // They stay open while other targets have their turn.
         WorkloadPlan::Http(http) if http.keepalive => origins.sum(),

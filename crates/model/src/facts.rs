@@ -210,6 +210,17 @@ pub struct Declaration {
     pub compared: Compared,
     /// The number that says that there is no bound.
     pub unbounded: Option<u64>,
+    /// What it says of a line that the bytes of ops go over: reports tell how much of it was used.
+    pub line: Option<Line>,
+}
+
+/// What a fact says of a line that the bytes of ops go over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Line {
+    /// How much it carries, in Mbit/s.
+    Rate,
+    /// How much of what it carries are bytes of ops, in per cent; the rest is what carrying them takes.
+    PayloadPercent,
 }
 
 /// How tables tell what differs.
@@ -252,6 +263,7 @@ impl Declaration {
             is_address: false,
             compared: Compared::Whole,
             unbounded: None,
+            line: None,
         }
     }
 

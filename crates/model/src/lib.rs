@@ -48,7 +48,7 @@ pub use experiment::{
     TargetCosts,
 };
 pub use factor::{Factor, SettingLevels};
-pub use facts::{Compared, Declaration, Facts, Known, Value, unit};
+pub use facts::{Compared, Declaration, Facts, Known, Line, Value, unit};
 pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation};
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;

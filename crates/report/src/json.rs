@@ -4,6 +4,7 @@ mod experiment;
 mod hosts;
 mod shape;
 
+use crate::line::LineUse;
 use crate::summary::{Amount, counted_per_byte, counted_per_op};
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
@@ -226,6 +227,9 @@ struct TargetDocument<'a> {
     counters_per_op: BTreeMap<Id, f64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counters_per_byte: BTreeMap<Id, f64>,
+    /// How much of the line was used, where its rate is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<LineUse>,
     audit: AuditDocument,
 }
 
@@ -251,6 +255,7 @@ impl<'a> TargetDocument<'a> {
                 longest_ms: ms(totals.standstill.longest_ns as f64),
             },
         };
+        let line = LineUse::of(&totals);
         let tally = totals.tally;
         let amounts = |of: Amount| -> BTreeMap<Id, f64> {
             let times = totals.schema.counters.iter().filter(|counter| counter.is_time());
@@ -294,6 +299,7 @@ impl<'a> TargetDocument<'a> {
             counters: tally.counted,
             counters_per_op,
             counters_per_byte,
+            line,
             audit,
         }
     }

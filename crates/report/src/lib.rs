@@ -19,6 +19,7 @@ mod json;
 mod junit;
 mod last_words;
 mod level_chart;
+mod line;
 mod listing;
 mod markup;
 mod negotiated;

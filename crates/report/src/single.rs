@@ -10,7 +10,7 @@ use crate::summary::{
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
 use crate::totals::{Totals, op_noun};
-use crate::{chart, negotiated, phases, stages};
+use crate::{chart, line, negotiated, phases, stages};
 use duel_model::{Run, Verdict};
 
 /// The sections of the report up to the doubts.
@@ -81,6 +81,7 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     rows.extend(failure_rows(one));
     rows.push(Row::new("rate", vec![maybe(target.rate_per_s(), rate)]));
     rows.push(Row::new(target.schema.bytes, vec![maybe(target.bytes_per_s(), byte_rate)]));
+    rows.extend(line::rows(one));
     rows.extend(inflated_rows(one));
     rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", one, |t| &t.tally.service, &SERVICE_QUANTILES));

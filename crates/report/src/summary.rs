@@ -7,7 +7,7 @@ use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
-use crate::{chart, experiment, last_words, negotiated, phases, search, settings, single, stages};
+use crate::{chart, experiment, last_words, line, negotiated, phases, search, settings, single, stages};
 use duel_model::{Call, Distribution, Doubt, Id, Run, Tally, Verdict};
 use std::collections::BTreeSet;
 
@@ -215,6 +215,7 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     rows.push(figure_row("rate", targets, Totals::rate_per_s, rate));
     let bytes = targets.first().map_or("bytes read", |target| target.schema.bytes);
     rows.push(figure_row(bytes, targets, Totals::bytes_per_s, byte_rate));
+    rows.extend(line::rows(targets));
     rows.extend(inflated_rows(targets));
     rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
     rows.extend(time_rows("service", targets, |t| &t.tally.service, &SERVICE_QUANTILES));

@@ -9,6 +9,7 @@ pub(crate) mod export;
 pub(crate) mod facts;
 pub(crate) mod lens;
 pub(crate) mod manual;
+pub(crate) mod net;
 pub(crate) mod plan;
 pub(crate) mod report;
 pub(crate) mod rerun;

@@ -127,7 +127,7 @@ fn all(load: &LoadFlags, schema: &'static Schema) -> Result<Vec<Factor>, Usage> 
     let mut typed: Vec<(String, &str, &str)> = Vec::new();
     let is_list = |text: &&str| text.contains(',') || text.contains("..");
     let short = [
-        ("connections", load.connections.as_deref()),
+        ("connections", load.lanes(schema)?),
         ("rate", load.rate.as_deref()),
         ("method", Some(load.request.method.as_str())),
         ("keepalive", load.request.keepalive.as_deref()),

@@ -2,12 +2,15 @@
 
 use crate::connection::ConnectionFlags;
 use crate::factors::FactorFlags;
+use crate::netns::NetnsFlags;
+use crate::outcome::Usage;
 use crate::request::RequestFlags;
 use crate::requests::RequestsFlags;
 use crate::settings::{SettingFlags, WebOnly};
 use crate::shape::ShapeFlags;
 use crate::tls::TlsFlags;
 use clap::{Args, ValueEnum};
+use duel_model::Schema;
 
 /// The load, the same for every target.
 #[derive(Args, Clone)]
@@ -58,9 +61,25 @@ pub(crate) struct LoadFlags {
     #[command(flatten)]
     pub(crate) tls: TlsFlags,
     #[command(flatten)]
+    pub(crate) netns: NetnsFlags,
+    #[command(flatten)]
     pub(crate) settings: SettingFlags,
     #[command(flatten)]
     pub(crate) factors: FactorFlags,
+}
+
+impl LoadFlags {
+    /// How many lanes were asked for: by `-c`, or by an option that is called as the lanes of these targets are.
+    pub(crate) fn lanes(&self, schema: &Schema) -> Result<Option<&str>, Usage> {
+        let streams = self.connection.streams.as_deref().filter(|_| schema.lane.many == "streams");
+        match (&self.connections, streams) {
+            (Some(_), Some(_)) => Err(Usage(format!(
+                "-c and --streams both say how many streams there are for {}; give one of them",
+                schema.targets.to_lowercase()
+            ))),
+            (connections, streams) => Ok(streams.or(connections.as_deref())),
+        }
+    }
 }
 
 /// Spacing of an open loop's requests.

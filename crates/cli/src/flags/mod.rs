@@ -14,6 +14,7 @@ use crate::commands::export::ExportFlags;
 use crate::commands::facts::FactsFlags;
 use crate::commands::lens::{ChildFlags, LensFlags};
 use crate::commands::manual::ManFlags;
+use crate::commands::net::NetFlags;
 use crate::commands::plan::PlanWords;
 use crate::commands::report::ReportFlags;
 use crate::commands::rerun::RerunFlags;
@@ -59,6 +60,7 @@ pub(crate) enum Command {
     Lens(LensFlags),
     LensChild(ChildFlags),
     CryptoChild(ChildFlags),
+    Net(NetFlags),
     Plan(PlanWords),
     Man(ManFlags),
     Completions(CompletionsFlags),
@@ -166,6 +168,8 @@ enum Verb {
     },
     /// Compare the crypto libraries of this machine over a short list of ops
     Crypto(Box<CryptoFlags>),
+    /// Be the other end of network work
+    Net(NetFlags),
     /// Find out why the targets of an earlier comparison differ
     #[command(after_help = TIMES)]
     Why(WhyFlags),
@@ -449,6 +453,7 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
+        Some(Verb::Net(net)) => Flags { command: Command::Net(net), load, output },
         Some(Verb::CryptoChild(child)) => Flags { command: Command::CryptoChild(child), load, output },
         // Where it stands first, clap never sees it.
         Some(Verb::Hey(_)) => {

@@ -23,6 +23,7 @@ mod http2;
 mod interrupt;
 mod json;
 mod kept;
+mod net;
 #[cfg(target_os = "linux")]
 mod output;
 mod plans;

@@ -1,0 +1,407 @@
+//! Networks: `duel net serve` and what is said to it, over loopback and over networks of the test's own.
+
+use crate::common::{DUEL, Place, Running, measuring, skipped};
+use serde_json::Value;
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+/// A `duel net serve` on loopback.
+struct Serve {
+    child: Child,
+    at: String,
+    said: BufReader<std::process::ChildStdout>,
+}
+
+impl Serve {
+    fn start(place: &Place, args: &[&str]) -> Self {
+        let mut command = place.command();
+        command.args(["net", "serve", "--listen", "127.0.0.1:0"]).args(args);
+        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut said = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        said.read_line(&mut line).unwrap();
+        let at = line.split_whitespace().nth(2).unwrap().trim_end_matches('.').to_owned();
+        Self { child, at: format!("tcp://{at}"), said }
+    }
+
+    /// Ends it as Ctrl-C does, and answers what it says last.
+    fn interrupt(mut self) -> String {
+        rustix::process::kill_process(rustix::process::Pid::from_child(&self.child), rustix::process::Signal::INT)
+            .unwrap();
+        assert!(self.child.wait().unwrap().success());
+        let mut last = String::new();
+        self.said.read_to_string(&mut last).unwrap();
+        last
+    }
+}
+
+impl Drop for Serve {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Something on loopback that takes connections and does this with each.
+fn stranger(act: impl Fn(TcpStream) + Send + 'static) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let at = format!("tcp://{}", listener.local_addr().unwrap());
+    std::thread::spawn(move || listener.incoming().flatten().for_each(&act));
+    at
+}
+
+/// The welcome of a server, as the protocol has it.
+fn welcome() -> [u8; 48] {
+    let mut bytes = [0; 48];
+    bytes[..8].copy_from_slice(b"\x93duel\r\n\0");
+    bytes[9] = 1;
+    bytes
+}
+
+fn target(document: &Value) -> &Value {
+    &document["targets"][0]
+}
+
+#[test]
+fn each_op_is_done_and_every_byte_that_is_counted_has_come() {
+    let _alone = measuring();
+    let place = Place::new();
+    let server = Serve::start(&place, &[]);
+    for (op, bytes_per_op) in [("bulk", 131_072), ("bulk-reverse", 131_072), ("rr", 130), ("connect", 0), ("udp", 1400)]
+    {
+        let mut words = vec!["run", server.at.as_str(), "--op", op, "--streams", "2", "-d", "300ms", "--no-archive"];
+        if op == "rr" {
+            words.extend(["--block", "30", "--response", "100"]);
+        }
+        let document = place.json(words);
+        let target = target(&document);
+        let (ops, failed) = (target["ops"].as_u64().unwrap(), target["failed"].as_object().unwrap());
+        assert!(ops > 0 && failed.is_empty(), "{op}: {target}");
+        assert_eq!(target["bytes_in"].as_u64().unwrap(), ops * bytes_per_op, "{op}: {target}");
+        assert_eq!(document["plan"]["load"]["connections"], 2, "{op}");
+    }
+    // Blocks that are counted are handed over one by one.
+    let document =
+        place.json(["run", &server.at, "--op", "bulk-reverse", "--block", "5000", "-n", "40", "--no-archive"]);
+    assert_eq!((target(&document)["ops"].as_u64(), target(&document)["bytes_in"].as_u64()), (Some(40), Some(200_000)));
+    let last = server.interrupt();
+    assert!(last.starts_with("Served ") && last.contains(" 0 spoke something else"), "{last}");
+}
+
+#[test]
+fn what_was_asked_for_is_kept_repeated_and_a_factor() {
+    let _alone = measuring();
+    let place = Place::new();
+    let server = Serve::start(&place, &[]);
+    let (a, b) = (format!("A={}", server.at), format!("B={}", server.at));
+    let document = place.json([
+        a.as_str(),
+        &b,
+        "--op",
+        "rr",
+        "--response",
+        "1,16k",
+        "--nodelay=off",
+        "-c",
+        "2",
+        "-d",
+        "2s",
+        "--slot",
+        "20ms",
+        "--seed",
+        "1",
+    ]);
+    assert_eq!(document["experiment"]["factors"][0]["levels"].as_array().unwrap().len(), 2);
+    let shown = place.duel(["show", "last"]).ok().stdout;
+    for part in ["2 streams", "nodelay off", "16 KiB"] {
+        assert!(shown.contains(part), "{part}: {shown}");
+    }
+    let again =
+        place.duel(["plan", "run", &server.at, "--op", "udp", "--bitrate", "2.5", "--streams", "3"]).ok().stdout;
+    assert!(again.contains("bitrate") && again.contains("2.5"), "{again}");
+}
+
+#[test]
+fn what_cannot_be_is_said_in_one_sentence() {
+    let place = Place::new();
+    let server = Serve::start(&place, &["--connections", "1"]);
+    let http = stranger(|mut stream| {
+        let _ = stream.read(&mut [0; 100]);
+        let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
+    });
+    let mute = stranger(|stream| std::mem::forget(stream));
+    let closes = stranger(|mut stream| drop(stream.read(&mut [0; 48])));
+    let escapes = stranger(|mut stream| {
+        let _ = stream.write_all(b"\x1b]0;owned\x07\x1b[2J and more than fifty bytes of that, so that it is whole");
+        let _ = stream.read(&mut [0; 100]);
+    });
+    let newer = stranger(|mut stream| {
+        let mut bytes = welcome();
+        bytes[9] = 9;
+        let _ = stream.read(&mut [0; 48]);
+        let _ = stream.write_all(&bytes);
+    });
+    let nobody = {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        format!("tcp://{}", listener.local_addr().unwrap())
+    };
+    let held = TcpStream::connect(server.at.trim_start_matches("tcp://")).unwrap();
+    let missing = format!("{}?netns=duel-no-such-namespace", server.at);
+    let run = |address: &str, words: &[&str], code: i32| {
+        place.duel([&["run", address, "-q", "--no-archive", "-d", "300ms"], words].concat()).refused(code)
+    };
+    for (address, words, code, says) in [
+        (http.as_str(), &[][..], 1, "does not speak duel's protocol (its answer begins with 'HTTP/1.1 400 Bad Request"),
+        (&mute, &["--connect-timeout", "200ms"], 1, "says nothing"),
+        (&closes, &[], 1, "closed the connection without a word"),
+        (&escapes, &[], 1, "does not speak duel's protocol"),
+        (&newer, &[], 1, "speaks version 9 of the protocol, and this duel version 1"),
+        (&nobody, &[], 1, "nobody listens at"),
+        (&missing, &[], 1, "there is no network namespace 'duel-no-such-namespace'"),
+        (&server.at, &[], 1, "has as many connections as it takes"),
+        (&server.at, &["--congestion", "yeah"], 1, "no congestion control 'yeah'"),
+        (&server.at, &["--mss", "20"], 2, "at least 88 bytes"),
+        (&server.at, &["--op", "udp", "--rate", "10"], 1, "use --bitrate"),
+        (&server.at, &["--op", "nonsense"], 2, "--op takes"),
+        (&server.at, &["-c", "2", "--streams", "2"], 2, "give one of them"),
+        (&server.at, &["--keepalive", "on"], 2, "means nothing to networks"),
+        (&server.at, &["--netns", "B=x"], 2, "no target is called 'B'"),
+        ("http://127.0.0.1:1/", &["--netns", "x"], 2, "is for networks"),
+        ("http://127.0.0.1:1/", &["--streams", "2"], 2, "only HTTP/2 has streams"),
+        ("tcp://127.0.0.1:0", &[], 2, "no port"),
+    ] {
+        let said = run(address, words, code);
+        assert!(said.contains(says), "{address} {words:?}: {said}");
+    }
+    drop(held);
+    let in_use = place.duel(["net", "serve", "--listen", server.at.trim_start_matches("tcp://")]).refused(1);
+    assert!(in_use.contains("is in use"), "{in_use}");
+    let elsewhere = place.duel(["net", "serve", "--listen", "192.0.2.1:1"]).refused(1);
+    assert!(elsewhere.contains("no address of this machine"), "{elsewhere}");
+    assert!(place.duel(["net", "serve", "--listen", "here"]).refused(2).contains("takes an address and a port"));
+    let unwatched = place.duel(["net", "watch", &nobody]).refused(1);
+    assert!(unwatched.contains("nobody listens"), "{unwatched}");
+}
+
+#[test]
+fn a_peer_that_stops_is_a_failure_that_is_counted() {
+    let place = Place::new();
+    // It says what it should, and then does nothing more.
+    let stops = stranger(|mut stream| {
+        let _ = stream.read(&mut [0; 48]);
+        let _ = stream.write_all(&welcome());
+        std::mem::forget(stream);
+    });
+    for op in ["bulk", "bulk-reverse", "rr"] {
+        let words = ["run", &stops, "--op", op, "-d", "500ms", "--timeout", "150ms", "--no-archive"];
+        let document = place.json_ended(words, 1);
+        let failed = target(&document)["failed"]["timeout"].as_u64();
+        assert!(failed >= Some(1) && target(&document)["ops"] == 0, "{op}: {document}");
+    }
+    // It tells of blocks that it cannot have.
+    let lies = stranger(|mut stream| {
+        let _ = stream.read(&mut [0; 48]);
+        let _ = stream.write_all(&welcome());
+        let _ = stream.write_all(&u64::MAX.to_be_bytes());
+        std::mem::forget(stream);
+    });
+    let document = place.json_ended(["run", &lies, "-d", "300ms", "--no-archive"], 1);
+    assert!(target(&document)["failed"]["nonsense"].as_u64() >= Some(1), "{document}");
+    assert_eq!(target(&document)["bytes_in"], 0);
+}
+
+#[test]
+fn a_server_is_not_held_up_by_strangers() {
+    let _alone = measuring();
+    let place = Place::new();
+    let server = Serve::start(&place, &["--connections", "4"]);
+    let at = server.at.trim_start_matches("tcp://");
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-x\r\n", &[0; 100], b"\x93duel\r\n\0\0\x01\xff"] {
+        let mut stream = TcpStream::connect(at).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
+        let _ = stream.write_all(garbage);
+        let _ = stream.shutdown(std::net::Shutdown::Write);
+        let mut answer = Vec::new();
+        let _ = stream.read_to_end(&mut answer);
+        // Whoever is no client of ours is told nothing.
+        assert!(answer.is_empty(), "{garbage:?}: {answer:?}");
+    }
+    let document = place.json(["run", &server.at, "--op", "connect", "-n", "200", "--streams", "2", "--no-archive"]);
+    assert_eq!(target(&document)["ops"], 200, "{document}");
+    let last = server.interrupt();
+    assert!(last.contains("4 spoke something else or said nothing"), "{last}");
+}
+
+/// Runs a script of the shell in networks of its own, which end with it. `srv` and `cli` are joined by a pair of interfaces, 10.9.0.1
+/// and 10.9.0.2, without offloads; the first has a server. `None`: this machine or user may not.
+fn in_networks(place: &Place, script: &str) -> Option<String> {
+    const BEGIN: &str = "set -e; mkdir -p /run/netns; mount -t tmpfs none /run/netns; ip link set lo up
+        for n in srv cli; do ip netns add $n; ip -n $n link set lo up; done
+        ip link add v1 netns srv type veth peer name v0 netns cli
+        ip -n srv link set v1 gso_max_segs 1; ip -n cli link set v0 gso_max_segs 1
+        ip -n srv addr add 10.9.0.1/24 dev v1; ip -n cli addr add 10.9.0.2/24 dev v0
+        ip -n srv link set v1 up; ip -n cli link set v0 up
+        ip netns exec srv \"$DUEL\" net serve --listen 10.9.0.1:3835 > serve.txt &
+        for i in $(seq 200); do grep -q Listening serve.txt && break; sleep 0.05; done\n";
+    let mut may = Command::new("unshare");
+    may.args(["-nm", "sh", "-c", "mkdir -p /run/netns && mount -t tmpfs none /run/netns && ip netns add x"]);
+    if !may_run(&mut may) {
+        skipped("no network namespaces here");
+        return None;
+    }
+    let script = format!("{BEGIN}{script}");
+    let mut command = place.command_within(&["unshare", "-nmpf", "--mount-proc", "--kill-child", "sh", "-c", &script]);
+    command.env("DUEL", DUEL);
+    Some(Running::start(command).end().ok().stdout)
+}
+
+fn may_run(command: &mut Command) -> bool {
+    command.stdout(Stdio::null()).stderr(Stdio::null()).status().is_ok_and(|status| status.success())
+}
+
+#[test]
+fn the_overhead_that_is_told_is_what_the_interface_counts() {
+    let _alone = measuring();
+    let place = Place::new();
+    let script = "count() { ip netns exec cli cat /proc/net/dev | sed -n 's/^ *v0: *//p'; }
+        count; \"$DUEL\" run tcp://10.9.0.1 --netns cli -n 300 --line-rate 10000 --json -q --no-archive; count";
+    let Some(said) = in_networks(&place, script) else { return };
+    let lines: Vec<&str> = said.lines().collect();
+    // Bytes and packets sent: the ninth and the tenth number.
+    let counted =
+        |line: &str| -> Vec<f64> { line.split_whitespace().skip(8).take(2).map(|n| n.parse().unwrap()).collect() };
+    let (before, after) = (counted(lines[0]), counted(lines[lines.len() - 1]));
+    let document: Value = serde_json::from_str(&lines[1..lines.len() - 1].join("\n")).unwrap();
+    let (bytes, packets) = (after[0] - before[0], after[1] - before[1]);
+    // The interface counts addresses and type; check, preamble and gap are on a wire besides.
+    let wire = bytes + packets * (4.0 + 8.0 + 12.0);
+    let expected = 100.0 * 300.0 * 131_072.0 / wire;
+    let target = target(&document);
+    let told: f64 = target["negotiated"]["link.payload_percent"].as_str().unwrap().parse().unwrap();
+    assert!((told / expected - 1.0).abs() < 0.001, "{told} is told, {expected} was counted: {target}");
+    let line = |name: &str| target["line"][name].as_f64().unwrap();
+    let sum = line("payload_percent") + line("overhead_percent") + line("idle_percent");
+    assert!((sum - 100.0).abs() < 0.001 && line("overhead_percent") > 0.0, "{target}");
+    assert_eq!(
+        (&target["negotiated"]["link.frame_bytes"], &target["negotiated"]["path.mtu_bytes"]),
+        (&1538.into(), &1500.into())
+    );
+}
+
+#[test]
+fn datagrams_that_a_filter_drops_are_lost_and_counted() {
+    let _alone = measuring();
+    let place = Place::new();
+    let script = "ip netns exec srv nft -f - <<'END'
+table ip t { chain c { type filter hook input priority 0; ip protocol udp numgen inc mod 10 0 drop; }; }
+END
+        \"$DUEL\" run tcp://10.9.0.1 --netns cli --op udp --bitrate 5 -d 1s --json -q --no-archive || true";
+    let has_nft = Command::new("nft").arg("--version").output().is_ok();
+    let Some(said) = has_nft.then(|| in_networks(&place, script)).flatten() else { return };
+    let document: Value = serde_json::from_str(&said).unwrap();
+    let count = |name: &str| target(&document)["counters"][name].as_u64().unwrap();
+    let (sent, lost) = (count("datagrams_sent"), count("datagrams_lost"));
+    // Each tenth, whatever the rate.
+    assert!(sent > 100 && lost.abs_diff(sent / 10) <= 2, "{lost} of {sent}: {document}");
+    assert!(target(&document)["failed"]["datagram-lost"].as_u64().unwrap() <= lost);
+}
+
+#[test]
+fn two_paths_are_compared_from_namespaces_of_their_own() {
+    let _alone = measuring();
+    let place = Place::new();
+    let script = "ip netns add far; ip -n far link set lo up; ip link add w1 netns srv type veth peer name w0 netns far
+        ip -n srv addr add 10.9.1.1/24 dev w1; ip -n far addr add 10.9.1.2/24 dev w0
+        ip -n srv link set w1 up; ip -n far link set w0 up
+        ip netns exec srv \"$DUEL\" net serve --listen 10.9.1.1:3835 > far.txt &
+        for i in $(seq 200); do grep -q Listening far.txt && break; sleep 0.05; done
+        tc -n far qdisc add dev w0 root tbf rate 50mbit burst 20k latency 50ms
+        \"$DUEL\" near=tcp://10.9.0.1 far=tcp://10.9.1.1 --netns near=cli,far=far -d 8s --seed 1 --json -q";
+    let Some(said) = in_networks(&place, script) else { return };
+    let document: Value = serde_json::from_str(&said).unwrap();
+    let rate = document["pairs"].as_array().unwrap().iter().find(|pair| pair["metric"] == "rate").unwrap();
+    assert_eq!(rate["call"], "slower", "{rate}");
+    let far = &document["targets"][1];
+    // 50 Mbit/s are what a bucket lets through, of headers too.
+    let mbps = far["bytes_per_s"].as_f64().unwrap() * 8.0 / 1e6;
+    assert!(mbps < 50.0, "{mbps}: {far}");
+    assert_eq!(
+        (&far["address"], &far["negotiated"]["path.interface"]),
+        (&"tcp://10.9.1.1:3835?netns=far".into(), &"w0".into())
+    );
+}
+
+#[test]
+fn a_link_that_was_down_is_told_of_for_as_long_as_it_was() {
+    let _alone = measuring();
+    let place = Place::new();
+    // Packets are dropped on the way from one command of the shell to another, whose times bound how long.
+    let script = "ip netns exec cli \"$DUEL\" net watch tcp://10.9.0.1 -d 3s --json > watch.json & w=$!
+        sleep 1; a=$(date +%s%N); ip -n srv link set v1 down; b=$(date +%s%N)
+        sleep 0.3; c=$(date +%s%N); ip -n srv link set v1 up; d=$(date +%s%N)
+        wait $w; echo $a $b $c $d; cat watch.json";
+    let Some(said) = in_networks(&place, script) else { return };
+    let (times, document) = said.split_once('\n').unwrap();
+    let times: Vec<f64> = times.split(' ').map(|ns| ns.parse::<f64>().unwrap() / 1e6).collect();
+    let document: Value = serde_json::from_str(document).unwrap();
+    let gaps = document["gaps"].as_array().unwrap();
+    // On a busy machine there may be others, of our own making.
+    let longest = gaps.iter().max_by_key(|gap| gap["silence_ms"].as_f64().unwrap() as u64).unwrap();
+    let (silence, own) = (longest["silence_ms"].as_f64().unwrap(), longest["own_ms"].as_f64().unwrap());
+    let (least, most) = (times[2] - times[1], times[3] - times[0]);
+    assert!(silence >= least - 5.0, "{silence} ms, down for {least} to {most} ms: {document}");
+    assert!(silence <= most + own + 5.0, "{silence} ms, down for {least} to {most} ms: {document}");
+    let at = longest["at_unix_ms"].as_f64().unwrap();
+    assert!(at >= times[0] - own - 10.0 && at <= times[1] + 10.0, "{at}: {times:?} {document}");
+    assert!(document["came_back"].as_u64() > Some(500), "{document}");
+}
+
+/// A second way, to a network of its own with a server of its own, which differs from the first by what `spoils` does to it.
+fn explained(place: &Place, spoils: &str) -> Option<Value> {
+    let script = format!(
+        "for n in srv2 far; do ip netns add $n; ip -n $n link set lo up; done
+        ip link add w1 netns srv2 type veth peer name w0 netns far
+        ip -n srv2 link set w1 gso_max_segs 1; ip -n far link set w0 gso_max_segs 1
+        {spoils}
+        ip -n srv2 addr add 10.9.1.1/24 dev w1; ip -n far addr add 10.9.1.2/24 dev w0
+        ip -n srv2 link set w1 up; ip -n far link set w0 up
+        ip netns exec srv2 \"$DUEL\" net serve --listen 10.9.1.1:3835 > far.txt &
+        for i in $(seq 200); do grep -q Listening far.txt && break; sleep 0.05; done
+        \"$DUEL\" near=tcp://10.9.0.1 far=tcp://10.9.1.1 --netns near=cli,far=far -d 20s --seed 1 --why --json -q"
+    );
+    Some(serde_json::from_str(&in_networks(place, &script)?).unwrap())
+}
+
+#[test]
+fn a_way_with_a_small_mtu_is_found_by_its_segments() {
+    let _alone = measuring();
+    let place = Place::new();
+    let spoils = "ip -n srv2 link set w1 mtu 576; ip -n far link set w0 mtu 576";
+    let Some(document) = explained(&place, spoils) else { return };
+    let found = &document["findings"][0];
+    assert_eq!(
+        (&found["cause"], &found["target"]),
+        (&"net.small-mtu".into(), &"far".into()),
+        "{}",
+        document["findings"]
+    );
+    assert!(found["summary"].as_str().unwrap().contains("524 bytes instead of 1448"), "{found}");
+}
+
+#[test]
+fn a_way_with_small_buffers_is_found_by_giving_it_large_ones() {
+    let _alone = measuring();
+    let place = Place::new();
+    let spoils = "ip netns exec srv2 sysctl -qw net.ipv4.tcp_rmem='4096 4096 6144'";
+    let Some(document) = explained(&place, spoils) else { return };
+    let found = &document["findings"][0];
+    assert_eq!(
+        (&found["cause"], &found["target"]),
+        (&"net.small-window".into(), &"far".into()),
+        "{}",
+        document["findings"]
+    );
+    assert!(document["ruled_out"].to_string().contains("net.small-mtu"), "{}", document["ruled_out"]);
+}

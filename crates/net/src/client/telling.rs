@@ -1,0 +1,212 @@
+//! What is told of streams beside their ops: what TCP knows of them, and what their bytes took on the wire.
+
+use super::connection::Connection;
+use super::counter;
+use super::datagrams::Sums;
+use crate::info::TcpInfo;
+use crate::link::Link;
+use crate::protocol::{Hello, Op};
+use crate::schema;
+use crate::wire::{Carried, Headers};
+use duel_load::{Counters, LaneId};
+use duel_model::{Counter, Facts};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+/// The facts of a target, and sums of what its streams did since they were last taken.
+#[derive(Debug, Clone)]
+pub(crate) struct Telling {
+    op: Op,
+    datagram: u64,
+    headers: Option<Headers>,
+    /// What is known of the target from the beginning.
+    known: Facts,
+    /// What TCP knew of each stream when it was last asked.
+    before: BTreeMap<LaneId, TcpInfo>,
+    /// What the senders of `bulk-reverse` last told.
+    senders: BTreeMap<LaneId, TcpInfo>,
+    /// Of streams that were closed meanwhile.
+    sums: Sent,
+    /// Bytes of ops that ended well.
+    payload: u64,
+    /// Bytes that went over connections, those included that no op counts.
+    moved: u64,
+    datagrams: u64,
+    jitter_us: Option<u64>,
+}
+
+/// What senders did: differences of what TCP knows, summed over streams.
+#[derive(Debug, Clone, Copy, Default)]
+struct Sent {
+    retransmits: u64,
+    segments: u64,
+    data_segments: u64,
+    busy_us: u64,
+    window_limited_us: u64,
+    buffer_limited_us: u64,
+    has_any: bool,
+    longest: u64,
+    has_timestamps: bool,
+}
+
+impl Sent {
+    fn add(&mut self, now: &TcpInfo, before: &TcpInfo) {
+        // Counters of the kernel that wrap are of 32 bits.
+        let since = |now: u32, before: u32| u64::from(now.wrapping_sub(before));
+        self.retransmits += since(now.retransmits, before.retransmits);
+        self.segments += since(now.segments, before.segments);
+        self.data_segments += since(now.data_segments, before.data_segments);
+        self.busy_us += now.busy_us.saturating_sub(before.busy_us);
+        self.window_limited_us += now.window_limited_us.saturating_sub(before.window_limited_us);
+        self.buffer_limited_us += now.buffer_limited_us.saturating_sub(before.buffer_limited_us);
+        self.longest = self.longest.max(u64::from(now.segment));
+        self.has_timestamps |= now.has_timestamps;
+        self.has_any = true;
+    }
+}
+
+impl Telling {
+    /// For streams of this kind between these addresses; `known` is what was found out already.
+    pub(crate) fn new(hello: &Hello, local: Option<SocketAddr>, link: Option<&Link>, known: Facts) -> Self {
+        let headers = local.filter(|_| link.is_none_or(|link| !link.is_loopback));
+        Self {
+            op: hello.op,
+            datagram: u64::from(hello.block),
+            headers: headers.map(|local| Headers::of(local.ip().to_canonical(), link.map_or(0, |link| link.tags))),
+            known,
+            before: BTreeMap::new(),
+            senders: BTreeMap::new(),
+            sums: Sent::default(),
+            payload: 0,
+            moved: 0,
+            datagrams: 0,
+            jitter_us: None,
+        }
+    }
+
+    /// A stream begins: what TCP counted until now is none of its ops'.
+    pub(crate) fn opened(&mut self, lane: LaneId, connection: &Connection) {
+        if self.op == Op::BulkReverse {
+            self.before.insert(lane, TcpInfo::default());
+        } else if let Some(info) = TcpInfo::of(&connection.stream) {
+            self.before.insert(lane, info);
+        }
+    }
+
+    /// A stream ends.
+    pub(crate) fn closing(&mut self, lane: LaneId, connection: &Connection, sender: Option<TcpInfo>) {
+        let now = if self.op == Op::BulkReverse { sender } else { TcpInfo::of(&connection.stream) };
+        if let (Some(now), Some(before)) = (now, self.before.remove(&lane)) {
+            self.sums.add(&now, &before);
+        }
+        self.senders.remove(&lane);
+    }
+
+    /// What a sender at the other end told.
+    pub(crate) fn sender_told(&mut self, lane: LaneId, sender: Option<TcpInfo>) {
+        if let Some(sender) = sender {
+            self.senders.insert(lane, sender);
+        }
+    }
+
+    /// So many bytes of payload came.
+    pub(crate) fn carried(&mut self, payload: u64) {
+        self.payload += payload;
+    }
+
+    /// So many bytes went over a connection.
+    pub(crate) fn moved(&mut self, bytes: u64) {
+        self.moved += bytes;
+    }
+
+    /// What a slot's datagrams came to.
+    pub(crate) fn datagrams(&mut self, counters: &mut Counters, sums: Sums, jitter_ns: u64) {
+        let Sums { sent, lost, late, again, unsent } = sums;
+        self.datagrams += sent;
+        self.jitter_us = Some(jitter_ns / 1000);
+        for (counter, count) in [
+            (counter::SENT, sent),
+            (counter::MISSING, lost),
+            (counter::LATE, late),
+            (counter::AGAIN, again),
+            (counter::UNSENT, unsent),
+        ] {
+            *counters.counted.entry(counter.id()).or_default() += count;
+        }
+    }
+
+    /// Puts all that is to be told into the counters of a slot, and begins anew.
+    pub(crate) fn tell<'a>(&mut self, open: impl Iterator<Item = (LaneId, &'a Connection)>, counters: &mut Counters) {
+        let mut sent = std::mem::take(&mut self.sums);
+        let mut infos = Vec::new();
+        for (lane, connection) in open {
+            let now = match self.op {
+                Op::BulkReverse => self.senders.get(&lane).copied(),
+                _ => TcpInfo::of(&connection.stream),
+            };
+            let Some(now) = now else { continue };
+            sent.add(&now, &self.before.insert(lane, now).unwrap_or(now));
+            infos.push(now);
+        }
+        if sent.has_any && !matches!(self.op, Op::Udp | Op::Connect) {
+            let mut put = |counter: Counter, count| {
+                counters.counted.insert(counter.id(), count);
+            };
+            put(counter::RETRANSMITS, sent.retransmits);
+            put(counter::SEGMENTS, sent.segments);
+            put(counter::BUSY, sent.busy_us);
+            put(counter::WINDOW_LIMITED, sent.window_limited_us);
+            put(counter::BUFFER_LIMITED, sent.buffer_limited_us);
+        }
+        let facts = self.facts(&infos, &sent);
+        // Between slots nothing is carried: what was told of the last one stays.
+        if !facts.0.is_empty() {
+            self.known = facts.or(std::mem::take(&mut self.known));
+        }
+        counters.negotiated = Some(self.known.clone());
+        (self.payload, self.moved, self.datagrams) = (0, 0, 0);
+    }
+
+    fn facts(&self, infos: &[TcpInfo], sent: &Sent) -> Facts {
+        let mut facts = Facts::default();
+        if self.payload == 0 {
+            return facts;
+        }
+        if self.op == Op::Udp {
+            facts.note("udp.jitter_us", self.jitter_us);
+        } else if !infos.is_empty() {
+            let mean = |of: fn(&TcpInfo) -> u64| infos.iter().map(of).sum::<u64>() / infos.len() as u64;
+            facts.note(schema::RTT, Some(mean(|info| u64::from(info.rtt_us))));
+            let least = infos.iter().map(|info| u64::from(info.min_rtt_us)).filter(|&us| us > 0).min();
+            facts.note(schema::MIN_RTT, least);
+            facts.note("tcp.window_segments", Some(mean(|info| u64::from(info.cwnd))));
+            facts.note("tcp.delivery_mbps", Some(mean(|info| info.delivery_bytes_per_s / 125_000)));
+            facts.note(schema::SEGMENT, Some(sent.longest).filter(|&bytes| bytes > 0));
+            facts.note("tcp.timestamps", Some(sent.has_timestamps));
+            facts.note(schema::MTU, infos.iter().map(|info| u64::from(info.mtu)).find(|&mtu| mtu > 0));
+        }
+        if let Some(percent) = self.on_the_wire(sent).and_then(|carried| carried.payload_percent()) {
+            facts.note(schema::PAYLOAD_SHARE, Some(format!("{percent:.2}")));
+        }
+        facts
+    }
+
+    /// What the payload of this slot took, where there is a wire and payload goes one way.
+    fn on_the_wire(&self, sent: &Sent) -> Option<Carried> {
+        let headers = self.headers?;
+        match self.op {
+            Op::Bulk | Op::BulkReverse if sent.has_any && sent.longest > 0 => Some(headers.stream(
+                self.moved,
+                sent.retransmits,
+                sent.longest,
+                sent.data_segments,
+                sent.has_timestamps,
+            )),
+            Op::Udp => {
+                let mtu = self.known.count(schema::MTU).unwrap_or(1500);
+                Some(Carried { payload: self.payload, wire: headers.datagram(self.datagram, mtu) * self.datagrams })
+            }
+            _ => None,
+        }
+    }
+}
