@@ -188,10 +188,11 @@ pub(crate) fn is_allowed() -> io::Result<()> {
     build(2).map(drop)
 }
 
-/// A ring whose thread is not interrupted when calls end: it asks, when it gets to it. Older kernels make a plain one.
+/// A ring whose thread is not interrupted while it runs: what has ended is told when it next enters the kernel. Older kernels make
+/// a plain one. Rejected: `IORING_SETUP_DEFER_TASKRUN`, with which nobody who waits for the descriptor is woken.
 fn build(entries: u32) -> io::Result<IoUring> {
     let mut asking = IoUring::builder();
-    asking.setup_clamp().setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag().setup_defer_taskrun();
+    asking.setup_clamp().setup_single_issuer().setup_coop_taskrun().setup_taskrun_flag();
     asking.build(entries).or_else(|_| IoUring::builder().setup_clamp().build(entries))
 }
 
