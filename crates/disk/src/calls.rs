@@ -25,11 +25,7 @@ struct Factory {
 }
 
 /// Opens a session: a thread of ours for each op in flight of each thread.
-pub(crate) fn session(
-    target: &Arc<Target>,
-    threads: u32,
-    stop: Arc<AtomicBool>,
-) -> Result<Session, SessionError> {
+pub(crate) fn session(target: &Arc<Target>, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
     let walk = |number| Mutex::new(Walk::new(&target.work, target.bytes, (number, threads), target.seed));
     let walks = Arc::new((0..threads).map(walk).collect::<Vec<_>>());
     let factory = Factory { target: Arc::clone(target), walks };
@@ -149,13 +145,7 @@ pub(crate) fn name_of(call: Call) -> &'static str {
 
 /// Whether a call did all that it was asked to.
 #[inline]
-pub(crate) fn ended(
-    target: &Target,
-    call: Call,
-    bytes: u64,
-    offset: u64,
-    block: &[u8],
-) -> Result<(), Box<Failure>> {
+pub(crate) fn ended(target: &Target, call: Call, bytes: u64, offset: u64, block: &[u8]) -> Result<(), Box<Failure>> {
     let wanted = target.work.block;
     if call == Call::Flush {
         return Ok(());

@@ -68,7 +68,8 @@ pub(crate) fn mount_of(file: impl AsFd) -> Option<Mount> {
     let seen = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::MNT_ID).ok()?;
     let device = format!("{}:{}", seen.stx_dev_major, seen.stx_dev_minor);
     let mounts = mounts();
-    let by_id = mounts.iter().find(|mount| seen.stx_mask & StatxFlags::MNT_ID.bits() != 0 && mount.id == seen.stx_mnt_id);
+    let by_id =
+        mounts.iter().find(|mount| seen.stx_mask & StatxFlags::MNT_ID.bits() != 0 && mount.id == seen.stx_mnt_id);
     by_id.or_else(|| mounts.iter().find(|mount| mount.device == device)).cloned()
 }
 

@@ -32,6 +32,8 @@ mod settings;
 #[cfg(target_os = "linux")]
 mod signature;
 #[cfg(target_os = "linux")]
+mod tables;
+#[cfg(target_os = "linux")]
 mod target;
 mod tell;
 #[cfg(target_os = "linux")]
@@ -48,6 +50,8 @@ pub use schema::{
     ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, PARAMS, SCHEMA, SIZE, counter,
     fact, failure, phase,
 };
+#[cfg(target_os = "linux")]
+pub use tables::{Seeks, Tables, Transfer, tables};
 pub use tell::tell_by;
 #[cfg(target_os = "linux")]
 pub use work_file::remove_left_behind;

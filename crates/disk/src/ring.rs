@@ -45,8 +45,7 @@ impl Ring {
     pub(crate) fn new(file: Arc<File>, buffers: usize, bytes: usize) -> io::Result<Self> {
         let entries = u32::try_from(buffers.max(2).next_power_of_two()).unwrap_or(u32::MAX);
         let mut uring = build(entries)?;
-        let slots: Vec<Slot> =
-            (0..buffers).map(|_| Slot { buffer: Buffer::new(bytes), is_under_way: false }).collect();
+        let slots: Vec<Slot> = (0..buffers).map(|_| Slot { buffer: Buffer::new(bytes), is_under_way: false }).collect();
         uring.submitter().register_files(&[file.as_raw_fd()])?;
         // Where memory may not be pinned beforehand, each call pins its own.
         let vectors: Vec<libc::iovec> = slots

@@ -116,12 +116,7 @@ fn engine(work: &Work, threads: u32) -> Result<(Engine, Option<String>), Workloa
     }
 }
 
-fn work_file_in(
-    folder: &Path,
-    work: &Work,
-    threads: u32,
-    stop: &AtomicBool,
-) -> Result<Arc<WorkFile>, WorkloadError> {
+fn work_file_in(folder: &Path, work: &Work, threads: u32, stop: &AtomicBool) -> Result<Arc<WorkFile>, WorkloadError> {
     let sector = SECTOR as u64;
     if !(work.block.is_multiple_of(sector) && work.align.is_multiple_of(sector)) {
         return Err(cannot(format!(
@@ -140,7 +135,11 @@ fn work_file_in(
         let them = if left.len() == 1 { "it" } else { "them" };
         tell::note(&format!(
             "{} in {folder} of an earlier duel that was killed, such as {}; to remove {them}: duel disk clean {folder}",
-            if left.len() == 1 { "there is a work file".to_owned() } else { format!("there are {} work files", left.len()) },
+            if left.len() == 1 {
+                "there is a work file".to_owned()
+            } else {
+                format!("there are {} work files", left.len())
+            },
             shown(Path::new(first.file_name().unwrap_or_default())),
         ));
     }
@@ -160,12 +159,17 @@ fn open(path: &PathBuf, work: &Work) -> Result<File, WorkloadError> {
     })?;
     let sort = file.metadata().map_err(|error| cannot(format!("{} cannot be read: {}", shown(path), why(&error))))?;
     let sort = sort.file_type();
-    if sort.is_file() || sort.is_block_device() { Ok(file) } else { Err(cannot(format!("{} was exchanged", shown(path)))) }
+    if sort.is_file() || sort.is_block_device() {
+        Ok(file)
+    } else {
+        Err(cannot(format!("{} was exchanged", shown(path))))
+    }
 }
 
 fn bytes_of(mut file: &File, path: &Path) -> Result<u64, WorkloadError> {
     // Of a device, too.
-    file.seek(SeekFrom::End(0)).map_err(|error| cannot(format!("the size of {} is not known: {}", shown(path), why(&error))))
+    file.seek(SeekFrom::End(0))
+        .map_err(|error| cannot(format!("the size of {} is not known: {}", shown(path), why(&error))))
 }
 
 /// Whether there is room for the work.
@@ -192,7 +196,10 @@ fn has_room(work: &Work, path: &Path, there: u64, bytes: u64, threads: u32) -> R
 fn fits_direct(file: &File, path: &Path, work: &Work, mount: Option<&Mount>) -> Result<(), WorkloadError> {
     let path = shown(path);
     if let Some(mount) = mount.filter(|mount| ["tmpfs", "ramfs"].contains(&mount.file_system.as_str())) {
-        return Err(cannot(format!("{path} is in memory ({}): there is nothing that --direct could go to", mount.file_system)));
+        return Err(cannot(format!(
+            "{path} is in memory ({}): there is nothing that --direct could go to",
+            mount.file_system
+        )));
     }
     let seen = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN).ok();
     let told = seen.filter(|seen| seen.stx_mask & StatxFlags::DIOALIGN.bits() != 0);

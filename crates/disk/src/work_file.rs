@@ -61,10 +61,7 @@ impl WorkFile {
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
         made.retain(|file| file.strong_count() > 0);
         let is_like = |file: &Arc<Self>| {
-            file.folder == folder
-                && file.bytes == bytes
-                && file.compressibility == compressibility
-                && file.is_there()
+            file.folder == folder && file.bytes == bytes && file.compressibility == compressibility && file.is_there()
         };
         if let Some(file) = made.iter().filter_map(Weak::upgrade).find(is_like) {
             return Ok(file);
@@ -165,7 +162,8 @@ impl Drop for WorkFile {
 }
 
 fn has_room(folder: &Path, bytes: u64) -> Result<(), WorkloadError> {
-    let opened = File::open(folder).map_err(|error| cannot(format!("{} cannot be read: {}", shown(folder), why(&error))))?;
+    let opened =
+        File::open(folder).map_err(|error| cannot(format!("{} cannot be read: {}", shown(folder), why(&error))))?;
     let Ok(space) = fstatvfs(&opened) else { return Ok(()) };
     let free = space.f_bavail.saturating_mul(space.f_frsize);
     // Some network file systems tell nothing.
@@ -215,8 +213,7 @@ fn is_abandoned(path: &Path) -> bool {
 pub fn remove_left_behind(folder: &Path) -> Result<Vec<PathBuf>, WorkloadError> {
     let found = left_behind(folder);
     for path in &found {
-        fs::remove_file(path)
-            .map_err(|error| cannot(format!("{} cannot be removed: {}", shown(path), why(&error))))?;
+        fs::remove_file(path).map_err(|error| cannot(format!("{} cannot be removed: {}", shown(path), why(&error))))?;
     }
     Ok(found)
 }

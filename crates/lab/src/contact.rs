@@ -137,7 +137,9 @@ fn of_kind(
 ) -> Result<(Factory, Option<Facts>), WorkloadError> {
     match kinds::of_schema(kind.schema) {
         None => Ok((Factory::Null, None)),
-        Some(known) => known.prepare_unless(plan, kind, address, stop).map(|made| (Factory::Kind(made.opens), Some(made.facts))),
+        Some(known) => {
+            known.prepare_unless(plan, kind, address, stop).map(|made| (Factory::Kind(made.opens), Some(made.facts)))
+        }
     }
 }
 

@@ -164,6 +164,7 @@ impl Param {
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
             (Sort::Bytes { .. }, Ok(bytes)) => format!("{bytes} B"),
+            (Sort::File | Sort::Destroys, _) if kept.is_empty() => "none".to_owned(),
             _ => sanitize_line(kept),
         }
     }
