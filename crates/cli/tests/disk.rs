@@ -114,7 +114,11 @@ fn an_interrupted_run_leaves_nothing_and_one_that_was_killed_is_told_of() {
     let beside = start();
     wait_until("another work file", || work_files(&folder) == 2);
     let next = place.duel(["run", path, "--size", "1M", "-n", "5", "-q"]).ok();
-    assert!(next.stderr.contains("there is a work file in") && next.stderr.contains("duel disk clean"), "{}", next.stderr);
+    assert!(
+        next.stderr.contains("there is a work file in") && next.stderr.contains("duel disk clean"),
+        "{}",
+        next.stderr
+    );
     assert_eq!(work_files(&folder), 2, "nothing is removed unasked");
     let cleaned = place.duel(["disk", "clean", path]).ok();
     assert!(cleaned.stdout.starts_with("removed ") && cleaned.stdout.lines().count() == 1, "{}", cleaned.stdout);
@@ -144,7 +148,8 @@ fn file_systems_are_compared_with_a_factor() {
 #[test]
 fn the_allocation_unit_is_found_by_writing_a_byte() {
     let place = Place::new();
-    let script = "truncate -s 64M $F/x.img && mkfs.ext4 -q -O bigalloc -C 65536 $F/x.img >/dev/null 2>&1 && mkdir $F/x &&
+    let script =
+        "truncate -s 64M $F/x.img && mkfs.ext4 -q -O bigalloc -C 65536 $F/x.img >/dev/null 2>&1 && mkdir $F/x &&
         mount -o loop $F/x.img $F/x || exit 77
         $D run $F/x --size 1M -n 5 -q --json";
     let Some(done) = with_mounts(&place, script) else { return };

@@ -1,5 +1,6 @@
 //! Disk work as the driver runs it, on files of the test's own.
 #![cfg(target_os = "linux")]
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 
 use duel_disk::{Disk, SCHEMA, counter, fact, failure};
 use duel_load::{Kind, Prepared, SlotOrder, SlotRecord, WorkloadError};
