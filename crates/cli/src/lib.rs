@@ -61,12 +61,14 @@ pub fn main() -> std::process::ExitCode {
         Err(outcome) => return outcome.exit_code(),
     };
     let Flags { command, load, output } = flags;
+    duel_disk::tell_by(outcome::say, terminal::overwriting(&output));
     let done = match command {
         Command::Compare(compare) => commands::compare::compare(&compare, &load, &output),
         Command::Crypto(compare) => commands::crypto::crypto(compare, &load, &output),
         Command::Run(run) => commands::run::run(&run, &load, &output),
         Command::Check(check, load) => return commands::check::check(&check, &load, &output).exit_code(),
         Command::Demo(demo) => commands::demo::demo(&demo, &output),
+        Command::Disk(disk) => commands::disk::disk(&disk, &output),
         Command::Why(why) => commands::why::why(&why, &output),
         Command::List(list) => commands::runs::list(&list, &output),
         Command::Show(show) => commands::runs::show(&show, &output),

@@ -1,5 +1,6 @@
 //! What the terminal can do, and printing that does not mind a closed pipe.
 
+use crate::flags::OutputFlags;
 use crate::streams::Output;
 use duel_report::Style;
 use std::io::{self, IsTerminal, Write};
@@ -51,6 +52,17 @@ pub(crate) fn print_styled(text: &clap::builder::StyledStr) -> anyhow::Result<()
 /// Tells something beside the results, on standard error. Where that is closed, nobody wants to know.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
+}
+
+/// What shows how far something has come, on one line that is written anew each time; an empty one takes it away. `None` where
+/// there is no terminal, or nobody wants to see it.
+pub(crate) fn overwriting(output: &OutputFlags) -> Option<fn(&str)> {
+    fn show(line: &str) {
+        let mut stderr = io::stderr();
+        let _ = write!(stderr, "\r\x1b[K{}", duel_model::sanitize_line(line));
+        let _ = stderr.flush();
+    }
+    (io::stderr().is_terminal() && !output.quiet).then_some(show)
 }
 
 fn style(is_terminal: bool, columns: Option<usize>) -> Style {

@@ -73,7 +73,9 @@ pub(crate) fn assume_all(plan: &Plan) -> Result<Vec<Contact>, LabError> {
         .map(|target| {
             let address = target.address.clone();
             let factory = match &plan.workload {
-                WorkloadPlan::Plain(kind) => of_kind(plan, kind, &address).map(|(factory, _)| factory),
+                WorkloadPlan::Plain(kind) => {
+                    of_kind(plan, kind, &address, &AtomicBool::new(false)).map(|(factory, _)| factory)
+                }
                 WorkloadPlan::Http(http) => HttpFactory::assume(http, &address, plan.load.connect_timeout_ns)
                     .and_then(|factory| Factory::http(factory, http, &address, plan)),
             };
@@ -96,7 +98,7 @@ pub(crate) fn contact(
     let http = match &plan.workload {
         WorkloadPlan::Http(http) => http,
         WorkloadPlan::Plain(kind) => {
-            let (factory, negotiated) = of_kind(plan, kind, address).map_err(|error| error.to_string())?;
+            let (factory, negotiated) = of_kind(plan, kind, address, stop).map_err(|error| error.to_string())?;
             return Ok(Contact { factory, address: address.to_owned(), manner: Manner::default(), negotiated });
         }
     };
@@ -127,10 +129,17 @@ pub(crate) fn contact(
 }
 
 /// What makes the workload of a kind that brings all that it needs, and what was found out about the target.
-fn of_kind(plan: &Plan, kind: &KindPlan, address: &str) -> Result<(Factory, Option<Facts>), WorkloadError> {
+fn of_kind(
+    plan: &Plan,
+    kind: &KindPlan,
+    address: &str,
+    stop: &AtomicBool,
+) -> Result<(Factory, Option<Facts>), WorkloadError> {
     match kinds::of_schema(kind.schema) {
         None => Ok((Factory::Null, None)),
-        Some(known) => known.prepare(plan, kind, address).map(|made| (Factory::Kind(made.opens), Some(made.facts))),
+        Some(known) => {
+            known.prepare_unless(plan, kind, address, stop).map(|made| (Factory::Kind(made.opens), Some(made.facts)))
+        }
     }
 }
 

@@ -4,9 +4,17 @@ use duel_load::Kind;
 use duel_model::Schema;
 
 /// All of them.
-pub const KINDS: &[&dyn Kind] = &[&duel_crypto::Crypto, &duel_net::Net];
+pub const KINDS: &[&dyn Kind] = &[
+    &duel_crypto::Crypto, //
+    &duel_net::Net,
+    &duel_disk::Disk,
+];
 /// What they declare of themselves, for whoever reads kept plans.
-pub const SCHEMAS: &[&Schema] = &[&duel_crypto::SCHEMA, &duel_net::SCHEMA];
+pub const SCHEMAS: &[&Schema] = &[
+    &duel_crypto::SCHEMA, //
+    &duel_net::SCHEMA,
+    &duel_disk::SCHEMA,
+];
 
 /// The kind whose targets have addresses like this one; `None`: it is none of them.
 pub fn of_address(address: &str) -> Option<&'static dyn Kind> {

@@ -31,6 +31,22 @@ pub trait Kind: Sync {
 
     /// Makes sure that the target does what is asked for, and tells what it is.
     fn prepare(&self, plan: &Plan, kind: &KindPlan, address: &str) -> Result<Prepared, WorkloadError>;
+
+    /// The same, which ends early once `stop` is set: for kinds whose targets take long to be made ready.
+    ///
+    /// # Errors
+    ///
+    /// As [`Kind::prepare`].
+    fn prepare_unless(
+        &self,
+        plan: &Plan,
+        kind: &KindPlan,
+        address: &str,
+        stop: &AtomicBool,
+    ) -> Result<Prepared, WorkloadError> {
+        let _ = stop;
+        self.prepare(plan, kind, address)
+    }
 }
 
 /// A target that is ready for load.

@@ -18,12 +18,17 @@ impl Plan {
         // sent there by values of their own.
         let Self { targets, workload, load: LoadPlan { .. }, compare: _, factors: _ } = self;
         let mut told = Vec::new();
+        let has_paths = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.has_paths());
         let runs_targets = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.runs_targets);
         for Target { name, address, host } in targets {
             host.iter().for_each(|host| of_host(name, host, &mut told));
             // A scheme with nothing behind it stands for what this machine has of its own.
             if runs_targets && address.split_once(':').is_none_or(|(_, rest)| !rest.is_empty()) {
                 told.push(format!("run {} on this machine, as the target {}", shown(address), shown(name)));
+            }
+            if has_paths {
+                let what = "work on the path, and make a work file there if it is a folder:";
+                told.push(format!("{what} {}, as the target {}", shown(address), shown(name)));
             }
         }
         match workload {
@@ -65,8 +70,13 @@ fn of_host(target: &str, plan: &HostPlan, told: &mut Vec<String>) {
 }
 
 fn of_kind(plan: &KindPlan, told: &mut Vec<String>) {
-    for (param, value) in plan.changed().filter(|(param, _)| param.sort == Sort::File) {
-        told.push(format!("read the file {} (--{})", path(Path::new(value)), param.name));
+    for (param, value) in plan.changed() {
+        let does = match param.sort {
+            Sort::File => "read the file",
+            Sort::Destroys => "overwrite the content of",
+            _ => continue,
+        };
+        told.push(format!("{does} {} (--{})", path(Path::new(value)), param.name));
     }
 }
 

@@ -55,6 +55,9 @@ pub enum Sort {
     Switch,
     /// The path of a file that is read; empty: none. Whoever did not write the plan is asked before it is read.
     File,
+    /// Paths of targets whose content may be overwritten, joined by commas; empty: none. Whoever did not write the plan is asked
+    /// first. A kind with such a setting has paths of this machine for targets.
+    Destroys,
     /// One of these words; what is typed may leave dashes out.
     Choice(&'static [&'static str]),
     /// Words joined by `+`, or `none`; their kind of work knows which there are.
@@ -99,7 +102,7 @@ impl Param {
                     .ok_or_else(|| wrong(&format!("a number from {least} to {most}")))
             }
             Sort::Switch => of(&["on", "off"]),
-            Sort::File => {
+            Sort::File | Sort::Destroys => {
                 let is_path = typed.len() <= MOST_PATH_BYTES && !typed.chars().any(char::is_control);
                 if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }
             }
@@ -150,7 +153,7 @@ impl Param {
 
     /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
     pub fn takes_lists(&self) -> bool {
-        !matches!(self.sort, Sort::Words | Sort::File)
+        !matches!(self.sort, Sort::Words | Sort::File | Sort::Destroys)
     }
 
     /// A kept value as it is read: sizes with their unit.
@@ -161,6 +164,7 @@ impl Param {
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
             (Sort::Bytes { .. }, Ok(bytes)) => format!("{bytes} B"),
+            (Sort::File | Sort::Destroys, _) if kept.is_empty() => "none".to_owned(),
             _ => sanitize_line(kept),
         }
     }

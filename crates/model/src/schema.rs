@@ -254,6 +254,11 @@ impl Schema {
         self.params.iter().find(|param| param.name == name)
     }
 
+    /// Whether its targets are paths of this machine: only such may be overwritten.
+    pub fn has_paths(&self) -> bool {
+        self.params.iter().any(|param| param.sort == crate::Sort::Destroys)
+    }
+
     /// Whether a lane is a thread that works, and not a connection.
     pub const fn lanes_are_threads(&self) -> bool {
         matches!(self.threads, Threads::Beside | Threads::Working)

@@ -10,6 +10,7 @@ use crate::commands::compare::CompareFlags;
 use crate::commands::completions::CompletionsFlags;
 use crate::commands::crypto::CryptoFlags;
 use crate::commands::demo::DemoFlags;
+use crate::commands::disk::DiskFlags;
 use crate::commands::export::ExportFlags;
 use crate::commands::facts::FactsFlags;
 use crate::commands::lens::{ChildFlags, LensFlags};
@@ -49,6 +50,7 @@ pub(crate) enum Command {
     Run(RunFlags),
     Check(Box<CheckFlags>, Box<LoadFlags>),
     Demo(DemoFlags),
+    Disk(DiskFlags),
     Why(WhyFlags),
     List(ListFlags),
     Show(RunName),
@@ -170,6 +172,8 @@ enum Verb {
     Crypto(Box<CryptoFlags>),
     /// Be the other end of network work
     Net(NetFlags),
+    /// Look at a file system, a file or a device; remove work files of runs that were killed
+    Disk(DiskFlags),
     /// Find out why the targets of an earlier comparison differ
     #[command(after_help = TIMES)]
     Why(WhyFlags),
@@ -443,6 +447,7 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
             Flags { command: Command::Check(check, own), load, output }
         }
         Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
+        Some(Verb::Disk(disk)) => Flags { command: Command::Disk(disk), load, output },
         Some(Verb::Why(why)) => Flags { command: Command::Why(why), load, output },
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
         Some(Verb::Show { run }) => Flags { command: Command::Show(run), load, output },

@@ -11,6 +11,8 @@ mod crashes;
 mod crypto;
 #[cfg(target_os = "linux")]
 mod descriptors;
+#[cfg(target_os = "linux")]
+mod disk;
 mod factors;
 mod golden;
 mod headlines;

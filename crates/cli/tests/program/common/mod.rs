@@ -194,7 +194,7 @@ fn reader(mut stream: impl Read + Send + 'static) -> JoinHandle<String> {
 /// How a `duel` ended and what it said.
 #[derive(Debug)]
 pub(crate) struct Done {
-    shown: String,
+    pub(crate) shown: String,
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,

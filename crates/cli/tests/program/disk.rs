@@ -1,0 +1,266 @@
+//! `duel` on file systems, files and devices that the test makes itself.
+
+use crate::common::{DUEL, Done, Place, Running, skipped, wait_until};
+use rustix::process::Signal;
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// A script with mounts and loop devices of its own: what it mounts is unmounted with it, however it ends, and so its loop
+/// devices go, for `mount -o loop` ties them to the mount. `$D` is duel and `$F` a folder. `None`: this machine has none of that.
+fn with_mounts(place: &Place, script: &str) -> Option<Done> {
+    let output = Command::new("unshare")
+        .args(["-m", "--propagation", "private", "sh", "-c", script])
+        .env_clear()
+        .env("PATH", format!("{}:/usr/sbin:/sbin", std::env::var("PATH").unwrap()))
+        .envs([("D", DUEL), ("F", place.root().to_str().unwrap()), ("HOME", place.root().to_str().unwrap())])
+        .envs([("DUEL_ARCHIVE", place.archive().to_str().unwrap()), ("LC_ALL", "C.UTF-8")])
+        .stdin(Stdio::null())
+        .output();
+    match output {
+        Ok(output) if output.status.code() != Some(77) => Some(Done {
+            shown: script.to_owned(),
+            code: output.status.code(),
+            stdout: String::from_utf8_lossy(&output.stdout).into_owned(),
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }),
+        Ok(output) => {
+            skipped(&format!("no loop device here: {}", String::from_utf8_lossy(&output.stderr)));
+            None
+        }
+        Err(error) => {
+            skipped(&format!("no mounts here: {error}"));
+            None
+        }
+    }
+}
+
+/// Lines of a script that mount a new file system.
+fn mounted(name: &str, file_system: &str, mib: u32, options: &str) -> String {
+    format!(
+        "truncate -s {mib}M $F/{name}.img && mkfs.{file_system} -q $F/{name}.img >/dev/null 2>&1 && mkdir $F/{name} &&
+         mount -o loop{options} $F/{name}.img $F/{name} || exit 77\n"
+    )
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
+}
+
+fn work_files(folder: &Path) -> usize {
+    names(folder).iter().filter(|name| name.starts_with("duel-work-")).count()
+}
+
+#[test]
+fn a_folder_is_loaded_and_left_as_it_was() {
+    let place = Place::new();
+    let folder = place.root().join("f");
+    fs::create_dir(&folder).unwrap();
+    let path = folder.to_str().unwrap();
+    let words = ["run", path, "--op", "randread", "--block", "4k", "--depth", "4", "--size", "1M", "-n", "500"];
+    let document = place.json(words);
+    let target = &document["targets"][0];
+    assert_eq!((&target["ops"], &target["failed"]), (&500.into(), &serde_json::json!({})), "{document}");
+    assert_eq!(document["workload"], "disk");
+    assert!(names(&folder).is_empty());
+    let shown = place.duel(["show", "last"]).ok().stdout;
+    for told in ["ops ok", "Disks", "file system", "engine", "destroy none"] {
+        assert!(shown.contains(told), "{told}: {shown}");
+    }
+}
+
+#[test]
+fn a_file_is_read_and_written_only_where_that_was_said() {
+    let place = Place::new();
+    let file = place.file("mine", vec![7; 1 << 20]);
+    let document = place.json(["run", &file, "--op", "read", "--block", "64k", "-n", "16", "-t", "1"]);
+    assert_eq!(document["targets"][0]["ops"], 16);
+    let refused = place.duel(["run", &file, "--op", "write", "-n", "5", "-q"]).refused(1);
+    assert!(refused.contains("only read") && refused.contains("--destroy"), "{refused}");
+    assert_eq!(fs::read(&file).unwrap(), vec![7; 1 << 20]);
+    place.json(["run", &file, "--op", "write", "-n", "5", "--destroy", &file]);
+    assert_ne!(fs::read(&file).unwrap(), vec![7; 1 << 20]);
+}
+
+#[test]
+fn an_interrupted_run_leaves_nothing_and_one_that_was_killed_is_told_of() {
+    let place = Place::new();
+    let folder = place.root().join("f");
+    fs::create_dir(&folder).unwrap();
+    let path = folder.to_str().unwrap();
+    let start = || {
+        let mut command = place.command();
+        command.args(["run", path, "--size", "4M", "-d", "600s", "-q"]);
+        Running::start(command)
+    };
+    let running = start();
+    wait_until("a work file", || work_files(&folder) == 1);
+    running.signal(Signal::INT);
+    let done = running.end();
+    assert_eq!((done.code, work_files(&folder)), (Some(130), 0), "{}", done.stderr);
+
+    let running = start();
+    wait_until("a work file", || work_files(&folder) == 1);
+    running.signal(Signal::KILL);
+    running.end();
+    assert_eq!(work_files(&folder), 1);
+    // A run of its own beside it: that one's file is not taken for one that was left behind.
+    let beside = start();
+    wait_until("another work file", || work_files(&folder) == 2);
+    let next = place.duel(["run", path, "--size", "1M", "-n", "5", "-q"]).ok();
+    assert!(
+        next.stderr.contains("there is a work file in") && next.stderr.contains("duel disk clean"),
+        "{}",
+        next.stderr
+    );
+    assert_eq!(work_files(&folder), 2, "nothing is removed unasked");
+    let cleaned = place.duel(["disk", "clean", path]).ok();
+    assert!(cleaned.stdout.starts_with("removed ") && cleaned.stdout.lines().count() == 1, "{}", cleaned.stdout);
+    assert_eq!(work_files(&folder), 1);
+    beside.signal(Signal::INT);
+    assert_eq!(beside.end().code, Some(130));
+    assert!(names(&folder).is_empty());
+}
+
+#[test]
+fn file_systems_are_compared_with_a_factor() {
+    let place = Place::new();
+    let script = mounted("a", "ext4", 64, "")
+        + &mounted("b", "xfs", 320, "")
+        + "$D $F/a $F/b --op randwrite --block 4k,16k --size 8M -d 3s -q --json; echo $? >$F/code
+           ls $F/a $F/b >$F/left";
+    let Some(done) = with_mounts(&place, &script) else { return };
+    assert_eq!(fs::read_to_string(place.path("code")).unwrap(), "0\n", "{}", done.stderr);
+    let document: Value = serde_json::from_str(&done.stdout).unwrap();
+    for (target, file_system) in [(0, "ext4"), (1, "xfs")] {
+        let told = document["targets"][target].to_string();
+        assert!(told.contains(file_system), "{told}");
+    }
+    assert!(!fs::read_to_string(place.path("left")).unwrap().contains("duel-work"));
+}
+
+#[test]
+fn the_allocation_unit_is_found_by_writing_a_byte() {
+    let place = Place::new();
+    let script =
+        "truncate -s 64M $F/x.img && mkfs.ext4 -q -O bigalloc -C 65536 $F/x.img >/dev/null 2>&1 && mkdir $F/x &&
+        mount -o loop $F/x.img $F/x || exit 77
+        $D run $F/x --size 1M -n 5 -q --json";
+    let Some(done) = with_mounts(&place, script) else { return };
+    let facts = done.json()["targets"][0].to_string();
+    assert!(facts.contains("\"disk.allocation_bytes\":65536"), "{facts}");
+}
+
+#[test]
+fn what_is_wrong_with_a_mount_is_told_in_a_sentence() {
+    let place = Place::new();
+    let script = mounted("full", "ext4", 16, "")
+        + &mounted("ro", "ext4", 16, "")
+        + "mount -o remount,ro $F/ro || exit 77
+           $D run $F/full --size 1G -n 5 -q 2>&1; echo $?
+           $D run $F/ro --size 1M -n 5 -q 2>&1; echo $?
+           L=$(losetup -n -O NAME -j $F/ro.img); $D run $L --op write --destroy $L -n 5 -q 2>&1; echo $?
+           ls -A $F/full $F/ro";
+    let Some(done) = with_mounts(&place, &script) else { return };
+    let lines: Vec<&str> = done.stdout.lines().collect();
+    assert!(lines[0].contains("no space in") && lines[0].contains("--size"), "{}", done.stdout);
+    assert!(lines[2].contains("mounted read-only"), "{}", done.stdout);
+    assert!(lines[4].contains("is mounted") && lines[4].contains("not overwritten"), "{}", done.stdout);
+    assert_eq!((lines[1], lines[3], lines[5]), ("1", "1", "1"), "{}", done.stdout);
+    assert!(!done.stdout.contains("duel-work-1") && done.stdout.matches("lost+found").count() == 2, "{}", done.stdout);
+}
+
+#[test]
+fn a_user_without_permission_is_told_so() {
+    let place = Place::new();
+    let folder = place.root().join("theirs");
+    fs::create_dir(&folder).unwrap();
+    let set = std::os::unix::fs::PermissionsExt::from_mode;
+    fs::set_permissions(&folder, set(0o500)).unwrap();
+    let mut command = place.command_within(&["setpriv", "--reuid", "65534", "--regid", "65534", "--clear-groups"]);
+    command.args(["run", folder.to_str().unwrap(), "--size", "1M", "-n", "5", "-q", "--no-archive"]);
+    let done = Running::start(command).end();
+    if rustix::process::getuid().is_root() {
+        assert!(done.stderr.contains("no permission"), "{}", done.stderr);
+        assert_eq!(done.code, Some(1));
+    }
+}
+
+/// A loop device of the test's own, detached when it is dropped.
+struct Loop(String);
+
+impl Loop {
+    fn over(place: &Place, mib: u32) -> Option<Self> {
+        let image = place.file("device.img", "");
+        fs::File::options().write(true).open(&image).unwrap().set_len(u64::from(mib) << 20).unwrap();
+        let made = Command::new("losetup").args(["--show", "-f", &image]).output();
+        match made {
+            Ok(made) if made.status.success() => Some(Self(String::from_utf8(made.stdout).unwrap().trim().to_owned())),
+            other => {
+                skipped(&format!("no loop device here: {other:?}"));
+                None
+            }
+        }
+    }
+}
+
+impl Drop for Loop {
+    fn drop(&mut self) {
+        let _ = Command::new("losetup").args(["-d", &self.0]).status();
+    }
+}
+
+#[test]
+fn a_device_is_read_at_once_and_overwritten_only_after_its_name_was_typed_again() {
+    let place = Place::new();
+    let Some(device) = Loop::over(&place, 32) else { return };
+    let name = device.0.as_str();
+    Command::new("mkfs.ext4").args(["-q", name]).status().unwrap();
+    let before = fs::read(name).unwrap();
+    let document = place.json(["run", name, "--op", "randread", "--direct", "-n", "50"]);
+    assert_eq!(document["targets"][0]["ops"], 50);
+    let unasked = place.duel(["run", name, "--op", "write", "-n", "5", "-q"]).refused(1);
+    assert!(unasked.contains("only read") && unasked.contains("--destroy"), "{unasked}");
+    let without_terminal = place.duel(["run", name, "--op", "write", "--destroy", name, "-n", "5", "-q"]).refused(1);
+    assert!(without_terminal.contains("typed once more"), "{without_terminal}");
+    assert!(fs::read(name).unwrap() == before, "nothing was written");
+
+    let on_terminal = |typed: &str| {
+        let words = format!("{DUEL} run {name} --op write --block 64k --destroy {name} -n 5 -q --no-archive");
+        let mut script = Command::new("script");
+        script.args(["-qec", &words, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = script.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        stdin.write_all(typed.as_bytes()).unwrap();
+        let output = child.wait_with_output().unwrap();
+        drop(stdin);
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let said = on_terminal("/dev/other\n");
+    assert!(said.contains("ext4") && said.contains("was not typed; nothing was written"), "{said}");
+    assert!(fs::read(name).unwrap() == before, "nothing was written");
+    let said = on_terminal(&format!("{name}\n"));
+    assert!(said.contains("ALL OF IT WILL BE LOST") && said.contains("5 ops ok"), "{said}");
+    assert!(fs::read(name).unwrap() != before);
+}
+
+#[test]
+fn tables_of_a_file_have_all_rows() {
+    let place = Place::new();
+    let file = place.file("mine", vec![7; 32 << 20]);
+    let done = place.duel(["disk", "tables", &file, "--json"]);
+    if done.stderr.contains("no direct I/O") || done.stderr.contains("in memory") {
+        return skipped(&done.stderr);
+    }
+    let document = done.ok().json();
+    let names = |rows: &str| -> Vec<String> {
+        document[rows].as_array().unwrap().iter().map(|row| row["name"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(names("transfers"), ["outside", "middle", "inside"]);
+    assert_eq!(names("seeks").len(), 7);
+    assert!(document["seeks"].as_array().unwrap().iter().all(|row| row["mean_ms"].as_f64() > Some(0.0)));
+    let text = place.duel(["disk", "tables", &file]).ok().stdout;
+    assert!(text.contains("full stroke") && text.contains("Transfer rates"), "{text}");
+}

@@ -1,0 +1,79 @@
+//! Nobody's data is overwritten unless they asked for it: twice, where it is a device's.
+
+use crate::device::Device;
+use crate::errors::{cannot, shown, why};
+use crate::settings::Work;
+use crate::{signature, tell};
+use duel_load::WorkloadError;
+use duel_model::format_bytes;
+use std::fs::File;
+use std::io::{IsTerminal, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+/// Devices whose names were typed a second time, for one run may prepare its targets several times. Each stays open for us alone
+/// until the process ends: nobody can mount it meanwhile.
+static AGREED: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
+
+/// Whether the content of this file may be overwritten.
+///
+/// # Errors
+///
+/// It may not: how to say that it may.
+pub(crate) fn file(path: &Path, work: &Work) -> Result<(), WorkloadError> {
+    if work.may_destroy(path) {
+        return Ok(());
+    }
+    let path = shown(path);
+    Err(cannot(format!(
+        "{path} is a file of yours, which is only read; --destroy {path} says that its content may be overwritten, and a \
+         folder as the target makes a work file for itself"
+    )))
+}
+
+/// Whether the content of this device may be overwritten. On a terminal its name is asked for once more.
+///
+/// # Errors
+///
+/// It may not, or somebody uses it.
+pub(crate) fn device(path: &Path, work: &Work) -> Result<(), WorkloadError> {
+    let name = shown(path);
+    if !work.may_destroy(path) {
+        return Err(cannot(format!(
+            "{name} is a device, which is only read; --destroy {name} says that all that is on it may be overwritten"
+        )));
+    }
+    let known = Device::at(path).ok_or_else(|| cannot(format!("{name} is a device that the system does not know")))?;
+    if let Some(user) = known.user() {
+        return Err(cannot(format!("{user}: its content is in use, and is not overwritten")));
+    }
+    let mut agreed = AGREED.lock().unwrap_or_else(PoisonError::into_inner);
+    if agreed.iter().any(|(known, _)| known == path) {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(cannot(format!(
+            "to overwrite {name} its name has to be typed once more, on a terminal; there is none here, and nothing was written"
+        )));
+    }
+    // Without O_CREAT it means: unless somebody uses it, and nobody else may from now on.
+    let opened = File::options().read(true).write(true).custom_flags(libc::O_EXCL).open(path);
+    let mut opened = opened.map_err(|error| cannot(format!("{name} cannot be overwritten: {}", why(&error))))?;
+    let bytes = opened.seek(SeekFrom::End(0)).unwrap_or(0);
+    let model = known.model().map_or_else(String::new, |model| format!(", {model}"));
+    let on_it = match signature::of(&opened) {
+        marks if marks.is_empty() => "no partition table and no file system that is known".to_owned(),
+        marks => marks.join(", "),
+    };
+    tell::note(&format!("{name}: {}{model}", format_bytes(bytes as f64)));
+    tell::note(&format!("on it: {on_it}"));
+    tell::note(&format!("ALL OF IT WILL BE LOST. To go on, type {name}"));
+    let mut typed = String::new();
+    let read = std::io::stdin().read_line(&mut typed);
+    if read.is_err() || typed.trim() != name {
+        return Err(cannot(format!("{name} was not typed; nothing was written")));
+    }
+    agreed.push((path.to_owned(), opened));
+    Ok(())
+}

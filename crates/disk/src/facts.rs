@@ -1,0 +1,88 @@
+//! What is known of a target.
+
+use crate::place::Place;
+use crate::schema::fact;
+use crate::settings::Engine;
+use crate::target::Target;
+use crate::watch::Came;
+use duel_model::{Facts, format_bytes};
+use std::os::unix::fs::MetadataExt;
+
+/// What is known before any load.
+pub(crate) fn of(target: &Target) -> Facts {
+    let Target { place, file, mount, device, .. } = target;
+    let mut facts = Facts::default();
+    let sort = match place {
+        Place::Folder(_) => "a work file in a folder",
+        Place::File(_) => "a file",
+        Place::Device(_) => "a device",
+    };
+    facts.note(fact::TARGET, Some(sort));
+    facts.note(fact::FILE_SYSTEM, mount.as_ref().map(|mount| mount.file_system.clone()));
+    facts.note(fact::MOUNT_OPTIONS, mount.as_ref().map(|mount| mount.options.clone()));
+    facts.note(fact::ALLOCATION, target.work_file.as_ref().and_then(|file| file.allocation_bytes));
+    if let Some(device) = device {
+        facts.note(fact::DEVICE, Some(device.name()));
+        facts.note(fact::MODEL, device.model());
+        facts.note(fact::ROTATIONAL, device.told_number("queue/rotational").map(|is_so| is_so != 0));
+        facts.note(fact::LOGICAL_BLOCK, device.told_number("queue/logical_block_size"));
+        facts.note(fact::PHYSICAL_BLOCK, device.told_number("queue/physical_block_size"));
+        facts.note(fact::READ_AHEAD, device.told_number("queue/read_ahead_kb"));
+        facts.note(fact::SCHEDULER, device.scheduler());
+    }
+    facts.note(fact::ENGINE, Some(engine(target)));
+    facts.note(fact::SIZE, Some(target.bytes));
+    let is_device = matches!(place, Place::Device(_));
+    let used = match &target.work_file {
+        Some(file) => file.used_bytes(),
+        None => file.metadata().ok().filter(|_| !is_device).map(|seen| seen.blocks() * 512),
+    };
+    facts.note(fact::USED, used);
+    facts
+}
+
+fn engine(target: &Target) -> String {
+    let cache = if target.work.direct { "direct" } else { "through the page cache" };
+    match (target.engine, &target.engine_why) {
+        (Engine::Pread, Some(why)) => format!("pread, {cache} (no io_uring: {why})"),
+        (Engine::Pread, None) => format!("pread, {cache}"),
+        (Engine::Uring | Engine::Auto, _) => format!("io_uring, {cache}"),
+    }
+}
+
+/// Where the bytes that were read came from, of what the device did meanwhile. Whoever else used the device is in its figures, so
+/// little that came is nothing.
+pub(crate) fn served_from(came: Came) -> Option<String> {
+    let device_bytes = came.device?.read_bytes;
+    if came.read_bytes == 0 {
+        return None;
+    }
+    let share = device_bytes as f64 / came.read_bytes as f64;
+    Some(match share {
+        ..0.05 => "memory".to_owned(),
+        0.95.. => "the device".to_owned(),
+        _ => format!(
+            "memory and the device (which read {} for {})",
+            format_bytes(device_bytes as f64),
+            format_bytes(came.read_bytes as f64)
+        ),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::device::Done;
+
+    #[test]
+    fn where_reads_came_from_is_told_by_what_the_device_read() {
+        let from = |device: Option<u64>, read_bytes| {
+            let device = device.map(|read_bytes| Done { read_bytes, ..Done::default() });
+            served_from(Came { device, read_bytes })
+        };
+        assert_eq!(from(Some(4), 1000).as_deref(), Some("memory"));
+        assert_eq!(from(Some(4096), 1000).as_deref(), Some("the device"));
+        assert!(from(Some(500), 1000).unwrap().starts_with("memory and the device"));
+        assert_eq!((from(None, 1000), from(Some(0), 0)), (None, None));
+    }
+}

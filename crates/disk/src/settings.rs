@@ -1,0 +1,136 @@
+//! What the settings mean.
+
+use crate::content::SECTOR;
+use crate::schema::{ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, SIZE};
+use duel_load::WorkloadError;
+use duel_model::{KindPlan, Param, format_bytes};
+use std::path::Path;
+
+/// Memory that a thread's ops may take.
+const MOST_BUFFER_BYTES: u64 = 1 << 30;
+
+/// The work, as the settings want it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Work {
+    pub(crate) op: Op,
+    pub(crate) block: u64,
+    pub(crate) depth: u32,
+    pub(crate) direct: bool,
+    /// `None`: as it comes.
+    pub(crate) size: Option<u64>,
+    pub(crate) align: u64,
+    pub(crate) compressibility: f64,
+    /// `None`: never.
+    pub(crate) flush: Option<u64>,
+    /// Share of reads.
+    pub(crate) mix: f64,
+    pub(crate) engine: Engine,
+    pub(crate) cold: bool,
+    destroy: String,
+}
+
+/// What is done.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Op {
+    Read,
+    Write,
+    RandRead,
+    RandWrite,
+    RandRw,
+    Rewrite,
+    Fsync,
+    Dsync,
+}
+
+/// How ops are handed to the system.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Engine {
+    Auto,
+    Uring,
+    Pread,
+}
+
+impl Op {
+    pub(crate) fn writes(self) -> bool {
+        !matches!(self, Self::Read | Self::RandRead)
+    }
+
+    pub(crate) fn is_random(self) -> bool {
+        matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
+    }
+}
+
+impl Work {
+    /// Reads the settings.
+    ///
+    /// # Errors
+    ///
+    /// A combination that cannot be: a sentence for the user.
+    pub(crate) fn of(kind: &KindPlan) -> Result<Self, WorkloadError> {
+        let number = |param: &Param| kind.get(param).parse::<u64>().unwrap_or(0);
+        let share = |param: &Param| kind.get(param).parse::<f64>().unwrap_or(0.0);
+        let is_on = |param: &Param| kind.get(param) == "on";
+        let block = number(&BLOCK);
+        let work = Self {
+            op: match kind.get(&OP) {
+                "read" => Op::Read,
+                "write" => Op::Write,
+                "randwrite" => Op::RandWrite,
+                "randrw" => Op::RandRw,
+                "rewrite" => Op::Rewrite,
+                "fsync" => Op::Fsync,
+                "dsync" => Op::Dsync,
+                _ => Op::RandRead,
+            },
+            block,
+            depth: u32::try_from(number(&DEPTH)).unwrap_or(1).max(1),
+            direct: is_on(&DIRECT),
+            size: Some(number(&SIZE)).filter(|size| *size > 0),
+            align: if number(&ALIGN) > 0 { number(&ALIGN) } else { block },
+            compressibility: share(&COMPRESSIBILITY),
+            flush: Some(number(&FLUSH)).filter(|every| *every > 0),
+            mix: share(&MIX),
+            engine: match kind.get(&ENGINE) {
+                "uring" => Engine::Uring,
+                "pread" => Engine::Pread,
+                _ => Engine::Auto,
+            },
+            cold: is_on(&COLD),
+            destroy: kind.get(&DESTROY).to_owned(),
+        };
+        work.fits().map_err(WorkloadError)?;
+        Ok(work)
+    }
+
+    fn fits(&self) -> Result<(), String> {
+        let sector = SECTOR as u64;
+        if self.op.writes() && !(self.block.is_multiple_of(sector) && self.align.is_multiple_of(sector)) {
+            return Err(format!(
+                "what is written are sectors of {sector} bytes: --block {} and --align have to be multiples of it",
+                self.block
+            ));
+        }
+        if self.block * u64::from(self.depth) > MOST_BUFFER_BYTES {
+            return Err(format!(
+                "--block {} at --depth {} would take {} of memory for each thread; {} at most",
+                self.block,
+                self.depth,
+                format_bytes((self.block * u64::from(self.depth)) as f64),
+                format_bytes(MOST_BUFFER_BYTES as f64)
+            ));
+        }
+        if self.flush.is_some() && !self.op.writes() {
+            return Err("--flush is for ops that write".into());
+        }
+        if self.direct && self.cold {
+            return Err("--cold empties the page cache, which --direct bypasses; leave one of them out".into());
+        }
+        Ok(())
+    }
+
+    /// Whether the user allowed that the content of this path is overwritten.
+    pub(crate) fn may_destroy(&self, path: &Path) -> bool {
+        let is_it = |named: &str| std::fs::canonicalize(named).is_ok_and(|named| named == path);
+        self.destroy.split(',').filter(|named| !named.is_empty()).any(is_it)
+    }
+}

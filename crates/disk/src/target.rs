@@ -1,0 +1,220 @@
+//! A target that is ready: what all of its workers share.
+
+use crate::content::{Content, SECTOR};
+use crate::device::{Device, Mount, mount_of};
+use crate::errors::{cannot, shown, why};
+use crate::place::Place;
+use crate::settings::{Engine, Op, Work};
+use crate::work_file::{self, WorkFile};
+use crate::{destroy, ring, tell};
+use duel_load::WorkloadError;
+use duel_model::format_bytes;
+use rustix::fs::{AtFlags, StatxFlags, ioctl_blksszget, statx};
+use std::fs::File;
+use std::io::{Seek, SeekFrom};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+
+/// Size of a work file where none is asked for: soon written, and larger than the caches of disks.
+const WORK_FILE_BYTES: u64 = 256 << 20;
+/// What direct I/O has to be a multiple of where the system does not tell.
+const USUAL_SECTOR: u64 = 512;
+/// Most threads that a target's ops may block.
+const MOST_THREADS: u32 = 1024;
+
+/// What ops are done on.
+#[derive(Debug)]
+pub(crate) struct Target {
+    pub(crate) work: Work,
+    pub(crate) place: Place,
+    pub(crate) file: Arc<File>,
+    /// How much of it is used.
+    pub(crate) bytes: u64,
+    pub(crate) work_file: Option<Arc<WorkFile>>,
+    /// What is written where there is no work file.
+    own: Option<Content>,
+    pub(crate) mount: Option<Mount>,
+    pub(crate) device: Option<Device>,
+    /// Never [`Engine::Auto`].
+    pub(crate) engine: Engine,
+    /// Why another engine was taken than io_uring.
+    pub(crate) engine_why: Option<String>,
+    pub(crate) seed: u64,
+}
+
+impl Target {
+    /// Makes a place ready for work by so many threads.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it: a sentence for the user. Nothing is left behind.
+    pub(crate) fn ready(
+        work: Work,
+        place: Place,
+        threads: u32,
+        seed: u64,
+        stop: &AtomicBool,
+    ) -> Result<Self, WorkloadError> {
+        let (engine, engine_why) = engine(&work, threads)?;
+        let work_file = match &place {
+            Place::Folder(folder) => Some(work_file_in(folder, &work, threads, stop)?),
+            Place::File(path) if work.op.writes() => destroy::file(path, &work).map(|()| None)?,
+            Place::Device(path) if work.op.writes() => destroy::device(path, &work).map(|()| None)?,
+            Place::File(_) | Place::Device(_) => None,
+        };
+        let path = match (&place, &work_file) {
+            (_, Some(file)) => file.path.clone(),
+            (Place::Folder(path) | Place::File(path) | Place::Device(path), None) => path.clone(),
+        };
+        let file = open(&path, &work)?;
+        let there = bytes_of(&file, &path)?;
+        let bytes = work.size.map_or(there, |size| size.min(there));
+        has_room(&work, &path, there, bytes, threads)?;
+        let mount = mount_of(&file);
+        let device = match &place {
+            Place::Device(path) => Device::at(path),
+            _ => mount.as_ref().and_then(Device::under),
+        };
+        let mount = mount.filter(|_| !matches!(place, Place::Device(_)));
+        if work.direct {
+            fits_direct(&file, &path, &work, mount.as_ref())?;
+            work_file::forget(&file);
+        }
+        let own = (work.op.writes() && work_file.is_none()).then(|| Content::new(seed, work.compressibility));
+        Ok(Self { work, place, file: Arc::new(file), bytes, work_file, own, mount, device, engine, engine_why, seed })
+    }
+
+    /// What blocks are filled with.
+    pub(crate) fn content(&self) -> Option<&Content> {
+        self.work_file.as_ref().map(|file| &file.content).or(self.own.as_ref())
+    }
+
+    /// Looks at what was read: known data in a work file, else anything.
+    #[inline]
+    pub(crate) fn check(&self, block: &[u8], offset: u64) -> Result<(), String> {
+        self.work_file.as_ref().map_or(Ok(()), |file| file.content.check(block, offset))
+    }
+}
+
+/// The engine to take.
+fn engine(work: &Work, threads: u32) -> Result<(Engine, Option<String>), WorkloadError> {
+    let blocking = || match threads.saturating_mul(work.depth) {
+        1..=MOST_THREADS => Ok(Engine::Pread),
+        many => Err(cannot(format!(
+            "pread needs a thread for each op in flight, and {many} are too many; at most {MOST_THREADS}"
+        ))),
+    };
+    match (work.engine, ring::is_allowed()) {
+        (Engine::Pread, _) => Ok((blocking()?, None)),
+        (_, Ok(())) => Ok((Engine::Uring, None)),
+        (Engine::Uring, Err(error)) => {
+            Err(cannot(format!("io_uring is not available here: {}; --engine pread does without", why(&error))))
+        }
+        (Engine::Auto, Err(error)) => Ok((blocking()?, Some(why(&error)))),
+    }
+}
+
+fn work_file_in(folder: &Path, work: &Work, threads: u32, stop: &AtomicBool) -> Result<Arc<WorkFile>, WorkloadError> {
+    let sector = SECTOR as u64;
+    if !(work.block.is_multiple_of(sector) && work.align.is_multiple_of(sector)) {
+        return Err(cannot(format!(
+            "a work file's data is verified in sectors of {sector} bytes: --block {} and --align have to be multiples of it",
+            work.block
+        )));
+    }
+    let bytes = work.size.unwrap_or(WORK_FILE_BYTES);
+    if !bytes.is_multiple_of(sector) {
+        return Err(cannot(format!("--size {bytes}: a work file's size has to be a multiple of {sector} bytes")));
+    }
+    has_room(work, folder, bytes, bytes, threads)?;
+    let left = work_file::left_behind(folder);
+    if let [first, ..] = left.as_slice() {
+        let folder = shown(folder);
+        let them = if left.len() == 1 { "it" } else { "them" };
+        tell::note(&format!(
+            "{} in {folder} of an earlier duel that was killed, such as {}; to remove {them}: duel disk clean {folder}",
+            if left.len() == 1 {
+                "there is a work file".to_owned()
+            } else {
+                format!("there are {} work files", left.len())
+            },
+            shown(Path::new(first.file_name().unwrap_or_default())),
+        ));
+    }
+    WorkFile::of(folder, bytes, work.compressibility, stop)
+}
+
+fn open(path: &PathBuf, work: &Work) -> Result<File, WorkloadError> {
+    let direct = if work.direct { libc::O_DIRECT } else { 0 };
+    let synchronous = if work.op == Op::Dsync { libc::O_DSYNC } else { 0 };
+    let mut options = File::options();
+    // What was a file a moment ago may be a named pipe now.
+    options.read(true).write(work.op.writes()).custom_flags(direct | synchronous | libc::O_NONBLOCK);
+    let file = options.open(path).map_err(|error| {
+        let is_direct = work.direct && error.raw_os_error() == Some(libc::EINVAL);
+        let why = if is_direct { "its file system has no direct I/O (--direct)".to_owned() } else { why(&error) };
+        cannot(format!("{} cannot be opened: {why}", shown(path)))
+    })?;
+    let sort = file.metadata().map_err(|error| cannot(format!("{} cannot be read: {}", shown(path), why(&error))))?;
+    let sort = sort.file_type();
+    if sort.is_file() || sort.is_block_device() {
+        Ok(file)
+    } else {
+        Err(cannot(format!("{} was exchanged", shown(path))))
+    }
+}
+
+fn bytes_of(mut file: &File, path: &Path) -> Result<u64, WorkloadError> {
+    // Of a device, too.
+    file.seek(SeekFrom::End(0))
+        .map_err(|error| cannot(format!("the size of {} is not known: {}", shown(path), why(&error))))
+}
+
+/// Whether there is room for the work.
+fn has_room(work: &Work, path: &Path, there: u64, bytes: u64, threads: u32) -> Result<(), WorkloadError> {
+    let path = shown(path);
+    let told = |bytes: u64| format_bytes(bytes as f64);
+    if let Some(size) = work.size.filter(|size| *size > there) {
+        return Err(cannot(format!("{path} has {}, and --size asks for {}", told(there), told(size))));
+    }
+    if work.block > bytes {
+        return Err(cannot(format!("{path}: a block of {} does not fit into {}", told(work.block), told(bytes))));
+    }
+    if !work.op.is_random() && bytes / work.block < u64::from(threads.max(1)) {
+        return Err(cannot(format!(
+            "{path}: {} are too few for {threads} threads that have a part of it each, with blocks of {}",
+            told(bytes),
+            told(work.block)
+        )));
+    }
+    Ok(())
+}
+
+/// Whether the system takes such direct I/O on this file.
+fn fits_direct(file: &File, path: &Path, work: &Work, mount: Option<&Mount>) -> Result<(), WorkloadError> {
+    let path = shown(path);
+    if let Some(mount) = mount.filter(|mount| ["tmpfs", "ramfs"].contains(&mount.file_system.as_str())) {
+        return Err(cannot(format!(
+            "{path} is in memory ({}): there is nothing that --direct could go to",
+            mount.file_system
+        )));
+    }
+    let seen = statx(file, "", AtFlags::EMPTY_PATH, StatxFlags::BASIC_STATS | StatxFlags::DIOALIGN).ok();
+    let told = seen.filter(|seen| seen.stx_mask & StatxFlags::DIOALIGN.bits() != 0);
+    let told = told.map(|seen| u64::from(seen.stx_dio_offset_align));
+    if told == Some(0) {
+        return Err(cannot(format!("{path} takes no direct I/O (--direct)")));
+    }
+    let of_device = || ioctl_blksszget(file).ok().map(u64::from);
+    let sector = told.or_else(of_device).unwrap_or(USUAL_SECTOR).max(1);
+    for (name, bytes) in [("block", work.block), ("align", work.align)] {
+        if !bytes.is_multiple_of(sector) {
+            return Err(cannot(format!(
+                "{path}: with --direct, --{name} has to be a multiple of the sector of {sector} bytes; {bytes} is none"
+            )));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,246 @@
+//! Ops through an io_uring: a worker has as many in flight as it has lanes, and hands them over in batches.
+
+use crate::calls::{ended, name_of, phase_of};
+use crate::errors;
+use crate::ring::Ring;
+use crate::schema::SCHEMA;
+use crate::target::Target;
+use crate::walk::{Call, Step, Walk};
+use crate::watch::Watch;
+use duel_load::{
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
+};
+use duel_model::{Nanos, Schema};
+use std::io;
+use std::sync::Arc;
+
+/// How often a turn hands ops over. What is in the page cache ends at once, and could go on for ever.
+const BATCHES_PER_TURN: u32 = 16;
+
+/// Makes the workers of a session.
+#[derive(Debug, Clone)]
+pub(crate) struct Factory {
+    pub(crate) target: Arc<Target>,
+}
+
+impl WorkloadFactory for Factory {
+    type Workload = Rings;
+
+    fn schema(&self) -> &'static Schema {
+        &SCHEMA
+    }
+
+    fn make(&self, lanes: usize) -> Result<Rings, WorkloadError> {
+        self.make_for(WorkerId::ONLY, lanes)
+    }
+
+    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Rings, WorkloadError> {
+        let target = Arc::clone(&self.target);
+        let ring = Ring::new(Arc::clone(&target.file), lanes, target.work.block as usize)
+            .map_err(|error| errors::cannot(format!("an io_uring cannot be made: {}", errors::why(&error))))?;
+        Ok(Rings {
+            lanes: (0..lanes).map(Lane::new).collect(),
+            slots: (0..lanes).map(Some).collect(),
+            free: Vec::new(),
+            walk: Walk::new(&target.work, target.bytes, (worker.number, worker.of), target.seed),
+            watch: Watch::new(Arc::clone(&target), worker),
+            is_watched: false,
+            noticed_ns: 0,
+            batches: 0,
+            round: 0,
+            ring,
+            target,
+        })
+    }
+
+    fn lanes_per_connection(&self) -> usize {
+        self.target.work.depth as usize
+    }
+}
+
+/// One worker.
+#[derive(Debug)]
+pub(crate) struct Rings {
+    target: Arc<Target>,
+    ring: Ring,
+    lanes: Vec<Lane>,
+    /// Which lane a slot of the ring carries an op for; `None`: it was given up, or the slot is free.
+    slots: Vec<Option<LaneId>>,
+    /// Slots that no lane has.
+    free: Vec<usize>,
+    walk: Walk,
+    watch: Watch,
+    is_watched: bool,
+    /// When it was last seen that calls had ended: those that are heard of together had all ended by then. 0: anew.
+    noticed_ns: Nanos,
+    batches: u32,
+    round: u64,
+}
+
+/// A place for an op.
+#[derive(Debug)]
+struct Lane {
+    slot: usize,
+    step: Step,
+    call: Option<Call>,
+    /// When the call under way began.
+    since_ns: Nanos,
+    phases: PhaseTimes,
+    bytes_read: u64,
+}
+
+impl Lane {
+    fn new(slot: usize) -> Self {
+        Self { slot, step: Step::default(), call: None, since_ns: 0, phases: PhaseTimes::NONE, bytes_read: 0 }
+    }
+}
+
+impl Rings {
+    /// Begins the op's next call; `None`: there is none.
+    #[inline]
+    fn next_call(&mut self, lane: LaneId, now_ns: Nanos) -> Option<Result<(), Box<Failure>>> {
+        let Lane { slot, step, call, since_ns, .. } = &mut self.lanes[lane];
+        *call = step.take();
+        let (call, slot, offset) = ((*call)?, *slot, step.offset);
+        *since_ns = now_ns;
+        if call == Call::Write
+            && let (Some(content), Some(block)) = (self.target.content(), self.ring.buffer(slot))
+        {
+            self.round += 1;
+            content.fill(block, offset, self.round);
+        }
+        let begun = match call {
+            Call::Read => self.ring.read(slot, offset),
+            Call::Write => self.ring.write(slot, offset),
+            Call::Flush => self.ring.flush(slot),
+        };
+        Some(begun.map_err(|error| Box::new(errors::failed(name_of(call), &error))))
+    }
+
+    /// A call has ended; answers the end of its op, if that was its last.
+    fn call_ended(&mut self, slot: usize, said: io::Result<usize>) -> Option<(LaneId, OpEnd)> {
+        let Some(lane) = self.slots[slot] else {
+            // Its op was given up long ago.
+            self.free.push(slot);
+            return None;
+        };
+        let now = self.noticed_ns;
+        let Lane { step, call, since_ns, phases, bytes_read, .. } = &mut self.lanes[lane];
+        let call = (*call)?;
+        phases.set(phase_of(call), now.saturating_sub(*since_ns));
+        let said = match said {
+            Ok(bytes) => {
+                let bytes = bytes as u64;
+                match call {
+                    Call::Read => {
+                        *bytes_read += bytes;
+                        self.watch.traffic.bytes_in += bytes;
+                    }
+                    Call::Write => self.watch.traffic.bytes_out += bytes,
+                    Call::Flush => {}
+                }
+                let block = self.ring.buffer(slot).map_or(&[][..], |block| &*block);
+                ended(&self.target, call, bytes, step.offset, block)
+            }
+            Err(error) => Err(Box::new(errors::failed(name_of(call), &error))),
+        };
+        let outcome = match said {
+            Ok(()) => match self.next_call(lane, now) {
+                Some(Ok(())) => return None,
+                Some(Err(failure)) => Err(failure),
+                None => Ok(()),
+            },
+            Err(failure) => Err(failure),
+        };
+        let Lane { phases, bytes_read, .. } = &self.lanes[lane];
+        Some((lane, OpEnd { phases: *phases, bytes_in: *bytes_read, ..OpEnd::noticed(now, outcome) }))
+    }
+
+    fn begin(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Result<(), Box<Failure>> {
+        if !self.is_watched {
+            io.watch(self.ring.fd(), 0, Interest::Read).map_err(|error| errors::failed("wait", &error))?;
+            self.is_watched = true;
+        }
+        if let Some(gone) = self.watch.gone(now_ns) {
+            return Err(gone);
+        }
+        let fresh = Lane { step: self.walk.next(), ..Lane::new(self.lanes[lane].slot) };
+        self.lanes[lane] = fresh;
+        self.next_call(lane, now_ns).unwrap_or(Ok(()))
+    }
+}
+
+impl Workload for Rings {
+    fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress {
+        match self.begin(lane, now_ns, io) {
+            Ok(()) => Progress::Pending,
+            Err(failure) => Progress::Done(OpEnd::noticed(monotonic_ns(), Err(failure))),
+        }
+    }
+
+    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        // What has ended is told by `further`, whichever lane it is of.
+        Progress::Pending
+    }
+
+    fn turn_begins(&mut self) {
+        self.batches = 0;
+        self.noticed_ns = 0;
+    }
+
+    fn further(&mut self, _io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
+        loop {
+            while let Some((slot, said)) = self.ring.ended() {
+                if self.noticed_ns == 0 {
+                    self.noticed_ns = monotonic_ns();
+                }
+                if let Some(end) = self.call_ended(slot, said) {
+                    return Some(end);
+                }
+            }
+            self.noticed_ns = 0;
+            if !self.ring.has_unsent() {
+                return None;
+            }
+            self.batches += 1;
+            // What has ended by then is heard of in the next turn: the ring stays readable.
+            if self.ring.submit().is_err() || self.batches >= BATCHES_PER_TURN {
+                return None;
+            }
+        }
+    }
+
+    fn cancel(&mut self, lane: LaneId) {
+        // The kernel has the buffer until the call ends: the lane goes on with another one.
+        let slot = self.lanes[lane].slot;
+        let other = self.free.pop().unwrap_or_else(|| {
+            self.slots.push(None);
+            self.ring.add_buffer(self.target.work.block as usize)
+        });
+        self.slots[slot] = None;
+        self.slots[other] = Some(lane);
+        self.lanes[lane] = Lane::new(other);
+    }
+
+    fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
+        let Lane { call, since_ns, phases, .. } = &self.lanes[lane];
+        let mut phases = *phases;
+        if let Some(call) = call {
+            phases.set(phase_of(*call), now_ns.saturating_sub(*since_ns));
+        }
+        phases
+    }
+
+    fn slot_ended(&mut self) {
+        self.watch.slot_ended();
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.watch.traffic
+    }
+
+    fn take_counters(&mut self) -> Counters {
+        self.watch.take()
+    }
+}

@@ -1,0 +1,93 @@
+//! What is looked at beside the ops: what the device does meanwhile, and whether the work file is still there.
+
+use crate::device::Done;
+use crate::facts;
+use crate::schema::{counter, fact, failure};
+use crate::target::Target;
+use crate::work_file::forget;
+use duel_load::{Counters, Failure, Traffic, WorkerId};
+use duel_model::{Facts, MILLISECOND_NS, Nanos};
+use std::sync::Arc;
+
+/// How often a worker looks whether its work file is still there: 5 µs each time.
+const LOOK_EVERY_NS: Nanos = 50 * MILLISECOND_NS;
+
+/// One worker's counts, and its eye on the target.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    target: Arc<Target>,
+    /// Only one worker of a session counts what they all cause.
+    counts_device: bool,
+    before: Option<Done>,
+    looked_ns: Nanos,
+    is_gone: bool,
+    pub(crate) traffic: Traffic,
+}
+
+/// What came, and from where.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Came {
+    pub(crate) device: Option<Done>,
+    /// By this worker; of several workers a part.
+    pub(crate) read_bytes: u64,
+}
+
+impl Watch {
+    pub(crate) fn new(target: Arc<Target>, worker: WorkerId) -> Self {
+        let counts_device = worker.number == 0;
+        let before = target.device.as_ref().filter(|_| counts_device).and_then(crate::device::Device::done);
+        if target.work.cold && counts_device {
+            forget(&target.file);
+        }
+        Self { target, counts_device, before, looked_ns: 0, is_gone: false, traffic: Traffic::default() }
+    }
+
+    /// A failure, if the work file is not there any more. It is looked for now and then.
+    #[inline]
+    pub(crate) fn gone(&mut self, now_ns: Nanos) -> Option<Box<Failure>> {
+        if now_ns.saturating_sub(self.looked_ns) >= LOOK_EVERY_NS {
+            self.looked_ns = now_ns;
+            self.is_gone = self.target.work_file.as_ref().is_some_and(|file| !file.is_there());
+        }
+        self.is_gone.then(|| {
+            let text = "the work file is gone: it was removed, or its file system unmounted".to_owned();
+            Box::new(Failure { kind: failure::GONE, text })
+        })
+    }
+
+    /// A slot is over: what follows is cold, where that is wanted.
+    pub(crate) fn slot_ended(&mut self) {
+        if self.target.work.cold && self.counts_device {
+            forget(&self.target.file);
+        }
+    }
+
+    /// What was counted since the last call.
+    pub(crate) fn take(&mut self) -> Counters {
+        let Traffic { bytes_in, bytes_out, .. } = std::mem::take(&mut self.traffic);
+        let mut counters = Counters { bytes_in, bytes_out, ..Counters::default() };
+        if !self.counts_device {
+            return counters;
+        }
+        let now = self.target.device.as_ref().and_then(crate::device::Device::done);
+        let device = now.zip(self.before).map(|(now, before)| now.since(before));
+        self.before = now;
+        if let Some(done) = device {
+            counters.counted.extend([
+                (counter::DEVICE_READS.id(), done.reads),
+                (counter::DEVICE_READ_BYTES.id(), done.read_bytes),
+                (counter::DEVICE_WRITES.id(), done.writes),
+                (counter::DEVICE_WRITTEN_BYTES.id(), done.written_bytes),
+            ]);
+        }
+        let from = facts::served_from(Came { device, read_bytes: bytes_in });
+        counters.negotiated = Some(self.facts(from));
+        counters
+    }
+
+    fn facts(&self, served_from: Option<String>) -> Facts {
+        let mut facts = facts::of(&self.target);
+        facts.note(fact::SERVED_FROM, served_from);
+        facts
+    }
+}

@@ -1,0 +1,280 @@
+//! The file that duel makes for itself in a folder, and removes again.
+//!
+//! Its name tells whose it is: `duel-work-PID.tmp`. Whoever has made one holds a lock on it, so that one whose maker was killed
+//! is known by having none. Rejected: a file without a name (`O_TMPFILE`), which the kernel would remove by itself: space that
+//! is taken, and nobody sees by what, is no better.
+
+use crate::content::Content;
+use crate::errors::{cannot, shown, why};
+use crate::tell;
+use duel_load::{WorkloadError, monotonic_ns};
+use duel_model::{Nanos, SECOND_NS, format_bytes};
+use rustix::fs::{Advice, FlockOperation, fadvise, flock, fstatvfs};
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+const PREFIX: &str = "duel-work-";
+const SUFFIX: &str = ".tmp";
+/// What is written at a time when a work file is laid out.
+const PIECE: usize = 1 << 20;
+/// Space that is left to others beside a work file.
+const SPARE_BYTES: u64 = 1 << 20;
+/// From when on it is told how far a work file has come, and how often.
+const TELL_AFTER_NS: Nanos = SECOND_NS;
+const TELL_EVERY_NS: Nanos = SECOND_NS / 5;
+
+/// A work file that is there; it is removed with its last user.
+#[derive(Debug)]
+pub(crate) struct WorkFile {
+    pub(crate) path: PathBuf,
+    pub(crate) bytes: u64,
+    pub(crate) content: Content,
+    /// Space that one byte took; `None` where the file system does not tell.
+    pub(crate) allocation_bytes: Option<u64>,
+    compressibility: f64,
+    folder: PathBuf,
+    /// Holds the lock.
+    file: File,
+}
+
+/// Work files of this process. Treatments that differ in other things share one.
+static MADE: Mutex<Vec<Weak<WorkFile>>> = Mutex::new(Vec::new());
+/// So that no two have one name.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+impl WorkFile {
+    /// A work file of so many bytes in this folder, full of data: made now, unless there is one already.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made; nothing is left of it.
+    pub(crate) fn of(
+        folder: &Path,
+        bytes: u64,
+        compressibility: f64,
+        stop: &AtomicBool,
+    ) -> Result<Arc<Self>, WorkloadError> {
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        made.retain(|file| file.strong_count() > 0);
+        let is_like = |file: &Arc<Self>| {
+            file.folder == folder && file.bytes == bytes && file.compressibility == compressibility && file.is_there()
+        };
+        if let Some(file) = made.iter().filter_map(Weak::upgrade).find(is_like) {
+            return Ok(file);
+        }
+        let file = Arc::new(Self::make(folder, bytes, compressibility, stop)?);
+        made.push(Arc::downgrade(&file));
+        Ok(file)
+    }
+
+    fn make(folder: &Path, bytes: u64, compressibility: f64, stop: &AtomicBool) -> Result<Self, WorkloadError> {
+        has_room(folder, bytes)?;
+        let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
+        let further = if number == 0 { String::new() } else { format!("-{number}") };
+        let path = folder.join(format!("{PREFIX}{pid}{further}{SUFFIX}"));
+        let fail = |what: &str, error: &io::Error| {
+            cannot(format!("a work file cannot be {what} in {}: {}", shown(folder), why(error)))
+        };
+        let mut options = File::options();
+        options.read(true).write(true).create_new(true).mode(0o600);
+        let file = options.open(&path).map_err(|error| fail("made", &error))?;
+        let owner = owner_number(pid, number);
+        let content = Content::new(owner, compressibility);
+        let folder_owned = folder.to_owned();
+        let mut made =
+            Self { path, bytes, content, allocation_bytes: None, compressibility, folder: folder_owned, file };
+        // From here on it is removed, whatever happens.
+        let _ = flock(&made.file, FlockOperation::NonBlockingLockExclusive);
+        made.allocation_bytes = made.allocation();
+        made.lay_out(stop).map_err(|error| fail("written", &error))?;
+        if stop.load(Ordering::Relaxed) {
+            return Err(cannot("interrupted"));
+        }
+        Ok(made)
+    }
+
+    /// Space that a file of one byte takes.
+    fn allocation(&self) -> Option<u64> {
+        (&self.file).write_all(&[0]).ok()?;
+        self.file.sync_all().ok()?;
+        // Some keep so little within the file's own entry, and say 0.
+        self.used_bytes().filter(|bytes| *bytes > 0)
+    }
+
+    /// Space that it takes.
+    pub(crate) fn used_bytes(&self) -> Option<u64> {
+        Some(self.file.metadata().ok()?.blocks() * 512)
+    }
+
+    fn lay_out(&mut self, stop: &AtomicBool) -> io::Result<()> {
+        use std::os::unix::fs::FileExt;
+        let began_ns = monotonic_ns();
+        let mut told_ns = began_ns + TELL_AFTER_NS;
+        let mut piece = vec![0; PIECE];
+        let mut done = 0;
+        while done < self.bytes && !stop.load(Ordering::Relaxed) {
+            let bytes = (self.bytes - done).min(PIECE as u64) as usize;
+            self.content.fill(&mut piece[..bytes], done, 0);
+            self.file.write_all_at(&piece[..bytes], done)?;
+            done += bytes as u64;
+            let now = monotonic_ns();
+            if now >= told_ns {
+                self.tell(done, now - began_ns);
+                told_ns = now + TELL_EVERY_NS;
+            }
+        }
+        if !stop.load(Ordering::Relaxed) {
+            self.file.sync_all()?;
+        }
+        tell::progress("");
+        Ok(())
+    }
+
+    fn tell(&self, done: u64, took_ns: Nanos) {
+        let per_s = done as f64 * 1e9 / took_ns.max(1) as f64;
+        let left_s = (self.bytes - done) as f64 / per_s;
+        tell::progress(&format!(
+            "writing the work file in {}: {} of {}, {}/s, {left_s:.0} s left",
+            shown(&self.folder),
+            format_bytes(done as f64),
+            format_bytes(self.bytes as f64),
+            format_bytes(per_s)
+        ));
+    }
+
+    /// Whether its path still leads to it: it was not removed, nor its file system unmounted.
+    pub(crate) fn is_there(&self) -> bool {
+        let seen = fs::symlink_metadata(&self.path).ok().zip(self.file.metadata().ok());
+        seen.is_some_and(|(named, own)| (named.dev(), named.ino()) == (own.dev(), own.ino()))
+    }
+}
+
+impl Drop for WorkFile {
+    fn drop(&mut self) {
+        if self.is_there() {
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn has_room(folder: &Path, bytes: u64) -> Result<(), WorkloadError> {
+    let opened =
+        File::open(folder).map_err(|error| cannot(format!("{} cannot be read: {}", shown(folder), why(&error))))?;
+    let Ok(space) = fstatvfs(&opened) else { return Ok(()) };
+    let free = space.f_bavail.saturating_mul(space.f_frsize);
+    // Some network file systems tell nothing.
+    if space.f_blocks > 0 && free < bytes.saturating_add(SPARE_BYTES) {
+        return Err(cannot(format!(
+            "no space in {}: a work file of {} is wanted, and {} are free; a smaller --size takes less",
+            shown(folder),
+            format_bytes(bytes as f64),
+            format_bytes(free as f64)
+        )));
+    }
+    Ok(())
+}
+
+/// A number that no other work file has.
+fn owner_number(pid: u32, number: u32) -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(0, |since| since.as_nanos());
+    (since as u64) ^ u64::from(pid).rotate_left(40) ^ u64::from(number).rotate_left(56)
+}
+
+/// Work files in a folder whose makers are gone.
+pub(crate) fn left_behind(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).ok().into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).filter(|path| is_named_like_one(path) && is_abandoned(path)).collect()
+}
+
+fn is_named_like_one(path: &Path) -> bool {
+    let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let number = name.strip_prefix(PREFIX).and_then(|rest| rest.strip_suffix(SUFFIX));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
+}
+
+/// Whether nobody holds its lock. What is no regular file is none of ours.
+fn is_abandoned(path: &Path) -> bool {
+    if !fs::symlink_metadata(path).is_ok_and(|seen| seen.is_file()) {
+        return false;
+    }
+    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
+    file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+}
+
+/// Removes the work files in a folder whose makers are gone; answers which those were.
+///
+/// # Errors
+///
+/// One cannot be removed: a sentence for the user.
+pub fn remove_left_behind(folder: &Path) -> Result<Vec<PathBuf>, WorkloadError> {
+    let found = left_behind(folder);
+    for path in &found {
+        fs::remove_file(path).map_err(|error| cannot(format!("{} cannot be removed: {}", shown(path), why(&error))))?;
+    }
+    Ok(found)
+}
+
+/// Drops what the page cache holds of a file.
+pub(crate) fn forget(file: &File) {
+    let _ = file.sync_data();
+    let _ = fadvise(file, 0, None, Advice::DontNeed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rustix::io::pread;
+
+    static GO: AtomicBool = AtomicBool::new(false);
+
+    #[test]
+    fn a_work_file_is_full_of_known_data_shared_and_removed() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = WorkFile::of(folder.path(), 3 << 20, 0.0, &GO).unwrap();
+        let mut block = vec![0; 65_536];
+        let opened = File::open(&file.path).unwrap();
+        assert_eq!(pread(&opened, &mut block[..], 1 << 20).unwrap(), block.len());
+        assert_eq!(file.content.check(&block, 1 << 20), Ok(()));
+        let again = WorkFile::of(folder.path(), 3 << 20, 0.0, &GO).unwrap();
+        assert!(Arc::ptr_eq(&file, &again));
+        let other = WorkFile::of(folder.path(), 1 << 20, 0.0, &GO).unwrap();
+        assert_ne!(other.path, file.path);
+        assert!(left_behind(folder.path()).is_empty(), "they have owners");
+        drop((file, again, other));
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn one_whose_maker_is_gone_is_known_and_nothing_else_is_taken_for_one() {
+        let folder = tempfile::tempdir().unwrap();
+        for name in ["duel-work-77.tmp", "duel-work-77-1.tmp", "duel-work-x.tmp", "duel-work-.tmp", "mine.tmp"] {
+            fs::write(folder.path().join(name), b"x").unwrap();
+        }
+        fs::create_dir(folder.path().join("duel-work-78.tmp")).unwrap();
+        std::os::unix::fs::symlink("/etc/passwd", folder.path().join("duel-work-79.tmp")).unwrap();
+        let mut removed = remove_left_behind(folder.path()).unwrap();
+        removed.sort();
+        let names = ["duel-work-77-1.tmp", "duel-work-77.tmp"].map(|name| folder.path().join(name));
+        assert_eq!(removed, names);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+    }
+
+    #[test]
+    fn an_interruption_leaves_nothing_behind() {
+        let folder = tempfile::tempdir().unwrap();
+        assert!(WorkFile::of(folder.path(), 1 << 30, 0.0, &AtomicBool::new(true)).is_err());
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn more_than_there_is_room_for_is_refused_before_anything_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let said = WorkFile::of(folder.path(), 1 << 60, 0.0, &GO).unwrap_err().to_string();
+        assert!(said.contains("no space in") && said.contains("--size"), "{said}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
