@@ -89,6 +89,15 @@ fn server_scheme(address: &str) -> Option<(System, &str, &str)> {
     SCHEMES.iter().find(|(name, _)| *name == scheme).map(|&(name, system)| (system, name, rest))
 }
 
+/// An address as it may be kept and shown; of one that cannot be understood nothing but its scheme.
+pub fn public(typed: &str) -> String {
+    match parse(typed) {
+        Ok(Address::Server(server)) => server.public,
+        Ok(Address::File(_) | Address::Memory) => typed.to_owned(),
+        Err(_) => format!("{}:...", typed.split(':').next().unwrap_or_default()),
+    }
+}
+
 /// Takes an address apart.
 pub(crate) fn parse(address: &str) -> Result<Address, WorkloadError> {
     if let Some(file) = address.strip_prefix("sqlite:") {

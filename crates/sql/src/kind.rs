@@ -88,11 +88,12 @@ impl Kind for Sql {
                 address: at,
                 ledger,
                 tables,
+                rows: size,
             }),
             Opened::Store(store) => {
                 let op_timeout_ns = plan.load.op_timeout_ns;
                 let factory = sqlite::Factory { store, mix, reconnects, retries, op_timeout_ns, ledger: ledger.clone(), seed };
-                Arc::new(Target { factory, address: at, ledger, tables })
+                Arc::new(Target { factory, address: at, ledger, tables, rows: size })
             }
         };
         Ok(Prepared { facts, opens })
@@ -106,11 +107,25 @@ struct Target<F> {
     address: Address,
     ledger: Option<Arc<Ledger>>,
     tables: u32,
+    rows: u64,
 }
 
 impl<F: duel_load::WorkloadFactory + Clone + std::fmt::Debug> Opens for Target<F> {
     fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
         Session::open(self.factory.clone(), lanes, threads, stop)
+    }
+
+    /// Rows and sums against what was done, and the index against the table.
+    fn contradiction(&self) -> Result<Option<String>, String> {
+        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let found = || {
+            let (mut database, _) = open(&self.address, QUESTION_NS, (self.tables, self.rows))?;
+            match ledger.disagreement(tables::content(&mut database, self.tables)?) {
+                Some(told) => Ok(Some(told)),
+                None => tables::index_disagreement(&mut database, self.tables),
+            }
+        };
+        found().map_err(|why: SqlFailure| why.text)
     }
 }
 

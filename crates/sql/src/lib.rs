@@ -23,6 +23,7 @@ mod tls;
 mod wire;
 mod workload;
 
+pub use address::public as public_address;
 pub use fill::{Existing, Filled, Progress, cleanup, prepare};
 pub use kind::Sql;
 pub use schema::{PARAMS, SCHEMA, TABLE_SIZE, TABLES, counter, failure, phase};

@@ -17,6 +17,12 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: PARAMS,
     runs_targets: false,
+    reaches: &[
+        ("sqlite:", "open the file of the database"),
+        ("postgres", "log in, with a password that is found in the environment or in ~/.pgpass, to"),
+        ("mysql:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
+        ("mariadb:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
+    ],
     threads: Threads::Connections,
     depth: None,
     counters: counter::ALL,
@@ -160,7 +166,7 @@ pub const PARAMS: &[Param] =
     &[OP, TABLES, TABLE_SIZE, RANGE_SIZE, KEYS, TRANSACTIONS, PREPARED, RECONNECT, RETRY];
 
 /// What an op does.
-pub const OP: Param = Param {
+pub(crate) const OP: Param = Param {
     name: "op",
     value_name: "NAME",
     help: "What a transaction does, as sysbench names it: point-select, read-only, read-write, write-only, update-index, \
@@ -191,7 +197,7 @@ pub const TABLE_SIZE: Param = Param {
 };
 
 /// Rows of a range.
-pub const RANGE_SIZE: Param = Param {
+pub(crate) const RANGE_SIZE: Param = Param {
     name: "range-size",
     value_name: "ROWS",
     help: "Rows of each range that read-only and read-write read",
@@ -201,7 +207,7 @@ pub const RANGE_SIZE: Param = Param {
 };
 
 /// How rows are drawn. What is called `key` is kept out of files as a secret; several of them are not.
-pub const KEYS: Param = Param {
+pub(crate) const KEYS: Param = Param {
     name: "keys",
     value_name: "KIND",
     help: "How rows are drawn: special (the default of sysbench 1.0: 75 % fall into 1 % of the rows), uniform (that of 1.1), \
@@ -212,7 +218,7 @@ pub const KEYS: Param = Param {
 };
 
 /// Whether several statements are one transaction.
-pub const TRANSACTIONS: Param = Param {
+pub(crate) const TRANSACTIONS: Param = Param {
     name: "transactions",
     value_name: "ON",
     help: "Whether read-only, read-write and write-only stand between BEGIN and COMMIT; off: each statement is its own \
@@ -223,7 +229,7 @@ pub const TRANSACTIONS: Param = Param {
 };
 
 /// Whether statements are prepared.
-pub const PREPARED: Param = Param {
+pub(crate) const PREPARED: Param = Param {
     name: "prepared",
     value_name: "ON",
     help: "Whether statements are prepared once on each connection; off: each is sent as a text with its values in it",
@@ -233,7 +239,7 @@ pub const PREPARED: Param = Param {
 };
 
 /// Whether each transaction has a connection of its own.
-pub const RECONNECT: Param = Param {
+pub(crate) const RECONNECT: Param = Param {
     name: "reconnect",
     value_name: "ON",
     help: "A new connection for each transaction",
@@ -243,7 +249,7 @@ pub const RECONNECT: Param = Param {
 };
 
 /// Whether what may be tried again is.
-pub const RETRY: Param = Param {
+pub(crate) const RETRY: Param = Param {
     name: "retry",
     value_name: "ON",
     help: "Begin a transaction again within its op after a deadlock, a serialization failure or a duplicate key, as sysbench \
