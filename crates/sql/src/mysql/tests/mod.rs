@@ -3,6 +3,8 @@
 mod cuts;
 mod golden;
 mod hostile;
+mod live;
+mod mariadb;
 
 use super::MySql;
 use super::packets::write;
