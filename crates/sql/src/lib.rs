@@ -1,7 +1,7 @@
 //! Databases as a kind of work.
 
-#[cfg_attr(not(test), expect(dead_code, reason = "the event loop uses it"))]
+#[allow(dead_code, reason = "the event loop uses it")]
 mod mysql;
 pub mod schema;
-#[cfg_attr(not(test), expect(dead_code, reason = "the event loop uses it"))]
+#[allow(dead_code, reason = "the event loop uses it")]
 mod wire;

@@ -5,8 +5,8 @@
 //! over by their lengths. Executing a prepared statement allocates nothing once its buffers have grown.
 //!
 //! What a server can make this side keep is bounded by [`LONGEST_ROW_BYTES`](crate::wire::LONGEST_ROW_BYTES) and
-//! [`LONGEST_MESSAGE_BYTES`], beside the bytes of one
-//! [`Wire::receive`]. A server that asks for a file of this machine never gets one.
+//! [`LONGEST_MESSAGE_BYTES`], beside the bytes of one [`Wire::receive`]. A server that asks for a file of this machine never
+//! gets one.
 
 mod answers;
 mod auth;
@@ -26,6 +26,7 @@ use handshake::{Greeting, capability};
 use login::{Attempt, Step};
 use packets::{ERROR_MARK, Incoming, broken};
 use statements::Statements;
+use std::fmt;
 use std::ops::Range;
 
 const QUIT: u8 = 0x01;
@@ -34,7 +35,7 @@ const PREPARE: u8 = 0x16;
 const CLOSE_STATEMENT: u8 = 0x19;
 
 /// A connection to a MySQL or MariaDB server.
-#[derive(Debug)]
+#[derive(Default)]
 pub(crate) struct MySql {
     incoming: Incoming,
     outgoing: Vec<u8>,
@@ -50,10 +51,18 @@ pub(crate) struct MySql {
     row: Vec<Option<String>>,
 }
 
+/// Without what is sent: a password may be in it.
+impl fmt::Debug for MySql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MySql").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
+
 /// What is waited for.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 enum Stage {
     /// The server's first message.
+    #[default]
     Greeting,
     /// The caller's TLS.
     Tls(Greeting, Login),
@@ -71,23 +80,6 @@ enum Stage {
     Rows,
     /// Nothing any more.
     Over(SqlFailure),
-}
-
-impl MySql {
-    /// A connection on which nothing has been said yet.
-    pub(crate) fn new() -> Self {
-        Self {
-            incoming: Incoming::default(),
-            outgoing: Vec::new(),
-            stage: Stage::Greeting,
-            login: None,
-            agreed: 0,
-            statements: Statements::default(),
-            wants_rows: false,
-            answer: Answer::default(),
-            row: Vec::new(),
-        }
-    }
 }
 
 impl Wire for MySql {

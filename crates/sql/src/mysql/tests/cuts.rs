@@ -22,7 +22,7 @@ const DOING: [Doing; 6] =
 fn wire(doing: Doing, capabilities: u64, wants_rows: bool) -> MySql {
     let mut wire = match doing {
         Doing::LoggingIn | Doing::Answering => {
-            let mut wire = MySql::new();
+            let mut wire = MySql::default();
             wire.log_in(&login()).unwrap();
             wire
         }

@@ -18,7 +18,7 @@ const GREETING_5_5: &str = "36 00 00 00 0a 35 2e 35 2e 32 2d 6d 32 00 0b 00 00 0
 
 #[test]
 fn an_old_greeting_is_answered_by_name_password_and_database() {
-    let mut wire = MySql::new();
+    let mut wire = MySql::default();
     wire.log_in(&login()).unwrap();
     assert_eq!(all(&mut wire, &hex(GREETING_5_5)), Ok(vec![]));
     let sent = std::mem::take(wire.outgoing());
@@ -170,7 +170,7 @@ fn an_error_leaves_the_connection_usable_and_is_counted_by_its_kind() {
 
 #[test]
 fn an_error_in_place_of_a_greeting_is_told() {
-    let mut wire = MySql::new();
+    let mut wire = MySql::default();
     wire.log_in(&login()).unwrap();
     let failure = all(&mut wire, &packet(0, b"\xff\x10\x04Too many connections")).unwrap_err();
     assert_eq!((failure.kind, failure.text.as_str()), (TOO_MANY, "error 1040: Too many connections"));
@@ -217,7 +217,7 @@ fn the_full_way_of_caching_sha2_sends_the_password_encrypted_or_through_tls() {
     let pem = pair.public_key_pem();
     let greeting = packet(0, &greeting(NEW, "caching_sha2_password"));
 
-    let mut wire = MySql::new();
+    let mut wire = MySql::default();
     wire.log_in(&login()).unwrap();
     assert_eq!(all(&mut wire, &greeting), Ok(vec![]));
     wire.outgoing().clear();
@@ -232,14 +232,14 @@ fn the_full_way_of_caching_sha2_sends_the_password_encrypted_or_through_tls() {
     assert_eq!(plain, b"secret\0");
     assert_eq!(all(&mut wire, &packet(6, OK)), Ok(vec![Happened::LoggedIn]));
 
-    let mut wire = MySql::new();
+    let mut wire = MySql::default();
     wire.log_in(&Login { is_local: true, ..login() }).unwrap();
     all(&mut wire, &greeting).unwrap();
     wire.outgoing().clear();
     all(&mut wire, &packet(2, &[1, 4])).unwrap();
     assert_eq!(*wire.outgoing(), packet(3, b"secret\0"));
 
-    let mut wire = MySql::new();
+    let mut wire = MySql::default();
     wire.log_in(&login()).unwrap();
     all(&mut wire, &greeting).unwrap();
     let both = [packet(2, &[1, 3]), packet(3, OK)].concat();

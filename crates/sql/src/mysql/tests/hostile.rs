@@ -6,7 +6,7 @@ use crate::wire::{LONGEST_ROW_BYTES, Value};
 use duel_model::FailureKind;
 
 fn greeted(login: &Login, greeting: &[u8]) -> (MySql, Result<Vec<Happened>, SqlFailure>) {
-    let mut wire = MySql::new();
+    let mut wire = MySql::default();
     wire.log_in(login).unwrap();
     let happened = all(&mut wire, greeting);
     (wire, happened)
@@ -120,7 +120,7 @@ fn a_login_that_never_ends_is_ended() {
 fn names_that_end_early_are_refused() {
     for (user, database) in [("u\0root", "db"), ("u", "db\0x")] {
         let login = Login { user: user.into(), database: database.into(), ..login() };
-        assert_eq!(MySql::new().log_in(&login).unwrap_err().kind, LOGIN);
+        assert_eq!(MySql::default().log_in(&login).unwrap_err().kind, LOGIN);
     }
 }
 

@@ -18,16 +18,37 @@ use std::time::{Duration, Instant};
 /// A server that hangs fails its test in the end.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Starts a server, waits for the end of its input, which comes with the end of the tests however they end, and cleans up.
+/// Makes a data folder and starts a server on it, waits for the end of its input, which comes with the end of the tests however they
+/// end, and cleans up. An installation that is still under way then is in its group.
 const KEEPER: &str = r#"
-folder=$1; shift
-"$@" >"$folder/log" 2>&1 </dev/null &
+folder=$1 user=$2; shift 2
+trap '' TERM
+(
+    trap - TERM
+    mariadb-install-db --no-defaults --skip-test-db --auth-root-authentication-method=socket --innodb-log-file-size=4M \
+        --datadir="$folder/data" $user && exec "$@"
+) >"$folder/log" 2>&1 </dev/null &
 server=$!
 read -r _
 kill -KILL $server
+kill -TERM 0
 wait $server
-rm -rf "$folder"
+for attempt in 1 2 3 4 5; do
+    rm -rf "$folder" && break
+    sleep 1
+done
 "#;
+
+const DAEMON: &str = "/usr/sbin/mariadbd";
+/// Options that name a file in its folder.
+const FILES: [(&str, &str); 6] = [
+    ("datadir", "data"),
+    ("socket", "socket"),
+    ("ssl-cert", "cert.pem"),
+    ("ssl-key", "key.pem"),
+    ("init-file", "init.sql"),
+    ("pid-file", "pid"),
+];
 
 /// The server that all tests of this process share.
 pub(super) struct Server {
@@ -41,7 +62,7 @@ pub(super) struct Server {
 /// It, if MariaDB is installed here.
 pub(super) fn server() -> Option<&'static Server> {
     static SERVER: OnceLock<Result<Server, String>> = OnceLock::new();
-    if !Path::new("/usr/sbin/mariadbd").exists() {
+    if !Path::new(DAEMON).exists() {
         eprintln!("MariaDB is not installed: nothing was tested");
         return None;
     }
@@ -69,34 +90,16 @@ impl Server {
                 chown(path, Some(*uid), Some(*gid)).unwrap();
             }
         }
-        let data = format!("--datadir={}/data", folder.display());
-        let mut install = Command::new("mariadb-install-db");
-        install.args([
-            "--no-defaults",
-            "--skip-test-db",
-            "--auth-root-authentication-method=socket",
-            "--innodb-log-file-size=4M",
-        ]);
-        install.arg(&data).args(user.iter().map(|(name, ..)| format!("--user={name}")));
-        let installed = install.stdin(Stdio::null()).output().unwrap();
-        assert!(installed.status.success(), "{}", String::from_utf8_lossy(&installed.stderr));
-
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let user = user.map(|(name, ..)| format!("--user={name}")).unwrap_or_default();
         let mut keeper = Command::new("sh");
-        keeper.args(["-c", KEEPER, "sh"]).arg(&folder).args([
-            "/usr/sbin/mariadbd",
+        keeper.args(["-c", KEEPER, "sh"]).arg(&folder).arg(&user).args([
+            DAEMON,
             "--no-defaults",
             "--bind-address=127.0.0.1",
         ]);
-        keeper.args(user.iter().map(|(name, ..)| format!("--user={name}")));
-        keeper.arg(data).arg(format!("--port={port}"));
-        for (option, file) in [
-            ("socket", "socket"),
-            ("ssl-cert", "cert.pem"),
-            ("ssl-key", "key.pem"),
-            ("init-file", "init.sql"),
-            ("pid-file", "pid"),
-        ] {
+        keeper.args((!user.is_empty()).then_some(&user)).arg(format!("--port={port}"));
+        for (option, file) in FILES {
             keeper.arg(format!("--{option}={}/{file}", folder.display()));
         }
         keeper.args(["--plugin-load-add=auth_ed25519", "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=16M"]);
@@ -230,7 +233,7 @@ pub(super) type Outcome = Result<(Vec<Vec<Option<String>>>, u64, u64), SqlFailur
 
 impl Client {
     pub(super) fn log_in(stream: Stream, login: &Login) -> Result<Self, SqlFailure> {
-        let mut client = Self { wire: MySql::new(), stream, room: vec![0; 1 << 16] };
+        let mut client = Self { wire: MySql::default(), stream, room: vec![0; 1 << 16] };
         client.wire.log_in(login)?;
         assert_eq!(client.until_over()?, Happened::LoggedIn);
         Ok(client)

@@ -67,7 +67,7 @@ const OLD_END: &[u8] = &[0xFE, 0, 0, 2, 0];
 
 /// A connection that is logged in to a server of these capabilities.
 fn logged_in(capabilities: u64) -> MySql {
-    let mut wire = MySql::new();
+    let mut wire = MySql::default();
     wire.log_in(&login()).unwrap();
     wire.receive(&packet(0, &greeting(capabilities, "mysql_native_password"))).unwrap();
     assert_eq!(wire.next(), Ok(None));
