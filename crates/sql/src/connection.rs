@@ -2,6 +2,7 @@
 
 use crate::address::{Place, ServerAddress, SslMode, System};
 use crate::link::{End, Link, Sent};
+use crate::mysql::MySql;
 use crate::postgres::Postgres;
 use crate::schema::failure;
 use crate::tls::TlsClient;
@@ -45,6 +46,17 @@ pub(crate) struct Connection {
 #[derive(Debug)]
 enum Machine {
     Postgres(Postgres),
+    MySql(Box<MySql>),
+}
+
+/// The same for each protocol, without a table of functions: it is done for each statement.
+macro_rules! each {
+    ($machine:expr, $bound:ident => $what:expr) => {
+        match $machine {
+            Machine::Postgres($bound) => $what,
+            Machine::MySql($bound) => $what,
+        }
+    };
 }
 
 impl Server {
@@ -93,7 +105,8 @@ impl Connection {
     pub(crate) fn open(server: &Server, end: &End) -> Result<Self, SqlFailure> {
         let (link, is_connected) = Link::open(end)?;
         let machine = match server.system {
-            System::Mysql | System::Postgres | System::Sqlite => Machine::Postgres(Postgres::default()),
+            System::Mysql => Machine::MySql(Box::default()),
+            System::Postgres | System::Sqlite => Machine::Postgres(Postgres::default()),
         };
         let mut connection = Self { link, machine, stage: Stage::Connecting, last_read: 0 };
         if is_connected {
@@ -128,9 +141,7 @@ impl Connection {
     /// Sends what there is to be sent as far as the socket takes it.
     pub(crate) fn flush(&mut self) -> Result<Sent, SqlFailure> {
         let Self { link, machine, .. } = self;
-        let out = match machine {
-            Machine::Postgres(machine) => machine.outgoing(),
-        };
+        let out = each!(machine, machine => machine.outgoing());
         if out.is_empty() && !link.has_unsent() && !link.is_shaking_hands() {
             return Ok(Sent::All);
         }
@@ -158,9 +169,9 @@ impl Connection {
         }
         let Self { link, machine, .. } = self;
         let before = link.bytes_in;
-        let received = link.receive(scratch)?.map(|bytes| match machine {
-            _ if bytes.is_empty() => Ok(()),
-            Machine::Postgres(machine) => machine.receive(bytes),
+        let received = link.receive(scratch)?.map(|bytes| match bytes.is_empty() {
+            true => Ok(()),
+            false => each!(machine, machine => machine.receive(bytes)),
         });
         self.last_read = (self.link.bytes_in - before) as usize;
         let Some(received) = received else { return Ok(false) };
@@ -185,7 +196,7 @@ impl Connection {
         if self.stage == Stage::ShakingHands {
             return Ok(None);
         }
-        let happened = self.wire().next()?;
+        let happened = each!(&mut self.machine, machine => machine.next())?;
         match happened {
             Some(Happened::WantsTls) => {
                 let client = server.tls.as_ref();
@@ -208,19 +219,16 @@ impl Connection {
     pub(crate) fn wire(&mut self) -> &mut dyn Wire {
         match &mut self.machine {
             Machine::Postgres(machine) => machine,
+            Machine::MySql(machine) => machine.as_mut(),
         }
     }
 
     pub(crate) fn row(&self) -> &[Option<String>] {
-        match &self.machine {
-            Machine::Postgres(machine) => machine.row(),
-        }
+        each!(&self.machine, machine => machine.row())
     }
 
     /// Executes a prepared statement; the caller flushes.
     pub(crate) fn execute(&mut self, number: u16, values: &[Value]) -> Result<(), SqlFailure> {
-        match &mut self.machine {
-            Machine::Postgres(machine) => machine.execute(number, values),
-        }
+        each!(&mut self.machine, machine => machine.execute(number, values))
     }
 }

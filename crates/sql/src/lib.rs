@@ -14,6 +14,7 @@ mod kind;
 mod ledger;
 mod link;
 mod mix;
+mod mysql;
 mod postgres;
 mod schema;
 mod secret;
