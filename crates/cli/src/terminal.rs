@@ -57,12 +57,12 @@ pub(crate) fn note(text: &str) {
 /// What shows how far something has come, on one line that is written anew each time; an empty one takes it away. `None` where
 /// there is no terminal, or nobody wants to see it.
 pub(crate) fn overwriting(output: &OutputFlags) -> Option<fn(&str)> {
-    fn show(line: &str) {
-        let mut stderr = io::stderr();
-        let _ = write!(stderr, "\r\x1b[K{}", duel_model::sanitize_line(line));
-        let _ = stderr.flush();
-    }
-    (io::stderr().is_terminal() && !output.quiet).then_some(show)
+    (io::stderr().is_terminal() && !output.quiet).then_some(|line| redraw(&duel_model::sanitize_line(line)))
+}
+
+/// Puts a line in the place of the one before, on a standard error that is a terminal.
+pub(crate) fn redraw(line: &str) {
+    let _ = write!(io::stderr(), "\r\x1b[K{line}");
 }
 
 fn style(is_terminal: bool, columns: Option<usize>) -> Style {

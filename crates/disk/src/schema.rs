@@ -2,6 +2,9 @@
 
 use duel_model::{Declaration, Noun, Param, Schema, Sort, Threads};
 
+/// What a plan with such a target makes this machine do.
+const REACHES: &str = "work on the path, and make a work file there if it is a folder:";
+
 /// What ops on file systems, files and devices declare of themselves.
 pub const SCHEMA: Schema = Schema {
     kind: "disk",
@@ -16,6 +19,7 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: PARAMS,
     runs_targets: false,
+    reaches: &[("/", REACHES), ("./", REACHES), ("../", REACHES), ("file:", REACHES)],
     threads: Threads::Working,
     depth: Some(&DEPTH),
     counters: counter::ALL,

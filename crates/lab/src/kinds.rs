@@ -8,12 +8,14 @@ pub const KINDS: &[&dyn Kind] = &[
     &duel_crypto::Crypto, //
     &duel_net::Net,
     &duel_disk::Disk,
+    &duel_sql::Sql,
 ];
 /// What they declare of themselves, for whoever reads kept plans.
 pub const SCHEMAS: &[&Schema] = &[
     &duel_crypto::SCHEMA, //
     &duel_net::SCHEMA,
     &duel_disk::SCHEMA,
+    &duel_sql::SCHEMA,
 ];
 
 /// The kind whose targets have addresses like this one; `None`: it is none of them.

@@ -40,6 +40,9 @@ pub struct Schema {
     pub params: &'static [Param],
     /// Its targets are programs or libraries, which this machine runs: an archive of somebody else must not make it do so unasked.
     pub runs_targets: bool,
+    /// What addresses with these beginnings make this machine do that their owner may not want: the archive of somebody else must
+    /// not do so unasked. Each is read as "this plan would ... ADDRESS".
+    pub reaches: &'static [(&'static str, &'static str)],
     /// What `-t` counts.
     pub threads: Threads,
     /// The setting that says how many ops a thread or connection has under way at a time, each in a lane; `None`: one.
@@ -252,11 +255,6 @@ impl Schema {
     /// Its setting of this name.
     pub fn param(&'static self, name: &str) -> Option<&'static Param> {
         self.params.iter().find(|param| param.name == name)
-    }
-
-    /// Whether its targets are paths of this machine: only such may be overwritten.
-    pub fn has_paths(&self) -> bool {
-        self.params.iter().any(|param| param.sort == crate::Sort::Destroys)
     }
 
     /// Whether a lane is a thread that works, and not a connection.

@@ -17,6 +17,7 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: PARAMS,
     runs_targets: false,
+    reaches: &[],
     threads: Threads::Connections,
     depth: None,
     counters: counter::ALL,

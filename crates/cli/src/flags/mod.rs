@@ -22,6 +22,7 @@ use crate::commands::rerun::RerunFlags;
 use crate::commands::ruler::RulerFlags;
 use crate::commands::run::RunFlags;
 use crate::commands::runs::{DiffFlags, ListFlags};
+use crate::commands::tables::{PrepareFlags, TablesFlags};
 use crate::commands::why::WhyFlags;
 use crate::hosts::{self, HostFlags};
 use crate::outcome::{self, Outcome, Usage};
@@ -59,6 +60,8 @@ pub(crate) enum Command {
     Export(ExportFlags),
     Rerun(RerunFlags),
     Facts(FactsFlags),
+    Prepare(PrepareFlags),
+    Cleanup(TablesFlags),
     Lens(LensFlags),
     LensChild(ChildFlags),
     CryptoChild(ChildFlags),
@@ -68,6 +71,16 @@ pub(crate) enum Command {
     Completions(CompletionsFlags),
     Ruler(RulerFlags),
 }
+
+/// What the help of preparing ends with.
+const PREPARE: &str = "\
+The tables are those of sysbench's OLTP tests, sbtest1 to sbtestN, and sysbench can use them, too. Tables that are whole are
+left as they are. Passwords are taken from PGPASSWORD or ~/.pgpass, MYSQL_PWD or ~/.my.cnf, or from the address.
+
+Examples:
+  duel prepare postgres://u@/db --tables 4 --table-size 100000
+  duel prepare postgres://u@/db --tables 4 --table-size 100000 --go-on    after an interruption
+  duel cleanup postgres://u@/db --tables 4";
 
 /// What the help of a check ends with.
 const CHECK: &str = "\
@@ -208,6 +221,11 @@ enum Verb {
         #[command(flatten)]
         facts: FactsFlags,
     },
+    /// Make the tables that load on databases needs
+    #[command(after_help = PREPARE)]
+    Prepare(PrepareFlags),
+    /// Drop the tables that load on databases needs
+    Cleanup(TablesFlags),
     /// Measure a libcrypto alone: does it use the CPU's AES instructions?
     Lens(LensFlags),
     /// Load a libcrypto and measure it, for `duel lens`
@@ -456,6 +474,8 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         Some(Verb::Export(export)) => Flags { command: Command::Export(export), load, output },
         Some(Verb::Rerun(rerun)) => Flags { command: Command::Rerun(rerun), load, output },
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
+        Some(Verb::Prepare(prepare)) => Flags { command: Command::Prepare(prepare), load, output },
+        Some(Verb::Cleanup(cleanup)) => Flags { command: Command::Cleanup(cleanup), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
         Some(Verb::Net(net)) => Flags { command: Command::Net(net), load, output },

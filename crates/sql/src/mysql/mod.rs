@@ -1,0 +1,264 @@
+//! The protocol of MySQL and MariaDB, without sockets: bytes in, bytes out.
+//!
+//! It is written by hand. The crate `mysql_common` would bring some fifty others (regular expressions, UUIDs, a second base64, several
+//! hashes), and reads each row into values of its own, while load only has to find where an answer ends: rows that nobody wants are passed
+//! over by their lengths. Executing a prepared statement allocates nothing once its buffers have grown.
+//!
+//! What a server can make this side keep is bounded by [`LONGEST_ROW_BYTES`](crate::wire::LONGEST_ROW_BYTES) and
+//! [`LONGEST_MESSAGE_BYTES`], beside the bytes of one [`Wire::receive`]. A server that asks for a file of this machine never
+//! gets one.
+
+mod answers;
+mod auth;
+mod ed25519;
+mod errors;
+mod handshake;
+mod login;
+mod packets;
+mod rows;
+mod statements;
+#[cfg(test)]
+mod tests;
+
+use crate::wire::{AskTls, Happened, LONGEST_MESSAGE_BYTES, Login, SqlFailure, Value, Wire};
+use answers::{Answer, Described};
+use handshake::{Greeting, capability};
+use login::{Attempt, Step};
+use packets::{ERROR_MARK, Incoming, broken};
+use statements::Statements;
+use std::fmt;
+use std::ops::Range;
+
+const QUIT: u8 = 0x01;
+const QUERY: u8 = 0x03;
+const PREPARE: u8 = 0x16;
+const CLOSE_STATEMENT: u8 = 0x19;
+
+/// A connection to a MySQL or MariaDB server.
+#[derive(Default)]
+pub(crate) struct MySql {
+    incoming: Incoming,
+    outgoing: Vec<u8>,
+    stage: Stage,
+    /// Until the server has greeted us.
+    login: Option<Login>,
+    /// What both sides have agreed on.
+    agreed: u64,
+    statements: Statements,
+    /// What the caller wants from the next statement on.
+    wants_rows: bool,
+    answer: Answer,
+    row: Vec<Option<String>>,
+}
+
+/// Without what is sent: a password may be in it.
+impl fmt::Debug for MySql {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("MySql").field("stage", &self.stage).finish_non_exhaustive()
+    }
+}
+
+/// What is waited for.
+#[derive(Debug, Default)]
+enum Stage {
+    /// The server's first message.
+    #[default]
+    Greeting,
+    /// The caller's TLS.
+    Tls(Greeting, Login),
+    /// The server's answer to our login.
+    LoggingIn(Attempt),
+    /// Nothing: the next statement.
+    Idle,
+    /// What becomes of a statement that is to be prepared.
+    Prepared(u16),
+    /// Descriptions of so many columns.
+    Columns(Described, u16),
+    /// The first message of an answer.
+    Answer,
+    /// Rows, and their end.
+    Rows,
+    /// Nothing any more.
+    Over(SqlFailure),
+}
+
+impl Wire for MySql {
+    fn outgoing(&mut self) -> &mut Vec<u8> {
+        &mut self.outgoing
+    }
+
+    fn receive(&mut self, bytes: &[u8]) -> Result<(), SqlFailure> {
+        match &self.stage {
+            Stage::Over(failure) => Err(failure.clone()),
+            _ => self.incoming.receive(bytes).map_err(|failure| self.over(failure)),
+        }
+    }
+
+    #[inline]
+    fn next(&mut self) -> Result<Option<Happened>, SqlFailure> {
+        self.advance().map_err(|failure| self.over(failure))
+    }
+
+    fn log_in(&mut self, login: &Login) -> Result<(), SqlFailure> {
+        handshake::check(login)?;
+        self.login = Some(login.clone());
+        Ok(())
+    }
+
+    fn tls_established(&mut self) -> Result<(), SqlFailure> {
+        match std::mem::replace(&mut self.stage, Stage::Idle) {
+            Stage::Tls(..) if !self.incoming.is_empty() => {
+                Err(self
+                    .over(broken("bytes came in clear text after TLS was agreed on: somebody may have put them in")))
+            }
+            Stage::Tls(greeting, login) => self.respond(&greeting, login).map_err(|failure| self.over(failure)),
+            _ => Err(self.over(broken("TLS was established, but not asked for"))),
+        }
+    }
+
+    fn prepare(&mut self, number: u16, sql: &str) -> Result<(), SqlFailure> {
+        self.begin(None)?;
+        if let Some(former) = self.statements.take(number) {
+            // It has no answer.
+            self.command(CLOSE_STATEMENT, &former.id.to_le_bytes());
+        }
+        self.command(PREPARE, sql.as_bytes());
+        self.stage = Stage::Prepared(number);
+        Ok(())
+    }
+
+    #[inline]
+    fn execute(&mut self, number: u16, values: &[Value]) -> Result<(), SqlFailure> {
+        self.begin(Some(number))?;
+        let statement = self.statements.of(number)?;
+        statement.check(values)?;
+        let next = packets::write(&mut self.outgoing, 0, |out| statement.write_execute(out, values));
+        self.incoming.expect(next);
+        self.stage = Stage::Answer;
+        Ok(())
+    }
+
+    fn query(&mut self, sql: &str) -> Result<(), SqlFailure> {
+        self.begin(None)?;
+        self.command(QUERY, sql.as_bytes());
+        self.stage = Stage::Answer;
+        Ok(())
+    }
+
+    fn want_rows(&mut self, wanted: bool) {
+        self.wants_rows = wanted;
+    }
+
+    fn row(&self) -> &[Option<String>] {
+        &self.row
+    }
+
+    fn leave(&mut self) {
+        if matches!(self.stage, Stage::Idle) {
+            self.command(QUIT, &[]);
+        }
+    }
+}
+
+impl MySql {
+    /// Nothing goes on from here, and the reason stays.
+    #[cold]
+    fn over(&mut self, failure: SqlFailure) -> SqlFailure {
+        self.stage = Stage::Over(failure.clone());
+        failure
+    }
+
+    fn begin(&mut self, statement: Option<u16>) -> Result<(), SqlFailure> {
+        match &self.stage {
+            Stage::Idle => {
+                self.answer = Answer::awaited(statement, self.wants_rows);
+                Ok(())
+            }
+            Stage::Over(failure) => Err(failure.clone()),
+            _ => Err(broken("a statement was begun before the last one was over")),
+        }
+    }
+
+    fn command(&mut self, command: u8, text: &[u8]) {
+        let next = packets::write(&mut self.outgoing, 0, |out| {
+            out.push(command);
+            out.extend_from_slice(text);
+        });
+        self.incoming.expect(next);
+    }
+
+    /// Appends a message that answers the server's last one.
+    fn answer_with(&mut self, fill: impl FnOnce(&mut Vec<u8>)) {
+        let number = self.incoming.answer_number();
+        packets::write(&mut self.outgoing, number, fill);
+    }
+
+    /// Goes on until something has happened, or more bytes are needed.
+    #[inline]
+    fn advance(&mut self) -> Result<Option<Happened>, SqlFailure> {
+        loop {
+            match &self.stage {
+                Stage::Rows => return self.rows(),
+                Stage::Over(failure) => return Err(failure.clone()),
+                Stage::Tls(..) => return Ok(None),
+                Stage::Greeting if self.login.is_none() => return Ok(None),
+                Stage::Greeting => handshake::check_beginning(self.incoming.unread())?,
+                Stage::Idle => self.incoming.check_unasked()?,
+                _ => {}
+            }
+            let Some(head) = self.incoming.head()? else { return Ok(None) };
+            let Some(place) = self.incoming.whole(head, LONGEST_MESSAGE_BYTES)? else { return Ok(None) };
+            let happened = match self.stage {
+                Stage::Greeting => self.greeted(place)?,
+                Stage::LoggingIn(_) => self.logging_in(place)?,
+                Stage::Idle => return Err(errors::read(self.incoming.payload(place))?.at_statement()),
+                _ if head.first == ERROR_MARK => self.refused(place)?,
+                Stage::Prepared(number) => self.prepared(number, head, place)?,
+                Stage::Columns(of, left) => self.described(of, left, head, place)?,
+                Stage::Answer => self.answered(head, place)?,
+                Stage::Rows | Stage::Tls(..) | Stage::Over(_) => None,
+            };
+            if happened.is_some() {
+                return Ok(happened);
+            }
+        }
+    }
+
+    /// The server has greeted us: we ask for TLS, or say who we are.
+    fn greeted(&mut self, place: Range<usize>) -> Result<Option<Happened>, SqlFailure> {
+        let greeting = Greeting::read(self.incoming.payload(place))?;
+        let Some(login) = self.login.take() else { return Ok(None) };
+        self.agreed = greeting.agreed(&login)?;
+        if self.agreed & capability::SSL == 0 {
+            return self.respond(&greeting, login).map(|()| None);
+        }
+        let agreed = self.agreed;
+        self.answer_with(|out| handshake::ask_for_tls(out, agreed));
+        self.stage = Stage::Tls(greeting, login);
+        Ok(Some(Happened::WantsTls))
+    }
+
+    /// Says who we are.
+    fn respond(&mut self, greeting: &Greeting, login: Login) -> Result<(), SqlFailure> {
+        let agreed = self.agreed;
+        // What the caller says of the way of bytes is for sure only where it asks for no TLS: TLS may not have come about.
+        let is_private = agreed & capability::SSL != 0 || login.is_local && login.tls == AskTls::Never;
+        let (attempt, answer) = Attempt::begin(greeting, login, is_private)?;
+        self.answer_with(|out| handshake::respond(out, agreed, attempt.login(), &answer, attempt.plugin()));
+        self.stage = Stage::LoggingIn(attempt);
+        Ok(())
+    }
+
+    fn logging_in(&mut self, place: Range<usize>) -> Result<Option<Happened>, SqlFailure> {
+        let Stage::LoggingIn(attempt) = &mut self.stage else { return Ok(None) };
+        match attempt.take(self.incoming.payload(place))? {
+            Step::Accepted => {
+                self.stage = Stage::Idle;
+                return Ok(Some(Happened::LoggedIn));
+            }
+            Step::Answer(answer) => self.answer_with(|out| out.extend_from_slice(&answer)),
+            Step::Wait => {}
+        }
+        Ok(None)
+    }
+}

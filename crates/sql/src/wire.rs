@@ -1,0 +1,148 @@
+//! What all database protocols look like from the event loop: bytes in, bytes out, and what happened.
+
+use duel_model::{FailureKind, sanitize_line};
+
+/// One connection's protocol, without sockets: bytes in, bytes out.
+///
+/// One statement is under way at a time, as in sysbench: after [`prepare`], [`execute`] or [`query`] the caller hands over
+/// what it receives and asks for what happened, until that is [`Happened::Prepared`], [`Happened::Done`] or
+/// [`Happened::Refused`]. An `Err` says that this connection is of no further use: the caller closes it.
+///
+/// [`prepare`]: Wire::prepare
+/// [`execute`]: Wire::execute
+/// [`query`]: Wire::query
+pub(crate) trait Wire {
+    /// Bytes to be sent, in order; the caller removes what it has sent.
+    fn outgoing(&mut self) -> &mut Vec<u8>;
+
+    /// Takes received bytes. The caller asks [`next`] until it answers `None` before it hands over more, so that what is kept
+    /// is at most these bytes and one unfinished message, which is bounded; rows that nobody reads are passed over as they come.
+    ///
+    /// [`next`]: Wire::next
+    fn receive(&mut self, bytes: &[u8]) -> Result<(), SqlFailure>;
+
+    /// The next thing that happened; `None`: more bytes are needed.
+    fn next(&mut self) -> Result<Option<Happened>, SqlFailure>;
+
+    /// Begins to log in (the first bytes may have to come from the server).
+    fn log_in(&mut self, login: &Login) -> Result<(), SqlFailure>;
+
+    /// The caller has done the TLS handshake that [`Happened::WantsTls`] asked for: what follows goes through it. Bytes that came
+    /// before it in clear text are an error (they could have been put in by somebody in between).
+    fn tls_established(&mut self) -> Result<(), SqlFailure>;
+
+    /// Prepares a statement under a small number.
+    fn prepare(&mut self, number: u16, sql: &str) -> Result<(), SqlFailure>;
+
+    /// Executes a prepared statement.
+    fn execute(&mut self, number: u16, values: &[Value]) -> Result<(), SqlFailure>;
+
+    /// Executes a text without parameters (BEGIN, COMMIT, SET, DDL, literals).
+    fn query(&mut self, sql: &str) -> Result<(), SqlFailure>;
+
+    /// From the next statement on, rows are told one by one ([`Happened::Row`]), or only counted, which is what load does.
+    fn want_rows(&mut self, wanted: bool);
+
+    /// The values of the row that [`Happened::Row`] told of, as text, however they came; NULL is `None`. What is no UTF-8 is
+    /// replaced. A row of more than [`LONGEST_ROW_BYTES`] that is wanted is an error.
+    fn row(&self) -> &[Option<String>];
+
+    /// Goes on with the data of a bulk load that [`Happened::WantsData`] asked for; `None` ends it, and [`Happened::Done`] or
+    /// [`Happened::Refused`] follows. A protocol that never asks has nothing to do here.
+    fn data(&mut self, bytes: Option<&[u8]>) -> Result<(), SqlFailure> {
+        let _ = bytes;
+        Ok(())
+    }
+
+    /// Says good-bye: the bytes that a polite client sends before it closes.
+    fn leave(&mut self);
+}
+
+/// Longest row that is taken whole where rows are wanted: a fact or a count is some bytes.
+pub(crate) const LONGEST_ROW_BYTES: usize = 1 << 20;
+/// Longest message that is no row: errors, notices and handshakes are some hundred bytes, and a length that lies is found by it.
+pub(crate) const LONGEST_MESSAGE_BYTES: usize = 1 << 16;
+
+/// What happened on a connection.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Happened {
+    /// The server agrees to TLS: the caller does the handshake now, and then says so.
+    WantsTls,
+    /// The connection can be used.
+    LoggedIn,
+    /// The statement is prepared.
+    Prepared,
+    /// The first row of the statement's answer begins to arrive. Told once for each statement that has rows.
+    FirstRow,
+    /// A row, where rows are wanted: see [`Wire::row`].
+    Row,
+    /// The server waits for the data of a bulk load.
+    WantsData,
+    /// The statement is over.
+    Done {
+        /// Rows that it answered.
+        rows: u64,
+        /// Rows that it changed.
+        affected: u64,
+    },
+    /// The server refused the statement. The connection is still good; a transaction, if one is open, has to be rolled back.
+    Refused(SqlFailure),
+}
+
+/// A value for a statement.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Value {
+    /// A whole number.
+    Int(i64),
+    /// A text.
+    Text(String),
+}
+
+/// Whom to be, and how.
+#[derive(Clone, PartialEq)]
+pub(crate) struct Login {
+    /// The user.
+    pub(crate) user: String,
+    /// The password, where one is known.
+    pub(crate) password: Option<String>,
+    /// The database; empty: the server's default for the user.
+    pub(crate) database: String,
+    /// Whether TLS is asked for.
+    pub(crate) tls: AskTls,
+    /// Whether bytes go through a Unix socket, or through TLS later, where a password in clear text is nobody else's to read.
+    pub(crate) is_local: bool,
+}
+
+/// Without the password, whoever prints it.
+impl std::fmt::Debug for Login {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} on {}", self.user, self.database)
+    }
+}
+
+/// Whether TLS is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum AskTls {
+    /// It is not.
+    Never,
+    /// Where the server has it.
+    IfOffered,
+    /// Without it there is no connection.
+    Required,
+}
+
+/// Why a statement or a connection failed.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct SqlFailure {
+    /// The kind that it is counted under: one of [`crate::schema::failure`].
+    pub(crate) kind: FailureKind,
+    /// One sentence for the user, safe to show.
+    pub(crate) text: String,
+}
+
+impl SqlFailure {
+    /// One with a text that may hold what the server said.
+    pub(crate) fn new(kind: FailureKind, text: impl AsRef<str>) -> Self {
+        Self { kind, text: sanitize_line(text.as_ref()) }
+    }
+}
