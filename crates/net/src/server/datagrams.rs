@@ -156,7 +156,9 @@ mod tests {
 
     fn seen(numbers: &[u64]) -> Report {
         let mut seen = Seen::default();
-        numbers.iter().for_each(|number| seen.came(&datagram(*number, 0), 7, 0));
+        for number in numbers {
+            seen.came(&datagram(*number, 0), 7, 0);
+        }
         seen.report
     }
 
