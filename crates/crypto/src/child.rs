@@ -72,8 +72,8 @@ fn answered<'l>(source: &'l Source, doer: &mut Option<Doer<'l>>, line: &str) -> 
         ("work", doer) => begin(source, rest).map(|made| format!("{}ready", facts(doer.insert(made)))),
         ("run", Some(doer)) => {
             let done = rest.parse().map_err(|_| "that is no number".to_owned()).and_then(|count| match doer {
-                Doer::Library(_, engine, _) => run(count, || engine.op()),
-                Doer::Kernel(engine) => run(count, || engine.op()),
+                Doer::Library(_, engine, _) => run(count, |count| engine.ops(count)),
+                Doer::Kernel(engine) => run(count, |count| (0..count).try_for_each(|_| engine.op())),
             });
             return done.unwrap_or_else(|why| format!("failed {}", one_line(&why)));
         }
@@ -127,12 +127,9 @@ fn answer(doer: &mut Doer<'_>, rest: &str) -> Result<String, String> {
     Ok(format!("answer {}", hex(&answer?)))
 }
 
-#[inline]
-fn run(count: u64, mut op: impl FnMut() -> Result<(), String>) -> Result<String, String> {
+fn run(count: u64, ops: impl FnOnce(u64) -> Result<(), String>) -> Result<String, String> {
     let (cpu_before_ns, start_ns) = (now_ns(ClockId::ThreadCPUTime), now_ns(ClockId::Monotonic));
-    for _ in 0..count {
-        op()?;
-    }
+    ops(count)?;
     let (end_ns, cpu_ns) = (now_ns(ClockId::Monotonic), now_ns(ClockId::ThreadCPUTime));
     Ok(format!("done {start_ns} {end_ns} {}", cpu_ns.saturating_sub(cpu_before_ns)))
 }

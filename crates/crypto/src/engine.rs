@@ -142,9 +142,22 @@ impl<'l> Engine<'l> {
         cipher.begin(library, Renews::Key, task.decrypt)
     }
 
+    /// Ops one after the other.
+    pub(crate) fn ops(&mut self, count: u64) -> Result<(), String> {
+        let (task, library) = (self.task, self.library);
+        match &mut self.doer {
+            // A stream whose calls are whole blocks: nothing stands between two calls, as in `openssl speed`. The few
+            // nanoseconds of `op` are some percent of a block of 16 bytes.
+            Doer::Cipher(cipher) if task.renews == Renews::Nothing && task.chunk >= task.block => {
+                cipher.stream(library, &mut self.output[..task.block], task.decrypt, count)
+            }
+            _ => (0..count).try_for_each(|_| self.op()),
+        }
+    }
+
     /// One op.
     #[inline]
-    pub(crate) fn op(&mut self) -> Result<(), String> {
+    fn op(&mut self) -> Result<(), String> {
         let (task, library) = (self.task, self.library);
         match &mut self.doer {
             Doer::Cipher(cipher) => {
@@ -525,6 +538,25 @@ impl Cipher {
             unsafe { (self.set_padding)(self.context, 0) };
         }
         self.is_begun = true;
+        Ok(())
+    }
+
+    /// So many blocks of a stream, each worked on in place by one call.
+    fn stream(&mut self, library: &Library, block: &mut [u8], decrypt: bool, count: u64) -> Result<(), String> {
+        let bytes = block.len() as u64;
+        for _ in 0..count {
+            self.streamed += bytes;
+            if self.streamed > STREAM_BYTES {
+                self.begin(library, Renews::Nonce, decrypt)?;
+            }
+            let (place, mut written) = (block.as_mut_ptr(), 0);
+            // SAFETY: without padding, and with blocks that are whole, a call writes as many bytes as it reads, in place.
+            let done =
+                unsafe { (self.update)(self.context, place, &mut written, place.cast_const(), block.len() as c_int) };
+            if done != 1 {
+                return Err(library.failed("EVP_EncryptUpdate or EVP_DecryptUpdate"));
+            }
+        }
         Ok(())
     }
 

@@ -587,11 +587,12 @@ impl<'a> View<'a> {
         self.connections
     }
 
-    /// `over 8 connections`, or `streams`, whichever a lane of this plan is.
+    /// `over 8 connections`, or `streams`, whichever a lane of this plan is; `in 8 threads`.
     pub(crate) fn over(&self, plan: &Plan) -> String {
+        let over = if plan.schema().lanes_are_threads() { "in" } else { "over" };
         match self.connections {
-            Some(1) => format!("over one {}", plan.schema().lane.one),
-            Some(lanes) => format!("over {lanes} {}s", plan.lane_noun()),
+            Some(1) => format!("{over} one {}", plan.schema().lane.one),
+            Some(lanes) => format!("{over} {lanes} {}s", plan.lane_noun()),
             None => "at the offered rate".to_owned(),
         }
     }

@@ -22,9 +22,10 @@ use duel_model::{
 #[command(next_help_heading = "Factors")]
 pub(crate) struct FactorFlags {
     /// Vary NAME over these levels (repeatable): connections, rate, method, body-size, tls, cipher, group, resumption,
-    /// keepalive, encoding or path. All combinations of levels are run in random order. 8..64 stands for 8,16,32,64; a level
-    /// of tls, cipher, group or encoding may allow several: tls=1.2,1.3,1.2+1.3. -c, --rate, -m, --keepalive, --body-size,
-    /// --tls and --cipher take lists themselves
+    /// keepalive, encoding or path; of other targets than web servers any of their settings, such as op, block or mask. All
+    /// combinations of levels are run in random order. 8..64 stands for 8,16,32,64; a level of tls, cipher, group or encoding may
+    /// allow several: tls=1.2,1.3,1.2+1.3. -c, --rate, -m, --keepalive, --body-size, --tls, --cipher and most settings take
+    /// lists themselves
     #[arg(long, value_name = "NAME=LEVELS")]
     pub(crate) vary: Vec<String>,
 }
