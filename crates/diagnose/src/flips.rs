@@ -70,17 +70,9 @@ pub(crate) static MANY_CALLS: Settings = Settings {
 /// Segments that are shorter than those of almost all ways.
 pub(crate) static SHORT_SEGMENTS: Settings = Settings {
     id: "short-segments",
-    phrase: "with segments of 300 bytes on all ways",
+    phrase: "with segments of 500 bytes on all ways",
     question: "Does the gap go away when all segments are short?",
-    set: &[("mss", Value::Is("300"))],
-};
-
-/// Buffers of a set size at both ends, which limits on automatic sizes do not hold down.
-pub(crate) static LARGE_WINDOW: Settings = Settings {
-    id: "large-window",
-    phrase: "with socket buffers of 4 MiB at both ends of all ways",
-    question: "Does the gap go away when no way has small buffers?",
-    set: &[("window", Value::Is("4194304"))],
+    set: &[("mss", Value::Is("500"))],
 };
 
 impl Settings {

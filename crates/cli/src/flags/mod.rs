@@ -166,7 +166,7 @@ enum Verb {
     },
     /// Compare the crypto libraries of this machine over a short list of ops
     Crypto(Box<CryptoFlags>),
-    /// Be the other end of network work
+    /// Serve network work, or watch a link
     Net(NetFlags),
     /// Find out why the targets of an earlier comparison differ
     #[command(after_help = TIMES)]

@@ -155,7 +155,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-static CAUSES: [&dyn Cause; 39] = [
+static CAUSES: [&dyn Cause; 38] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -194,7 +194,6 @@ static CAUSES: [&dyn Cause; 39] = [
     &crypto::BlockOverhead,
     &crypto::SameCpu,
     &net::SmallMtu,
-    &net::SmallWindow,
 ];
 
 static CATALOGUE: [CauseEntry; 38] = [

@@ -1,11 +1,10 @@
 //! Causes of paths, where the network itself is the target: both sides carry the same bytes from the same program, and what differs
-//! is the way. Each is found by a setting that takes it away, or makes it the same on both.
+//! is the way. Each is found by a setting that takes it away, or makes it the same on both. A cause stands here when it was planted into
+//! a real way and found.
 
 mod small_mtu;
-mod small_window;
 
 pub(super) use small_mtu::SmallMtu;
-pub(super) use small_window::SmallWindow;
 
 use crate::gap::Gap;
 use duel_model::WorkloadPlan;

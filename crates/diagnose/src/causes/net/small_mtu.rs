@@ -14,7 +14,7 @@ use duel_model::Confidence;
 /// that an op costs, a gap is as large as this.
 const SHORTER: f64 = 1.2;
 /// The length that the probe asks for; a side whose segments are not longer is not changed by it.
-const PROBED: u64 = 300;
+const PROBED: u64 = 500;
 
 pub(crate) struct SmallMtu;
 
