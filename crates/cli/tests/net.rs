@@ -367,35 +367,3 @@ END
     assert!(at >= times[0] - own - 10.0 && at <= times[1] + 10.0, "{at}: {times:?} {document}");
     assert!(document["came_back"].as_u64() > Some(500), "{document}");
 }
-
-/// A second way, to a network of its own with a server of its own, which differs from the first by what `spoils` does to it.
-fn explained(place: &Place, spoils: &str) -> Option<Value> {
-    let script = format!(
-        "for n in srv2 far; do ip netns add $n; ip -n $n link set lo up; done
-        ip link add w1 netns srv2 type veth peer name w0 netns far
-        ip -n srv2 link set w1 gso_max_segs 1; ip -n far link set w0 gso_max_segs 1
-        {spoils}
-        ip -n srv2 addr add 10.9.1.1/24 dev w1; ip -n far addr add 10.9.1.2/24 dev w0
-        ip -n srv2 link set w1 up; ip -n far link set w0 up
-        ip netns exec srv2 \"$DUEL\" net serve --listen 10.9.1.1:3835 > far.txt &
-        for i in $(seq 200); do grep -q Listening far.txt && break; sleep 0.05; done
-        \"$DUEL\" near=tcp://10.9.0.1 far=tcp://10.9.1.1 --netns near=cli,far=far -d 30s --block 32k --seed 1 --why --json -q"
-    );
-    Some(serde_json::from_str(&in_networks(place, &script)?).unwrap())
-}
-
-#[test]
-fn a_way_with_a_small_mtu_is_found_by_its_segments() {
-    let _alone = measuring();
-    let place = Place::new();
-    let spoils = "ip -n srv2 link set w1 mtu 576; ip -n far link set w0 mtu 576";
-    let Some(document) = explained(&place, spoils) else { return };
-    let found = &document["findings"][0];
-    assert_eq!(
-        (&found["cause"], &found["target"]),
-        (&"net.small-mtu".into(), &"far".into()),
-        "{}",
-        document["findings"]
-    );
-    assert!(found["summary"].as_str().unwrap().contains("524 bytes instead of 1448"), "{found}");
-}

@@ -67,14 +67,6 @@ pub(crate) static MANY_CALLS: Settings = Settings {
     set: &[("block", Value::Larger("block")), ("chunk", Value::Smaller("block"))],
 };
 
-/// Segments that are shorter than those of almost all ways.
-pub(crate) static SHORT_SEGMENTS: Settings = Settings {
-    id: "short-segments",
-    phrase: "with segments of 500 bytes on all ways",
-    question: "Does the gap go away when all segments are short?",
-    set: &[("mss", Value::Is("500"))],
-};
-
 impl Settings {
     /// Whether the plan leaves room for it; if not, why.
     pub(crate) fn possible(&self, case: &Case<'_>) -> Result<(), String> {
