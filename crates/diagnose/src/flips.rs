@@ -67,22 +67,6 @@ pub(crate) static MANY_CALLS: Settings = Settings {
     set: &[("block", Value::Larger("block")), ("chunk", Value::Smaller("block"))],
 };
 
-/// Segments that are shorter than those of almost all ways.
-pub(crate) static SHORT_SEGMENTS: Settings = Settings {
-    id: "short-segments",
-    phrase: "with segments of 300 bytes on all ways",
-    question: "Does the gap go away when all segments are short?",
-    set: &[("mss", Value::Is("300"))],
-};
-
-/// Buffers of a set size at both ends, which limits on automatic sizes do not hold down.
-pub(crate) static LARGE_WINDOW: Settings = Settings {
-    id: "large-window",
-    phrase: "with socket buffers of 4 MiB at both ends of all ways",
-    question: "Does the gap go away when no way has small buffers?",
-    set: &[("window", Value::Is("4194304"))],
-};
-
 impl Settings {
     /// Whether the plan leaves room for it; if not, why.
     pub(crate) fn possible(&self, case: &Case<'_>) -> Result<(), String> {

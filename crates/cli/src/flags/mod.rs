@@ -183,7 +183,7 @@ enum Verb {
     },
     /// Compare the crypto libraries of this machine over a short list of ops
     Crypto(Box<CryptoFlags>),
-    /// Be the other end of network work
+    /// Serve network work, or watch a link
     Net(NetFlags),
     /// Look at a file system, a file or a device; remove work files of runs that were killed
     Disk(DiskFlags),

@@ -25,7 +25,6 @@ mod loss;
 mod machines;
 mod memory_limit;
 pub(crate) mod names;
-mod net;
 mod no_asm;
 mod no_keepalive;
 mod no_resumption;
@@ -155,7 +154,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-static CAUSES: [&dyn Cause; 39] = [
+static CAUSES: [&dyn Cause; 37] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -193,8 +192,6 @@ static CAUSES: [&dyn Cause; 39] = [
     &crypto::NoAsm,
     &crypto::BlockOverhead,
     &crypto::SameCpu,
-    &net::SmallMtu,
-    &net::SmallWindow,
 ];
 
 static CATALOGUE: [CauseEntry; 38] = [

@@ -82,9 +82,16 @@ impl Bulk {
         Ok(())
     }
 
-    /// Waits until the server has all whole blocks that were handed over, so that the path is quiet. `false`: it does not come to
+    /// Ends the block under way, and waits until the server has all of them, so that the path is quiet. `false`: it does not come to
     /// that in time.
-    pub(crate) fn settle(&mut self, connection: &Connection, until: Instant) -> bool {
+    pub(crate) fn settle(&mut self, connection: &Connection, payload: &[u8], until: Instant) -> bool {
+        while !self.written.is_multiple_of(self.block) {
+            match self.hand_over(connection, payload) {
+                Ok(true) => {}
+                Ok(false) if ready_before(connection, PollFlags::OUT, until) => {}
+                Ok(false) | Err(_) => return false,
+            }
+        }
         while self.received < self.written / self.block {
             if !readable_before(connection, until) || self.hear(connection).is_err() {
                 return false;
@@ -113,17 +120,25 @@ impl Bulk {
         let end =
             if self.runs_ahead { self.written + BLOCKS_A_TURN * self.block } else { (self.counted + 1) * self.block };
         while self.written < end {
-            let in_block = self.written % self.block;
-            let at = in_block as usize % payload.len();
-            let part = ((self.block - in_block) as usize).min(payload.len() - at);
-            match send(&connection.stream, &payload[at..at + part], SendFlags::NOSIGNAL) {
-                Ok(n) => self.written += n as u64,
-                Err(Errno::AGAIN) => return connection.watch(lane, Interest::ReadWrite, io),
-                Err(Errno::INTR) => {}
-                Err(error) => return Err(lost(error)),
+            if !self.hand_over(connection, payload)? {
+                return connection.watch(lane, Interest::ReadWrite, io);
             }
         }
         connection.watch(lane, if self.runs_ahead { Interest::ReadWrite } else { Interest::Read }, io)
+    }
+
+    /// Hands over what is left of a block, or a part of it. `false`: the socket takes nothing for now.
+    fn hand_over(&mut self, connection: &Connection, payload: &[u8]) -> Result<bool, Box<Failure>> {
+        let in_block = self.written % self.block;
+        let at = in_block as usize % payload.len();
+        let part = ((self.block - in_block) as usize).min(payload.len() - at);
+        match send(&connection.stream, &payload[at..at + part], SendFlags::NOSIGNAL) {
+            Ok(n) => self.written += n as u64,
+            Err(Errno::AGAIN) => return Ok(false),
+            Err(Errno::INTR) => {}
+            Err(error) => return Err(lost(error)),
+        }
+        Ok(true)
     }
 
     fn hear(&mut self, connection: &Connection) -> Result<(), Box<Failure>> {
@@ -162,9 +177,13 @@ impl Bulk {
 
 /// Whether something can be read before this time.
 pub(crate) fn readable_before(connection: &Connection, until: Instant) -> bool {
+    ready_before(connection, PollFlags::IN, until)
+}
+
+fn ready_before(connection: &Connection, flags: PollFlags, until: Instant) -> bool {
     let left = until.saturating_duration_since(Instant::now());
     let Ok(left) = Timespec::try_from(left) else { return false };
-    poll(&mut [PollFd::new(&connection.stream, PollFlags::IN)], Some(&left)).is_ok_and(|ready| ready > 0)
+    poll(&mut [PollFd::new(&connection.stream, flags)], Some(&left)).is_ok_and(|ready| ready > 0)
 }
 
 #[cfg(test)]

@@ -338,7 +338,7 @@ impl Workload for Streams {
         for lane in 0..self.lanes.len() {
             let Lane { connection: Some(connection), carries, .. } = &mut self.lanes[lane] else { continue };
             let settled = match carries {
-                Carries::Bulk(bulk) => bulk.settle(connection, until),
+                Carries::Bulk(bulk) => bulk.settle(connection, &self.payload, until),
                 Carries::Reverse(reverse) => {
                     let settled = reverse.settle(connection, &mut self.scratch, until);
                     self.telling.sender_told(lane, reverse.sender);
