@@ -51,6 +51,14 @@ pub(crate) static NO_FEATURES: Settings = Settings {
     set: &[("mask", Value::Is("all"))],
 };
 
+/// Nothing read ahead of what is asked for.
+pub(crate) static NO_READ_AHEAD: Settings = Settings {
+    id: "no-read-ahead",
+    phrase: "with nothing read ahead on any target",
+    question: "Does the gap go away when the system reads nothing ahead?",
+    set: &[("read-ahead", Value::Is("none"))],
+};
+
 /// Another size of block.
 pub(crate) static FAR_BLOCK: Settings = Settings {
     id: "far-block",

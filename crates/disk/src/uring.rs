@@ -166,6 +166,9 @@ impl Rings {
             return Err(gone);
         }
         let fresh = Lane { step: self.walk.next(), ..Lane::new(self.lanes[lane].slot) };
+        if self.walk.begins_anew() {
+            self.watch.pass_begins();
+        }
         self.lanes[lane] = fresh;
         self.next_call(lane, now_ns).unwrap_or(Ok(()))
     }

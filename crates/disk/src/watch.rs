@@ -57,7 +57,14 @@ impl Watch {
 
     /// A slot is over: what follows is cold, where that is wanted.
     pub(crate) fn slot_ended(&mut self) {
-        if self.target.work.cold && self.counts_device {
+        if self.counts_device {
+            self.pass_begins();
+        }
+    }
+
+    /// A way through the file begins: what was read on the one before is not to be read from memory, where that is wanted.
+    pub(crate) fn pass_begins(&self) {
+        if self.target.work.cold {
             forget(&self.target.file);
         }
     }
