@@ -150,6 +150,16 @@ fn without_read_ahead(ops: &str) -> String {
     mounted("fast", "ext4", 64, "")
         + &mounted("slow", "ext4", 64, "")
         + "L=$(losetup -n -O NAME -j $F/slow.img); blockdev --setra 0 $L || exit 77\n"
+        // Where devices can be throttled, their speed and not the machine's is what is compared.
+        + "C=/sys/fs/cgroup/blkio/duel-$$
+           if mkdir $C 2>/dev/null; then
+               trap 'echo $$ >/sys/fs/cgroup/blkio/cgroup.procs; rmdir $C' EXIT
+               for i in fast slow; do
+                   L=$(losetup -n -O NAME -j $F/$i.img)
+                   echo \"$(cat /sys/class/block/${L#/dev/}/dev) 400\" >$C/blkio.throttle.read_iops_device
+               done
+               echo $$ >$C/cgroup.procs
+           fi\n"
         + &format!("$D fast=$F/fast slow=$F/slow {ops} --size 16M --cold --why --why-budget 10s -d 5s -q --json")
 }
 

@@ -51,12 +51,12 @@ pub(crate) static NO_FEATURES: Settings = Settings {
     set: &[("mask", Value::Is("all"))],
 };
 
-/// Nothing read ahead of what is asked for.
-pub(crate) static NO_READ_AHEAD: Settings = Settings {
-    id: "no-read-ahead",
-    phrase: "with nothing read ahead on any target",
-    question: "Does the gap go away when the system reads nothing ahead?",
-    set: &[("read-ahead", Value::Is("none"))],
+/// Read ahead by duel itself, whatever the system does.
+pub(crate) static OWN_READ_AHEAD: Settings = Settings {
+    id: "own-read-ahead",
+    phrase: "with duel reading ahead on all targets",
+    question: "Does the gap go away when duel itself reads ahead?",
+    set: &[("read-ahead", Value::Is("own"))],
 };
 
 /// Another size of block.

@@ -246,8 +246,9 @@ pub const COLD: Param = Param {
 pub const READ_AHEAD: Param = Param {
     name: "read-ahead",
     value_name: "WHICH",
-    help: "What the system reads into the page cache ahead of what is asked for: as-set for the device, or none (posix_fadvise)",
-    sort: Sort::Choice(&["as-set", "none"]),
+    help: "What is read into the page cache ahead of reads in order: as-set for the device, none, or own: duel asks for the next \
+           megabyte itself (posix_fadvise)",
+    sort: Sort::Choice(&["as-set", "none", "own"]),
     default: "as-set",
     charts: ["read-ahead", "read-ahead-ratio", "read-ahead-latency"],
 };

@@ -28,7 +28,7 @@ pub(crate) struct Work {
     pub(crate) mix: f64,
     pub(crate) engine: Engine,
     pub(crate) cold: bool,
-    pub(crate) reads_ahead: bool,
+    pub(crate) read_ahead: ReadAhead,
     destroy: String,
 }
 
@@ -43,6 +43,14 @@ pub(crate) enum Op {
     Rewrite,
     Fsync,
     Dsync,
+}
+
+/// What is read ahead of reads in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadAhead {
+    AsSet,
+    None,
+    Own,
 }
 
 /// How ops are handed to the system.
@@ -99,7 +107,11 @@ impl Work {
                 _ => Engine::Auto,
             },
             cold: is_on(&COLD),
-            reads_ahead: kind.get(&READ_AHEAD) == READ_AHEAD.default,
+            read_ahead: match kind.get(&READ_AHEAD) {
+                "none" => ReadAhead::None,
+                "own" => ReadAhead::Own,
+                _ => ReadAhead::AsSet,
+            },
             destroy: kind.get(&DESTROY).to_owned(),
         };
         work.fits().map_err(WorkloadError)?;

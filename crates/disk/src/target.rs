@@ -4,7 +4,7 @@ use crate::content::{Content, SECTOR};
 use crate::device::{Device, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
 use crate::place::Place;
-use crate::settings::{Engine, Op, Work};
+use crate::settings::{Engine, Op, ReadAhead, Work};
 use crate::work_file::{self, WorkFile};
 use crate::{destroy, ring, tell};
 use duel_load::WorkloadError;
@@ -82,7 +82,7 @@ impl Target {
             fits_direct(&file, &path, &work, mount.as_ref())?;
             work_file::forget(&file);
         }
-        if !work.reads_ahead {
+        if work.read_ahead == ReadAhead::None {
             let _ = fadvise(&file, 0, None, Advice::Random);
         }
         let own = (work.op.writes() && work_file.is_none()).then(|| Content::new(seed, work.compressibility));

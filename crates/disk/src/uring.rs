@@ -169,6 +169,9 @@ impl Rings {
         if self.walk.begins_anew() {
             self.watch.pass_begins();
         }
+        if self.walk.reads_in_order() {
+            self.watch.read_ahead(fresh.step.offset);
+        }
         self.lanes[lane] = fresh;
         self.next_call(lane, now_ns).unwrap_or(Ok(()))
     }

@@ -71,6 +71,11 @@ impl Walk {
         }
     }
 
+    /// Whether it reads one block after the other.
+    pub(crate) fn reads_in_order(&self) -> bool {
+        matches!(self.op, Op::Read | Op::Rewrite)
+    }
+
     /// Whether the op that was told last is the first on the way through the file.
     pub(crate) fn begins_anew(&self) -> bool {
         self.begins_anew

@@ -1,12 +1,13 @@
 //! `disk.readahead-off`: the system reads less ahead on the slow side's device, so that reads in order wait for it more often.
 //!
-//! The system tells how far it reads ahead. With read-ahead off for the file on all targets (posix_fadvise) the gap goes away. What
-//! looks like it: a file that is in memory on one side alone, of which the device's counters tell; and whatever slows a device down,
-//! which stays when nobody reads ahead.
+//! The system tells how far it reads ahead. Where duel itself asks for what comes next (posix_fadvise), on all targets, the gap goes
+//! away. What looks like it: a file that is in memory on one side alone, of which the device's counters tell; and whatever slows a
+//! device down, which stays then. Rejected: a flip that reads ahead on neither side. It makes the fast side so much dearer that
+//! nothing can be told of what is left.
 
 use super::KINDS;
 use crate::causes::{Cause, CauseEntry, Standing, Told, fit, of_both, shown_flip};
-use crate::flips::NO_READ_AHEAD;
+use crate::flips::OWN_READ_AHEAD;
 use crate::gap::Gap;
 use crate::probes::Kind;
 use duel_model::{Confidence, WorkloadPlan};
@@ -46,7 +47,7 @@ impl Cause for ReadAhead {
             let text = format!("{told}; but what {fast} reads is in memory");
             return Err(Standing::Undecided(gap.at_reference(text)));
         }
-        let flip = shown_flip(gap, Kind::Set(&NO_READ_AHEAD))?;
+        let flip = shown_flip(gap, Kind::Set(&OWN_READ_AHEAD))?;
         if flip.is_negligible() {
             return Err(Standing::RuledOut(gap.evidence(&flip.view, gap.tell_flip(&flip))));
         }
