@@ -51,6 +51,14 @@ pub(crate) static NO_FEATURES: Settings = Settings {
     set: &[("mask", Value::Is("all"))],
 };
 
+/// Read ahead by duel itself, whatever the system does.
+pub(crate) static OWN_READ_AHEAD: Settings = Settings {
+    id: "own-read-ahead",
+    phrase: "with duel reading ahead on all targets",
+    question: "Does the gap go away when duel itself reads ahead?",
+    set: &[("read-ahead", Value::Is("own"))],
+};
+
 /// Another size of block.
 pub(crate) static FAR_BLOCK: Settings = Settings {
     id: "far-block",

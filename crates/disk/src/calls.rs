@@ -78,7 +78,16 @@ impl Calls {
         if let Some(gone) = self.watch.gone(now_ns) {
             return (monotonic_ns(), phases, Err(gone));
         }
-        let mut step = self.walks[self.walk].lock().unwrap_or_else(PoisonError::into_inner).next();
+        let (mut step, begins_anew, in_order) = {
+            let mut walk = self.walks[self.walk].lock().unwrap_or_else(PoisonError::into_inner);
+            (walk.next(), walk.begins_anew(), walk.reads_in_order())
+        };
+        if begins_anew {
+            self.watch.pass_begins();
+        }
+        if in_order {
+            self.watch.read_ahead(step.offset);
+        }
         let (mut since_ns, mut bytes_read) = (now_ns, 0);
         while let Some(call) = step.take() {
             let said = self.call(call, step.offset);

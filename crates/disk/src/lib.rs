@@ -47,8 +47,8 @@ mod work_file;
 
 pub use kind::Disk;
 pub use schema::{
-    ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, PARAMS, SCHEMA, SIZE, counter,
-    fact, failure, phase,
+    ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, PARAMS, READ_AHEAD, SCHEMA,
+    SIZE, counter, fact, failure, phase,
 };
 #[cfg(target_os = "linux")]
 pub use tables::{Seeks, Tables, Transfer, tables};

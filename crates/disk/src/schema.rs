@@ -131,7 +131,7 @@ const FACTS: &[Declaration] = &[
 
 /// Its settings, in the order in which they are shown.
 pub const PARAMS: &[Param] =
-    &[OP, BLOCK, DEPTH, DIRECT, SIZE, ALIGN, COMPRESSIBILITY, FLUSH, MIX, ENGINE, COLD, DESTROY];
+    &[OP, BLOCK, DEPTH, DIRECT, SIZE, ALIGN, COMPRESSIBILITY, FLUSH, MIX, ENGINE, COLD, READ_AHEAD, DESTROY];
 
 /// What is done.
 pub const OP: Param = Param {
@@ -240,10 +240,21 @@ pub const ENGINE: Param = Param {
 pub const COLD: Param = Param {
     name: "cold",
     value_name: "ON|OFF",
-    help: "Drop what the page cache holds of the file before each slot (posix_fadvise)",
+    help: "Drop what the page cache holds of the file before each slot, and when reads in order begin anew (posix_fadvise)",
     sort: Sort::Switch,
     default: "off",
     charts: ["cold", "cold-ratio", "cold-latency"],
+};
+
+/// What is read ahead.
+pub const READ_AHEAD: Param = Param {
+    name: "read-ahead",
+    value_name: "WHICH",
+    help: "What is read into the page cache ahead of reads in order: as-set for the device, none, or own: duel asks for the next \
+           megabyte itself (posix_fadvise)",
+    sort: Sort::Choice(&["as-set", "none", "own"]),
+    default: "as-set",
+    charts: ["read-ahead", "read-ahead-ratio", "read-ahead-latency"],
 };
 
 /// What may be overwritten.

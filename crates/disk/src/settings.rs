@@ -1,7 +1,9 @@
 //! What the settings mean.
 
 use crate::content::SECTOR;
-use crate::schema::{ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, SIZE};
+use crate::schema::{
+    ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, READ_AHEAD, SIZE,
+};
 use duel_load::WorkloadError;
 use duel_model::{KindPlan, Param, format_bytes};
 use std::path::Path;
@@ -26,6 +28,7 @@ pub(crate) struct Work {
     pub(crate) mix: f64,
     pub(crate) engine: Engine,
     pub(crate) cold: bool,
+    pub(crate) read_ahead: ReadAhead,
     destroy: String,
 }
 
@@ -40,6 +43,14 @@ pub(crate) enum Op {
     Rewrite,
     Fsync,
     Dsync,
+}
+
+/// What is read ahead of reads in order.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ReadAhead {
+    AsSet,
+    None,
+    Own,
 }
 
 /// How ops are handed to the system.
@@ -96,6 +107,11 @@ impl Work {
                 _ => Engine::Auto,
             },
             cold: is_on(&COLD),
+            read_ahead: match kind.get(&READ_AHEAD) {
+                "none" => ReadAhead::None,
+                "own" => ReadAhead::Own,
+                _ => ReadAhead::AsSet,
+            },
             destroy: kind.get(&DESTROY).to_owned(),
         };
         work.fits().map_err(WorkloadError)?;
@@ -121,9 +137,6 @@ impl Work {
         }
         if self.flush.is_some() && !self.op.writes() {
             return Err("--flush is for ops that write".into());
-        }
-        if self.direct && self.cold {
-            return Err("--cold empties the page cache, which --direct bypasses; leave one of them out".into());
         }
         Ok(())
     }

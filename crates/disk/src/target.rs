@@ -4,12 +4,12 @@ use crate::content::{Content, SECTOR};
 use crate::device::{Device, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
 use crate::place::Place;
-use crate::settings::{Engine, Op, Work};
+use crate::settings::{Engine, Op, ReadAhead, Work};
 use crate::work_file::{self, WorkFile};
 use crate::{destroy, ring, tell};
 use duel_load::WorkloadError;
 use duel_model::format_bytes;
-use rustix::fs::{AtFlags, StatxFlags, ioctl_blksszget, statx};
+use rustix::fs::{Advice, AtFlags, StatxFlags, fadvise, ioctl_blksszget, statx};
 use std::fs::File;
 use std::io::{Seek, SeekFrom};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -81,6 +81,9 @@ impl Target {
         if work.direct {
             fits_direct(&file, &path, &work, mount.as_ref())?;
             work_file::forget(&file);
+        }
+        if work.read_ahead == ReadAhead::None {
+            let _ = fadvise(&file, 0, None, Advice::Random);
         }
         let own = (work.op.writes() && work_file.is_none()).then(|| Content::new(seed, work.compressibility));
         Ok(Self { work, place, file: Arc::new(file), bytes, work_file, own, mount, device, engine, engine_why, seed })

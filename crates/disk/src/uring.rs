@@ -166,6 +166,12 @@ impl Rings {
             return Err(gone);
         }
         let fresh = Lane { step: self.walk.next(), ..Lane::new(self.lanes[lane].slot) };
+        if self.walk.begins_anew() {
+            self.watch.pass_begins();
+        }
+        if self.walk.reads_in_order() {
+            self.watch.read_ahead(fresh.step.offset);
+        }
         self.lanes[lane] = fresh;
         self.next_call(lane, now_ns).unwrap_or(Ok(()))
     }

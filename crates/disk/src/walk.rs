@@ -44,6 +44,7 @@ pub(crate) struct Walk {
     flush: Option<u64>,
     written: u64,
     random: Pcg64Mcg,
+    begins_anew: bool,
 }
 
 impl Walk {
@@ -66,7 +67,18 @@ impl Walk {
             flush: work.flush,
             written: 0,
             random: Pcg64Mcg::seed_from_u64(seed ^ (u64::from(number) << 48)),
+            begins_anew: false,
         }
+    }
+
+    /// Whether it reads one block after the other.
+    pub(crate) fn reads_in_order(&self) -> bool {
+        matches!(self.op, Op::Read | Op::Rewrite)
+    }
+
+    /// Whether the op that was told last is the first on the way through the file.
+    pub(crate) fn begins_anew(&self) -> bool {
+        self.begins_anew
     }
 
     /// The next op.
@@ -76,6 +88,7 @@ impl Walk {
         } else {
             let place = self.next;
             self.next = if place + 1 == self.places { 0 } else { place + 1 };
+            self.begins_anew = place == 0;
             self.first + place * self.block
         };
         let reads = match self.op {

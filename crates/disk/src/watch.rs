@@ -3,14 +3,19 @@
 use crate::device::Done;
 use crate::facts;
 use crate::schema::{counter, fact, failure};
+use crate::settings::ReadAhead;
 use crate::target::Target;
 use crate::work_file::forget;
 use duel_load::{Counters, Failure, Traffic, WorkerId};
 use duel_model::{Facts, MILLISECOND_NS, Nanos};
+use rustix::fs::{Advice, fadvise};
 use std::sync::Arc;
 
 /// How often a worker looks whether its work file is still there: 5 µs each time.
 const LOOK_EVERY_NS: Nanos = 50 * MILLISECOND_NS;
+
+/// What duel reads ahead: more than any device is asked for at a time.
+const AHEAD_BYTES: u64 = 1 << 20;
 
 /// One worker's counts, and its eye on the target.
 #[derive(Debug)]
@@ -21,6 +26,8 @@ pub(crate) struct Watch {
     before: Option<Done>,
     looked_ns: Nanos,
     is_gone: bool,
+    /// Which megabyte was asked for last, beside the one that is read now.
+    ahead: Option<u64>,
     pub(crate) traffic: Traffic,
 }
 
@@ -39,7 +46,7 @@ impl Watch {
         if target.work.cold && counts_device {
             forget(&target.file);
         }
-        Self { target, counts_device, before, looked_ns: 0, is_gone: false, traffic: Traffic::default() }
+        Self { target, counts_device, before, looked_ns: 0, is_gone: false, ahead: None, traffic: Traffic::default() }
     }
 
     /// A failure, if the work file is not there any more. It is looked for now and then.
@@ -55,9 +62,30 @@ impl Watch {
         })
     }
 
+    /// Asks for the megabyte of this place and the next one, where that is wanted, once for each.
+    #[inline]
+    pub(crate) fn read_ahead(&mut self, offset: u64) {
+        if self.target.work.read_ahead != ReadAhead::Own || self.ahead == Some(offset / AHEAD_BYTES) {
+            return;
+        }
+        self.ahead = Some(offset / AHEAD_BYTES);
+        let bytes = std::num::NonZeroU64::new(2 * AHEAD_BYTES);
+        let _ = fadvise(&self.target.file, offset, bytes, Advice::WillNeed);
+    }
+
     /// A slot is over: what follows is cold, where that is wanted.
     pub(crate) fn slot_ended(&mut self) {
-        if self.target.work.cold && self.counts_device {
+        // What was read ahead may be dropped by then.
+        self.ahead = None;
+        if self.counts_device {
+            self.pass_begins();
+        }
+    }
+
+    /// A way through the file begins: what was read on the one before is not to be read from memory, where that is wanted.
+    pub(crate) fn pass_begins(&mut self) {
+        self.ahead = None;
+        if self.target.work.cold {
             forget(&self.target.file);
         }
     }

@@ -220,6 +220,7 @@ pub fn remove_left_behind(folder: &Path) -> Result<Vec<PathBuf>, WorkloadError> 
 
 /// Drops what the page cache holds of a file.
 pub(crate) fn forget(file: &File) {
+    // What is not yet on the device cannot be dropped.
     let _ = file.sync_data();
     let _ = fadvise(file, 0, None, Advice::DontNeed);
 }

@@ -183,7 +183,7 @@ fn what_cannot_be_measured_is_told_in_one_sentence() {
     let below = small.join("below");
     let linked = folder.path().join("link");
     std::os::unix::fs::symlink(&linked, &linked).unwrap();
-    let cases: [(&Path, &[(&'static str, &str)], &str); 15] = [
+    let cases: [(&Path, &[(&'static str, &str)], &str); 14] = [
         (&small, &[("block", "8192")], "does not fit"),
         (&small, &[("size", "1048576")], "--size asks for"),
         (&empty, &[], "does not fit"),
@@ -198,7 +198,6 @@ fn what_cannot_be_measured_is_told_in_one_sentence() {
         (folder.path(), &[("size", "1000"), ("block", "512")], "multiple of 512"),
         (folder.path(), &[("size", "70368744177664")], "no space in"),
         (folder.path(), &[("flush", "3")], "--flush is for ops that write"),
-        (folder.path(), &[("direct", "on"), ("cold", "on")], "leave one of them out"),
     ];
     for (path, settings, says) in cases {
         let text = said(prepare(path, settings, 1));

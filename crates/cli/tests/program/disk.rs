@@ -141,6 +141,47 @@ fn file_systems_are_compared_with_a_factor() {
     assert!(!fs::read_to_string(place.path("left")).unwrap().contains("duel-work"));
 }
 
+/// Two file systems of which one device reads nothing ahead, and the comparison that is to find it.
+fn without_read_ahead(ops: &str) -> String {
+    mounted("fast", "ext4", 64, "")
+        + &mounted("slow", "ext4", 64, "")
+        + "L=$(losetup -n -O NAME -j $F/slow.img); blockdev --setra 0 $L || exit 77\n"
+        // Where devices can be throttled, their speed and not the machine's is what is compared.
+        + "C=/sys/fs/cgroup/blkio/duel-$$
+           if mkdir $C 2>/dev/null; then
+               trap 'echo $$ >/sys/fs/cgroup/blkio/cgroup.procs; rmdir $C' EXIT
+               for i in fast slow; do
+                   L=$(losetup -n -O NAME -j $F/$i.img)
+                   echo \"$(cat /sys/class/block/${L#/dev/}/dev) 400\" >$C/blkio.throttle.read_iops_device
+               done
+               echo $$ >$C/cgroup.procs
+           fi\n"
+        + &format!("$D fast=$F/fast slow=$F/slow {ops} --size 16M --cold --why --why-budget 10s -d 5s -q --json")
+}
+
+#[test]
+fn read_ahead_that_is_off_is_found_and_not_accused_of_what_it_does_not_do() {
+    // A machine that gives us hardly any time makes `unknown` the right answer, so it is asked anew.
+    let found = (0..3).find_map(|_| {
+        let place = Place::new();
+        let done = with_mounts(&place, &without_read_ahead("--op read --block 4k"))?;
+        let document = done.json();
+        let causes: Vec<&Value> =
+            document["findings"].as_array().unwrap().iter().map(|found| &found["cause"]).collect();
+        let known = ["disk.readahead-off", "unknown", "none"];
+        assert!(causes.iter().all(|cause| known.iter().any(|name| *cause == name)), "{causes:?}");
+        let is_it = |found: &&Value| found["cause"] == "disk.readahead-off" && found["target"] == "slow";
+        document["findings"].as_array().unwrap().iter().find(is_it).cloned().or_else(|| {
+            println!("not found: {}", document["findings"]);
+            None
+        })
+    });
+    let place = Place::new();
+    let Some(done) = with_mounts(&place, &without_read_ahead("--op randread --block 4k")) else { return };
+    assert!(!done.json()["findings"].to_string().contains("disk.readahead-off"), "{}", done.stdout);
+    assert!(found.is_some(), "it was not found in any of three comparisons");
+}
+
 #[test]
 fn the_allocation_unit_is_found_by_writing_a_byte() {
     let place = Place::new();

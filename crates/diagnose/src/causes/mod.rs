@@ -13,6 +13,7 @@ mod contention;
 mod counted;
 mod crypto;
 mod delayed_ack;
+mod disk;
 mod extra_hop;
 mod extra_round_trip;
 mod few_workers;
@@ -154,7 +155,7 @@ pub struct CauseEntry {
 }
 
 /// The causes that compete for a gap, in the order in which equal ones are told.
-static CAUSES: [&dyn Cause; 37] = [
+static CAUSES: [&dyn Cause; 38] = [
     &aes_unused::AesUnused,
     &no_asm::NoAsm,
     &slow_cipher::SlowCipher,
@@ -192,9 +193,10 @@ static CAUSES: [&dyn Cause; 37] = [
     &crypto::NoAsm,
     &crypto::BlockOverhead,
     &crypto::SameCpu,
+    &disk::ReadAhead,
 ];
 
-static CATALOGUE: [CauseEntry; 38] = [
+static CATALOGUE: [CauseEntry; 39] = [
     aes_unused::ENTRY,
     no_asm::ENTRY,
     slow_cipher::ENTRY,
@@ -229,6 +231,7 @@ static CATALOGUE: [CauseEntry; 38] = [
     contention::ENTRY,
     slow_clock::ENTRY,
     crypto::BLOCK_OVERHEAD,
+    disk::READ_AHEAD,
     names::DNS_SLOW,
     names::ADDRESS_FALLBACK,
     none::ENTRY,
