@@ -34,6 +34,8 @@ pub(crate) const STEPS: &[Step] = &[
     None,
     // Work may be of a kind that declares its settings, and a setting may be a factor; probes may set settings.
     None,
+    // Runs may have the doubt `content-wrong`.
+    None,
 ];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and

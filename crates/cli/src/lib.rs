@@ -73,6 +73,8 @@ pub fn main() -> std::process::ExitCode {
         Command::Export(export) => commands::export::export(&export, &output),
         Command::Rerun(rerun) => commands::rerun::rerun(&rerun, &output),
         Command::Facts(facts) => commands::facts::facts(&facts, &output),
+        Command::Prepare(prepare) => commands::tables::prepare(&prepare, &output),
+        Command::Cleanup(cleanup) => commands::tables::cleanup(&cleanup),
         Command::Lens(lens) => commands::lens::lens(&lens, &output),
         Command::LensChild(child) => commands::lens::child(&child),
         Command::CryptoChild(child) => duel_crypto::child::main(&child.arguments),

@@ -53,6 +53,11 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(io::stderr(), "{text}");
 }
 
+/// Puts a line in the place of the one before, on a standard error that is a terminal.
+pub(crate) fn redraw(line: &str) {
+    let _ = write!(io::stderr(), "\r\x1b[K{line}");
+}
+
 fn style(is_terminal: bool, columns: Option<usize>) -> Style {
     let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
     let locale =

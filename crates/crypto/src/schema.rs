@@ -17,6 +17,7 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: PARAMS,
     runs_targets: true,
+    reaches: &[],
     threads: duel_model::Threads::Beside,
     depth: None,
     counters: &[],

@@ -104,6 +104,12 @@ impl Bench {
         })
     }
 
+    /// Closes the sessions on all targets, and tells of each what does not agree with what was done to it.
+    pub(crate) fn close(&mut self) -> Vec<Result<Option<String>, String>> {
+        self.sessions.clear();
+        self.factories.iter().map(Factory::contradiction).collect()
+    }
+
     /// Closes the sessions on all targets and opens those of a treatment, whose plan and factories these are.
     pub(crate) fn take_up(&mut self, treatment: u32, plan: &Plan, factories: &[Factory]) -> Result<(), LabError> {
         // First closed, then opened: the server is never to hold the connections of two treatments.

@@ -247,6 +247,14 @@ impl Factory {
         }
     }
 
+    /// What of the target does not agree with what load has done to it: see [`Opens::contradiction`].
+    pub(crate) fn contradiction(&self) -> Result<Option<String>, String> {
+        match self {
+            Self::Kind(opens) => opens.contradiction(),
+            Self::Null | Self::Http(_) | Self::Following(_) => Ok(None),
+        }
+    }
+
     /// Pairs of a local and a remote address that connections are spread over.
     pub(crate) fn address_pairs(&self) -> usize {
         match self {

@@ -4,9 +4,9 @@ use duel_load::Kind;
 use duel_model::Schema;
 
 /// All of them.
-pub const KINDS: &[&dyn Kind] = &[&duel_crypto::Crypto];
+pub const KINDS: &[&dyn Kind] = &[&duel_crypto::Crypto, &duel_sql::Sql];
 /// What they declare of themselves, for whoever reads kept plans.
-pub const SCHEMAS: &[&Schema] = &[&duel_crypto::SCHEMA];
+pub const SCHEMAS: &[&Schema] = &[&duel_crypto::SCHEMA, &duel_sql::SCHEMA];
 
 /// The kind whose targets have addresses like this one; `None`: it is none of them.
 pub fn of_address(address: &str) -> Option<&'static dyn Kind> {

@@ -164,6 +164,7 @@ impl Lab {
         if let Some(waiting) = &mut run.waiting {
             waiting.gave_way = bench.has_given_way();
         }
+        run.doubts.extend(contradictions(plan, bench.close()));
         let (records, doubts) = hosts.finish(plan, !self.is_stopped());
         run.hosts = records;
         run.doubts.extend(doubts);
@@ -182,6 +183,23 @@ impl Lab {
     pub fn is_stopped(&self) -> bool {
         self.stop.load(Ordering::Relaxed)
     }
+}
+
+/// What targets hold against what was done to them, as doubts.
+fn contradictions(plan: &Plan, found: Vec<Result<Option<String>, String>>) -> Vec<duel_model::Doubt> {
+    let doubt = |(target, found): (&duel_model::Target, Result<Option<String>, String>)| {
+        let name = sanitize_line(&target.name);
+        let (id, text) = match found {
+            Ok(None) => return None,
+            Ok(Some(what)) => (duel_model::DoubtId::ContentWrong, format!("{name}: {what}")),
+            Err(why) => {
+                let text = format!("whether {name} holds what was written could not be found out: {why}");
+                (duel_model::DoubtId::NotRecorded, text)
+            }
+        };
+        Some(duel_model::Doubt { id, target: Some(target.name.clone()), text })
+    };
+    plan.targets.iter().zip(found).filter_map(doubt).collect()
 }
 
 /// What a run's slots say. Pure: judging again gives the same verdict.

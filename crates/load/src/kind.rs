@@ -46,6 +46,12 @@ pub struct Prepared {
 pub trait Opens: fmt::Debug + Send + Sync {
     /// Opens one with so many lanes and threads.
     fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError>;
+
+    /// What of the target does not agree with what load has done to it, in one sentence without the target's name; asked when
+    /// all load is over and its sessions are closed. `Err`: why that could not be found out.
+    fn contradiction(&self) -> Result<Option<String>, String> {
+        Ok(None)
+    }
 }
 
 impl<F: WorkloadFactory + Clone + fmt::Debug> Opens for F {

@@ -424,6 +424,7 @@ pub(crate) mod tests {
         facts: &[],
         params: &[],
         runs_targets: false,
+        reaches: &[],
         threads: duel_model::Threads::OfDuel,
         depth: None,
         counters: &[],

@@ -16,6 +16,7 @@ pub const SCHEMA: Schema = Schema {
     facts: &[],
     params: &[],
     runs_targets: false,
+    reaches: &[],
     threads: crate::Threads::OfDuel,
     depth: None,
     counters: &[],

@@ -18,9 +18,13 @@ impl Plan {
         // sent there by values of their own.
         let Self { targets, workload, load: LoadPlan { .. }, compare: _, factors: _ } = self;
         let mut told = Vec::new();
+        let reaches = if let WorkloadPlan::Plain(kind) = workload { kind.schema.reaches } else { &[] };
         let runs_targets = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.runs_targets);
         for Target { name, address, host } in targets {
             host.iter().for_each(|host| of_host(name, host, &mut told));
+            if let Some((_, what)) = reaches.iter().find(|(begin, _)| address.starts_with(begin)) {
+                told.push(format!("{what} {}, as the target {}", shown(address), shown(name)));
+            }
             // A scheme with nothing behind it stands for what this machine has of its own.
             if runs_targets && address.split_once(':').is_none_or(|(_, rest)| !rest.is_empty()) {
                 told.push(format!("run {} on this machine, as the target {}", shown(address), shown(name)));

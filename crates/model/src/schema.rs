@@ -40,6 +40,9 @@ pub struct Schema {
     pub params: &'static [Param],
     /// Its targets are programs or libraries, which this machine runs: an archive of somebody else must not make it do so unasked.
     pub runs_targets: bool,
+    /// What addresses with these beginnings make this machine do that their owner may not want: the archive of somebody else must
+    /// not do so unasked. Each is read as "this plan would ... ADDRESS".
+    pub reaches: &'static [(&'static str, &'static str)],
     /// What `-t` counts.
     pub threads: Threads,
     /// The setting that says how many ops a thread or connection has under way at a time, each in a lane; `None`: one.

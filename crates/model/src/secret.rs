@@ -117,6 +117,9 @@ pub fn public_address(address: &str) -> String {
     if public == whole { without_secrets(address) } else { public }
 }
 
+/// Addresses whose user is a name, and no token.
+const USERS_ARE_NAMES: [&str; 5] = ["ssh://", "postgres://", "postgresql://", "mysql://", "mariadb://"];
+
 /// A text without the user information of the addresses in it.
 fn without_user_information(text: &str) -> String {
     let mut public = String::with_capacity(text.len());
@@ -127,8 +130,13 @@ fn without_user_information(text: &str) -> String {
         rest = match user_information(authority) {
             // It was left out before.
             Some(end) if authority[..end] == *DOTS => authority,
-            // The user of a shell on another machine is no secret; a user of a web server may be a token.
-            Some(end) if before.ends_with("ssh://") && !authority[..end].contains(':') => authority,
+            // The user of a shell or a database on another machine is no secret; a user of a web server may be a token.
+            Some(end)
+                if USERS_ARE_NAMES.iter().any(|scheme| before.ends_with(scheme))
+                    && !authority[..end].contains(':') =>
+            {
+                authority
+            }
             Some(end) if end > 0 => {
                 public.push_str(Plan::LEFT_OUT);
                 &authority[end..]
@@ -377,6 +385,8 @@ mod tests {
             ),
             ("over ssh to ssh://me@web1", "over ssh to ssh://me@web1"),
             ("ssh://me:pw@web1", "ssh://[left out]@web1"),
+            ("at postgres://u@/db?host=/tmp", "at postgres://u@/db?host=/tmp"),
+            ("at mysql://u:pw@h/db", "at mysql://[left out]@h/db"),
             ("https://h/?%74oken=abc&x=1", "https://h/?%74oken=[left out]&x=1"),
             ("/login?next=https%3A%2F%2Fh%2F%3Ftoken%3Dabc&x=1", "/login?next=[left out]&x=1"),
             ("/login?next=https%253A%252F%252Fu%253Ap%2540h", "/login?next=[left out]"),

@@ -143,6 +143,8 @@ pub struct Headline {
 pub enum HeadlineKind {
     /// The target stopped answering.
     TargetDied,
+    /// What the target holds does not agree with what was done to it: it may be fast because it does not do its work.
+    ContentWrong,
     /// The target failed too many requests.
     Failing,
     /// The target did not reach the rate that was asked for.
@@ -210,6 +212,8 @@ pub enum DoubtId {
     TargetDied,
     /// The wall clock jumped.
     Clock,
+    /// What a target holds does not agree with what was done to it.
+    ContentWrong,
     /// Something that was to be recorded could not be.
     NotRecorded,
     /// The machine of a target could not be read, or not in full.

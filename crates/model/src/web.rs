@@ -22,6 +22,7 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: &[],
     runs_targets: false,
+    reaches: &[],
     threads: crate::Threads::OfDuel,
     depth: None,
     counters: &[],

@@ -91,6 +91,7 @@ pub fn pair_sentence(verdict: &Verdict, pair: &PairVerdict, margin: f64, doubts:
     }
     let before = match told_first(verdict, pair) {
         Some(HeadlineKind::TargetDied) => "Until then: ",
+        Some(HeadlineKind::ContentWrong) => "With wrong content: ",
         Some(HeadlineKind::Failing) => "Of the requests that succeed: ",
         Some(HeadlineKind::RateNotReached) => "At the rates that were reached: ",
         _ => "",

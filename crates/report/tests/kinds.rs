@@ -26,6 +26,7 @@ const LOTTERY: Schema = Schema {
     facts: &[],
     params: &[],
     runs_targets: false,
+    reaches: &[],
     threads: duel_model::Threads::OfDuel,
     depth: None,
     counters: &[],

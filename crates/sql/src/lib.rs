@@ -1,7 +1,30 @@
-//! Databases as a kind of work.
+//! Databases as a kind of work: `duel postgres://u@/db sqlite:./x.db --op point-select`.
+//!
+//! The ops are those of sysbench's OLTP tests, on its tables, so that results compare. Protocols are machines without
+//! sockets ([`wire`]); servers are driven on the event loop of `load` ([`workload`]), SQLite is called and blocks ([`sqlite`]).
 
-#[allow(dead_code, reason = "the event loop uses it")]
+mod address;
+mod client;
+mod connection;
+mod database;
+mod facts;
+mod fill;
+mod keys;
+mod kind;
+mod ledger;
+mod link;
+mod mix;
 mod mysql;
-pub mod schema;
-#[allow(dead_code, reason = "the event loop uses it")]
+mod postgres;
+mod schema;
+mod secret;
+mod sqlite;
+mod tables;
+mod tls;
 mod wire;
+mod workload;
+
+pub use address::public as public_address;
+pub use fill::{Existing, Filled, Progress, cleanup, prepare};
+pub use kind::Sql;
+pub use schema::{PARAMS, SCHEMA, TABLE_SIZE, TABLES, counter, failure, phase};

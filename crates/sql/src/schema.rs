@@ -1,5 +1,79 @@
 //! What databases declare of themselves.
 
+use crate::mix;
+use duel_model::{Declaration, Noun, Param, Schema, Sort, Threads};
+
+/// What ops on a database declare of themselves.
+pub const SCHEMA: Schema = Schema {
+    kind: "sql",
+    targets: "Databases",
+    op: Noun { one: "transaction", many: "transactions" },
+    lane: Noun { one: "connection", many: "connections" },
+    shared_lane: Noun { one: "connection", many: "connections" },
+    phases: phase::ALL,
+    failures: failure::ALL,
+    bytes: "bytes received",
+    facts_title: "Databases",
+    facts: FACTS,
+    params: PARAMS,
+    runs_targets: false,
+    reaches: &[
+        ("sqlite:", "open the file of the database"),
+        ("postgres", "log in, with a password that is found in the environment or in ~/.pgpass, to"),
+        ("mysql:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
+        ("mariadb:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
+    ],
+    threads: Threads::Connections,
+    depth: None,
+    counters: counter::ALL,
+    parts: None,
+}
+.sound();
+
+/// The parts of an op. What an op does several times is summed.
+pub mod phase {
+    use duel_model::When;
+
+    duel_model::in_order! { Phase:
+        /// Until the socket is connected.
+        CONNECT = "connect", When::Connecting;
+        /// The handshake of TLS.
+        TLS = "tls", When::Connecting;
+        /// Until the server lets us in.
+        LOGIN = "login", When::Connecting;
+        /// Statements are prepared, each once on a connection.
+        PREPARE = "prepare", When::Connecting;
+        /// Statements are sent.
+        SEND = "send", When::Each;
+        /// Until the first row of a statement comes, or its end where it has none.
+        FIRST_ROW = "first-row", When::Each;
+        /// The rows that follow.
+        ROWS = "rows", When::Each;
+        /// The end of the transaction.
+        COMMIT = "commit", When::Each;
+    }
+}
+
+/// What is counted beside ops.
+pub mod counter {
+    duel_model::in_order! { Counter:
+        /// Statements that ended, as sysbench counts them: with BEGIN and COMMIT.
+        QUERIES = "queries", "queries";
+        /// Rows that came.
+        ROWS = "rows", "rows read";
+        /// Rows that were changed.
+        CHANGED = "changed", "rows changed";
+        /// Transactions that were begun again within their op.
+        RETRIES = "retries", "retries";
+        /// Deadlocks, and locks that were waited for too long.
+        DEADLOCKS = "deadlocks", "deadlocks";
+        /// Transactions that could not be ordered.
+        SERIALIZATIONS = "serializations", "serialization failures";
+        /// Rows that were there already.
+        DUPLICATES = "duplicates", "duplicate keys";
+    }
+}
+
 /// How ops fail.
 pub mod failure {
     use duel_model::Meaning;
@@ -39,3 +113,148 @@ pub mod failure {
         OURS = "not-connected", Meaning::Ours;
     }
 }
+
+/// What is known of a database, as it says itself.
+const FACTS: &[Declaration] = &[
+    Declaration { is_held: true, ..Declaration::listed("sql.server", "server") },
+    Declaration::listed("sql.tls", "TLS"),
+    Declaration::listed("sql.rows", "rows in the tables"),
+    Declaration::listed("sql.tables_bytes", "size of the tables"),
+    doubted("sql.isolation", "isolation"),
+    doubted("sql.synchronous_commit", "synchronous_commit"),
+    doubted("sql.fsync", "fsync"),
+    doubted("sql.full_page_writes", "full_page_writes"),
+    doubted("sql.wal_level", "wal_level"),
+    Declaration::listed("sql.wal_sync_method", "wal_sync_method"),
+    Declaration::listed("sql.max_wal_size", "max_wal_size"),
+    Declaration::listed("sql.wal_buffers", "wal_buffers"),
+    Declaration::listed("sql.commit_delay", "commit_delay"),
+    doubted("sql.shared_buffers", "shared_buffers"),
+    Declaration::listed("sql.work_mem", "work_mem"),
+    Declaration::listed("sql.max_connections", "max_connections"),
+    Declaration::listed("sql.huge_pages", "huge_pages"),
+    doubted("sql.jit", "jit"),
+    doubted("sql.track_io_timing", "track_io_timing"),
+    doubted("sql.log_statement", "log_statement"),
+    doubted("sql.log_duration", "log_min_duration_statement"),
+    doubted("sql.checksums", "data checksums"),
+    doubted("sql.random_page_cost", "random_page_cost"),
+    doubted("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
+    doubted("sql.sync_binlog", "sync_binlog"),
+    doubted("sql.log_bin", "log_bin"),
+    doubted("sql.buffer_pool_bytes", "innodb_buffer_pool_size"),
+    Declaration::listed("sql.flush_method", "innodb_flush_method"),
+    doubted("sql.doublewrite", "innodb_doublewrite"),
+    doubted("sql.query_cache", "query_cache_type"),
+    doubted("sql.general_log", "general_log"),
+    doubted("sql.performance_schema", "performance_schema"),
+    doubted("sql.engine", "storage engine"),
+    doubted("sql.journal_mode", "journal_mode"),
+    doubted("sql.synchronous", "synchronous"),
+    doubted("sql.page_bytes", "page size"),
+    Declaration::listed("sql.cache_size", "cache_size"),
+    Declaration::listed("sql.mmap_bytes", "mmap_size"),
+];
+
+/// A setting that costs or saves time, so that databases in which it differs make a doubt.
+const fn doubted(name: &'static str, label: &'static str) -> Declaration {
+    Declaration { is_doubted: true, ..Declaration::listed(name, label) }
+}
+
+/// Its settings, in the order in which they are shown.
+pub const PARAMS: &[Param] =
+    &[OP, TABLES, TABLE_SIZE, RANGE_SIZE, KEYS, TRANSACTIONS, PREPARED, RECONNECT, RETRY];
+
+/// What an op does.
+pub(crate) const OP: Param = Param {
+    name: "op",
+    value_name: "NAME",
+    help: "What a transaction does, as sysbench names it: point-select, read-only, read-write, write-only, update-index, \
+           update-non-index, insert, delete, select-random-points or select-random-ranges. A list makes a factor",
+    sort: Sort::Choice(mix::OPS),
+    default: "point-select",
+    charts: ["op", "op-ratio", "op-latency"],
+};
+
+/// Tables.
+pub const TABLES: Param = Param {
+    name: "tables",
+    value_name: "N",
+    help: "Tables sbtest1 to sbtestN",
+    sort: Sort::Count { least: 1, most: 4096, zero: "" },
+    default: "1",
+    charts: ["tables", "tables-ratio", "tables-latency"],
+};
+
+/// Rows of a table.
+pub const TABLE_SIZE: Param = Param {
+    name: "table-size",
+    value_name: "ROWS",
+    help: "Rows of each table",
+    sort: Sort::Count { least: 1, most: 2_000_000_000, zero: "" },
+    default: "10000",
+    charts: ["table-size", "table-size-ratio", "table-size-latency"],
+};
+
+/// Rows of a range.
+pub(crate) const RANGE_SIZE: Param = Param {
+    name: "range-size",
+    value_name: "ROWS",
+    help: "Rows of each range that read-only and read-write read",
+    sort: Sort::Count { least: 1, most: 1_000_000, zero: "" },
+    default: "100",
+    charts: ["range-size", "range-size-ratio", "range-size-latency"],
+};
+
+/// How rows are drawn. What is called `key` is kept out of files as a secret; several of them are not.
+pub(crate) const KEYS: Param = Param {
+    name: "keys",
+    value_name: "KIND",
+    help: "How rows are drawn: special (the default of sysbench 1.0: 75 % fall into 1 % of the rows), uniform (that of 1.1), \
+           gaussian, pareto (h = 0.2) or zipfian (exponent 0.8)",
+    sort: Sort::Choice(&["special", "uniform", "gaussian", "pareto", "zipfian"]),
+    default: "special",
+    charts: ["keys", "keys-ratio", "keys-latency"],
+};
+
+/// Whether several statements are one transaction.
+pub(crate) const TRANSACTIONS: Param = Param {
+    name: "transactions",
+    value_name: "ON",
+    help: "Whether read-only, read-write and write-only stand between BEGIN and COMMIT; off: each statement is its own \
+           transaction",
+    sort: Sort::Switch,
+    default: "on",
+    charts: ["transactions", "transactions-ratio", "transactions-latency"],
+};
+
+/// Whether statements are prepared.
+pub(crate) const PREPARED: Param = Param {
+    name: "prepared",
+    value_name: "ON",
+    help: "Whether statements are prepared once on each connection; off: each is sent as a text with its values in it",
+    sort: Sort::Switch,
+    default: "on",
+    charts: ["prepared", "prepared-ratio", "prepared-latency"],
+};
+
+/// Whether each transaction has a connection of its own.
+pub(crate) const RECONNECT: Param = Param {
+    name: "reconnect",
+    value_name: "ON",
+    help: "A new connection for each transaction",
+    sort: Sort::Switch,
+    default: "off",
+    charts: ["reconnect", "reconnect-ratio", "reconnect-latency"],
+};
+
+/// Whether what may be tried again is.
+pub(crate) const RETRY: Param = Param {
+    name: "retry",
+    value_name: "ON",
+    help: "Begin a transaction again within its op after a deadlock, a serialization failure or a duplicate key, as sysbench \
+           does, up to 100 times; off: it failed",
+    sort: Sort::Switch,
+    default: "on",
+    charts: ["retry", "retry-ratio", "retry-latency"],
+};

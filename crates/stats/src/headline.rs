@@ -89,6 +89,7 @@ pub(crate) fn headlines(run: &Run, doubts: &[Doubt]) -> Vec<Headline> {
         _ => None,
     };
     let mut found: Vec<Headline> = died.iter().map(|(_, headline)| headline.clone()).collect();
+    found.extend(run.doubts.iter().filter_map(wrong_content));
     // Where a rate is looked for, attempts beyond it are meant to fail.
     if run.plan.load.shape.search.is_none() {
         for (place, target) in run.plan.targets.iter().enumerate() {
@@ -118,6 +119,13 @@ fn stopped_answering(target: &str, at_ns: Nanos, how: &str) -> Headline {
             sanitize_line(how)
         ),
     }
+}
+
+/// A target whose content does not agree with what was done to it: that was looked at once, and is kept as a doubt.
+fn wrong_content(doubt: &Doubt) -> Option<Headline> {
+    let target = doubt.target.clone().filter(|_| doubt.id == DoubtId::ContentWrong)?;
+    let text = format!("Wrong content: {}", sanitize_line(&doubt.text));
+    Some(Headline { kind: HeadlineKind::ContentWrong, target, share: None, text })
 }
 
 /// Whether there is a doubt of this kind about a target.

@@ -15,6 +15,7 @@ pub(crate) mod rerun;
 pub(crate) mod ruler;
 pub(crate) mod run;
 pub(crate) mod runs;
+pub(crate) mod tables;
 pub(crate) mod why;
 
 use crate::flags::OutputFlags;

@@ -12,6 +12,7 @@ use crate::commands::crypto::CryptoFlags;
 use crate::commands::demo::DemoFlags;
 use crate::commands::export::ExportFlags;
 use crate::commands::facts::FactsFlags;
+use crate::commands::tables::{PrepareFlags, TablesFlags};
 use crate::commands::lens::{ChildFlags, LensFlags};
 use crate::commands::manual::ManFlags;
 use crate::commands::plan::PlanWords;
@@ -54,6 +55,8 @@ pub(crate) enum Command {
     Export(ExportFlags),
     Rerun(RerunFlags),
     Facts(FactsFlags),
+    Prepare(PrepareFlags),
+    Cleanup(TablesFlags),
     Lens(LensFlags),
     LensChild(ChildFlags),
     CryptoChild(ChildFlags),
@@ -62,6 +65,16 @@ pub(crate) enum Command {
     Completions(CompletionsFlags),
     Ruler(RulerFlags),
 }
+
+/// What the help of preparing ends with.
+const PREPARE: &str = "\
+The tables are those of sysbench's OLTP tests, sbtest1 to sbtestN, and sysbench can use them, too. Tables that are whole are
+left as they are. Passwords are taken from PGPASSWORD or ~/.pgpass, MYSQL_PWD or ~/.my.cnf, or from the address.
+
+Examples:
+  duel prepare postgres://u@/db --tables 4 --table-size 100000
+  duel prepare postgres://u@/db --tables 4 --table-size 100000 --go-on    after an interruption
+  duel cleanup postgres://u@/db --tables 4";
 
 /// What the help of a check ends with.
 const CHECK: &str = "\
@@ -198,6 +211,11 @@ enum Verb {
         #[command(flatten)]
         facts: FactsFlags,
     },
+    /// Make the tables that load on databases needs
+    #[command(after_help = PREPARE)]
+    Prepare(PrepareFlags),
+    /// Drop the tables that load on databases needs
+    Cleanup(TablesFlags),
     /// Measure a libcrypto alone: does it use the CPU's AES instructions?
     Lens(LensFlags),
     /// Load a libcrypto and measure it, for `duel lens`
@@ -445,6 +463,8 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         Some(Verb::Export(export)) => Flags { command: Command::Export(export), load, output },
         Some(Verb::Rerun(rerun)) => Flags { command: Command::Rerun(rerun), load, output },
         Some(Verb::Facts { facts }) => Flags { command: Command::Facts(facts), load, output },
+        Some(Verb::Prepare(prepare)) => Flags { command: Command::Prepare(prepare), load, output },
+        Some(Verb::Cleanup(cleanup)) => Flags { command: Command::Cleanup(cleanup), load, output },
         Some(Verb::Lens(lens)) => Flags { command: Command::Lens(lens), load, output },
         Some(Verb::LensChild(child)) => Flags { command: Command::LensChild(child), load, output },
         Some(Verb::CryptoChild(child)) => Flags { command: Command::CryptoChild(child), load, output },

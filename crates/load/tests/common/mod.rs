@@ -17,6 +17,7 @@ pub(crate) const TRIED: Schema = Schema {
     facts: &[],
     params: &[],
     runs_targets: false,
+    reaches: &[],
     threads: duel_model::Threads::OfDuel,
     depth: None,
     counters: &[],

@@ -23,6 +23,7 @@ pub(super) fn junit(run: &Run, verdict: &Verdict) -> String {
 fn kind_of(headline: HeadlineKind) -> &'static str {
     match headline {
         HeadlineKind::TargetDied => "no-answer",
+        HeadlineKind::ContentWrong => "wrong-content",
         HeadlineKind::RateNotReached => "rate-not-reached",
         _ => "failing",
     }

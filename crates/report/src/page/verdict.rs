@@ -86,6 +86,7 @@ fn calls(html: &mut Html, run: &Run, verdict: &Verdict) {
 fn alarm(html: &mut Html, kind: HeadlineKind) {
     let text = match kind {
         HeadlineKind::TargetDied => "stopped answering",
+        HeadlineKind::ContentWrong => "wrong content",
         HeadlineKind::Failing => "requests fail",
         HeadlineKind::RateNotReached => "rate not reached",
         _ => "see the doubts",

@@ -1,0 +1,180 @@
+//! A connection that waits for its answers: for what is done before and after load.
+
+use crate::connection::{Connection, Server};
+use crate::link::{End, Sent};
+use crate::schema::failure;
+use crate::wire::{Happened, SqlFailure};
+use duel_load::monotonic_ns;
+use duel_model::{Nanos, SECOND_NS, format_duration_ns};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+/// Rows that are taken of an answer, at most: what is asked here has some.
+const MOST_ROWS: usize = 10_000;
+const SCRATCH_BYTES: usize = 64 * 1024;
+
+/// Rows as texts; NULL is `None`.
+pub(crate) type Rows = Vec<Vec<Option<String>>>;
+
+/// A connection and how long to wait for it.
+#[derive(Debug)]
+pub(crate) struct Client {
+    server: Server,
+    connection: Connection,
+    scratch: Vec<u8>,
+    /// Longest time without any sign of life.
+    patience_ns: Nanos,
+}
+
+impl Client {
+    /// Connects to the first of the server's addresses that answers, and logs in. Answers which one that was, too.
+    pub(crate) fn connect(server: &Server, patience_ns: Nanos) -> Result<(Self, End), SqlFailure> {
+        let mut last = SqlFailure::new(failure::REFUSED, "it has no address");
+        for end in &server.ends {
+            match Self::connect_to(server, end, patience_ns) {
+                Ok(client) => return Ok((client, end.clone())),
+                // Another address of the same server would say the same.
+                Err(why) if why.kind != failure::REFUSED && why.kind != failure::CONNECT_TIMEOUT => return Err(why),
+                Err(why) => last = why,
+            }
+        }
+        Err(last)
+    }
+
+    fn connect_to(server: &Server, end: &End, patience_ns: Nanos) -> Result<Self, SqlFailure> {
+        let connection = Connection::open(server, end)?;
+        let mut client = Self { server: server.clone(), connection, scratch: vec![0; SCRATCH_BYTES], patience_ns };
+        let deadline_ns = monotonic_ns() + patience_ns;
+        match client.wait(deadline_ns)? {
+            Happened::LoggedIn => Ok(client),
+            other => Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of a login"))),
+        }
+    }
+
+    /// The connection's TLS version and suite.
+    pub(crate) fn tls_facts(&self) -> Option<(String, String)> {
+        self.connection.tls_facts()
+    }
+
+    /// For statements that take long, such as the making of an index.
+    pub(crate) fn be_patient(&mut self, patience_ns: Nanos) {
+        self.patience_ns = patience_ns;
+    }
+
+    /// Executes statements and answers their rows.
+    pub(crate) fn rows(&mut self, sql: &str) -> Result<Rows, SqlFailure> {
+        self.connection.wire().want_rows(true);
+        let answer = self.ask(sql);
+        self.connection.wire().want_rows(false);
+        answer.map(|(rows, _)| rows)
+    }
+
+    /// Executes a statement and answers how many rows it changed.
+    pub(crate) fn run(&mut self, sql: &str) -> Result<u64, SqlFailure> {
+        self.ask(sql).map(|(_, affected)| affected)
+    }
+
+    fn ask(&mut self, sql: &str) -> Result<(Rows, u64), SqlFailure> {
+        self.connection.wire().query(sql)?;
+        let mut rows = Rows::new();
+        let deadline_ns = monotonic_ns() + self.patience_ns;
+        loop {
+            match self.wait(deadline_ns)? {
+                Happened::Row if rows.len() < MOST_ROWS => rows.push(self.connection.row().to_vec()),
+                Happened::Row => return Err(SqlFailure::new(failure::WRONG, "the server answers more rows than were asked for")),
+                Happened::FirstRow => {}
+                Happened::Done { affected, .. } => return Ok((rows, affected)),
+                Happened::Refused(why) => return Err(why),
+                other => return Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of an answer"))),
+            }
+        }
+    }
+
+    /// A bulk load: what `fill` writes is sent until it answers that there is no more.
+    pub(crate) fn load(
+        &mut self,
+        sql: &str,
+        fill: &mut dyn FnMut(&mut Vec<u8>) -> Result<bool, SqlFailure>,
+    ) -> Result<u64, SqlFailure> {
+        self.connection.wire().query(sql)?;
+        loop {
+            let deadline_ns = monotonic_ns() + self.patience_ns;
+            match self.wait(deadline_ns)? {
+                Happened::WantsData => break,
+                Happened::Refused(why) => return Err(why),
+                other => return Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of a bulk load"))),
+            }
+        }
+        let (mut chunk, mut has_more) = (Vec::new(), true);
+        while has_more {
+            chunk.clear();
+            has_more = fill(&mut chunk)?;
+            self.connection.wire().data(Some(&chunk))?;
+            let deadline_ns = monotonic_ns() + self.patience_ns;
+            while self.connection.flush()? == Sent::Blocked {
+                // A server that has refused says so while we write.
+                self.wait_for(PollFlags::OUT, deadline_ns)?;
+            }
+        }
+        self.connection.wire().data(None)?;
+        let deadline_ns = monotonic_ns() + self.patience_ns;
+        match self.wait(deadline_ns)? {
+            Happened::Done { affected, .. } => Ok(affected),
+            Happened::Refused(why) => Err(why),
+            other => Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of an end"))),
+        }
+    }
+
+    /// Waits for the next thing that happens.
+    fn wait(&mut self, deadline_ns: Nanos) -> Result<Happened, SqlFailure> {
+        loop {
+            let sent = self.connection.flush()?;
+            if let Some(happened) = self.connection.next(&self.server)? {
+                return Ok(happened);
+            }
+            let is_connecting = self.connection.stage() == crate::connection::Stage::Connecting;
+            let writes = sent == Sent::Blocked || is_connecting;
+            let flags = if writes { PollFlags::IN | PollFlags::OUT } else { PollFlags::IN };
+            let ready = self.wait_for(flags, deadline_ns)?;
+            if ready.intersects(PollFlags::OUT) {
+                self.connection.writable(&self.server)?;
+            }
+            if ready.intersects(PollFlags::IN | PollFlags::HUP | PollFlags::ERR) {
+                self.connection.receive(&self.server, &mut self.scratch)?;
+            }
+        }
+    }
+
+    fn wait_for(&self, flags: PollFlags, deadline_ns: Nanos) -> Result<PollFlags, SqlFailure> {
+        loop {
+            let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+            if left_ns == 0 {
+                let is_open = self.connection.stage() == crate::connection::Stage::Open;
+                let kind = if is_open { failure::TIMEOUT } else { failure::CONNECT_TIMEOUT };
+                let what = if is_open { "no answer" } else { "no login" };
+                let within = format_duration_ns(self.patience_ns as f64);
+                return Err(SqlFailure::new(kind, format!("{what} within {within}")));
+            }
+            let fd = self.connection.fd();
+            let mut fds = [PollFd::new(&fd, flags)];
+            let timeout = Timespec {
+                tv_sec: (left_ns / SECOND_NS) as i64,
+                tv_nsec: (left_ns % SECOND_NS) as _,
+            };
+            match poll(&mut fds, Some(&timeout)) {
+                Ok(0) | Err(rustix::io::Errno::INTR) => {}
+                Ok(_) => return Ok(fds[0].revents()),
+                Err(errno) => {
+                    let text = format!("cannot wait: {}", std::io::Error::from(errno));
+                    return Err(SqlFailure::new(failure::OURS, text));
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.connection.wire().leave();
+        let _ = self.connection.flush();
+    }
+}

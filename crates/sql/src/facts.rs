@@ -1,0 +1,100 @@
+//! What a database says of itself: version and settings, side by side with those of others.
+
+use crate::address::System;
+use crate::database::Database;
+use crate::wire::SqlFailure;
+use duel_model::{Facts, sanitize_line};
+
+/// Settings of PostgreSQL by the names of their facts.
+const POSTGRES: [(&str, &str); 19] = [
+    ("sql.isolation", "default_transaction_isolation"),
+    ("sql.synchronous_commit", "synchronous_commit"),
+    ("sql.fsync", "fsync"),
+    ("sql.full_page_writes", "full_page_writes"),
+    ("sql.wal_level", "wal_level"),
+    ("sql.wal_sync_method", "wal_sync_method"),
+    ("sql.max_wal_size", "max_wal_size"),
+    ("sql.wal_buffers", "wal_buffers"),
+    ("sql.commit_delay", "commit_delay"),
+    ("sql.shared_buffers", "shared_buffers"),
+    ("sql.work_mem", "work_mem"),
+    ("sql.max_connections", "max_connections"),
+    ("sql.huge_pages", "huge_pages"),
+    ("sql.jit", "jit"),
+    ("sql.track_io_timing", "track_io_timing"),
+    ("sql.log_statement", "log_statement"),
+    ("sql.log_duration", "log_min_duration_statement"),
+    ("sql.checksums", "data_checksums"),
+    ("sql.random_page_cost", "random_page_cost"),
+];
+
+/// Settings of MySQL and MariaDB.
+const MYSQL: [(&str, &str); 11] = [
+    ("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
+    ("sql.sync_binlog", "sync_binlog"),
+    ("sql.log_bin", "log_bin"),
+    ("sql.buffer_pool_bytes", "innodb_buffer_pool_size"),
+    ("sql.flush_method", "innodb_flush_method"),
+    ("sql.doublewrite", "innodb_doublewrite"),
+    ("sql.query_cache", "query_cache_type"),
+    ("sql.general_log", "general_log"),
+    ("sql.performance_schema", "performance_schema"),
+    ("sql.max_connections", "max_connections"),
+    ("sql.engine", "default_storage_engine"),
+];
+
+/// Settings of SQLite.
+const SQLITE: [(&str, &str); 5] = [
+    ("sql.journal_mode", "journal_mode"),
+    ("sql.synchronous", "synchronous"),
+    ("sql.page_bytes", "page_size"),
+    ("sql.cache_size", "cache_size"),
+    ("sql.mmap_bytes", "mmap_size"),
+];
+
+/// All of it. What a server does not know or does not tell is not there.
+pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFailure> {
+    let mut facts = Facts::default();
+    let mut note = |name: &str, text: Option<String>| {
+        facts.note(name, text.map(|text| sanitize_line(&text)).filter(|text| !text.is_empty()));
+    };
+    match database.system() {
+        System::Postgres => {
+            let version = database.text("SHOW server_version")?;
+            note("sql.server", version.map(|version| format!("PostgreSQL {version}")));
+            let names: Vec<String> = POSTGRES.iter().map(|(_, setting)| format!("current_setting('{setting}', true)")).collect();
+            let values = database.rows(&format!("SELECT {}", names.join(", ")))?.into_iter().next().unwrap_or_default();
+            for ((name, _), value) in POSTGRES.iter().zip(values) {
+                note(name, value);
+            }
+            let sizes: Vec<String> =
+                (0..tables).map(|table| format!("pg_total_relation_size('sbtest{}')", table + 1)).collect();
+            note("sql.tables_bytes", database.text(&format!("SELECT {}", sizes.join(" + ")))?);
+        }
+        System::Mysql => {
+            note("sql.server", database.text("SELECT version()")?.map(|version| {
+                let is_maria = version.to_lowercase().contains("mariadb");
+                if is_maria { version } else { format!("MySQL {version}") }
+            }));
+            let names: Vec<String> = MYSQL.iter().map(|(_, name)| format!("'{name}'")).collect();
+            let rows = database.rows(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", names.join(", ")))?;
+            for row in rows {
+                let [Some(setting), value] = row.as_slice() else { continue };
+                if let Some((name, _)) = MYSQL.iter().find(|(_, known)| known == setting) {
+                    note(name, value.clone());
+                }
+            }
+            let isolation = database.rows("SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')")?;
+            note("sql.isolation", isolation.into_iter().next().and_then(|row| row.into_iter().nth(1)?));
+        }
+        System::Sqlite => {
+            note("sql.server", database.text("SELECT sqlite_version()")?.map(|version| format!("SQLite {version}")));
+            for (name, pragma) in SQLITE {
+                note(name, database.text(&format!("PRAGMA {pragma}"))?);
+            }
+            let pages = database.number("PRAGMA page_count")?.zip(database.number("PRAGMA page_size")?);
+            note("sql.tables_bytes", pages.map(|(pages, bytes)| (pages * bytes).to_string()));
+        }
+    }
+    Ok(facts)
+}

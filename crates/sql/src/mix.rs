@@ -1,0 +1,341 @@
+//! What an op consists of: the statements of sysbench's OLTP tests, in its order.
+
+use crate::address::System;
+use crate::keys::Keys;
+use crate::wire::Value;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+
+/// Names of the ops.
+pub(crate) const OPS: &[&str] = &[
+    "point-select",
+    "read-only",
+    "read-write",
+    "write-only",
+    "update-index",
+    "update-non-index",
+    "insert",
+    "delete",
+    "select-random-points",
+    "select-random-ranges",
+];
+
+/// Point selects of a transaction of `read-only` and `read-write`; of all else there is one.
+const POINT_SELECTS: usize = 10;
+/// Points and ranges of a statement of `select-random-points` and `select-random-ranges`, and the width of a range.
+const RANDOM_POINTS: usize = 10;
+const RANDOM_RANGES: usize = 10;
+const RANDOM_RANGE_DELTA: i64 = 5;
+
+/// A statement, of which each table has its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Statement {
+    PointSelect,
+    SimpleRange,
+    SumRange,
+    OrderRange,
+    DistinctRange,
+    IndexUpdate,
+    NonIndexUpdate,
+    Delete,
+    InsertBack,
+    InsertNew,
+    RandomPoints,
+    RandomRanges,
+}
+
+/// How many there are.
+pub(crate) const STATEMENTS: usize = 12;
+
+/// A part of an op.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Step {
+    Begin,
+    /// A statement on a table that is drawn for it, or on the one of the statement before.
+    Run(Statement, On),
+    Commit,
+}
+
+/// Which table and row a statement is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum On {
+    /// Another table, another row.
+    Drawn,
+    /// The table of the step before, another row.
+    SameTable,
+    /// The table and the row of the step before.
+    SameRow,
+}
+
+/// All that ops are made by.
+#[derive(Debug, Clone)]
+pub(crate) struct Mix {
+    pub(crate) steps: Vec<Step>,
+    pub(crate) system: System,
+    pub(crate) keys: Keys,
+    pub(crate) tables: u32,
+    pub(crate) table_size: i64,
+    pub(crate) range_size: i64,
+    /// Whether statements are prepared, as far as sysbench does it.
+    pub(crate) is_prepared: bool,
+    pub(crate) writes: bool,
+}
+
+/// The table and the row that an op is at.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Place {
+    pub(crate) table: u32,
+    pub(crate) row: i64,
+    /// The part of the rows that this lane's random points and ranges are from, so that lanes have rows of their own.
+    pub(crate) segment: Segment,
+}
+
+/// A part of several equal ones.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Segment {
+    pub(crate) number: u32,
+    /// How many there are, less one.
+    pub(crate) others: u32,
+}
+
+/// The steps of an op.
+pub(crate) fn steps(op: &str, transactions: bool) -> Vec<Step> {
+    use Statement::*;
+    let run = |statement| Step::Run(statement, On::Drawn);
+    let reads = || {
+        let mut reads = vec![run(PointSelect)];
+        reads.extend([Step::Run(PointSelect, On::SameTable)].repeat(POINT_SELECTS - 1));
+        reads.extend([SimpleRange, SumRange, OrderRange, DistinctRange].map(run));
+        reads
+    };
+    let writes =
+        || vec![run(IndexUpdate), run(NonIndexUpdate), run(Delete), Step::Run(InsertBack, On::SameRow)];
+    let in_transaction = |steps: Vec<Step>| {
+        let ends = |step| if transactions { vec![step] } else { Vec::new() };
+        [ends(Step::Begin), steps, ends(Step::Commit)].concat()
+    };
+    match op {
+        "read-only" => in_transaction(reads()),
+        "read-write" => in_transaction([reads(), writes()].concat()),
+        "write-only" => in_transaction(writes()),
+        "update-index" => vec![run(IndexUpdate)],
+        "update-non-index" => vec![run(NonIndexUpdate)],
+        "insert" => vec![run(InsertNew)],
+        "delete" => vec![run(Delete)],
+        "select-random-points" => vec![run(RandomPoints)],
+        "select-random-ranges" => vec![run(RandomRanges)],
+        _ => vec![run(PointSelect)],
+    }
+}
+
+impl Statement {
+    /// Whether it changes rows.
+    pub(crate) fn writes(self) -> bool {
+        use Statement::*;
+        matches!(self, IndexUpdate | NonIndexUpdate | Delete | InsertBack | InsertNew)
+    }
+
+    /// What stands around its values, for a table.
+    pub(crate) fn parts(self, table: u32) -> Vec<String> {
+        let t = format!("sbtest{}", table + 1);
+        let parts = |texts: &[&str]| texts.iter().map(|text| text.replace("{t}", &t)).collect::<Vec<_>>();
+        match self {
+            Self::PointSelect => parts(&["SELECT c FROM {t} WHERE id=", ""]),
+            Self::SimpleRange => parts(&["SELECT c FROM {t} WHERE id BETWEEN ", " AND ", ""]),
+            Self::SumRange => parts(&["SELECT SUM(k) FROM {t} WHERE id BETWEEN ", " AND ", ""]),
+            Self::OrderRange => parts(&["SELECT c FROM {t} WHERE id BETWEEN ", " AND ", " ORDER BY c"]),
+            Self::DistinctRange => parts(&["SELECT DISTINCT c FROM {t} WHERE id BETWEEN ", " AND ", " ORDER BY c"]),
+            Self::IndexUpdate => parts(&["UPDATE {t} SET k=k+1 WHERE id=", ""]),
+            Self::NonIndexUpdate => parts(&["UPDATE {t} SET c=", " WHERE id=", ""]),
+            Self::Delete => parts(&["DELETE FROM {t} WHERE id=", ""]),
+            Self::InsertBack => parts(&["INSERT INTO {t} (id, k, c, pad) VALUES (", ", ", ", ", ", ", ")"]),
+            Self::InsertNew => parts(&["INSERT INTO {t} (k, c, pad) VALUES (", ", ", ", ", ")"]),
+            Self::RandomPoints => {
+                let mut all = parts(&["SELECT id, k, c, pad FROM {t} WHERE k IN ("]);
+                all.resize(RANDOM_POINTS, ", ".to_owned());
+                all.push(")".to_owned());
+                all
+            }
+            Self::RandomRanges => {
+                let mut all = parts(&["SELECT count(k) FROM {t} WHERE k BETWEEN "]);
+                for _ in 1..RANDOM_RANGES {
+                    all.extend([" AND ".to_owned(), " OR k BETWEEN ".to_owned()]);
+                }
+                all.extend([" AND ".to_owned(), String::new()]);
+                all
+            }
+        }
+    }
+
+    /// Its text with places for values.
+    pub(crate) fn prepared(self, table: u32, system: System) -> String {
+        let parts = self.parts(table);
+        let mut text = parts[0].clone();
+        for (place, part) in parts[1..].iter().enumerate() {
+            match system {
+                System::Postgres => text.push_str(&format!("${}", place + 1)),
+                System::Mysql | System::Sqlite => text.push('?'),
+            }
+            text.push_str(part);
+        }
+        text
+    }
+
+    /// Most rows that it can rightly answer; `None`: that depends on the data.
+    pub(crate) fn most_rows(self, mix: &Mix) -> Option<u64> {
+        match self {
+            Self::PointSelect | Self::SumRange | Self::RandomRanges => Some(1),
+            Self::SimpleRange | Self::OrderRange | Self::DistinctRange => Some(mix.range_size as u64),
+            Self::RandomPoints => None,
+            _ => Some(0),
+        }
+    }
+}
+
+impl Mix {
+    /// Draws table and row for a step.
+    pub(crate) fn place(&self, on: On, place: &mut Place, rng: &mut Pcg64Mcg) {
+        if on == On::Drawn {
+            place.table = if self.tables == 1 { 0 } else { rng.random_range(0..self.tables) };
+        }
+        if on != On::SameRow {
+            place.row = self.keys.draw(rng, 1, self.table_size);
+        }
+    }
+
+    /// The rows of a segment.
+    fn part(&self, segment: Segment) -> (i64, i64) {
+        let length = (self.table_size / (i64::from(segment.others) + 1)).max(1);
+        let least = length * i64::from(segment.number);
+        (least, least + length)
+    }
+
+    /// The values of a statement.
+    pub(crate) fn values(&self, statement: Statement, place: Place, rng: &mut Pcg64Mcg, values: &mut Vec<Value>) {
+        use Statement::*;
+        values.clear();
+        let row = Value::Int(place.row);
+        match statement {
+            PointSelect | IndexUpdate | Delete => values.push(row),
+            SimpleRange | SumRange | OrderRange | DistinctRange => {
+                values.extend([row, Value::Int(place.row + self.range_size - 1)]);
+            }
+            NonIndexUpdate => values.extend([Value::Text(digits(rng, 10)), row]),
+            InsertBack => {
+                let k = self.keys.draw(rng, 1, self.table_size);
+                values.extend([row, Value::Int(k), Value::Text(digits(rng, 10)), Value::Text(digits(rng, 5))]);
+            }
+            InsertNew => values.extend([row, Value::Text(digits(rng, 10)), Value::Text(digits(rng, 5))]),
+            RandomPoints => {
+                let (least, most) = self.part(place.segment);
+                values.extend((0..RANDOM_POINTS).map(|_| Value::Int(self.keys.draw(rng, least, most))));
+            }
+            RandomRanges => {
+                let (least, most) = self.part(place.segment);
+                values.extend((0..RANDOM_RANGES).flat_map(|_| {
+                    let from = self.keys.draw(rng, least, most);
+                    [Value::Int(from), Value::Int(from + RANDOM_RANGE_DELTA)]
+                }));
+            }
+        }
+    }
+
+    /// Whether a statement goes out as a prepared one. sysbench never prepares that of `insert`.
+    pub(crate) fn prepares(&self, statement: Statement) -> bool {
+        self.is_prepared && statement != Statement::InsertNew
+    }
+
+    /// What begins a transaction.
+    pub(crate) fn begin(&self) -> &'static str {
+        match self.system {
+            // A transaction of SQLite that reads first and writes later fails where another one writes.
+            System::Sqlite if self.writes => "BEGIN IMMEDIATE",
+            _ => "BEGIN",
+        }
+    }
+}
+
+/// A statement's text with values in it, from what stands around them. Values are of digits and dashes, so that no quote has to
+/// be protected.
+pub(crate) fn literal(parts: &[String], values: &[Value], text: &mut String) {
+    text.clear();
+    text.push_str(&parts[0]);
+    for (value, part) in values.iter().zip(&parts[1..]) {
+        match value {
+            Value::Int(number) => text.push_str(&number.to_string()),
+            Value::Text(value) => text.extend(["'", value, "'"]),
+        }
+        text.push_str(part);
+    }
+}
+
+/// Groups of eleven random digits with dashes between: ten of them are a `c`, five a `pad`.
+pub(crate) fn digits(rng: &mut Pcg64Mcg, groups: usize) -> String {
+    let mut text = String::with_capacity(groups * 12);
+    append_digits(rng, groups, &mut text);
+    text
+}
+
+pub(crate) fn append_digits(rng: &mut Pcg64Mcg, groups: usize, text: &mut String) {
+    for group in 0..groups {
+        if group > 0 {
+            text.push('-');
+        }
+        let mut number = rng.random_range(0..100_000_000_000_u64);
+        let mut place = 10_000_000_000;
+        while place > 0 {
+            text.push(char::from(b'0' + (number / place) as u8));
+            number %= place;
+            place /= 10;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use rand::SeedableRng;
+
+    #[test]
+    fn ops_have_the_statements_that_sysbench_counts() {
+        for (op, queries) in [("point-select", 1), ("read-only", 16), ("read-write", 20), ("write-only", 6), ("insert", 1)] {
+            assert_eq!(steps(op, true).len(), queries, "{op}");
+        }
+        assert_eq!(steps("read-only", false).len(), 14);
+        assert!(OPS.iter().all(|op| !steps(op, true).is_empty()));
+    }
+
+    #[test]
+    fn a_statement_has_a_place_for_each_value() {
+        let mut rng = Pcg64Mcg::seed_from_u64(1);
+        let mix = Mix {
+            steps: Vec::new(),
+            system: System::Postgres,
+            keys: Keys::Uniform,
+            tables: 2,
+            table_size: 100,
+            range_size: 100,
+            is_prepared: true,
+            writes: false,
+        };
+        let mut values = Vec::new();
+        use Statement::*;
+        for statement in [
+            PointSelect, SimpleRange, SumRange, OrderRange, DistinctRange, IndexUpdate, NonIndexUpdate, Delete, InsertBack,
+            InsertNew, RandomPoints, RandomRanges,
+        ] {
+            mix.values(statement, Place { table: 1, row: 7, segment: Segment::default() }, &mut rng, &mut values);
+            let text = statement.prepared(1, System::Postgres);
+            assert!(text.contains("sbtest2") && text.contains(&format!("${}", values.len())), "{text}");
+            assert!(!text.contains(&format!("${}", values.len() + 1)), "{text}");
+            let mut text = String::new();
+            literal(&statement.parts(1), &values, &mut text);
+            assert!(!text.contains('$') && statement.parts(1).len() == values.len() + 1, "{text}");
+        }
+        let mut text = String::new();
+        literal(&PointSelect.parts(0), &[Value::Int(5)], &mut text);
+        assert_eq!(text, "SELECT c FROM sbtest1 WHERE id=5");
+        assert_eq!(digits(&mut rng, 10).len(), 119);
+        assert_eq!(digits(&mut rng, 5).len(), 59);
+    }
+}

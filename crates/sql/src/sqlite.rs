@@ -1,0 +1,300 @@
+//! SQLite in this process: each lane is a thread with a connection of its own, and a call blocks until it is over.
+
+use crate::database::sqlite_failure;
+use crate::ledger::{Change, Ledger};
+use crate::mix::{self, Mix, Place, Segment, Step};
+use crate::schema::{SCHEMA, counter, failure, phase};
+use crate::wire::{SqlFailure, Value};
+use duel_load::{
+    Counters, Event, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
+};
+use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema, sanitize_line};
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use rusqlite::types::{ToSqlOutput, ValueRef};
+use rusqlite::{Connection, OpenFlags, Statement as Prepared, ToSql};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+/// How long a statement waits for a lock, before its transaction is begun again. It bounds how long a request to stop is not
+/// seen.
+const LOCK_WAIT: Duration = Duration::from_millis(100);
+/// Statements that are kept prepared, at most: those of some hundred tables.
+const MOST_PREPARED: usize = 4096;
+
+/// Where a database is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Store {
+    File(PathBuf),
+    /// In the memory of this process, by a name. The `memdb` file system of SQLite shares it among connections with the locks
+    /// of a file; the shared cache, which is the other way, has locks of its own that no file has.
+    Memory(String),
+}
+
+impl Store {
+    /// Opens it; `makes`: a file that is not there is made.
+    pub(crate) fn open(&self, makes: bool) -> Result<Connection, SqlFailure> {
+        let mut flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = match self {
+            Self::File(path) => {
+                if makes {
+                    flags |= OpenFlags::SQLITE_OPEN_CREATE;
+                } else if !path.exists() {
+                    let shown = sanitize_line(&path.to_string_lossy());
+                    return Err(SqlFailure::new(failure::REFUSED, format!("there is no file {shown}")));
+                }
+                Connection::open_with_flags(as_path(path), flags)
+            }
+            Self::Memory(name) => {
+                flags |= OpenFlags::SQLITE_OPEN_CREATE | OpenFlags::SQLITE_OPEN_URI;
+                Connection::open_with_flags(format!("file:/{name}?vfs=memdb"), flags)
+            }
+        };
+        let connection = connection.map_err(|error| sqlite_failure(&error))?;
+        connection.busy_timeout(LOCK_WAIT).map_err(|error| sqlite_failure(&error))?;
+        connection.set_prepared_statement_cache_capacity(MOST_PREPARED);
+        Ok(connection)
+    }
+}
+
+/// A relative path with a `./`, so that no name of a file reads as something else.
+fn as_path(path: &Path) -> PathBuf {
+    if path.is_absolute() { path.to_owned() } else { Path::new(".").join(path) }
+}
+
+/// What all workers of a target share.
+#[derive(Debug, Clone)]
+pub(crate) struct Factory {
+    pub(crate) store: Store,
+    pub(crate) mix: Arc<Mix>,
+    pub(crate) reconnects: bool,
+    pub(crate) retries: bool,
+    /// Longest time of an op: SQLite is not interrupted, but nothing is begun again after it.
+    pub(crate) op_timeout_ns: Nanos,
+    pub(crate) ledger: Option<Arc<Ledger>>,
+    pub(crate) seed: Arc<AtomicU64>,
+}
+
+impl WorkloadFactory for Factory {
+    type Workload = Calls;
+
+    fn schema(&self) -> &'static Schema {
+        &SCHEMA
+    }
+
+    fn make(&self, lanes: usize) -> Result<Calls, WorkloadError> {
+        self.make_for(WorkerId::ONLY, lanes)
+    }
+
+    fn make_for(&self, worker: WorkerId, _lanes: usize) -> Result<Calls, WorkloadError> {
+        let segment = Segment { number: worker.number, others: worker.of.saturating_sub(1) };
+        Ok(Calls {
+            factory: self.clone(),
+            connection: None,
+            place: Place { segment, ..Place::default() },
+            rng: Pcg64Mcg::seed_from_u64(self.seed.fetch_add(1, Ordering::Relaxed)),
+            values: Vec::new(),
+            text: String::new(),
+            counted: [0; MOST_COUNTERS],
+            counters: Counters::default(),
+        })
+    }
+
+    fn lanes_per_worker(&self) -> LanesPerWorker {
+        LanesPerWorker::One
+    }
+}
+
+/// One thread with its connection.
+#[derive(Debug)]
+pub(crate) struct Calls {
+    factory: Factory,
+    connection: Option<Connection>,
+    place: Place,
+    rng: Pcg64Mcg,
+    values: Vec<Value>,
+    text: String,
+    counted: [u64; MOST_COUNTERS],
+    counters: Counters,
+}
+
+impl ToSql for Value {
+    fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
+        Ok(match self {
+            Self::Int(number) => ToSqlOutput::from(*number),
+            Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
+        })
+    }
+}
+
+/// Times of an op's phases.
+#[derive(Debug)]
+struct Watch {
+    phases: PhaseTimes,
+    since_ns: Nanos,
+}
+
+impl Watch {
+    /// The time since the last call was this phase's.
+    fn was(&mut self, phase: Phase) -> Nanos {
+        let now_ns = monotonic_ns();
+        let spent_ns = now_ns.saturating_sub(self.since_ns);
+        self.phases.set(phase, self.phases.get(phase).unwrap_or(0) + spent_ns);
+        self.since_ns = now_ns;
+        now_ns
+    }
+}
+
+impl Workload for Calls {
+    fn start(&mut self, _lane: LaneId, now_ns: Nanos, _io: &Io<'_>) -> Progress {
+        let mut watch = Watch { phases: PhaseTimes::NONE, since_ns: now_ns };
+        let outcome = self.op(now_ns, &mut watch);
+        if self.factory.reconnects {
+            self.connection = None;
+        }
+        let outcome = outcome.map_err(|SqlFailure { kind, text }| Box::new(Failure { kind, text }));
+        Progress::Done(OpEnd { phases: watch.phases, ..OpEnd::noticed(watch.since_ns.max(now_ns), outcome) })
+    }
+
+    fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
+        Progress::Pending
+    }
+
+    fn cancel(&mut self, _lane: LaneId) {}
+
+    fn traffic(&self) -> Traffic {
+        self.counters.traffic()
+    }
+
+    fn take_counters(&mut self) -> Counters {
+        let mut counters = std::mem::take(&mut self.counters);
+        let counted = std::mem::take(&mut self.counted);
+        counters.counted = counter::ALL.iter().map(|counter| (counter.id(), counted[counter.place()])).collect();
+        counters
+    }
+}
+
+impl Calls {
+    /// One op, begun again where that is asked for.
+    fn op(&mut self, start_ns: Nanos, watch: &mut Watch) -> Result<(), SqlFailure> {
+        loop {
+            let why = match self.attempt(watch) {
+                Ok(()) => return Ok(()),
+                Err(why) => why,
+            };
+            watch.was(phase::FIRST_ROW);
+            match why.kind {
+                kind if kind == failure::DEADLOCK => self.counted[counter::DEADLOCKS.place()] += 1,
+                kind if kind == failure::DUPLICATE => self.counted[counter::DUPLICATES.place()] += 1,
+                _ => return Err(why),
+            }
+            if !self.factory.retries || watch.since_ns.saturating_sub(start_ns) > self.factory.op_timeout_ns {
+                return Err(why);
+            }
+            self.counted[counter::RETRIES.place()] += 1;
+        }
+    }
+
+    fn attempt(&mut self, watch: &mut Watch) -> Result<(), SqlFailure> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let connection = self.factory.store.open(false)?;
+                self.counters.connections += 1;
+                watch.was(phase::CONNECT);
+                connection
+            }
+        };
+        let done = self.steps(&connection, watch);
+        if done.is_err() && !connection.is_autocommit() {
+            // Where it cannot be taken back, the connection is of no more use.
+            connection.execute_batch("ROLLBACK").map_err(|error| sqlite_failure(&error))?;
+        }
+        self.connection = Some(connection);
+        done
+    }
+
+    fn steps(&mut self, connection: &Connection, watch: &mut Watch) -> Result<(), SqlFailure> {
+        let mix = Arc::clone(&self.factory.mix);
+        let in_transaction = mix.steps[0] == Step::Begin;
+        let mut change = Change::default();
+        for step in &mix.steps {
+            match *step {
+                Step::Begin => {
+                    connection.prepare_cached(mix.begin()).and_then(|mut begin| begin.execute([])).map_err(|e| sqlite_failure(&e))?;
+                    watch.was(phase::FIRST_ROW);
+                }
+                Step::Commit => {
+                    connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])).map_err(|e| sqlite_failure(&e))?;
+                    watch.was(phase::COMMIT);
+                }
+                Step::Run(statement, on) => {
+                    mix.place(on, &mut self.place, &mut self.rng);
+                    mix.values(statement, self.place, &mut self.rng, &mut self.values);
+                    let (rows, changed) = self.run(connection, &mix, statement, watch).map_err(|error| sqlite_failure(&error))?;
+                    self.counted[counter::ROWS.place()] += rows;
+                    self.counted[counter::CHANGED.place()] += changed;
+                    if statement.most_rows(&mix).is_some_and(|most| rows > most) {
+                        let text = format!("a statement answered {rows} rows, more than there can be");
+                        return Err(SqlFailure::new(failure::WRONG, text));
+                    }
+                    change.note(statement, changed);
+                    if !in_transaction {
+                        self.settle(std::mem::take(&mut change));
+                    }
+                }
+            }
+            self.counted[counter::QUERIES.place()] += 1;
+        }
+        self.settle(change);
+        Ok(())
+    }
+
+    fn settle(&self, change: Change) {
+        if let Some(ledger) = self.factory.ledger.as_ref().filter(|_| !change.is_nothing()) {
+            ledger.add(change);
+        }
+    }
+
+    /// Executes one statement: how many rows it answered, and how many it changed.
+    fn run(
+        &mut self,
+        connection: &Connection,
+        mix: &Mix,
+        statement: mix::Statement,
+        watch: &mut Watch,
+    ) -> rusqlite::Result<(u64, u64)> {
+        if mix.prepares(statement) {
+            let mut prepared = connection.prepare_cached(&statement.prepared(self.place.table, mix.system))?;
+            for (place, value) in self.values.iter().enumerate() {
+                prepared.raw_bind_parameter(place + 1, value)?;
+            }
+            return rows(&mut prepared, statement, watch);
+        }
+        mix::literal(&statement.parts(self.place.table), &self.values, &mut self.text);
+        rows(&mut connection.prepare(&self.text)?, statement, watch)
+    }
+}
+
+/// Reads all rows of a statement, with all that is in them.
+fn rows(prepared: &mut Prepared<'_>, statement: mix::Statement, watch: &mut Watch) -> rusqlite::Result<(u64, u64)> {
+    if statement.writes() {
+        let changed = prepared.raw_execute()? as u64;
+        watch.was(phase::FIRST_ROW);
+        return Ok((0, changed));
+    }
+    let mut count = 0;
+    let mut rows = prepared.raw_query();
+    while let Some(row) = rows.next()? {
+        if count == 0 {
+            watch.was(phase::FIRST_ROW);
+        }
+        std::hint::black_box(row.get_ref(0)?);
+        count += 1;
+    }
+    watch.was(if count == 0 { phase::FIRST_ROW } else { phase::ROWS });
+    Ok((count, 0))
+}

@@ -1,0 +1,181 @@
+//! The tables that load is put on: whether they are there, whole, and laid out as sysbench lays them out.
+
+use crate::address::System;
+use crate::database::Database;
+use crate::ledger::Content;
+use crate::wire::SqlFailure;
+
+/// How a table stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Standing {
+    Missing,
+    /// It is there, and something else.
+    Other(String),
+    /// Its first rows are there, and no more; it may be finished.
+    Half { rows: i64 },
+    /// Rows between others are missing: it cannot be finished.
+    Holed { rows: i64 },
+    /// All rows are there, and no index on `k`.
+    Unindexed,
+    /// As it has to be.
+    Whole,
+}
+
+/// Rows over all tables that are counted one by one. More are only looked at by their ends: a count reads all of them.
+const MOST_COUNTED: u64 = 20_000_000;
+
+/// Whether tables of this size are counted.
+pub(crate) fn is_counted(tables: u32, size: u64) -> bool {
+    u64::from(tables).saturating_mul(size) <= MOST_COUNTED
+}
+
+/// What a table is called, counted from 0.
+pub(crate) fn name(table: u32) -> String {
+    format!("sbtest{}", table + 1)
+}
+
+/// How a table stands that is to have so many rows.
+pub(crate) fn standing(database: &mut Database, table: u32, size: u64, counts: bool) -> Result<Standing, SqlFailure> {
+    let columns = columns(database, table)?;
+    if columns.is_empty() {
+        return Ok(Standing::Missing);
+    }
+    if !fits(database.system(), &columns) {
+        let columns: Vec<String> = columns.iter().map(|(name, sort)| format!("{name} {sort}")).collect();
+        return Ok(Standing::Other(columns.join(", ")));
+    }
+    let t = name(table);
+    let of_ends = format!("SELECT min(id), max(id) FROM {t}");
+    let ends = database.rows(&of_ends)?;
+    let end = |place: usize| ends.first().and_then(|row| row.get(place)?.as_ref()?.parse::<i64>().ok());
+    let (least, most) = (end(0).unwrap_or(0), end(1).unwrap_or(0));
+    let size = size as i64;
+    if counts {
+        let rows = database.number(&format!("SELECT count(*) FROM {t} WHERE id BETWEEN 1 AND {size}"))?.unwrap_or(0);
+        if rows < size {
+            let is_begun = rows == 0 || (least == 1 && most == rows);
+            return Ok(if is_begun { Standing::Half { rows } } else { Standing::Holed { rows } });
+        }
+    } else if most < size || least > 1 {
+        return Ok(if least == 1 || most == 0 { Standing::Half { rows: most } } else { Standing::Holed { rows: most } });
+    }
+    Ok(if is_indexed(database, table)? { Standing::Whole } else { Standing::Unindexed })
+}
+
+/// Names and types of a table's columns; none: there is no such table.
+fn columns(database: &mut Database, table: u32) -> Result<Vec<(String, String)>, SqlFailure> {
+    let t = name(table);
+    let sql = match database.system() {
+        System::Postgres => format!(
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod) FROM pg_attribute a \
+             WHERE a.attrelid = to_regclass('{t}') AND a.attnum > 0 AND NOT a.attisdropped ORDER BY a.attnum"
+        ),
+        System::Mysql => format!(
+            "SELECT column_name, column_type FROM information_schema.columns \
+             WHERE table_schema = database() AND table_name = '{t}' ORDER BY ordinal_position"
+        ),
+        System::Sqlite => format!("SELECT name, type FROM pragma_table_info('{t}') ORDER BY cid"),
+    };
+    let text = |value: Option<String>| value.unwrap_or_default().to_lowercase();
+    let mut found = Vec::new();
+    for row in database.rows(&sql)? {
+        let mut values = row.into_iter();
+        found.push((text(values.next().flatten()), text(values.next().flatten())));
+    }
+    Ok(found)
+}
+
+fn fits(system: System, columns: &[(String, String)]) -> bool {
+    let integer: &[&str] = match system {
+        System::Postgres => &["integer", "bigint"],
+        System::Mysql => &["int(11)", "int", "bigint(20)", "bigint", "int(10) unsigned"],
+        System::Sqlite => &["integer"],
+    };
+    let text = |bytes: u32| match system {
+        System::Postgres => format!("character({bytes})"),
+        System::Mysql | System::Sqlite => format!("char({bytes})"),
+    };
+    let [id, k, c, pad] = columns else { return false };
+    [id, k, c, pad].iter().map(|column| column.0.as_str()).eq(["id", "k", "c", "pad"])
+        && integer.contains(&id.1.as_str())
+        && integer.contains(&k.1.as_str())
+        && c.1 == text(120)
+        && pad.1 == text(60)
+}
+
+/// Whether `k` and `id` have an index.
+fn is_indexed(database: &mut Database, table: u32) -> Result<bool, SqlFailure> {
+    let t = name(table);
+    let sql = match database.system() {
+        System::Postgres => format!(
+            "SELECT count(DISTINCT a.attname) FROM pg_index i JOIN pg_attribute a \
+             ON a.attrelid = i.indrelid AND a.attnum = i.indkey[0] \
+             WHERE i.indrelid = to_regclass('{t}') AND i.indisvalid AND i.indpred IS NULL AND a.attname IN ('id', 'k')"
+        ),
+        System::Mysql => format!(
+            "SELECT count(DISTINCT column_name) FROM information_schema.statistics WHERE table_schema = database() \
+             AND table_name = '{t}' AND seq_in_index = 1 AND column_name IN ('id', 'k')"
+        ),
+        // The primary key is the table itself.
+        System::Sqlite => format!(
+            "SELECT 1 + count(*) FROM pragma_index_list('{t}') l JOIN pragma_index_info(l.name) i \
+             WHERE i.seqno = 0 AND i.name = 'k'"
+        ),
+    };
+    Ok(database.number(&sql)?.unwrap_or(0) >= 2)
+}
+
+/// What the tables hold, over all of them.
+pub(crate) fn content(database: &mut Database, tables: u32) -> Result<Content, SqlFailure> {
+    let mut content = Content { rows: 0, sum_of_k: 0 };
+    for table in 0..tables {
+        let found = database.rows(&format!("SELECT count(*), COALESCE(sum(k), 0) FROM {}", name(table)))?;
+        let number = |place: usize| found.first().and_then(|row| row.get(place)?.as_ref()?.parse::<i64>().ok());
+        content.rows += number(0).unwrap_or(0);
+        content.sum_of_k += number(1).unwrap_or(0);
+    }
+    Ok(content)
+}
+
+/// Rows and sum of `k` by the index alone, and by the table alone: `None` where they agree.
+pub(crate) fn index_disagreement(database: &mut Database, tables: u32) -> Result<Option<String>, SqlFailure> {
+    for table in 0..tables {
+        let t = name(table);
+        let ask = |database: &mut Database, from: &str, before: &str| {
+            database.run(before)?;
+            let found = database.rows(&format!("SELECT count(*), COALESCE(sum(k), 0) FROM {from}"))?;
+            Ok::<_, SqlFailure>(found.into_iter().next().unwrap_or_default())
+        };
+        let (by_index, by_table) = match database.system() {
+            System::Postgres => {
+                let index = "SET enable_seqscan = off; SET enable_indexscan = on; SET enable_bitmapscan = on";
+                let by_index = ask(database, &format!("{t} WHERE k > -2147483648"), index)?;
+                let seq = "SET enable_seqscan = on; SET enable_indexscan = off; SET enable_bitmapscan = off; \
+                           SET enable_indexonlyscan = off";
+                let by_table = ask(database, &t, seq)?;
+                database.run("RESET enable_seqscan; RESET enable_indexscan; RESET enable_bitmapscan; RESET enable_indexonlyscan")?;
+                (by_index, by_table)
+            }
+            System::Mysql => {
+                let index = format!("{t} FORCE INDEX (k_{}) WHERE k > -2147483648", table + 1);
+                (ask(database, &index, "DO 0")?, ask(database, &format!("{t} FORCE INDEX (PRIMARY)"), "DO 0")?)
+            }
+            System::Sqlite => {
+                let index = format!("{t} INDEXED BY k_{} WHERE k > -2147483648", table + 1);
+                (ask(database, &index, "SELECT 1")?, ask(database, &format!("{t} NOT INDEXED"), "SELECT 1")?)
+            }
+        };
+        if by_index != by_table {
+            let told = |row: &[Option<String>]| {
+                let texts: Vec<_> = row.iter().map(|value| value.clone().unwrap_or_else(|| "nothing".to_owned())).collect();
+                texts.join(" rows with a sum of ")
+            };
+            return Ok(Some(format!(
+                "the index of {t} does not agree with the table: it has {}, the table {}",
+                told(&by_index),
+                told(&by_table)
+            )));
+        }
+    }
+    Ok(None)
+}

@@ -1,0 +1,572 @@
+//! The workload of database servers: each lane is a connection, driven by the event loop.
+
+use crate::connection::{Connection, Server, Stage};
+use crate::ledger::{Change, Ledger};
+use crate::link::{End, Sent};
+use crate::mix::{self, Mix, Place, Segment, Statement, Step};
+use crate::schema::{SCHEMA, counter, failure, phase};
+use crate::wire::{Happened, SqlFailure, Value};
+use duel_load::{
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
+};
+use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema};
+use rand::SeedableRng;
+use rand_pcg::Pcg64Mcg;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Read at a time: a thousand rows of a `c`.
+const SCRATCH_BYTES: usize = 128 * 1024;
+/// Reads of full buffers in a row before other connections get their turn.
+const READS_IN_A_ROW: usize = 4;
+/// How often a transaction is begun again: one that fails so often never comes through.
+const MOST_RETRIES: u32 = 100;
+
+/// What all workers of a target share.
+#[derive(Debug, Clone)]
+pub(crate) struct Factory {
+    pub(crate) server: Arc<Server>,
+    pub(crate) end: End,
+    pub(crate) mix: Arc<Mix>,
+    pub(crate) reconnects: bool,
+    pub(crate) retries: bool,
+    pub(crate) ledger: Option<Arc<Ledger>>,
+    /// Each worker that is made draws from numbers of its own.
+    pub(crate) seed: Arc<AtomicU64>,
+}
+
+impl WorkloadFactory for Factory {
+    type Workload = Statements;
+
+    fn schema(&self) -> &'static Schema {
+        &SCHEMA
+    }
+
+    fn make(&self, lanes: usize) -> Result<Statements, WorkloadError> {
+        self.make_for(WorkerId::ONLY, lanes)
+    }
+
+    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Statements, WorkloadError> {
+        let all = (worker.of as usize * lanes) as u32;
+        let lane = |number: usize| {
+            let segment = Segment { number: worker.number * lanes as u32 + number as u32, others: all.saturating_sub(1) };
+            Lane { place: Place { segment, ..Place::default() }, ..Lane::default() }
+        };
+        Ok(Statements {
+            factory: self.clone(),
+            lanes: (0..lanes).map(lane).collect(),
+            rng: Pcg64Mcg::seed_from_u64(self.seed.fetch_add(1, Ordering::Relaxed)),
+            scratch: vec![0; SCRATCH_BYTES],
+            values: Vec::new(),
+            text: String::new(),
+            parts: vec![None; mix::STATEMENTS * self.mix.tables as usize],
+            counted: [0; MOST_COUNTERS],
+            counters: Counters::default(),
+        })
+    }
+}
+
+/// One worker's connections.
+#[derive(Debug)]
+pub(crate) struct Statements {
+    factory: Factory,
+    lanes: Vec<Lane>,
+    rng: Pcg64Mcg,
+    scratch: Vec<u8>,
+    /// Of the statement that is sent.
+    values: Vec<Value>,
+    text: String,
+    /// What stands around the values of statements that are sent as texts.
+    parts: Vec<Option<Box<[String]>>>,
+    counted: [u64; MOST_COUNTERS],
+    counters: Counters,
+}
+
+/// A connection, or the place for one.
+#[derive(Debug, Default)]
+struct Lane {
+    connection: Option<Connection>,
+    watches_writing: bool,
+    /// Which statements are prepared on the connection.
+    prepared: Vec<bool>,
+    place: Place,
+    op: Option<Op>,
+}
+
+/// The op under way on a lane.
+#[derive(Debug)]
+struct Op {
+    /// Its step.
+    at: usize,
+    doing: Doing,
+    attempts: u32,
+    phases: PhaseTimes,
+    /// The phase that it is in, and since when.
+    phase: Phase,
+    since_ns: Nanos,
+    /// Since when it has been connecting.
+    connecting_ns: Option<Nanos>,
+    bytes_in: u64,
+    /// What its transaction has changed so far.
+    change: Change,
+}
+
+/// What the server does for an op.
+#[derive(Debug)]
+enum Doing {
+    Connecting,
+    Preparing(u16),
+    Asking,
+    /// Takes back a transaction that failed.
+    RollingBack(SqlFailure),
+}
+
+impl Op {
+    fn new(now_ns: Nanos) -> Self {
+        Self {
+            at: 0,
+            doing: Doing::Asking,
+            attempts: 0,
+            phases: PhaseTimes::NONE,
+            phase: phase::SEND,
+            since_ns: now_ns,
+            connecting_ns: None,
+            bytes_in: 0,
+            change: Change::default(),
+        }
+    }
+
+    /// Ends a phase now, and begins another one.
+    #[inline]
+    fn enter(&mut self, phase: Phase, now_ns: Nanos) {
+        let spent_ns = now_ns.saturating_sub(self.since_ns);
+        self.phases.set(self.phase, self.phases.get(self.phase).unwrap_or(0) + spent_ns);
+        self.phase = phase;
+        self.since_ns = now_ns;
+    }
+}
+
+impl Workload for Statements {
+    fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress {
+        let mut op = Op::new(now_ns);
+        let begun = if self.lanes[lane].connection.is_some() {
+            self.lanes[lane].op = Some(op);
+            self.counters.reused += 1;
+            self.step(lane, now_ns, io)
+        } else {
+            op.doing = Doing::Connecting;
+            op.phase = phase::CONNECT;
+            op.connecting_ns = Some(now_ns);
+            self.lanes[lane].op = Some(op);
+            self.connect(lane, io)
+        };
+        match begun {
+            Ok(()) => Progress::Pending,
+            Err(why) => self.failed(lane, why),
+        }
+    }
+
+    fn ready(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Progress {
+        match self.go_on(lane, event, io) {
+            Ok(progress) => progress,
+            Err(why) if self.lanes[lane].op.is_some() => self.failed(lane, why),
+            // The server has closed a parked connection: the next op makes another one.
+            Err(_) => {
+                self.hang_up(lane);
+                Progress::Pending
+            }
+        }
+    }
+
+    fn cancel(&mut self, lane: LaneId) {
+        if self.lanes[lane].op.take().is_some() {
+            self.note_uncertain();
+        }
+        self.hang_up(lane);
+    }
+
+    fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
+        let Some(op) = &self.lanes[lane].op else { return PhaseTimes::NONE };
+        let mut phases = op.phases;
+        let spent_ns = now_ns.saturating_sub(op.since_ns);
+        phases.set(op.phase, phases.get(op.phase).unwrap_or(0) + spent_ns);
+        phases
+    }
+
+    fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
+        self.lanes[lane].op.as_ref()?.connecting_ns
+    }
+
+    fn traffic(&self) -> Traffic {
+        self.counters.traffic()
+    }
+
+    fn take_counters(&mut self) -> Counters {
+        let mut counters = std::mem::take(&mut self.counters);
+        let counted = std::mem::take(&mut self.counted);
+        counters.counted = counter::ALL.iter().map(|counter| (counter.id(), counted[counter.place()])).collect();
+        counters
+    }
+}
+
+impl Statements {
+    fn count(&mut self, counter: duel_model::Counter, more: u64) {
+        self.counted[counter.place()] += more;
+    }
+
+    fn connect(&mut self, lane: LaneId, io: &Io<'_>) -> Result<(), SqlFailure> {
+        let connection = Connection::open(&self.factory.server, &self.factory.end)?;
+        let state = &mut self.lanes[lane];
+        state.watches_writing = true;
+        io.watch(connection.fd(), lane, Interest::ReadWrite).map_err(|error| unwatched(&error))?;
+        state.prepared.clear();
+        state.prepared.resize(mix::STATEMENTS * self.factory.mix.tables as usize, false);
+        state.connection = Some(connection);
+        Ok(())
+    }
+
+    fn go_on(&mut self, lane: LaneId, event: Event, io: &Io<'_>) -> Result<Progress, SqlFailure> {
+        let server = Arc::clone(&self.factory.server);
+        let state = &mut self.lanes[lane];
+        let Some(connection) = &mut state.connection else { return Ok(Progress::Pending) };
+        if event.writable && state.watches_writing {
+            let was = connection.stage();
+            let sent = connection.writable(&server)?;
+            let is = connection.stage();
+            if was == Stage::Connecting && is != was {
+                self.note_stage(lane, is);
+            }
+            self.watch(lane, sent == Sent::Blocked, io)?;
+        }
+        if !event.readable {
+            return Ok(Progress::Pending);
+        }
+        for _ in 0..READS_IN_A_ROW {
+            let Some(connection) = &mut self.lanes[lane].connection else { return Ok(Progress::Pending) };
+            let was = connection.stage();
+            if !connection.receive(&server, &mut self.scratch)? {
+                return Ok(Progress::Pending);
+            }
+            let is = connection.stage();
+            if is != was {
+                self.note_stage(lane, is);
+            }
+            loop {
+                let Some(connection) = &mut self.lanes[lane].connection else { return Ok(Progress::Pending) };
+                let was = connection.stage();
+                let happened = connection.next(&server)?;
+                let is = connection.stage();
+                if is != was && is != Stage::Open {
+                    self.note_stage(lane, is);
+                }
+                let Some(happened) = happened else { break };
+                if let Some(end) = self.handle(lane, happened, io)? {
+                    return Ok(Progress::Done(end));
+                }
+            }
+            let Some(connection) = &mut self.lanes[lane].connection else { return Ok(Progress::Pending) };
+            if !connection.may_have_more(self.scratch.len()) {
+                break;
+            }
+        }
+        Ok(Progress::Pending)
+    }
+
+    /// A connection has come further on its way.
+    #[cold]
+    fn note_stage(&mut self, lane: LaneId, stage: Stage) {
+        let phase = match stage {
+            Stage::Connecting => phase::CONNECT,
+            Stage::ShakingHands => phase::TLS,
+            Stage::LoggingIn | Stage::Open => phase::LOGIN,
+        };
+        if let Some(op) = &mut self.lanes[lane].op {
+            op.enter(phase, monotonic_ns());
+        }
+    }
+
+    /// Watches for room to write, or no longer.
+    #[inline]
+    fn watch(&mut self, lane: LaneId, writing: bool, io: &Io<'_>) -> Result<(), SqlFailure> {
+        let state = &mut self.lanes[lane];
+        let Some(connection) = &state.connection else { return Ok(()) };
+        if state.watches_writing != writing {
+            let interest = if writing { Interest::ReadWrite } else { Interest::Read };
+            io.rewatch(connection.fd(), lane, interest).map_err(|error| unwatched(&error))?;
+            state.watches_writing = writing;
+        }
+        Ok(())
+    }
+
+    /// Handles what happened on a lane; the op's end, if it ended.
+    fn handle(&mut self, lane: LaneId, happened: Happened, io: &Io<'_>) -> Result<Option<OpEnd>, SqlFailure> {
+        let now_ns = monotonic_ns();
+        let Some(op) = &mut self.lanes[lane].op else {
+            return Err(SqlFailure::new(failure::BROKEN, "the server answers what nobody asked"));
+        };
+        match (&mut op.doing, happened) {
+            (Doing::Connecting, Happened::LoggedIn) => {
+                op.connecting_ns = None;
+                op.enter(phase::SEND, now_ns);
+                self.counters.connections += 1;
+                self.note_tls(lane);
+                self.step(lane, now_ns, io)?;
+            }
+            (Doing::Preparing(number), Happened::Prepared) => {
+                let number = *number;
+                op.enter(phase::SEND, now_ns);
+                op.doing = Doing::Asking;
+                self.lanes[lane].prepared[usize::from(number)] = true;
+                self.ask(lane, now_ns, io)?;
+            }
+            (Doing::Asking, Happened::FirstRow) => op.enter(phase::ROWS, now_ns),
+            (Doing::Asking, Happened::Done { rows, affected }) => return self.answered(lane, rows, affected, now_ns, io),
+            (Doing::Asking | Doing::Preparing(_), Happened::Refused(why)) => return self.refused(lane, why, now_ns, io),
+            (Doing::RollingBack(why), Happened::Done { .. }) => {
+                let why = why.clone();
+                return self.rolled_back(lane, why, now_ns, io);
+            }
+            (Doing::RollingBack(_), Happened::Refused(why)) => return Err(why),
+            (_, other) => {
+                return Err(SqlFailure::new(failure::BROKEN, format!("the server sent {other:?} where something else belongs")));
+            }
+        }
+        Ok(None)
+    }
+
+    /// A statement has ended well.
+    #[inline]
+    fn answered(
+        &mut self,
+        lane: LaneId,
+        rows: u64,
+        affected: u64,
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Result<Option<OpEnd>, SqlFailure> {
+        self.count(counter::QUERIES, 1);
+        self.count(counter::ROWS, rows);
+        self.count(counter::CHANGED, affected);
+        let mix = Arc::clone(&self.factory.mix);
+        let state = &mut self.lanes[lane];
+        let Some(op) = &mut state.op else { return Ok(None) };
+        op.enter(phase::SEND, now_ns);
+        if let Step::Run(statement, _) = mix.steps[op.at] {
+            if statement.most_rows(&mix).is_some_and(|most| rows > most) {
+                let text = format!("a statement answered {rows} rows, more than there can be");
+                return Err(SqlFailure::new(failure::WRONG, text));
+            }
+            op.change.note(statement, affected);
+        }
+        op.at += 1;
+        // Without a transaction each statement stays, whatever becomes of the op.
+        if op.at == mix.steps.len() || mix.steps[0] != Step::Begin {
+            let change = std::mem::take(&mut op.change);
+            if let Some(ledger) = self.factory.ledger.as_ref().filter(|_| !change.is_nothing()) {
+                ledger.add(change);
+            }
+        }
+        if op.at < mix.steps.len() {
+            self.step(lane, now_ns, io)?;
+            return Ok(None);
+        }
+        Ok(Some(self.end(lane, now_ns, Ok(()))))
+    }
+
+    /// The server has refused a statement; the connection is good.
+    #[cold]
+    fn refused(
+        &mut self,
+        lane: LaneId,
+        why: SqlFailure,
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Result<Option<OpEnd>, SqlFailure> {
+        self.count(counter::QUERIES, 1);
+        for (kind, counter) in [
+            (failure::DEADLOCK, counter::DEADLOCKS),
+            (failure::SERIALIZATION, counter::SERIALIZATIONS),
+            (failure::DUPLICATE, counter::DUPLICATES),
+        ] {
+            if why.kind == kind {
+                self.count(counter, 1);
+            }
+        }
+        let in_transaction = self.factory.mix.steps[0] == Step::Begin;
+        let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
+        op.enter(phase::SEND, now_ns);
+        op.change = Change::default();
+        if !in_transaction || op.at == 0 {
+            return self.rolled_back(lane, why, now_ns, io);
+        }
+        op.doing = Doing::RollingBack(why);
+        self.say(lane, "ROLLBACK", phase::COMMIT, io)?;
+        Ok(None)
+    }
+
+    /// Nothing of the transaction is left: it begins again, or the op has failed.
+    #[cold]
+    fn rolled_back(
+        &mut self,
+        lane: LaneId,
+        why: SqlFailure,
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Result<Option<OpEnd>, SqlFailure> {
+        let may_retry = self.factory.retries
+            && [failure::DEADLOCK, failure::SERIALIZATION, failure::DUPLICATE].contains(&why.kind);
+        let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
+        op.enter(phase::SEND, now_ns);
+        if may_retry && op.attempts < MOST_RETRIES {
+            op.attempts += 1;
+            op.at = 0;
+            op.doing = Doing::Asking;
+            self.count(counter::RETRIES, 1);
+            self.step(lane, now_ns, io)?;
+            return Ok(None);
+        }
+        Ok(Some(self.end(lane, now_ns, Err(why))))
+    }
+
+    /// Begins the step that the op is at.
+    #[inline]
+    fn step(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Result<(), SqlFailure> {
+        let state = &mut self.lanes[lane];
+        let Some(op) = &mut state.op else { return Ok(()) };
+        op.doing = Doing::Asking;
+        match self.factory.mix.steps[op.at] {
+            Step::Begin => self.say(lane, self.factory.mix.begin(), phase::FIRST_ROW, io),
+            Step::Commit => self.say(lane, "COMMIT", phase::COMMIT, io),
+            Step::Run(statement, on) => {
+                self.factory.mix.place(on, &mut state.place, &mut self.rng);
+                let number = self.number(statement, lane);
+                if self.factory.mix.prepares(statement) && !self.lanes[lane].prepared[usize::from(number)] {
+                    return self.prepare(lane, statement, number, now_ns, io);
+                }
+                self.ask(lane, now_ns, io)
+            }
+        }
+    }
+
+    fn number(&self, statement: Statement, lane: LaneId) -> u16 {
+        (statement as u32 * self.factory.mix.tables + self.lanes[lane].place.table) as u16
+    }
+
+    #[cold]
+    fn prepare(
+        &mut self,
+        lane: LaneId,
+        statement: Statement,
+        number: u16,
+        now_ns: Nanos,
+        io: &Io<'_>,
+    ) -> Result<(), SqlFailure> {
+        let state = &mut self.lanes[lane];
+        let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
+        op.enter(phase::PREPARE, now_ns);
+        op.doing = Doing::Preparing(number);
+        connection.wire().prepare(number, &statement.prepared(state.place.table, self.factory.mix.system))?;
+        let sent = connection.flush()?;
+        self.watch(lane, sent == Sent::Blocked, io)
+    }
+
+    /// Sends the statement that the op is at.
+    #[inline]
+    fn ask(&mut self, lane: LaneId, _now_ns: Nanos, io: &Io<'_>) -> Result<(), SqlFailure> {
+        let state = &self.lanes[lane];
+        let Some(op) = &state.op else { return Ok(()) };
+        let Step::Run(statement, _) = self.factory.mix.steps[op.at] else { return Ok(()) };
+        let number = self.number(statement, lane);
+        self.factory.mix.values(statement, state.place, &mut self.rng, &mut self.values);
+        let table = state.place.table;
+        let state = &mut self.lanes[lane];
+        let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
+        if self.factory.mix.prepares(statement) {
+            connection.execute(number, &self.values)?;
+        } else {
+            let parts = self.parts[usize::from(number)].get_or_insert_with(|| statement.parts(table).into());
+            mix::literal(parts, &self.values, &mut self.text);
+            connection.wire().query(&self.text)?;
+        }
+        let sent = connection.flush()?;
+        op.enter(phase::FIRST_ROW, monotonic_ns());
+        self.watch(lane, sent == Sent::Blocked, io)
+    }
+
+    /// Sends a statement without values.
+    fn say(&mut self, lane: LaneId, sql: &str, phase: Phase, io: &Io<'_>) -> Result<(), SqlFailure> {
+        let state = &mut self.lanes[lane];
+        let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
+        connection.wire().query(sql)?;
+        let sent = connection.flush()?;
+        op.enter(phase, monotonic_ns());
+        self.watch(lane, sent == Sent::Blocked, io)
+    }
+
+    /// An op is over, and its connection is good.
+    fn end(&mut self, lane: LaneId, end_ns: Nanos, outcome: Result<(), SqlFailure>) -> OpEnd {
+        let state = &mut self.lanes[lane];
+        let Some(mut op) = state.op.take() else { return OpEnd::noticed(end_ns, Ok(())) };
+        if let Some(connection) = &mut state.connection {
+            let (bytes_in, bytes_out) = connection.take_traffic();
+            op.bytes_in += bytes_in;
+            self.counters.bytes_in += bytes_in;
+            self.counters.bytes_out += bytes_out;
+        }
+        if self.factory.reconnects {
+            self.hang_up(lane);
+        }
+        let outcome = outcome.map_err(|SqlFailure { kind, text }| Box::new(Failure { kind, text }));
+        OpEnd { phases: op.phases, bytes_in: op.bytes_in, ..OpEnd::noticed(end_ns, outcome) }
+    }
+
+    /// An op has failed, and its connection with it.
+    #[cold]
+    fn failed(&mut self, lane: LaneId, why: SqlFailure) -> Progress {
+        let now_ns = monotonic_ns();
+        if let Some(op) = &mut self.lanes[lane].op {
+            let phase = op.phase;
+            op.enter(phase, now_ns);
+            if op.connecting_ns.is_none() {
+                self.note_uncertain();
+            }
+        }
+        let end = self.end(lane, now_ns, Err(why));
+        self.hang_up(lane);
+        Progress::Done(end)
+    }
+
+    /// Whether an op that writes has done so is not known.
+    fn note_uncertain(&self) {
+        if let Some(ledger) = &self.factory.ledger {
+            ledger.add_uncertain();
+        }
+    }
+
+    /// Closes a lane's connection, with a word where the protocol has one.
+    fn hang_up(&mut self, lane: LaneId) {
+        let Some(mut connection) = self.lanes[lane].connection.take() else { return };
+        if connection.stage() == Stage::Open {
+            connection.wire().leave();
+            let _ = connection.flush();
+        }
+        let (bytes_in, bytes_out) = connection.take_traffic();
+        self.counters.bytes_in += bytes_in;
+        self.counters.bytes_out += bytes_out;
+    }
+
+    #[cold]
+    fn note_tls(&mut self, lane: LaneId) {
+        let facts = self.lanes[lane].connection.as_ref().and_then(Connection::tls_facts);
+        if let Some((version, suite)) = facts {
+            let facts = duel_model::Facts::default().with("sql.tls", format!("TLS {version}, {suite}"));
+            self.counters.negotiated = Some(facts);
+        }
+    }
+}
+
+fn unwatched(error: &std::io::Error) -> SqlFailure {
+    SqlFailure::new(failure::OURS, format!("cannot watch a socket: {error}"))
+}
+
