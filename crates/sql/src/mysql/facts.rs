@@ -2,7 +2,7 @@
 //!
 //! Both come as rows of a name and a value. A server that does not know a name leaves its row out: then nothing is known, not zero.
 
-use duel_model::{Facts, Value, sanitize_line};
+use duel_model::{Facts, sanitize_line};
 
 /// Settings that cost or save time, by the names of their facts. Where two have one name, a server has the one or the other.
 pub(crate) const SETTINGS: [(&str, &str); 25] = [
@@ -61,9 +61,6 @@ pub(crate) const COUNTED: [(&str, &str); 24] = [
     ("mysql.slow_queries", "Slow_queries"),
 ];
 
-/// Those of [`COUNTED`] that do not grow.
-const LEVELS: [&str; 2] = ["mysql.threads_running", "mysql.threads_connected"];
-
 /// What asks for the settings: of duel's own session, for that is what load goes through.
 pub(crate) fn ask_settings() -> String {
     asked("SESSION VARIABLES", &SETTINGS)
@@ -88,30 +85,6 @@ pub(crate) fn note_counted(rows: &[Vec<Option<String>>], facts: &mut Facts) {
     }
 }
 
-/// What was counted between two readings; levels are as they were at the end. A server that was started anew in between has counted
-/// nothing that could be compared, and a counter that was set back (`FLUSH STATUS`) is not known.
-pub(crate) fn counted_between(before: &Facts, after: &Facts) -> Facts {
-    let number = |facts: &Facts, name: &str| match facts.value(name) {
-        Some(Value::Number(number)) => Some(*number),
-        _ => None,
-    };
-    let mut between = Facts::default();
-    let Some(_) =
-        number(after, "mysql.uptime_s").zip(number(before, "mysql.uptime_s")).filter(|(after, before)| after >= before)
-    else {
-        return between;
-    };
-    for (name, _) in COUNTED {
-        let end = number(after, name);
-        let value = match LEVELS.contains(&name) {
-            true => end,
-            false => end.zip(number(before, name)).and_then(|(end, begin)| end.checked_sub(begin)),
-        };
-        between.note(name, value);
-    }
-    between
-}
-
 fn asked(what: &str, names: &[(&str, &str)]) -> String {
     let names: Vec<String> = names.iter().map(|(_, name)| format!("'{name}'")).collect();
     format!("SHOW {what} WHERE Variable_name IN ({})", names.join(", "))
@@ -134,15 +107,10 @@ fn named<'a>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duel_model::Value;
 
     fn rows(pairs: &[(&str, &str)]) -> Vec<Vec<Option<String>>> {
         pairs.iter().map(|(name, value)| vec![Some((*name).to_owned()), Some((*value).to_owned())]).collect()
-    }
-
-    fn counted(pairs: &[(&str, &str)]) -> Facts {
-        let mut facts = Facts::default();
-        note_counted(&rows(pairs), &mut facts);
-        facts
     }
 
     #[test]
@@ -160,22 +128,17 @@ mod tests {
     }
 
     #[test]
-    fn counters_are_subtracted_unless_they_were_set_back() {
-        let before =
-            counted(&[("Uptime", "10"), ("Qcache_hits", "5"), ("Innodb_data_reads", "7"), ("Threads_running", "9")]);
-        let after = counted(&[
-            ("Uptime", "20"),
-            ("Qcache_hits", "8"),
-            ("Innodb_data_reads", "6"),
-            ("Threads_running", "3"),
-            ("Questions", "1"),
-        ]);
-        let between = counted_between(&before, &after);
-        let told = |name| between.value(name).cloned();
-        assert_eq!(told("mysql.query_cache_hits"), Some(Value::Number(3)));
-        assert_eq!(told("mysql.threads_running"), Some(Value::Number(3)));
-        assert_eq!((told("mysql.data_reads"), told("mysql.questions")), (None, None));
-        let restarted = counted(&[("Uptime", "2"), ("Qcache_hits", "8")]);
-        assert_eq!(counted_between(&before, &restarted), Facts::default());
+    fn what_is_no_number_is_not_counted() {
+        let mut facts = Facts::default();
+        note_counted(&rows(&[("UPTIME", "10"), ("Qcache_hits", "-1"), ("Questions", "")]), &mut facts);
+        assert_eq!(facts.value("mysql.uptime_s"), Some(&Value::Number(10)));
+        assert_eq!((facts.value("mysql.query_cache_hits"), facts.value("mysql.questions")), (None, None));
+    }
+
+    #[test]
+    fn all_are_declared() {
+        for (name, _) in SETTINGS.into_iter().chain(COUNTED) {
+            assert!(crate::SCHEMA.facts.iter().any(|fact| fact.name == name), "{name}");
+        }
     }
 }
