@@ -145,9 +145,14 @@ fn server(system: System, scheme: &str, rest: &str) -> Result<ServerAddress, Wor
             "host" => host = value,
             "port" => port = Some(value.parse().map_err(|_| wrong("port= is no port"))?),
             "socket" => socket = Some(PathBuf::from(value)),
-            "sslmode" | "ssl-mode" => tls = ssl_mode(&value).ok_or_else(|| wrong("sslmode= is one of disable, prefer, require, verify-full"))?,
+            "sslmode" | "ssl-mode" => {
+                tls =
+                    ssl_mode(&value).ok_or_else(|| wrong("sslmode= is one of disable, prefer, require, verify-full"))?
+            }
             "sslrootcert" | "ssl-ca" => ca = Some(PathBuf::from(value)),
-            other => return Err(wrong(&format!("it has a parameter that duel does not know: '{}'", sanitize_line(other)))),
+            other => {
+                return Err(wrong(&format!("it has a parameter that duel does not know: '{}'", sanitize_line(other))));
+            }
         }
         kept_query.push(part);
     }
@@ -218,7 +223,10 @@ fn ssl_mode(text: &str) -> Option<SslMode> {
 fn own_user(system: System) -> String {
     let named = if system == System::Postgres { std::env::var("PGUSER").ok() } else { None };
     let of_system = || std::env::var("USER").or_else(|_| std::env::var("LOGNAME")).ok();
-    named.or_else(of_system).filter(|user| !user.is_empty() && !user.contains('\0')).unwrap_or_else(|| "root".to_owned())
+    named
+        .or_else(of_system)
+        .filter(|user| !user.is_empty() && !user.contains('\0'))
+        .unwrap_or_else(|| "root".to_owned())
 }
 
 /// A text without its percent escapes.

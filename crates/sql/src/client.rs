@@ -80,7 +80,9 @@ impl Client {
         loop {
             match self.wait(deadline_ns)? {
                 Happened::Row if rows.len() < MOST_ROWS => rows.push(self.connection.row().to_vec()),
-                Happened::Row => return Err(SqlFailure::new(failure::WRONG, "the server answers more rows than were asked for")),
+                Happened::Row => {
+                    return Err(SqlFailure::new(failure::WRONG, "the server answers more rows than were asked for"));
+                }
                 Happened::FirstRow => {}
                 Happened::Done { affected, .. } => return Ok((rows, affected)),
                 Happened::Refused(why) => return Err(why),
@@ -156,10 +158,7 @@ impl Client {
             }
             let fd = self.connection.fd();
             let mut fds = [PollFd::new(&fd, flags)];
-            let timeout = Timespec {
-                tv_sec: (left_ns / SECOND_NS) as i64,
-                tv_nsec: (left_ns % SECOND_NS) as _,
-            };
+            let timeout = Timespec { tv_sec: (left_ns / SECOND_NS) as i64, tv_nsec: (left_ns % SECOND_NS) as _ };
             match poll(&mut fds, Some(&timeout)) {
                 Ok(0) | Err(rustix::io::Errno::INTR) => {}
                 Ok(_) => return Ok(fds[0].revents()),

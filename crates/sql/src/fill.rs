@@ -74,7 +74,9 @@ pub fn prepare(
 ) -> Result<Filled, WorkloadError> {
     let at = address::parse(address)?;
     if at == Address::Memory {
-        return Err(WorkloadError("a database in memory is made by each run for itself; there is nothing to prepare".into()));
+        return Err(WorkloadError(
+            "a database in memory is made by each run for itself; there is nothing to prepare".into(),
+        ));
     }
     let fail = kind::fail_of(&at);
     // All tables are looked at before one is touched.
@@ -319,10 +321,17 @@ impl Writer {
     }
 }
 
-fn insert(connection: &mut Connection, table: &str, writer: &mut Writer, first: u64, last: u64) -> rusqlite::Result<()> {
+fn insert(
+    connection: &mut Connection,
+    table: &str,
+    writer: &mut Writer,
+    first: u64,
+    last: u64,
+) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     {
-        let mut statement = transaction.prepare_cached(&format!("INSERT INTO {table}(id, k, c, pad) VALUES (?, ?, ?, ?)"))?;
+        let mut statement =
+            transaction.prepare_cached(&format!("INSERT INTO {table}(id, k, c, pad) VALUES (?, ?, ?, ?)"))?;
         for id in first..=last {
             let k = writer.rng.random_range(1..=writer.rows) as i64;
             let [c, pad] = [10, 5].map(|groups| crate::mix::digits(&mut writer.rng, groups));

@@ -92,7 +92,8 @@ impl Kind for Sql {
             }),
             Opened::Store(store) => {
                 let op_timeout_ns = plan.load.op_timeout_ns;
-                let factory = sqlite::Factory { store, mix, reconnects, retries, op_timeout_ns, ledger: ledger.clone(), seed };
+                let factory =
+                    sqlite::Factory { store, mix, reconnects, retries, op_timeout_ns, ledger: ledger.clone(), seed };
                 Arc::new(Target { factory, address: at, ledger, tables, rows: size })
             }
         };

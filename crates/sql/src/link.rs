@@ -140,7 +140,8 @@ impl Link {
         let mut received = &scratch[..count];
         self.plain.clear();
         while !received.is_empty() {
-            tls.read_tls(&mut received).map_err(|_| SqlFailure::new(failure::TLS, "the server sent a record that is too long"))?;
+            tls.read_tls(&mut received)
+                .map_err(|_| SqlFailure::new(failure::TLS, "the server sent a record that is too long"))?;
             let state = tls.process_new_packets().map_err(|error| tls_failed(&error))?;
             let (begin, more) = (self.plain.len(), state.plaintext_bytes_to_read());
             self.plain.resize(begin + more, 0);

@@ -108,8 +108,7 @@ pub(crate) fn steps(op: &str, transactions: bool) -> Vec<Step> {
         reads.extend([SimpleRange, SumRange, OrderRange, DistinctRange].map(run));
         reads
     };
-    let writes =
-        || vec![run(IndexUpdate), run(NonIndexUpdate), run(Delete), Step::Run(InsertBack, On::SameRow)];
+    let writes = || vec![run(IndexUpdate), run(NonIndexUpdate), run(Delete), Step::Run(InsertBack, On::SameRow)];
     let in_transaction = |steps: Vec<Step>| {
         let ends = |step| if transactions { vec![step] } else { Vec::new() };
         [ends(Step::Begin), steps, ends(Step::Commit)].concat()
@@ -298,7 +297,9 @@ mod tests {
 
     #[test]
     fn ops_have_the_statements_that_sysbench_counts() {
-        for (op, queries) in [("point-select", 1), ("read-only", 16), ("read-write", 20), ("write-only", 6), ("insert", 1)] {
+        for (op, queries) in
+            [("point-select", 1), ("read-only", 16), ("read-write", 20), ("write-only", 6), ("insert", 1)]
+        {
             assert_eq!(steps(op, true).len(), queries, "{op}");
         }
         assert_eq!(steps("read-only", false).len(), 14);
@@ -321,8 +322,18 @@ mod tests {
         let mut values = Vec::new();
         use Statement::*;
         for statement in [
-            PointSelect, SimpleRange, SumRange, OrderRange, DistinctRange, IndexUpdate, NonIndexUpdate, Delete, InsertBack,
-            InsertNew, RandomPoints, RandomRanges,
+            PointSelect,
+            SimpleRange,
+            SumRange,
+            OrderRange,
+            DistinctRange,
+            IndexUpdate,
+            NonIndexUpdate,
+            Delete,
+            InsertBack,
+            InsertNew,
+            RandomPoints,
+            RandomRanges,
         ] {
             mix.values(statement, Place { table: 1, row: 7, segment: Segment::default() }, &mut rng, &mut values);
             let text = statement.prepared(1, System::Postgres);

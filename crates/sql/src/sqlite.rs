@@ -224,17 +224,24 @@ impl Calls {
         for step in &mix.steps {
             match *step {
                 Step::Begin => {
-                    connection.prepare_cached(mix.begin()).and_then(|mut begin| begin.execute([])).map_err(|e| sqlite_failure(&e))?;
+                    connection
+                        .prepare_cached(mix.begin())
+                        .and_then(|mut begin| begin.execute([]))
+                        .map_err(|e| sqlite_failure(&e))?;
                     watch.was(phase::FIRST_ROW);
                 }
                 Step::Commit => {
-                    connection.prepare_cached("COMMIT").and_then(|mut commit| commit.execute([])).map_err(|e| sqlite_failure(&e))?;
+                    connection
+                        .prepare_cached("COMMIT")
+                        .and_then(|mut commit| commit.execute([]))
+                        .map_err(|e| sqlite_failure(&e))?;
                     watch.was(phase::COMMIT);
                 }
                 Step::Run(statement, on) => {
                     mix.place(on, &mut self.place, &mut self.rng);
                     mix.values(statement, self.place, &mut self.rng, &mut self.values);
-                    let (rows, changed) = self.run(connection, &mix, statement, watch).map_err(|error| sqlite_failure(&error))?;
+                    let (rows, changed) =
+                        self.run(connection, &mix, statement, watch).map_err(|error| sqlite_failure(&error))?;
                     self.counted[counter::ROWS.place()] += rows;
                     self.counted[counter::CHANGED.place()] += changed;
                     if statement.most_rows(&mix).is_some_and(|most| rows > most) {

@@ -12,9 +12,13 @@ pub(crate) enum Standing {
     /// It is there, and something else.
     Other(String),
     /// Its first rows are there, and no more; it may be finished.
-    Half { rows: i64 },
+    Half {
+        rows: i64,
+    },
     /// Rows between others are missing: it cannot be finished.
-    Holed { rows: i64 },
+    Holed {
+        rows: i64,
+    },
     /// All rows are there, and no index on `k`.
     Unindexed,
     /// As it has to be.
@@ -57,7 +61,11 @@ pub(crate) fn standing(database: &mut Database, table: u32, size: u64, counts: b
             return Ok(if is_begun { Standing::Half { rows } } else { Standing::Holed { rows } });
         }
     } else if most < size || least > 1 {
-        return Ok(if least == 1 || most == 0 { Standing::Half { rows: most } } else { Standing::Holed { rows: most } });
+        return Ok(if least == 1 || most == 0 {
+            Standing::Half { rows: most }
+        } else {
+            Standing::Holed { rows: most }
+        });
     }
     Ok(if is_indexed(database, table)? { Standing::Whole } else { Standing::Unindexed })
 }
@@ -153,7 +161,9 @@ pub(crate) fn index_disagreement(database: &mut Database, tables: u32) -> Result
                 let seq = "SET enable_seqscan = on; SET enable_indexscan = off; SET enable_bitmapscan = off; \
                            SET enable_indexonlyscan = off";
                 let by_table = ask(database, &t, seq)?;
-                database.run("RESET enable_seqscan; RESET enable_indexscan; RESET enable_bitmapscan; RESET enable_indexonlyscan")?;
+                database.run(
+                    "RESET enable_seqscan; RESET enable_indexscan; RESET enable_bitmapscan; RESET enable_indexonlyscan",
+                )?;
                 (by_index, by_table)
             }
             System::Mysql => {
@@ -167,7 +177,8 @@ pub(crate) fn index_disagreement(database: &mut Database, tables: u32) -> Result
         };
         if by_index != by_table {
             let told = |row: &[Option<String>]| {
-                let texts: Vec<_> = row.iter().map(|value| value.clone().unwrap_or_else(|| "nothing".to_owned())).collect();
+                let texts: Vec<_> =
+                    row.iter().map(|value| value.clone().unwrap_or_else(|| "nothing".to_owned())).collect();
                 texts.join(" rows with a sum of ")
             };
             return Ok(Some(format!(

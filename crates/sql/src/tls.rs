@@ -57,13 +57,16 @@ fn verifier(provider: &Arc<CryptoProvider>, ca: Option<&Path>) -> Result<Arc<dyn
         Some(file) => {
             let shown = sanitize_line(&file.to_string_lossy());
             let read = CertificateDer::pem_file_iter(file).and_then(Iterator::collect::<Result<Vec<_>, _>>);
-            let read = read.map_err(|error| WorkloadError(format!("cannot read certificates from {shown}: {error}")))?;
+            let read =
+                read.map_err(|error| WorkloadError(format!("cannot read certificates from {shown}: {error}")))?;
             roots.add_parsable_certificates(read);
         }
     }
     let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider)).build();
     verifier.map(|verifier| verifier as Arc<dyn ServerCertVerifier>).map_err(|_| {
-        WorkloadError("there are no certificate authorities to verify the server with; sslrootcert=FILE names some".into())
+        WorkloadError(
+            "there are no certificate authorities to verify the server with; sslrootcert=FILE names some".into(),
+        )
     })
 }
 

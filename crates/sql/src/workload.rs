@@ -50,7 +50,8 @@ impl WorkloadFactory for Factory {
     fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Statements, WorkloadError> {
         let all = (worker.of as usize * lanes) as u32;
         let lane = |number: usize| {
-            let segment = Segment { number: worker.number * lanes as u32 + number as u32, others: all.saturating_sub(1) };
+            let segment =
+                Segment { number: worker.number * lanes as u32 + number as u32, others: all.saturating_sub(1) };
             Lane { place: Place { segment, ..Place::default() }, ..Lane::default() }
         };
         Ok(Statements {
@@ -321,15 +322,22 @@ impl Statements {
                 self.ask(lane, now_ns, io)?;
             }
             (Doing::Asking, Happened::FirstRow) => op.enter(phase::ROWS, now_ns),
-            (Doing::Asking, Happened::Done { rows, affected }) => return self.answered(lane, rows, affected, now_ns, io),
-            (Doing::Asking | Doing::Preparing(_), Happened::Refused(why)) => return self.refused(lane, why, now_ns, io),
+            (Doing::Asking, Happened::Done { rows, affected }) => {
+                return self.answered(lane, rows, affected, now_ns, io);
+            }
+            (Doing::Asking | Doing::Preparing(_), Happened::Refused(why)) => {
+                return self.refused(lane, why, now_ns, io);
+            }
             (Doing::RollingBack(why), Happened::Done { .. }) => {
                 let why = why.clone();
                 return self.rolled_back(lane, why, now_ns, io);
             }
             (Doing::RollingBack(_), Happened::Refused(why)) => return Err(why),
             (_, other) => {
-                return Err(SqlFailure::new(failure::BROKEN, format!("the server sent {other:?} where something else belongs")));
+                return Err(SqlFailure::new(
+                    failure::BROKEN,
+                    format!("the server sent {other:?} where something else belongs"),
+                ));
             }
         }
         Ok(None)
@@ -414,8 +422,8 @@ impl Statements {
         now_ns: Nanos,
         io: &Io<'_>,
     ) -> Result<Option<OpEnd>, SqlFailure> {
-        let may_retry = self.factory.retries
-            && [failure::DEADLOCK, failure::SERIALIZATION, failure::DUPLICATE].contains(&why.kind);
+        let may_retry =
+            self.factory.retries && [failure::DEADLOCK, failure::SERIALIZATION, failure::DUPLICATE].contains(&why.kind);
         let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
         op.enter(phase::SEND, now_ns);
         if may_retry && op.attempts < MOST_RETRIES {
@@ -569,4 +577,3 @@ impl Statements {
 fn unwatched(error: &std::io::Error) -> SqlFailure {
     SqlFailure::new(failure::OURS, format!("cannot watch a socket: {error}"))
 }
-

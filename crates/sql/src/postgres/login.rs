@@ -79,7 +79,10 @@ impl Entrance {
             (10, Step::Begun) => {
                 let offers = reader.0.split(|&byte| byte == 0).any(|name| name == SCRAM_SHA_256.as_bytes());
                 if !offers {
-                    return Err(SqlFailure::new(failure::LOGIN, "the server asks for a kind of SASL other than SCRAM-SHA-256"));
+                    return Err(SqlFailure::new(
+                        failure::LOGIN,
+                        "the server asks for a kind of SASL other than SCRAM-SHA-256",
+                    ));
                 }
                 let scram = ScramSha256::new(self.password()?.as_bytes(), ChannelBinding::unsupported());
                 messages::scram_first(out, SCRAM_SHA_256, scram.message());
@@ -115,7 +118,10 @@ impl Entrance {
         self.login.password.as_deref().ok_or_else(|| {
             SqlFailure::new(
                 failure::LOGIN,
-                format!("the server asks for a password of '{}'; give it in PGPASSWORD or in ~/.pgpass", self.login.user),
+                format!(
+                    "the server asks for a password of '{}'; give it in PGPASSWORD or in ~/.pgpass",
+                    self.login.user
+                ),
             )
         })
     }

@@ -104,7 +104,9 @@ impl Wire for Postgres {
                     continue;
                 }
                 if body > LONGEST_ROW_BYTES {
-                    return Err(broken(format!("the server sent a row of {body} bytes where a short one was asked for")));
+                    return Err(broken(format!(
+                        "the server sent a row of {body} bytes where a short one was asked for"
+                    )));
                 }
             } else if body > LONGEST_MESSAGE_BYTES {
                 return Err(match self.state {
@@ -285,12 +287,16 @@ impl Postgres {
                     None => Happened::Done { rows: self.rows, affected: self.affected },
                 }))
             }
-            _ => Err(broken(format!("the server sent a message of the kind '{}' that does not belong there", tag as char))),
+            _ => Err(broken(format!(
+                "the server sent a message of the kind '{}' that does not belong there",
+                tag as char
+            ))),
         }
     }
 
     fn hear_error(&mut self, start: usize, end: usize) -> Result<Option<Happened>, SqlFailure> {
-        let fields = Fields::read(&self.incoming[start..end]).ok_or_else(|| broken("the server sent a broken error"))?;
+        let fields =
+            Fields::read(&self.incoming[start..end]).ok_or_else(|| broken("the server sent a broken error"))?;
         let why = fields.failure();
         let is_over = fields.is_fatal() || matches!(self.state, State::Entering(_) | State::Idle | State::New);
         if is_over {
