@@ -2,6 +2,7 @@
 
 use crate::address::System;
 use crate::database::Database;
+use crate::mysql::facts as mysql;
 use crate::wire::SqlFailure;
 use duel_model::{Facts, sanitize_line};
 
@@ -26,21 +27,6 @@ const POSTGRES: [(&str, &str); 19] = [
     ("sql.log_duration", "log_min_duration_statement"),
     ("sql.checksums", "data_checksums"),
     ("sql.random_page_cost", "random_page_cost"),
-];
-
-/// Settings of MySQL and MariaDB.
-const MYSQL: [(&str, &str); 11] = [
-    ("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
-    ("sql.sync_binlog", "sync_binlog"),
-    ("sql.log_bin", "log_bin"),
-    ("sql.buffer_pool_bytes", "innodb_buffer_pool_size"),
-    ("sql.flush_method", "innodb_flush_method"),
-    ("sql.doublewrite", "innodb_doublewrite"),
-    ("sql.query_cache", "query_cache_type"),
-    ("sql.general_log", "general_log"),
-    ("sql.performance_schema", "performance_schema"),
-    ("sql.max_connections", "max_connections"),
-    ("sql.engine", "default_storage_engine"),
 ];
 
 /// Settings of SQLite.
@@ -80,18 +66,8 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
                     if is_maria { version } else { format!("MySQL {version}") }
                 }),
             );
-            let names: Vec<String> = MYSQL.iter().map(|(_, name)| format!("'{name}'")).collect();
-            let rows =
-                database.rows(&format!("SHOW GLOBAL VARIABLES WHERE Variable_name IN ({})", names.join(", ")))?;
-            for row in rows {
-                let [Some(setting), value] = row.as_slice() else { continue };
-                if let Some((name, _)) = MYSQL.iter().find(|(_, known)| known == setting) {
-                    note(name, value.clone());
-                }
-            }
-            let isolation = database
-                .rows("SHOW SESSION VARIABLES WHERE Variable_name IN ('tx_isolation', 'transaction_isolation')")?;
-            note("sql.isolation", isolation.into_iter().next().and_then(|row| row.into_iter().nth(1)?));
+            mysql::note_settings(&database.rows(&mysql::ask_settings())?, &mut facts);
+            mysql::note_counted(&database.rows(&mysql::ask_counted())?, &mut facts);
         }
         System::Sqlite => {
             note("sql.server", database.text("SELECT sqlite_version()")?.map(|version| format!("SQLite {version}")));

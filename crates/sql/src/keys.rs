@@ -142,7 +142,8 @@ mod tests {
         // A mean of twelve uniform numbers has a deviation of 1/12: 68 % within one.
         assert!((share(&drawn("gaussian"), 4167, 5833) - 0.683).abs() < 0.01);
         let special = drawn("special");
-        assert!((share(&special, 4950, 5053) - 0.80).abs() < 0.03, "{}", share(&special, 4950, 5053));
+        // Three quarters, and what of the others is in the middle anyway.
+        assert!((share(&special, 4950, 5053) - 0.77).abs() < 0.02, "{}", share(&special, 4950, 5053));
         // P(u^p <= 0.2) = 0.2^(1/p) with p = ln 0.2 / ln 0.8 is 0.8.
         assert!((share(&drawn("pareto"), 1, 2000) - 0.8).abs() < 0.005);
         let weights = |least: u32, most: u32| (least..=most).map(|row| weight(f64::from(row))).sum::<f64>();

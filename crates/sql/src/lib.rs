@@ -13,6 +13,8 @@ mod keys;
 mod kind;
 mod ledger;
 mod link;
+#[cfg(test)]
+mod live;
 mod mix;
 mod mysql;
 mod postgres;

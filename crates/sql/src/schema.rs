@@ -1,7 +1,7 @@
 //! What databases declare of themselves.
 
 use crate::mix;
-use duel_model::{Declaration, Noun, Param, Schema, Sort, Threads};
+use duel_model::{Compared, Declaration, Noun, Param, Schema, Sort, Threads};
 
 /// What ops on a database declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -145,20 +145,60 @@ const FACTS: &[Declaration] = &[
     doubted("sql.buffer_pool_bytes", "innodb_buffer_pool_size"),
     Declaration::listed("sql.flush_method", "innodb_flush_method"),
     doubted("sql.doublewrite", "innodb_doublewrite"),
+    doubted("sql.log_file_bytes", "size of InnoDB's log"),
+    doubted("sql.io_capacity", "innodb_io_capacity"),
+    doubted("sql.adaptive_hash", "innodb_adaptive_hash_index"),
+    doubted("sql.thread_concurrency", "innodb_thread_concurrency"),
+    Declaration::listed("sql.lock_timeout_s", "innodb_lock_wait_timeout"),
     doubted("sql.query_cache", "query_cache_type"),
+    doubted("sql.query_cache_bytes", "query_cache_size"),
+    doubted("sql.thread_handling", "thread_handling"),
+    Declaration::listed("sql.skip_name_resolve", "skip_name_resolve"),
     doubted("sql.general_log", "general_log"),
+    doubted("sql.slow_query_log", "slow_query_log"),
     doubted("sql.performance_schema", "performance_schema"),
     doubted("sql.engine", "storage engine"),
+    doubted("sql.read_only", "read_only"),
     doubted("sql.journal_mode", "journal_mode"),
     doubted("sql.synchronous", "synchronous"),
     doubted("sql.page_bytes", "page size"),
     Declaration::listed("sql.cache_size", "cache_size"),
     Declaration::listed("sql.mmap_bytes", "mmap_size"),
+    // What a server had counted before load, since it was started.
+    counted("mysql.uptime_s"),
+    counted("mysql.threads_running"),
+    counted("mysql.threads_connected"),
+    counted("mysql.questions"),
+    counted("mysql.pool_read_requests"),
+    counted("mysql.pool_reads"),
+    counted("mysql.pool_wait_free"),
+    counted("mysql.data_reads"),
+    counted("mysql.data_read_bytes"),
+    counted("mysql.data_writes"),
+    counted("mysql.data_written_bytes"),
+    counted("mysql.data_fsyncs"),
+    counted("mysql.log_fsyncs"),
+    counted("mysql.log_written_bytes"),
+    counted("mysql.log_waits"),
+    counted("mysql.row_lock_waits"),
+    counted("mysql.row_lock_ms"),
+    counted("mysql.deadlocks"),
+    counted("mysql.query_cache_hits"),
+    counted("mysql.query_cache_inserts"),
+    counted("mysql.query_cache_prunes"),
+    counted("mysql.threads_created"),
+    counted("mysql.disk_tables_created"),
+    counted("mysql.slow_queries"),
 ];
 
 /// A setting that costs or saves time, so that databases in which it differs make a doubt.
 const fn doubted(name: &'static str, label: &'static str) -> Declaration {
     Declaration { is_doubted: true, ..Declaration::listed(name, label) }
+}
+
+/// Something that a server counts: another number each time that it is read.
+const fn counted(name: &'static str) -> Declaration {
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(name) }
 }
 
 /// Its settings, in the order in which they are shown.

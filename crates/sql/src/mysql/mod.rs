@@ -12,6 +12,7 @@ mod answers;
 mod auth;
 mod ed25519;
 mod errors;
+pub(crate) mod facts;
 mod handshake;
 mod login;
 mod packets;

@@ -1,11 +1,12 @@
 //! The protocol as a real MariaDB speaks it.
 
+use super::super::facts;
 use super::super::handshake::capability::CACHE_METADATA;
 use super::mariadb::{Client, Outcome, by, server};
 use super::*;
 use crate::schema::failure::{DEADLOCK, DUPLICATE, ERROR, LOGIN, LOST, READ_ONLY, STATEMENT_TIMEOUT, TOO_MANY};
 use crate::wire::Value;
-use duel_model::FailureKind;
+use duel_model::{Facts, FailureKind};
 
 /// The failure's kind, and that its text says this.
 fn fails(outcome: Outcome, kind: FailureKind, says: &str) {
@@ -253,4 +254,22 @@ fn a_connection_that_is_killed_is_lost_idle_or_not() {
     sleeping.send("SELECT SLEEP(50)");
     killer.query(&format!("KILL {number}")).unwrap();
     fails(sleeping.outcome(), LOST, "");
+}
+
+#[test]
+fn settings_and_counters_are_those_that_the_server_has() {
+    let Some(server) = server() else { return };
+    let mut client = server.connect();
+    let mut facts = Facts::default();
+    client.wire.want_rows(true);
+    let (rows, ..) = client.query(&facts::ask_settings()).unwrap();
+    facts::note_settings(&rows, &mut facts);
+    let (rows, ..) = client.query(&facts::ask_counted()).unwrap();
+    facts::note_counted(&rows, &mut facts);
+    // Where a name has two variables, MariaDB has one of them. These it has no longer, and MySQL still has them.
+    let gone = ["innodb_thread_concurrency", "Innodb_os_log_fsyncs"];
+    for (name, variable) in facts::SETTINGS.into_iter().chain(facts::COUNTED) {
+        assert!(facts.value(name).is_some() || gone.contains(&variable), "{variable}");
+    }
+    assert_eq!(facts.value("sql.buffer_pool_bytes").unwrap().to_string(), (16 << 20).to_string());
 }

@@ -1,0 +1,87 @@
+//! Against a real PostgreSQL of the tests' own, and SQLite.
+
+mod server;
+mod sqlite;
+mod tests;
+
+use crate::schema::SCHEMA;
+use crate::{Existing, Progress, Sql};
+use duel_load::{Kind, Prepared, SlotOrder, SlotRecord, WorkloadError};
+use duel_model::{
+    Bound, BusyPoll, ComparePlan, Id, KindPlan, LoadPlan, LoadShape, LoopKind, MILLISECOND_NS, Plan, SECOND_NS, Target,
+    WorkloadPlan,
+};
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+/// The settings of a kind, from pairs.
+fn kind(settings: &[(&str, &str)]) -> KindPlan {
+    let mut kind = KindPlan::of(&SCHEMA);
+    for (name, value) in settings {
+        let param = SCHEMA.params.iter().find(|param| param.name == *name).unwrap();
+        kind.settings.insert(param.id(), param.read(value).unwrap());
+    }
+    kind
+}
+
+fn plan(address: &str, lanes: u32, kind: &KindPlan) -> Plan {
+    Plan {
+        targets: vec![Target { name: "A".into(), address: address.into(), host: None }],
+        workload: WorkloadPlan::Plain(kind.clone()),
+        load: LoadPlan {
+            connections: lanes,
+            threads: 2,
+            kind: LoopKind::Closed { think_ns: 0 },
+            bound: Bound::Duration(SECOND_NS),
+            connect_timeout_ns: 30 * SECOND_NS,
+            op_timeout_ns: 30 * SECOND_NS,
+            busy_poll: BusyPoll::Never,
+            shape: LoadShape::default(),
+        },
+        compare: ComparePlan::default(),
+        factors: Vec::new(),
+    }
+}
+
+/// Makes a target ready.
+fn ready(address: &str, lanes: u32, settings: &[(&str, &str)]) -> Result<Prepared, WorkloadError> {
+    let kind = kind(settings);
+    let address = Sql.without_secrets(address)?;
+    Sql.prepare(&plan(&address, lanes, &kind), &kind, &address)
+}
+
+fn order(ops: Option<u64>, duration_ns: Option<u64>) -> SlotOrder {
+    SlotOrder {
+        kind: LoopKind::Closed { think_ns: 0 },
+        duration_ns,
+        ops,
+        connect_timeout_ns: 30 * SECOND_NS,
+        op_timeout_ns: 30 * SECOND_NS,
+        grace_ns: 30 * SECOND_NS,
+        seed: 1,
+        stages: Vec::new(),
+        deadline_ns: None,
+        polling_workers: 0,
+        polling_gives_way: true,
+    }
+}
+
+/// Loads a target with so many ops.
+fn load(prepared: &Prepared, lanes: u32, ops: u64) -> SlotRecord {
+    let mut session = prepared.opens.session(lanes, 2, Arc::default()).unwrap();
+    session.run_slot(&order(Some(ops), None), &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+/// Loads a target for a while.
+fn load_for(prepared: &Prepared, lanes: u32, ms: u64) -> SlotRecord {
+    let mut session = prepared.opens.session(lanes, 2, Arc::default()).unwrap();
+    session.run_slot(&order(None, Some(ms * MILLISECOND_NS)), &mut |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn counted(record: &SlotRecord, name: &'static str) -> u64 {
+    record.tally.counted.get(&Id::new(name)).copied().unwrap_or(0)
+}
+
+fn fill(address: &str, tables: u32, rows: u64, existing: Existing) -> Result<crate::Filled, WorkloadError> {
+    crate::prepare(address, tables, rows, existing, &Progress::default())
+}

@@ -1,0 +1,43 @@
+//! SQLite needs nothing.
+
+use super::*;
+
+#[test]
+fn a_database_in_memory_is_made_and_shared_by_all_threads() {
+    let prepared = ready("sqlite::memory:", 2, &[("op", "point-select"), ("table-size", "500")]).unwrap();
+    let record = load(&prepared, 2, 2_000);
+    assert_eq!((record.tally.ok, record.tally.failed_total()), (2_000, 0), "{:?}", record.tally.failure_examples);
+    assert_eq!((counted(&record, "queries"), counted(&record, "rows")), (2_000, 2_000));
+    assert!(prepared.facts.text("sql.server").unwrap().starts_with("SQLite 3."));
+}
+
+#[test]
+fn writers_of_a_database_in_memory_lose_nothing() {
+    let prepared = ready("sqlite::memory:", 3, &[("op", "read-write"), ("table-size", "501"), ("range-size", "10")]).unwrap();
+    let record = load(&prepared, 3, 300);
+    assert_eq!((record.tally.ok, record.tally.failed_total()), (300, 0), "{:?}", record.tally.failure_examples);
+    assert_eq!(prepared.opens.contradiction(), Ok(None));
+}
+
+#[test]
+fn a_file_is_prepared_when_that_is_asked_for_and_only_then() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.db");
+    let address = format!("sqlite:{}", file.display());
+    let settings = [("op", "update-index"), ("tables", "2"), ("table-size", "100")];
+    let said = ready(&address, 2, &settings).unwrap_err().to_string();
+    assert!(said.contains("there is no file") && !file.exists(), "{said}");
+    assert_eq!(fill(&address, 2, 100, Existing::default()).unwrap().rows, 200);
+    assert_eq!(fill(&address, 2, 100, Existing::default()).unwrap().found, 2);
+    let prepared = ready(&address, 2, &settings).unwrap();
+    let record = load(&prepared, 2, 50);
+    assert_eq!((record.tally.ok, counted(&record, "changed")), (50, 50), "{:?}", record.tally.failure_examples);
+    assert_eq!(prepared.opens.contradiction(), Ok(None));
+    rusqlite::Connection::open(&file).unwrap().execute_batch("UPDATE sbtest1 SET k = k + 1 WHERE id = 7").unwrap();
+    let said = prepared.opens.contradiction().unwrap().unwrap();
+    assert!(said.contains("the sum of all k is"), "{said}");
+    assert_eq!(crate::cleanup(&address, 3), Ok(2));
+    std::fs::write(folder.path().join("no.db"), "this is no database, and longer than its header of a hundred bytes is, as it has to be to be looked at").unwrap();
+    let said = ready(&format!("sqlite:{}/no.db", folder.path().display()), 1, &settings).unwrap_err().to_string();
+    assert!(said.contains("not a database"), "{said}");
+}
