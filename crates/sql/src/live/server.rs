@@ -82,7 +82,8 @@ impl Server {
     fn start(programs: &Path) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("duel-postgres-").tempdir().unwrap().keep();
         let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let files = [("cert.pem", pair.cert.pem()), ("key.pem", pair.signing_key.serialize_pem()), ("hba", HBA.to_owned())];
+        let files =
+            [("cert.pem", pair.cert.pem()), ("key.pem", pair.signing_key.serialize_pem()), ("hba", HBA.to_owned())];
         for (name, text) in files {
             fs::write(folder.join(name), text).unwrap();
             fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o600)).unwrap();

@@ -6,7 +6,13 @@ use duel_model::FailureKind;
 use proptest::prelude::*;
 
 fn login() -> Login {
-    Login { user: "u".into(), password: Some("hunter2".into()), database: "db".into(), tls: AskTls::Never, is_local: true }
+    Login {
+        user: "u".into(),
+        password: Some("hunter2".into()),
+        database: "db".into(),
+        tls: AskTls::Never,
+        is_local: true,
+    }
 }
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -42,7 +48,10 @@ fn open() -> Postgres {
 }
 
 /// All that happens of these pieces, and the end.
-fn tell<'a>(wire: &mut Postgres, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>) {
+fn tell<'a>(
+    wire: &mut Postgres,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>) {
     let mut told = Vec::new();
     for piece in pieces {
         if let Err(why) = wire.receive(piece) {
@@ -138,7 +147,11 @@ fn what_is_not_its_protocol_is_told_in_one_sentence() {
             wire.receive(bytes).unwrap();
             let why = wire.next().unwrap_err();
             assert_eq!(why.kind, failure::BROKEN);
-            assert!(why.text.contains("does not speak PostgreSQL's protocol") && why.text.contains(says), "{}", why.text);
+            assert!(
+                why.text.contains("does not speak PostgreSQL's protocol") && why.text.contains(says),
+                "{}",
+                why.text
+            );
         }
     }
 }
@@ -192,7 +205,10 @@ fn a_server_cannot_skip_its_own_proof_nor_make_us_compute_for_ever() {
     let sent = String::from_utf8_lossy(wire.outgoing()).into_owned();
     let nonce = sent.split("r=").nth(1).unwrap().to_owned();
     let first = format!("r={nonce}more,s=c2FsdA==,i=4000000000");
-    assert_eq!(all(&mut wire, &message(b'R', &[&11_i32.to_be_bytes()[..], first.as_bytes()].concat())), Err(failure::BROKEN));
+    assert_eq!(
+        all(&mut wire, &message(b'R', &[&11_i32.to_be_bytes()[..], first.as_bytes()].concat())),
+        Err(failure::BROKEN)
+    );
     let mut wire = begun();
     let sent = String::from_utf8_lossy(wire.outgoing()).into_owned();
     let nonce = sent.split("r=").nth(1).unwrap().to_owned();
