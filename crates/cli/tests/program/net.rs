@@ -131,7 +131,7 @@ fn what_cannot_be_is_said_in_one_sentence() {
         let _ = stream.read(&mut [0; 100]);
         let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n");
     });
-    let mute = stranger(|stream| std::mem::forget(stream));
+    let mute = stranger(std::mem::forget);
     let closes = stranger(|mut stream| drop(stream.read(&mut [0; 48])));
     let escapes = stranger(|mut stream| {
         let _ = stream.write_all(b"\x1b]0;owned\x07\x1b[2J and more than fifty bytes of that, so that it is whole");
