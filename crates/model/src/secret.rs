@@ -132,8 +132,7 @@ fn without_user_information(text: &str) -> String {
             Some(end) if authority[..end] == *DOTS => authority,
             // The user of a shell or a database on another machine is no secret; a user of a web server may be a token.
             Some(end)
-                if USERS_ARE_NAMES.iter().any(|scheme| before.ends_with(scheme))
-                    && !authority[..end].contains(':') =>
+                if USERS_ARE_NAMES.iter().any(|scheme| before.ends_with(scheme)) && !authority[..end].contains(':') =>
             {
                 authority
             }

@@ -31,7 +31,7 @@ trap '' TERM
     cp "$folder/hba" "$folder/data/pg_hba.conf" &&
     exec $as "$programs/postgres" -D "$folder/data" -k "$folder" -p "$port" -c listen_addresses=127.0.0.1 -c fsync=off \
         -c shared_buffers=16MB -c ssl=on -c ssl_cert_file="$folder/cert.pem" -c ssl_key_file="$folder/key.pem" \
-        -c max_connections=40
+        -c max_connections=40 -c deadlock_timeout=20ms
 ) >"$folder/log" 2>&1 </dev/null &
 server=$!
 read -r _
@@ -82,7 +82,8 @@ impl Server {
     fn start(programs: &Path) -> Result<Self, String> {
         let folder = tempfile::Builder::new().prefix("duel-postgres-").tempdir().unwrap().keep();
         let pair = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
-        let files = [("cert.pem", pair.cert.pem()), ("key.pem", pair.signing_key.serialize_pem()), ("hba", HBA.to_owned())];
+        let files =
+            [("cert.pem", pair.cert.pem()), ("key.pem", pair.signing_key.serialize_pem()), ("hba", HBA.to_owned())];
         for (name, text) in files {
             fs::write(folder.join(name), text).unwrap();
             fs::set_permissions(folder.join(name), fs::Permissions::from_mode(0o600)).unwrap();

@@ -13,7 +13,8 @@ fn a_database_in_memory_is_made_and_shared_by_all_threads() {
 
 #[test]
 fn writers_of_a_database_in_memory_lose_nothing() {
-    let prepared = ready("sqlite::memory:", 3, &[("op", "read-write"), ("table-size", "501"), ("range-size", "10")]).unwrap();
+    let prepared =
+        ready("sqlite::memory:", 3, &[("op", "read-write"), ("table-size", "501"), ("range-size", "10")]).unwrap();
     let record = load(&prepared, 3, 300);
     assert_eq!((record.tally.ok, record.tally.failed_total()), (300, 0), "{:?}", record.tally.failure_examples);
     assert_eq!(prepared.opens.contradiction(), Ok(None));
@@ -37,7 +38,11 @@ fn a_file_is_prepared_when_that_is_asked_for_and_only_then() {
     let said = prepared.opens.contradiction().unwrap().unwrap();
     assert!(said.contains("the sum of all k is"), "{said}");
     assert_eq!(crate::cleanup(&address, 3), Ok(2));
-    std::fs::write(folder.path().join("no.db"), "this is no database, and longer than its header of a hundred bytes is, as it has to be to be looked at").unwrap();
+    std::fs::write(
+        folder.path().join("no.db"),
+        "this is no database, and longer than its header of a hundred bytes is, as it has to be to be looked at",
+    )
+    .unwrap();
     let said = ready(&format!("sqlite:{}/no.db", folder.path().display()), 1, &settings).unwrap_err().to_string();
     assert!(said.contains("not a database"), "{said}");
 }

@@ -6,7 +6,13 @@ use duel_model::FailureKind;
 use proptest::prelude::*;
 
 fn login() -> Login {
-    Login { user: "u".into(), password: Some("hunter2".into()), database: "db".into(), tls: AskTls::Never, is_local: true }
+    Login {
+        user: "u".into(),
+        password: Some("hunter2".into()),
+        database: "db".into(),
+        tls: AskTls::Never,
+        is_local: true,
+    }
 }
 
 fn message(tag: u8, body: &[u8]) -> Vec<u8> {
@@ -42,7 +48,10 @@ fn open() -> Postgres {
 }
 
 /// All that happens of these pieces, and the end.
-fn tell<'a>(wire: &mut Postgres, pieces: impl Iterator<Item = &'a [u8]>) -> (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>) {
+fn tell<'a>(
+    wire: &mut Postgres,
+    pieces: impl Iterator<Item = &'a [u8]>,
+) -> (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>) {
     let mut told = Vec::new();
     for piece in pieces {
         if let Err(why) = wire.receive(piece) {
@@ -74,7 +83,7 @@ fn a_statement_is_prepared_and_executed_and_its_rows_are_counted() {
     assert_eq!(all(&mut wire, &[message(b'1', b""), ready()].concat()), Ok(vec![Happened::Prepared]));
     wire.outgoing().clear();
     wire.execute(7, &[Value::Int(-42), Value::Text("x".into())]).unwrap();
-    let sent = b"B\0\0\0\x1b\0s7\0\0\0\0\x02\0\0\0\x03-42\0\0\0\x01x\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+    let sent = b"B\0\0\0\x1a\0s7\0\0\0\0\x02\0\0\0\x03-42\0\0\0\x01x\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
     assert_eq!(wire.outgoing().as_slice(), sent);
     let answer = [message(b'2', b""), row(&[Some(b"a")]), row(&[None]), message(b'C', b"SELECT 2\0"), ready()].concat();
     assert_eq!(all(&mut wire, &answer), Ok(vec![Happened::FirstRow, Happened::Done { rows: 2, affected: 0 }]));
@@ -138,7 +147,11 @@ fn what_is_not_its_protocol_is_told_in_one_sentence() {
             wire.receive(bytes).unwrap();
             let why = wire.next().unwrap_err();
             assert_eq!(why.kind, failure::BROKEN);
-            assert!(why.text.contains("does not speak PostgreSQL's protocol") && why.text.contains(says), "{}", why.text);
+            assert!(
+                why.text.contains("does not speak PostgreSQL's protocol") && why.text.contains(says),
+                "{}",
+                why.text
+            );
         }
     }
 }
@@ -192,7 +205,10 @@ fn a_server_cannot_skip_its_own_proof_nor_make_us_compute_for_ever() {
     let sent = String::from_utf8_lossy(wire.outgoing()).into_owned();
     let nonce = sent.split("r=").nth(1).unwrap().to_owned();
     let first = format!("r={nonce}more,s=c2FsdA==,i=4000000000");
-    assert_eq!(all(&mut wire, &message(b'R', &[&11_i32.to_be_bytes()[..], first.as_bytes()].concat())), Err(failure::BROKEN));
+    assert_eq!(
+        all(&mut wire, &message(b'R', &[&11_i32.to_be_bytes()[..], first.as_bytes()].concat())),
+        Err(failure::BROKEN)
+    );
     let mut wire = begun();
     let sent = String::from_utf8_lossy(wire.outgoing()).into_owned();
     let nonce = sent.split("r=").nth(1).unwrap().to_owned();
