@@ -47,11 +47,11 @@ fn open() -> Postgres {
     wire
 }
 
+/// What happened, with the rows that were told, and the end.
+type Told = (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>);
+
 /// All that happens of these pieces, and the end.
-fn tell<'a>(
-    wire: &mut Postgres,
-    pieces: impl Iterator<Item = &'a [u8]>,
-) -> (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>) {
+fn tell<'a>(wire: &mut Postgres, pieces: impl Iterator<Item = &'a [u8]>) -> Told {
     let mut told = Vec::new();
     for piece in pieces {
         if let Err(why) = wire.receive(piece) {
