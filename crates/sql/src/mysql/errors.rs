@@ -74,8 +74,9 @@ fn kind(code: u16) -> FailureKind {
         // Shutting down, killed, idle for too long, and errors of the network as the server saw them; 1153 is a packet that is too
         // large, after which the server closes.
         1053 | 1077..=1080 | 1152 | 1153 | 1158..=1161 | 1184 | 1927 | 2006 | 2013 | 4031 => LOST,
-        // The server takes what we sent for no protocol: out of order, malformed, an unknown command, a bad handshake.
-        1043 | 1047 | 1156 | 1157 | 1835 => BROKEN,
+        // The server takes what we sent for no protocol: a bad handshake, out of order, malformed. An unknown command (1047) is what
+        // nodes of a Galera cluster say until they are ready.
+        1043 | 1156 | 1157 | 1835 => BROKEN,
         1044 | 1045 | 1049 | 1129 | 1130 | 1251 | 1275 | 1698 | 1820 | 1862 | 3118 | 3159 | 4151 => LOGIN,
         _ => ERROR,
     }
