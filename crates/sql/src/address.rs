@@ -146,8 +146,8 @@ fn server(system: System, scheme: &str, rest: &str) -> Result<ServerAddress, Wor
             "port" => port = Some(value.parse().map_err(|_| wrong("port= is no port"))?),
             "socket" => socket = Some(PathBuf::from(value)),
             "sslmode" | "ssl-mode" => {
-                tls =
-                    ssl_mode(&value).ok_or_else(|| wrong("sslmode= is one of disable, prefer, require, verify-full"))?
+                tls = ssl_mode(&value)
+                    .ok_or_else(|| wrong("sslmode= is one of disable, prefer, require, verify-full"))?;
             }
             "sslrootcert" | "ssl-ca" => ca = Some(PathBuf::from(value)),
             other => {

@@ -98,13 +98,11 @@ impl Client {
         fill: &mut dyn FnMut(&mut Vec<u8>) -> Result<bool, SqlFailure>,
     ) -> Result<u64, SqlFailure> {
         self.connection.wire().query(sql)?;
-        loop {
-            let deadline_ns = monotonic_ns() + self.patience_ns;
-            match self.wait(deadline_ns)? {
-                Happened::WantsData => break,
-                Happened::Refused(why) => return Err(why),
-                other => return Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of a bulk load"))),
-            }
+        let deadline_ns = monotonic_ns() + self.patience_ns;
+        match self.wait(deadline_ns)? {
+            Happened::WantsData => {}
+            Happened::Refused(why) => return Err(why),
+            other => return Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of a bulk load"))),
         }
         let (mut chunk, mut has_more) = (Vec::new(), true);
         while has_more {

@@ -10,7 +10,7 @@ use rusqlite::types::ValueRef;
 /// One of them, open.
 #[derive(Debug)]
 pub(crate) enum Database {
-    Server(Client, System),
+    Server(Box<Client>, System),
     File(Connection),
 }
 

@@ -14,6 +14,7 @@ use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 
@@ -161,13 +162,13 @@ static IN_MEMORY: Mutex<BTreeMap<(u32, u64), Connection>> = Mutex::new(BTreeMap:
 pub(crate) fn memory(tables: u32, rows: u64) -> Result<Store, SqlFailure> {
     let store = Store::Memory(format!("duel-{tables}-{rows}"));
     let mut made = IN_MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
-    if !made.contains_key(&(tables, rows)) {
+    if let Entry::Vacant(place) = made.entry((tables, rows)) {
         let keeper = store.open(true)?;
         let mut database = Database::File(store.open(true)?);
         for table in 0..tables {
             make(&mut database, table, rows, Begin::Made, &Progress::default())?;
         }
-        made.insert((tables, rows), keeper);
+        place.insert(keeper);
     }
     Ok(store)
 }

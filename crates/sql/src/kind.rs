@@ -143,7 +143,7 @@ pub(crate) fn open(at: &Address, patience_ns: Nanos, memory: (u32, u64)) -> Resu
         Address::Server(server) => {
             let (client, server, end) = connect(server, patience_ns)?;
             let system = server.system;
-            return Ok((Database::Server(client, system), Opened::Server { server, end }));
+            return Ok((Database::Server(Box::new(client), system), Opened::Server { server, end }));
         }
         Address::File(path) => Store::File(path.clone()),
         Address::Memory => fill::memory(memory.0, memory.1)?,

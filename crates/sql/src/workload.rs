@@ -223,7 +223,12 @@ impl Statements {
         io.watch(connection.fd(), lane, Interest::ReadWrite).map_err(|error| unwatched(&error))?;
         state.prepared.clear();
         state.prepared.resize(mix::STATEMENTS * self.factory.mix.tables as usize, false);
+        let stage = connection.stage();
         state.connection = Some(connection);
+        // On loopback it is connected at once.
+        if stage != Stage::Connecting {
+            self.note_stage(lane, stage);
+        }
         Ok(())
     }
 

@@ -31,7 +31,7 @@ trap '' TERM
     cp "$folder/hba" "$folder/data/pg_hba.conf" &&
     exec $as "$programs/postgres" -D "$folder/data" -k "$folder" -p "$port" -c listen_addresses=127.0.0.1 -c fsync=off \
         -c shared_buffers=16MB -c ssl=on -c ssl_cert_file="$folder/cert.pem" -c ssl_key_file="$folder/key.pem" \
-        -c max_connections=40
+        -c max_connections=40 -c deadlock_timeout=20ms
 ) >"$folder/log" 2>&1 </dev/null &
 server=$!
 read -r _

@@ -127,7 +127,7 @@ impl Wire for Postgres {
 
     fn log_in(&mut self, login: &Login) -> Result<(), SqlFailure> {
         if login.tls == crate::wire::AskTls::Never {
-            return self.enter(Box::new(login.clone()), false);
+            return self.enter(login.clone(), false);
         }
         messages::ssl_request(&mut self.outgoing);
         self.state = State::AskedTls(Box::new(login.clone()));
@@ -141,7 +141,7 @@ impl Wire for Postgres {
         if self.at < self.incoming.len() {
             return Err(SqlFailure::new(failure::TLS, "the server sent bytes before TLS that belong behind it"));
         }
-        self.enter(login, true)
+        self.enter(*login, true)
     }
 
     fn prepare(&mut self, number: u16, sql: &str) -> Result<(), SqlFailure> {
@@ -193,9 +193,9 @@ impl Wire for Postgres {
 }
 
 impl Postgres {
-    fn enter(&mut self, login: Box<Login>, is_encrypted: bool) -> Result<(), SqlFailure> {
+    fn enter(&mut self, login: Login, is_encrypted: bool) -> Result<(), SqlFailure> {
         messages::startup(&mut self.outgoing, &login.user, &login.database);
-        self.state = State::Entering(Box::new(Entrance::new(*login, is_encrypted)));
+        self.state = State::Entering(Box::new(Entrance::new(login, is_encrypted)));
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl Postgres {
             }
             b'N' => {
                 self.at += 1;
-                self.enter(login, false)?;
+                self.enter(*login, false)?;
                 Ok(None)
             }
             _ => Err(messages::foreign(&self.incoming[self.at..])),

@@ -47,11 +47,11 @@ fn open() -> Postgres {
     wire
 }
 
+/// What happened, with the rows that were told, and the end.
+type Told = (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>);
+
 /// All that happens of these pieces, and the end.
-fn tell<'a>(
-    wire: &mut Postgres,
-    pieces: impl Iterator<Item = &'a [u8]>,
-) -> (Vec<(Happened, Vec<Option<String>>)>, Option<FailureKind>) {
+fn tell<'a>(wire: &mut Postgres, pieces: impl Iterator<Item = &'a [u8]>) -> Told {
     let mut told = Vec::new();
     for piece in pieces {
         if let Err(why) = wire.receive(piece) {
@@ -83,7 +83,7 @@ fn a_statement_is_prepared_and_executed_and_its_rows_are_counted() {
     assert_eq!(all(&mut wire, &[message(b'1', b""), ready()].concat()), Ok(vec![Happened::Prepared]));
     wire.outgoing().clear();
     wire.execute(7, &[Value::Int(-42), Value::Text("x".into())]).unwrap();
-    let sent = b"B\0\0\0\x1b\0s7\0\0\0\0\x02\0\0\0\x03-42\0\0\0\x01x\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
+    let sent = b"B\0\0\0\x1a\0s7\0\0\0\0\x02\0\0\0\x03-42\0\0\0\x01x\0\0E\0\0\0\x09\0\0\0\0\0S\0\0\0\x04";
     assert_eq!(wire.outgoing().as_slice(), sent);
     let answer = [message(b'2', b""), row(&[Some(b"a")]), row(&[None]), message(b'C', b"SELECT 2\0"), ready()].concat();
     assert_eq!(all(&mut wire, &answer), Ok(vec![Happened::FirstRow, Happened::Done { rows: 2, affected: 0 }]));
