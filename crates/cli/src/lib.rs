@@ -68,6 +68,7 @@ pub fn main() -> std::process::ExitCode {
         Command::Run(run) => commands::run::run(&run, &load, &output),
         Command::Check(check, load) => return commands::check::check(&check, &load, &output).exit_code(),
         Command::Demo(demo) => commands::demo::demo(&demo, &output),
+        #[cfg(target_os = "linux")]
         Command::Disk(disk) => commands::disk::disk(&disk, &output),
         Command::Why(why) => commands::why::why(&why, &output),
         Command::List(list) => commands::runs::list(&list, &output),

@@ -5,7 +5,7 @@
 use duel_disk::{Disk, SCHEMA, counter, fact, failure};
 use duel_load::{Kind, Prepared, SlotOrder, SlotRecord, WorkloadError};
 use duel_model::{
-    Bound, ComparePlan, Facts, Id, KindPlan, LoadPlan, LoadShape, LoopKind, Plan, SECOND_NS, Target, WorkloadPlan,
+    Bound, ComparePlan, Id, KindPlan, LoadPlan, LoadShape, LoopKind, Plan, SECOND_NS, Target, WorkloadPlan,
 };
 use std::fs::{self, File};
 use std::io::Write;
@@ -79,6 +79,9 @@ fn engines() -> Vec<&'static str> {
         }
     }
 }
+
+/// A path, settings, and what is said of them.
+type Case<'a> = (&'a Path, &'a [(&'static str, &'a str)], &'a str);
 
 fn file_of(folder: &Path, name: &str, bytes: usize) -> PathBuf {
     let path = folder.join(name);
@@ -183,7 +186,7 @@ fn what_cannot_be_measured_is_told_in_one_sentence() {
     let below = small.join("below");
     let linked = folder.path().join("link");
     std::os::unix::fs::symlink(&linked, &linked).unwrap();
-    let cases: [(&Path, &[(&'static str, &str)], &str); 14] = [
+    let cases: [Case<'_>; 14] = [
         (&small, &[("block", "8192")], "does not fit"),
         (&small, &[("size", "1048576")], "--size asks for"),
         (&empty, &[], "does not fit"),
@@ -235,7 +238,7 @@ fn facts_tell_what_is_measured_and_where_reads_came_from() {
     let prepared = prepare(folder.path(), &settings, 1).unwrap();
     assert_eq!(prepared.facts.count(fact::SIZE), Some(4 << 20));
     assert!(prepared.facts.text(fact::FILE_SYSTEM).is_some());
-    let facts = |record: SlotRecord| record.negotiated.unwrap_or_else(Facts::default);
+    let facts = |record: SlotRecord| record.negotiated.unwrap_or_default();
     run(&prepared, 1, 64);
     let warm = run(&prepared, 1, 64);
     if !warm.tally.counted.contains_key(&counter::DEVICE_READS.id()) {

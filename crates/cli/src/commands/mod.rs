@@ -5,6 +5,7 @@ pub(crate) mod compare;
 pub(crate) mod completions;
 pub(crate) mod crypto;
 pub(crate) mod demo;
+#[cfg(target_os = "linux")]
 pub(crate) mod disk;
 pub(crate) mod export;
 pub(crate) mod facts;

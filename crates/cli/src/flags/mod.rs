@@ -10,6 +10,7 @@ use crate::commands::compare::CompareFlags;
 use crate::commands::completions::CompletionsFlags;
 use crate::commands::crypto::CryptoFlags;
 use crate::commands::demo::DemoFlags;
+#[cfg(target_os = "linux")]
 use crate::commands::disk::DiskFlags;
 use crate::commands::export::ExportFlags;
 use crate::commands::facts::FactsFlags;
@@ -51,6 +52,7 @@ pub(crate) enum Command {
     Run(RunFlags),
     Check(Box<CheckFlags>, Box<LoadFlags>),
     Demo(DemoFlags),
+    #[cfg(target_os = "linux")]
     Disk(DiskFlags),
     Why(WhyFlags),
     List(ListFlags),
@@ -186,6 +188,7 @@ enum Verb {
     /// Serve network work, or watch a link
     Net(NetFlags),
     /// Look at a file system, a file or a device; remove work files of runs that were killed
+    #[cfg(target_os = "linux")]
     Disk(DiskFlags),
     /// Find out why the targets of an earlier comparison differ
     #[command(after_help = TIMES)]
@@ -465,6 +468,7 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
             Flags { command: Command::Check(check, own), load, output }
         }
         Some(Verb::Demo { demo }) => Flags { command: Command::Demo(demo), load, output },
+        #[cfg(target_os = "linux")]
         Some(Verb::Disk(disk)) => Flags { command: Command::Disk(disk), load, output },
         Some(Verb::Why(why)) => Flags { command: Command::Why(why), load, output },
         Some(Verb::List { list }) => Flags { command: Command::List(list), load, output },
