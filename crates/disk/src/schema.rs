@@ -14,7 +14,7 @@ pub const SCHEMA: Schema = Schema {
     shared_lane: Noun { one: "op in flight", many: "ops in flight" },
     phases: phase::ALL,
     failures: failure::ALL,
-    bytes: "bytes read",
+    bytes: "bytes moved",
     facts_title: "Disks",
     facts: FACTS,
     params: PARAMS,

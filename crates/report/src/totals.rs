@@ -116,11 +116,12 @@ impl<'a> Totals<'a> {
         self.per_second(self.tally.ok)
     }
 
-    /// Bytes read per second.
+    /// Bytes per second: those that came over connections; of threads that work, those that they worked on, either way.
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
+        let is_by_threads = self.schema.lanes_are_threads();
+        let bytes = self.tally.bytes_in + if is_by_threads { self.tally.bytes_out } else { 0 };
         // Some ops of a thread work on no bytes.
-        let has_bytes = self.tally.bytes_in > 0 || !self.schema.lanes_are_threads();
-        self.per_second(self.tally.bytes_in).filter(|_| has_bytes)
+        self.per_second(bytes).filter(|_| bytes > 0 || !is_by_threads)
     }
 
     fn per_second(&self, n: u64) -> Option<f64> {

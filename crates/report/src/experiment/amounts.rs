@@ -46,7 +46,8 @@ pub(super) fn parts(run: &Run, place: usize, factor: &FactorVerdict, targets: &[
         letters.next().map(|first| first.to_uppercase().chain(letters).collect()).unwrap_or_default()
     };
     let bytes_per_s = |sum: &Sum| {
-        (sum.elapsed_ns > 0 && sum.tally.bytes_in > 0).then(|| sum.tally.bytes_in as f64 * 1e9 / sum.elapsed_ns as f64)
+        let bytes = sum.tally.bytes_in + sum.tally.bytes_out;
+        (sum.elapsed_ns > 0 && bytes > 0).then(|| bytes as f64 * 1e9 / sum.elapsed_ns as f64)
     };
     let rates = |values: &[Option<f64>]| values.iter().map(|&value| maybe(value, byte_rate)).collect();
     let mut parts: Vec<Part> = part(capital(schema.bytes), &bytes_per_s, &rates).into_iter().collect();
