@@ -259,7 +259,7 @@ pub(crate) const KEYS: Param = Param {
 /// Whether several statements are one transaction.
 pub(crate) const TRANSACTIONS: Param = Param {
     name: "transactions",
-    value_name: "ON",
+    value_name: "ON|OFF",
     help: "Whether read-only, read-write and write-only stand between BEGIN and COMMIT; off: each statement is its own \
            transaction",
     sort: Sort::Switch,
@@ -270,7 +270,7 @@ pub(crate) const TRANSACTIONS: Param = Param {
 /// Whether statements are prepared.
 pub(crate) const PREPARED: Param = Param {
     name: "prepared",
-    value_name: "ON",
+    value_name: "ON|OFF",
     help: "Whether statements are prepared once on each connection; off: each is sent as a text with its values in it",
     sort: Sort::Switch,
     default: "on",
@@ -280,7 +280,7 @@ pub(crate) const PREPARED: Param = Param {
 /// Whether each transaction has a connection of its own.
 pub(crate) const RECONNECT: Param = Param {
     name: "reconnect",
-    value_name: "ON",
+    value_name: "ON|OFF",
     help: "A new connection for each transaction",
     sort: Sort::Switch,
     default: "off",
@@ -290,7 +290,7 @@ pub(crate) const RECONNECT: Param = Param {
 /// Whether what may be tried again is.
 pub(crate) const RETRY: Param = Param {
     name: "retry",
-    value_name: "ON",
+    value_name: "ON|OFF",
     help: "Begin a transaction again within its op after a deadlock, a serialization failure or a duplicate key, as sysbench \
            does, up to 100 times; off: it failed",
     sort: Sort::Switch,

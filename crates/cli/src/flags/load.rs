@@ -18,7 +18,8 @@ use duel_model::Schema;
 pub(crate) struct LoadFlags {
     #[command(flatten)]
     pub(crate) web_only: WebOnly,
-    /// Connections to each target; a list makes a factor: 1,2,4 or 8..64, which doubles [default: 50]
+    /// Connections to each target; a list makes a factor: 1,2,4 or 8..64, which doubles [default: 50; 1 where the targets are no web
+    /// servers]
     #[arg(short = 'c', long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) connections: Option<String>,
     /// How long: of the run, or most load time of a comparison over all targets [default: 10s, or 30s; with factors 4s for

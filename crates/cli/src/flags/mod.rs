@@ -109,7 +109,7 @@ Words of the reports:
   block         each target twice, in random order and then in the reverse order
   round         of factors: each treatment once on each target
   treatment     one combination of the levels of all factors
-  op            one operation: a request and its response
+  op            one operation: a request and its response; of other targets a transaction, a block, one use of a cipher
   response      time from when a request was due to the end of its answer
   service       the same from when it was sent (with --rate it may wait for a connection first)
   schedule lag  how late the generator itself started a request
@@ -141,7 +141,7 @@ const EXAMPLES: &str = "Examples:\n  \
     name = "duel",
     version,
     about = "Which of two systems is faster, by how much, how sure, and why",
-    long_about = "Point duel at two or more systems that should be equal. It loads them in turn, in short slots in \
+    long_about = "Point duel at two or more systems that should be equally fast. It loads them in turn, in short slots in \
                   random mirrored order, says which is faster, by how much and how sure, and with --why finds out the \
                   reason by further experiments.",
     after_help = EXAMPLES,
