@@ -129,7 +129,10 @@ fn is_planned(arg: &Arg) -> bool {
 
 /// The name of the table that an option is written to; `None`: above all tables.
 fn table_of(arg: &Arg) -> Option<String> {
-    arg.get_help_heading().map(|heading| heading.to_ascii_lowercase().replace(' ', "-"))
+    // Such a name needs no quotes.
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == ' ';
+    let name = |heading: &str| heading.to_ascii_lowercase().replace(|c| !plain(c), "").replace(' ', "-");
+    arg.get_help_heading().map(name)
 }
 
 /// Whether an option was typed, and not left to its default.
