@@ -9,9 +9,10 @@
 //!   eight bytes; after `Stop` a mark alone says that no more comes, and what the sender's TCP knows of the way follows.
 //! * `rr`: a request of a set size, and a response of a set size that begins as the request did.
 //! * `connect`: nothing; the server closes after its welcome.
-//! * `udp`: datagrams with a token; every few milliseconds the server tells on the connection what came.
-//! * to watch: the same, and each datagram is sent back to where it came from, as it is. Without the token, which is told on the
-//!   connection alone, nothing is sent to anybody.
+//! * `udp`: datagrams with a token; every few milliseconds the server tells on the connection what came. Those that do not come
+//!   from the connection's peer do not count.
+//! * to watch: datagrams with a token, each of [`DATAGRAM_HEADER`] bytes, which the server sends back as they are: to the
+//!   connection's peer and to nobody else, whatever they say of where they come from, and no faster than a watch asks for.
 //!
 //! All numbers are big-endian. Lengths are never told by the peer while ops go on: they stand in the hello, and are bounded there.
 
@@ -144,7 +145,8 @@ impl Hello {
                 Op::Bulk | Op::BulkReverse => (LEAST_BLOCK..=MOST_BLOCK).contains(&hello.block),
                 Op::Rr => (1..=MOST_BLOCK).contains(&hello.block) && (1..=MOST_BLOCK).contains(&hello.response),
                 Op::Connect => true,
-                Op::Udp | Op::Watch => (DATAGRAM_HEADER as u32..=MOST_DATAGRAM).contains(&hello.block),
+                Op::Udp => (DATAGRAM_HEADER as u32..=MOST_DATAGRAM).contains(&hello.block),
+                Op::Watch => hello.block == DATAGRAM_HEADER as u32,
             };
         if fits { Ok(hello) } else { Err(Refusal::Unknown) }
     }
@@ -369,7 +371,7 @@ mod tests {
         Hello {
             op,
             each_at_once: true,
-            block: 1400,
+            block: if op == Op::Watch { DATAGRAM_HEADER as u32 } else { 1400 },
             response: if op.has_datagrams() { 0 } else { 7 },
             window: if op.has_datagrams() { 0 } else { 65_536 },
             delays: false,
@@ -396,6 +398,12 @@ mod tests {
         assert_eq!(Report::read(&report.bytes()), Some(report));
         let welcome = Welcome { answer: Err(Refusal::Full), version: VERSION, udp_port: 9 };
         assert_eq!(Welcome::read(&welcome.bytes()), Ok(welcome));
+    }
+
+    #[test]
+    fn nothing_longer_than_a_header_is_sent_back() {
+        let longer = Hello { block: 1400, ..hello(Op::Watch) };
+        assert_eq!(Hello::read(&longer.bytes()), Err(Refusal::Unknown));
     }
 
     #[test]

@@ -16,11 +16,22 @@ use std::time::{Duration, Instant};
 const REPORT_EVERY: Duration = Duration::from_millis(5);
 /// How many numbers back one may come and still be known for late or for come again; what comes later counts as lost.
 const REMEMBERED: u64 = 1 << 16;
+/// Between two datagrams that are sent back, on average: half of the shortest pause between those of a watch.
+const ANSWER_EVERY: Duration = Duration::from_micros(50);
+/// What waited on a way that stood still comes all at once: as much as could have been sent back in this time is.
+const ANSWERS_SAVED: Duration = Duration::from_secs(1);
 
 /// Counts datagrams with the token of this connection, and tells of them on it.
 pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
+    // Whoever knows the token could name another machine as the sender, and so have it flooded: what does not come from the
+    // connection's peer is none of its datagrams.
+    let peer = served.stream.peer_addr()?.ip().to_canonical();
     let socket = served.stream.local_addr().and_then(|mut at| {
         at.set_port(0);
+        // A mapped address cannot be bound where the system keeps IPv6 sockets to IPv6.
+        if at.ip().to_canonical().is_ipv4() {
+            at.set_ip(at.ip().to_canonical());
+        }
         let socket = UdpSocket::bind(at)?;
         // A burst is to be lost on the way, not here; the system gives as much as it allows.
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
@@ -32,10 +43,14 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
     let mut buffer = vec![0; served.hello.block as usize + 1];
     let (mut seen, mut told) = (Seen::default(), Report::default());
     let (mut last_report, mut last_sign) = (Instant::now(), Instant::now());
+    let mut answers = Answers { next: last_report };
     loop {
         match socket.recv_from(&mut buffer) {
+            Ok((_, from)) if from.ip().to_canonical() != peer => {}
             Ok((n, from)) => {
-                if seen.came(&buffer[..n], served.hello.token, monotonic_ns()) && served.hello.op == Op::Watch {
+                let is_new = seen.came(&buffer[..n], served.hello.token, monotonic_ns());
+                // No more is sent back than the numbers that it is about.
+                if is_new && served.hello.op == Op::Watch && n == DATAGRAM_HEADER && answers.may_send(Instant::now()) {
                     // One that cannot be sent back is missed by its sender, as one that was lost.
                     let _ = socket.send_to(&buffer[..n], from);
                 }
@@ -72,6 +87,22 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
         if last_sign.elapsed() > served.idle || served.is_over() {
             return Ok(());
         }
+    }
+}
+
+/// How many datagrams may be sent back.
+struct Answers {
+    /// When the next one may be, if all before had been sent at their pace.
+    next: Instant,
+}
+
+impl Answers {
+    fn may_send(&mut self, now: Instant) -> bool {
+        if self.next > now {
+            return false;
+        }
+        self.next = self.next.max(now.checked_sub(ANSWERS_SAVED).unwrap_or(self.next)) + ANSWER_EVERY;
+        true
     }
 }
 
@@ -172,6 +203,18 @@ mod tests {
         let mut seen = Seen::default();
         assert!(!seen.came(&datagram(0, 0), 8, 0) && !seen.came(b"short", 7, 0));
         assert_eq!(seen.report, Report::default());
+    }
+
+    #[test]
+    fn no_more_is_sent_back_than_a_watch_asks_for_but_what_waited_on_the_way_is() {
+        let began = Instant::now();
+        let mut answers = Answers { next: began };
+        let all = |answers: &mut Answers, at| (0..50_000).filter(|_| answers.may_send(at)).count();
+        assert_eq!(all(&mut answers, began), 1);
+        assert_eq!(all(&mut answers, began + 10 * ANSWER_EVERY), 10);
+        let saved = ANSWERS_SAVED.div_duration_f64(ANSWER_EVERY) as usize;
+        assert_eq!(all(&mut answers, began + 100 * ANSWERS_SAVED), saved + 1);
+        assert_eq!(all(&mut answers, began + 100 * ANSWERS_SAVED), 0);
     }
 
     #[test]

@@ -2,11 +2,14 @@
 //!
 //! A thread for each connection, since what they do is copy bytes. Everything is bounded: how many connections there are, how long
 //! each may say nothing, how long it may last, what it may ask for. Nothing is sent to anybody who has not asked for it on a
-//! connection of its own, so that nobody can have others flooded; datagrams are counted, and never answered with datagrams.
+//! connection of its own, so that nobody can have others flooded: datagrams are counted, and sent back only where a link is
+//! watched, to the address that the connection came from.
 
 mod blocks;
 mod datagrams;
 mod exchange;
+#[cfg(test)]
+mod tests;
 
 use crate::protocol::{HELLO_BYTES, Hello, Op, Refusal, VERSION, Welcome};
 use crate::socket::Options;
