@@ -42,7 +42,8 @@ pub(crate) fn ensure(plan: &Plan, given: &[String], trust: &TrustFlags, output: 
     let list = |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
     question += &list(&shortened(&targets, MOST_TOLD));
     question += "and it would:\n";
-    question += &list(&shortened(&told, MOST_TOLD));
+    // Whoever agrees has seen all that is overwritten.
+    question += &list(&shortened(&told, MOST_TOLD.max(plan.overwritten().len())));
     question += "Do that? (y/N) ";
     let mut answer = String::new();
     let asked =

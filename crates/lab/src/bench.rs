@@ -23,6 +23,8 @@ pub(crate) struct Bench {
     schema: &'static Schema,
     sessions: Vec<Session>,
     factories: Vec<Factory>,
+    /// Those of each treatment that was taken up, the last first.
+    taken_up: Vec<(u32, Vec<Factory>)>,
     /// What carries ops outlives them, so that something may cling to it.
     keeps_lanes: bool,
     ops_differ: bool,
@@ -83,6 +85,7 @@ impl Bench {
                 .map(|factory| duel_load::local_ports_of(factory.address_pairs()).filter(|_| has_ports(plan)))
                 .collect(),
             factories,
+            taken_up: Vec::new(),
             renewed: vec![0; plan.targets.len()],
             schema: plan.schema(),
             keeps_lanes: keeps_lanes(plan),
@@ -107,10 +110,26 @@ impl Bench {
         })
     }
 
-    /// Closes the sessions on all targets, and tells of each what does not agree with what was done to it.
+    /// Closes the sessions on all targets, and tells of each what does not agree with what was done to it under any treatment. Who
+    /// has stopped the run does not wait for that.
     pub(crate) fn close(&mut self) -> Vec<Result<Option<String>, String>> {
         self.sessions.clear();
-        self.factories.iter().map(Factory::contradiction).collect()
+        if self.is_stopped() {
+            return Vec::new();
+        }
+        let of_target = |target: usize| {
+            let treated = self.taken_up.iter().filter_map(|(_, factories)| factories.get(target));
+            let mut found = Ok(None);
+            for factory in treated.chain(self.factories.get(target).filter(|_| self.taken_up.is_empty())) {
+                match factory.contradiction() {
+                    Ok(Some(what)) => return Ok(Some(what)),
+                    Ok(None) => {}
+                    Err(why) => found = Err(why),
+                }
+            }
+            found
+        };
+        (0..self.factories.len()).map(of_target).collect()
     }
 
     /// Closes the sessions on all targets and opens those of a treatment, whose plan and factories these are.
@@ -119,6 +138,9 @@ impl Bench {
         self.sessions.clear();
         self.sessions = open_all(factories, plan, &self.stop)?;
         self.factories = factories.to_vec();
+        if self.taken_up.iter().all(|(known, _)| *known != treatment) {
+            self.taken_up.insert(0, (treatment, self.factories.clone()));
+        }
         self.load = plan.load.clone();
         self.lanes = plan.lanes();
         self.keeps_lanes = keeps_lanes(plan);

@@ -140,6 +140,8 @@ pub(crate) struct Worker<W> {
     asked_ns: Nanos,
     number: u32,
     workers: u32,
+    /// As [`WorkerAudit::works_itself`].
+    works_itself: bool,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -228,7 +230,14 @@ impl<W: Workload> Worker<W> {
             asked_ns: 0,
             number,
             workers,
+            works_itself: false,
         })
+    }
+
+    /// The worker does the ops itself: see [`WorkerAudit::works_itself`].
+    pub(crate) fn works_itself(mut self, works_itself: bool) -> Self {
+        self.works_itself = works_itself;
+        self
     }
 
     /// Runs one slot that begins at `start_ns`; ends early when `stop` is set or `live` is halted. Records of all ops go to
@@ -306,6 +315,7 @@ impl<W: Workload> Worker<W> {
             loop_lag: self.recorder.loop_lag.snapshot(),
             silent_lanes: Some(silent_lanes),
             standstill: self.recorder.standstill,
+            works_itself: self.works_itself,
         };
         let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);

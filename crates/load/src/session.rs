@@ -6,7 +6,9 @@ use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::{Recorder, Signs};
 use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
-use duel_model::{Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, Nanos, Series, Standstill, Tally};
+use duel_model::{
+    Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, Nanos, Series, Standstill, Tally, Threads,
+};
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -281,7 +283,11 @@ fn spawn<F: WorkloadFactory>(
                 .map_err(SessionError::from)
                 .and_then(|workload| {
                     let streams = factory.lanes_per_connection();
-                    Worker::new(factory.schema(), workload, lanes as usize, streams, number, workers)
+                    let schema = factory.schema();
+                    let works_itself =
+                        factory.lanes_per_worker() == LanesPerWorker::One || schema.threads == Threads::Working;
+                    Worker::new(schema, workload, lanes as usize, streams, number, workers)
+                        .map(|worker| worker.works_itself(works_itself))
                         .map_err(|error| SessionError::System { what: "create an event loop", error })
                 });
             let mut worker = match made {

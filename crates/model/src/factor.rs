@@ -72,6 +72,9 @@ impl TryFrom<KeptLevels> for SettingLevels {
         let is_its = |schema: &Schema| kept.kind.is_none_or(|kind| kind.name() == schema.kind);
         let found = kinds::params(kept.param.name()).find(|(schema, _)| is_its(schema));
         let (schema, param) = found.ok_or_else(|| format!("'{}' is no setting that this duel knows", kept.param))?;
+        if !param.can_vary() {
+            return Err(format!("{} cannot be varied", param.name));
+        }
         for level in &kept.levels {
             if param.read(level)? != *level {
                 return Err(format!("'{}' is no value of {}", sanitize_line(level), param.name));

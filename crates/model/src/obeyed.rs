@@ -17,7 +17,8 @@ impl Plan {
         // How much load there is, and how it is judged, is no matter of trust: it goes to the targets. Factors vary what is
         // sent there by values of their own.
         let Self { targets, workload, load: LoadPlan { .. }, compare: _, factors: _ } = self;
-        let mut told = Vec::new();
+        // First, so that it is not among what is left out of a long list.
+        let mut told = self.overwritten();
         let reaches = if let WorkloadPlan::Plain(kind) = workload { kind.schema.reaches } else { &[] };
         let runs_targets = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.runs_targets);
         for Target { name, address, host } in targets {
@@ -38,6 +39,15 @@ impl Plan {
             told.extend(self.unverified());
         }
         told
+    }
+
+    /// What the plan says may be overwritten, a line for each path: of one long line the end would be cut.
+    pub fn overwritten(&self) -> Vec<String> {
+        let WorkloadPlan::Plain(kind) = &self.workload else { return Vec::new() };
+        let lists = kind.changed().filter(|(param, _)| param.sort == Sort::Destroys);
+        let each = lists.flat_map(|(param, value)| value.split(',').map(move |one| (param, one)));
+        each.map(|(param, one)| format!("OVERWRITE THE CONTENT OF {} (--{})", path(Path::new(one)), param.name))
+            .collect()
     }
 
     /// What to say of a plan under which whoever answers gets what is sent; to be told beside what that is.
@@ -69,13 +79,8 @@ fn of_host(target: &str, plan: &HostPlan, told: &mut Vec<String>) {
 }
 
 fn of_kind(plan: &KindPlan, told: &mut Vec<String>) {
-    for (param, value) in plan.changed() {
-        let does = match param.sort {
-            Sort::File => "read the file",
-            Sort::Destroys => "overwrite the content of",
-            _ => continue,
-        };
-        told.push(format!("{does} {} (--{})", path(Path::new(value)), param.name));
+    for (param, value) in plan.changed().filter(|(param, _)| param.sort == Sort::File) {
+        told.push(format!("read the file {} (--{})", path(Path::new(value)), param.name));
     }
 }
 
@@ -225,6 +230,34 @@ mod tests {
             compare: ComparePlan::default(),
             factors: vec![Factor::Path(vec!["/x".into()]), Factor::Tls(vec![vec![TlsVersion::V1_3]])],
         }
+    }
+
+    #[test]
+    fn what_is_overwritten_is_told_first_and_path_by_path_and_cannot_be_varied() {
+        const DESTROY: crate::Param = crate::Param {
+            name: "destroy",
+            value_name: "PATH",
+            help: "",
+            sort: Sort::Destroys,
+            default: "",
+            charts: ["", "", ""],
+        };
+        static DISKS: crate::Schema = crate::Schema {
+            kind: "disks",
+            params: &[DESTROY],
+            reaches: &[("/", "work on the path")],
+            ..crate::null::SCHEMA
+        };
+        let long = format!("{}/home/u/thesis", "/tmp/a,".repeat(200));
+        let settings = [(DESTROY.id(), long)].into();
+        let workload = WorkloadPlan::Plain(KindPlan { schema: &DISKS, settings });
+        let targets =
+            (0..30).map(|n| Target { name: format!("T{n}"), address: format!("/x{n}"), host: None }).collect();
+        let plan = Plan { workload, targets, factors: Vec::new(), ..plan(HttpPlan::default()) };
+        let told = plan.obeyed();
+        assert_eq!(told[200], "OVERWRITE THE CONTENT OF /home/u/thesis (--destroy)");
+        assert_eq!((plan.overwritten().len(), told.len()), (201, 231));
+        assert!(!DESTROY.can_vary());
     }
 
     #[test]

@@ -151,6 +151,11 @@ impl Param {
         self.sort == Sort::Switch
     }
 
+    /// Whether it can be varied: paths that are read or overwritten cannot, so that who is asked for one is told all of them.
+    pub fn can_vary(&self) -> bool {
+        !matches!(self.sort, Sort::File | Sort::Destroys)
+    }
+
     /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
     pub fn takes_lists(&self) -> bool {
         !matches!(self.sort, Sort::Words | Sort::File | Sort::Destroys)

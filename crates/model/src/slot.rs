@@ -370,6 +370,10 @@ pub struct WorkerAudit {
     /// end at the arrival where it is known, so this is no part of them.
     #[serde(default)]
     pub notice_lag: Distribution,
+    /// The worker does the ops itself, as calls that block or an embedded database have it: its CPU time is the target's as much
+    /// as ours, and that it is busy says nothing of the generator.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub works_itself: bool,
 }
 
 /// Times in which a worker of the generator did not run although it had to: its process was stopped, its machine was

@@ -3,7 +3,7 @@
 use crate::observe::share;
 use crate::pairing::Pairs;
 use duel_model::{
-    Arrival, Distribution, Facts, LoadPlan, LoopKind, Metric, Nanos, Plan, Slot, SlotRole, Tally, Target,
+    Arrival, Distribution, Facts, LoadPlan, LoopKind, Metric, Nanos, Plan, Slot, SlotRole, Tally, Target, WorkerAudit,
 };
 
 /// One target's slots, merged.
@@ -184,9 +184,11 @@ pub(crate) fn biases(target: &Side<'_>, baseline: &Side<'_>, metric: Metric, pai
     )
 }
 
-/// The slot's busiest worker; or, where workers outnumber CPUs and hold each other up, all of them on all CPUs.
+/// How busy the generator was; `None` where that is not known, as of workers that do the ops themselves. Of others it is the
+/// slot's busiest worker; or, where workers outnumber CPUs and hold each other up, all of them on all CPUs.
 fn utilisation(slot: &Slot) -> Option<f64> {
-    let shares: Vec<f64> = slot.audit.workers.iter().filter_map(duel_model::WorkerAudit::utilisation).collect();
+    let shares: Vec<f64> =
+        slot.audit.workers.iter().filter(|worker| !worker.works_itself).filter_map(WorkerAudit::utilisation).collect();
     let busiest = shares.iter().copied().reduce(f64::max)?;
     let together = slot.audit.cpus.filter(|&cpus| cpus > 0).map_or(0.0, |cpus| {
         let cpus = f64::from(cpus).min(shares.len() as f64);

@@ -197,6 +197,19 @@ fn who_stays_awake_without_work_is_not_saturated() {
     assert_eq!(with_polling(20_000_000), [DoubtId::GeneratorSaturated; 2]);
 }
 
+/// Where calls block or a database is embedded, the CPU time of a worker is that of the target.
+#[test]
+fn who_does_the_ops_itself_is_not_saturated() {
+    let mut slots = duel(1.3);
+    for slot in &mut slots {
+        busy(slot, 1.0);
+        slot.audit.workers[0].works_itself = true;
+    }
+    let verdict = judge_slots(&slots, &plan(2));
+    assert_eq!(ids(&verdict), []);
+    assert_eq!(call(&verdict, "B", Metric::Rate), Call::Slower);
+}
+
 #[test]
 fn workers_that_share_too_few_cpus_are_saturated_together() {
     let mut slots = duel(1.0);

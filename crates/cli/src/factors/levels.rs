@@ -90,6 +90,9 @@ pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Sc
             text.starts_with('/').then(|| text.to_owned())
         })?),
         other if let Some((schema, param)) = setting(other.trim(), schema) => {
+            if !param.can_vary() {
+                return Err(Usage(format!("{option}: '{}' cannot be varied", param.name)));
+            }
             let levels = if param.takes_lists() {
                 param.levels(levels).map_err(Usage)?
             } else {
