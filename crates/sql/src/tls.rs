@@ -44,7 +44,10 @@ impl TlsClient {
 
     /// Begins a connection.
     pub(crate) fn connect(&self) -> Result<ClientConnection, Error> {
-        ClientConnection::new(Arc::clone(&self.config), self.name.clone())
+        let mut connection = ClientConnection::new(Arc::clone(&self.config), self.name.clone())?;
+        // What is written is encrypted at once and kept by the link; rustls' own bound of 64 KiB would refuse a bulk load.
+        connection.set_buffer_limit(None);
+        Ok(connection)
     }
 }
 

@@ -40,6 +40,13 @@ fn every_op_is_done_and_nothing_is_lost() {
 }
 
 #[test]
+fn tables_are_filled_over_tls_by_chunks_that_are_larger_than_its_buffer() {
+    let Some(server) = server() else { return };
+    let address = server.tcp("u", &server.database(), "?sslmode=require");
+    assert_eq!(fill(&address, 1, 2_000, Existing::default()).unwrap().rows, 2_000);
+}
+
+#[test]
 fn a_connection_for_each_transaction_is_counted_and_a_deadlock_is_begun_again() {
     let Some(server) = server() else { return };
     let address = server.address("u", &server.database());

@@ -6,10 +6,7 @@ use super::packets::broken;
 use crate::schema::failure::LOGIN;
 use crate::wire::SqlFailure;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
-use aws_lc_rs::rsa::{OAEP_SHA1_MGF1SHA1, OaepPublicEncryptingKey, PublicEncryptingKey};
 use duel_model::sanitize_line;
-use rustls::pki_types::SubjectPublicKeyInfoDer;
-use rustls::pki_types::pem::PemObject;
 
 /// A way of logging in that is known here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -81,28 +78,9 @@ fn caching_sha2(password: &str, nonce: &[u8]) -> Vec<u8> {
     xor(once.as_ref(), mask.as_ref())
 }
 
-/// The password as it goes through TLS or a Unix socket.
+/// The password as it goes through TLS or to this machine.
 pub(super) fn clear(password: &str) -> Vec<u8> {
     [password.as_bytes(), &[0]].concat()
-}
-
-/// The password for the holder of this key alone: where neither TLS nor a Unix socket is there, and the server has to have it. It is
-/// safe from whoever listens, not from whoever has taken the server's place; for that there is TLS. All clients of MySQL can do it, and
-/// many do it without being asked.
-pub(super) fn encrypted(password: &str, nonce: &[u8], key: &[u8]) -> Result<Vec<u8>, SqlFailure> {
-    let unusable = || broken("the server's public key cannot be used");
-    let key = SubjectPublicKeyInfoDer::from_pem_slice(key).map_err(|_| unusable())?;
-    let key = PublicEncryptingKey::from_der(&key).map_err(|_| unusable())?;
-    let key = OaepPublicEncryptingKey::new(key).map_err(|_| unusable())?;
-    let nonce = nonce.get(..NONCE_BYTES).ok_or_else(unusable)?;
-    let password = xor(&clear(password), &nonce.iter().copied().cycle().take(password.len() + 1).collect::<Vec<u8>>());
-    if password.len() > key.max_plaintext_size(&OAEP_SHA1_MGF1SHA1) {
-        return Err(SqlFailure::new(LOGIN, "the password is too long for the server's public key: ask for TLS"));
-    }
-    let mut encrypted = vec![0; key.ciphertext_size()];
-    let length = key.encrypt(&OAEP_SHA1_MGF1SHA1, &password, &mut encrypted, None).map_err(|_| unusable())?.len();
-    encrypted.truncate(length);
-    Ok(encrypted)
 }
 
 fn xor(a: &[u8], b: &[u8]) -> Vec<u8> {

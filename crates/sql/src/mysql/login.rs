@@ -4,6 +4,7 @@ use super::auth::{self, Plugin};
 use super::errors;
 use super::handshake::Greeting;
 use super::packets::{ERROR_MARK, Fields, broken};
+use crate::schema::failure::LOGIN;
 use crate::wire::{Login, SqlFailure};
 
 /// Messages of the server until it has decided. A user of MariaDB may have several ways to log in, each of which is tried; more than some
@@ -17,20 +18,16 @@ const SWITCH: u8 = 0xFE;
 /// What it says about a password that goes by `caching_sha2_password`.
 const KNOWN_PASSWORD: &[u8] = &[3];
 const NEEDS_PASSWORD: &[u8] = &[4];
-/// What asks for its public key.
-const ASK_FOR_KEY: u8 = 2;
 
 /// An attempt to log in.
 #[derive(Debug)]
 pub(super) struct Attempt {
     login: Login,
-    /// Whether nobody else can read what is sent.
+    /// Whether nobody else can read what is sent, or it does not leave this machine.
     is_private: bool,
     plugin: Plugin,
     /// The challenge that the password answers.
     nonce: Vec<u8>,
-    /// The server's next message is its public key.
-    awaits_key: bool,
     messages: u8,
 }
 
@@ -52,7 +49,7 @@ impl Attempt {
             Some(plugin @ (Plugin::Native | Plugin::CachingSha2)) => plugin,
             _ => Plugin::Native,
         };
-        let attempt = Self { login, is_private, plugin, nonce: greeting.nonce.clone(), awaits_key: false, messages: 0 };
+        let attempt = Self { login, is_private, plugin, nonce: greeting.nonce.clone(), messages: 0 };
         let answer = plugin.answer(attempt.password(), &attempt.nonce)?;
         Ok((attempt, answer))
     }
@@ -91,21 +88,20 @@ impl Attempt {
         let name = fields.before_zero()?;
         self.plugin = Plugin::named(name).ok_or_else(|| auth::unknown(name))?;
         self.nonce = fields.rest().to_vec();
-        self.awaits_key = false;
         self.plugin.answer(self.password(), &self.nonce)
     }
 
     fn go_on(&mut self, said: &[u8]) -> Result<Step, SqlFailure> {
-        if std::mem::take(&mut self.awaits_key) {
-            return auth::encrypted(self.password(), &self.nonce, said).map(Step::Answer);
-        }
         match said {
             KNOWN_PASSWORD => Ok(Step::Wait),
             NEEDS_PASSWORD if self.is_private => Ok(Step::Answer(auth::clear(self.password()))),
-            NEEDS_PASSWORD => {
-                self.awaits_key = true;
-                Ok(Step::Answer(vec![ASK_FOR_KEY]))
-            }
+            // Other clients ask for the server's public key here, and encrypt the password to whatever key comes: whoever sits in
+            // between sends his own.
+            NEEDS_PASSWORD => Err(SqlFailure::new(
+                LOGIN,
+                "the server has to have the password itself, and duel does not send it over a connection without TLS; \
+                 sslmode=require encrypts it",
+            )),
             _ => Err(broken("the server goes on with logging in by words that are not known")),
         }
     }

@@ -21,7 +21,7 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
-use crate::wire::{AskTls, Happened, LONGEST_MESSAGE_BYTES, Login, SqlFailure, Value, Wire};
+use crate::wire::{Happened, LONGEST_MESSAGE_BYTES, Login, SqlFailure, Value, Wire};
 use answers::{Answer, Described};
 use handshake::{Greeting, capability};
 use login::{Attempt, Step};
@@ -242,8 +242,7 @@ impl MySql {
     /// Says who we are.
     fn respond(&mut self, greeting: &Greeting, login: Login) -> Result<(), SqlFailure> {
         let agreed = self.agreed;
-        // What the caller says of the way of bytes is for sure only where it asks for no TLS: TLS may not have come about.
-        let is_private = agreed & capability::SSL != 0 || login.is_local && login.tls == AskTls::Never;
+        let is_private = agreed & capability::SSL != 0 || login.is_local;
         let (attempt, answer) = Attempt::begin(greeting, login, is_private)?;
         self.answer_with(|out| handshake::respond(out, agreed, attempt.login(), &answer, attempt.plugin()));
         self.stage = Stage::LoggingIn(attempt);

@@ -99,13 +99,13 @@ fn a_password_is_never_sent_in_clear_text_to_whoever_asks() {
         fails(happened, LOGIN, "log in by");
         assert!(wire.outgoing().is_empty());
     }
-    // What is said of a Unix socket counts only where no TLS was to come.
-    let doubtful = Login { tls: AskTls::IfOffered, is_local: true, ..login() };
-    let (mut wire, _) = greeted(&doubtful, &packet(0, &greeting(NEW, "caching_sha2_password")));
-    wire.outgoing().clear();
-    all(&mut wire, &packet(2, &[1, 4])).unwrap();
-    assert_eq!(*wire.outgoing(), packet(3, &[2]));
-    fails(all(&mut wire, &packet(4, b"\x01no key")), BROKEN, "public key");
+    for tls in [AskTls::Never, AskTls::IfOffered] {
+        let remote = Login { tls, ..login() };
+        let (mut wire, _) = greeted(&remote, &packet(0, &greeting(NEW, "caching_sha2_password")));
+        wire.outgoing().clear();
+        fails(all(&mut wire, &packet(2, &[1, 4])), LOGIN, "sslmode=require encrypts it");
+        assert!(wire.outgoing().is_empty(), "neither the password nor a wish for somebody's key");
+    }
 }
 
 #[test]
