@@ -109,9 +109,15 @@ impl Ring {
         self.push(slot, opcode::Fsync::new(Fixed(0)).flags(FsyncFlags::empty()).build())
     }
 
-    /// Hands all that was begun to the kernel.
-    pub(crate) fn submit(&mut self) -> io::Result<()> {
-        if self.unsent == 0 {
+    /// Whether calls have ended that the kernel tells of when it is entered: it waits to be asked, or its queue was full.
+    pub(crate) fn is_pending(&mut self) -> bool {
+        let queue = self.uring.submission();
+        queue.taskrun() || queue.cq_overflow()
+    }
+
+    /// Enters the kernel: hands all that was begun to it, and has it tell of what has ended.
+    pub(crate) fn enter(&mut self) -> io::Result<()> {
+        if self.unsent == 0 && !self.is_pending() {
             return Ok(());
         }
         match self.uring.submit() {
@@ -125,15 +131,15 @@ impl Ring {
         }
     }
 
-    /// A call that has ended: its slot, and what the system said of it.
+    /// How many calls that have ended are told of by now. A time that is looked at after this is one by which they all had ended;
+    /// of those that are told of meanwhile it is not.
+    pub(crate) fn told(&mut self) -> usize {
+        self.uring.completion().len()
+    }
+
+    /// A call that has ended: its slot, and what the system said of it. Never enters the kernel.
     pub(crate) fn ended(&mut self) -> Option<(usize, io::Result<usize>)> {
-        let mut entry = self.uring.completion().next();
-        if entry.is_none() && self.uring.submission().taskrun() {
-            // Calls have ended, and the kernel waits to be asked before it says so.
-            let _ = self.uring.submit().map(|sent| self.unsent = self.unsent.saturating_sub(sent));
-            entry = self.uring.completion().next();
-        }
-        let entry = entry?;
+        let entry = self.uring.completion().next()?;
         let slot = entry.user_data() as usize;
         self.slots[slot].is_under_way = false;
         self.under_way -= 1;
@@ -149,7 +155,7 @@ impl Ring {
     fn push(&mut self, slot: usize, entry: squeue::Entry) -> io::Result<()> {
         let entry = entry.user_data(slot as u64);
         if self.uring.submission().is_full() {
-            self.submit()?;
+            self.enter()?;
         }
         // SAFETY: the entry's memory is the slot's, of the length that it says; nobody gets at it, and it is not freed, until the
         // call has ended.
@@ -201,9 +207,9 @@ mod tests {
     use std::io::Write;
 
     fn wait(ring: &mut Ring) -> (usize, io::Result<usize>) {
-        ring.submit().unwrap();
         let until = std::time::Instant::now() + std::time::Duration::from_secs(20);
         loop {
+            ring.enter().unwrap();
             if let Some(ended) = ring.ended() {
                 return ended;
             }

@@ -15,7 +15,7 @@ use duel_model::{Nanos, Schema};
 use std::io;
 use std::sync::Arc;
 
-/// How often a turn hands ops over. What is in the page cache ends at once, and could go on for ever.
+/// How often a turn hears of ops that have ended. What is in the page cache ends at once, and could go on for ever.
 const BATCHES_PER_TURN: u32 = 16;
 
 /// Makes the workers of a session.
@@ -46,6 +46,7 @@ impl WorkloadFactory for Factory {
             walk: Walk::new(&target.work, target.bytes, (worker.number, worker.of), target.seed),
             watch: Watch::new(Arc::clone(&target), worker),
             is_watched: false,
+            left: 0,
             noticed_ns: 0,
             batches: 0,
             round: 0,
@@ -72,7 +73,9 @@ pub(crate) struct Rings {
     walk: Walk,
     watch: Watch,
     is_watched: bool,
-    /// When it was last seen that calls had ended: those that are heard of together had all ended by then. 0: anew.
+    /// So many calls are left of those that were told of when `noticed_ns` was looked at: they had all ended by then. What is told
+    /// of later may have begun after it.
+    left: usize,
     noticed_ns: Nanos,
     batches: u32,
     round: u64,
@@ -157,6 +160,39 @@ impl Rings {
         Some((lane, OpEnd { phases: *phases, bytes_in: *bytes_read, ..OpEnd::noticed(now, outcome) }))
     }
 
+    /// The next op that has ended; lets what was begun leave.
+    fn next_end(&mut self) -> Option<(LaneId, OpEnd)> {
+        let mut attempts = 0;
+        loop {
+            while self.left > 0 {
+                self.left -= 1;
+                if let Some((slot, said)) = self.ring.ended()
+                    && let Some(end) = self.call_ended(slot, said)
+                {
+                    return Some(end);
+                }
+            }
+            // When a turn has had its share, the rest is heard of in the next one: the ring stays readable.
+            let is_over = self.batches >= BATCHES_PER_TURN;
+            if !is_over {
+                self.left = self.ring.told();
+                if self.left > 0 {
+                    self.noticed_ns = monotonic_ns();
+                    self.batches += 1;
+                    continue;
+                }
+            }
+            if !self.ring.has_unsent() && !self.ring.is_pending() {
+                return None;
+            }
+            // What was begun leaves in any case: nothing would wake us otherwise. The kernel may take several attempts.
+            attempts += 1;
+            if self.ring.enter().is_err() || is_over || attempts >= BATCHES_PER_TURN {
+                return None;
+            }
+        }
+    }
+
     fn begin(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Result<(), Box<Failure>> {
         if !self.is_watched {
             io.watch(self.ring.fd(), 0, Interest::Read).map_err(|error| errors::failed("wait", &error))?;
@@ -192,29 +228,10 @@ impl Workload for Rings {
 
     fn turn_begins(&mut self) {
         self.batches = 0;
-        self.noticed_ns = 0;
     }
 
     fn further(&mut self, _io: &Io<'_>) -> Option<(LaneId, OpEnd)> {
-        loop {
-            while let Some((slot, said)) = self.ring.ended() {
-                if self.noticed_ns == 0 {
-                    self.noticed_ns = monotonic_ns();
-                }
-                if let Some(end) = self.call_ended(slot, said) {
-                    return Some(end);
-                }
-            }
-            self.noticed_ns = 0;
-            if !self.ring.has_unsent() {
-                return None;
-            }
-            self.batches += 1;
-            // What has ended by then is heard of in the next turn: the ring stays readable.
-            if self.ring.submit().is_err() || self.batches >= BATCHES_PER_TURN {
-                return None;
-            }
-        }
+        self.next_end()
     }
 
     fn cancel(&mut self, lane: LaneId) {
@@ -248,5 +265,77 @@ impl Workload for Rings {
 
     fn take_counters(&mut self) -> Counters {
         self.watch.take()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+    use crate::settings::Work;
+    use duel_model::{Id, KindPlan, SECOND_NS};
+    use std::sync::atomic::AtomicBool;
+
+    /// One worker on a work file; `None`: no io_uring here.
+    fn rings(folder: &std::path::Path, lanes: usize) -> Option<Rings> {
+        if let Err(error) = crate::ring::is_allowed() {
+            println!("skipped: no io_uring here: {error}");
+            return None;
+        }
+        let settings = [("size", "65536"), ("engine", "uring")];
+        let settings = settings.into_iter().map(|(name, value)| (Id::new(name), value.to_owned())).collect();
+        let work = Work::of(&KindPlan { settings, ..KindPlan::of(&SCHEMA) }).unwrap();
+        let place = Place::of(folder.to_str().unwrap()).unwrap();
+        let target = Target::ready(work, place, 1, 1, &AtomicBool::new(false)).unwrap();
+        Some(Factory { target: Arc::new(target) }.make(lanes).unwrap())
+    }
+
+    fn start(rings: &mut Rings, lane: LaneId) {
+        let slot = rings.lanes[lane].slot;
+        rings.lanes[lane] = Lane { step: rings.walk.next(), ..Lane::new(slot) };
+        rings.next_call(lane, monotonic_ns()).unwrap().unwrap();
+    }
+
+    /// Hands over what was begun, and waits until so many calls have ended.
+    fn until_told(rings: &mut Rings, calls: usize) {
+        let until_ns = monotonic_ns() + 20 * SECOND_NS;
+        while rings.ring.told() < calls {
+            rings.ring.enter().unwrap();
+            assert!(monotonic_ns() < until_ns, "no call ends");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn an_op_that_was_begun_after_others_were_told_of_does_not_end_when_they_did() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(mut rings) = rings(folder.path(), 2) else { return };
+        rings.turn_begins();
+        start(&mut rings, 0);
+        until_told(&mut rings, 1);
+        let (lane, first) = rings.next_end().unwrap();
+        let begun_ns = monotonic_ns();
+        start(&mut rings, 1);
+        until_told(&mut rings, 1);
+        let (other, second) = rings.next_end().unwrap();
+        assert_eq!((lane, other), (0, 1));
+        assert!(second.end_ns >= begun_ns, "{} {begun_ns} {}", first.end_ns, second.end_ns);
+        assert!(rings.next_end().is_none());
+    }
+
+    #[test]
+    fn a_turn_ends_however_fast_the_device_is() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(mut rings) = rings(folder.path(), 1) else { return };
+        rings.turn_begins();
+        let mut ends = 0;
+        start(&mut rings, 0);
+        while rings.next_end().is_some() {
+            ends += 1;
+            start(&mut rings, 0);
+            // As if it had ended at once.
+            until_told(&mut rings, 1);
+            assert!(ends <= BATCHES_PER_TURN, "the turn has no end");
+        }
     }
 }

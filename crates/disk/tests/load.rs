@@ -122,7 +122,10 @@ fn data_that_somebody_else_has_changed_is_wrong_data() {
         let settings = [("op", "read"), ("engine", engine), ("size", "65536"), ("depth", "2")];
         let prepared = prepare(folder.path(), &settings, 1).unwrap();
         let file = fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
-        File::options().write(true).open(file).unwrap().write_all_at(b"x", 4096 + 100).unwrap();
+        let file = File::options().read(true).write(true).open(file).unwrap();
+        let mut byte = [0];
+        file.read_exact_at(&mut byte, 4096 + 100).unwrap();
+        file.write_all_at(&[!byte[0]], 4096 + 100).unwrap();
         let tally = run(&prepared, 1, 16).tally;
         assert_eq!((tally.ok, tally.failed.get(&failure::WRONG_DATA.id())), (15, Some(&1)), "{engine}");
         assert!(tally.failure_examples[0].contains("flipped"), "{:?}", tally.failure_examples);
