@@ -2,13 +2,14 @@
 
 use crate::device::Device;
 use crate::errors::{cannot, shown, why};
+use crate::place::Identity;
 use crate::settings::Work;
 use crate::{signature, tell};
 use duel_load::WorkloadError;
 use duel_model::format_bytes;
 use std::fs::File;
 use std::io::{IsTerminal, Seek, SeekFrom};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -32,12 +33,29 @@ pub(crate) fn file(path: &Path, work: &Work) -> Result<(), WorkloadError> {
     )))
 }
 
+/// Whether an opened file has no name but this one: the user agreed to what happens to this one only.
+///
+/// # Errors
+///
+/// It has several.
+pub(crate) fn has_one_name(file: &File, path: &Path) -> Result<(), WorkloadError> {
+    let path = shown(path);
+    let seen = file.metadata().map_err(|error| cannot(format!("{path} cannot be read: {}", why(&error))))?;
+    if seen.nlink() > 1 {
+        return Err(cannot(format!(
+            "{path} has {} names (hard links), and --destroy tells one of them: it is not overwritten",
+            seen.nlink()
+        )));
+    }
+    Ok(())
+}
+
 /// Whether the content of this device may be overwritten. On a terminal its name is asked for once more.
 ///
 /// # Errors
 ///
 /// It may not, or somebody uses it.
-pub(crate) fn device(path: &Path, work: &Work) -> Result<(), WorkloadError> {
+pub(crate) fn device(path: &Path, identity: Identity, work: &Work) -> Result<(), WorkloadError> {
     let name = shown(path);
     if !work.may_destroy(path) {
         return Err(cannot(format!(
@@ -49,8 +67,12 @@ pub(crate) fn device(path: &Path, work: &Work) -> Result<(), WorkloadError> {
         return Err(cannot(format!("{user}: its content is in use, and is not overwritten")));
     }
     let mut agreed = AGREED.lock().unwrap_or_else(PoisonError::into_inner);
-    if agreed.iter().any(|(known, _)| known == path) {
-        return Ok(());
+    let is_it = |opened: &File| {
+        let seen = opened.metadata().map_err(|error| cannot(format!("{name} cannot be read: {}", why(&error))))?;
+        identity.is_that_of(&seen, path)
+    };
+    if let Some((_, opened)) = agreed.iter().find(|(known, _)| known == path) {
+        return is_it(opened);
     }
     if !std::io::stdin().is_terminal() {
         return Err(cannot(format!(
@@ -58,8 +80,9 @@ pub(crate) fn device(path: &Path, work: &Work) -> Result<(), WorkloadError> {
         )));
     }
     // Without O_CREAT it means: unless somebody uses it, and nobody else may from now on.
-    let opened = File::options().read(true).write(true).custom_flags(libc::O_EXCL).open(path);
+    let opened = File::options().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_NOFOLLOW).open(path);
     let mut opened = opened.map_err(|error| cannot(format!("{name} cannot be overwritten: {}", why(&error))))?;
+    is_it(&opened)?;
     let bytes = opened.seek(SeekFrom::End(0)).unwrap_or(0);
     let model = known.model().map_or_else(String::new, |model| format!(", {model}"));
     let on_it = match signature::of(&opened) {

@@ -14,8 +14,8 @@ pub(crate) fn of(target: &Target) -> Facts {
     let mut facts = Facts::default();
     let sort = match place {
         Place::Folder(_) => "a work file in a folder",
-        Place::File(_) => "a file",
-        Place::Device(_) => "a device",
+        Place::File(..) => "a file",
+        Place::Device(..) => "a device",
     };
     facts.note(fact::TARGET, Some(sort));
     facts.note(fact::FILE_SYSTEM, mount.as_ref().map(|mount| mount.file_system.clone()));
@@ -32,7 +32,7 @@ pub(crate) fn of(target: &Target) -> Facts {
     }
     facts.note(fact::ENGINE, Some(engine(target)));
     facts.note(fact::SIZE, Some(target.bytes));
-    let is_device = matches!(place, Place::Device(_));
+    let is_device = matches!(place, Place::Device(..));
     let used = match &target.work_file {
         Some(file) => file.used_bytes(),
         None => file.metadata().ok().filter(|_| !is_device).map(|seen| seen.blocks() * 512),

@@ -2,9 +2,9 @@
 
 use crate::errors::{cannot, shown, why};
 use duel_load::WorkloadError;
-use std::fs;
-use std::os::unix::fs::FileTypeExt;
-use std::path::PathBuf;
+use std::fs::{self, Metadata};
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::path::{Path, PathBuf};
 
 /// What a target is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -12,9 +12,36 @@ pub(crate) enum Place {
     /// A folder, for a work file of our own.
     Folder(PathBuf),
     /// A regular file of the user's.
-    File(PathBuf),
+    File(PathBuf, Identity),
     /// A block device.
-    Device(PathBuf),
+    Device(PathBuf, Identity),
+}
+
+/// Which file or device it is. A path may lead elsewhere a moment later: whoever may write to its folder decides that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Identity {
+    file: (u64, u64),
+    /// The device that a block special file stands for.
+    stands_for: Option<u64>,
+}
+
+impl Identity {
+    pub(crate) fn of(seen: &Metadata) -> Self {
+        let stands_for = seen.file_type().is_block_device().then(|| seen.rdev());
+        Self { file: (seen.dev(), seen.ino()), stands_for }
+    }
+
+    /// Whether this is what was seen.
+    ///
+    /// # Errors
+    ///
+    /// It is something else: a sentence for the user.
+    pub(crate) fn is_that_of(self, seen: &Metadata, path: &Path) -> Result<(), WorkloadError> {
+        if Self::of(seen) == self {
+            return Ok(());
+        }
+        Err(cannot(format!("{} was exchanged for something else", shown(path))))
+    }
 }
 
 /// Whether an address is a path.
@@ -39,7 +66,9 @@ impl Place {
         let named = path(address);
         let found = |error| cannot(format!("{} cannot be used: {}", shown(&named), why(&error)));
         let path = fs::canonicalize(&named).map_err(found)?;
-        let sort = fs::metadata(&path).map_err(found)?.file_type();
+        // No link is left in this path.
+        let seen = fs::symlink_metadata(&path).map_err(found)?;
+        let (sort, identity) = (seen.file_type(), Identity::of(&seen));
         let is_none = |what: &str| {
             let takes = "a folder, a regular file or a block device can be measured";
             Err(cannot(format!("{} is {what}; {takes}", shown(&named))))
@@ -47,11 +76,13 @@ impl Place {
         if sort.is_dir() {
             Ok(Self::Folder(path))
         } else if sort.is_file() {
-            Ok(Self::File(path))
+            Ok(Self::File(path, identity))
         } else if sort.is_block_device() {
-            Ok(Self::Device(path))
+            Ok(Self::Device(path, identity))
         } else if sort.is_fifo() {
             is_none("a named pipe")
+        } else if sort.is_symlink() {
+            is_none("a link that was made just now")
         } else if sort.is_socket() {
             is_none("a socket")
         } else {

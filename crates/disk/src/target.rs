@@ -3,17 +3,17 @@
 use crate::content::{Content, SECTOR};
 use crate::device::{Device, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
-use crate::place::Place;
+use crate::place::{Identity, Place};
 use crate::settings::{Engine, Op, ReadAhead, Work};
 use crate::work_file::{self, WorkFile};
 use crate::{destroy, ring, tell};
 use duel_load::WorkloadError;
 use duel_model::format_bytes;
-use rustix::fs::{Advice, AtFlags, StatxFlags, fadvise, ioctl_blksszget, statx};
+use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
 use std::fs::File;
-use std::io::{Seek, SeekFrom};
-use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
-use std::path::{Path, PathBuf};
+use std::io::{self, Seek, SeekFrom};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
@@ -60,24 +60,30 @@ impl Target {
         let (engine, engine_why) = engine(&work, threads)?;
         let work_file = match &place {
             Place::Folder(folder) => Some(work_file_in(folder, &work, threads, stop)?),
-            Place::File(path) if work.op.writes() => destroy::file(path, &work).map(|()| None)?,
-            Place::Device(path) if work.op.writes() => destroy::device(path, &work).map(|()| None)?,
-            Place::File(_) | Place::Device(_) => None,
+            Place::File(path, _) if work.op.writes() => destroy::file(path, &work).map(|()| None)?,
+            Place::Device(path, identity) if work.op.writes() => {
+                destroy::device(path, *identity, &work).map(|()| None)?
+            }
+            Place::File(..) | Place::Device(..) => None,
         };
-        let path = match (&place, &work_file) {
-            (_, Some(file)) => file.path.clone(),
-            (Place::Folder(path) | Place::File(path) | Place::Device(path), None) => path.clone(),
+        let (path, identity) = match (&place, &work_file) {
+            (_, Some(file)) => (file.path.clone(), file.identity()?),
+            (Place::File(path, identity) | Place::Device(path, identity), None) => (path.clone(), *identity),
+            (Place::Folder(path), None) => return Err(cannot(format!("{} is a folder", shown(path)))),
         };
-        let file = open(&path, &work)?;
+        let file = open(&path, identity, &work)?;
+        if work.op.writes() && matches!(place, Place::File(..)) {
+            destroy::has_one_name(&file, &path)?;
+        }
         let there = bytes_of(&file, &path)?;
         let bytes = work.size.map_or(there, |size| size.min(there));
         has_room(&work, &path, there, bytes, threads)?;
         let mount = mount_of(&file);
         let device = match &place {
-            Place::Device(path) => Device::at(path),
+            Place::Device(path, _) => Device::at(path),
             _ => mount.as_ref().and_then(Device::under),
         };
-        let mount = mount.filter(|_| !matches!(place, Place::Device(_)));
+        let mount = mount.filter(|_| !matches!(place, Place::Device(..)));
         if work.direct {
             fits_direct(&file, &path, &work, mount.as_ref())?;
             work_file::forget(&file);
@@ -149,24 +155,25 @@ fn work_file_in(folder: &Path, work: &Work, threads: u32, stop: &AtomicBool) -> 
     WorkFile::of(folder, bytes, work.compressibility, stop)
 }
 
-fn open(path: &PathBuf, work: &Work) -> Result<File, WorkloadError> {
+/// Opens what was seen there before, and nothing that has taken its place.
+fn open(path: &Path, identity: Identity, work: &Work) -> Result<File, WorkloadError> {
     let direct = if work.direct { libc::O_DIRECT } else { 0 };
     let synchronous = if work.op == Op::Dsync { libc::O_DSYNC } else { 0 };
     let mut options = File::options();
-    // What was a file a moment ago may be a named pipe now.
-    options.read(true).write(work.op.writes()).custom_flags(direct | synchronous | libc::O_NONBLOCK);
+    // What was a file a moment ago may be a link or a named pipe now.
+    let careful = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    options.read(true).write(work.op.writes()).custom_flags(direct | synchronous | careful);
     let file = options.open(path).map_err(|error| {
         let is_direct = work.direct && error.raw_os_error() == Some(libc::EINVAL);
         let why = if is_direct { "its file system has no direct I/O (--direct)".to_owned() } else { why(&error) };
         cannot(format!("{} cannot be opened: {why}", shown(path)))
     })?;
-    let sort = file.metadata().map_err(|error| cannot(format!("{} cannot be read: {}", shown(path), why(&error))))?;
-    let sort = sort.file_type();
-    if sort.is_file() || sort.is_block_device() {
-        Ok(file)
-    } else {
-        Err(cannot(format!("{} was exchanged", shown(path))))
-    }
+    let unread = |error: io::Error| cannot(format!("{} cannot be read: {}", shown(path), why(&error)));
+    identity.is_that_of(&file.metadata().map_err(unread)?, path)?;
+    // Ops have to wait for the device instead of being told that it is not ready.
+    let flags = fcntl_getfl(&file).map_err(|error| unread(error.into()))?;
+    fcntl_setfl(&file, flags - OFlags::NONBLOCK).map_err(|error| unread(error.into()))?;
+    Ok(file)
 }
 
 fn bytes_of(mut file: &File, path: &Path) -> Result<u64, WorkloadError> {
@@ -220,4 +227,51 @@ fn fits_direct(file: &File, path: &Path, work: &Work, mount: Option<&Mount>) -> 
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::SCHEMA;
+    use duel_model::{Id, KindPlan};
+    use std::fs;
+
+    fn work(settings: &[(&'static str, &str)]) -> Work {
+        let settings = settings.iter().map(|(name, value)| (Id::new(name), (*value).to_owned())).collect();
+        Work::of(&KindPlan { settings, ..KindPlan::of(&SCHEMA) }).unwrap()
+    }
+
+    #[test]
+    fn what_has_taken_the_place_of_what_was_seen_is_not_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let (path, other) = (folder.path().join("a"), folder.path().join("b"));
+        for file in [&path, &other] {
+            fs::write(file, [1; 8192]).unwrap();
+        }
+        let seen = Identity::of(&fs::metadata(&path).unwrap());
+        let opened = open(&path, seen, &work(&[])).unwrap();
+        assert!(!fcntl_getfl(&opened).unwrap().contains(OFlags::NONBLOCK), "ops wait");
+        // Another file, then a link to the same one.
+        fs::rename(&path, folder.path().join("c")).unwrap();
+        fs::rename(&other, &path).unwrap();
+        let said = open(&path, seen, &work(&[])).unwrap_err().to_string();
+        assert!(said.contains("was exchanged"), "{said}");
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(folder.path().join("c"), &path).unwrap();
+        assert!(open(&path, seen, &work(&[])).is_err());
+    }
+
+    #[test]
+    fn a_file_that_has_another_name_is_not_overwritten() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, [1; 8192]).unwrap();
+        fs::hard_link(&path, folder.path().join("b")).unwrap();
+        let address = path.to_str().unwrap();
+        let destroys = work(&[("op", "write"), ("destroy", address)]);
+        let go = AtomicBool::new(false);
+        let said = Target::ready(destroys, Place::of(address).unwrap(), 1, 1, &go).unwrap_err().to_string();
+        assert!(said.contains("2 names"), "{said}");
+        assert!(Target::ready(work(&[]), Place::of(address).unwrap(), 1, 1, &go).is_ok(), "reading harms nobody");
+    }
 }

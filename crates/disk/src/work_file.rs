@@ -6,6 +6,7 @@
 
 use crate::content::Content;
 use crate::errors::{cannot, shown, why};
+use crate::place::Identity;
 use crate::tell;
 use duel_load::{WorkloadError, monotonic_ns};
 use duel_model::{Nanos, SECOND_NS, format_bytes};
@@ -144,6 +145,13 @@ impl WorkFile {
             format_bytes(self.bytes as f64),
             format_bytes(per_s)
         ));
+    }
+
+    /// Which file it is, whatever its path leads to by now.
+    pub(crate) fn identity(&self) -> Result<Identity, WorkloadError> {
+        let seen = self.file.metadata();
+        let seen = seen.map_err(|error| cannot(format!("{} cannot be read: {}", shown(&self.path), why(&error))))?;
+        Ok(Identity::of(&seen))
     }
 
     /// Whether its path still leads to it: it was not removed, nor its file system unmounted.
