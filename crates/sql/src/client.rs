@@ -10,6 +10,8 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 /// Rows that are taken of an answer, at most: what is asked here has some.
 const MOST_ROWS: usize = 10_000;
+/// Bytes that are kept of an answer, at most.
+const MOST_ANSWER_BYTES: usize = 4 << 20;
 const SCRATCH_BYTES: usize = 64 * 1024;
 
 /// Rows as texts; NULL is `None`.
@@ -40,7 +42,8 @@ impl Client {
         Err(last)
     }
 
-    fn connect_to(server: &Server, end: &End, patience_ns: Nanos) -> Result<Self, SqlFailure> {
+    /// Connects to one of the server's addresses, and logs in.
+    pub(crate) fn connect_to(server: &Server, end: &End, patience_ns: Nanos) -> Result<Self, SqlFailure> {
         let connection = Connection::open(server, end)?;
         let mut client = Self { server: server.clone(), connection, scratch: vec![0; SCRATCH_BYTES], patience_ns };
         let deadline_ns = monotonic_ns() + patience_ns;
@@ -75,11 +78,21 @@ impl Client {
 
     fn ask(&mut self, sql: &str) -> Result<(Rows, u64), SqlFailure> {
         self.connection.wire().query(sql)?;
-        let mut rows = Rows::new();
+        let (mut rows, mut bytes) = (Rows::new(), 0);
         let deadline_ns = monotonic_ns() + self.patience_ns;
         loop {
             match self.wait(deadline_ns)? {
-                Happened::Row if rows.len() < MOST_ROWS => rows.push(self.connection.row().to_vec()),
+                Happened::Row if rows.len() < MOST_ROWS => {
+                    let row = self.connection.row();
+                    bytes += size_of_val(row) + row.iter().flatten().map(String::len).sum::<usize>();
+                    if bytes > MOST_ANSWER_BYTES {
+                        return Err(SqlFailure::new(
+                            failure::WRONG,
+                            "the server answers more bytes than were asked for",
+                        ));
+                    }
+                    rows.push(row.to_vec());
+                }
                 Happened::Row => {
                     return Err(SqlFailure::new(failure::WRONG, "the server answers more rows than were asked for"));
                 }

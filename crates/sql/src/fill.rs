@@ -107,8 +107,9 @@ pub fn prepare(
                     Ok(())
                 });
                 if let Err(why) = done {
-                    progress.stop.store(true, Ordering::Relaxed);
+                    // First the reason: a worker that sees `stop` has one of its own, which is none.
                     trouble.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(why);
+                    progress.stop.store(true, Ordering::Relaxed);
                 }
             });
         }
@@ -275,7 +276,9 @@ fn make(database: &mut Database, table: u32, rows: u64, begin: Begin, progress: 
         }
     }
     if database.system() == System::Postgres {
-        database.rows(&format!("SELECT setval(pg_get_serial_sequence('{t}', 'id'), {rows})"))?;
+        // A table that was there may have more rows than are asked for.
+        let last = format!("GREATEST({rows}, (SELECT max(id) FROM {t}))");
+        database.rows(&format!("SELECT setval(pg_get_serial_sequence('{t}', 'id'), {last})"))?;
     }
     database.run(&format!("CREATE INDEX k_{} ON {t}(k)", table + 1))?;
     match database.system() {

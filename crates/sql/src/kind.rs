@@ -1,13 +1,13 @@
 //! Databases as a kind of work: which targets it has, and how one is made ready.
 
 use crate::address::{self, Address, ServerAddress, System};
-use crate::client::Client;
+use crate::client::{Client, Rows};
 use crate::connection::Server;
 use crate::database::Database;
 use crate::facts;
 use crate::fill;
 use crate::keys::Keys;
-use crate::ledger::Ledger;
+use crate::ledger::{Common, Ledger};
 use crate::link::End;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{KEYS, OP, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, TABLE_SIZE, TABLES, TRANSACTIONS};
@@ -17,8 +17,10 @@ use crate::wire::SqlFailure;
 use crate::workload;
 use duel_load::{Kind, Opens, Prepared, Session, SessionError, WorkloadError};
 use duel_model::{KindPlan, Nanos, Plan, SECOND_NS, Schema, sanitize_line};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64};
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// The kind.
 #[derive(Debug, Clone, Copy)]
@@ -26,6 +28,10 @@ pub struct Sql;
 
 /// How long a question before or after load may take: a count reads whole tables.
 const QUESTION_NS: Nanos = 300 * SECOND_NS;
+/// How long statements that nobody waits for have to come to their end.
+const SECOND_LOOK_AFTER: Duration = Duration::from_secs(1);
+/// Clocks of two machines and whole seconds make a server's start differ by so many seconds from one question to the next.
+const START_SECONDS: u64 = 3;
 /// Rows of a table in memory, at most: some hundred bytes each.
 const MOST_MEMORY_ROWS: u64 = 20_000_000;
 
@@ -61,7 +67,7 @@ impl Kind for Sql {
         let (tables, size) = (number(kind, &TABLES) as u32, number(kind, &TABLE_SIZE));
         let fail = |why: SqlFailure| WorkloadError(why.text);
         let (mut database, opened) = open(&at, plan.load.connect_timeout_ns, (tables, size)).map_err(fail_of(&at))?;
-        let mix = Arc::new(mix_of(kind, database.system()));
+        let mut mix = mix_of(kind, database.system());
         check_tables(&mut database, kind, address).map_err(|why| match why {
             Trouble::Told(text) => WorkloadError(text),
             Trouble::Failed(why) => fail(why),
@@ -72,29 +78,50 @@ impl Kind for Sql {
         {
             facts.note("sql.tls", Some(format!("TLS {version}, {suite}")));
         }
-        let ledger = if mix.writes && tables::is_counted(tables, size) {
-            let content = tables::content(&mut database, tables).map_err(fail)?;
-            facts.note("sql.rows", u64::try_from(content.rows).ok());
-            let identity = identity(&mut database, address).map_err(fail)?;
-            Some(Ledger::of(&format!("{identity} {tables}"), content))
-        } else {
-            None
+        let is_counted = tables::is_counted(tables, size);
+        let has_ledger = mix.writes && is_counted;
+        let common = match identity(&mut database, &opened, address) {
+            Ok(identity) => Some(Common::of(&identity)),
+            Err(why) if has_ledger => return Err(fail(why)),
+            // Some that speak PostgreSQL's protocol do not know what is asked there.
+            Err(_) => None,
         };
+        if let Some(common) = &common {
+            common.deletes().fetch_or(mix.deletes(), Ordering::Relaxed);
+            if is_counted {
+                mix.may_lack_rows = Arc::clone(common.deletes());
+            }
+            if mix.writes && !has_ledger {
+                common.note_other_writer();
+            }
+        }
+        let mut books = None;
+        if let Some(common) = common.filter(|_| has_ledger) {
+            let content = tables::in_snapshot(&mut database, |database| tables::content(database, tables));
+            let content = content.map_err(fail)?;
+            facts.note("sql.rows", u64::try_from(content.rows).ok());
+            let ledger = common.ledger((tables, size), content);
+            books = Some((common, ledger));
+        }
+        let ledger = books.as_ref().map(|(_, ledger)| Arc::clone(ledger));
+        let mix = Arc::new(mix);
         let [reconnects, retries] = [&RECONNECT, &RETRY].map(|param| kind.get(param) == "on");
         let seed = Arc::new(AtomicU64::new(plan.compare.seed.wrapping_mul(1 << 20)));
         let opens: Arc<dyn Opens> = match opened {
-            Opened::Server { server, end } => Arc::new(Target {
-                factory: workload::Factory { server, end, mix, reconnects, retries, ledger: ledger.clone(), seed },
-                address: at,
-                ledger,
-                tables,
-                rows: size,
-            }),
+            Opened::Server { server, end } => {
+                let reach = Reach::Server {
+                    server: Arc::clone(&server),
+                    end: end.clone(),
+                    connect_timeout_ns: plan.load.connect_timeout_ns,
+                };
+                let factory = workload::Factory { server, end, mix, reconnects, retries, ledger, seed };
+                Arc::new(Target { factory, reach, books, tables })
+            }
             Opened::Store(store) => {
                 let op_timeout_ns = plan.load.op_timeout_ns;
-                let factory =
-                    sqlite::Factory { store, mix, reconnects, retries, op_timeout_ns, ledger: ledger.clone(), seed };
-                Arc::new(Target { factory, address: at, ledger, tables, rows: size })
+                let reach = Reach::Store(store.clone());
+                let factory = sqlite::Factory { store, mix, reconnects, retries, op_timeout_ns, ledger, seed };
+                Arc::new(Target { factory, reach, books, tables })
             }
         };
         Ok(Prepared { facts, opens })
@@ -105,10 +132,29 @@ impl Kind for Sql {
 #[derive(Debug)]
 struct Target<F> {
     factory: F,
-    address: Address,
-    ledger: Option<Arc<Ledger>>,
+    reach: Reach,
+    books: Option<(Arc<Common>, Arc<Ledger>)>,
     tables: u32,
-    rows: u64,
+}
+
+/// Where to ask after load: the very server that was loaded. A name that is looked up again may be another one.
+#[derive(Debug)]
+enum Reach {
+    Server { server: Arc<Server>, end: End, connect_timeout_ns: Nanos },
+    Store(Store),
+}
+
+impl Reach {
+    fn open(&self) -> Result<Database, SqlFailure> {
+        Ok(match self {
+            Self::Server { server, end, connect_timeout_ns } => {
+                let mut client = Client::connect_to(server, end, *connect_timeout_ns)?;
+                client.be_patient(QUESTION_NS);
+                Database::Server(Box::new(client), server.system)
+            }
+            Self::Store(store) => Database::File(store.open(false)?),
+        })
+    }
 }
 
 impl<F: duel_load::WorkloadFactory + Clone + std::fmt::Debug> Opens for Target<F> {
@@ -118,13 +164,22 @@ impl<F: duel_load::WorkloadFactory + Clone + std::fmt::Debug> Opens for Target<F
 
     /// Rows and sums against what was done, and the index against the table.
     fn contradiction(&self) -> Result<Option<String>, String> {
-        let Some(ledger) = &self.ledger else { return Ok(None) };
+        let Some((common, ledger)) = &self.books else { return Ok(None) };
+        if !common.has_one_ledger() {
+            return Ok(None);
+        }
+        let look = |database: &mut Database| match ledger.disagreement(tables::content(database, self.tables)?) {
+            Some(told) => Ok(Some(told)),
+            None => tables::index_disagreement(database, self.tables),
+        };
         let found = || {
-            let (mut database, _) = open(&self.address, QUESTION_NS, (self.tables, self.rows))?;
-            match ledger.disagreement(tables::content(&mut database, self.tables)?) {
-                Some(told) => Ok(Some(told)),
-                None => tables::index_disagreement(&mut database, self.tables),
+            let mut database = self.reach.open()?;
+            if tables::in_snapshot(&mut database, look)?.is_none() {
+                return Ok(None);
             }
+            // A statement that nobody waits for any longer may still have run.
+            std::thread::sleep(SECOND_LOOK_AFTER);
+            tables::in_snapshot(&mut database, look)
         };
         found().map_err(|why: SqlFailure| why.text)
     }
@@ -182,6 +237,7 @@ fn mix_of(kind: &KindPlan, system: System) -> Mix {
         range_size: number(kind, &RANGE_SIZE) as i64,
         is_prepared: kind.get(&PREPARED) == "on",
         writes,
+        may_lack_rows: Arc::new(AtomicBool::new(true)),
     }
 }
 
@@ -237,19 +293,56 @@ fn check_tables(database: &mut Database, kind: &KindPlan, address: &str) -> Resu
 }
 
 /// What is the same for all ways to one database.
-fn identity(database: &mut Database, address: &str) -> Result<String, SqlFailure> {
+fn identity(database: &mut Database, opened: &Opened, address: &str) -> Result<String, SqlFailure> {
+    if let Opened::Store(Store::Memory(name)) = opened {
+        return Ok(format!("memory {name}"));
+    }
     Ok(match database.system() {
         // The tables' own numbers, and when the server was started: two servers do not share both.
         System::Postgres => database
             .text("SELECT pg_postmaster_start_time() || ' ' || current_database() || ' ' || 'sbtest1'::regclass::oid")?
             .unwrap_or_else(|| address.to_owned()),
-        System::Mysql => database
-            .text("SELECT concat(@@hostname, ' ', @@port, ' ', @@datadir, ' ', database())")?
-            .unwrap_or_else(|| address.to_owned()),
+        System::Mysql => {
+            let place = database
+                .text("SELECT concat(@@hostname, ' ', @@port, ' ', @@datadir, ' ', database())")?
+                .unwrap_or_else(|| address.to_owned());
+            // A clone has the same place. Its number is another one where servers have any, and so is when it was started.
+            let second = |rows: Rows| rows.into_iter().filter_map(|row| row.into_iter().nth(1)?).collect::<Vec<_>>();
+            let asked = "SHOW GLOBAL VARIABLES WHERE Variable_name IN ('server_uuid', 'server_uid')";
+            let numbers = second(database.rows(asked)?).join(" ");
+            let up = second(database.rows("SHOW GLOBAL STATUS LIKE 'Uptime'")?);
+            let up = up.first().and_then(|seconds| seconds.parse().ok()).unwrap_or(0);
+            let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_secs());
+            let place = format!("{place} {numbers}");
+            let start = started(&place, now.saturating_sub(up));
+            format!("{place} {start}")
+        }
         System::Sqlite => {
             let file = database.rows("PRAGMA database_list")?;
             let file = file.into_iter().next().and_then(|row| row.into_iter().nth(2)?);
             file.filter(|file| !file.is_empty()).unwrap_or_else(|| address.to_owned())
         }
     })
+}
+
+/// The start of a server as it was first heard of, from one that is about the same.
+fn started(place: &str, start: u64) -> u64 {
+    static STARTS: Mutex<BTreeMap<String, Vec<u64>>> = Mutex::new(BTreeMap::new());
+    let mut starts = STARTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let starts = starts.entry(place.to_owned()).or_default();
+    if let Some(known) = starts.iter().find(|known| known.abs_diff(start) <= START_SECONDS) {
+        return *known;
+    }
+    starts.push(start);
+    start
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_has_one_start_and_its_clone_another() {
+        assert_eq!([1_000, 1_002, 2_000, 998].map(|start| started("a test", start)), [1_000, 1_000, 2_000, 1_000]);
+    }
 }

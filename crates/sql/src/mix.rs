@@ -2,9 +2,12 @@
 
 use crate::address::System;
 use crate::keys::Keys;
-use crate::wire::Value;
+use crate::schema::failure;
+use crate::wire::{SqlFailure, Value};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Names of the ops.
 pub(crate) const OPS: &[&str] = &[
@@ -79,6 +82,8 @@ pub(crate) struct Mix {
     /// Whether statements are prepared, as far as sysbench does it.
     pub(crate) is_prepared: bool,
     pub(crate) writes: bool,
+    /// Rows of the tables may be missing: some treatment deletes them, or they were not counted.
+    pub(crate) may_lack_rows: Arc<AtomicBool>,
 }
 
 /// The table and the row that an op is at.
@@ -181,7 +186,7 @@ impl Statement {
     }
 
     /// Most rows that it can rightly answer; `None`: that depends on the data.
-    pub(crate) fn most_rows(self, mix: &Mix) -> Option<u64> {
+    fn most_rows(self, mix: &Mix) -> Option<u64> {
         match self {
             Self::PointSelect | Self::SumRange | Self::RandomRanges => Some(1),
             Self::SimpleRange | Self::OrderRange | Self::DistinctRange => Some(mix.range_size as u64),
@@ -189,9 +194,45 @@ impl Statement {
             _ => Some(0),
         }
     }
+
+    /// Fewest rows that it can rightly answer.
+    fn fewest_rows(self, mix: &Mix) -> u64 {
+        match self {
+            Self::PointSelect => u64::from(!mix.may_lack_rows.load(Ordering::Relaxed)),
+            Self::SumRange | Self::RandomRanges => 1,
+            _ => 0,
+        }
+    }
+
+    /// Whether it can rightly have answered and changed so many rows. All that write name one row.
+    #[inline]
+    pub(crate) fn check(self, mix: &Mix, rows: u64, changed: u64) -> Result<(), SqlFailure> {
+        let wrong = |text: String| Err(SqlFailure::new(failure::WRONG, text));
+        if self.most_rows(mix).is_some_and(|most| rows > most) {
+            return wrong(format!("a statement answered {rows} rows, more than there can be"));
+        }
+        if rows < self.fewest_rows(mix) {
+            return wrong("a statement answered no row where there is one".to_owned());
+        }
+        if changed > u64::from(self.writes()) {
+            return wrong(format!("a statement changed {changed} rows, more than it can"));
+        }
+        Ok(())
+    }
 }
 
 impl Mix {
+    /// Whether rows come or go with a `k` of their own.
+    pub(crate) fn moves_k(&self) -> bool {
+        use Statement::*;
+        self.steps.iter().any(|step| matches!(step, Step::Run(Delete | InsertBack | InsertNew, _)))
+    }
+
+    /// Whether rows are deleted.
+    pub(crate) fn deletes(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Run(Statement::Delete, _)))
+    }
+
     /// Draws table and row for a step.
     pub(crate) fn place(&self, on: On, place: &mut Place, rng: &mut Pcg64Mcg) {
         if on == On::Drawn {
@@ -318,6 +359,7 @@ mod tests {
             range_size: 100,
             is_prepared: true,
             writes: false,
+            may_lack_rows: Arc::default(),
         };
         let mut values = Vec::new();
         use Statement::*;
@@ -348,5 +390,13 @@ mod tests {
         assert_eq!(text, "SELECT c FROM sbtest1 WHERE id=5");
         assert_eq!(digits(&mut rng, 10).len(), 119);
         assert_eq!(digits(&mut rng, 5).len(), 59);
+
+        assert!(SimpleRange.check(&mix, 100, 0).is_ok() && SimpleRange.check(&mix, 101, 0).is_err());
+        assert!(PointSelect.check(&mix, 1, 0).is_ok() && PointSelect.check(&mix, 0, 0).is_err());
+        assert!(SumRange.check(&mix, 0, 0).is_err() && RandomRanges.check(&mix, 0, 0).is_err());
+        assert!(IndexUpdate.check(&mix, 0, 1).is_ok() && IndexUpdate.check(&mix, 0, u64::MAX).is_err());
+        assert!(PointSelect.check(&mix, 1, 1).unwrap_err().text.contains("more than it can"));
+        mix.may_lack_rows.store(true, Ordering::Relaxed);
+        assert!(PointSelect.check(&mix, 0, 0).is_ok() && SumRange.check(&mix, 0, 0).is_err());
     }
 }

@@ -242,13 +242,10 @@ impl Calls {
                     mix.values(statement, self.place, &mut self.rng, &mut self.values);
                     let (rows, changed) =
                         self.run(connection, &mix, statement, watch).map_err(|error| sqlite_failure(&error))?;
+                    statement.check(&mix, rows, changed)?;
                     self.counted[counter::ROWS.place()] += rows;
                     self.counted[counter::CHANGED.place()] += changed;
-                    if statement.most_rows(&mix).is_some_and(|most| rows > most) {
-                        let text = format!("a statement answered {rows} rows, more than there can be");
-                        return Err(SqlFailure::new(failure::WRONG, text));
-                    }
-                    change.note(statement, changed);
+                    change.note(statement, changed, self.place.row);
                     if !in_transaction {
                         self.settle(std::mem::take(&mut change));
                     }

@@ -1,9 +1,12 @@
 //! The tables that load is put on: whether they are there, whole, and laid out as sysbench lays them out.
 
 use crate::address::System;
+use crate::client::Rows;
 use crate::database::Database;
 use crate::ledger::Content;
+use crate::schema::failure;
 use crate::wire::SqlFailure;
+use duel_model::sanitize_line;
 
 /// How a table stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,11 +141,37 @@ pub(crate) fn content(database: &mut Database, tables: u32) -> Result<Content, S
     let mut content = Content { rows: 0, sum_of_k: 0 };
     for table in 0..tables {
         let found = database.rows(&format!("SELECT count(*), COALESCE(sum(k), 0) FROM {}", name(table)))?;
-        let number = |place: usize| found.first().and_then(|row| row.get(place)?.as_ref()?.parse::<i64>().ok());
-        content.rows += number(0).unwrap_or(0);
-        content.sum_of_k += number(1).unwrap_or(0);
+        content.rows = content.rows.saturating_add(whole_number(&found, 0)?);
+        content.sum_of_k = content.sum_of_k.saturating_add(whole_number(&found, 1)?);
     }
     Ok(content)
+}
+
+/// A number of the first row. One that cannot be read is none: as 0 it would accuse the database.
+fn whole_number(rows: &Rows, place: usize) -> Result<i64, SqlFailure> {
+    let value = rows.first().and_then(|row| row.get(place)?.as_ref());
+    value.and_then(|value| value.trim().parse().ok()).ok_or_else(|| {
+        let shown = value.map_or_else(|| "nothing".to_owned(), |value| format!("'{}'", sanitize_line(value)));
+        SqlFailure::new(failure::WRONG, format!("the database answers {shown} where a whole number must be"))
+    })
+}
+
+/// Reads as of one moment, whoever writes meanwhile. After a failure the connection is of no more use.
+pub(crate) fn in_snapshot<T>(
+    database: &mut Database,
+    read: impl FnOnce(&mut Database) -> Result<T, SqlFailure>,
+) -> Result<T, SqlFailure> {
+    match database.system() {
+        System::Postgres => database.run("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY")?,
+        System::Mysql => {
+            database.run("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ")?;
+            database.run("START TRANSACTION WITH CONSISTENT SNAPSHOT")?;
+        }
+        System::Sqlite => database.run("BEGIN")?,
+    }
+    let read = read(database)?;
+    database.run("COMMIT")?;
+    Ok(read)
 }
 
 /// Rows and sum of `k` by the index alone, and by the table alone: `None` where they agree.
@@ -189,4 +218,36 @@ pub(crate) fn index_disagreement(database: &mut Database, tables: u32) -> Result
         }
     }
     Ok(None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_number_is_no_zero() {
+        let rows = vec![vec![Some("7".to_owned()), Some("1e9".to_owned()), None]];
+        assert_eq!(whole_number(&rows, 0), Ok(7));
+        assert!(whole_number(&rows, 1).unwrap_err().text.contains("'1e9' where a whole number must be"));
+        assert!(whole_number(&rows, 2).is_err() && whole_number(&rows, 3).is_err());
+    }
+
+    #[test]
+    fn a_snapshot_does_not_see_what_others_write_meanwhile() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("x.db");
+        let other = rusqlite::Connection::open(&file).unwrap();
+        other
+            .execute_batch("PRAGMA journal_mode = WAL; CREATE TABLE sbtest1(id, k); INSERT INTO sbtest1 VALUES (1, 5)")
+            .unwrap();
+        let mut database = Database::File(rusqlite::Connection::open(&file).unwrap());
+        let (first, second) = in_snapshot(&mut database, |database| {
+            let first = content(database, 1)?;
+            other.execute_batch("INSERT INTO sbtest1 VALUES (2, 6)").unwrap();
+            Ok((first, content(database, 1)?))
+        })
+        .unwrap();
+        assert_eq!((first, second), (Content { rows: 1, sum_of_k: 5 }, Content { rows: 1, sum_of_k: 5 }));
+        assert_eq!(in_snapshot(&mut database, |database| content(database, 1)).unwrap().rows, 2);
+    }
 }

@@ -213,7 +213,8 @@ impl Workload for Statements {
 
 impl Statements {
     fn count(&mut self, counter: duel_model::Counter, more: u64) {
-        self.counted[counter.place()] += more;
+        let counted = &mut self.counted[counter.place()];
+        *counted = counted.saturating_add(more);
     }
 
     fn connect(&mut self, lane: LaneId, io: &Io<'_>) -> Result<(), SqlFailure> {
@@ -359,19 +360,17 @@ impl Statements {
         io: &Io<'_>,
     ) -> Result<Option<OpEnd>, SqlFailure> {
         self.count(counter::QUERIES, 1);
-        self.count(counter::ROWS, rows);
-        self.count(counter::CHANGED, affected);
         let mix = Arc::clone(&self.factory.mix);
         let state = &mut self.lanes[lane];
         let Some(op) = &mut state.op else { return Ok(None) };
         op.enter(phase::SEND, now_ns);
         if let Step::Run(statement, _) = mix.steps[op.at] {
-            if statement.most_rows(&mix).is_some_and(|most| rows > most) {
-                let text = format!("a statement answered {rows} rows, more than there can be");
-                return Err(SqlFailure::new(failure::WRONG, text));
-            }
-            op.change.note(statement, affected);
+            statement.check(&mix, rows, affected)?;
+            op.change.note(statement, affected, state.place.row);
+            self.count(counter::ROWS, rows);
+            self.count(counter::CHANGED, affected);
         }
+        let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
         op.at += 1;
         // Without a transaction each statement stays, whatever becomes of the op.
         if op.at == mix.steps.len() || mix.steps[0] != Step::Begin {
@@ -553,7 +552,7 @@ impl Statements {
     /// Whether an op that writes has done so is not known.
     fn note_uncertain(&self) {
         if let Some(ledger) = &self.factory.ledger {
-            ledger.add_uncertain();
+            ledger.add_uncertain(self.factory.mix.moves_k());
         }
     }
 

@@ -21,6 +21,15 @@ fn writers_of_a_database_in_memory_lose_nothing() {
 }
 
 #[test]
+fn databases_in_memory_of_two_sizes_have_ledgers_of_their_own() {
+    for size in ["301", "302"] {
+        let prepared = ready("sqlite::memory:", 1, &[("op", "update-index"), ("table-size", size)]).unwrap();
+        assert_eq!(load(&prepared, 1, 20).tally.ok, 20);
+        assert_eq!(prepared.opens.contradiction(), Ok(None));
+    }
+}
+
+#[test]
 fn a_file_is_prepared_when_that_is_asked_for_and_only_then() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.db");
@@ -37,6 +46,19 @@ fn a_file_is_prepared_when_that_is_asked_for_and_only_then() {
     rusqlite::Connection::open(&file).unwrap().execute_batch("UPDATE sbtest1 SET k = k + 1 WHERE id = 7").unwrap();
     let said = prepared.opens.contradiction().unwrap().unwrap();
     assert!(said.contains("the sum of all k is"), "{said}");
+    // What still runs has a second to come to its end.
+    let late = std::thread::spawn({
+        let file = file.clone();
+        move || {
+            std::thread::sleep(std::time::Duration::from_millis(300));
+            rusqlite::Connection::open(&file)
+                .unwrap()
+                .execute_batch("UPDATE sbtest1 SET k = k - 1 WHERE id = 7")
+                .unwrap();
+        }
+    });
+    assert_eq!(prepared.opens.contradiction(), Ok(None));
+    late.join().unwrap();
     assert_eq!(crate::cleanup(&address, 3), Ok(2));
     std::fs::write(
         folder.path().join("no.db"),

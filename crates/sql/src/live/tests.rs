@@ -71,6 +71,35 @@ fn a_connection_for_each_transaction_is_counted_and_a_deadlock_is_begun_again() 
 }
 
 #[test]
+fn a_table_that_is_longer_than_asked_for_keeps_its_sequence() {
+    let Some(server) = server() else { return };
+    let database = server.database();
+    let address = server.address("u", &database);
+    fill(&address, 1, 200, Existing::default()).unwrap();
+    let mut client = server.client(&database);
+    client.run("DROP INDEX k_1").unwrap();
+    fill(&address, 1, 100, Existing { go_on: true, anew: false }).unwrap();
+    client.run("INSERT INTO sbtest1 (k, c, pad) VALUES (1, 'c', 'pad')").unwrap();
+    assert_eq!(client.rows("SELECT max(id) FROM sbtest1").unwrap(), [[Some("201".to_owned())]]);
+    let why = client.rows("SELECT repeat('x', 1000) FROM generate_series(1, 9999)").unwrap_err();
+    assert!(why.kind == failure::WRONG && why.text.contains("more bytes"), "{}", why.text);
+}
+
+#[test]
+fn tables_under_two_numbers_are_not_accused() {
+    let Some(server) = server() else { return };
+    let address = server.address("u", &server.database());
+    fill(&address, 2, 100, Existing::default()).unwrap();
+    let [one, two] = ["1", "2"].map(|tables| {
+        ready(&address, 1, &[("op", "update-index"), ("tables", tables), ("table-size", "100")]).unwrap()
+    });
+    for target in [&one, &two] {
+        assert_eq!(load(target, 1, 20).tally.ok, 20);
+    }
+    assert_eq!((one.opens.contradiction(), two.opens.contradiction()), (Ok(None), Ok(None)));
+}
+
+#[test]
 fn a_database_that_lost_a_row_is_told() {
     let Some(server) = server() else { return };
     let database = server.database();

@@ -265,7 +265,7 @@ impl Postgres {
                 Ok(Some(Happened::Row))
             }
             (State::Executing, b'C') => {
-                self.affected += messages::affected(body);
+                self.affected = self.affected.saturating_add(messages::affected(body));
                 Ok(None)
             }
             (State::Executing, b'G') => {
