@@ -7,7 +7,7 @@ use super::connection::{Connection, closed, failed, lost};
 use crate::protocol::{REPORT_BYTES, Report};
 use crate::schema::failure;
 use duel_load::{Failure, monotonic_ns};
-use duel_model::{MICROSECOND_NS, MILLISECOND_NS, Nanos};
+use duel_model::{MICROSECOND_NS, MILLISECOND_NS, Nanos, SECOND_NS};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -20,6 +20,9 @@ const PAUSE_NS: Nanos = 50 * MICROSECOND_NS;
 /// A datagram that has not come for this long after later ones is lost. A reordered one would have come: paths that keep some back for
 /// longer are rarer than lost datagrams by far.
 const LOST_AFTER_NS: Nanos = 100 * MILLISECOND_NS;
+
+/// A datagram that no report has passed for this long is missing, even where no report comes at all: few round trips take longer.
+const OVERDUE_AFTER_NS: Nanos = SECOND_NS;
 
 /// A stream of datagrams.
 #[derive(Debug)]
@@ -49,6 +52,10 @@ struct Losses {
     lost: u64,
     /// Of them: those that no op has failed with.
     untold: u64,
+    /// So many had been sent at that time.
+    mark: Option<(Nanos, u64)>,
+    /// What has a lower number than this is overdue.
+    overdue: u64,
 }
 
 impl Losses {
@@ -60,6 +67,17 @@ impl Losses {
             self.lost += more;
             self.untold += more;
             (self.since_ns, self.fewest) = (now_ns, missing);
+        }
+    }
+
+    /// So many were sent until now.
+    fn sent(&mut self, sent: u64, now_ns: Nanos) {
+        match self.mark {
+            Some((at_ns, _)) if now_ns.saturating_sub(at_ns) < OVERDUE_AFTER_NS => {}
+            before => {
+                self.overdue = before.map_or(self.overdue, |(_, sent)| sent);
+                self.mark = Some((now_ns, sent));
+            }
         }
     }
 }
@@ -114,10 +132,13 @@ impl Datagrams {
             self.due_ns = now_ns as f64;
             self.losses.since_ns = now_ns;
         }
-        match u32::try_from(std::mem::take(&mut self.losses.untold)) {
-            Ok(0) => Step::Pending,
-            lost => Step::Lost { ops: lost.unwrap_or(u32::MAX) },
-        }
+        self.take_lost().unwrap_or(Step::Pending)
+    }
+
+    /// What ends an op that is under way, if datagrams are lost that no op has failed with. Without reports nothing else would.
+    pub(crate) fn take_lost(&mut self) -> Option<Step> {
+        let lost = u32::try_from(std::mem::take(&mut self.losses.untold)).unwrap_or(u32::MAX);
+        (lost > 0).then_some(Step::Lost { ops: lost })
     }
 
     /// When the next one is to be sent.
@@ -128,6 +149,8 @@ impl Datagrams {
     /// Sends what is due.
     pub(crate) fn send(&mut self, now_ns: Nanos) -> Result<(), Box<Failure>> {
         let now = now_ns as f64;
+        self.losses.sent(self.sent, now_ns);
+        self.look_for_lost(now_ns);
         for _ in 0..BURST {
             if self.due_ns > now {
                 return Ok(());
@@ -142,7 +165,7 @@ impl Datagrams {
                     return Ok(());
                 }
                 // What became of an earlier one; this one was not sent.
-                Err(Errno::CONNREFUSED) => {}
+                Err(Errno::CONNREFUSED) => self.unsent += 1,
                 Err(Errno::MSGSIZE) => {
                     return Err(failed(
                         failure::EXHAUSTED,
@@ -222,9 +245,13 @@ impl Datagrams {
             return Err(failed(failure::NONSENSE, "the server tells of datagrams that it was not sent"));
         };
         self.told = report;
-        let numbers = report.next.saturating_sub(self.base.next);
-        self.losses.missing(numbers.saturating_sub(report.came - self.base.came), now_ns);
+        self.look_for_lost(now_ns);
         Ok(())
+    }
+
+    fn look_for_lost(&mut self, now_ns: Nanos) {
+        let numbers = self.told.next.max(self.losses.overdue).saturating_sub(self.base.next);
+        self.losses.missing(numbers.saturating_sub(self.told.came - self.base.came), now_ns);
     }
 }
 
@@ -240,5 +267,57 @@ mod tests {
             losses.missing(missing, at_ms * MILLISECOND_NS);
         }
         assert_eq!((losses.lost, losses.untold), (1, 1));
+    }
+
+    /// A millisecond between two datagrams, on a way where none is ever read.
+    fn datagrams() -> (Datagrams, UdpSocket) {
+        let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let at = nobody.local_addr().unwrap();
+        let mut datagrams = Datagrams::new(at.ip(), at.port(), 7, 100, 0.8, b"payload").unwrap();
+        assert!(matches!(datagrams.begin(SECOND_NS), Step::Pending));
+        (datagrams, nobody)
+    }
+
+    fn lost(datagrams: &mut Datagrams) -> u64 {
+        match datagrams.take_lost() {
+            Some(Step::Lost { ops }) => u64::from(ops),
+            _ => 0,
+        }
+    }
+
+    #[test]
+    fn datagrams_are_lost_even_where_no_report_ever_comes() {
+        let (mut datagrams, _nobody) = datagrams();
+        let mut all = 0;
+        for ms in 0..5000 {
+            datagrams.send(SECOND_NS + ms * MILLISECOND_NS).unwrap();
+            all += lost(&mut datagrams);
+        }
+        assert_eq!(datagrams.sent, 5000);
+        assert!((2900..=4000).contains(&all), "{all} of those that were sent more than a second ago");
+    }
+
+    #[test]
+    fn what_is_on_a_long_way_is_not_lost() {
+        let (mut datagrams, _nobody) = datagrams();
+        for ms in 0..5000_u64 {
+            let now_ns = SECOND_NS + ms * MILLISECOND_NS;
+            datagrams.send(now_ns).unwrap();
+            let came = ms.saturating_sub(900);
+            let report = Report { came, next: came, late: 0, again: 0, jitter_ns: 0 };
+            datagrams.take(Some(report), now_ns).unwrap();
+            assert_eq!(lost(&mut datagrams), 0);
+        }
+    }
+
+    /// A port that nobody has any more: the system tells by refusing what is sent next.
+    #[test]
+    fn what_the_system_did_not_take_because_an_earlier_one_was_refused_counts_as_unsent() {
+        let (mut datagrams, nobody) = datagrams();
+        drop(nobody);
+        for ms in 0..100 {
+            datagrams.send(SECOND_NS + ms * MILLISECOND_NS).unwrap();
+        }
+        assert_eq!(datagrams.sent + datagrams.unsent, 100);
     }
 }

@@ -289,8 +289,12 @@ impl Workload for Streams {
             let Lane { is_busy: true, carries: Carries::Datagrams(datagrams), .. } = &mut self.lanes[lane] else {
                 continue;
             };
-            if let Err(why) = datagrams.send(now_ns)
-                && let Progress::Done(end) = self.progress(lane, Err(why))
+            let step = match datagrams.send(now_ns) {
+                Ok(()) => datagrams.take_lost().map(Ok),
+                Err(why) => Some(Err(why)),
+            };
+            if let Some(step) = step
+                && let Progress::Done(end) = self.progress(lane, step)
             {
                 return Some((lane, end));
             }
