@@ -188,7 +188,7 @@ impl Refusal {
             Self::Full => "it has as many connections as it takes; see --connections of duel net serve".into(),
             Self::Unknown => "it does not offer what was asked for".into(),
             Self::Option => {
-                "it cannot set the congestion control, window or segment size that was asked for; see its own words"
+                "it cannot set the congestion control or window that was asked for; of congestion controls it sets those that its /proc/sys/net/ipv4/tcp_allowed_congestion_control names"
                     .into()
             }
             Self::NoDatagrams => "it could not open a socket for datagrams".into(),

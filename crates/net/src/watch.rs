@@ -8,10 +8,16 @@ use crate::protocol::{DATAGRAM_HEADER, Hello, Op};
 use duel_load::{WorkloadError, monotonic_ns, unix_ms};
 use duel_model::{MICROSECOND_NS, MILLISECOND_NS, Nanos, SECOND_NS};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, recv};
+use socket2::{SockRef, TcpKeepalive};
 use std::io;
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
+
+/// How often the server is asked on the connection whether it is still there.
+const ALIVE_EVERY: Duration = Duration::from_secs(30);
 
 /// What is asked for.
 #[derive(Debug, Clone, Copy)]
@@ -58,6 +64,8 @@ pub struct Watched {
     pub gaps: Vec<Gap>,
     /// All of them.
     pub gap_count: u64,
+    /// The server ended it, or its connection was lost: nothing is sent back any more, whether the link is up or not.
+    pub is_ended_by_server: bool,
 }
 
 /// Gaps that are kept: a link that fails for longer than this is told of as it goes on.
@@ -68,7 +76,7 @@ pub const MOST_GAPS: usize = 10_000;
 pub struct Watch {
     socket: UdpSocket,
     /// As long as it is open the server sends datagrams back.
-    _connection: TcpStream,
+    connection: TcpStream,
     token: u64,
     plan: WatchPlan,
     to: SocketAddr,
@@ -103,6 +111,12 @@ impl Watch {
             congestion: [0; 15],
         };
         let welcome = greet(&mut connection, to, &hello, until)?;
+        // A server that is gone without a word is noticed when the link is up again; while it is down for less than an hour, the
+        // connection outlasts that.
+        let alive = TcpKeepalive::new().with_time(ALIVE_EVERY).with_interval(ALIVE_EVERY);
+        #[cfg(target_os = "linux")]
+        let alive = alive.with_retries(127);
+        SockRef::from(&connection).set_tcp_keepalive(&alive).map_err(refused)?;
         let from = connection.local_addr().map_err(refused)?;
         let socket = UdpSocket::bind(SocketAddr::new(from.ip(), 0)).and_then(|socket| {
             socket.set_nonblocking(true)?;
@@ -110,7 +124,7 @@ impl Watch {
             Ok(socket)
         });
         let socket = socket.map_err(|error| WorkloadError(format!("no socket for datagrams: {error}")))?;
-        Ok(Self { socket, _connection: connection, token, plan, to })
+        Ok(Self { socket, connection, token, plan, to })
     }
 
     /// The server's address.
@@ -140,6 +154,10 @@ impl Watch {
             if is_over || stop.load(Ordering::Relaxed) {
                 break;
             }
+            if self.is_ended() {
+                course.watched.is_ended_by_server = true;
+                break;
+            }
             if let Some(number) = course.due(now_ns) {
                 let sent = self.socket.send(&self.datagram(number, monotonic_ns()));
                 // A way that is gone may come again: that is what is looked for.
@@ -147,8 +165,9 @@ impl Watch {
             }
             let left_ns = course.next_ns.saturating_sub(monotonic_ns());
             let left = Timespec { tv_sec: (left_ns / SECOND_NS) as _, tv_nsec: (left_ns % SECOND_NS) as _ };
-            match poll(&mut [PollFd::new(&self.socket, PollFlags::IN)], Some(&left)) {
-                Ok(_) | Err(rustix::io::Errno::INTR) => {}
+            let mut awaited = [PollFd::new(&self.socket, PollFlags::IN), PollFd::new(&self.connection, PollFlags::IN)];
+            match poll(&mut awaited, Some(&left)) {
+                Ok(_) | Err(Errno::INTR) => {}
                 Err(error) => return Err(error.into()),
             }
             // An error that waits at the socket, such as that the way is gone, would wake us again and again.
@@ -159,6 +178,16 @@ impl Watch {
             tell(&gap);
         }
         Ok(watched)
+    }
+
+    /// Whether the server has closed the connection, or it was lost.
+    fn is_ended(&self) -> bool {
+        match recv(&self.connection, &mut [0; 64][..], RecvFlags::DONTWAIT) {
+            // A server has nothing to say here.
+            Ok((_, n)) => n == 0,
+            Err(Errno::AGAIN | Errno::INTR) => false,
+            Err(_) => true,
+        }
     }
 
     fn datagram(&self, number: u64, now_ns: Nanos) -> [u8; DATAGRAM_HEADER] {

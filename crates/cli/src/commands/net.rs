@@ -64,8 +64,9 @@ pub(crate) struct WatchFlags {
 const SERVE: &str = "\
 It takes what it is sent and throws it away, sends what is asked for, answers requests, and counts datagrams: for whoever \
 reaches the address that it listens at. It opens no file, starts nothing, connects to nobody, and sends only on \
-connections that were made to it. How many there are, how long they may be silent and how long they may last is bounded; \
-what a connection may use of the line is not. Datagrams come to a port of their own for each connection.
+connections that were made to it, and, where a link is watched with `duel net watch`, the small datagrams that came from it \
+back to whoever made the connection. How many there are, how long they may be silent and how long they may last is bounded, but that a watch may be \
+silent for as long as its connection may last; what a connection may use of the line is not. Datagrams come to a port of their own for each connection.
 
 TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.";
 
@@ -113,7 +114,7 @@ fn serve(flags: &ServeFlags) -> anyhow::Result<Outcome> {
     let at = server.address().context("the server's own address is not known")?;
     // Whoever reads this may wait for it: it is printed at once.
     terminal::print(&format!(
-        "Listening at {at}. Serves bulk, bulk-reverse, rr, connect and udp to whoever connects, up to {} connections at a time; Ctrl-C ends it.\n",
+        "Listening at {at}. Serves bulk, bulk-reverse, rr, connect, udp and watch to whoever connects, up to {} connections at a time; Ctrl-C ends it.\n",
         limits.connections
     ))?;
     server.serve(&stop).context("waiting for connections failed")?;
@@ -169,8 +170,8 @@ fn watch(flags: &WatchFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     } else {
         terminal::print(&summary(&watched))?;
     }
-    // A way that nothing came over has not been watched.
-    Ok(if watched.came == 0 { Outcome::NotAsAsked } else { Outcome::Done })
+    // A way that nothing came over has not been watched, and one that is watched no more not as long as was asked for.
+    Ok(if watched.came == 0 || watched.is_ended_by_server { Outcome::NotAsAsked } else { Outcome::Done })
 }
 
 /// A gap in one line.
@@ -197,7 +198,7 @@ fn milliseconds(ns: Nanos) -> String {
 }
 
 fn summary(watched: &Watched) -> String {
-    let Watched { elapsed_ns, sent, came, unsent, round_trip_ns, gaps, gap_count } = watched;
+    let Watched { elapsed_ns, sent, came, unsent, round_trip_ns, gaps, gap_count, is_ended_by_server } = watched;
     let longest_ns = gaps.iter().map(|gap| gap.silence_ns).max();
     let trips = round_trip_ns.map_or_else(String::new, |(shortest_ns, longest_ns)| {
         let [shortest, longest] = [shortest_ns, longest_ns].map(|ns| format_duration_ns(ns as f64));
@@ -212,14 +213,20 @@ fn summary(watched: &Watched) -> String {
         (count, Some(ns)) if *count > 0 => format!("{count} gaps, the longest of {}.\n", milliseconds(ns)),
         _ => "No gap.\n".to_owned(),
     };
+    let ended = match is_ended_by_server {
+        true => {
+            "The server ended the watch, or the connection to it was lost: no watch lasts longer than --lifetime of duel net serve.\n"
+        }
+        false => "",
+    };
     format!(
-        "Watched for {}: {sent} datagrams sent, {came} came back{no_way}{trips}. {gaps}",
+        "Watched for {}: {sent} datagrams sent, {came} came back{no_way}{trips}. {gaps}{ended}",
         format_duration_ns(*elapsed_ns as f64)
     )
 }
 
 fn document(watched: &Watched) -> serde_json::Value {
-    let Watched { elapsed_ns, sent, came, unsent, round_trip_ns, gaps, gap_count } = watched;
+    let Watched { elapsed_ns, sent, came, unsent, round_trip_ns, gaps, gap_count, is_ended_by_server } = watched;
     let ms = |ns: Nanos| ns as f64 / 1e6;
     let gap = |gap: &Gap| {
         json!({ "at_unix_ms": gap.at_unix_ms, "silence_ms": ms(gap.silence_ns), "lost": gap.lost, "own_ms": ms(gap.own_ns),
@@ -234,6 +241,7 @@ fn document(watched: &Watched) -> serde_json::Value {
         "round_trip_min_ms": round_trip_ns.map(|(shortest_ns, _)| ms(shortest_ns)),
         "round_trip_max_ms": round_trip_ns.map(|(_, longest_ns)| ms(longest_ns)),
         "gap_count": gap_count,
+        "ended_by_server": is_ended_by_server,
         "gaps": gaps.iter().map(gap).collect::<Vec<_>>(),
     })
 }
@@ -241,6 +249,14 @@ fn document(watched: &Watched) -> serde_json::Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_watch_that_the_server_ended_says_so() {
+        let watched = Watched { came: 5, is_ended_by_server: true, ..Watched::default() };
+        assert!(summary(&watched).contains("No gap.\nThe server ended the watch"), "{}", summary(&watched));
+        assert!(!summary(&Watched { came: 5, ..Watched::default() }).contains("ended"));
+        assert_eq!(document(&watched)["ended_by_server"], true);
+    }
 
     #[test]
     fn a_gap_is_told_in_one_line_to_the_millisecond() {

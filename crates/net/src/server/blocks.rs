@@ -6,7 +6,7 @@ use crate::protocol::{Mark, Order, WORD_BYTES};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::time::{Duration, Instant};
 
 /// Blocks that follow each other faster than this are acknowledged together, as soon as one of them is whole: what it costs both
@@ -44,7 +44,8 @@ pub(super) fn take(served: Served<'_>) -> io::Result<()> {
             Err(error) => return Err(error.into()),
         }
         let whole = bytes / block;
-        if whole > acked && last_ack.elapsed() >= wait {
+        let now = Instant::now();
+        if whole > acked && now.duration_since(last_ack) >= wait {
             // A client that does not read them is told the sum later; part of a word cannot be sent into a full buffer of bytes.
             match send(&served.stream, &whole.to_be_bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(WORD_BYTES) => acked = whole,
@@ -52,10 +53,10 @@ pub(super) fn take(served: Served<'_>) -> io::Result<()> {
                 Ok(_) => return Err(io::ErrorKind::WriteZero.into()),
                 Err(error) => return Err(error.into()),
             }
-            last_ack = Instant::now();
-            if served.is_over() {
-                return Ok(());
-            }
+            last_ack = now;
+        }
+        if now >= served.until {
+            return Ok(());
         }
     }
 }
@@ -75,7 +76,9 @@ pub(super) fn give(mut served: Served<'_>) -> io::Result<()> {
                     ordered = 0;
                     let mut end = Mark::End.bytes().to_vec();
                     end.extend(TcpInfo::of(&served.stream).unwrap_or_default().bytes());
-                    served.stream.write_all(&end)?;
+                    if !served.send(&end)? {
+                        return Ok(());
+                    }
                 }
                 // It ended, or said what is no order.
                 None => return Ok(()),
@@ -85,12 +88,8 @@ pub(super) fn give(mut served: Served<'_>) -> io::Result<()> {
             }
         }
         first[..WORD_BYTES].copy_from_slice(&Mark::Block(number).bytes());
-        served.stream.write_all(&first)?;
-        let mut left = block - first.len();
-        while left > 0 {
-            let part = left.min(served.payload.len());
-            served.stream.write_all(&served.payload[..part])?;
-            left -= part;
+        if !served.send_block(&first, block)? || served.is_over() {
+            return Ok(());
         }
         number = number.wrapping_add(1);
         if ordered != Order::FOREVER {

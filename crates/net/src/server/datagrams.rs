@@ -71,8 +71,9 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
             Err(Errno::AGAIN) => {}
             Err(error) => return Err(error.into()),
         }
-        // Of a way that is watched the client sees for itself what came: reports would wait in the connection while it is gone.
-        if served.hello.op == Op::Watch && seen.report != told {
+        // Of a way that is watched the client sees for itself what came: reports would wait in the connection while it is gone. It
+        // may be gone for long, and how long is what is to be found out: silence does not end a watch, its lifetime does.
+        if served.hello.op == Op::Watch {
             (told, last_sign) = (seen.report, last_report);
         }
         if seen.report != told {

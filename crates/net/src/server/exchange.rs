@@ -2,7 +2,7 @@
 
 use super::Served;
 use crate::protocol::WORD_BYTES;
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 
 /// Answers each request with a response that begins as it did.
 pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
@@ -24,17 +24,13 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
                 begin[have + at] = *byte;
             }
             have += n;
+            if have < asked && served.is_over() {
+                return Ok(());
+            }
         }
         let echoed = WORD_BYTES.min(asked).min(answered);
         response[..echoed].copy_from_slice(&begin[..echoed]);
-        served.stream.write_all(&response)?;
-        let mut left = answered - response.len();
-        while left > 0 {
-            let part = left.min(served.payload.len());
-            served.stream.write_all(&served.payload[..part])?;
-            left -= part;
-        }
-        if served.is_over() {
+        if !served.send_block(&response, answered)? || served.is_over() {
             return Ok(());
         }
     }

@@ -168,6 +168,37 @@ impl Served<'_> {
     fn is_over(&self) -> bool {
         Instant::now() >= self.until
     }
+
+    /// Sends all of it, unless its time is over before: then it is `false`. A peer that takes a little now and then would hold us for
+    /// ever otherwise, since each write may take as long as a connection may be silent.
+    fn send(&self, mut bytes: &[u8]) -> io::Result<bool> {
+        loop {
+            match (&self.stream).write(bytes) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(n) => bytes = &bytes[n..],
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+            if bytes.is_empty() {
+                return Ok(true);
+            }
+            if self.is_over() {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Sends so many bytes, which begin with these and go on with the payload, unless its time is over before.
+    fn send_block(&self, first: &[u8], length: usize) -> io::Result<bool> {
+        let mut left = length - first.len();
+        let mut is_whole = self.send(first)?;
+        while is_whole && left > 0 {
+            let part = left.min(self.payload.len());
+            is_whole = !self.is_over() && self.send(&self.payload[..part])?;
+            left -= part;
+        }
+        Ok(is_whole)
+    }
 }
 
 fn serve(mut stream: TcpStream, has_room: bool, limits: &Limits, payload: &[u8], counts: &Counts) -> io::Result<()> {
@@ -192,11 +223,13 @@ fn serve(mut stream: TcpStream, has_room: bool, limits: &Limits, payload: &[u8],
         delays: hello.delays,
         congestion: hello.congestion_name().unwrap_or_default().to_owned(),
     };
-    if options.set_on(SockRef::from(&stream)).is_err() {
+    if !may_set(&stream, &options.congestion) || options.set_on(SockRef::from(&stream)).is_err() {
         return answer(&mut stream, Err(Refusal::Option), 0);
     }
-    stream.set_read_timeout(Some(limits.idle))?;
-    stream.set_write_timeout(Some(limits.idle))?;
+    // Whether its time is over is asked when something has come or was taken: that is waited for no longer than it may last.
+    let longest = limits.idle.min(limits.lifetime);
+    stream.set_read_timeout(Some(longest))?;
+    stream.set_write_timeout(Some(longest))?;
     let until = Instant::now() + limits.lifetime;
     counts.served.fetch_add(1, Ordering::Relaxed);
     if hello.op.has_datagrams() {
@@ -211,6 +244,26 @@ fn serve(mut stream: TcpStream, has_room: bool, limits: &Limits, payload: &[u8],
         // Who closes first keeps the port for a minute: that is to be the server, which has one for all.
         Op::Connect => served.stream.shutdown(std::net::Shutdown::Write),
         Op::Udp | Op::Watch => Ok(()),
+    }
+}
+
+/// Whether a stranger may choose this congestion control: the one that the connection has, or one that the system lets everybody
+/// choose. The kernel itself does not ask of root, for whom it even loads modules.
+fn may_set(stream: &TcpStream, congestion: &str) -> bool {
+    #[cfg(target_os = "linux")]
+    {
+        let has = SockRef::from(stream).tcp_congestion().unwrap_or_default();
+        let has = has.split(|byte| *byte == 0).next().unwrap_or_default();
+        let allowed = std::fs::read_to_string("/proc/sys/net/ipv4/tcp_allowed_congestion_control").unwrap_or_default();
+        congestion.is_empty()
+            || has == congestion.as_bytes()
+            || allowed.split_whitespace().any(|name| name == congestion)
+    }
+    #[cfg(not(target_os = "linux"))]
+    {
+        // It is not set there.
+        let _ = (stream, congestion);
+        true
     }
 }
 
