@@ -2,6 +2,7 @@
 
 use crate::address::{self, Address, System};
 use crate::database::{Database, sqlite_failure};
+use crate::keys::Keys;
 use crate::kind::{self, Opened};
 use crate::mix::append_digits;
 use crate::schema::failure;
@@ -10,7 +11,7 @@ use crate::tables::{self, Standing};
 use crate::wire::SqlFailure;
 use duel_load::WorkloadError;
 use duel_model::{Nanos, SECOND_NS};
-use rand::{RngExt, SeedableRng};
+use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use rusqlite::Connection;
 use std::collections::BTreeMap;
@@ -101,7 +102,7 @@ pub fn prepare(
             scope.spawn(|| {
                 let done = open(&at).and_then(|mut database| {
                     while let Some(&(table, begin)) = work.get(next.fetch_add(1, Ordering::Relaxed) as usize) {
-                        make(&mut database, table, rows, begin, progress)?;
+                        make(&mut database, table, rows, begin, progress, &progress.stop)?;
                         progress.tables.fetch_add(1, Ordering::Relaxed);
                     }
                     Ok(())
@@ -160,14 +161,20 @@ pub fn cleanup(address: &str, tables: u32) -> Result<u32, WorkloadError> {
 static IN_MEMORY: Mutex<BTreeMap<(u32, u64), Connection>> = Mutex::new(BTreeMap::new());
 
 /// The database in memory with such tables; it is made where there is none yet.
-pub(crate) fn memory(tables: u32, rows: u64) -> Result<Store, SqlFailure> {
+pub(crate) fn memory(tables: u32, rows: u64, stop: &AtomicBool) -> Result<Store, SqlFailure> {
     let store = Store::Memory(format!("duel-{tables}-{rows}"));
     let mut made = IN_MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
     if let Entry::Vacant(place) = made.entry((tables, rows)) {
         let keeper = store.open(true)?;
         let mut database = Database::File(store.open(true)?);
         for table in 0..tables {
-            make(&mut database, table, rows, Begin::Made, &Progress::default())?;
+            make(&mut database, table, rows, Begin::Made, &Progress::default(), stop).map_err(|why| {
+                // Nothing of it stays, so that there is nothing to go on with.
+                match stop.load(Ordering::Relaxed) {
+                    true => SqlFailure::new(failure::ERROR, "stopped while its tables were made"),
+                    false => why,
+                }
+            })?;
         }
         place.insert(keeper);
     }
@@ -178,7 +185,7 @@ fn open(at: &Address) -> Result<Database, SqlFailure> {
     if let Address::File(path) = at {
         return Store::File(path.clone()).open(true).map(Database::File);
     }
-    let (mut database, opened) = kind::open(at, CONNECT_NS, (0, 0))?;
+    let (mut database, opened) = kind::open(at, CONNECT_NS, (0, 0), &AtomicBool::new(false))?;
     if let (Database::Server(client, _), Opened::Server { .. }) = (&mut database, opened) {
         client.be_patient(STATEMENT_NS);
     }
@@ -221,7 +228,14 @@ fn begin_at(standing: Standing, existing: Existing, table: u32, rows: u64) -> Re
 }
 
 /// Makes one table: the table, its rows, its index. In this order, so that a table without its index is not done.
-fn make(database: &mut Database, table: u32, rows: u64, begin: Begin, progress: &Progress) -> Result<(), SqlFailure> {
+fn make(
+    database: &mut Database,
+    table: u32,
+    rows: u64,
+    begin: Begin,
+    progress: &Progress,
+    stop: &AtomicBool,
+) -> Result<(), SqlFailure> {
     let t = tables::name(table);
     if begin == Begin::Anew {
         database.run(&format!("DROP TABLE {t}"))?;
@@ -270,7 +284,7 @@ fn make(database: &mut Database, table: u32, rows: u64, begin: Begin, progress: 
             }
         }
         next = end + 1;
-        if progress.stop.load(Ordering::Relaxed) {
+        if stop.load(Ordering::Relaxed) {
             let text = format!("stopped; table {t} has {end} of {rows} rows, and --go-on goes on with it");
             return Err(SqlFailure::new(failure::ERROR, text));
         }
@@ -289,7 +303,7 @@ fn make(database: &mut Database, table: u32, rows: u64, begin: Begin, progress: 
     }
 }
 
-/// Makes the content of rows: as sysbench's, random digits, and a `k` that is uniform.
+/// Makes the content of rows: as that of sysbench 1.0, random digits, and a `k` by its default distribution.
 struct Writer {
     rng: Pcg64Mcg,
     rows: u64,
@@ -297,8 +311,12 @@ struct Writer {
 }
 
 impl Writer {
+    fn k(&mut self) -> i64 {
+        Keys::Special.draw(&mut self.rng, 1, self.rows as i64)
+    }
+
     fn row(&mut self, id: u64, between: &str, quote: &str) {
-        let k = self.rng.random_range(1..=self.rows);
+        let k = self.k();
         self.text.push_str(&format!("{id}{between}{k}{between}{quote}"));
         append_digits(&mut self.rng, 10, &mut self.text);
         self.text.extend([quote, between, quote]);
@@ -337,7 +355,7 @@ fn insert(
         let mut statement =
             transaction.prepare_cached(&format!("INSERT INTO {table}(id, k, c, pad) VALUES (?, ?, ?, ?)"))?;
         for id in first..=last {
-            let k = writer.rng.random_range(1..=writer.rows) as i64;
+            let k = writer.k();
             let [c, pad] = [10, 5].map(|groups| crate::mix::digits(&mut writer.rng, groups));
             statement.execute((id as i64, k, c, pad))?;
         }

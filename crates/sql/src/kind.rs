@@ -32,8 +32,10 @@ const QUESTION_NS: Nanos = 300 * SECOND_NS;
 const SECOND_LOOK_AFTER: Duration = Duration::from_secs(1);
 /// Clocks of two machines and whole seconds make a server's start differ by so many seconds from one question to the next.
 const START_SECONDS: u64 = 3;
-/// Rows of a table in memory, at most: some hundred bytes each.
-const MOST_MEMORY_ROWS: u64 = 20_000_000;
+/// Rows of all tables in memory, at most. SQLite's `memdb` holds 1 GiB; a row with its index takes about 220 bytes.
+const MOST_MEMORY_ROWS: u64 = 4_000_000;
+/// Connections to SQLite, at most: each is a thread.
+const MOST_THREADS: u32 = 1024;
 
 impl Kind for Sql {
     fn schema(&self) -> &'static Schema {
@@ -55,20 +57,38 @@ impl Kind for Sql {
         let rows = number(kind, &TABLES).saturating_mul(number(kind, &TABLE_SIZE));
         if address::parse(address)? == Address::Memory && rows > MOST_MEMORY_ROWS {
             return Err(WorkloadError(format!(
-                "{rows} rows in memory are too many; at most {MOST_MEMORY_ROWS} fit, or use a file: sqlite:FILE"
+                "{rows} rows in memory are too many: SQLite holds 1 GiB there, which are {MOST_MEMORY_ROWS} rows; sqlite:FILE \
+                 takes more"
             )));
         }
         Ok(())
     }
 
     fn prepare(&self, plan: &Plan, kind: &KindPlan, address: &str) -> Result<Prepared, WorkloadError> {
+        self.prepare_unless(plan, kind, address, &AtomicBool::new(false))
+    }
+
+    fn prepare_unless(
+        &self,
+        plan: &Plan,
+        kind: &KindPlan,
+        address: &str,
+        stop: &AtomicBool,
+    ) -> Result<Prepared, WorkloadError> {
         self.check(kind, address)?;
         let at = address::parse(address)?;
+        let connections = plan.load.connections;
+        if !matches!(at, Address::Server(_)) && connections > MOST_THREADS {
+            return Err(WorkloadError(format!(
+                "{connections} connections are too many for SQLite, where each is a thread; at most {MOST_THREADS} work"
+            )));
+        }
         let (tables, size) = (number(kind, &TABLES) as u32, number(kind, &TABLE_SIZE));
         let fail = |why: SqlFailure| WorkloadError(why.text);
-        let (mut database, opened) = open(&at, plan.load.connect_timeout_ns, (tables, size)).map_err(fail_of(&at))?;
+        let (mut database, opened) =
+            open(&at, plan.load.connect_timeout_ns, (tables, size), stop).map_err(fail_of(&at))?;
         let mut mix = mix_of(kind, database.system());
-        check_tables(&mut database, kind, address).map_err(|why| match why {
+        check_tables(&mut database, kind, address, stop).map_err(|why| match why {
             Trouble::Told(text) => WorkloadError(text),
             Trouble::Failed(why) => fail(why),
         })?;
@@ -114,7 +134,9 @@ impl Kind for Sql {
                     end: end.clone(),
                     connect_timeout_ns: plan.load.connect_timeout_ns,
                 };
-                let factory = workload::Factory { server, end, mix, reconnects, retries, ledger, seed };
+                let (lanes, segments) = (plan.load.connections, Arc::default());
+                let factory =
+                    workload::Factory { server, end, mix, reconnects, retries, ledger, seed, lanes, segments };
                 Arc::new(Target { factory, reach, books, tables })
             }
             Opened::Store(store) => {
@@ -126,6 +148,12 @@ impl Kind for Sql {
         };
         Ok(Prepared { facts, opens })
     }
+}
+
+/// A factory that is told of the session that it makes workers for.
+pub(crate) trait ForSession: duel_load::WorkloadFactory + Clone + std::fmt::Debug {
+    /// The one of a session with so many lanes.
+    fn for_session(&self, lanes: u32) -> Self;
 }
 
 /// A target that was made ready.
@@ -157,9 +185,9 @@ impl Reach {
     }
 }
 
-impl<F: duel_load::WorkloadFactory + Clone + std::fmt::Debug> Opens for Target<F> {
+impl<F: ForSession> Opens for Target<F> {
     fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
-        Session::open(self.factory.clone(), lanes, threads, stop)
+        Session::open(self.factory.for_session(lanes), lanes, threads, stop)
     }
 
     /// Rows and sums against what was done, and the index against the table.
@@ -193,7 +221,12 @@ pub(crate) enum Opened {
 }
 
 /// Opens a database to ask it things; one in memory is made, with `(tables, rows)`.
-pub(crate) fn open(at: &Address, patience_ns: Nanos, memory: (u32, u64)) -> Result<(Database, Opened), SqlFailure> {
+pub(crate) fn open(
+    at: &Address,
+    patience_ns: Nanos,
+    memory: (u32, u64),
+    stop: &AtomicBool,
+) -> Result<(Database, Opened), SqlFailure> {
     let store = match at {
         Address::Server(server) => {
             let (client, server, end) = connect(server, patience_ns)?;
@@ -201,7 +234,7 @@ pub(crate) fn open(at: &Address, patience_ns: Nanos, memory: (u32, u64)) -> Resu
             return Ok((Database::Server(Box::new(client), system), Opened::Server { server, end }));
         }
         Address::File(path) => Store::File(path.clone()),
-        Address::Memory => fill::memory(memory.0, memory.1)?,
+        Address::Memory => fill::memory(memory.0, memory.1, stop)?,
     };
     Ok((Database::File(store.open(false)?), Opened::Store(store)))
 }
@@ -224,7 +257,7 @@ pub(crate) fn fail_of(at: &Address) -> impl Fn(SqlFailure) -> WorkloadError {
     move |why| WorkloadError(format!("{what}: {}", why.text))
 }
 
-fn mix_of(kind: &KindPlan, system: System) -> Mix {
+pub(crate) fn mix_of(kind: &KindPlan, system: System) -> Mix {
     let rows = number(kind, &TABLE_SIZE);
     let steps = mix::steps(kind.get(&OP), kind.get(&TRANSACTIONS) == "on");
     let writes = steps.iter().any(|step| matches!(step, Step::Run(statement, _) if statement.writes()));
@@ -252,12 +285,15 @@ enum Trouble {
 }
 
 /// Whether all tables are as they have to be. They are never mended here.
-fn check_tables(database: &mut Database, kind: &KindPlan, address: &str) -> Result<(), Trouble> {
+fn check_tables(database: &mut Database, kind: &KindPlan, address: &str, stop: &AtomicBool) -> Result<(), Trouble> {
     let (tables, size) = (number(kind, &TABLES) as u32, number(kind, &TABLE_SIZE));
     let counts = tables::is_counted(tables, size);
     // Rows that were deleted, or never were there, are no obstacle to these.
     let needs_rows = !matches!(kind.get(&OP), "delete" | "insert");
     for table in 0..tables {
+        if stop.load(Ordering::Relaxed) {
+            return Err(Trouble::Told("stopped while its tables were looked at".to_owned()));
+        }
         let standing = tables::standing(database, table, size, counts).map_err(Trouble::Failed)?;
         let name = tables::name(table);
         let command = |more: &str| {

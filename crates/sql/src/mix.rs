@@ -285,6 +285,23 @@ impl Mix {
         self.is_prepared && statement != Statement::InsertNew
     }
 
+    /// All that ops prepare, for each table; none where that is more than so many.
+    pub(crate) fn prepared_ahead(&self, most: usize) -> Vec<(Statement, u32)> {
+        let mut statements = Vec::new();
+        for step in &self.steps {
+            if let Step::Run(statement, _) = step
+                && self.prepares(*statement)
+                && !statements.contains(statement)
+            {
+                statements.push(*statement);
+            }
+        }
+        if statements.len().saturating_mul(self.tables as usize) > most {
+            return Vec::new();
+        }
+        (0..self.tables).flat_map(|table| statements.iter().map(move |statement| (*statement, table))).collect()
+    }
+
     /// What begins a transaction.
     pub(crate) fn begin(&self) -> &'static str {
         match self.system {
@@ -363,6 +380,11 @@ mod tests {
         };
         let mut values = Vec::new();
         use Statement::*;
+        let ahead = Mix { steps: steps("read-write", true), ..mix.clone() };
+        assert_eq!(ahead.prepared_ahead(100).len(), 2 * 9);
+        assert!(
+            ahead.prepared_ahead(17).is_empty() && Mix { is_prepared: false, ..ahead }.prepared_ahead(100).is_empty()
+        );
         for statement in [
             PointSelect,
             SimpleRange,

@@ -1,6 +1,7 @@
 //! SQLite in this process: each lane is a thread with a connection of its own, and a call blocks until it is over.
 
 use crate::database::sqlite_failure;
+use crate::kind::ForSession;
 use crate::ledger::{Change, Ledger};
 use crate::mix::{self, Mix, Place, Segment, Step};
 use crate::schema::{SCHEMA, counter, failure, phase};
@@ -19,9 +20,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a statement waits for a lock, before its transaction is begun again. It bounds how long a request to stop is not
-/// seen.
+/// How long a statement waits for a lock, before its transaction is begun again.
 const LOCK_WAIT: Duration = Duration::from_millis(100);
+/// How often a transaction is begun again: with the wait for a lock, that bounds how long a request to stop is not seen.
+const MOST_RETRIES: u32 = 100;
 /// Statements that are kept prepared, at most: those of some hundred tables.
 const MOST_PREPARED: usize = 4096;
 
@@ -76,6 +78,12 @@ pub(crate) struct Factory {
     pub(crate) op_timeout_ns: Nanos,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) seed: Arc<AtomicU64>,
+}
+
+impl ForSession for Factory {
+    fn for_session(&self, _lanes: u32) -> Self {
+        self.clone()
+    }
 }
 
 impl WorkloadFactory for Factory {
@@ -180,6 +188,7 @@ impl Workload for Calls {
 impl Calls {
     /// One op, begun again where that is asked for.
     fn op(&mut self, start_ns: Nanos, watch: &mut Watch) -> Result<(), SqlFailure> {
+        let mut attempts = 0;
         loop {
             let why = match self.attempt(watch) {
                 Ok(()) => return Ok(()),
@@ -191,7 +200,11 @@ impl Calls {
                 kind if kind == failure::DUPLICATE => self.counted[counter::DUPLICATES.place()] += 1,
                 _ => return Err(why),
             }
-            if !self.factory.retries || watch.since_ns.saturating_sub(start_ns) > self.factory.op_timeout_ns {
+            attempts += 1;
+            if !self.factory.retries
+                || attempts > MOST_RETRIES
+                || watch.since_ns.saturating_sub(start_ns) > self.factory.op_timeout_ns
+            {
                 return Err(why);
             }
             self.counted[counter::RETRIES.place()] += 1;

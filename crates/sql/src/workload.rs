@@ -1,20 +1,21 @@
 //! The workload of database servers: each lane is a connection, driven by the event loop.
 
 use crate::connection::{Connection, Server, Stage};
+use crate::kind::ForSession;
 use crate::ledger::{Change, Ledger};
 use crate::link::{End, Sent};
 use crate::mix::{self, Mix, Place, Segment, Statement, Step};
 use crate::schema::{SCHEMA, counter, failure, phase};
 use crate::wire::{Happened, SqlFailure, Value};
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
-    WorkloadError, WorkloadFactory, monotonic_ns,
+    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, Workload, WorkloadError,
+    WorkloadFactory, monotonic_ns,
 };
 use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
 /// Read at a time: a thousand rows of a `c`.
 const SCRATCH_BYTES: usize = 128 * 1024;
@@ -23,7 +24,10 @@ const READS_IN_A_ROW: usize = 4;
 /// How often a transaction is begun again: one that fails so often never comes through.
 const MOST_RETRIES: u32 = 100;
 
-/// What all workers of a target share.
+/// Statements that a new connection prepares before its first op, at most: more are prepared where they are first needed.
+const MOST_AHEAD: usize = 4096;
+
+/// What all workers of a session share.
 #[derive(Debug, Clone)]
 pub(crate) struct Factory {
     pub(crate) server: Arc<Server>,
@@ -34,6 +38,15 @@ pub(crate) struct Factory {
     pub(crate) ledger: Option<Arc<Ledger>>,
     /// Each worker that is made draws from numbers of its own.
     pub(crate) seed: Arc<AtomicU64>,
+    /// Lanes of the session, and how many of them have a segment already.
+    pub(crate) lanes: u32,
+    pub(crate) segments: Arc<AtomicU32>,
+}
+
+impl ForSession for Factory {
+    fn for_session(&self, lanes: u32) -> Self {
+        Self { lanes, segments: Arc::default(), ..self.clone() }
+    }
 }
 
 impl WorkloadFactory for Factory {
@@ -44,14 +57,10 @@ impl WorkloadFactory for Factory {
     }
 
     fn make(&self, lanes: usize) -> Result<Statements, WorkloadError> {
-        self.make_for(WorkerId::ONLY, lanes)
-    }
-
-    fn make_for(&self, worker: WorkerId, lanes: usize) -> Result<Statements, WorkloadError> {
-        let all = (worker.of as usize * lanes) as u32;
+        // Workers may have unequally many lanes.
+        let first = self.segments.fetch_add(lanes as u32, Ordering::Relaxed);
         let lane = |number: usize| {
-            let segment =
-                Segment { number: worker.number * lanes as u32 + number as u32, others: all.saturating_sub(1) };
+            let segment = Segment { number: first + number as u32, others: self.lanes.saturating_sub(1) };
             Lane { place: Place { segment, ..Place::default() }, ..Lane::default() }
         };
         Ok(Statements {
@@ -62,6 +71,7 @@ impl WorkloadFactory for Factory {
             values: Vec::new(),
             text: String::new(),
             parts: vec![None; mix::STATEMENTS * self.mix.tables as usize],
+            ahead: if self.reconnects { Vec::new() } else { self.mix.prepared_ahead(MOST_AHEAD) },
             counted: [0; MOST_COUNTERS],
             counters: Counters::default(),
         })
@@ -80,6 +90,8 @@ pub(crate) struct Statements {
     text: String,
     /// What stands around the values of statements that are sent as texts.
     parts: Vec<Option<Box<[String]>>>,
+    /// What a new connection prepares before its first op, as sysbench's threads do.
+    ahead: Vec<(Statement, u32)>,
     counted: [u64; MOST_COUNTERS],
     counters: Counters,
 }
@@ -117,6 +129,8 @@ struct Op {
 #[derive(Debug)]
 enum Doing {
     Connecting,
+    /// Prepares what there is to be prepared ahead, from this place on.
+    PreparingAhead(usize),
     Preparing(u16),
     Asking,
     /// Takes back a transaction that failed.
@@ -318,7 +332,14 @@ impl Statements {
                 op.enter(phase::SEND, now_ns);
                 self.counters.connections += 1;
                 self.note_tls(lane);
-                self.step(lane, now_ns, io)?;
+                self.prepare_ahead(lane, 0, now_ns, io)?;
+            }
+            (Doing::PreparingAhead(place), Happened::Prepared) => {
+                let place = *place;
+                let (statement, table) = self.ahead[place];
+                let number = self.number(statement, table);
+                self.lanes[lane].prepared[usize::from(number)] = true;
+                self.prepare_ahead(lane, place + 1, now_ns, io)?;
             }
             (Doing::Preparing(number), Happened::Prepared) => {
                 let number = *number;
@@ -331,7 +352,7 @@ impl Statements {
             (Doing::Asking, Happened::Done { rows, affected }) => {
                 return self.answered(lane, rows, affected, now_ns, io);
             }
-            (Doing::Asking | Doing::Preparing(_), Happened::Refused(why)) => {
+            (Doing::Asking | Doing::Preparing(_) | Doing::PreparingAhead(_), Happened::Refused(why)) => {
                 return self.refused(lane, why, now_ns, io);
             }
             (Doing::RollingBack(why), Happened::Done { .. }) => {
@@ -452,7 +473,7 @@ impl Statements {
             Step::Commit => self.say(lane, "COMMIT", phase::COMMIT, io),
             Step::Run(statement, on) => {
                 self.factory.mix.place(on, &mut state.place, &mut self.rng);
-                let number = self.number(statement, lane);
+                let number = self.number(statement, self.lanes[lane].place.table);
                 if self.factory.mix.prepares(statement) && !self.lanes[lane].prepared[usize::from(number)] {
                     return self.prepare(lane, statement, number, now_ns, io);
                 }
@@ -461,8 +482,28 @@ impl Statements {
         }
     }
 
-    fn number(&self, statement: Statement, lane: LaneId) -> u16 {
-        (statement as u32 * self.factory.mix.tables + self.lanes[lane].place.table) as u16
+    fn number(&self, statement: Statement, table: u32) -> u16 {
+        (statement as u32 * self.factory.mix.tables + table) as u16
+    }
+
+    /// Goes on with what a new connection prepares, and then with the op: no later op has to wait for a statement of a table
+    /// that it is the first to draw.
+    #[cold]
+    fn prepare_ahead(&mut self, lane: LaneId, place: usize, now_ns: Nanos, io: &Io<'_>) -> Result<(), SqlFailure> {
+        let Some(&(statement, table)) = self.ahead.get(place) else {
+            if let Some(op) = &mut self.lanes[lane].op {
+                op.enter(phase::SEND, now_ns);
+            }
+            return self.step(lane, now_ns, io);
+        };
+        let number = self.number(statement, table);
+        let state = &mut self.lanes[lane];
+        let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
+        op.enter(phase::PREPARE, now_ns);
+        op.doing = Doing::PreparingAhead(place);
+        connection.wire().prepare(number, &statement.prepared(table, self.factory.mix.system))?;
+        let sent = connection.flush()?;
+        self.watch(lane, sent == Sent::Blocked, io)
     }
 
     #[cold]
@@ -489,7 +530,7 @@ impl Statements {
         let state = &self.lanes[lane];
         let Some(op) = &state.op else { return Ok(()) };
         let Step::Run(statement, _) = self.factory.mix.steps[op.at] else { return Ok(()) };
-        let number = self.number(statement, lane);
+        let number = self.number(statement, state.place.table);
         self.factory.mix.values(statement, state.place, &mut self.rng, &mut self.values);
         let table = state.place.table;
         let state = &mut self.lanes[lane];
@@ -580,4 +621,39 @@ impl Statements {
 
 fn unwatched(error: &std::io::Error) -> SqlFailure {
     SqlFailure::new(failure::OURS, format!("cannot watch a socket: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::{Address, System, parse};
+    use duel_load::WorkerId;
+    use duel_model::KindPlan;
+
+    #[test]
+    fn lanes_of_unequal_workers_have_segments_of_their_own() {
+        let Ok(Address::Server(address)) = parse("postgres://u@127.0.0.1:1/db?sslmode=disable") else { panic!() };
+        let server = Server::find(&address).unwrap();
+        let factory = Factory {
+            end: server.ends[0].clone(),
+            server: Arc::new(server),
+            mix: Arc::new(crate::kind::mix_of(&KindPlan::of(&SCHEMA), System::Postgres)),
+            reconnects: false,
+            retries: true,
+            ledger: None,
+            seed: Arc::default(),
+            lanes: 1,
+            segments: Arc::default(),
+        };
+        for _ in 0..2 {
+            let session = factory.for_session(5);
+            let mut numbers = Vec::new();
+            for (number, lanes) in [3, 2].into_iter().enumerate() {
+                let worker = WorkerId { number: number as u32, of: 2 };
+                let made = session.make_for(worker, lanes).unwrap();
+                numbers.extend(made.lanes.iter().map(|lane| (lane.place.segment.number, lane.place.segment.others)));
+            }
+            assert_eq!(numbers, [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]);
+        }
+    }
 }

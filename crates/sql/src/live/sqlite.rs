@@ -30,6 +30,30 @@ fn databases_in_memory_of_two_sizes_have_ledgers_of_their_own() {
 }
 
 #[test]
+fn what_is_too_much_is_refused_and_a_request_to_stop_is_heard() {
+    let said = ready("sqlite::memory:", 1025, &[("table-size", "100")]).unwrap_err().to_string();
+    assert!(said.contains("at most 1024"), "{said}");
+    let said = ready("sqlite::memory:", 1, &[("tables", "4"), ("table-size", "1000001")]).unwrap_err().to_string();
+    assert!(said.contains("4000004 rows in memory are too many"), "{said}");
+    let settings = kind(&[("tables", "2"), ("table-size", "30001")]);
+    let plan = plan("sqlite::memory:", 1, &settings);
+    let stop = std::sync::atomic::AtomicBool::new(true);
+    let said = Sql.prepare_unless(&plan, &settings, "sqlite::memory:", &stop).unwrap_err().to_string();
+    assert!(said.contains("stopped"), "{said}");
+    assert!(Sql.prepare(&plan, &settings, "sqlite::memory:").is_ok(), "nothing half is left");
+}
+
+#[test]
+fn rows_are_filled_with_a_k_of_sysbenchs_default() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.db");
+    fill(&format!("sqlite:{}", file.display()), 1, 2_000, Existing::default()).unwrap();
+    let middle = "SELECT count(*) FROM sbtest1 WHERE k BETWEEN 985 AND 1015";
+    let near: i64 = rusqlite::Connection::open(&file).unwrap().query_row(middle, [], |row| row.get(0)).unwrap();
+    assert!((1_400..1_800).contains(&near), "{near}");
+}
+
+#[test]
 fn a_file_is_prepared_when_that_is_asked_for_and_only_then() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.db");
