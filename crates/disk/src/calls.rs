@@ -104,7 +104,7 @@ impl Calls {
             match call {
                 Call::Read => {
                     bytes_read += bytes;
-                    self.watch.traffic.bytes_in += bytes;
+                    self.watch.read(bytes);
                 }
                 Call::Write => self.watch.traffic.bytes_out += bytes,
                 Call::Flush => {}

@@ -5,7 +5,7 @@ use crate::schema::fact;
 use crate::settings::Engine;
 use crate::target::Target;
 use crate::watch::Came;
-use duel_model::{Facts, format_bytes};
+use duel_model::Facts;
 use std::os::unix::fs::MetadataExt;
 
 /// What is known before any load.
@@ -51,21 +51,17 @@ fn engine(target: &Target) -> String {
 }
 
 /// Where the bytes that were read came from, of what the device did meanwhile. Whoever else used the device is in its figures, so
-/// little that came is nothing.
-pub(crate) fn served_from(came: Came) -> Option<String> {
+/// little that came is nothing. The figures themselves are counters: this text is compared, and no two are alike in all bytes.
+pub(crate) fn served_from(came: Came) -> Option<&'static str> {
     let device_bytes = came.device?.read_bytes;
     if came.read_bytes == 0 {
         return None;
     }
     let share = device_bytes as f64 / came.read_bytes as f64;
     Some(match share {
-        ..0.05 => "memory".to_owned(),
-        0.95.. => "the device".to_owned(),
-        _ => format!(
-            "memory and the device (which read {} for {})",
-            format_bytes(device_bytes as f64),
-            format_bytes(came.read_bytes as f64)
-        ),
+        ..0.05 => "memory",
+        0.95.. => "the device",
+        _ => "memory and the device",
     })
 }
 
@@ -80,9 +76,10 @@ mod tests {
             let device = device.map(|read_bytes| Done { read_bytes, ..Done::default() });
             served_from(Came { device, read_bytes })
         };
-        assert_eq!(from(Some(4), 1000).as_deref(), Some("memory"));
-        assert_eq!(from(Some(4096), 1000).as_deref(), Some("the device"));
-        assert!(from(Some(500), 1000).unwrap().starts_with("memory and the device"));
+        assert_eq!(from(Some(4), 1000), Some("memory"));
+        assert_eq!(from(Some(4096), 1000), Some("the device"));
+        assert_eq!(from(Some(500), 1000), Some("memory and the device"));
+        assert_eq!(from(Some(500), 1000), from(Some(700), 1100), "two that are alike are told alike");
         assert_eq!((from(None, 1000), from(Some(0), 0)), (None, None));
     }
 }

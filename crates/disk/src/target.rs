@@ -5,6 +5,7 @@ use crate::device::{Device, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
 use crate::place::{Identity, Place};
 use crate::settings::{Engine, Op, ReadAhead, Work};
+use crate::watch::ReadBytes;
 use crate::work_file::{self, WorkFile};
 use crate::{destroy, ring, tell};
 use duel_load::WorkloadError;
@@ -42,6 +43,8 @@ pub(crate) struct Target {
     /// Why another engine was taken than io_uring.
     pub(crate) engine_why: Option<String>,
     pub(crate) seed: u64,
+    /// By all workers, since it was last counted.
+    pub(crate) read_bytes: ReadBytes,
 }
 
 impl Target {
@@ -92,7 +95,8 @@ impl Target {
             let _ = fadvise(&file, 0, None, Advice::Random);
         }
         let own = (work.op.writes() && work_file.is_none()).then(|| Content::new(seed, work.compressibility));
-        Ok(Self { work, place, file: Arc::new(file), bytes, work_file, own, mount, device, engine, engine_why, seed })
+        let (file, read_bytes) = (Arc::new(file), ReadBytes::default());
+        Ok(Self { work, place, file, bytes, work_file, own, mount, device, engine, engine_why, seed, read_bytes })
     }
 
     /// What blocks are filled with.

@@ -138,7 +138,7 @@ impl Rings {
                 match call {
                     Call::Read => {
                         *bytes_read += bytes;
-                        self.watch.traffic.bytes_in += bytes;
+                        self.watch.read(bytes);
                     }
                     Call::Write => self.watch.traffic.bytes_out += bytes,
                     Call::Flush => {}

@@ -10,6 +10,7 @@ use duel_load::{Counters, Failure, Traffic, WorkerId};
 use duel_model::{Facts, MILLISECOND_NS, Nanos};
 use rustix::fs::{Advice, fadvise};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// How often a worker looks whether its work file is still there: 5 µs each time.
 const LOOK_EVERY_NS: Nanos = 50 * MILLISECOND_NS;
@@ -28,25 +29,54 @@ pub(crate) struct Watch {
     is_gone: bool,
     /// Which megabyte was asked for last, beside the one that is read now.
     ahead: Option<u64>,
+    /// Bytes read that the other workers do not know of.
+    untold: u64,
     pub(crate) traffic: Traffic,
 }
+
+/// What a worker has read before it tells the others: few would have all workers write to one cache line with each op.
+const TELL_BYTES: u64 = 64 << 10;
+
+/// Bytes that all workers have read, apart from what they only look at.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+pub(crate) struct ReadBytes(AtomicU64);
 
 /// What came, and from where.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Came {
     pub(crate) device: Option<Done>,
-    /// By this worker; of several workers a part.
+    /// By all workers of the session.
     pub(crate) read_bytes: u64,
 }
 
 impl Watch {
     pub(crate) fn new(target: Arc<Target>, worker: WorkerId) -> Self {
         let counts_device = worker.number == 0;
+        if counts_device {
+            // Of a session before.
+            target.read_bytes.0.store(0, Ordering::Relaxed);
+        }
         let before = target.device.as_ref().filter(|_| counts_device).and_then(crate::device::Device::done);
         if target.work.cold && counts_device {
             forget(&target.file);
         }
-        Self { target, counts_device, before, looked_ns: 0, is_gone: false, ahead: None, traffic: Traffic::default() }
+        let traffic = Traffic::default();
+        Self { target, counts_device, before, looked_ns: 0, is_gone: false, ahead: None, untold: 0, traffic }
+    }
+
+    /// So many bytes were read.
+    #[inline]
+    pub(crate) fn read(&mut self, bytes: u64) {
+        self.traffic.bytes_in += bytes;
+        self.untold += bytes;
+        if self.untold >= TELL_BYTES {
+            self.tell();
+        }
+    }
+
+    fn tell(&mut self) {
+        self.target.read_bytes.0.fetch_add(std::mem::take(&mut self.untold), Ordering::Relaxed);
     }
 
     /// A failure, if the work file is not there any more. It is looked for now and then.
@@ -75,6 +105,7 @@ impl Watch {
 
     /// A slot is over: what follows is cold, where that is wanted.
     pub(crate) fn slot_ended(&mut self) {
+        self.tell();
         // What was read ahead may be dropped by then.
         self.ahead = None;
         if self.counts_device {
@@ -92,6 +123,7 @@ impl Watch {
 
     /// What was counted since the last call.
     pub(crate) fn take(&mut self) -> Counters {
+        self.tell();
         let Traffic { bytes_in, bytes_out, .. } = std::mem::take(&mut self.traffic);
         let mut counters = Counters { bytes_in, bytes_out, ..Counters::default() };
         if !self.counts_device {
@@ -108,14 +140,51 @@ impl Watch {
                 (counter::DEVICE_WRITTEN_BYTES.id(), done.written_bytes),
             ]);
         }
-        let from = facts::served_from(Came { device, read_bytes: bytes_in });
+        // The device's figures are of what all workers caused.
+        let read_bytes = self.target.read_bytes.0.swap(0, Ordering::Relaxed);
+        let from = facts::served_from(Came { device, read_bytes });
         counters.negotiated = Some(self.facts(from));
         counters
     }
 
-    fn facts(&self, served_from: Option<String>) -> Facts {
+    fn facts(&self, served_from: Option<&'static str>) -> Facts {
         let mut facts = facts::of(&self.target);
         facts.note(fact::SERVED_FROM, served_from);
         facts
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::Place;
+    use crate::schema::SCHEMA;
+    use crate::settings::Work;
+    use duel_model::KindPlan;
+    use std::sync::atomic::AtomicBool;
+
+    fn target(settings: &[(&'static str, &str)], folder: &std::path::Path) -> Arc<Target> {
+        let settings = settings.iter().map(|(name, value)| (duel_model::Id::new(name), (*value).to_owned())).collect();
+        let work = Work::of(&KindPlan { settings, ..KindPlan::of(&SCHEMA) }).unwrap();
+        let place = Place::of(folder.to_str().unwrap()).unwrap();
+        Arc::new(Target::ready(work, place, 4, 1, &AtomicBool::new(false)).unwrap())
+    }
+
+    #[test]
+    fn what_the_device_read_is_compared_with_what_all_workers_read() {
+        let folder = tempfile::tempdir().unwrap();
+        let target = target(&[("size", "1048576")], folder.path());
+        let worker = |number| Watch::new(Arc::clone(&target), WorkerId { number, of: 4 });
+        let mut workers: Vec<Watch> = (0..4).map(worker).collect();
+        for watch in &mut workers {
+            watch.read(TELL_BYTES + 1);
+            watch.read(5);
+        }
+        for watch in workers.iter_mut().rev() {
+            watch.slot_ended();
+        }
+        assert_eq!(target.read_bytes.0.load(Ordering::Relaxed), 4 * (TELL_BYTES + 6));
+        assert_eq!(workers[0].take().bytes_in, TELL_BYTES + 6, "traffic stays each worker's own");
+        assert_eq!(target.read_bytes.0.load(Ordering::Relaxed), 0, "each slot is counted anew");
     }
 }
