@@ -83,18 +83,47 @@ impl Address {
         self
     }
 
-    /// The socket's address: the first that the name leads to.
+    /// The sockets' addresses that the name leads to, in the system's order.
     ///
     /// # Errors
     ///
     /// A sentence for the user.
-    pub fn resolve(&self) -> Result<SocketAddr, WorkloadError> {
+    pub fn resolve(&self) -> Result<Vec<SocketAddr>, WorkloadError> {
         let host = sanitize_line(&self.host);
-        let mut found = (self.host.as_str(), self.port)
+        let found = (self.host.as_str(), self.port)
             .to_socket_addrs()
             .map_err(|error| WorkloadError(format!("{host} cannot be looked up: {error}")))?;
-        found.next().ok_or_else(|| WorkloadError(format!("{host} leads to no address")))
+        Ok(found.collect())
     }
+
+    /// Tries each address that the name leads to until one can be connected to, and what that came to. If there is none, why not
+    /// the first.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the user.
+    pub(crate) fn connect<T>(
+        &self,
+        mut connect: impl FnMut(SocketAddr) -> Result<T, WorkloadError>,
+    ) -> Result<(SocketAddr, T), WorkloadError> {
+        first_of(&self.resolve()?, &mut connect)
+            .unwrap_or_else(|| Err(WorkloadError(format!("{} leads to no address", sanitize_line(&self.host)))))
+    }
+}
+
+/// A name such as localhost leads to addresses of both families, of which one alone may be listened at.
+fn first_of<T>(
+    addresses: &[SocketAddr],
+    connect: &mut impl FnMut(SocketAddr) -> Result<T, WorkloadError>,
+) -> Option<Result<(SocketAddr, T), WorkloadError>> {
+    let mut first_error = None;
+    for address in addresses {
+        match connect(*address) {
+            Ok(connected) => return Some(Ok((*address, connected))),
+            Err(error) => first_error = first_error.or(Some(error)),
+        }
+    }
+    first_error.map(Err)
 }
 
 impl std::fmt::Display for Address {
@@ -144,6 +173,20 @@ mod tests {
             assert_eq!(address.to_string(), shown);
             assert_eq!(Address::parse(shown), Ok(address));
         }
+    }
+
+    #[test]
+    fn each_address_of_a_name_is_tried_until_one_can_be_connected_to() {
+        let [v6, v4] = ["[::1]:9", "127.0.0.1:9"].map(|text| text.parse::<SocketAddr>().unwrap());
+        let refused = |at: SocketAddr| WorkloadError(format!("nobody listens at {at}"));
+        let only = |open: Option<SocketAddr>| {
+            let mut connect = |at: SocketAddr| if open == Some(at) { Ok(at.port()) } else { Err(refused(at)) };
+            first_of(&[v6, v4], &mut connect)
+        };
+        assert_eq!(only(Some(v4)), Some(Ok((v4, 9))));
+        assert_eq!(only(Some(v6)), Some(Ok((v6, 9))));
+        assert_eq!(only(None), Some(Err(refused(v6))));
+        assert_eq!(first_of(&[], &mut |_| Ok(())), None);
     }
 
     #[test]

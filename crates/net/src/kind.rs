@@ -74,8 +74,8 @@ impl Kind for Net {
         let netns = address.netns.as_deref().map(Netns::open).transpose()?;
         let timeout_ns = plan.load.connect_timeout_ns.min(plan.load.op_timeout_ns);
         let found = netns::within(netns.as_ref(), || {
-            let to = address.resolve()?;
-            contact(to, &hello, &options, timeout_ns, netns.is_none())
+            let (to, stream) = address.connect(|to| connect(to, &options, timeout_ns))?;
+            contact(to, stream, &hello, timeout_ns, netns.is_none())
         })?;
         let Found { to, local, link, mut facts } = found;
         facts.note("path.namespace", address.netns.as_deref().map(sanitize_line));
@@ -135,21 +135,25 @@ struct Found {
     facts: Facts,
 }
 
-/// Asks the server once for what is to be done, so that what cannot work is said before any load.
-fn contact(
-    to: SocketAddr,
-    hello: &Hello,
-    options: &Options,
-    timeout_ns: Nanos,
-    is_here: bool,
-) -> Result<Found, WorkloadError> {
-    let until = Instant::now() + Duration::from_nanos(timeout_ns);
+fn connect(to: SocketAddr, options: &Options, timeout_ns: Nanos) -> Result<TcpStream, WorkloadError> {
     let refused = |error: &io::Error| WorkloadError(unconnected(&to, error).text);
     let socket = socket::tcp(&to, options)
         .map_err(|error| refused(&error))?
         .map_err(|refused| WorkloadError(option_refused(&refused, options)))?;
     socket.connect_timeout(&to.into(), Duration::from_nanos(timeout_ns)).map_err(|error| refused(&error))?;
-    let mut stream = TcpStream::from(socket);
+    Ok(socket.into())
+}
+
+/// Asks the server once for what is to be done, so that what cannot work is said before any load.
+fn contact(
+    to: SocketAddr,
+    mut stream: TcpStream,
+    hello: &Hello,
+    timeout_ns: Nanos,
+    is_here: bool,
+) -> Result<Found, WorkloadError> {
+    let until = Instant::now() + Duration::from_nanos(timeout_ns);
+    let refused = |error: &io::Error| WorkloadError(unconnected(&to, error).text);
     let local = stream.local_addr().map_err(|error| refused(&error))?;
     greet(&mut stream, to, hello, until)?;
     let mut facts = Facts::default();
@@ -165,10 +169,9 @@ fn contact(
         facts.note(MTU, Some(u64::from(info.mtu)).filter(|&mtu| mtu > 0));
         facts.note(SEGMENT, Some(u64::from(info.segment)).filter(|&bytes| bytes > 0));
         facts.note("tcp.timestamps", Some(info.has_timestamps));
-        let headers = Headers::of(local.ip().to_canonical(), link.as_ref().map_or(0, |link| link.tags));
-        let has_wire = link.as_ref().is_none_or(|link| !link.is_loopback);
-        let frame = headers.segment(u64::from(info.segment), info.has_timestamps);
-        facts.note("link.frame_bytes", Some(frame).filter(|_| has_wire));
+        let headers = Headers::on(local.ip().to_canonical(), link.as_ref());
+        let frame = headers.map(|headers| headers.segment(u64::from(info.segment), info.has_timestamps));
+        facts.note("link.frame_bytes", frame);
     }
     Ok(Found { to, local, link, facts })
 }

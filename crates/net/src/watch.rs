@@ -94,11 +94,12 @@ impl Watch {
     }
 
     fn begin_here(address: &Address, plan: WatchPlan) -> Result<Self, WorkloadError> {
-        let to = address.resolve()?;
         let timeout = Duration::from_nanos(plan.timeout_ns);
+        let (to, mut connection) = address.connect(|to| {
+            TcpStream::connect_timeout(&to, timeout).map_err(|error| WorkloadError(unconnected(&to, &error).text))
+        })?;
         let until = Instant::now() + timeout;
         let refused = |error: io::Error| WorkloadError(unconnected(&to, &error).text);
-        let mut connection = TcpStream::connect_timeout(&to, timeout).map_err(refused)?;
         let token = monotonic_ns() << 12 ^ u64::from(std::process::id());
         let hello = Hello {
             op: Op::Watch,

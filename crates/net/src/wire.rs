@@ -1,5 +1,6 @@
 //! What a byte of payload takes on an Ethernet wire. Arithmetic.
 
+use crate::link::Link;
 use std::net::IpAddr;
 
 /// Preamble and start of frame.
@@ -41,6 +42,12 @@ impl Headers {
     /// Those of packets to or from this address, over an interface with so many VLAN tags.
     pub(crate) fn of(address: IpAddr, tags: u32) -> Self {
         Self { ip: if address.is_ipv4() { 20 } else { 40 }, tags: u64::from(tags) }
+    }
+
+    /// Those of packets to or from this address, if the interface has a wire and it is known how many tags are on it.
+    pub(crate) fn on(address: IpAddr, link: Option<&Link>) -> Option<Self> {
+        let tags = link.map_or(Some(0), |link| link.tags.filter(|_| !link.is_loopback))?;
+        Some(Self::of(address, tags))
     }
 
     /// What an IP packet of this length takes on the wire.
@@ -141,5 +148,15 @@ mod tests {
         assert_eq!(v4().stream(0, 0, 1448, 0, true).payload_percent(), None);
         // Where segments are not counted, they are taken for full.
         assert_eq!(v4().stream(1448 * 3, 0, 1448, 0, true).wire, 3 * 1538);
+    }
+
+    #[test]
+    fn nothing_is_told_of_a_wire_whose_tags_are_not_known_or_that_there_is_none_of() {
+        let on = |tags, is_loopback| {
+            let link = Link { name: "eth0".into(), mbps: None, tags, is_loopback };
+            Headers::on([10, 0, 0, 1].into(), Some(&link))
+        };
+        assert_eq!((on(None, false), on(Some(0), true)), (None, None));
+        assert_eq!(on(Some(1), false), Some(Headers::of([10, 0, 0, 1].into(), 1)));
     }
 }

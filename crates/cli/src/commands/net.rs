@@ -73,9 +73,9 @@ TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.";
 /// Options of the server.
 #[derive(Args, Clone)]
 pub(crate) struct ServeFlags {
-    /// Where to listen; [::] is all addresses of both families
-    #[arg(long, value_name = "ADDRESS:PORT", default_value_t = format!("0.0.0.0:{}", duel_net::PORT))]
-    listen: String,
+    /// Where to listen; [::] is all addresses of both families [default: [::]:3835, without IPv6 0.0.0.0:3835]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
     /// Most connections at a time; those beyond are told so
     #[arg(long, value_name = "N", default_value_t = 256, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     connections: u32,
@@ -102,15 +102,22 @@ fn serve(flags: &ServeFlags) -> anyhow::Result<Outcome> {
         idle: time("--idle", &flags.idle)?,
         lifetime: time("--lifetime", &flags.lifetime)?,
     };
-    let at: SocketAddr = flags.listen.parse().map_err(|_| {
-        Usage(format!(
-            "--listen takes an address and a port, such as 0.0.0.0:{0}, 192.0.2.1:{0} or [::]:{0}; got '{1}'",
-            duel_net::PORT,
-            sanitize_line(&flags.listen)
-        ))
-    })?;
+    let parse = |typed: &String| {
+        typed.parse::<SocketAddr>().map_err(|_| {
+            Usage(format!(
+                "--listen takes an address and a port, such as 0.0.0.0:{0}, 192.0.2.1:{0} or [::]:{0}; got '{1}'",
+                duel_net::PORT,
+                sanitize_line(typed)
+            ))
+        })
+    };
+    let at = flags.listen.as_ref().map(parse).transpose()?;
     let stop = signals::stop_flag().context("signals cannot be heard")?;
-    let server = Server::listen(at, limits).map_err(anyhow::Error::new)?;
+    let server = match at {
+        Some(at) => Server::listen(at, limits),
+        None => Server::listen_everywhere(duel_net::PORT, limits),
+    };
+    let server = server.map_err(anyhow::Error::new)?;
     let at = server.address().context("the server's own address is not known")?;
     // Whoever reads this may wait for it: it is printed at once.
     terminal::print(&format!(

@@ -68,11 +68,10 @@ impl Sent {
 impl Telling {
     /// For streams of this kind between these addresses; `known` is what was found out already.
     pub(crate) fn new(hello: &Hello, local: Option<SocketAddr>, link: Option<&Link>, known: Facts) -> Self {
-        let headers = local.filter(|_| link.is_none_or(|link| !link.is_loopback));
         Self {
             op: hello.op,
             datagram: u64::from(hello.block),
-            headers: headers.map(|local| Headers::of(local.ip().to_canonical(), link.map_or(0, |link| link.tags))),
+            headers: local.and_then(|local| Headers::on(local.ip().to_canonical(), link)),
             known,
             before: BTreeMap::new(),
             senders: BTreeMap::new(),

@@ -17,7 +17,7 @@ use duel_load::WorkloadError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use socket2::SockRef;
 use std::io::{self, Read, Write};
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -89,6 +89,21 @@ impl Server {
             })
         })?;
         Ok(Self { listener, limits, counts: Arc::default() })
+    }
+
+    /// Listens at all addresses of this machine, of both families where it has both.
+    ///
+    /// # Errors
+    ///
+    /// A sentence for the user.
+    pub fn listen_everywhere(port: u16, limits: Limits) -> Result<Self, WorkloadError> {
+        let [v6, v4] = [Ipv6Addr::UNSPECIFIED.into(), Ipv4Addr::UNSPECIFIED.into()].map(|ip| SocketAddr::new(ip, port));
+        // Without IPv6 there is no such socket, or no such address.
+        let has_v6 = !matches!(
+            listener(SocketAddr::new(v6.ip(), 0)).map_err(|error| rustix::io::Errno::from_io_error(&error)),
+            Err(Some(rustix::io::Errno::AFNOSUPPORT | rustix::io::Errno::ADDRNOTAVAIL))
+        );
+        Self::listen(if has_v6 { v6 } else { v4 }, limits)
     }
 
     /// Where it listens.

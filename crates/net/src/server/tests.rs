@@ -12,7 +12,10 @@ struct Running {
 
 impl Running {
     fn new(limits: Limits) -> Self {
-        let server = Server::listen("127.0.0.1:0".parse().unwrap(), limits).unwrap();
+        Self::with(Server::listen("127.0.0.1:0".parse().unwrap(), limits).unwrap())
+    }
+
+    fn with(server: Server) -> Self {
         let (at, stop) = (server.address().unwrap(), Arc::new(AtomicBool::new(false)));
         let is_over = Arc::clone(&stop);
         std::thread::spawn(move || server.serve(&is_over).unwrap());
@@ -172,4 +175,23 @@ fn a_watch_goes_on_after_an_outage_that_is_longer_than_a_connection_may_be_silen
     socket.send(&datagram(0)).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     assert_eq!(socket.recv(&mut [0; 100]).unwrap(), DATAGRAM_HEADER);
+}
+
+#[test]
+fn a_server_that_listens_everywhere_is_reached_over_both_families_by_streams_and_by_datagrams() {
+    let mut server = Running::with(Server::listen_everywhere(0, Limits::default()).unwrap());
+    let port = server.at.port();
+    let v6 = server.at.is_ipv6().then_some("[::1]");
+    for host in ["127.0.0.1"].into_iter().chain(v6) {
+        server.at = format!("{host}:{port}").parse().unwrap();
+        // A machine may have IPv6, and no address of it.
+        if TcpStream::connect(server.at).is_err() {
+            assert_ne!(host, "127.0.0.1");
+            continue;
+        }
+        let address = Address::parse(&format!("tcp://{host}:{port}")).unwrap();
+        let plan = WatchPlan { duration_ns: Some(300_000_000), ..WatchPlan::default() };
+        let watched = Watch::begin(&address, plan).unwrap().watch(&AtomicBool::new(false), &mut |_| {}).unwrap();
+        assert!(watched.came > 0, "{host}: {watched:?}");
+    }
 }
