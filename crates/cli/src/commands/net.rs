@@ -258,6 +258,11 @@ mod tests {
     use super::*;
 
     #[test]
+    fn what_a_server_is_told_to_serve_includes_watches() {
+        assert!(SERVE.contains("duel net watch"));
+    }
+
+    #[test]
     fn a_watch_that_the_server_ended_says_so() {
         let watched = Watched { came: 5, is_ended_by_server: true, ..Watched::default() };
         assert!(summary(&watched).contains("No gap.\nThe server ended the watch"), "{}", summary(&watched));
