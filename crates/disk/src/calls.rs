@@ -172,6 +172,13 @@ pub(crate) fn ended(target: &Target, call: Call, bytes: u64, offset: u64, block:
 impl Workload for Calls {
     fn start(&mut self, _lane: LaneId, now_ns: Nanos, _io: &Io<'_>) -> Progress {
         let (end_ns, phases, said) = self.op(now_ns);
+        // A call that blocks cannot be given up: whether it was in time is told when it is over.
+        let said = said.and_then(|bytes| match end_ns.saturating_sub(now_ns) > self.target.op_timeout_ns {
+            true => {
+                Err(Box::new(Failure { kind: failure::TIMEOUT, text: "an op took longer than --timeout".to_owned() }))
+            }
+            false => Ok(bytes),
+        });
         let bytes_in = said.as_ref().map_or(0, |bytes| *bytes);
         Progress::Done(OpEnd { phases, bytes_in, ..OpEnd::noticed(end_ns, said.map(drop)) })
     }

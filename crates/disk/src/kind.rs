@@ -45,7 +45,9 @@ impl Kind for Disk {
         self.check(kind, address)?;
         let work = Work::of(kind)?;
         let place = Place::of(address)?;
-        let target = Arc::new(Target::ready(work, place, plan.load.connections.max(1), plan.compare.seed, stop)?);
+        let mut target = Target::ready(work, place, plan.load.connections.max(1), plan.compare.seed, stop)?;
+        target.op_timeout_ns = plan.load.op_timeout_ns;
+        let target = Arc::new(target);
         Ok(Prepared { facts: facts::of(&target), opens: Arc::new(Ready { target }) })
     }
 }

@@ -9,7 +9,7 @@ use crate::watch::ReadBytes;
 use crate::work_file::{self, WorkFile};
 use crate::{destroy, ring, tell};
 use duel_load::WorkloadError;
-use duel_model::format_bytes;
+use duel_model::{Nanos, format_bytes};
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
@@ -24,6 +24,10 @@ const WORK_FILE_BYTES: u64 = 256 << 20;
 const USUAL_SECTOR: u64 = 512;
 /// Most threads that a target's ops may block.
 const MOST_THREADS: u32 = 1024;
+
+/// Memory that the ops of a target may take: four times what one thread's may. Devices have a few hundred megabytes of work under
+/// way at most, and small machines 8 GiB of memory.
+const MOST_BUFFER_BYTES: u64 = 4 << 30;
 
 /// What ops are done on.
 #[derive(Debug)]
@@ -43,6 +47,8 @@ pub(crate) struct Target {
     /// Why another engine was taken than io_uring.
     pub(crate) engine_why: Option<String>,
     pub(crate) seed: u64,
+    /// When ops are too late whose calls block: nobody can give those up.
+    pub(crate) op_timeout_ns: Nanos,
     /// By all workers, since it was last counted.
     pub(crate) read_bytes: ReadBytes,
 }
@@ -61,6 +67,7 @@ impl Target {
         stop: &AtomicBool,
     ) -> Result<Self, WorkloadError> {
         let (engine, engine_why) = engine(&work, threads)?;
+        has_memory(&work, threads)?;
         let work_file = match &place {
             Place::Folder(folder) => Some(work_file_in(folder, &work, threads, stop)?),
             Place::File(path, _) if work.op.writes() => destroy::file(path, &work).map(|()| None)?,
@@ -96,7 +103,22 @@ impl Target {
         }
         let own = (work.op.writes() && work_file.is_none()).then(|| Content::new(seed, work.compressibility));
         let (file, read_bytes) = (Arc::new(file), ReadBytes::default());
-        Ok(Self { work, place, file, bytes, work_file, own, mount, device, engine, engine_why, seed, read_bytes })
+        let op_timeout_ns = Nanos::MAX;
+        Ok(Self {
+            work,
+            place,
+            file,
+            bytes,
+            work_file,
+            own,
+            mount,
+            device,
+            engine,
+            engine_why,
+            seed,
+            op_timeout_ns,
+            read_bytes,
+        })
     }
 
     /// What blocks are filled with.
@@ -184,6 +206,21 @@ fn bytes_of(mut file: &File, path: &Path) -> Result<u64, WorkloadError> {
     // Of a device, too.
     file.seek(SeekFrom::End(0))
         .map_err(|error| cannot(format!("the size of {} is not known: {}", shown(path), why(&error))))
+}
+
+/// Whether all threads' ops together take no more memory than a machine can spare: the kernel holds on to it, and swaps none.
+fn has_memory(work: &Work, threads: u32) -> Result<(), WorkloadError> {
+    let bytes = work.block.saturating_mul(u64::from(work.depth)).saturating_mul(u64::from(threads.max(1)));
+    if bytes <= MOST_BUFFER_BYTES {
+        return Ok(());
+    }
+    Err(cannot(format!(
+        "--block {} at --depth {} of {threads} threads would take {} of memory; {} at most",
+        work.block,
+        work.depth,
+        format_bytes(bytes as f64),
+        format_bytes(MOST_BUFFER_BYTES as f64)
+    )))
 }
 
 /// Whether there is room for the work.
@@ -277,5 +314,16 @@ mod tests {
         let said = Target::ready(destroys, Place::of(address).unwrap(), 1, 1, &go).unwrap_err().to_string();
         assert!(said.contains("2 names"), "{said}");
         assert!(Target::ready(work(&[]), Place::of(address).unwrap(), 1, 1, &go).is_ok(), "reading harms nobody");
+    }
+
+    #[test]
+    fn memory_is_bounded_for_all_threads_together() {
+        let large = work(&[("depth", "64"), ("block", "16777216")]);
+        assert!(has_memory(&large, 4).is_ok());
+        let said = has_memory(&large, 64).unwrap_err().to_string();
+        assert!(said.contains("64 threads") && said.contains("of memory"), "{said}");
+        let folder = tempfile::tempdir().unwrap();
+        let place = Place::of(folder.path().to_str().unwrap()).unwrap();
+        assert!(Target::ready(large, place, 64, 1, &AtomicBool::new(false)).is_err());
     }
 }

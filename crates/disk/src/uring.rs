@@ -12,11 +12,17 @@ use duel_load::{
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Nanos, Schema};
+use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 
 /// How often a turn hears of ops that have ended. What is in the page cache ends at once, and could go on for ever.
 const BATCHES_PER_TURN: u32 = 16;
+
+/// Slots for each lane. One more than each needs: ops go on while those that were given up are still with the kernel. No more than
+/// that, for a device that hangs keeps memory and work for ever.
+const SLOTS_PER_LANE: usize = 2;
 
 /// Makes the workers of a session.
 #[derive(Debug, Clone)]
@@ -40,9 +46,10 @@ impl WorkloadFactory for Factory {
         let ring = Ring::new(Arc::clone(&target.file), lanes, target.work.block as usize)
             .map_err(|error| errors::cannot(format!("an io_uring cannot be made: {}", errors::why(&error))))?;
         Ok(Rings {
-            lanes: (0..lanes).map(Lane::new).collect(),
+            lanes: (0..lanes).map(|slot| Lane::new(Some(slot))).collect(),
             slots: (0..lanes).map(Some).collect(),
             free: Vec::new(),
+            waiting: VecDeque::new(),
             walk: Walk::new(&target.work, target.bytes, (worker.number, worker.of), target.seed),
             watch: Watch::new(Arc::clone(&target), worker),
             is_watched: false,
@@ -70,6 +77,8 @@ pub(crate) struct Rings {
     slots: Vec<Option<LaneId>>,
     /// Slots that no lane has.
     free: Vec<usize>,
+    /// Lanes whose op has begun and waits for a slot: a device that hangs is given no more work than it has.
+    waiting: VecDeque<LaneId>,
     walk: Walk,
     watch: Watch,
     is_watched: bool,
@@ -84,7 +93,8 @@ pub(crate) struct Rings {
 /// A place for an op.
 #[derive(Debug)]
 struct Lane {
-    slot: usize,
+    /// `None`: the kernel has kept the one that it had.
+    slot: Option<usize>,
     step: Step,
     call: Option<Call>,
     /// When the call under way began.
@@ -94,7 +104,7 @@ struct Lane {
 }
 
 impl Lane {
-    fn new(slot: usize) -> Self {
+    fn new(slot: Option<usize>) -> Self {
         Self { slot, step: Step::default(), call: None, since_ns: 0, phases: PhaseTimes::NONE, bytes_read: 0 }
     }
 }
@@ -105,28 +115,71 @@ impl Rings {
     fn next_call(&mut self, lane: LaneId, now_ns: Nanos) -> Option<Result<(), Box<Failure>>> {
         let Lane { slot, step, call, since_ns, .. } = &mut self.lanes[lane];
         *call = step.take();
-        let (call, slot, offset) = ((*call)?, *slot, step.offset);
+        let (call, slot, offset) = ((*call)?, (*slot)?, step.offset);
         *since_ns = now_ns;
+        let begun = self.hand_over(call, slot, offset);
+        Some(begun.map_err(|error| Box::new(errors::failed(name_of(call), &error))))
+    }
+
+    fn hand_over(&mut self, call: Call, slot: usize, offset: u64) -> io::Result<()> {
         if call == Call::Write
             && let (Some(content), Some(block)) = (self.target.content(), self.ring.buffer(slot))
         {
             self.round += 1;
             content.fill(block, offset, self.round);
         }
-        let begun = match call {
+        match call {
             Call::Read => self.ring.read(slot, offset),
             Call::Write => self.ring.write(slot, offset),
             Call::Flush => self.ring.flush(slot),
+        }
+    }
+
+    /// A slot for a lane that has none; `None`: the kernel has all that there may be.
+    fn slot_for(&mut self, lane: LaneId) -> Option<usize> {
+        let slot = match self.free.pop() {
+            Some(slot) => slot,
+            None if self.slots.len() < SLOTS_PER_LANE * self.lanes.len() => {
+                self.slots.push(None);
+                self.ring.add_buffer(self.target.work.block as usize)
+            }
+            None => return None,
         };
-        Some(begun.map_err(|error| Box::new(errors::failed(name_of(call), &error))))
+        self.slots[slot] = Some(lane);
+        Some(slot)
+    }
+
+    /// A slot whose op was given up long ago is free: who waits for one begins.
+    fn slot_came_back(&mut self, slot: usize) -> Option<(LaneId, OpEnd)> {
+        self.free.push(slot);
+        let lane = self.waiting.pop_front()?;
+        self.lanes[lane].slot = self.slot_for(lane);
+        // The op has waited since it began.
+        match self.next_call(lane, self.lanes[lane].since_ns)? {
+            Ok(()) => None,
+            Err(failure) => Some((lane, OpEnd::noticed(self.noticed_ns, Err(failure)))),
+        }
     }
 
     /// A call has ended; answers the end of its op, if that was its last.
     fn call_ended(&mut self, slot: usize, said: io::Result<usize>) -> Option<(LaneId, OpEnd)> {
         let Some(lane) = self.slots[slot] else {
-            // Its op was given up long ago.
-            self.free.push(slot);
-            return None;
+            return self.slot_came_back(slot);
+        };
+        let passing = |error: &io::Error| {
+            [Errno::AGAIN, Errno::INTR].map(|errno| Some(errno.raw_os_error())).contains(&error.raw_os_error())
+        };
+        let (said, again) = match said {
+            Err(error) if passing(&error) => (Err(error), self.lanes[lane].call),
+            said => (said, None),
+        };
+        let said = match again {
+            // The system could not do it just now: no answer to the op.
+            Some(call) => match self.hand_over(call, slot, self.lanes[lane].step.offset) {
+                Ok(()) => return None,
+                Err(_) => said,
+            },
+            None => said,
         };
         let now = self.noticed_ns;
         let Lane { step, call, since_ns, phases, bytes_read, .. } = &mut self.lanes[lane];
@@ -198,10 +251,15 @@ impl Rings {
             io.watch(self.ring.fd(), 0, Interest::Read).map_err(|error| errors::failed("wait", &error))?;
             self.is_watched = true;
         }
+        self.begin_op(lane, now_ns)
+    }
+
+    fn begin_op(&mut self, lane: LaneId, now_ns: Nanos) -> Result<(), Box<Failure>> {
         if let Some(gone) = self.watch.gone(now_ns) {
             return Err(gone);
         }
-        let fresh = Lane { step: self.walk.next(), ..Lane::new(self.lanes[lane].slot) };
+        let slot = self.lanes[lane].slot.or_else(|| self.slot_for(lane));
+        let fresh = Lane { step: self.walk.next(), since_ns: now_ns, ..Lane::new(slot) };
         if self.walk.begins_anew() {
             self.watch.pass_begins();
         }
@@ -209,6 +267,10 @@ impl Rings {
             self.watch.read_ahead(fresh.step.offset);
         }
         self.lanes[lane] = fresh;
+        if slot.is_none() {
+            self.waiting.push_back(lane);
+            return Ok(());
+        }
         self.next_call(lane, now_ns).unwrap_or(Ok(()))
     }
 }
@@ -235,15 +297,14 @@ impl Workload for Rings {
     }
 
     fn cancel(&mut self, lane: LaneId) {
+        self.waiting.retain(|waiting| *waiting != lane);
+        let mut slot = self.lanes[lane].slot;
         // The kernel has the buffer until the call ends: the lane goes on with another one.
-        let slot = self.lanes[lane].slot;
-        let other = self.free.pop().unwrap_or_else(|| {
-            self.slots.push(None);
-            self.ring.add_buffer(self.target.work.block as usize)
-        });
-        self.slots[slot] = None;
-        self.slots[other] = Some(lane);
-        self.lanes[lane] = Lane::new(other);
+        if let Some(kept) = slot.filter(|slot| self.ring.buffer(*slot).is_none()) {
+            self.slots[kept] = None;
+            slot = None;
+        }
+        self.lanes[lane] = Lane::new(slot);
     }
 
     fn phases_so_far(&self, lane: LaneId, now_ns: Nanos) -> PhaseTimes {
@@ -291,9 +352,7 @@ mod tests {
     }
 
     fn start(rings: &mut Rings, lane: LaneId) {
-        let slot = rings.lanes[lane].slot;
-        rings.lanes[lane] = Lane { step: rings.walk.next(), ..Lane::new(slot) };
-        rings.next_call(lane, monotonic_ns()).unwrap().unwrap();
+        rings.begin_op(lane, monotonic_ns()).unwrap();
     }
 
     /// Hands over what was begun, and waits until so many calls have ended.
@@ -336,6 +395,46 @@ mod tests {
             // As if it had ended at once.
             until_told(&mut rings, 1);
             assert!(ends <= BATCHES_PER_TURN, "the turn has no end");
+        }
+    }
+
+    #[test]
+    fn a_device_that_hangs_is_given_no_more_work_with_each_op_that_is_given_up() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(mut rings) = rings(folder.path(), 1) else { return };
+        rings.turn_begins();
+        // Nothing is handed over yet: so it is as if the device hung.
+        for _ in 0..5 {
+            start(&mut rings, 0);
+            rings.cancel(0);
+        }
+        start(&mut rings, 0);
+        assert_eq!((rings.slots.len(), rings.waiting.len()), (SLOTS_PER_LANE, 1));
+        let until_ns = monotonic_ns() + 20 * SECOND_NS;
+        let (lane, end) = loop {
+            rings.turn_begins();
+            if let Some(end) = rings.next_end() {
+                break end;
+            }
+            assert!(monotonic_ns() < until_ns, "who waits never begins");
+        };
+        assert_eq!((lane, end.outcome.is_ok(), rings.waiting.len()), (0, true, 0));
+        start(&mut rings, 0);
+        assert!(rings.lanes[0].call.is_some() && rings.waiting.is_empty(), "what came back is used");
+    }
+
+    #[test]
+    fn a_call_that_the_system_could_not_do_just_now_is_done_again() {
+        let folder = tempfile::tempdir().unwrap();
+        let Some(mut rings) = rings(folder.path(), 1) else { return };
+        for errno in [Errno::AGAIN, Errno::INTR] {
+            rings.turn_begins();
+            start(&mut rings, 0);
+            until_told(&mut rings, 1);
+            let (slot, _) = rings.ring.ended().unwrap();
+            assert!(rings.call_ended(slot, Err(errno.into())).is_none());
+            until_told(&mut rings, 1);
+            assert!(rings.next_end().unwrap().1.outcome.is_ok());
         }
     }
 }

@@ -255,3 +255,14 @@ fn facts_tell_what_is_measured_and_where_reads_came_from() {
     assert!(read >= Some(4 << 20), "{read:?}");
     assert_eq!(facts(cold).text(fact::SERVED_FROM), Some("the device"));
 }
+
+#[test]
+fn an_op_that_blocked_for_longer_than_the_timeout_has_failed() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = folder.path().to_str().unwrap();
+    let (mut plan, kind) = plan(address, &[("engine", "pread"), ("size", "65536")], 1);
+    plan.load.op_timeout_ns = 1;
+    let prepared = Disk.prepare(&plan, &kind, address).unwrap();
+    let tally = run(&prepared, 1, 8).tally;
+    assert_eq!((tally.ok, tally.failed.get(&failure::TIMEOUT.id())), (0, Some(&8)));
+}
