@@ -201,7 +201,8 @@ impl Connection {
             Some(Happened::WantsTls) => {
                 let client = server.tls.as_ref();
                 let client = client.ok_or_else(|| SqlFailure::new(failure::TLS, "the server agreed to TLS unasked"))?;
-                self.link.begin_tls(client)?;
+                let Self { link, machine, .. } = self;
+                link.begin_tls(client, each!(machine, machine => machine.outgoing()))?;
                 self.stage = Stage::ShakingHands;
                 self.flush()?;
                 return Ok(None);

@@ -28,7 +28,7 @@ pub(crate) enum Sent {
 pub(crate) struct Link {
     socket: OwnedFd,
     tls: Option<Box<ClientConnection>>,
-    /// Encrypted bytes that the socket has not taken yet.
+    /// Bytes as they go over the wire that the socket has not taken yet.
     encrypted: Vec<u8>,
     /// Decrypted bytes of the last read.
     plain: Vec<u8>,
@@ -81,8 +81,10 @@ impl Link {
         self.socket.as_fd()
     }
 
-    /// From here on everything goes through TLS; the first flight leaves with the next [`Link::send`].
-    pub(crate) fn begin_tls(&mut self, client: &TlsClient) -> Result<(), SqlFailure> {
+    /// From here on everything goes through TLS; the first flight leaves with the next [`Link::send`], behind what is still to
+    /// be sent in clear: MySQL's request for TLS.
+    pub(crate) fn begin_tls(&mut self, client: &TlsClient, clear: &mut Vec<u8>) -> Result<(), SqlFailure> {
+        self.encrypted.append(clear);
         self.tls = Some(Box::new(client.connect().map_err(|error| tls_failed(&error))?));
         Ok(())
     }

@@ -44,7 +44,7 @@ fn plan(address: &str, lanes: u32, kind: &KindPlan) -> Plan {
 }
 
 /// Makes a target ready.
-fn ready(address: &str, lanes: u32, settings: &[(&str, &str)]) -> Result<Prepared, WorkloadError> {
+pub(crate) fn ready(address: &str, lanes: u32, settings: &[(&str, &str)]) -> Result<Prepared, WorkloadError> {
     let kind = kind(settings);
     let address = Sql.without_secrets(address)?;
     Sql.prepare(&plan(&address, lanes, &kind), &kind, &address)
@@ -67,7 +67,7 @@ fn order(ops: Option<u64>, duration_ns: Option<u64>) -> SlotOrder {
 }
 
 /// Loads a target with so many ops.
-fn load(prepared: &Prepared, lanes: u32, ops: u64) -> SlotRecord {
+pub(crate) fn load(prepared: &Prepared, lanes: u32, ops: u64) -> SlotRecord {
     let mut session = prepared.opens.session(lanes, 2, Arc::default()).unwrap();
     session.run_slot(&order(Some(ops), None), &mut |_| ControlFlow::Continue(())).unwrap()
 }
@@ -82,6 +82,6 @@ fn counted(record: &SlotRecord, name: &'static str) -> u64 {
     record.tally.counted.get(&Id::new(name)).copied().unwrap_or(0)
 }
 
-fn fill(address: &str, tables: u32, rows: u64, existing: Existing) -> Result<crate::Filled, WorkloadError> {
+pub(crate) fn fill(address: &str, tables: u32, rows: u64, existing: Existing) -> Result<crate::Filled, WorkloadError> {
     crate::prepare(address, tables, rows, existing, &Progress::default())
 }

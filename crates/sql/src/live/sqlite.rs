@@ -44,6 +44,19 @@ fn what_is_too_much_is_refused_and_a_request_to_stop_is_heard() {
 }
 
 #[test]
+fn a_lock_that_stays_is_waited_for_a_bounded_number_of_times() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("x.db");
+    let address = format!("sqlite:{}", file.display());
+    fill(&address, 1, 100, Existing::default()).unwrap();
+    let prepared = ready(&address, 1, &[("op", "write-only"), ("table-size", "100")]).unwrap();
+    let other = rusqlite::Connection::open(&file).unwrap();
+    other.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let record = load(&prepared, 1, 1);
+    assert_eq!((record.tally.failed_total(), counted(&record, "retries")), (1, 100));
+}
+
+#[test]
 fn rows_are_filled_with_a_k_of_sysbenchs_default() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("x.db");

@@ -71,6 +71,20 @@ fn a_connection_for_each_transaction_is_counted_and_a_deadlock_is_begun_again() 
 }
 
 #[test]
+fn statements_of_all_tables_are_prepared_before_the_first_op() {
+    let Some(server) = server() else { return };
+    let address = server.address("u", &server.database());
+    fill(&address, 8, 20, Existing::default()).unwrap();
+    let target =
+        ready(&address, 2, &[("op", "point-select"), ("tables", "8"), ("table-size", "20"), ("keys", "uniform")])
+            .unwrap();
+    let record = load(&target, 2, 200);
+    assert_eq!(record.tally.ok, 200, "{:?}", record.tally.failure_examples);
+    let prepared = &record.tally.phases[&crate::schema::phase::PREPARE.id()];
+    assert_eq!(prepared.count(), record.tally.connections, "only ops that connected waited for it");
+}
+
+#[test]
 fn a_table_that_is_longer_than_asked_for_keeps_its_sequence() {
     let Some(server) = server() else { return };
     let database = server.database();

@@ -6,6 +6,7 @@ use super::mariadb::{Client, Outcome, by, server};
 use super::*;
 use crate::schema::failure::{DEADLOCK, DUPLICATE, ERROR, LOGIN, LOST, READ_ONLY, STATEMENT_TIMEOUT, TOO_MANY};
 use crate::wire::Value;
+use crate::{Existing, live};
 use duel_model::{Facts, FailureKind};
 
 /// The failure's kind, and that its text says this.
@@ -30,6 +31,25 @@ fn table(client: &mut Client, name: &str) {
     let (_, rows, affected) =
         client.query(&format!("INSERT INTO {name} SELECT seq, seq, CONCAT('c', seq) FROM seq_1_to_100")).unwrap();
     assert_eq!((rows, affected), (0, 100));
+}
+
+#[test]
+fn tables_are_filled_over_tls_loaded_and_held_against_what_was_done() {
+    let Some(server) = server() else { return };
+    let mut client = server.connect();
+    client.query("CREATE DATABASE loaded").unwrap();
+    let address = server.address("loaded", "?sslmode=require");
+    assert_eq!(live::fill(&address, 1, 2_000, Existing::default()).unwrap().rows, 2_000);
+    for op in ["update-index", "point-select", "insert", "read-write"] {
+        let target = live::ready(&address, 2, &[("op", op), ("table-size", "2000")]).unwrap();
+        let record = live::load(&target, 2, 30);
+        assert_eq!(record.tally.ok, 30, "{op}: {:?}", record.tally.failure_examples);
+        assert_eq!(target.opens.contradiction(), Ok(None), "{op}");
+    }
+    let target = live::ready(&address, 2, &[("op", "update-index"), ("table-size", "2000")]).unwrap();
+    client.query("DELETE FROM loaded.sbtest1 WHERE id = 7").unwrap();
+    let said = target.opens.contradiction().unwrap().unwrap();
+    assert!(said.contains("2029 rows where 2030 must be") && said.contains("somebody else"), "{said}");
 }
 
 #[test]

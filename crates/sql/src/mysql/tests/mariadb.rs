@@ -119,6 +119,11 @@ impl Server {
         Ok(server)
     }
 
+    /// A database as a target.
+    pub(super) fn address(&self, database: &str, more: &str) -> String {
+        format!("mysql://native:secret@127.0.0.1:{}/{database}{more}", self.port)
+    }
+
     pub(super) fn tcp(&self) -> Stream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).unwrap();
         stream.set_nodelay(true).unwrap();
