@@ -70,6 +70,17 @@ impl Content {
         Ok(())
     }
 
+    /// Whether this sector is the first of some file that duel has filled, whoever ran it: the owner alone tells what follows its
+    /// stamp, but for how much of it compresses.
+    pub(crate) fn is_first_sector(sector: &[u8; SECTOR]) -> bool {
+        let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| sector[at + byte]));
+        let known = Self::new(number(0), 0.0);
+        let (said, random) = (&sector[STAMP..], &known.pool[STAMP..SECTOR]);
+        let same = said.iter().zip(random).take_while(|(said, random)| said == random).count();
+        // No owner is 0: a file of zeros is somebody else's.
+        number(0) != 0 && number(8) == 0 && said[same..].iter().all(|byte| *byte == 0)
+    }
+
     fn check_sector(&self, sector: &[u8], place: u64, whole: bool) -> Result<(), String> {
         let number = |at: usize| u64::from_le_bytes(std::array::from_fn(|byte| sector[at + byte]));
         if number(0) != self.owner {
@@ -116,5 +127,17 @@ mod tests {
             let zeros = block.iter().filter(|byte| **byte == 0).count() as f64 / block.len() as f64;
             assert!((least..=most).contains(&zeros), "{share}: {zeros}");
         }
+    }
+
+    #[test]
+    fn a_first_sector_is_known_whosever_it_is_and_however_it_compresses() {
+        let mut sector = [0; SECTOR];
+        for (owner, share) in [(1, 0.0), (u64::MAX, 0.5), (77, 1.0)] {
+            Content::new(owner, share).fill(&mut sector, 0, 5);
+            assert!(Content::is_first_sector(&sector), "{owner} {share}");
+            Content::new(owner, share).fill(&mut sector, 512, 5);
+            assert!(!Content::is_first_sector(&sector), "another place");
+        }
+        assert!(!Content::is_first_sector(&[b'x'; SECTOR]) && !Content::is_first_sector(&[0; SECTOR]));
     }
 }

@@ -4,19 +4,21 @@
 //! is known by having none. Rejected: a file without a name (`O_TMPFILE`), which the kernel would remove by itself: space that
 //! is taken, and nobody sees by what, is no better.
 
-use crate::content::Content;
+use crate::content::{Content, SECTOR};
 use crate::errors::{cannot, shown, why};
 use crate::place::Identity;
 use crate::tell;
 use duel_load::{WorkloadError, monotonic_ns};
 use duel_model::{Nanos, SECOND_NS, format_bytes};
 use rustix::fs::{Advice, FlockOperation, fadvise, flock, fstatvfs};
+use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Write};
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::time::Duration;
 
 const PREFIX: &str = "duel-work-";
 const SUFFIX: &str = ".tmp";
@@ -24,6 +26,9 @@ const SUFFIX: &str = ".tmp";
 const PIECE: usize = 1 << 20;
 /// Space that is left to others beside a work file.
 const SPARE_BYTES: u64 = 1 << 20;
+/// How often it is tried to have a file that nobody else has in hand, and how long each attempt waits.
+const MOST_ATTEMPTS: u32 = 50;
+const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(2);
 /// From when on it is told how far a work file has come, and how often.
 const TELL_AFTER_NS: Nanos = SECOND_NS;
 const TELL_EVERY_NS: Nanos = SECOND_NS / 5;
@@ -74,22 +79,33 @@ impl WorkFile {
 
     fn make(folder: &Path, bytes: u64, compressibility: f64, stop: &AtomicBool) -> Result<Self, WorkloadError> {
         has_room(folder, bytes)?;
-        let (pid, number) = (std::process::id(), NUMBER.fetch_add(1, Ordering::Relaxed));
-        let further = if number == 0 { String::new() } else { format!("-{number}") };
-        let path = folder.join(format!("{PREFIX}{pid}{further}{SUFFIX}"));
+        let pid = std::process::id();
         let fail = |what: &str, error: &io::Error| {
             cannot(format!("a work file cannot be {what} in {}: {}", shown(folder), why(error)))
         };
-        let mut options = File::options();
-        options.read(true).write(true).create_new(true).mode(0o600);
-        let file = options.open(&path).map_err(|error| fail("made", &error))?;
+        let mut attempts = 0;
+        let (path, file, number) = loop {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let further = if number == 0 { String::new() } else { format!("-{number}") };
+            let path = folder.join(format!("{PREFIX}{pid}{further}{SUFFIX}"));
+            let mut options = File::options();
+            options.read(true).write(true).create_new(true).mode(0o600);
+            let file = options.open(&path).map_err(|error| fail("made", &error))?;
+            // Until it has a lock it looks as if its maker were gone, and `duel disk clean` may have it in hand.
+            if is_own(&file, &path) {
+                break (path, file, number);
+            }
+            attempts += 1;
+            if attempts == MOST_ATTEMPTS {
+                return Err(cannot(format!("work files in {} are removed as soon as they are made", shown(folder))));
+            }
+        };
         let owner = owner_number(pid, number);
         let content = Content::new(owner, compressibility);
         let folder_owned = folder.to_owned();
         let mut made =
             Self { path, bytes, content, allocation_bytes: None, compressibility, folder: folder_owned, file };
         // From here on it is removed, whatever happens.
-        let _ = flock(&made.file, FlockOperation::NonBlockingLockExclusive);
         made.allocation_bytes = made.allocation();
         made.lay_out(stop).map_err(|error| fail("written", &error))?;
         if stop.load(Ordering::Relaxed) {
@@ -156,8 +172,7 @@ impl WorkFile {
 
     /// Whether its path still leads to it: it was not removed, nor its file system unmounted.
     pub(crate) fn is_there(&self) -> bool {
-        let seen = fs::symlink_metadata(&self.path).ok().zip(self.file.metadata().ok());
-        seen.is_some_and(|(named, own)| (named.dev(), named.ino()) == (own.dev(), own.ino()))
+        leads_to(&self.path, &self.file)
     }
 }
 
@@ -167,6 +182,24 @@ impl Drop for WorkFile {
             let _ = fs::remove_file(&self.path);
         }
     }
+}
+
+/// Whether this path leads to this open file.
+fn leads_to(path: &Path, file: &File) -> bool {
+    let seen = fs::symlink_metadata(path).ok().zip(file.metadata().ok());
+    seen.is_some_and(|(named, own)| (named.dev(), named.ino()) == (own.dev(), own.ino()))
+}
+
+/// Locks a file that was just made; whether it is still there then. Where the file system has no locks, it is.
+fn is_own(file: &File, path: &Path) -> bool {
+    for _ in 0..MOST_ATTEMPTS {
+        match flock(file, FlockOperation::NonBlockingLockExclusive) {
+            // Somebody looks at it: this takes moments.
+            Err(Errno::WOULDBLOCK | Errno::INTR) => std::thread::sleep(BETWEEN_ATTEMPTS),
+            Ok(()) | Err(_) => return leads_to(path, file),
+        }
+    }
+    false
 }
 
 fn has_room(folder: &Path, bytes: u64) -> Result<(), WorkloadError> {
@@ -194,8 +227,14 @@ fn owner_number(pid: u32, number: u32) -> u64 {
 
 /// Work files in a folder whose makers are gone.
 pub(crate) fn left_behind(folder: &Path) -> Vec<PathBuf> {
+    found_in(folder).map(|(path, _)| path).collect()
+}
+
+/// The same, each locked as long as it is held.
+fn found_in(folder: &Path) -> impl Iterator<Item = (PathBuf, File)> {
     let entries = fs::read_dir(folder).ok().into_iter().flatten().flatten();
-    entries.map(|entry| entry.path()).filter(|path| is_named_like_one(path) && is_abandoned(path)).collect()
+    let named = entries.map(|entry| entry.path()).filter(|path| is_named_like_one(path));
+    named.filter_map(|path| abandoned(&path).map(|file| (path, file)))
 }
 
 fn is_named_like_one(path: &Path) -> bool {
@@ -204,13 +243,26 @@ fn is_named_like_one(path: &Path) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
-/// Whether nobody holds its lock. What is no regular file is none of ours.
-fn is_abandoned(path: &Path) -> bool {
+/// The file, locked, if nobody else holds its lock and its content is what a maker leaves. What is no regular file is none of
+/// ours, and neither is a file of the user's that has such a name.
+fn abandoned(path: &Path) -> Option<File> {
     if !fs::symlink_metadata(path).is_ok_and(|seen| seen.is_file()) {
-        return false;
+        return None;
     }
-    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path);
-    file.is_ok_and(|file| flock(&file, FlockOperation::NonBlockingLockExclusive).is_ok())
+    let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
+    flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
+    (leads_to(path, &file) && is_like_ours(&file)).then_some(file)
+}
+
+/// Whether a file is empty, has the one byte that is written to see what that takes, or begins with the stamp of the first sector.
+fn is_like_ours(file: &File) -> bool {
+    let Ok(seen) = file.metadata() else { return false };
+    let mut begin = [0; SECTOR];
+    let mut has_begin = || {
+        let read = std::os::unix::fs::FileExt::read_exact_at(file, &mut begin, 0);
+        read.is_ok() && Content::is_first_sector(&begin)
+    };
+    seen.is_file() && (seen.len() <= 1 || has_begin())
 }
 
 /// Removes the work files in a folder whose makers are gone; answers which those were.
@@ -219,11 +271,16 @@ fn is_abandoned(path: &Path) -> bool {
 ///
 /// One cannot be removed: a sentence for the user.
 pub fn remove_left_behind(folder: &Path) -> Result<Vec<PathBuf>, WorkloadError> {
-    let found = left_behind(folder);
-    for path in &found {
-        fs::remove_file(path).map_err(|error| cannot(format!("{} cannot be removed: {}", shown(path), why(&error))))?;
+    let mut removed = Vec::new();
+    // The lock is held until it is gone: nobody takes the file for theirs meanwhile.
+    for (path, file) in found_in(folder) {
+        if leads_to(&path, &file) {
+            fs::remove_file(&path)
+                .map_err(|error| cannot(format!("{} cannot be removed: {}", shown(&path), why(&error))))?;
+            removed.push(path);
+        }
     }
-    Ok(found)
+    Ok(removed)
 }
 
 /// Drops what the page cache holds of a file.
@@ -270,6 +327,36 @@ mod tests {
         let names = ["duel-work-77-1.tmp", "duel-work-77.tmp"].map(|name| folder.path().join(name));
         assert_eq!(removed, names);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 5);
+    }
+
+    #[test]
+    fn a_file_of_the_users_that_is_named_like_one_is_left_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("duel-work-2024.tmp");
+        fs::write(&path, vec![b'x'; 4096]).unwrap();
+        assert_eq!(remove_left_behind(folder.path()).unwrap(), Vec::<PathBuf>::new());
+        // What a killed duel leaves is removed, whichever it was.
+        let mut block = vec![0; 4096];
+        Content::new(99, 0.0).fill(&mut block, 0, 7);
+        fs::write(&path, &block).unwrap();
+        assert_eq!(remove_left_behind(folder.path()).unwrap(), [path]);
+    }
+
+    #[test]
+    fn a_file_that_was_removed_before_it_had_its_lock_is_nobodys() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("duel-work-1.tmp");
+        let file = File::create(&path).unwrap();
+        assert!(is_own(&file, &path));
+        // Who cleans has it in hand: it is waited for, and looked at again.
+        let cleans = File::open(&path).unwrap();
+        drop(file);
+        flock(&cleans, FlockOperation::NonBlockingLockExclusive).unwrap();
+        let file = File::options().write(true).open(&path).unwrap();
+        fs::remove_file(&path).unwrap();
+        assert!(!is_own(&file, &path));
+        drop(cleans);
+        assert!(!is_own(&file, &path));
     }
 
     #[test]
