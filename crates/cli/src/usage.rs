@@ -22,7 +22,7 @@ const OF_OTHERS: [(&str, &str); 6] = [
     ("-L", "redirects are followed with --follow N"),
 ];
 pub(crate) const CONNECTIONS: &str = "a number of connections, such as 100";
-pub(crate) const THREADS: &str = "a number of threads, such as 4";
+pub(crate) const THREADS: &str = "a number of threads, such as 2";
 pub(crate) const RATE: &str = "requests per second, such as 500 or 0.5";
 pub(crate) const TIME: &str = "a time such as 500ms, 10s or 2m";
 pub(crate) const SHARE: &str = "a share such as 2% or 0.02";

@@ -313,7 +313,9 @@ fn output_options_may_stand_before_a_command_and_others_may_not() {
     let (one, other) = (format!("run={url}"), format!("list={url}"));
     let found = place.json([&one, &other, "-d", "600ms", "-c", "1", "--slot", "50ms"]);
     assert_eq!((&found["targets"][0]["name"], &found["targets"][1]["name"]), (&"run".into(), &"list".into()));
-    refused(&place, &["./run", &url], BAD_USAGE, &["'./run' is neither a command nor an address"]);
+    // A path is a target, of another kind.
+    refused(&place, &["./run", &url], BAD_USAGE, &["'A' is a target for disk, and 'B' one for http"]);
+    refused(&place, &["run/", &url], BAD_USAGE, &["'run/' is neither a command nor an address"]);
 }
 
 #[test]

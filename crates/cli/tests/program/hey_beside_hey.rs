@@ -74,8 +74,8 @@ fn each_line_has_its_counterpart() {
             let rate = 3000.0 / figure(summary, "Total:");
             assert!((figure(summary, "Requests/sec:") / rate - 1.0).abs() < 0.01, "{summary}");
             let (fastest, average) = (figure(summary, "Fastest:"), figure(summary, "Average:"));
-            // In 0.1 ms: over loopback the first answers are faster than that.
-            assert!(0.0 <= fastest && fastest < average && average < figure(summary, "Slowest:"), "{summary}");
+            // In 0.1 ms: over loopback the first answers are faster than that, and so may be the mean.
+            assert!(0.0 <= fastest && fastest <= average && average < figure(summary, "Slowest:"), "{summary}");
         }
         assert_eq!(skeleton(&summaries[1]), skeleton(&summaries[0]), "{}\n{}", summaries[1], summaries[0]);
         // hey's stand first, then duel's.
@@ -144,7 +144,11 @@ fn a_missing_hey_is_passed_over_only_where_that_is_allowed() {
     let place = Place::new();
     for (value, passes) in [("0", true), ("1", false)] {
         let mut tests = Command::new(std::env::current_exe().unwrap());
-        tests.args(["--exact", "so_has_each_column", "where_all_are_refused_so_it_is_told"]);
+        tests.args([
+            "--exact",
+            "hey_beside_hey::so_has_each_column",
+            "hey_beside_hey::where_all_are_refused_so_it_is_told",
+        ]);
         let ended = tests.env("PATH", place.root()).env("DUEL_TESTS_SKIP_NOTHING", value).output().unwrap();
         let told = String::from_utf8(ended.stdout).unwrap();
         assert_eq!(ended.status.success(), passes, "{told}");

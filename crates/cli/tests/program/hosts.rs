@@ -338,7 +338,7 @@ fn a_management_controller_is_asked_before_and_after_and_its_password_stays_here
 #[test]
 #[cfg(target_os = "linux")]
 fn a_machine_over_ssh_has_the_facts_that_it_has_here() {
-    const TEST: &str = "a_machine_over_ssh_has_the_facts_that_it_has_here";
+    const TEST: &str = "hosts::a_machine_over_ssh_has_the_facts_that_it_has_here";
     sshd::with_sshd(TEST, || {
         let (place, sshd) = (Place::new(), sshd::Sshd::start());
         // The program takes the system's configuration, as for any user. Nobody outside sees this one.
