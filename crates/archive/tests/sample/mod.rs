@@ -184,6 +184,7 @@ pub fn slot(index: u32) -> Slot {
         sleeps: Some(random.next() % 1_000),
         notice_lag: distribution(random, ops, 3_000.0),
         silent_lanes: Some(2),
+        works_itself: true,
         standstill: Standstill { count: 1, total_ns: 61_000_000, longest_ns: 61_000_000 },
     };
     let interval = |random: &mut Random| Interval {
