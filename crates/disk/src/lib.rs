@@ -1,7 +1,7 @@
 //! File systems, files and block devices as a kind of work: `duel /mnt/xfs /mnt/ext4 --op randwrite --block 4k`.
 //!
 //! A target is a folder, in which a work file of our own is made and removed; a file, which is read; or a device. Ops go
-//! through io_uring where the kernel allows it ([`uring`]), else each blocks a thread ([`calls`]).
+//! through io_uring where the kernel allows it (`uring`), else each blocks a thread (`calls`).
 
 #[cfg(target_os = "linux")]
 mod buffer;

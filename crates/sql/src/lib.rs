@@ -1,7 +1,7 @@
 //! Databases as a kind of work: `duel postgres://u@/db sqlite:./x.db --op point-select`.
 //!
 //! The ops are those of sysbench's OLTP tests, on its tables, so that results compare. Protocols are machines without
-//! sockets ([`wire`]); servers are driven on the event loop of `load` ([`workload`]), SQLite is called and blocks ([`sqlite`]).
+//! sockets (`wire`); servers are driven on the event loop of `load` (`workload`), SQLite is called and blocks (`sqlite`).
 
 mod address;
 mod client;
