@@ -119,7 +119,7 @@ const FACTS: &[Declaration] = &[
     Declaration { is_held: true, ..Declaration::listed("sql.server", "server") },
     Declaration::listed("sql.tls", "TLS"),
     Declaration::listed("sql.rows", "rows in the tables"),
-    Declaration::listed("sql.tables_bytes", "size of the tables"),
+    Declaration::listed("sql.tables_bytes", "size of the tables, bytes"),
     doubted("sql.isolation", "isolation"),
     doubted("sql.synchronous_commit", "synchronous_commit"),
     doubted("sql.fsync", "fsync"),
