@@ -141,7 +141,6 @@ pub const OP: Param = Param {
            fsync (write a block, then fsync), dsync (write with O_DSYNC). A list makes a factor",
     sort: Sort::Choice(&["read", "write", "randread", "randwrite", "randrw", "rewrite", "fsync", "dsync"]),
     default: "randread",
-    charts: ["op", "op-ratio", "op-latency"],
 };
 
 /// Bytes of an op.
@@ -151,7 +150,6 @@ pub const BLOCK: Param = Param {
     help: "Bytes of each op; a list or a range such as 4k..128k makes a factor",
     sort: Sort::Bytes { least: 1, most: 1 << 26, zero: "" },
     default: "4096",
-    charts: ["block", "block-ratio", "block-latency"],
 };
 
 /// Ops of a thread in flight.
@@ -161,7 +159,6 @@ pub const DEPTH: Param = Param {
     help: "Ops that each thread (-t) has in flight; a list makes a factor",
     sort: Sort::Count { least: 1, most: 1024, zero: "" },
     default: "1",
-    charts: ["depth", "depth-ratio", "depth-latency"],
 };
 
 /// Without the page cache.
@@ -171,7 +168,6 @@ pub const DIRECT: Param = Param {
     help: "Bypass the page cache (O_DIRECT)",
     sort: Sort::Switch,
     default: "off",
-    charts: ["direct", "direct-ratio", "direct-latency"],
 };
 
 /// How much is worked on.
@@ -182,7 +178,6 @@ pub const SIZE: Param = Param {
            else all of it",
     sort: Sort::Bytes { least: 0, most: 1 << 46, zero: "as it comes" },
     default: "0",
-    charts: ["size", "size-ratio", "size-latency"],
 };
 
 /// Where ops begin.
@@ -192,7 +187,6 @@ pub const ALIGN: Param = Param {
     help: "Ops at random places begin at multiples of this. 0: of the block",
     sort: Sort::Bytes { least: 0, most: 1 << 26, zero: "the block" },
     default: "0",
-    charts: ["align", "align-ratio", "align-latency"],
 };
 
 /// How well the data compresses.
@@ -202,7 +196,6 @@ pub const COMPRESSIBILITY: Param = Param {
     help: "Share of the data written that compresses to nothing, from 0 to 1",
     sort: Sort::Decimal { least: 0.0, most: 1.0 },
     default: "0",
-    charts: ["compressibility", "compressibility-ratio", "compressibility-latency"],
 };
 
 /// How often is flushed.
@@ -212,7 +205,6 @@ pub const FLUSH: Param = Param {
     help: "Each thread's every N-th write is followed by an fsync, which its op waits for. 0: never",
     sort: Sort::Count { least: 0, most: 1_000_000, zero: "never" },
     default: "0",
-    charts: ["flush", "flush-ratio", "flush-latency"],
 };
 
 /// Reads among reads and writes.
@@ -222,7 +214,6 @@ pub const MIX: Param = Param {
     help: "Share of reads of randrw, from 0 to 1",
     sort: Sort::Decimal { least: 0.0, most: 1.0 },
     default: "0.5",
-    charts: ["mix", "mix-ratio", "mix-latency"],
 };
 
 /// How ops are handed to the system.
@@ -233,7 +224,6 @@ pub const ENGINE: Param = Param {
            where the kernel allows it",
     sort: Sort::Choice(&["auto", "uring", "pread"]),
     default: "auto",
-    charts: ["engine", "engine-ratio", "engine-latency"],
 };
 
 /// What is cached is dropped.
@@ -243,7 +233,6 @@ pub const COLD: Param = Param {
     help: "Drop what the page cache holds of the file before each slot, and when reads in order begin anew (posix_fadvise)",
     sort: Sort::Switch,
     default: "off",
-    charts: ["cold", "cold-ratio", "cold-latency"],
 };
 
 /// What is read ahead.
@@ -254,7 +243,6 @@ pub const READ_AHEAD: Param = Param {
            megabyte itself (posix_fadvise)",
     sort: Sort::Choice(&["as-set", "none", "own"]),
     default: "as-set",
-    charts: ["read-ahead", "read-ahead-ratio", "read-ahead-latency"],
 };
 
 /// What may be overwritten.
@@ -265,5 +253,4 @@ pub const DESTROY: Param = Param {
            what is on it is shown, and its name has to be typed once more",
     sort: Sort::Destroys,
     default: "",
-    charts: ["destroy", "", ""],
 };

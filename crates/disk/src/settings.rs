@@ -66,6 +66,10 @@ impl Op {
         !matches!(self, Self::Read | Self::RandRead)
     }
 
+    pub(crate) fn reads(self) -> bool {
+        matches!(self, Self::Read | Self::RandRead | Self::RandRw | Self::Rewrite)
+    }
+
     pub(crate) fn is_random(self) -> bool {
         matches!(self, Self::RandRead | Self::RandWrite | Self::RandRw)
     }

@@ -15,8 +15,8 @@ use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::sync::{Arc, Once};
 
 /// Size of a work file where none is asked for: soon written, and larger than the caches of disks.
 const WORK_FILE_BYTES: u64 = 256 << 20;
@@ -98,6 +98,9 @@ impl Target {
             fits_direct(&file, &path, &work, mount.as_ref())?;
             work_file::forget(&file);
         }
+        if work.op.reads() && !work.direct && !work.cold {
+            tell_of_memory(bytes);
+        }
         if work.read_ahead == ReadAhead::None {
             let _ = fadvise(&file, 0, None, Advice::Random);
         }
@@ -130,6 +133,23 @@ impl Target {
     #[inline]
     pub(crate) fn check(&self, block: &[u8], offset: u64) -> Result<(), String> {
         self.work_file.as_ref().map_or(Ok(()), |file| file.content.check(block, offset))
+    }
+}
+
+/// Says once that reads may never reach the device: who compares file systems does not want to compare copies in memory.
+fn tell_of_memory(bytes: u64) {
+    static TOLD: Once = Once::new();
+    let memory = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let available = memory.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let available_kib = available.and_then(|rest| rest.split_ascii_whitespace().next()?.parse::<u64>().ok());
+    if available_kib.is_none_or(|kib| bytes / 1024 < kib) {
+        TOLD.call_once(|| {
+            tell::note(&format!(
+                "{} fit into this machine's memory, from which reads are served once they are there; --direct reads from the \
+                 device, --cold empties the cache before each slot",
+                format_bytes(bytes as f64)
+            ));
+        });
     }
 }
 

@@ -188,6 +188,7 @@ impl Workload for Calls {
 impl Calls {
     /// One op, begun again where that is asked for.
     fn op(&mut self, start_ns: Nanos, watch: &mut Watch) -> Result<(), SqlFailure> {
+        self.counters.reused += u64::from(self.connection.is_some());
         let mut attempts = 0;
         loop {
             let why = match self.attempt(watch) {
