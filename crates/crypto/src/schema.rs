@@ -75,7 +75,6 @@ pub const OP: Param = Param {
            exist lists all. A list makes a factor",
     sort: Sort::Choice(ops::NAMES),
     default: "aes-256-gcm",
-    charts: ["op", "op-ratio", "op-latency"],
 };
 
 /// Bytes of an op.
@@ -85,7 +84,6 @@ pub const BLOCK: Param = Param {
     help: "Bytes of each op, for what works on bytes; a list or a range such as 16..16k makes a factor",
     sort: Sort::Bytes { least: 1, most: 1 << 20, zero: "" },
     default: "16384",
-    charts: ["block", "block-ratio", "block-latency"],
 };
 
 /// Bytes of a call.
@@ -95,7 +93,6 @@ pub const CHUNK: Param = Param {
     help: "Hand each block over in calls of so many bytes; a list makes a factor. 0: the whole block in one call",
     sort: Sort::Bytes { least: 0, most: 1 << 20, zero: "whole block" },
     default: "0",
-    charts: ["chunk", "chunk-ratio", "chunk-latency"],
 };
 
 /// Encrypt or decrypt.
@@ -105,7 +102,6 @@ pub const DIRECTION: Param = Param {
     help: "Of ciphers: encrypt or decrypt",
     sort: Sort::Choice(&["encrypt", "decrypt"]),
     default: "encrypt",
-    charts: ["direction", "direction-ratio", "direction-latency"],
 };
 
 /// What each op sets up anew. It is not called `key`: values of what is called so are kept out of files as secrets.
@@ -117,7 +113,6 @@ pub const RENEW: Param = Param {
            it: key for GCM, nothing for others)",
     sort: Sort::Choice(&["speed", "nothing", "nonce", "key"]),
     default: "speed",
-    charts: ["renew", "renew-ratio", "renew-latency"],
 };
 
 /// Features of the CPU that are hidden from the library.
@@ -127,5 +122,4 @@ pub const MASK: Param = Param {
     help: "Hide features of the CPU from an OpenSSL library, such as aes,clmul,vaes",
     sort: Sort::Words,
     default: "none",
-    charts: ["mask", "mask-ratio", "mask-latency"],
 };

@@ -234,14 +234,8 @@ mod tests {
 
     #[test]
     fn what_is_overwritten_is_told_first_and_path_by_path_and_cannot_be_varied() {
-        const DESTROY: crate::Param = crate::Param {
-            name: "destroy",
-            value_name: "PATH",
-            help: "",
-            sort: Sort::Destroys,
-            default: "",
-            charts: ["", "", ""],
-        };
+        const DESTROY: crate::Param =
+            crate::Param { name: "destroy", value_name: "PATH", help: "", sort: Sort::Destroys, default: "" };
         static DISKS: crate::Schema = crate::Schema {
             kind: "disks",
             params: &[DESTROY],

@@ -19,8 +19,6 @@ pub struct Param {
     pub sort: Sort,
     /// The value where none is given.
     pub default: &'static str,
-    /// Names of its charts' files, where it is a factor: of figures, of ratios, of latencies.
-    pub charts: [&'static str; 3],
 }
 
 /// The values that a setting takes. A value is kept as text, in one spelling.
@@ -191,24 +189,10 @@ mod tests {
         help: "",
         sort: Sort::Bytes { least: 1, most: 1 << 20, zero: "" },
         default: "1024",
-        charts: ["size", "size-ratio", "size-latency"],
     };
-    const WAY: Param = Param {
-        name: "way",
-        value_name: "WAY",
-        help: "",
-        sort: Sort::Choice(&["there", "back"]),
-        default: "there",
-        charts: ["way", "", ""],
-    };
-    const SOME: Param = Param {
-        name: "some",
-        value_name: "WORDS",
-        help: "",
-        sort: Sort::Words,
-        default: "none",
-        charts: ["some", "", ""],
-    };
+    const WAY: Param =
+        Param { name: "way", value_name: "WAY", help: "", sort: Sort::Choice(&["there", "back"]), default: "there" };
+    const SOME: Param = Param { name: "some", value_name: "WORDS", help: "", sort: Sort::Words, default: "none" };
 
     #[test]
     fn values_are_kept_in_one_spelling() {

@@ -142,7 +142,6 @@ pub(crate) const OP: Param = Param {
            connect (a connection for each op) or udp (datagrams; an op is one that came). A list makes a factor",
     sort: Sort::Choice(&OPS),
     default: "bulk",
-    charts: ["op", "op-ratio", "op-latency"],
 };
 
 /// Bytes of a block, or of a request.
@@ -152,7 +151,6 @@ pub(crate) const BLOCK: Param = Param {
     help: "Bytes of a block of bulk and bulk-reverse (0: 128 KiB), or of a request of rr (0: 1 byte); a list makes a factor",
     sort: Sort::Bytes { least: 0, most: crate::protocol::MOST_BLOCK as u64, zero: "usual" },
     default: "0",
-    charts: ["block", "block-ratio", "block-latency"],
 };
 
 /// Bytes of a response.
@@ -162,7 +160,6 @@ pub(crate) const RESPONSE: Param = Param {
     help: "Bytes of a response of rr; a list makes a factor",
     sort: Sort::Bytes { least: 1, most: crate::protocol::MOST_BLOCK as u64, zero: "" },
     default: "1",
-    charts: ["response", "response-ratio", "response-latency"],
 };
 
 /// Socket buffers.
@@ -173,7 +170,6 @@ pub(crate) const WINDOW: Param = Param {
            factor. 0: as the systems have it",
     sort: Sort::Bytes { least: 0, most: 1 << 30, zero: "system's" },
     default: "0",
-    charts: ["window", "window-ratio", "window-latency"],
 };
 
 /// Nagle off.
@@ -183,7 +179,6 @@ pub(crate) const NODELAY: Param = Param {
     help: "Send small segments at once (TCP_NODELAY), at both ends",
     sort: Sort::Switch,
     default: "on",
-    charts: ["nodelay", "nodelay-ratio", "nodelay-latency"],
 };
 
 /// Congestion control.
@@ -212,7 +207,6 @@ pub(crate) const CONGESTION_CONTROL: Param = Param {
         "yeah",
     ]),
     default: "system",
-    charts: ["congestion", "congestion-ratio", "congestion-latency"],
 };
 
 /// Segment size.
@@ -222,7 +216,6 @@ pub(crate) const MSS: Param = Param {
     help: "Longest TCP segment in both directions (TCP_MAXSEG); a list makes a factor. 0: as the path has it",
     sort: Sort::Count { least: 0, most: 32_767, zero: "path's" },
     default: "0",
-    charts: ["mss", "mss-ratio", "mss-latency"],
 };
 
 /// Bytes of a datagram.
@@ -232,7 +225,6 @@ pub(crate) const DATAGRAM: Param = Param {
     help: "Bytes of a datagram of udp; a list makes a factor",
     sort: Sort::Bytes { least: 24, most: crate::protocol::MOST_DATAGRAM as u64, zero: "" },
     default: "1400",
-    charts: ["datagram", "datagram-ratio", "datagram-latency"],
 };
 
 /// Rate of datagrams.
@@ -242,7 +234,6 @@ pub(crate) const BITRATE: Param = Param {
     help: "Rate at which each stream of udp sends, in Mbit/s; a list makes a factor. 0: as fast as the system takes them",
     sort: Sort::Decimal { least: 0.0, most: 1_000_000.0 },
     default: "10",
-    charts: ["bitrate", "bitrate-ratio", "bitrate-latency"],
 };
 
 /// Line rate.
@@ -253,5 +244,4 @@ pub(crate) const LINE: Param = Param {
            interface, where the system knows it",
     sort: Sort::Decimal { least: 0.0, most: 10_000_000.0 },
     default: "0",
-    charts: ["line-rate", "line-rate-ratio", "line-rate-latency"],
 };

@@ -36,7 +36,8 @@ fn a_single_target_is_compared_with_nothing() {
     let (run, verdict) = factors::scaling(1);
     let text = summary(&run, &verdict, Again::Not, PLAIN);
     golden("experiment-single.txt", &text);
-    let ids: Vec<_> = charts(&run, &verdict).iter().map(Chart::id).collect();
+    let charts = charts(&run, &verdict);
+    let ids: Vec<_> = charts.iter().map(Chart::id).collect();
     assert_eq!(ids, ["connections", "connections-latency", "scaling"]);
 }
 

@@ -212,7 +212,6 @@ pub(crate) const OP: Param = Param {
            update-non-index, insert, delete, select-random-points or select-random-ranges. A list makes a factor",
     sort: Sort::Choice(mix::OPS),
     default: "point-select",
-    charts: ["op", "op-ratio", "op-latency"],
 };
 
 /// Tables.
@@ -222,7 +221,6 @@ pub const TABLES: Param = Param {
     help: "Tables sbtest1 to sbtestN",
     sort: Sort::Count { least: 1, most: 4096, zero: "" },
     default: "1",
-    charts: ["tables", "tables-ratio", "tables-latency"],
 };
 
 /// Rows of a table.
@@ -232,7 +230,6 @@ pub const TABLE_SIZE: Param = Param {
     help: "Rows of each table",
     sort: Sort::Count { least: 1, most: 2_000_000_000, zero: "" },
     default: "10000",
-    charts: ["table-size", "table-size-ratio", "table-size-latency"],
 };
 
 /// Rows of a range.
@@ -242,7 +239,6 @@ pub(crate) const RANGE_SIZE: Param = Param {
     help: "Rows of each range that read-only and read-write read",
     sort: Sort::Count { least: 1, most: 1_000_000, zero: "" },
     default: "100",
-    charts: ["range-size", "range-size-ratio", "range-size-latency"],
 };
 
 /// How rows are drawn. What is called `key` is kept out of files as a secret; several of them are not.
@@ -253,7 +249,6 @@ pub(crate) const KEYS: Param = Param {
            gaussian, pareto (h = 0.2) or zipfian (exponent 0.8)",
     sort: Sort::Choice(&["special", "uniform", "gaussian", "pareto", "zipfian"]),
     default: "special",
-    charts: ["keys", "keys-ratio", "keys-latency"],
 };
 
 /// Whether several statements are one transaction.
@@ -264,7 +259,6 @@ pub(crate) const TRANSACTIONS: Param = Param {
            transaction",
     sort: Sort::Switch,
     default: "on",
-    charts: ["transactions", "transactions-ratio", "transactions-latency"],
 };
 
 /// Whether statements are prepared.
@@ -274,7 +268,6 @@ pub(crate) const PREPARED: Param = Param {
     help: "Whether statements are prepared once on each connection; off: each is sent as a text with its values in it",
     sort: Sort::Switch,
     default: "on",
-    charts: ["prepared", "prepared-ratio", "prepared-latency"],
 };
 
 /// Whether each transaction has a connection of its own.
@@ -284,7 +277,6 @@ pub(crate) const RECONNECT: Param = Param {
     help: "A new connection for each transaction",
     sort: Sort::Switch,
     default: "off",
-    charts: ["reconnect", "reconnect-ratio", "reconnect-latency"],
 };
 
 /// Whether what may be tried again is.
@@ -295,5 +287,4 @@ pub(crate) const RETRY: Param = Param {
            does, up to 100 times; off: it failed",
     sort: Sort::Switch,
     default: "on",
-    charts: ["retry", "retry-ratio", "retry-latency"],
 };

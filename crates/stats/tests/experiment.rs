@@ -330,7 +330,6 @@ const WHOLE: Param = Param {
     help: "",
     sort: Sort::Bytes { least: 1, most: 1 << 20, zero: "" },
     default: "16",
-    charts: ["", "", ""],
 };
 const PART: Param =
     Param { name: "part", sort: Sort::Bytes { least: 0, most: 1 << 20, zero: "" }, default: "0", ..WHOLE };

@@ -46,7 +46,7 @@ pub(super) fn rate(subject: &Subject<'_>) -> Option<Chart> {
         shown_rate(tally.ended_ok as f64 / seconds)
     };
     Some(Chart {
-        id: "rate",
+        id: "rate".into(),
         title: "Rate over the course of stages".to_owned(),
         description: sentences(
             subject.names().into_iter().zip(&subject.targets).map(|(name, target)| {
@@ -101,7 +101,7 @@ pub(super) fn latency(subject: &Subject<'_>) -> Option<Chart> {
         maybe(tally.response.quantile_ns(0.5).map(|ns| ns as f64), duration)
     };
     Some(Chart {
-        id: "latency",
+        id: "latency".into(),
         title: "Response time over the course of stages".to_owned(),
         description: sentences(subject.names().into_iter().zip(&subject.targets).map(|(name, target)| {
             let all = target.tally.response.quantile_ns(0.5).map(|ns| ns as f64);

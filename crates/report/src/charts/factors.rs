@@ -23,30 +23,20 @@ const LOG_FROM: f64 = 4.0;
 pub(super) fn charts(subject: &Subject<'_>, experiment: &Experiment) -> Vec<Chart> {
     let mut charts = Vec::new();
     for (factor, verdict) in subject.run.plan.factors.iter().zip(&experiment.factors) {
-        charts.extend(values(subject, experiment, factor, verdict));
-        charts.extend(level_latency::chart(subject, experiment, verdict, ids(factor)[2]));
-        charts.extend(ratios(subject, experiment, factor, verdict));
+        let [of_figures, of_ratios, of_latencies] = ids(factor);
+        charts.extend(values(subject, experiment, of_figures, verdict));
+        charts.extend(level_latency::chart(subject, experiment, verdict, of_latencies));
+        charts.extend(ratios(subject, experiment, of_ratios, verdict));
     }
     charts.extend(experiment.scaling.as_ref().and_then(|law| scaling(subject, experiment, law)));
     charts
 }
 
-/// Names of the files of a factor's charts.
-fn ids(factor: &Factor) -> [&'static str; 3] {
-    match factor {
-        Factor::Connections(_) => ["connections", "connections-ratio", "connections-latency"],
-        Factor::Rate(_) => ["offered-rate", "offered-rate-ratio", "offered-rate-latency"],
-        Factor::Method(_) => ["method", "method-ratio", "method-latency"],
-        Factor::BodySize(_) => ["body-size", "body-size-ratio", "body-size-latency"],
-        Factor::Tls(_) => ["tls", "tls-ratio", "tls-latency"],
-        Factor::Cipher(_) => ["cipher", "cipher-ratio", "cipher-latency"],
-        Factor::Group(_) => ["group", "group-ratio", "group-latency"],
-        Factor::Resumption(_) => ["resumption", "resumption-ratio", "resumption-latency"],
-        Factor::Keepalive(_) => ["keepalive", "keepalive-ratio", "keepalive-latency"],
-        Factor::Encoding(_) => ["encoding", "encoding-ratio", "encoding-latency"],
-        Factor::Path(_) => ["path", "path-ratio", "path-latency"],
-        Factor::Setting(of) => of.param.charts,
-    }
+/// Names of the files of a factor's charts: of figures, of ratios, of latencies.
+fn ids(factor: &Factor) -> [String; 3] {
+    // Beside it stands the chart of the rate that was served.
+    let name = if matches!(factor, Factor::Rate(_)) { "offered-rate" } else { factor.name() };
+    [name.to_owned(), format!("{name}-ratio"), format!("{name}-latency")]
 }
 
 pub(super) fn label(level: &LevelVerdict) -> String {
@@ -78,7 +68,7 @@ fn ends(values: impl Iterator<Item = f64> + Clone) -> Option<(f64, f64)> {
 }
 
 /// The main metric of each target at each level.
-fn values(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdict: &FactorVerdict) -> Option<Chart> {
+fn values(subject: &Subject<'_>, experiment: &Experiment, id: String, verdict: &FactorVerdict) -> Option<Chart> {
     let metric = *metrics(&verdict.levels).first()?;
     let all =
         || verdict.levels.iter().flat_map(|level| &level.figures).filter(|f| f.metric == metric).map(|f| f.figure);
@@ -115,7 +105,7 @@ fn values(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
         .iter()
         .map(|found| without_secrets(&dependence(subject.run, &verdict.name, found, experiment.confidence)));
     Some(Chart {
-        id: ids(factor)[0],
+        id,
         title: format!("{} by {}", title(metric), verdict.name),
         description: sentences(
             [format!("{} at {} levels of {}", title(metric), verdict.levels.len(), verdict.name)]
@@ -142,7 +132,7 @@ pub(super) fn means_of_levels(experiment: &Experiment) -> &'static str {
 }
 
 /// How many times slower each target is at each level.
-fn ratios(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdict: &FactorVerdict) -> Option<Chart> {
+fn ratios(subject: &Subject<'_>, experiment: &Experiment, id: String, verdict: &FactorVerdict) -> Option<Chart> {
     let metric = *metrics(&verdict.levels).first()?;
     let of_metric = || {
         let of_level = |level| move |pair| (level, pair);
@@ -160,7 +150,7 @@ fn ratios(subject: &Subject<'_>, experiment: &Experiment, factor: &Factor, verdi
     let rows =
         of_metric().map(|(level, pair)| row(pair, name(level, &pair.target), subject.index(&pair.target))).collect();
     Some(Chart {
-        id: ids(factor)[1],
+        id,
         title: format!("How many times slower than {baseline}, by {}", verdict.name),
         description: sentences([format!(
             "Ratios of {} at {} levels of {}",
@@ -221,7 +211,7 @@ fn scaling(subject: &Subject<'_>, experiment: &Experiment, scaling: &Scaling) ->
         ))
     });
     Some(Chart {
-        id: "scaling",
+        id: "scaling".into(),
         title: "Scaling law".to_owned(),
         description: sentences(said),
         drawing: Drawing::Points(Points {

@@ -53,7 +53,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let medians = subject.targets.iter().map(|t| t.tally.response.quantile_ns(0.5).map(|ns| ns as f64));
     let said = names.iter().zip(medians).map(|(name, median)| format!("{name}: median {}", maybe(median, duration)));
     Some(Chart {
-        id: "latency",
+        id: "latency".into(),
         title: "Response time over the run".to_owned(),
         description: sentences(said),
         drawing: Drawing::Lines(Lines {

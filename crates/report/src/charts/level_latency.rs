@@ -19,7 +19,7 @@ pub(super) fn chart(
     subject: &Subject<'_>,
     experiment: &Experiment,
     verdict: &FactorVerdict,
-    id: &'static str,
+    id: String,
 ) -> Option<Chart> {
     let there = metrics(&verdict.levels);
     let main = there.first()?;

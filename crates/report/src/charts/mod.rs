@@ -22,7 +22,7 @@ use duel_model::{Run, Verdict};
 #[derive(Debug)]
 pub struct Chart {
     /// Short and stable: names its file.
-    id: &'static str,
+    id: String,
     title: String,
     /// What is to be seen, in words and figures.
     description: String,
@@ -33,8 +33,8 @@ pub struct Chart {
 
 impl Chart {
     /// Short and stable, such as `percentiles`: fit for the name of a file.
-    pub fn id(&self) -> &'static str {
-        self.id
+    pub fn id(&self) -> &str {
+        &self.id
     }
 
     /// The chart as an SVG file that needs nothing else. Light or dark, as the reader prefers.
@@ -60,7 +60,7 @@ impl Chart {
     }
 
     fn texts(&self) -> Texts<'_> {
-        Texts { id: self.id, title: &self.title, description: &self.description }
+        Texts { id: &self.id, title: &self.title, description: &self.description }
     }
 }
 

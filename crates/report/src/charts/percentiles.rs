@@ -49,7 +49,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let unanswered = crate::summary::unanswered(subject.noun, &subject.targets).join(" ");
     let note = if unanswered.is_empty() { note.to_owned() } else { format!("{note} {unanswered}") };
     Some(Chart {
-        id: "percentiles",
+        id: "percentiles".into(),
         title: "Distribution of response times".to_owned(),
         description: sentences(names.iter().zip(&subject.targets).map(|(name, target)| said(name, target))),
         drawing: Drawing::Lines(Lines {

@@ -40,7 +40,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     });
     let noun = subject.noun;
     Some(Chart {
-        id: "phases",
+        id: "phases".into(),
         title: format!("Where the time goes: mean time per {noun} by phase"),
         description: sentences(said),
         drawing: Drawing::Bars(Bars {

@@ -42,7 +42,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         .map(|((id, question, pair), row)| Row::new(label(id, pair), vec![row.text.clone(), question.clone()]))
         .collect();
     Some(Chart {
-        id: "probes",
+        id: "probes".into(),
         title: "The gap under each probe".to_owned(),
         description: sentences(rows.iter().map(|row| format!("{}: {}", row.label, row.text))),
         drawing: Drawing::Intervals(Intervals {

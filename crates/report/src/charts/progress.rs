@@ -73,7 +73,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         "Measured slots, end to end."
     };
     Some(Chart {
-        id: "progress",
+        id: "progress".into(),
         title: format!("Approach to completion: {noun}s done over time"),
         description: sentences(said),
         drawing: Drawing::Lines(Lines {

@@ -32,7 +32,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
     let bands = if has_bands { "; bands reach from its slowest to its fastest interval" } else { "" };
     let said = names.iter().zip(&subject.targets).map(|(name, t)| format!("{name}: {}", maybe(t.rate_per_s(), rate)));
     Some(Chart {
-        id: "rate",
+        id: "rate".into(),
         title: "Rate over the run".to_owned(),
         description: sentences(said),
         drawing: Drawing::Lines(Lines {

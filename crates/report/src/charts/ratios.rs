@@ -21,7 +21,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         .collect();
     let doubts: Vec<Doubt> = all_doubts(subject.run, subject.verdict).into_iter().cloned().collect();
     Some(Chart {
-        id: "verdict",
+        id: "verdict".into(),
         title: match subject.verdict.experiment {
             Some(_) => format!("How many times slower than {baseline}, over all treatments"),
             None => format!("How many times slower than {baseline}"),

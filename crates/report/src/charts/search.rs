@@ -38,7 +38,7 @@ pub(super) fn chart(subject: &Subject<'_>) -> Option<Chart> {
         points.iter().filter(|point| !point.is_kept).map(move |point| (series, point.per_s))
     });
     Some(Chart {
-        id: "search",
+        id: "search".into(),
         title: format!("Response time ({what}) by offered rate"),
         description: sentences(said.chain([format!("The highest rate tried was {}", rate(fastest))])),
         drawing: Drawing::Lines(Lines {
