@@ -17,6 +17,12 @@ use std::sync::Arc;
 /// freed then.
 const LAST_WAIT_S: u64 = 10;
 
+/// So many calls are handed to the kernel together. All that are begun in a turn would make a device work in step with us: it is done
+/// with all of them, and idle until all are looked at and begun anew. Random reads of 4 KiB at depth 32, ops per second and CPU time
+/// of an op, medians of five: 71,000 and 3.4 µs all together, 73,000 and 3.7 by 16, 74,000 and 4.0 by 8, 79,000 and 4.0 by 4, 78,000
+/// and 5.5 one by one.
+const GROUP: usize = 4;
+
 /// A ring on one file.
 pub(crate) struct Ring {
     uring: IoUring,
@@ -163,6 +169,10 @@ impl Ring {
         self.slots[slot].is_under_way = true;
         self.under_way += 1;
         self.unsent += 1;
+        if self.unsent >= GROUP {
+            // The call stands in the queue either way. What is wrong is said when the rest is handed over.
+            let _ = self.enter();
+        }
         Ok(())
     }
 }
