@@ -42,7 +42,11 @@ const SQLITE: [(&str, &str); 5] = [
 pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFailure> {
     let mut facts = Facts::default();
     let mut note = |name: &str, text: Option<String>| {
-        facts.note(name, text.map(|text| sanitize_line(&text)).filter(|text| !text.is_empty()));
+        let text = text.map(|text| sanitize_line(&text)).filter(|text| !text.is_empty());
+        match text.as_ref().filter(|_| name.ends_with("_bytes")).and_then(|text| text.parse::<u64>().ok()) {
+            Some(bytes) => facts.note(name, Some(bytes)),
+            None => facts.note(name, text),
+        }
     };
     match database.system() {
         System::Postgres => {
