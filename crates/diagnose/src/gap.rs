@@ -707,10 +707,15 @@ pub(crate) fn percent(share: f64) -> String {
     format!("{:.0} %", 100.0 * share.clamp(0.0, 1.0))
 }
 
-/// Time per op in one phase: slow side minus fast side, for all phases that either side went through.
+/// Time per request in one phase: slow side minus fast side, for all phases of the web that either side went through.
 pub(crate) fn phase_differences(view: &View<'_>) -> Vec<(Phase, f64)> {
+    differences_in(view, phase::ALL)
+}
+
+/// Time per op in one phase: slow side minus fast side, for all of these phases that either side went through.
+pub(crate) fn differences_in(view: &View<'_>, phases: &[Phase]) -> Vec<(Phase, f64)> {
     let of = |seen: &TargetObservation, phase: Phase| seen.phase_mean_ns.get(&phase.id()).copied();
-    let both = phase::ALL.iter().copied().filter_map(|phase| {
+    let both = phases.iter().copied().filter_map(|phase| {
         let (slow, fast) = (of(view.slow, phase), of(view.fast, phase));
         let difference = slow.unwrap_or(0.0) - fast.unwrap_or(0.0);
         (slow.is_some() || fast.is_some()).then_some((phase, difference)).filter(|(_, ns)| ns.is_finite())

@@ -3,15 +3,21 @@
 
 use super::aes_unused::per_byte_share;
 use super::{Cause, CauseEntry, Fit, Standing};
-use crate::gap::{Flip, FlipLook, Gap, Look, Reference, failed_share, percent, phase_differences};
+use crate::gap::{Flip, FlipLook, Gap, Look, Reference, differences_in, failed_share, percent};
 use crate::probes::{Kind, Mode};
 use duel_model::web::phase;
-use duel_model::{Confidence, Evidence, Finding, Phase, Probe, TargetObservation, format_bytes, format_duration_ns};
+use duel_model::{
+    Compared, Confidence, Evidence, Finding, Phase, Probe, TargetObservation, Value, format_bytes, format_duration_ns,
+    sanitize_line, web,
+};
 
 pub(super) static ENTRY: CauseEntry = CauseEntry {
     id: "unknown",
     description: "no cause of the catalogue fits; tells where the gap sits and what was ruled out",
 };
+
+/// Most facts in which targets differ that are listed.
+const MOST_FACTS: usize = 8;
 
 /// The flips that place a gap, whatever its cause.
 const PLACING: [Kind; 5] = [Kind::Range1, Kind::Chacha20, Kind::AllClose, Kind::Kept, Kind::RangeHalf];
@@ -44,6 +50,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
     place.by_size(gap);
     place.by_flips(gap);
     place.by_bytes(gap);
+    place.by_facts(gap);
 
     let mut evidence = gap.preamble();
     evidence.extend(place.evidence);
@@ -189,7 +196,8 @@ impl Place {
 
     fn by_phase(&mut self, gap: &Gap<'_>) {
         let reference = gap.known_reference().unwrap_or(&gap.comparison);
-        let mut differences = phase_differences(reference);
+        let schema = gap.case.plan.schema();
+        let mut differences = differences_in(reference, schema.phases);
         let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
         if whole_ns <= 0.0 {
             return;
@@ -199,7 +207,7 @@ impl Place {
         differences.retain(|(_, ns)| *ns >= 0.2 * whole_ns);
         let Some((first, _)) = differences.first() else { return };
         let share = |(phase, ns): &(Phase, f64)| (percent(ns / whole_ns), phase.name);
-        let extra = format!("{} per request {}", format_duration_ns(whole_ns), reference.over(gap.case.plan));
+        let extra = format!("{} per {} {}", format_duration_ns(whole_ns), schema.op.one, reference.over(gap.case.plan));
         let mut text = match &differences[..] {
             [only] => {
                 let (share, phase) = share(only);
@@ -217,7 +225,10 @@ impl Place {
         self.evidence.push(gap.evidence(reference, text.clone()));
         self.says.push(text);
         let slow = gap.slow_name();
+        // Phases of other kinds may have the name and the place of one of the web.
+        let is_web = *schema == web::SCHEMA;
         self.remedy.get_or_insert(match *first {
+            other if !is_web => format!("Look at what {slow} does in the phase '{}'.", other.name),
             phase::DNS => format!("Look up {slow}'s name by hand (`dig`): which name server is slow?"),
             phase::CONNECT => format!("Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`)."),
             phase::TLS => format!(
@@ -307,6 +318,32 @@ impl Place {
             self.evidence.push(gap.evidence(&gap.comparison, text.clone()));
             self.says.push(text);
         }
+    }
+}
+
+impl Place {
+    /// What the targets tell of themselves, where it differs: the next thing to look at, whether or not it is the cause.
+    fn by_facts(&mut self, gap: &Gap<'_>) {
+        let declared = gap.case.plan.schema().facts.iter();
+        let lasting = declared
+            .filter(|of| of.label.is_some() && !of.is_of_answer && !of.is_address && of.compared == Compared::Whole);
+        let told = |side: usize, name: &str| gap.fact(side, |seen| seen.value(name).map(Value::to_string));
+        let differing: Vec<String> = lasting
+            .filter_map(|of| {
+                let (slow, fast) = (told(gap.slow, of.name)?, told(gap.fast, of.name)?);
+                let [slow, fast] = [&slow, &fast].map(|text| sanitize_line(text));
+                (slow != fast).then(|| format!("{} {slow} instead of {fast}", of.label.unwrap_or(of.noun)))
+            })
+            .collect();
+        if differing.is_empty() {
+            return;
+        }
+        let left_out = differing.len().saturating_sub(MOST_FACTS);
+        let more = if left_out > 0 { format!("; and {left_out} more") } else { String::new() };
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let listed = differing[..differing.len() - left_out].join("; ");
+        let text = format!("{slow} differs from {fast} in what it tells of itself: {listed}{more}");
+        self.evidence.push(Evidence { probe: "first-contact".to_owned(), text, repeat: None });
     }
 }
 
