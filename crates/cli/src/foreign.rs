@@ -1,6 +1,6 @@
 //! Runs out of somebody else's archive: whatever their numbers are, they are refused, or judged and shown.
 
-use crate::flags::tests::plan_of;
+use crate::command_line::tests::plan_of;
 use crate::terminal;
 use duel_archive::Archive;
 use duel_lab::{Lab, Watcher};

@@ -5,11 +5,6 @@
 pub use crate::plan_file::fuzzing::plan_file;
 pub use crate::telemetry::fuzzing::otlp_answer;
 
-/// Whether a text can be shown on a terminal: nothing in it moves a cursor or turns the reading round.
-pub(crate) fn assert_safe(text: &str) {
-    assert_eq!(duel_model::sanitize(text), text, "it cannot be shown as it is");
-}
-
 #[cfg(test)]
 mod tests {
     use duel_corpus::each;

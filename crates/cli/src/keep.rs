@@ -1,12 +1,21 @@
 //! The archive as the commands use it.
 
-use crate::flags::OutputFlags;
 use crate::outcome::Usage;
+use crate::output::OutputFlags;
 use crate::terminal;
 use anyhow::Context;
+use clap::Args;
 use duel_archive::{Archive, RunWriter, default_path};
 use duel_model::{Run, Slot};
 use std::path::PathBuf;
+
+/// An earlier run.
+#[derive(Args, Clone)]
+pub(crate) struct RunName {
+    /// Id of the run, a unique beginning of it, 'last', or 'last~1' for the one before
+    #[arg(value_name = "RUN")]
+    pub(crate) name: String,
+}
 
 /// Opens the archive that runs are kept in; `None` if this run is not to be kept.
 pub(crate) fn open(output: &OutputFlags) -> anyhow::Result<Option<Archive>> {
@@ -146,7 +155,7 @@ mod tests {
             })
         };
         serde_json::from_value(serde_json::json!({
-            "id": "R", "started_unix_ms": 0, "plan": crate::flags::tests::plan_of(["duel", "run", "http://a.example/"]),
+            "id": "R", "started_unix_ms": 0, "plan": crate::command_line::tests::plan_of(["duel", "run", "http://a.example/"]),
             "versions": duel_model::Versions::default(), "status": "complete", "first_contact": [null],
             "slots": [slot(0), slot(1)], "doubts": [], "explanation": null,
         }))

@@ -6,12 +6,12 @@
 mod aside;
 mod basic;
 mod check;
+mod command_line;
 mod commands;
 mod connection;
 mod deliver;
 mod diagnosis;
 mod factors;
-mod flags;
 #[cfg(test)]
 mod foreign;
 #[cfg(any(test, fuzzing))]
@@ -20,18 +20,23 @@ mod hey;
 mod hosts;
 mod inherited;
 mod keep;
+mod load;
 mod meaning;
+mod measuring;
 mod netns;
 mod outcome;
+mod output;
 mod plan_file;
 mod progress_log;
 mod proxy;
 #[cfg_attr(not(feature = "png"), path = "raster_left_out.rs")]
 mod raster;
+mod reading;
 mod request;
 mod requests;
 #[cfg(test)]
 mod round_trips;
+mod secrets;
 mod settings;
 mod shape;
 mod signals;
@@ -43,7 +48,7 @@ mod trust;
 mod usage;
 mod watching;
 
-use flags::{Command, Flags};
+use command_line::{Command, Flags};
 use outcome::Outcome;
 
 /// The whole program, first thing in a process: it reads the arguments, and ends with the exit code.
@@ -52,11 +57,11 @@ pub fn main() -> std::process::ExitCode {
     inherited::keep_from_children();
     aside::guard();
     duel_model::kinds::register(duel_lab::kinds::SCHEMAS);
-    let typed = usage::with_options_for_words(std::env::args_os().collect());
+    let typed = reading::with_options_for_words(std::env::args_os().collect());
     if let Some(arguments) = hey::arguments(typed.iter().cloned()) {
         return hey::main(&arguments).exit_code();
     }
-    let flags = match flags::parse(typed) {
+    let flags = match reading::parse(typed) {
         Ok(flags) => flags,
         Err(outcome) => return outcome.exit_code(),
     };
@@ -84,9 +89,9 @@ pub fn main() -> std::process::ExitCode {
         Command::LensChild(child) => commands::lens::child(&child),
         Command::CryptoChild(child) => duel_crypto::child::main(&child.arguments),
         Command::Net(net) => commands::net::net(&net, &output),
-        Command::Plan(plan) => commands::plan::plan(&plan),
-        Command::Man(man) => commands::manual::man(&man),
-        Command::Completions(shell) => commands::completions::completions(&shell),
+        Command::Plan(plan) => plan_file::plan(&plan),
+        Command::Man(man) => commands::manual::man(&man, command_line::command()),
+        Command::Completions(shell) => commands::completions::completions(&shell, command_line::shown()),
         Command::Ruler(ruler) => commands::ruler::serve(&ruler),
     };
     Outcome::documented(done, output.json).exit_code()

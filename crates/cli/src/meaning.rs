@@ -1,10 +1,9 @@
 //! What the flags mean: the plan of a run or of a comparison, put together from what each subject's file makes of its own
 //! options.
 
-use crate::commands::rerun;
-use crate::flags::LoadFlags;
+use crate::load::LoadFlags;
 use crate::outcome::Usage;
-use crate::{factors, request, shape, tls, usage};
+use crate::{factors, request, secrets, shape, tls, usage};
 use clap::Args;
 use duel_model::{
     Bound, BusyPoll, ComparePlan, KindPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, Threads, WorkloadPlan,
@@ -151,12 +150,12 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
                 return Err(Usage(format!(
                     "'{}' is neither a command nor an address; {}",
                     sanitize_line(address),
-                    meant(address, index)
+                    meant(address)
                 )));
             }
             // First, or the blank in what stands in its place would be found fault with.
             let place = address.contains(Plan::LEFT_OUT).then(|| format!("the address of {}", sanitize_line(&name)));
-            rerun::refuse_left_out(place)?;
+            secrets::refuse_left_out(place)?;
             duel_lab::check_address(&name, address).map_err(|error| Usage(error.to_string()))?;
         }
         let address = match duel_lab::kinds::of_address(address) {
@@ -168,18 +167,8 @@ fn targets(typed: &[String]) -> Result<Vec<Target>, Usage> {
     Ok(targets)
 }
 
-/// What may have been meant by a word that is neither a command nor an address, the so-manieth of them.
-fn meant(word: &str, index: usize) -> String {
-    // One slip in three letters: less of a word is another word.
-    let slips = |name: &&str| strsim::damerau_levenshtein(word, name);
-    let is_alike = |name: &&str| (1..=name.len().min(word.len()) / 3).contains(&slips(name));
-    let commands = crate::flags::command();
-    let names = commands.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
-    if index == 0
-        && let Some(name) = names.filter(is_alike).min_by_key(slips)
-    {
-        return format!("did you mean {name}? (see duel --help)");
-    }
+/// What may have been meant by a word that is neither a command nor an address.
+fn meant(word: &str) -> String {
     let authority = word.split(['/', '?']).next().unwrap_or_default();
     let (host, port) = authority.rsplit_once(':').map_or((authority, None), |(host, port)| (host, Some(port)));
     let is_host = !host.is_empty()

@@ -17,8 +17,8 @@ pub(crate) enum Outcome {
     BadUsage,
     /// The user ended it.
     Interrupted,
-    /// A check came to this state.
-    Checked(crate::check::State),
+    /// A check came to a state, of which this is the code.
+    Checked(u8),
 }
 
 /// An error of the command line: what was typed cannot be meant.
@@ -105,7 +105,7 @@ impl Outcome {
             Self::CouldNotRun | Self::NotAsAsked => 1,
             Self::BadUsage => 2,
             Self::Interrupted => 130,
-            Self::Checked(state) => state.code(),
+            Self::Checked(code) => code,
         })
     }
 }

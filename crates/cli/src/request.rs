@@ -1,6 +1,6 @@
 //! Options of the one request that is sent, and what they mean.
 
-use crate::flags::LoadFlags;
+use crate::load::LoadFlags;
 use crate::outcome::Usage;
 use crate::tls::ALPN;
 use crate::{factors, requests};
@@ -150,10 +150,10 @@ mod tests {
     #[test]
     fn a_method_is_one_word() {
         for typed in ["GE T", "GET,PO ST", "G\u{e9}T", "GET/"] {
-            let told = crate::flags::tests::refused(["duel", "run", "http://h/", "-m", typed]);
+            let told = crate::command_line::tests::refused(["duel", "run", "http://h/", "-m", typed]);
             assert!(told.starts_with("-m takes a method such as POST"), "{typed}: {told}");
         }
-        let plan = crate::flags::tests::plan_of(["duel", "run", "http://h/", "-m", "M-SEARCH"]);
+        let plan = crate::command_line::tests::plan_of(["duel", "run", "http://h/", "-m", "M-SEARCH"]);
         assert!(matches!(plan.workload, duel_model::WorkloadPlan::Http(http) if http.method == "M-SEARCH"));
     }
 

@@ -1,6 +1,6 @@
 //! Options that say what is asked for, where that is more than one fixed request, and what they mean.
 
-use crate::flags::LoadFlags;
+use crate::load::LoadFlags;
 use crate::outcome::Usage;
 use clap::{Args, ValueEnum};
 use duel_model::{
@@ -251,7 +251,7 @@ fn refuse_what_contradicts(load: &LoadFlags, requests: &RequestsPlan) -> Result<
 
 #[cfg(test)]
 mod tests {
-    use crate::flags::tests::plan_of;
+    use crate::command_line::tests::plan_of;
     use duel_model::WorkloadPlan;
 
     #[test]

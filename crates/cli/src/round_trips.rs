@@ -1,7 +1,7 @@
 //! What is typed means a plan, and what is told of the plan means it again: the command line of [`Plan::command`], and the
 //! repeated commands of probes. [`crate::plan_file`] holds its files against the same command lines.
 
-use crate::flags::tests::plan_of;
+use crate::command_line::tests::plan_of;
 use duel_model::{Plan, TlsVersion, Variation, WorkloadPlan};
 use proptest::prelude::*;
 

@@ -1,7 +1,7 @@
 //! Options of load that does not stay as it is: stages, a deadline, the search for a rate.
 
 use crate::factors;
-use crate::flags::LoadFlags;
+use crate::load::LoadFlags;
 use crate::meaning::positive;
 use crate::outcome::Usage;
 use clap::Args;

@@ -1,6 +1,6 @@
 //! What the terminal can do, and printing that does not mind a closed pipe.
 
-use crate::flags::OutputFlags;
+use crate::output::OutputFlags;
 use crate::streams::Output;
 use duel_report::Style;
 use std::io::{self, IsTerminal, Write};

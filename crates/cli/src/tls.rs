@@ -1,6 +1,6 @@
 //! Options of TLS, and what they mean.
 
-use crate::flags::LoadFlags;
+use crate::load::LoadFlags;
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{Target, TlsPlan, TlsVersion, sanitize_line};

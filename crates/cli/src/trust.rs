@@ -1,8 +1,8 @@
 //! Plans of somebody else: what an archive asks this machine to open, read, start and talk to is told before it is done.
 
-use crate::flags::OutputFlags;
 use crate::keep;
 use crate::outcome::Usage;
+use crate::output::OutputFlags;
 use clap::Args;
 use duel_model::{Plan, sanitize_line};
 use std::io::{BufRead, IsTerminal, Write};

@@ -1,7 +1,6 @@
 //! What is said of a command line that cannot be understood: one sentence, which tells what an option wants.
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use std::ffi::OsString;
 
 /// What options that take a number want. Those that take a time, a share or a list are read in [`crate::meaning`].
 const NUMBERS: [(&str, &str); 6] = [
@@ -30,21 +29,6 @@ pub(crate) const SHARE: &str = "a share such as 2% or 0.02";
 /// `--rate takes requests per second, such as 500 or 0.5; got 'fast'`.
 pub(crate) fn takes(option: &str, wanted: &str, typed: &str) -> String {
     format!("{option} takes {wanted}; got '{}'", duel_model::sanitize_line(typed))
-}
-
-/// The words of a command line, the program's name first, where `duel help VERB` is `duel VERB --help`, and `duel version` is
-/// `duel --version`: other programs have such commands.
-pub(crate) fn with_options_for_words(typed: Vec<OsString>) -> Vec<OsString> {
-    let word = |at: usize| typed.get(at).and_then(|word| word.to_str());
-    let program = || typed.iter().take(1).cloned();
-    match (word(1), word(2), typed.len()) {
-        (Some("version"), None, 2) => program().chain(["--version".into()]).collect(),
-        (Some("help"), None, 2) => program().chain(["--help".into()]).collect(),
-        (Some("help"), Some(verb), 3) if crate::flags::command().find_subcommand(verb).is_some() => {
-            program().chain([verb.into(), "--help".into()]).collect()
-        }
-        _ => typed,
-    }
 }
 
 /// A usage error in one line: what is wrong and the tip, where there is one, without the usage that follows.
@@ -103,27 +87,10 @@ fn in_claps_words(error: &clap::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::ffi::OsString;
 
     fn words(typed: &str) -> Vec<OsString> {
         std::iter::once("duel").chain(typed.split_whitespace()).map(OsString::from).collect()
-    }
-
-    #[test]
-    fn help_and_version_may_be_words() {
-        for (typed, meant) in [
-            ("help", "--help"),
-            ("help run", "run --help"),
-            ("help hey", "hey --help"),
-            ("version", "--version"),
-            // Neither takes anything else, and a name is no command.
-            ("help nothing", "help nothing"),
-            ("help run now", "help run now"),
-            ("version 2", "version 2"),
-            ("run help", "run help"),
-            ("", ""),
-        ] {
-            assert_eq!(with_options_for_words(words(typed)), words(meant), "{typed}");
-        }
     }
 
     #[test]
@@ -141,17 +108,17 @@ mod tests {
             ),
             ("show last last", "unexpected argument 'last' found (see duel --help)"),
         ] {
-            let error = crate::flags::matched(&words(typed)).unwrap_err();
+            let error = crate::command_line::matched(&words(typed)).unwrap_err();
             assert_eq!(sentence(&error), told, "{typed}");
         }
         // A misspelt option is still told what it is near to.
-        let error = crate::flags::matched(&words("run http://h/ --conections 3")).unwrap_err();
+        let error = crate::command_line::matched(&words("run http://h/ --conections 3")).unwrap_err();
         assert!(sentence(&error).contains("'--connections'"), "{}", sentence(&error));
     }
 
     #[test]
     fn no_option_of_other_programs_is_one_here() {
-        let run = crate::flags::command();
+        let run = crate::command_line::command();
         let run = run.find_subcommand("run").unwrap();
         for (option, _) in OF_OTHERS {
             let letter = option.chars().nth(1);

@@ -1,8 +1,8 @@
 //! Watching an experiment: progress on standard error, slots into the archive, figures to who is told them.
 
-use crate::flags::OutputFlags;
 use crate::keep::Keeper;
 use crate::outcome::say;
+use crate::output::OutputFlags;
 use crate::progress_log::ProgressLog;
 use crate::telemetry::Telemetry;
 use crate::terminal;

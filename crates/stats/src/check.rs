@@ -4,10 +4,10 @@
 //! run's requests are counted, and nothing is inferred from them. What may come out otherwise next time by chance alone is
 //! told beside it. Whether one target is slower than another is inferred, and rests on the interval of the verdict.
 
-use crate::judge::without_spoilt;
 use crate::observe::share;
 use crate::search::rate_searches;
 use crate::side::MISSING;
+use crate::slots::without_spoilt;
 use duel_model::{
     Call, Contest, Distribution, Doubt, DoubtId, Metric, PairVerdict, Promise, PromiseMetric, RateSearch, Run,
     SearchEnd, Slot, SlotRole, Standstill, Tally, Target, Threshold, Verdict, format_duration_ns, format_ratio,
@@ -331,7 +331,7 @@ fn is_slower(pair: Option<&PairVerdict>, by: f64, biased: bool) -> Checked {
     };
     let figure = Some(slowdown);
     let interval = format!("{:.0} % interval {} to {}", pair.confidence * 100.0, format_ratio(low), format_ratio(high));
-    // A call that was made is one that no bias could have made (see `judge::tempered`).
+    // A call that was made is one that no bias could have made (see `slots::tempered`).
     let stands = |calls: [Call; 2]| !biased || calls.contains(&pair.call);
     let limit = 1.0 + by;
     if low > limit && stands([Call::Slower, Call::Equivalent]) {

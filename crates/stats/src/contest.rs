@@ -7,9 +7,9 @@
 
 use crate::contrast::log_margin;
 use crate::doubts::Found;
-use crate::judge::tempered;
 use crate::search::{attempt, rate_searches};
 use crate::side::{Bias, MISSING, Side};
+use crate::slots::tempered;
 use duel_model::{AttemptOutcome, Call, Contest, HeadToHead, Plan, RateSearch, Run, Slot, SlotRole};
 use std::collections::BTreeMap;
 

@@ -3,8 +3,8 @@
 //!
 //! These are counts of what happened in the run, and no inference: no interval stands behind them.
 
-use crate::judge::without_spoilt;
 use crate::side::{MISSING, is_measured, percent, scatter};
+use crate::slots::without_spoilt;
 use duel_model::{
     Doubt, DoubtId, Headline, HeadlineKind, Id, Interruption, LoopKind, Meaning, Nanos, Plan, Run, RunStatus, Schema,
     Slot, format_duration_ns, format_figure, sanitize_line,

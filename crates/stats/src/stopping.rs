@@ -1,9 +1,9 @@
 //! When more blocks would tell no more.
 
 use crate::contrast::{Contrast, contrast, log_margin};
-use crate::judge::{call, holds_for_whole, metrics};
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
+use crate::slots::{call, holds_for_whole, metrics};
 use duel_model::{ComparePlan, Metric, Nanos, Plan, Slot};
 
 /// Whether to go on.

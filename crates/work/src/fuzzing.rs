@@ -8,22 +8,6 @@ use crate::requests::fuzzing as requests;
 pub use http::{cookies, h2_connection, hpack, http1_response, inflate, redirect, tls_records};
 pub use requests::request_files;
 
-/// Cuts bytes into pieces whose lengths are given by the first of them, and gives the rest whole as well.
-pub(crate) fn pieces(data: &[u8]) -> (Vec<&[u8]>, &[u8]) {
-    let Some((&count, rest)) = data.split_first() else { return (Vec::new(), data) };
-    let count = usize::from(count & 7).min(rest.len());
-    let (lengths, whole) = rest.split_at(count);
-    let mut left = whole;
-    let mut pieces = Vec::new();
-    for &length in lengths {
-        let (piece, behind) = left.split_at(usize::from(length).min(left.len()));
-        pieces.push(piece);
-        left = behind;
-    }
-    pieces.push(left);
-    (pieces, whole)
-}
-
 #[cfg(test)]
 mod tests {
     use duel_corpus::each;

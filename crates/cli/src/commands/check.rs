@@ -3,9 +3,11 @@
 use super::{CarriedOut, carry_out, lens};
 use crate::check::{self, Report, State, ThresholdFlags};
 use crate::deliver::{Destination, write};
-use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
+use crate::load::LoadFlags;
 use crate::meaning::{self, JudgingFlags};
+use crate::measuring::MeasuringFlags;
 use crate::outcome::{Outcome, Usage, say, told};
+use crate::output::OutputFlags;
 use crate::watching::Shown;
 use crate::{keep, signals, terminal};
 use anyhow::Context;
@@ -66,13 +68,13 @@ pub(crate) fn check(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) 
         }
     };
     match delivered(flags, &line, &xml) {
-        Ok(()) => Outcome::Checked(state),
+        Ok(()) => Outcome::Checked(state.code()),
         Err(error) => {
             let (text, state) = (told(&error), state.and(State::Unknown));
             say(&text);
             // The line and the exit code are to say the same.
             let _ = terminal::print(&check::bare_line(state, &duel_model::sanitize(&text)));
-            Outcome::Checked(state)
+            Outcome::Checked(state.code())
         }
     }
 }
@@ -80,7 +82,7 @@ pub(crate) fn check(flags: &CheckFlags, load: &LoadFlags, output: &OutputFlags) 
 /// A check that cannot be made because of how it was asked for.
 pub(crate) fn unknown(sentence: &str) -> Outcome {
     let _ = terminal::print(&check::bare_line(State::Unknown, &duel_model::sanitize(sentence)));
-    Outcome::Checked(State::Unknown)
+    Outcome::Checked(State::Unknown.code())
 }
 
 /// The state of a check that came to no run.

@@ -2,9 +2,11 @@
 
 use super::execute;
 use crate::diagnosis::DiagnosisFlags;
-use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
+use crate::load::LoadFlags;
 use crate::meaning::{self, JudgingFlags};
+use crate::measuring::MeasuringFlags;
 use crate::outcome::{Outcome, Usage};
+use crate::output::OutputFlags;
 use crate::watching::Shown;
 use clap::Args;
 use duel_lab::DiagnosisPlan;

@@ -1,7 +1,7 @@
 //! `duel completions`: made from the definitions that the options are read by, and for hey from the table of its flags.
 
 use crate::outcome::Outcome;
-use crate::{flags, terminal};
+use crate::terminal;
 use anyhow::Context;
 use clap::Args;
 use clap_complete::Shell;
@@ -15,10 +15,10 @@ pub(crate) struct CompletionsFlags {
     shell: Shell,
 }
 
-/// Prints a shell's completions.
-pub(crate) fn completions(flags: &CompletionsFlags) -> anyhow::Result<Outcome> {
+/// Prints a shell's completions of these commands.
+pub(crate) fn completions(flags: &CompletionsFlags, mut all: clap::Command) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
-    clap_complete::generate(flags.shell, &mut flags::shown(), "duel", &mut script);
+    clap_complete::generate(flags.shell, &mut all, "duel", &mut script);
     let script = String::from_utf8(script)?;
     let script = as_hey_writes(flags.shell, &script).context("hey's part of the completions is not found")?;
     terminal::print(&script)?;

@@ -1,8 +1,9 @@
 //! `duel crypto`: compare the crypto libraries that this machine has.
 
 use super::compare::{self, CompareFlags};
-use crate::flags::{Command, LoadFlags, OutputFlags};
+use crate::load::LoadFlags;
 use crate::outcome::{self, Outcome};
+use crate::output::OutputFlags;
 use clap::Args;
 
 /// What this machine has without being told where.
@@ -48,17 +49,17 @@ Examples:
 
 impl CryptoFlags {
     /// The comparison that is meant: libraries and ops that were not typed are those of this machine and the short list.
-    /// A cause is looked for of one op.
-    pub(crate) fn command(self) -> (Command, LoadFlags) {
+    /// A cause is looked for of one op. And whether the libraries are this machine's, so that the kernel may join them.
+    pub(crate) fn comparison(self) -> (CompareFlags, LoadFlags, bool) {
         let Self { mut compare, mut load } = self;
         if !compare.why {
             load.settings.offer(&duel_crypto::OP, OPS);
         }
-        if !compare.targets.is_empty() {
-            return (Command::Compare(compare), load);
+        let are_ours = compare.targets.is_empty();
+        if are_ours {
+            compare.targets = LIBRARIES.map(str::to_owned).to_vec();
         }
-        compare.targets = LIBRARIES.map(str::to_owned).to_vec();
-        (Command::Crypto(compare), load)
+        (compare, load, are_ours)
     }
 }
 

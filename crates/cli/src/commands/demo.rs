@@ -1,9 +1,9 @@
 //! `duel demo`: two embedded HTTPS servers, one really handicapped; compared and explained.
 
 use super::execute;
-use crate::flags::OutputFlags;
 use crate::meaning;
 use crate::outcome::{Outcome, Usage};
+use crate::output::OutputFlags;
 use crate::telemetry::TelemetryFlags;
 use crate::watching::Shown;
 use anyhow::Context;

@@ -1,7 +1,7 @@
 //! `duel disk`: what is done with file systems, files and devices beside measuring them.
 
-use crate::flags::OutputFlags;
 use crate::outcome::Outcome;
+use crate::output::OutputFlags;
 use crate::{signals, terminal};
 use clap::{Args, Subcommand};
 use duel_model::sanitize_line;

@@ -1,9 +1,10 @@
 //! `duel export RUN --format FORM`: an earlier run for other programs.
 
 use crate::deliver::{Destination, deliver};
-use crate::flags::{OutputFlags, RunName};
 use crate::keep;
+use crate::keep::RunName;
 use crate::outcome::{Outcome, Usage};
+use crate::output::OutputFlags;
 use clap::Args;
 use clap::builder::{PossibleValuesParser, TypedValueParser};
 use duel_report::{ExportError, Format};

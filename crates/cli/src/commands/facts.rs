@@ -1,8 +1,8 @@
 //! `duel facts HOST ...`: what machines are, side by side.
 
-use crate::flags::OutputFlags;
 use crate::hosts::{self, RedfishFlags, ServerFlags};
 use crate::outcome::{Outcome, Usage, say};
+use crate::output::OutputFlags;
 use crate::terminal;
 use clap::Args;
 use duel_model::{HostAccess, HostPlan, HostRecord, ServerPlan, sanitize_line};

@@ -1,7 +1,7 @@
 //! `duel lens`: one libcrypto measured alone, with and without the CPU's features.
 
-use crate::flags::OutputFlags;
 use crate::outcome::Outcome;
+use crate::output::OutputFlags;
 use crate::terminal;
 use anyhow::Context;
 use clap::Args;

@@ -1,7 +1,7 @@
 //! `duel man`: made from the definitions that the options are read by.
 
 use crate::outcome::{Outcome, Usage};
-use crate::{commands, flags, hey, terminal};
+use crate::{commands, hey, terminal};
 use clap::{Args, Command};
 use duel_model::sanitize_line;
 
@@ -14,9 +14,9 @@ pub(crate) struct ManFlags {
     page: Option<String>,
 }
 
-/// Prints a manual page as troff.
-pub(crate) fn man(man: &ManFlags) -> anyhow::Result<Outcome> {
-    let command = command(man.page.as_deref())?;
+/// Prints a manual page of these commands as troff.
+pub(crate) fn man(man: &ManFlags, all: Command) -> anyhow::Result<Outcome> {
+    let command = command(man.page.as_deref(), all)?;
     let is_hey = command.get_name() == "hey";
     // The pages of commands are called as git's: duel-run(1).
     let title = command.get_display_name().unwrap_or(command.get_name()).to_owned();
@@ -34,8 +34,7 @@ pub(crate) fn man(man: &ManFlags) -> anyhow::Result<Outcome> {
 }
 
 /// The command that a page is about.
-fn command(name: Option<&str>) -> Result<Command, Usage> {
-    let mut all = flags::command();
+fn command(name: Option<&str>, mut all: Command) -> Result<Command, Usage> {
     all.build();
     let Some(name) = name else { return Ok(all) };
     match name {

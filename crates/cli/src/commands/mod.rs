@@ -21,9 +21,9 @@ pub(crate) mod runs;
 pub(crate) mod tables;
 pub(crate) mod why;
 
-use crate::flags::OutputFlags;
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, say, told};
+use crate::output::OutputFlags;
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
 use crate::{factors, requests, signals, terminal};

@@ -1,7 +1,7 @@
 //! `duel net serve`: the other end of network work. `duel net watch`: whether a link falls silent, and for how long.
 
-use crate::flags::OutputFlags;
 use crate::outcome::{Outcome, Usage};
+use crate::output::OutputFlags;
 use crate::{meaning, signals, terminal};
 use anyhow::Context;
 use clap::{Args, Subcommand};

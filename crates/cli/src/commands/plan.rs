@@ -1,7 +1,5 @@
-//! `duel plan ...`: the plan file of a command line.
+//! `duel plan ...`: the plan file of a command line. [`crate::plan_file`] carries it out.
 
-use crate::outcome::{Outcome, Usage};
-use crate::{flags, plan_file, terminal};
 use clap::{Args, CommandFactory, Parser};
 use std::ffi::OsString;
 
@@ -11,7 +9,7 @@ use std::ffi::OsString;
 pub(crate) struct PlanWords {
     /// The command line: targets and options of a comparison, or 'run' or 'check' with theirs
     #[arg(value_name = "WORDS", trailing_var_arg = true, allow_hyphen_values = true)]
-    words: Vec<OsString>,
+    pub(crate) words: Vec<OsString>,
 }
 
 const AFTER_HELP: &str = "\
@@ -40,26 +38,6 @@ struct Alone {
 }
 
 /// This command as its manual page tells of it: without the global options, which would be words of the command line here.
-pub(super) fn described() -> clap::Command {
+pub(crate) fn described() -> clap::Command {
     Alone::command()
-}
-
-/// Prints the plan of the command line given; nothing is done.
-pub(crate) fn plan(plan: &PlanWords) -> anyhow::Result<Outcome> {
-    if matches!(plan.words.first(), Some(word) if word == "-h" || word == "--help") {
-        terminal::print(&described().render_help().to_string())?;
-        return Ok(Outcome::Done);
-    }
-    let typed: Vec<OsString> = std::iter::once("duel".into()).chain(plan.words.iter().cloned()).collect();
-    let words = match plan_file::filled_in(typed) {
-        Ok(words) => words,
-        Err(error) => {
-            error.say();
-            return Ok(Outcome::BadUsage);
-        }
-    };
-    let flags = flags::read(&words).map_err(|error| Usage(crate::usage::sentence(&error)))?;
-    flags.checked()?;
-    terminal::print(&plan_file::of_words(&words)?)?;
-    Ok(Outcome::Done)
 }

@@ -2,8 +2,9 @@
 
 use super::demo;
 use crate::deliver::{Destination, deliver, write};
-use crate::flags::{OutputFlags, RunName};
+use crate::keep::RunName;
 use crate::outcome::{Outcome, Usage};
+use crate::output::OutputFlags;
 use crate::raster::Painter;
 use crate::{keep, terminal};
 use anyhow::Context;

@@ -1,8 +1,10 @@
 //! `duel rerun RUN`: the same plan again.
 
 use super::{demo, execute};
-use crate::flags::{OutputFlags, RunName, SecretFlags};
-use crate::outcome::{Outcome, Usage, say};
+use crate::keep::RunName;
+use crate::outcome::{Outcome, say};
+use crate::output::OutputFlags;
+use crate::secrets::{self, SecretFlags};
 use crate::telemetry::TelemetryFlags;
 use crate::trust::{self, TrustFlags};
 use crate::watching::Shown;
@@ -40,11 +42,11 @@ pub(crate) fn rerun(rerun: &RerunFlags, output: &OutputFlags) -> anyhow::Result<
 /// are missing.
 pub(super) fn restore_secrets(
     plan: &mut Plan,
-    secrets: &SecretFlags,
+    typed: &SecretFlags,
     trust: &TrustFlags,
     output: &OutputFlags,
 ) -> anyhow::Result<()> {
-    let given = request::headers(&secrets.headers)?;
+    let given = request::headers(&typed.headers)?;
     let is_given = |name: &&str| given.iter().any(|(given, _)| given.eq_ignore_ascii_case(name));
     let restored: Vec<String> = plan.missing_secrets().into_iter().filter(is_given).map(str::to_owned).collect();
     trust::ensure(plan, &restored, trust, output)?;
@@ -57,24 +59,5 @@ pub(super) fn restore_secrets(
             }
         }
     }
-    Ok(refuse_missing_secrets(plan)?)
-}
-
-/// Refuses a plan in which something is missing that was not kept, or was left out of what was shown.
-pub(crate) fn refuse_missing_secrets(plan: &Plan) -> Result<(), Usage> {
-    match plan.missing_secrets().as_slice() {
-        [] => refuse_left_out(plan.left_out()),
-        missing => Err(Usage(format!(
-            "the values of {} were not kept, because they are secrets; give them again with -H 'Name: value' or -H @FILE",
-            missing.join(", ")
-        ))),
-    }
-}
-
-/// Refuses what was copied from an output that left a secret out of this place.
-pub(crate) fn refuse_left_out(place: Option<String>) -> Result<(), Usage> {
-    place.map_or(Ok(()), |place| {
-        let mark = Plan::LEFT_OUT;
-        Err(Usage(format!("a secret was left out of {place} when it was shown; write it in the place of '{mark}'")))
-    })
+    Ok(secrets::refuse_missing_secrets(plan)?)
 }

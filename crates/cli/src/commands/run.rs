@@ -1,9 +1,11 @@
 //! `duel run URL`: load one target.
 
 use super::execute;
-use crate::flags::{LoadFlags, MeasuringFlags, OutputFlags};
+use crate::load::LoadFlags;
 use crate::meaning;
+use crate::measuring::MeasuringFlags;
 use crate::outcome::{Outcome, Usage};
+use crate::output::OutputFlags;
 use crate::watching::Shown;
 use clap::Args;
 use duel_model::Plan;

@@ -1,9 +1,10 @@
 //! `duel list`, `show` and `diff`: earlier runs.
 
 use super::print_run;
-use crate::flags::{OutputFlags, RunName};
+use crate::keep::RunName;
 use crate::meaning::default_name;
 use crate::outcome::Outcome;
+use crate::output::OutputFlags;
 use crate::{keep, terminal};
 use clap::Args;
 use duel_model::Target;

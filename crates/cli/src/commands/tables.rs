@@ -1,7 +1,7 @@
 //! `duel prepare TARGET...` and `duel cleanup TARGET...`: the tables that load on databases needs.
 
-use crate::flags::OutputFlags;
 use crate::outcome::{Outcome, Usage, say};
+use crate::output::OutputFlags;
 use crate::signals;
 use crate::terminal;
 use clap::Args;

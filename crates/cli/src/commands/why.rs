@@ -3,9 +3,11 @@
 use super::rerun::restore_secrets;
 use super::{demo, lens, print_run};
 use crate::diagnosis::DiagnosisFlags;
-use crate::flags::{OutputFlags, RunName, SecretFlags};
+use crate::keep::RunName;
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage, say, told};
+use crate::output::OutputFlags;
+use crate::secrets::SecretFlags;
 use crate::signals;
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::trust::TrustFlags;

@@ -9,7 +9,7 @@ mod levels;
 
 pub(crate) use levels::{body_sizes, connections, rates, switches, threads};
 
-use crate::flags::LoadFlags;
+use crate::load::LoadFlags;
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{
@@ -228,7 +228,7 @@ fn give_time(plan: &mut Plan, is_given: bool) -> Result<(), Usage> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::flags::tests::{plan_of, refused};
+    use crate::command_line::tests::{plan_of, refused};
     use duel_model::{Body, TlsVersion};
 
     const TWO: [&str; 3] = ["duel", "https://a.example/x?y", "https://b.example/"];

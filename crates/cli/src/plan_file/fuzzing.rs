@@ -1,11 +1,10 @@
 //! Fuzzers' entry to plan files; see `crate::fuzzing`.
 
 use super::read::{LONGEST_FILE_BYTES, PlanFile};
-use super::{COMMANDS, PlanError, command_of, commands, flags, indulgent, is_planned, table_of};
+use super::{COMMANDS, PlanError, command_of, commands, indulgent, is_planned, table_of};
 use super::{understood, understood_with, words, write};
-use crate::fuzzing::assert_safe;
 use crate::outcome::Usage;
-use crate::{meaning, outcome};
+use crate::{command_line, meaning, outcome};
 use clap::{Arg, ArgMatches, Command};
 use duel_model::{Plan, Stage};
 use std::ffi::OsString;
@@ -49,10 +48,10 @@ pub fn plan_file(data: &[u8]) {
 /// The place that an error names; it is in the file, and what is shown of it is safe.
 fn place(error: &PlanError, text: &str) -> Option<(usize, usize)> {
     let said = outcome::said(&error.sentence);
-    assert_safe(&said);
+    assert_eq!(duel_model::sanitize(&said), said, "it cannot be shown as it is");
     assert!(!said.trim().is_empty() && !said.contains(['\n', '\t']), "{said:?}");
     if let Some(excerpt) = &error.excerpt {
-        assert_safe(excerpt);
+        assert_eq!(duel_model::sanitize(excerpt), excerpt, "it cannot be shown as it is");
         assert!(!excerpt.contains('\t'), "{excerpt:?}");
         let (line, carets) = excerpt.split_once('\n').expect("two lines");
         let length = |line: &str| line.chars().count();
@@ -71,7 +70,7 @@ fn place(error: &PlanError, text: &str) -> Option<(usize, usize)> {
 
 /// What a plan that is accepted may be at most.
 fn assert_within_limits(words: &[OsString]) {
-    let flags = flags::read(words).expect("it was read before");
+    let flags = command_line::read(words).expect("it was read before");
     let Usage(why) = match flags.plan() {
         Ok(None) => return,
         Ok(Some(plan)) => return assert_within(&plan),
@@ -118,7 +117,8 @@ fn assert_comes_back(command: &Command, verb: Option<&str>, words: &[OsString]) 
 }
 
 fn matched(verb: Option<&str>, words: &[OsString]) -> ArgMatches {
-    let matches = indulgent(flags::readable()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
+    let matches =
+        indulgent(command_line::readable()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
     if verb.is_none() { matches } else { matches.subcommand().expect("the verb").1.clone() }
 }
 

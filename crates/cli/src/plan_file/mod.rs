@@ -18,22 +18,14 @@ mod write;
 
 pub(crate) use place::PlanError;
 
-use crate::flags;
-use crate::outcome::Usage;
-use clap::{Arg, ArgAction, ArgMatches, Args, Command};
+use crate::commands::plan::{self, PlanWords};
+use crate::outcome::{Outcome, Usage};
+use crate::{command_line, terminal, usage};
+use clap::{Arg, ArgAction, ArgMatches, Command};
 use read::PlanFile;
 use std::ffi::OsString;
 use std::path::PathBuf;
 use std::sync::OnceLock;
-
-/// The plan that options are read from.
-#[derive(Args, Clone, Default)]
-pub(crate) struct PlanFlag {
-    /// Read options and targets from this TOML file, as 'duel plan' prints it; what is typed beside it goes first. Its keys
-    /// are the long names of the options; what it switches on is switched off by --OPTION=false
-    #[arg(long, value_name = "FILE", help_heading = "Plan")]
-    pub(crate) plan: Option<PathBuf>,
-}
 
 /// The key under which the targets stand.
 const TARGETS: &str = "targets";
@@ -42,13 +34,33 @@ const CHECK: &str = "check";
 /// The commands that take a plan; the first is a comparison.
 const COMMANDS: [Option<&str>; 3] = [None, Some("run"), Some(CHECK)];
 
+/// Prints the plan of the command line given; nothing is done.
+pub(crate) fn plan(plan: &PlanWords) -> anyhow::Result<Outcome> {
+    if matches!(plan.words.first(), Some(word) if word == "-h" || word == "--help") {
+        terminal::print(&plan::described().render_help().to_string())?;
+        return Ok(Outcome::Done);
+    }
+    let typed: Vec<OsString> = std::iter::once("duel".into()).chain(plan.words.iter().cloned()).collect();
+    let words = match filled_in(typed) {
+        Ok(words) => words,
+        Err(error) => {
+            error.say();
+            return Ok(Outcome::BadUsage);
+        }
+    };
+    let flags = command_line::read(&words).map_err(|error| Usage(usage::sentence(&error)))?;
+    flags.checked()?;
+    terminal::print(&of_words(&words)?)?;
+    Ok(Outcome::Done)
+}
+
 /// The words of a command line with those of its plan file among them, if it names one.
 ///
 /// What is typed goes before what the file says, option by option: a list that is typed replaces the file's. An error is
 /// told with the place in the file that it comes from.
 pub(crate) fn filled_in(typed: Vec<OsString>) -> Result<Vec<OsString>, PlanError> {
     // Of a command line that makes no sense by itself, the ordinary reading tells what is wrong.
-    let Ok(matches) = indulgent(flags::readable()).try_get_matches_from(&typed) else { return Ok(typed) };
+    let Ok(matches) = indulgent(command_line::readable()).try_get_matches_from(&typed) else { return Ok(typed) };
     let (verb, matches) = match matches.subcommand() {
         Some((verb, matches)) => (Some(verb), matches),
         None => (None, &matches),
@@ -69,7 +81,7 @@ fn understood_with(file: &PlanFile, typed: &[OsString]) -> Result<Vec<OsString>,
         Err(sentence) => {
             let span = blame::culprit(&file.entries, &sentence, |left| understood(&words::joined(typed, left)).err());
             let mut error = span.map_or_else(|| PlanError::nowhere(&sentence), |span| file.error_at(span, &sentence));
-            error.wants_document = flags::asks_for_document(&words);
+            error.wants_document = command_line::asks_for_document(&words);
             Err(error)
         }
     }
@@ -77,7 +89,7 @@ fn understood_with(file: &PlanFile, typed: &[OsString]) -> Result<Vec<OsString>,
 
 /// The plan file of a command line.
 pub(crate) fn of_words(words: &[OsString]) -> anyhow::Result<String> {
-    let matches = flags::matched(words).map_err(|error| Usage(crate::usage::sentence(&error)))?;
+    let matches = command_line::matched(words).map_err(|error| Usage(usage::sentence(&error)))?;
     let (verb, matches) = match matches.subcommand() {
         Some((verb, matches)) => (Some(verb), matches),
         None => (None, &matches),
@@ -90,7 +102,7 @@ pub(crate) fn of_words(words: &[OsString]) -> anyhow::Result<String> {
 
 /// Whether a command line has a meaning; otherwise why not.
 fn understood(words: &[OsString]) -> Result<(), String> {
-    let flags = flags::read(words).map_err(|error| crate::usage::sentence(&error))?;
+    let flags = command_line::read(words).map_err(|error| usage::sentence(&error))?;
     flags.checked().map_err(|Usage(sentence)| sentence)
 }
 
@@ -99,7 +111,7 @@ fn command_of(verb: Option<&str>) -> Option<&'static Command> {
     // Putting a hundred options together takes milliseconds.
     static PLANNED: OnceLock<Vec<(Option<&str>, Command)>> = OnceLock::new();
     let planned = PLANNED.get_or_init(|| {
-        let mut all = flags::command();
+        let mut all = command_line::command();
         // Global options become those of each command.
         all.build();
         let of = |verb: Option<&'static str>| match verb {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::flags::tests::plan_of;
+use crate::command_line::tests::plan_of;
 use crate::plan_file::read::PlanFile;
 use crate::round_trips::COMMAND_LINES;
 use clap::error::ErrorKind;
@@ -15,7 +15,7 @@ fn entries(text: &str, verb: Option<&str>) -> Result<Vec<read::Entry>, PlanError
 /// The words that a plan stands for, behind those that are typed.
 fn words(text: &str, typed: &[&str], verb: Option<&str>) -> Vec<String> {
     let typed: Vec<OsString> = typed.iter().map(OsString::from).collect();
-    let matches = indulgent(flags::readable()).try_get_matches_from(&typed).unwrap();
+    let matches = indulgent(command_line::readable()).try_get_matches_from(&typed).unwrap();
     let matches = matches.subcommand().map_or(&matches, |(_, matches)| matches);
     let mut entries = entries(text, verb).unwrap();
     entries.retain(|entry| !words::is_overruled(entry, command_of(verb).unwrap(), matches));
@@ -28,7 +28,8 @@ fn said(text: &str, verb: Option<&str>) -> String {
 
 /// Matches of a command line in which nothing has to be there.
 fn matched(words: &[OsString], verb: Option<&str>) -> ArgMatches {
-    let matches = indulgent(flags::readable()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
+    let matches =
+        indulgent(command_line::readable()).try_get_matches_from(words).unwrap_or_else(|error| panic!("{error}"));
     match verb {
         None => matches,
         Some(_) => matches.subcommand().unwrap().1.clone(),
@@ -52,7 +53,7 @@ fn every_option_comes_back_from_its_plan() {
     let samples = ["say \"hi\"\\\n#tab\t=é", "7", "100", "0.5"];
     for verb in COMMANDS {
         let command = command_of(verb).unwrap();
-        let all = indulgent(flags::command());
+        let all = indulgent(command_line::command());
         let mut tried = 0;
         for arg in command.get_arguments().filter(|arg| !arg.is_positional()) {
             let Some(long) = arg.get_long() else {

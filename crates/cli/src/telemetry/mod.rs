@@ -12,8 +12,8 @@ mod prometheus;
 #[cfg(any(test, fuzzing))]
 pub(crate) use otlp::fuzzing;
 
-use crate::flags::OutputFlags;
 use crate::outcome::Usage;
+use crate::output::OutputFlags;
 use clap::Args;
 use duel_lab::View;
 use duel_model::{Doubt, Run, Slot, Verdict};

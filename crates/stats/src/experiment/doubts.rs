@@ -1,8 +1,8 @@
 //! What weakens an experiment: the doubts of its treatments, each kind told once.
 
 use super::cells::Cells;
-use crate::judge::judge_slots;
 use crate::signed_rank::pairs_needed;
+use crate::slots::judge_slots;
 use duel_model::{ComparePlan, Doubt, DoubtId, Plan};
 
 /// Treatments that are named with a doubt; of more, their number is told.

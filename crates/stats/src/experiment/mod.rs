@@ -13,9 +13,9 @@ mod scaling;
 
 use crate::contrast::{Contrast, contrast, contrast_among, log_margin};
 use crate::doubts::Found;
-use crate::judge::{call, metrics, tempered};
 use crate::pairing::Pairs;
 use crate::side::{Bias, Side, biases};
+use crate::slots::{call, metrics, tempered};
 use cells::Cells;
 use duel_model::{
     Call, Dependence, DependenceAnswer, Doubt, DoubtId, Experiment, Factor, FactorVerdict, LevelFigure, LevelVerdict,

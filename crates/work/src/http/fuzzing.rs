@@ -7,7 +7,6 @@ use super::inflate::Inflate;
 use super::manner::Trail;
 use super::response::{ResponseReader, Truncated};
 use super::tls::TlsClient;
-use crate::fuzzing::pieces;
 use duel_model::{HttpPlan, TlsPlan};
 use std::sync::LazyLock;
 
@@ -163,4 +162,20 @@ pub fn redirect(data: &[u8]) {
         assert!(["http://", "https://"].iter().any(|scheme| next.address().starts_with(scheme)), "{}", next.address());
         let _ = next.redirected(&PLAN, 307, location);
     }
+}
+
+/// Cuts bytes into pieces whose lengths are given by the first of them, and gives the rest whole as well.
+fn pieces(data: &[u8]) -> (Vec<&[u8]>, &[u8]) {
+    let Some((&count, rest)) = data.split_first() else { return (Vec::new(), data) };
+    let count = usize::from(count & 7).min(rest.len());
+    let (lengths, whole) = rest.split_at(count);
+    let mut left = whole;
+    let mut pieces = Vec::new();
+    for &length in lengths {
+        let (piece, behind) = left.split_at(usize::from(length).min(left.len()));
+        pieces.push(piece);
+        left = behind;
+    }
+    pieces.push(left);
+    (pieces, whole)
 }

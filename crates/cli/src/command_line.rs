@@ -1,9 +1,5 @@
-//! What was typed: the command line and its commands, and the options that several of them take. Those of one command
-//! stand with it, those of one subject with what they mean; [`crate::meaning`] makes a plan of them.
-
-mod load;
-
-pub(crate) use load::LoadFlags;
+//! The whole command line: its commands, and how its words are sorted. The options of a command stand with it, those of one subject
+//! with what they mean; [`crate::meaning`] makes a plan of them. No command uses this file: what one needs of it is handed down.
 
 use crate::commands::check::CheckFlags;
 use crate::commands::compare::CompareFlags;
@@ -25,11 +21,11 @@ use crate::commands::run::RunFlags;
 use crate::commands::runs::{DiffFlags, ListFlags};
 use crate::commands::tables::{PrepareFlags, TablesFlags};
 use crate::commands::why::WhyFlags;
-use crate::hosts::{self, HostFlags};
-use crate::outcome::{self, Outcome, Usage};
-use crate::plan_file::{self, PlanFlag};
-use crate::telemetry::TelemetryFlags;
-use crate::{commands, hey, terminal, usage};
+use crate::keep::RunName;
+use crate::load::LoadFlags;
+use crate::outcome::Usage;
+use crate::output::OutputFlags;
+use crate::{commands, hey, secrets};
 use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgAction, ArgGroup, ArgMatches, Args, CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -249,63 +245,6 @@ enum Verb {
     Ruler(RulerFlags),
 }
 
-/// What every command that measures takes besides the load.
-#[derive(Args, Clone)]
-pub(crate) struct MeasuringFlags {
-    #[command(flatten)]
-    hosts: HostFlags,
-    #[command(flatten)]
-    pub(crate) telemetry: TelemetryFlags,
-    #[command(flatten)]
-    plan: PlanFlag,
-}
-
-impl MeasuringFlags {
-    /// Whether options come from a plan file as well.
-    pub(crate) fn has_plan(&self) -> bool {
-        self.plan.plan.is_some()
-    }
-
-    /// Says in the plan which machines are read; refuses what cannot be meant.
-    pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Usage> {
-        hosts::assign(&mut plan.targets, &self.hosts)?;
-        self.telemetry.checked()
-    }
-}
-
-/// What an archived plan does not hold.
-#[derive(Args, Clone)]
-pub(crate) struct SecretFlags {
-    /// Header field whose value was not kept because it is a secret, repeatable; @FILE reads fields from a file
-    #[arg(short = 'H', long = "header", value_name = "NAME: VALUE")]
-    pub(crate) headers: Vec<String>,
-}
-
-/// Where results go. Global: they may stand before a command and behind it.
-#[derive(Args, Clone)]
-pub(crate) struct OutputFlags {
-    /// Print exactly one JSON document (schema duel/1)
-    #[arg(long, help_heading = "Output", global = true)]
-    pub(crate) json: bool,
-    /// No progress
-    #[arg(short = 'q', long, help_heading = "Output", global = true)]
-    pub(crate) quiet: bool,
-    /// Keep runs in this file [default: $DUEL_ARCHIVE, or runs.sqlite in the user's data folder]
-    #[arg(long, value_name = "FILE", help_heading = "Output", global = true)]
-    pub(crate) archive: Option<PathBuf>,
-    /// Do not keep this run
-    #[arg(long, conflicts_with = "archive", help_heading = "Output", global = true)]
-    pub(crate) no_archive: bool,
-}
-
-/// An earlier run.
-#[derive(Args, Clone)]
-pub(crate) struct RunName {
-    /// Id of the run, a unique beginning of it, 'last', or 'last~1' for the one before
-    #[arg(value_name = "RUN")]
-    pub(crate) name: String,
-}
-
 /// hey's command line, parsed by itself.
 #[derive(Args, Clone)]
 pub(crate) struct HeyFlags {
@@ -387,57 +326,6 @@ pub(crate) fn matched(words: &[OsString]) -> Result<ArgMatches, clap::Error> {
     })
 }
 
-/// Reads the command line; help and usage errors are printed and become an outcome.
-pub(crate) fn parse(typed: Vec<OsString>) -> Result<Flags, Outcome> {
-    let verb = first_verb(&typed);
-    // A check prints its line, whatever becomes of it; to `plan` all words are those of another command line.
-    let is_check = verb.as_deref() == Some("check");
-    let may_have_document = !is_check && verb.as_deref() != Some("plan");
-    let bad_usage = |wants_document: bool, sentence: &str| {
-        if is_check {
-            return commands::check::unknown(sentence);
-        }
-        if may_have_document && wants_document {
-            outcome::print_failure(sentence);
-        }
-        Outcome::BadUsage
-    };
-    let words = plan_file::filled_in(typed.clone()).map_err(|error| {
-        error.say();
-        bad_usage(error.wants_document || asks_for_document(&typed), &error.sentence)
-    })?;
-    let flags = read(&words).map_err(|error| {
-        if error.use_stderr() {
-            let sentence = usage::sentence(&error);
-            outcome::say(&sentence);
-            return bad_usage(asks_for_document(&words), &sentence);
-        }
-        // Help.
-        let printed = Outcome::of(terminal::print_styled(&error.render()).map(|()| Outcome::Done));
-        // By the guidelines for plugins: nobody watches a service by asking for help.
-        if is_check { Outcome::Checked(crate::check::State::Unknown) } else { printed }
-    })?;
-    if let Command::Compare(compare) = &flags.command
-        && compare.targets.is_empty()
-    {
-        if flags.output.json {
-            let sentence = "there is nothing to compare; give two targets: duel URL URL (see duel --help)";
-            outcome::say(sentence);
-            return Err(bad_usage(true, sentence));
-        }
-        let help = Outcome::of(terminal::print_styled(&Cli::command().render_help()).map(|()| Outcome::BadUsage));
-        return Err(help);
-    }
-    Ok(flags)
-}
-
-/// The first command on a command line.
-fn first_verb(typed: &[OsString]) -> Option<String> {
-    let cli = Cli::command();
-    let verb = typed.iter().skip(1).find(|word| cli.get_subcommands().any(|command| *word == command.get_name()));
-    verb.and_then(|verb| verb.to_str()).map(str::to_owned)
-}
-
 /// Whether `--json` stands on a command line that may make no sense otherwise.
 pub(crate) fn asks_for_document(typed: &[OsString]) -> bool {
     let options = typed.iter().skip(1).take_while(|word| *word != "--");
@@ -456,7 +344,8 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
         None => Flags { command: Command::Compare(compare), load, output },
         Some(Verb::Run { run, load }) => Flags { command: Command::Run(run), load: *load, output },
         Some(Verb::Crypto(crypto)) => {
-            let (command, load) = crypto.command();
+            let (compare, load, may_join) = crypto.comparison();
+            let command = if may_join { Command::Crypto(compare) } else { Command::Compare(compare) };
             Flags { command, load, output }
         }
         Some(Verb::Check { check, load: own }) => {
@@ -499,7 +388,7 @@ pub(crate) fn read(words: &[OsString]) -> Result<Flags, clap::Error> {
 impl Flags {
     /// Whether what was typed has a meaning, as far as that can be told before anything is done.
     pub(crate) fn checked(&self) -> Result<(), Usage> {
-        self.plan()?.map_or(Ok(()), |plan| commands::rerun::refuse_missing_secrets(&plan))
+        self.plan()?.map_or(Ok(()), |plan| secrets::refuse_missing_secrets(&plan))
     }
 
     /// The plan that it means; `None` where nothing is loaded.
@@ -539,7 +428,12 @@ fn senseless(matches: &ArgMatches) -> Option<clap::Error> {
             None => return None,
         }
     } else {
-        misplaced(matches.get_many::<String>("targets")?.find(is_command)?)
+        let mut targets = matches.get_many::<String>("targets")?;
+        let first = targets.clone().next().filter(|word| !word.contains("://"));
+        match targets.find(is_command) {
+            Some(verb) => misplaced(verb),
+            None => misspelt(first.filter(|word| duel_lab::kinds::of_address(word).is_none())?, &cli)?,
+        }
     };
     Some(cli.error(ErrorKind::ArgumentConflict, text))
 }
@@ -548,9 +442,20 @@ fn misplaced(verb: &str) -> String {
     format!("'{verb}' is a command and stands before its targets: duel {verb} ...")
 }
 
+/// What is said of a word in a command's place that is nearly one.
+fn misspelt(word: &str, cli: &clap::Command) -> Option<String> {
+    // One slip in three letters: less of a word is another word.
+    let slips = |name: &&str| strsim::damerau_levenshtein(word, name);
+    let is_alike = |name: &&str| (1..=name.len().min(word.len()) / 3).contains(&slips(name));
+    let names = cli.get_subcommands().filter(|command| !command.is_hide_set()).map(clap::Command::get_name);
+    let name = names.filter(is_alike).min_by_key(slips)?;
+    Some(format!("'{}' is neither a command nor an address; did you mean {name}?", duel_model::sanitize_line(word)))
+}
+
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::usage;
     use std::collections::BTreeSet;
 
     /// The plan that a command line means, the program's name first.
