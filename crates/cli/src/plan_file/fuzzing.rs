@@ -51,7 +51,7 @@ fn place(error: &PlanError, text: &str) -> Option<(usize, usize)> {
     assert_eq!(duel_model::sanitize(&said), said, "it cannot be shown as it is");
     assert!(!said.trim().is_empty() && !said.contains(['\n', '\t']), "{said:?}");
     if let Some(excerpt) = &error.excerpt {
-        assert_eq!(duel_model::sanitize(excerpt), excerpt, "it cannot be shown as it is");
+        assert_eq!(duel_model::sanitize(excerpt), *excerpt, "it cannot be shown as it is");
         assert!(!excerpt.contains('\t'), "{excerpt:?}");
         let (line, carets) = excerpt.split_once('\n').expect("two lines");
         let length = |line: &str| line.chars().count();
