@@ -1,9 +1,11 @@
 //! Which probe next, and when it is enough.
 
 use crate::case::{Case, Step};
-use crate::causes::{self, Cause, Fit, Standing, client_limit, names, none, unknown};
+use crate::cause::{Cause, Fit, Standing};
+use crate::causes::{self, names};
 use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::Kind;
+use crate::{none, unknown};
 use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
 
 /// The next step of a diagnosis: a probe to make, or the explanation.
@@ -117,20 +119,21 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &mut [St
         Standing::Fits(fit)
             if !fit.is_counted && (fit.finding.confidence == Confidence::Confirmed || fit.hides_rest) =>
         {
-            Some((fit.finding.explains?, cause.entry().id))
+            Some((fit.finding.explains?, *cause))
         }
         _ => None,
     });
-    let Some((share, id)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
+    let Some((share, shown)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
     for (standing, cause) in standings.iter_mut().zip(causes) {
-        let looks_alike = id == client_limit::ENTRY.id && client_limit::LOOK_ALIKE.contains(&cause.entry().id);
+        let looks_alike = shown.looks_like().contains(&cause.entry().id);
         if let Standing::Fits(fit) = standing
             && fit.finding.confidence < Confidence::Confirmed
             && (looks_alike || fit.is_counted && fit.finding.explains.is_some_and(|counted| counted + share > 1.0))
         {
             let text = format!(
-                "{} But {id} was shown to make {} of the gap, which leaves no room for that",
+                "{} But {} was shown to make {} of the gap, which leaves no room for that",
                 fit.finding.summary,
+                shown.entry().id,
                 percent(share)
             );
             *standing = Standing::Undecided(gap.on_host(text, None));

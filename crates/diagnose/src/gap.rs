@@ -731,6 +731,11 @@ pub(crate) fn phase_share(view: &View<'_>, phases: &[Phase]) -> Option<f64> {
     (whole_ns > 0.0).then(|| there_ns / whole_ns)
 }
 
+/// Share of the difference in time per op that is paid per byte.
+pub(crate) fn per_byte_share(reference: &View<'_>, first_byte: &View<'_>) -> Option<Estimate> {
+    Some(first_byte.difference_ns()?.over(reference.difference_ns()?)?.complement())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -18,14 +18,19 @@
 
 mod alike;
 mod case;
+mod cause;
 mod causes;
 mod engine;
+mod evidence;
 mod flips;
 mod gap;
+mod none;
 mod probes;
 mod repeat;
 mod twins;
+mod unknown;
 
 pub use case::{Case, Step};
-pub use causes::{CauseEntry, catalogue, unproven};
+pub use cause::CauseEntry;
+pub use causes::{catalogue, unproven};
 pub use engine::{next, next_naming};

@@ -1,4 +1,4 @@
-//! How to repeat a measurement by hand: the commands of ours that do. What is typed on a machine is in `causes::by_hand`.
+//! How to repeat a measurement by hand: the commands of ours that do. What is typed on a machine is in `evidence::by_hand`.
 
 use crate::case::Case;
 use duel_model::{Bound, HostAccess, LoadShape, LoopKind, Plan, Variation, shell_word};

@@ -4,19 +4,19 @@
 //! rest, and a block handed over in several calls tells `b` from `a`.
 
 use super::KINDS;
-use crate::causes::{Cause, CauseEntry, Standing, Told, fit, shown_flip};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, shown_flip};
 use crate::flips::{FAR_BLOCK, MANY_CALLS, NO_FEATURES};
 use crate::gap::{Flip, FlipLook, Gap, View, percent};
 use crate::probes::Kind;
 use duel_model::{Confidence, Param, WorkloadPlan, format_duration_ns};
 use duel_stats::Estimate;
 
-pub(in crate::causes) static ENTRY: CauseEntry = CauseEntry {
+static ENTRY: CauseEntry = CauseEntry {
     id: "crypto.block-overhead",
     description: "each block or call costs the library a fixed time more, however few its bytes",
 };
 
-pub(in crate::causes) struct BlockOverhead;
+pub(super) struct BlockOverhead;
 
 /// Bytes and calls of an op.
 #[derive(Debug, Clone, Copy, PartialEq)]

@@ -6,18 +6,18 @@
 //! nothing can be told of what is left.
 
 use super::KINDS;
-use crate::causes::{Cause, CauseEntry, Standing, Told, fit, of_both, shown_flip};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, of_both, shown_flip};
 use crate::flips::OWN_READ_AHEAD;
 use crate::gap::Gap;
 use crate::probes::Kind;
 use duel_model::{Confidence, WorkloadPlan};
 
-pub(in crate::causes) static ENTRY: CauseEntry = CauseEntry {
+static ENTRY: CauseEntry = CauseEntry {
     id: "disk.readahead-off",
     description: "the system reads little or nothing ahead on the device, so that reads in order wait for it more often",
 };
 
-pub(in crate::causes) struct ReadAhead;
+pub(super) struct ReadAhead;
 
 impl Cause for ReadAhead {
     fn entry(&self) -> &'static CauseEntry {

@@ -1,0 +1,268 @@
+//! A cause, and how it stands against the evidence.
+
+use crate::gap::{Flip, FlipLook, Gap};
+use crate::probes::Kind;
+use crate::twins::{self, Twins};
+use duel_model::{Confidence, Evidence, Finding, HttpPlan, Probe, TwinChange};
+
+/// A cause, to be held against a gap.
+pub(crate) trait Cause: Sync {
+    /// Its id and description.
+    fn entry(&self) -> &'static CauseEntry;
+
+    /// How the cause stands, given what is known so far; `Err` where that settles it before its own judgement.
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing>;
+
+    /// What takes the cause away from a twin of the slow side's server, where something does and `weigh` leaves it to its
+    /// caller to look at twins.
+    fn cure(&self) -> Option<Cure> {
+        None
+    }
+
+    /// The kinds of work that it can be a cause of.
+    fn kinds(&self) -> &'static [&'static str] {
+        WEB
+    }
+
+    /// Whether it asks only when all other causes have: it is seldom the cause, and nothing but its own probes tells.
+    fn asks_last(&self) -> bool {
+        false
+    }
+
+    /// Causes, by their ids, that rest on what this one looks like: they are taken back where it was shown.
+    fn looks_like(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// How the cause stands, given what is known so far, and by what twins show, where one may be started.
+    fn examine(&self, gap: &Gap<'_>) -> Standing {
+        match (self.weigh(gap).unwrap_or_else(|settled| settled), self.cure()) {
+            (Standing::Fits(fit), Some(cure)) if fit.finding.confidence < Confidence::Confirmed => {
+                on_twins(gap, fit, cure)
+            }
+            (standing, _) => standing,
+        }
+    }
+}
+
+/// The work of causes that say nothing else. Work that does nothing is among it: what slows its generator slows a web server's.
+const WEB: &[&str] = &["http", "null"];
+
+/// What takes a cause away from a twin.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Cure {
+    pub(crate) change: TwinChange,
+    /// The cause may lie around the server as well, where a twin does not have it either: on the path, for example.
+    pub(crate) may_lie_outside: bool,
+}
+
+/// How a cause stands against the evidence.
+pub(crate) enum Standing {
+    /// The evidence excludes it as a cause of this gap.
+    RuledOut(Evidence),
+    /// These probes, in any order, would tell more.
+    Wants(Vec<Probe>),
+    /// Its signature fits.
+    Fits(Box<Fit>),
+    /// No probe would tell more, and neither does the evidence at hand.
+    Undecided(Evidence),
+}
+
+impl Standing {
+    pub(crate) fn fit(&self) -> Option<&Fit> {
+        match self {
+            Self::Fits(fit) => Some(fit),
+            Self::RuledOut(_) | Self::Wants(_) | Self::Undecided(_) => None,
+        }
+    }
+}
+
+/// A cause whose signature fits.
+pub(crate) struct Fit {
+    pub(crate) finding: Finding,
+    /// Time per op that the slow side would save without it, ns.
+    pub(crate) moved_ns: f64,
+    /// It rests on what was counted, and nothing was taken away.
+    pub(crate) is_counted: bool,
+    /// The server itself was seen without the gap, started anew with nothing but the cause taken away.
+    pub(crate) shown_on_twin: bool,
+    /// It rests on the gap under the plan's load, even where the gap's own reference is over one connection.
+    pub(crate) is_under_load: bool,
+    /// With it weakened as far as it could be it still held the slow side up: what the rest of the gap is made of is hidden
+    /// behind it.
+    pub(crate) hides_rest: bool,
+}
+
+/// An entry of the catalogue.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CauseEntry {
+    /// Stable id, such as `tls.aes-unused`.
+    pub id: &'static str,
+    /// What it is, in one line.
+    pub description: &'static str,
+}
+
+/// A cause of HTTP has nothing to do with other workloads.
+pub(crate) fn needs_http<'a>(gap: &Gap<'a>) -> Result<&'a HttpPlan, Standing> {
+    gap.case.http().ok_or_else(|| Standing::RuledOut(gap.not_measured("the workload is not HTTP".to_owned())))
+}
+
+/// A cause of TLS has nothing to do with a slow side that does not use it.
+pub(crate) fn needs_tls(gap: &Gap<'_>) -> Result<(), Standing> {
+    let without = || Standing::RuledOut(gap.first_contact(format!("{} does not use TLS", gap.slow_name())));
+    gap.uses_tls(gap.slow).then_some(()).ok_or_else(without)
+}
+
+/// What is known of the slow side and of the fast one. Where it is not known of both, in the words of `unknown`, the
+/// cause is left open.
+pub(crate) fn of_both<T>(gap: &Gap<'_>, unknown: &str, of: impl Fn(usize) -> Option<T>) -> Result<[T; 2], Standing> {
+    match [gap.slow, gap.fast].map(of) {
+        [Some(of_slow), Some(of_fast)] => Ok([of_slow, of_fast]),
+        _ => Err(Standing::Undecided(gap.not_measured(unknown.to_owned()))),
+    }
+}
+
+/// What a flip showed. It is wanted where it was not made yet, and where it cannot be used the cause is left open.
+pub(crate) fn shown_flip<'a>(gap: &Gap<'a>, kind: Kind) -> Result<Box<Flip<'a>>, Standing> {
+    match gap.flip(kind) {
+        FlipLook::Shown(flip) => Ok(flip),
+        FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
+    }
+}
+
+/// A fit that rests on a flip.
+pub(crate) fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence: Confidence, told: Told) -> Standing {
+    let mut evidence = gap.preamble();
+    evidence.extend(told.facts);
+    evidence.push(gap.evidence(&flip.view, gap.tell_flip(flip)));
+    evidence.extend(told.further);
+    Standing::Fits(Box::new(Fit {
+        finding: Finding {
+            cause: entry.id.to_owned(),
+            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
+            confidence,
+            explains: Some(flip.share.mid.clamp(0.0, 1.0)),
+            summary: told.summary,
+            evidence,
+            remedy: told.remedy,
+        },
+        moved_ns: flip.moved_ns,
+        is_counted: false,
+        shown_on_twin: false,
+        is_under_load: false,
+        hides_rest: false,
+    }))
+}
+
+/// A fit that rests on what the machines do, without a flip.
+///
+/// `share` is the share of the log of the gap that the cause is worth by what was counted, where that can be told. It
+/// is `Likely` at best: nothing was taken away.
+pub(crate) fn fit_by_host(
+    gap: &Gap<'_>,
+    entry: &CauseEntry,
+    share: Option<f64>,
+    confidence: Confidence,
+    told: Told,
+) -> Standing {
+    let mut evidence = gap.preamble();
+    evidence.extend(told.facts);
+    evidence.extend(told.further);
+    let share = share.map(|share| share.clamp(0.0, 1.0));
+    // In time per op: what is left of the gap's ratio when that share of its log is gone.
+    let moved_ns = share.zip(gap.known_reference()).and_then(|(share, reference)| {
+        let left = ((1.0 - share) * reference.log.mid).exp();
+        Some(reference.fast_ns()? * (reference.ratio - left))
+    });
+    Standing::Fits(Box::new(Fit {
+        finding: Finding {
+            cause: entry.id.to_owned(),
+            target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
+            confidence: confidence.min(Confidence::Likely),
+            explains: share,
+            summary: told.summary,
+            evidence,
+            remedy: told.remedy,
+        },
+        moved_ns: moved_ns.unwrap_or(0.0),
+        is_counted: true,
+        shown_on_twin: false,
+        is_under_load: false,
+        hides_rest: false,
+    }))
+}
+
+/// A fit that rests on twins of the slow side's server: with the cause taken away from one, and nothing else, its gap is
+/// gone.
+pub(crate) fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut told: Told) -> Standing {
+    told.further.extend(twins.evidence);
+    let share = twins.flip.as_ref().map(|flip| flip.share.mid);
+    let mut standing = fit_by_host(gap, entry, share, Confidence::Likely, told);
+    if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
+        fit.finding.confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        fit.moved_ns = flip.moved_ns;
+        fit.is_counted = false;
+        fit.shown_on_twin = flip.confirms();
+    }
+    standing
+}
+
+/// A fit, and what twins make of it: with the change the gap is gone, and the cause is confirmed; or the twins say otherwise,
+/// and it is left open.
+fn on_twins(gap: &Gap<'_>, mut fit: Box<Fit>, cure: Cure) -> Standing {
+    let twins = match gap.on_twins(cure.change) {
+        Twins::NotAllowed => return Standing::Fits(fit),
+        Twins::Wanted(probe) => return Standing::Wants(vec![probe]),
+        Twins::Told(twins) => twins,
+    };
+    let last = twins.evidence.last().cloned();
+    if let Some(evidence) = last
+        && (twins.acquits() || twins.has_no_gap && !cure.may_lie_outside)
+    {
+        return Standing::Undecided(Evidence {
+            text: format!("{} But {}", fit.finding.summary, evidence.text),
+            ..evidence
+        });
+    }
+    fit.finding.evidence.extend(twins.evidence);
+    let Some(flip) = twins.flip else { return Standing::Fits(fit) };
+    if flip.confirms() {
+        let gone =
+            format!(" A twin shows that it is this: {}, {} of the gap is gone.", flip.kind.phrase(), flip.percent());
+        fit.finding.summary.push_str(&gone);
+        fit.finding.confidence = Confidence::Confirmed;
+        fit.finding.explains = Some(flip.share.mid.clamp(0.0, 1.0));
+        fit.moved_ns = flip.moved_ns;
+        fit.is_counted = false;
+        fit.shown_on_twin = true;
+    } else if !twins.may_not_hold {
+        // It is worth no more than taking it away can have moved.
+        let most = flip.share.high().clamp(0.0, 1.0);
+        if let Some(share) = fit.finding.explains.filter(|share| *share > most) {
+            fit.finding.explains = Some(most);
+            fit.moved_ns *= most / share;
+        }
+    }
+    Standing::Fits(fit)
+}
+
+/// What the user will read of a fit.
+pub(crate) struct Told {
+    pub(crate) summary: String,
+    pub(crate) remedy: String,
+    /// Evidence from before the flip.
+    pub(crate) facts: Vec<Evidence>,
+    /// Evidence from after it.
+    pub(crate) further: Vec<Evidence>,
+}
+
+/// The standing of a cause whose flip was made and did not move the gap beyond doubt, in the sentence that says so.
+pub(crate) fn did_not_move(gap: &Gap<'_>, flip: &Flip<'_>) -> Standing {
+    let text = gap.tell_flip(flip);
+    if flip.is_negligible() {
+        Standing::RuledOut(gap.evidence(&flip.view, text))
+    } else {
+        Standing::Undecided(gap.evidence(&flip.view, format!("{text}: that leaves open whether it matters")))
+    }
+}

@@ -1,0 +1,338 @@
+//! `lock.contention`: the more work at a time, the less gets done on the slow side.
+//!
+//! A queue, a limit on workers or CPUs lets throughput level off; only what those who work at the same time cost each
+//! other lets it *fall*. So fewer connections than the plan's have to get more done on the slow side, beyond the
+//! intervals, and not on the fast side. What was lost on the way down is what it is worth at
+//! least.
+//!
+//! What looks alike: a listen queue that overflows under many connections (then the gap sits in connecting), and memory
+//! that is too small for them (pages read again). From outside another reason for falling remains possible; the
+//! machine's counters make it likely: more CPU time per op (threads that spin). More switches (threads that sleep for a lock)
+//! are told, and do not make it likely: servers differ in them by how they are built.
+
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::evidence::by_hand;
+use crate::evidence::counted::Counted;
+use crate::evidence::machines::{Machines, needs_concurrency, pid};
+use crate::evidence::scaling::{Law, Point, fewer_connections};
+use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_differences};
+use crate::probes::Kind;
+use duel_model::web::phase;
+use duel_model::{Confidence, Evidence, format_duration_ns};
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "lock.contention",
+    description: "requests that are served at the same time hinder each other: with more of them, less gets done",
+};
+
+/// Below that there is no room for a peak between one connection and the plan's.
+const FEWEST_CONNECTIONS: u32 = 4;
+
+/// CPU time was counted in other slots than the gap was measured in; beyond a quarter more they do not tell the same.
+const MOST_OF_THE_GAP: f64 = 1.25;
+
+pub(super) struct Contention;
+
+impl Cause for Contention {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let slow = gap.slow_name();
+        needs_concurrency(gap)?;
+        let open = |view: &View<'_>, text: String| Standing::Undecided(gap.evidence(view, text));
+        let Some(many) = gap.known_reference().filter(|view| view.connections() != Some(1)) else {
+            return Err(open(
+                &gap.comparison,
+                "the gap could not be held against other numbers of connections".to_owned(),
+            ));
+        };
+        let connections = gap.case.plan.lanes();
+        if connections < FEWEST_CONNECTIONS {
+            return Err(open(many, format!("{connections} connections are too few to see throughput fall")));
+        }
+        if let Some(share) = connecting_share(many)
+            && share >= Flip::NOTEWORTHY
+        {
+            let text =
+                format!("{} of the extra time is spent on connecting: that is not the work itself", percent(share));
+            return Err(open(many, text));
+        }
+
+        let mut points: Vec<View<'_>> = Vec::new();
+        if let Look::Shown(alone) = gap.look(Kind::Alone) {
+            points.push(alone);
+        }
+        let mut why_not = None;
+        for count in fewer_connections(connections) {
+            match gap.look(Kind::Connections(count)) {
+                Look::Shown(view) => points.push(view),
+                // One that shows the fall is enough.
+                Look::NotAsked(_) if falls(gap, &points, many).is_some() => {}
+                Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+                Look::Missing(why) => why_not = Some(why),
+            }
+        }
+        let Some(fall) = falls(gap, &points, many) else {
+            if let Some(standing) = by_cpu_time(gap, many)? {
+                return Ok(standing);
+            }
+            if let Some(why) = why_not {
+                return Err(open(many, why));
+            }
+            let text = format!("{} under {}", rates(&points, many, |view| view.slow.rate_per_s), names(&points, many));
+            let line = gap.evidence(many, format!("{slow}'s throughput does not fall: {text}"));
+            return Err(if could_fall(gap, &points, many) {
+                Standing::Undecided(Evidence { text: format!("{}, as far as the intervals tell", line.text), ..line })
+            } else {
+                Standing::RuledOut(line)
+            });
+        };
+
+        // Close to the peak, wherever that is: it is known already that there is one.
+        if points.iter().all(|view| view.connections() != Some(2)) {
+            match gap.look(Kind::Connections(2)) {
+                Look::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => {
+                    return Err(Standing::Wants(vec![probe]));
+                }
+                Look::Shown(view) => points.push(view),
+                Look::NotAsked(_) | Look::Missing(_) => {}
+            }
+        }
+        let fall = falls(gap, &points, many).unwrap_or(fall);
+        points.sort_by_key(View::connections);
+        points.push(many.clone());
+        judge(gap, many, &points, &fall)
+    }
+}
+
+/// Throughput that is lost between fewer connections and the plan's, as logs.
+struct Fall<'a> {
+    from: View<'a>,
+    /// On the slow side, with the half-width of its interval.
+    slow_log: f64,
+    half_log: f64,
+    /// By how much the gap grows in between.
+    gap_grows_log: f64,
+}
+
+fn fall_between<'a>(from: &View<'a>, many: &View<'a>) -> Option<Fall<'a>> {
+    let log = |view: &View<'_>| view.slow.rate_per_s.filter(|rate| *rate > 0.0).map(f64::ln);
+    Some(Fall {
+        slow_log: log(from)? - log(many)?,
+        // The rates come from different times, so each scatters as a pair does at least.
+        half_log: from.log.half().hypot(many.log.half()),
+        gap_grows_log: many.log.mid - from.log.mid,
+        from: from.clone(),
+    })
+}
+
+/// The deepest fall beyond chance and beyond the margin, in which the gap grows as well; the fast side must not fall as
+/// far, or the two would not be apart for it.
+fn falls<'a>(gap: &Gap<'_>, points: &[View<'a>], many: &View<'a>) -> Option<Fall<'a>> {
+    let deep = |fall: &Fall<'_>| {
+        let least = (Flip::MANY_LOOKS * fall.half_log).max(gap.case.margin_log());
+        fall.slow_log > least && fall.gap_grows_log > least
+    };
+    let falls = points.iter().filter_map(|from| fall_between(from, many)).filter(deep);
+    falls.max_by(|a, b| a.slow_log.total_cmp(&b.slow_log))
+}
+
+/// Whether a fall worth a name lies within the intervals.
+fn could_fall(gap: &Gap<'_>, points: &[View<'_>], many: &View<'_>) -> bool {
+    let falls: Vec<_> = points.iter().filter_map(|from| fall_between(from, many)).collect();
+    let worth_a_name = Flip::NOTEWORTHY * gap.comparison.log.mid;
+    falls.is_empty() || falls.iter().any(|fall| fall.slow_log + fall.half_log > worth_a_name)
+}
+
+fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let open = |text: String| Standing::Undecided(gap.evidence(&fall.from, text));
+    let law = |rate: fn(&View<'_>) -> Option<f64>| {
+        let point = |view: &View<'_>| {
+            let (connections, half_log) = (f64::from(view.connections()?), view.log.half());
+            Some(Point { connections, per_s: rate(view).filter(|rate| *rate > 0.0)?, half_log })
+        };
+        Law::fit(&points.iter().filter_map(point).collect::<Vec<_>>())
+    };
+    let connections = many.connections().unwrap_or(gap.case.plan.lanes());
+    let told_rates = rates(&points[..points.len() - 1], many, |view| view.slow.rate_per_s);
+    let told_of_fast = rates(&points[..points.len() - 1], many, |view| view.fast.rate_per_s);
+    let seen =
+        format!("under {}: {told_rates} on {slow}, {told_of_fast} on {fast}", names(&points[..points.len() - 1], many));
+    // What is lost on the way down. What it cost before its peak cannot be told from waiting in one queue by the rates,
+    // and by the CPU time that a request takes more of among others.
+    let hindered = hindered_log(gap, many);
+    let worth = fall.slow_log.min(fall.gap_grows_log).max(hindered.unwrap_or(0.0));
+    let mut further = vec![gap.evidence(&fall.from, seen)];
+    if let Some(of_slow) = law(|view| view.slow.rate_per_s) {
+        if of_slow.kappa.low() <= 0.0 {
+            return Err(open(format!("{slow}'s throughput falls, but by the scalability law that may be chance")));
+        }
+        let of_fast = law(|view| view.fast.rate_per_s);
+        let kappa = |law: &Law| {
+            format!("{:.2e} (95 % interval {:.1e} to {:.1e})", law.kappa.mid, law.kappa.low(), law.kappa.high())
+        };
+        let mut text = format!("the scalability law gives \u{3ba} = {} for {slow}", kappa(&of_slow));
+        if let Some(of_fast) = of_fast {
+            text.push_str(&format!(", {} for {fast}", kappa(&of_fast)));
+        }
+        further.push(gap.evidence(many, text));
+    }
+    let share = worth / many.log.mid;
+    if share < Flip::NOTEWORTHY {
+        return Err(open(format!(
+            "{slow}'s throughput falls by {}: less than the gap",
+            percent(1.0 - (-fall.slow_log).exp())
+        )));
+    }
+    let (confidence, of_host) = by_host(gap)?;
+    further.extend(of_host);
+    let told = Told {
+        summary: format!(
+            "{slow} gets {} less done over {connections} connections than over {}: requests that are served at the same \
+             time hinder each other, as they do when they contend for a lock. That is worth at least {} of the gap.",
+            percent(1.0 - (-fall.slow_log).exp()),
+            fall.from.connections().unwrap_or(1),
+            percent(share)
+        ),
+        remedy: remedy(gap),
+        facts: vec![],
+        further,
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+}
+
+/// Where throughput levels off without falling, what requests cost each other shows in CPU time alone: who spins for a
+/// lock wears out a CPU that would have been idle. `None` where it does not show.
+fn by_cpu_time(gap: &Gap<'_>, many: &View<'_>) -> Result<Option<Standing>, Standing> {
+    let machines = match Machines::read(gap) {
+        Ok(machines) => machines,
+        Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
+        Err(_) => return Ok(None),
+    };
+    // Twice as much is more than two threads of one core, or caches that are shared, cost each other.
+    let Some(worth) = hindered_log(gap, many).filter(|worth| *worth >= 2f64.ln()) else { return Ok(None) };
+    let share = worth / many.log.mid;
+    let both = machines.fast.as_ref().and_then(|fast| {
+        Some([machines.slow.per_op("process.cpu_ns")?, fast.per_op("process.cpu_ns")?].map(format_duration_ns))
+    });
+    let Some([of_slow, of_fast]) = both.filter(|_| share >= Flip::NOTEWORTHY) else { return Ok(None) };
+    // Memory that does not suffice for so many costs CPU time, too.
+    let (_, of_host) = by_host(gap)?;
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let connections = many.connections().unwrap_or(gap.case.plan.lanes());
+    let seen = format!(
+        "over {connections} connections a request takes {of_slow} of CPU time on {slow}, {of_fast} on {fast}; over one the \
+         two are as fast"
+    );
+    let told = Told {
+        summary: format!(
+            "Requests that are served at the same time cost each other CPU time on {slow}, as they do when they spin for a \
+             lock: {seen}. That is worth about {} of the gap.",
+            percent(share)
+        ),
+        remedy: remedy(gap),
+        facts: vec![gap.on_host(seen, Some(by_hand::cpu_time(gap, gap.slow)))],
+        further: of_host.into_iter().collect(),
+    };
+    Ok(Some(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told)))
+}
+
+fn remedy(gap: &Gap<'_>) -> String {
+    let (slow, pid) = (gap.slow_name(), pid(gap, gap.slow));
+    format!(
+        "Let fewer requests work at a time on {slow} (fewer workers or threads, a smaller pool, a limit in the balancer): \
+         throughput should rise, or take less CPU. `perf record -g -p {pid}` and `perf lock` on its host, or a thread dump, \
+         tell what they wait for: one lock, one row, one file, one cache line."
+    )
+}
+
+/// What requests cost each other in CPU time, as a log: beyond the fast side's, and beyond what shows over one connection.
+///
+/// A request that waits in a queue sleeps; who spins for a lock, or finds its data in another CPU's cache, does not. CPU
+/// time that a request takes for its own sake makes it longer over one connection too, so the most that it can be longer
+/// there does not count.
+fn hindered_log(gap: &Gap<'_>, many: &View<'_>) -> Option<f64> {
+    let Look::Shown(alone) = gap.look(Kind::Alone) else { return None };
+    let machines = Machines::read(gap).ok()?;
+    let of_slow = machines.slow.per_op("process.cpu_ns")?;
+    let of_fast = machines.fast.as_ref()?.per_op("process.cpu_ns").filter(|ns| *ns > 0.0)?;
+    let for_others_ns = of_slow - of_fast - alone.difference_ns()?.high().max(0.0);
+    let hindered = -(-(for_others_ns / of_slow).clamp(0.0, 0.999)).ln_1p();
+    // Where the CPU time is far more than the gap, the CPU is not what requests wait for.
+    Some(hindered).filter(|log| *log <= MOST_OF_THE_GAP * many.log.high()).map(|log| log.min(many.log.mid))
+}
+
+/// What the machines' counters say: pages that are read again and lost segments leave it open, CPU time that requests cost each
+/// other makes it likely. Switches are told; but a server with a thread for each connection has many at any load, whoever
+/// hinders whom.
+fn by_host(gap: &Gap<'_>) -> Result<(Confidence, Option<Evidence>), Standing> {
+    let machines = match Machines::read(gap) {
+        Ok(machines) => machines,
+        Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
+        Err(_) => return Ok((Confidence::Possible, None)),
+    };
+    let Some(fast_side) = &machines.fast else { return Ok((Confidence::Possible, None)) };
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let both = |key: &str| Some((machines.slow.per_op(key)?, fast_side.per_op(key)?));
+    // One page read again per request and more: then it is memory that does not suffice for so many.
+    if let Some((of_slow, of_fast)) = both("memory.refaults_file").or_else(|| both("process.major_faults"))
+        && of_slow - of_fast >= 1.0
+    {
+        let text =
+            format!("{slow}'s machine reads {of_slow:.1} pages again for each request: memory may be what is short");
+        return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::PAGES_AGAIN.to_owned()))));
+    }
+    let marked = |key: &str| counted(gap, key).is_some_and(Counted::is_marked);
+    if marked("tcp.retransmitted_segments") {
+        let text = format!(
+            "{slow}'s machine sends more segments again: what many connections lose to each other may be packets"
+        );
+        return Err(Standing::Undecided(gap.on_host(text, Some(by_hand::SENT_AGAIN.to_owned()))));
+    }
+    // Twice as much is more than a longer queue makes of it: who waits longer does not take more CPU time.
+    let more = |(of_slow, of_fast): (f64, f64)| of_slow > 2.0 * of_fast;
+    if let Some(both) = both("process.cpu_ns").filter(|both| more(*both)) {
+        let [of_slow, of_fast] = [both.0, both.1].map(format_duration_ns);
+        let text = format!("a request takes {of_slow} of CPU time on {slow}, {of_fast} on {fast}");
+        return Ok((Confidence::Likely, Some(gap.on_host(text, Some(by_hand::cpu_time(gap, gap.slow))))));
+    }
+    let switches = both("workers.voluntary_switches").or_else(|| both("cpu.switches"));
+    let told = switches.filter(|both| more(*both)).map(|(of_slow, of_fast)| {
+        let text = format!("switches per request: {of_slow:.1} on {slow}, {of_fast:.1} on {fast}");
+        gap.on_host(text, Some(by_hand::switches(gap, gap.slow)))
+    });
+    Ok((Confidence::Possible, told))
+}
+
+/// A counter of both machines, where it is known already.
+fn counted(gap: &Gap<'_>, key: &str) -> Option<Counted> {
+    match gap.demands() {
+        DemandLook::Shown(demands) => Counted::of(&demands, key),
+        DemandLook::NotAsked(_) | DemandLook::Missing(_) => None,
+    }
+}
+
+/// Share of the extra time per op that is spent on connecting and its handshake.
+fn connecting_share(view: &View<'_>) -> Option<f64> {
+    let differences = phase_differences(view);
+    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+    let connecting_ns: f64 =
+        differences.iter().filter(|(phase, _)| *phase == phase::CONNECT).map(|(_, ns)| ns.max(0.0)).sum();
+    (whole_ns > 0.0).then(|| connecting_ns / whole_ns)
+}
+
+/// `1, 4 and 16 connections`.
+fn names(points: &[View<'_>], many: &View<'_>) -> String {
+    let counts: Vec<_> = points.iter().filter_map(|view| Some(view.connections()?.to_string())).collect();
+    format!("{} and {} connections", counts.join(", "), many.connections().map_or_else(String::new, |n| n.to_string()))
+}
+
+/// `700, 1200 and 400 requests a second`.
+fn rates(points: &[View<'_>], many: &View<'_>, of: fn(&View<'_>) -> Option<f64>) -> String {
+    let told = |view: &View<'_>| of(view).map_or_else(|| "-".to_owned(), |rate| format!("{rate:.0}"));
+    let few: Vec<_> = points.iter().map(told).collect();
+    format!("{} and {} requests a second", few.join(", "), told(many))
+}

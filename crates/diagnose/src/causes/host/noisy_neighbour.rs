@@ -1,0 +1,178 @@
+//! `cpu.noisy-neighbour`: somebody else's work takes the CPU from the slow side.
+//!
+//! Counted: for how long the server's threads waited in the run queue, and for how long others ran on the CPUs that it
+//! may use. Neither is enough alone. Threads wait for their own kind too, and somebody who runs at a low priority takes
+//! what is idle. What others took is no more than either. On a virtual machine another one is not to be seen: what the
+//! hypervisor withholds is a cause of its own.
+//!
+//! What looks alike: a quota, which holds threads back while others run (left open where a quota bites); a proxy's
+//! server or a database on the same CPUs, which run for the requests. Those sleep without load, a neighbour does not.
+//! And a neighbour that both sides have, on one machine or by chance: who needs more CPU time waits for it longer. That
+//! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts.
+
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, QUOTA, Side, allowed_cpus, is_same_fact};
+use crate::gap::{Flip, Gap, percent};
+use duel_model::{Confidence, format_duration_ns};
+use std::collections::BTreeSet;
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "cpu.noisy-neighbour",
+    description: "somebody else's work on the same CPUs keeps the server waiting for them",
+};
+
+/// Tasks that are ready to run while there is no load: the one that reads the machine is always one of them. Half of
+/// the readings have to find another one.
+const SOMEBODY_RUNS: f64 = 1.5;
+
+pub(super) struct NoisyNeighbour;
+
+impl Cause for NoisyNeighbour {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let machines = Machines::read(gap)?;
+        let open = |text: String| Standing::Undecided(gap.on_host(text, None));
+        let loss = |index: usize, side: &Side<'_>| Loss::of(side, &allowed_cpus(gap, index)?);
+        let Some(of_slow) = loss(gap.slow, &machines.slow) else {
+            return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
+        };
+        let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
+        let worth_log = |side: usize, loss: &Loss, taken: f64| {
+            machines.loss_log_of_wanted(gap, side, loss.run, taken, loss.run + loss.wait)
+        };
+        let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
+            let by_own_need = worth_log(gap.slow, &of_slow, loss.for_each_cpu() * of_slow.run);
+            worth_log(gap.fast, loss, loss.taken).max(by_own_need)
+        });
+        let worth = worth_log(gap.slow, &of_slow, of_slow.taken) - anyhow;
+
+        let tell = |name: &str, loss: &Loss| {
+            format!(
+                "for each request to {name} its threads waited {} for a CPU, and others ran {} on its CPUs",
+                format_duration_ns(loss.wait_ns),
+                format_duration_ns(loss.others_ns)
+            )
+        };
+        let mut text = tell(&slow, &of_slow);
+        if let Some(of_fast) = &of_fast {
+            text.push_str(&format!("; {}", tell(&fast, of_fast)));
+        }
+        let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
+        let share = match machines.noteworthy(worth, &counted) {
+            // Many threads together get more of a CPU beside somebody else than one does that has to wake up there for each
+            // request. So load hides much of the gap over one connection, where nobody counts for how long it waits.
+            Err(Standing::Undecided(_)) if machines.matters_under_load(worth) => machines.share(worth),
+            share => share?,
+        };
+        if share > MOST_OF_THE_GAP {
+            return Err(open(format!(
+                "{}: more than the whole gap, so that not all of it can have mattered",
+                counted.text
+            )));
+        }
+
+        if share_neighbours(gap) {
+            return Err(open(format!(
+                "{}; but {slow} and {fast} run on the same CPUs of one machine, in one control group: whoever else works \
+                 there keeps both waiting",
+                counted.text
+            )));
+        }
+        if machines.slow.is_held_back(&machines.view) {
+            return Err(open(format!(
+                "{slow}'s threads waited while a quota held them back, too: the two cannot be told apart"
+            )));
+        }
+        if gap.host_fact(gap.slow, QUOTA).is_none() {
+            return Err(open(format!("{}; but whether a quota held {slow} back is not known", counted.text)));
+        }
+        let running = machines.slow.gauge("cpu.running");
+        if running.is_none_or(|running| running < SOMEBODY_RUNS) {
+            return Err(open(format!(
+                "{}; but without load nobody was seen to run there, so they may work for the same requests",
+                counted.text
+            )));
+        }
+        let mut further = vec![counted];
+        if let Some(running) = running {
+            let text =
+                format!("without load {running:.1} tasks were ready to run on {slow}'s machine, the reader among them");
+            further.push(gap.on_host(text, Some("grep procs_running /proc/stat".to_owned())));
+        }
+        let is_noteworthy = share >= Flip::NOTEWORTHY;
+        let confidence = if of_fast.is_some() && is_noteworthy { machines.at_most() } else { Confidence::Possible };
+        let under_load = if is_noteworthy {
+            String::new()
+        } else {
+            format!(", and {} of what load leaves of it", percent(machines.share_under_load(worth)))
+        };
+        let told = Told {
+            summary: format!(
+                "Somebody else's work takes {} of the CPU time that {slow} could use under load. That is worth {}{under_load}.",
+                percent(of_slow.taken / of_slow.in_use()),
+                machines.about(share)
+            ),
+            remedy: format!(
+                "On {slow}'s host `ps -eo pid,psr,pcpu,ni,args --sort=-pcpu | head` tells who runs on which CPU. Move or end \
+                 that work, give it a lower weight (`CPUWeight=`, `nice`), or give the server CPUs of its own \
+                 (`AllowedCPUs=`)."
+            ),
+            facts: vec![],
+            further,
+        };
+        Ok(fit_by_host(gap, &ENTRY, Some(share), confidence, told))
+    }
+}
+
+/// Whether both servers have the same neighbours, and the same rights beside them: who needs more of the CPUs then waits
+/// longer, and may also be put behind one who needs little.
+fn share_neighbours(gap: &Gap<'_>) -> bool {
+    // Control groups may have different weights. Where they are not known, nothing tells that they do.
+    let groups = [gap.slow, gap.fast].map(|side| gap.host_fact(side, "cgroup.path"));
+    let same_rights = groups[0].zip(groups[1]).is_none_or(|(slow, fast)| slow == fast);
+    let same_cpus = allowed_cpus(gap, gap.slow) == allowed_cpus(gap, gap.fast);
+    is_same_fact(gap, "os.boot_id") && same_cpus && same_rights
+}
+
+/// What others than the load generator took from a server, in CPUs and per op.
+struct Loss {
+    run: f64,
+    /// Its threads were ready to run, and neither ran nor were held back by a quota.
+    wait: f64,
+    /// By others, while its threads waited. What interrupts took then is not in it, although much of that is work for the
+    /// server's packets that it would have done in its own time: it is the least that others took.
+    taken: f64,
+    wait_ns: f64,
+    others_ns: f64,
+}
+
+impl Loss {
+    /// `None` where one of them is not known: of servers of very many threads nobody counts for how long they waited.
+    fn of(side: &Side<'_>, cpus: &BTreeSet<u32>) -> Option<Self> {
+        let run = side.cpus("process.cpu_ns")?;
+        let others = side.others_on(cpus)?;
+        let wait = side.cpus("workers.wait_ns")?;
+        // A quota keeps threads in the queue as well: all that there are, at most, for as long as a CPU is held back.
+        let held_back = side.cpus("cgroup.throttled_ns").unwrap_or(0.0);
+        let by_quota = if held_back > 0.0 { held_back * side.gauge("process.threads")?.max(1.0) } else { 0.0 };
+        // Threads wait for the load generator as well, if it runs there: in proportion to what either runs.
+        let for_others = if others > 0.0 { others / (others + side.generator_on(cpus)) } else { 0.0 };
+        let [wait_ns, others_ns] = [wait, others].map(|cpus| cpus * side.wall_ns());
+        let wait = (wait - by_quota).max(0.0);
+        let taken = (wait * for_others).min(others);
+        Some(Self { run, wait, taken, wait_ns, others_ns })
+    }
+
+    /// What was taken for each CPU's worth of time that it ran.
+    fn for_each_cpu(&self) -> f64 {
+        if self.run > 0.0 { self.taken / self.run } else { 0.0 }
+    }
+
+    fn in_use(&self) -> f64 {
+        (self.run + self.taken).max(1.0)
+    }
+}

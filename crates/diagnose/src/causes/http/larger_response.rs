@@ -1,0 +1,170 @@
+//! `http.larger-response`: the slow side sends more bytes for the same request.
+//!
+//! Seen in the bytes per op. Where the bodies differ there is a flip: as many bytes asked of all targets as the smallest
+//! response has (or no compression, where the fast side's body is smaller because it is compressed). A dear byte, a
+//! limited rate or a slower cipher keeps its gap under that, since both sides still send as much. Where it is the heads
+//! that differ nothing takes them away, and what the bytes are worth is counted: their number times what a byte costs the
+//! slow side, by the size sweep.
+
+use crate::cause::{
+    Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown_flip,
+};
+use crate::evidence::worth::{reference, share_of_log};
+use crate::gap::{Flip, Gap, Look, View, percent, phase_share};
+use crate::probes::{Kind, Mode};
+use duel_model::web::phase;
+use duel_model::{Confidence, TargetObservation, format_bytes, web};
+use duel_stats::Estimate;
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "http.larger-response",
+    description: "the server sends more bytes (body or header fields) for the same request",
+};
+
+/// A response that is larger by less may well be slower for something else that shows in receiving.
+const CLEARLY_LARGER: f64 = 2.0;
+
+pub(super) struct LargerResponse;
+
+impl Cause for LargerResponse {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        needs_http(gap)?;
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let seen = |side: usize| gap.case.comparison.get(side);
+        let all = |side| seen(side)?.bytes_in_per_op;
+        let body = |side| seen(side)?.body_bytes_per_op;
+        let [all_slow, all_fast] = of_both(gap, "how many bytes come with a response is not known", all)?;
+        let [body_slow, body_fast] = of_both(gap, "how large the bodies are is not known", body)?;
+        let sizes = format!(
+            "{slow} sends {} for each request, {fast} {} (bodies of {} and {})",
+            format_bytes(all_slow),
+            format_bytes(all_fast),
+            format_bytes(body_slow),
+            format_bytes(body_fast)
+        );
+        let extra_bytes = all_slow - all_fast;
+        if !(all_fast > 0.0 && (all_slow / all_fast).ln() > gap.case.margin_log()) {
+            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, format!("{sizes}: not more"))));
+        }
+        if body_slow - body_fast < 0.5 * extra_bytes {
+            return by_heads(gap, &sizes, extra_bytes, all_slow / all_fast);
+        }
+
+        let compressed = |side| gap.text(side, web::CONTENT_ENCODING).is_some_and(|by| by != "identity");
+        let plain = compressed(gap.fast) && !compressed(gap.slow);
+        let flip = shown_flip(gap, if plain { Kind::Identity } else { Kind::RangeSame })?;
+        if !flip.moved() {
+            return Err(did_not_move(gap, &flip));
+        }
+        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        let told = Told {
+            summary: format!(
+                "{slow}'s responses are larger: {sizes}. {}, {} of the gap is gone.",
+                if plain { "Without compression on both" } else { "With as many bytes asked of both" },
+                flip.percent()
+            ),
+            remedy: if plain {
+                format!(
+                    "Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`)."
+                )
+            } else {
+                "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of the same \
+                 content, minified and compressed alike?"
+                    .to_owned()
+            },
+            facts: vec![gap.evidence(&gap.comparison, sizes)],
+            further: Vec::new(),
+        };
+        Ok(fit(gap, &ENTRY, &flip, confidence, told))
+    }
+}
+
+/// The extra bytes are outside of the bodies: in heads, or in what TLS adds.
+fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    let first_byte = match gap.look(Kind::Range1) {
+        Look::Shown(view) => view,
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) if times_larger >= CLEARLY_LARGER && in_receiving(gap, reference) >= Flip::EXPLAINS => {
+            return Ok(possible_by_heads(gap, reference, sizes, &why));
+        }
+        Look::Missing(why) => {
+            let text = format!("{sizes}, but what a byte costs is not known: {why}");
+            return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
+        }
+    };
+    let Some(byte_ns) = byte_ns(reference, &first_byte) else {
+        let text = format!("{sizes}, but what a byte costs is not known");
+        return Err(Standing::Undecided(gap.evidence(&first_byte, text)));
+    };
+    let share = |ns: f64| share_of_log(reference, extra_bytes * ns);
+    let (Some(least), Some(mid), Some(most)) = (share(byte_ns.low()), share(byte_ns.mid), share(byte_ns.high())) else {
+        let text = format!("{sizes}, but what that is worth is not known");
+        return Err(Standing::Undecided(gap.evidence(&first_byte, text)));
+    };
+    let counted = format!(
+        "the further {} cost {} at what a byte costs {} by the size sweep",
+        format_bytes(extra_bytes),
+        duel_model::format_duration_ns(extra_bytes * byte_ns.mid.max(0.0)),
+        gap.slow_name()
+    );
+    let line = |text: String| gap.evidence(&first_byte, text);
+    if most < Flip::NOTEWORTHY {
+        return Err(Standing::RuledOut(line(format!("{sizes}, but {counted}"))));
+    }
+    if least < Flip::NOTEWORTHY {
+        return Err(Standing::Undecided(line(format!("{sizes}, and {counted}: that leaves open whether it matters"))));
+    }
+    let slow = gap.slow_name();
+    let told = Told {
+        summary: format!("{slow}'s responses carry more bytes beside their bodies: {sizes}; {counted}."),
+        remedy: remedy_of_heads(&slow),
+        facts: vec![gap.evidence(&gap.comparison, sizes.to_owned())],
+        further: vec![line(counted)],
+    };
+    Ok(fit_by_host(gap, &ENTRY, Some(mid), Confidence::Likely, told))
+}
+
+/// Share of the gap over one connection that is in receiving: what comes after an answer's first bytes takes longer.
+fn in_receiving(gap: &Gap<'_>, reference: &View<'_>) -> f64 {
+    let share = phase_share(reference, &[phase::RECEIVE]);
+    if gap.mode == Mode::Alone { share.unwrap_or(0.0) } else { 0.0 }
+}
+
+/// Of small bodies no part can be asked for, so that nobody knows what a byte costs. That so many more bytes come, and that
+/// it is receiving which takes longer, fits. A server that sends the end of its answer late would look the same.
+fn possible_by_heads(gap: &Gap<'_>, reference: &View<'_>, sizes: &str, why: &str) -> Standing {
+    let slow = gap.slow_name();
+    let receiving = format!("{} of the gap is in receiving", percent(in_receiving(gap, reference)));
+    let told = Told {
+        summary: format!(
+            "{slow}'s responses may be slower because they carry more bytes beside their bodies: {sizes}; \
+             {receiving}. What a byte costs is not known."
+        ),
+        remedy: remedy_of_heads(&slow),
+        facts: vec![gap.evidence(&gap.comparison, sizes.to_owned()), gap.evidence(reference, receiving)],
+        further: vec![gap.not_measured(format!("not shown by a size sweep: {why}"))],
+    };
+    fit_by_host(gap, &ENTRY, None, Confidence::Possible, told)
+}
+
+fn remedy_of_heads(slow: &str) -> String {
+    format!(
+        "Look at {slow}'s header fields (`curl -sI URL`): cookies, policies and debugging fields that nobody reads cost with \
+         each response. Over TLS look at the size of its records too."
+    )
+}
+
+/// What a byte costs the slow side, ns: the time above that of a response of one byte, over the bytes. Its interval is as
+/// wide as those of flips are read.
+fn byte_ns(reference: &View<'_>, first_byte: &View<'_>) -> Option<Estimate> {
+    let bytes = |seen: &TargetObservation| seen.bytes_in_per_op;
+    let fewer = bytes(reference.slow)? - bytes(first_byte.slow)?;
+    let (whole_ns, first_ns) = (reference.slow_ns()?, first_byte.slow_ns()?);
+    let half = Flip::MANY_LOOKS * (whole_ns * reference.log.half()).hypot(first_ns * first_byte.log.half());
+    (fewer > 0.0).then(|| Estimate::around((whole_ns - first_ns) / fewer, half / fewer))
+}

@@ -1,0 +1,10 @@
+//! Causes of HTTP servers.
+
+causes! {
+    no_keepalive::NoKeepalive,
+    compression::Compression,
+    larger_response::LargerResponse,
+    few_workers::FewWorkers,
+    no_sendfile::NoSendfile,
+    sync_logging::SyncLogging,
+}

@@ -1,0 +1,252 @@
+//! `net.loss`: packets between us and the slow side get lost.
+//!
+//! What is lost is sent again: after a round trip where later packets tell of it, else after a time-out of 200 ms and
+//! more for data, and of 1 s for the first packet of a connection. The machine counts what it sends again; what *we* send
+//! again is seen in connecting alone, where nothing but a lost packet or a full queue costs a second, and a queue is not
+//! full for a single connection.
+//!
+//! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long but sends nothing
+//! again, and connects in time. A cap that drops what exceeds it loses packets too: it spares small responses.
+
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::evidence::counted::{Counted, share_of_phases};
+use crate::evidence::machines::Machines;
+use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
+use crate::evidence::worth::{reference, share_of_log};
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
+use crate::probes::Kind;
+use duel_model::web::phase;
+use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, format_duration_ns};
+
+static ENTRY: CauseEntry =
+    CauseEntry { id: "net.loss", description: "packets get lost on the path and are sent again after time-outs" };
+
+const CONNECT: [(Phase, Nanos); 1] = [(phase::CONNECT, SYN_SENT_AGAIN_NS)];
+const ALL: [(Phase, Nanos); 4] = [
+    (phase::CONNECT, SYN_SENT_AGAIN_NS),
+    (phase::TLS, DATA_SENT_AGAIN_NS),
+    (phase::WAIT, DATA_SENT_AGAIN_NS),
+    (phase::RECEIVE, DATA_SENT_AGAIN_NS),
+];
+
+/// A clean path sends no SYN twice; so three that were are no chance, if the other side had hardly any.
+const LEAST_SYNS: f64 = 3.0;
+/// What one lost packet costs at most, but for one that is lost again and again: a time-out of 200 ms on top of a round
+/// trip, or of 1 s while a connection is made.
+const MOST_PER_LOSS_NS: f64 = 300e6;
+const MOST_PER_LOST_SYN_NS: f64 = 1_100e6;
+/// Responses of more segments than this are long enough for a cap to notice, and for their first byte to differ.
+const LONG_RESPONSE_BYTES: f64 = 15_000.0;
+
+pub(super) struct Loss;
+
+impl Cause for Loss {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let reference = reference(gap)?;
+        let demands = match gap.demands() {
+            DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            DemandLook::Shown(demands) => Some(demands),
+            DemandLook::Missing(_) => None,
+        };
+        let sent_again = demands.as_ref().and_then(|demands| SentAgain::of(gap, demands));
+        if let Some(sent_again) = &sent_again
+            && sent_again.counted.is_marked()
+            && let Some(share) = sent_again.share_of_gap(reference)
+            && share >= Flip::NOTEWORTHY
+        {
+            return by_counters(gap, reference, sent_again, share);
+        }
+        by_connecting(gap, reference, demands.as_ref(), sent_again.as_ref())
+    }
+}
+
+/// What the slow side's machine sent again under the plan's load.
+struct SentAgain {
+    counted: Counted,
+    told: Evidence,
+}
+
+impl SentAgain {
+    fn of(gap: &Gap<'_>, demands: &Demands<'_>) -> Option<Self> {
+        let counted = Counted::of(demands, "tcp.retransmitted_segments")?;
+        let sent = demands.slow.per_op("tcp.sent_segments").filter(|&sent| sent > 0.0)?;
+        let other = counted.fast_per_op.map_or_else(String::new, |fast| format!(", {}'s {fast:.4}", gap.fast_name()));
+        let text = format!(
+            "{}'s machine sent {:.4} segments per request again ({:.2} % of all that it sent){other}",
+            gap.slow_name(),
+            counted.per_op,
+            100.0 * counted.per_op / sent
+        );
+        let told = gap.on_host(text, Some("nstat -az TcpRetransSegs TcpOutSegs TcpExtTCPTimeouts".to_owned()));
+        Some(Self { counted, told })
+    }
+
+    /// What it can be worth. Loss hits some ops and leaves the others as they are, so of what ops take longer only the part
+    /// counts that lies in the longest, as many of them as segments were sent again. `None` where that is less than half:
+    /// then most of it has another reason, and what was lost may have been others'.
+    fn share_of_gap(&self, reference: &View<'_>) -> Option<f64> {
+        let whole_ns = reference.slow_ns()? - reference.fast_ns()?;
+        let hit = self.counted.per_op;
+        let spared_ns = if hit < 1.0 {
+            // Service times overlap where connections work side by side; time per op does not.
+            let overlap = (reference.slow_ns()? / reference.slow.service_mean_ns?).min(1.0);
+            overlap * spared_longer_ns(reference, 1.0 - hit)?
+        } else {
+            0.0
+        };
+        let hit_ns = whole_ns - spared_ns;
+        if hit_ns < 0.5 * whole_ns {
+            return None;
+        }
+        let kept = reference.slow.reused_share.is_some_and(|share| share >= 0.9);
+        let most_ns = self.counted.per_op * if kept { MOST_PER_LOSS_NS } else { MOST_PER_LOST_SYN_NS };
+        share_of_log(reference, hit_ns.min(most_ns))
+    }
+}
+
+/// How much longer the quickest `share` of the slow side's ops take than those of the fast side's, ns per op of all. What the
+/// quickest quarter takes longer all take longer.
+fn spared_longer_ns(reference: &View<'_>, share: f64) -> Option<f64> {
+    let (slow, fast) = (&reference.slow.service_profile, &reference.fast.service_profile);
+    let quick = |profile: &Profile| profile.quantile_ns(0.25).map(|ns| ns as f64);
+    let all_ns = quick(slow)? - quick(fast)?;
+    let spared_ns = quickest_ns(slow, share)? - quickest_ns(fast, share)?;
+    Some(all_ns.max(spared_ns).max(0.0))
+}
+
+/// The part of the mean that the shortest `share` of the values makes, ns. In a step of the profile that the share cuts all
+/// values are taken for the shortest there: a jump may lie in the rest of it.
+fn quickest_ns(profile: &Profile, share: f64) -> Option<f64> {
+    let steps = Profile::PROBABILITIES.windows(2).zip(profile.at_ns.windows(2));
+    let part = |(probabilities, values): (&[f64], &[Nanos])| {
+        let (low, high) = (values[0] as f64, values[1] as f64);
+        let width = probabilities[1].min(share) - probabilities[0];
+        width.max(0.0) * if probabilities[1] <= share { (low + high) / 2.0 } else { low }
+    };
+    (profile.at_ns.len() == Profile::PROBABILITIES.len()).then(|| steps.map(part).sum())
+}
+
+/// The machine sends clearly more again. Left to be told from a cap that drops what exceeds it.
+fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, share: f64) -> Result<Standing, Standing> {
+    let long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
+    if long {
+        match gap.look(Kind::Range1) {
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Shown(small) if small.log.low() <= 0.0 => {
+                let text = format!(
+                    "{}, but the first byte of a response comes in time: a cap that drops what exceeds it does the same",
+                    sent_again.told.text
+                );
+                return Err(Standing::Undecided(gap.evidence(&small, text)));
+            }
+            Look::Shown(_) | Look::Missing(_) => {}
+        }
+    }
+    if let Ok(machines) = Machines::read(gap)
+        && machines.slow.is_held_back(&machines.view)
+    {
+        let text = format!(
+            "{}, but a quota held {} back: what that delays others take for lost, and the longest requests are its own",
+            sent_again.told.text,
+            gap.slow_name()
+        );
+        return Err(Standing::Undecided(gap.on_host(text, sent_again.told.repeat.clone())));
+    }
+    // Where the other machine is not read, it may send as much again.
+    let confidence = if sent_again.counted.fast_per_op.is_some() { Confidence::Likely } else { Confidence::Possible };
+    Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
+}
+
+/// What we had to send again ourselves: first packets of connections.
+fn by_connecting(
+    gap: &Gap<'_>,
+    reference: &View<'_>,
+    demands: Option<&Demands<'_>>,
+    sent_again: Option<&SentAgain>,
+) -> Result<Standing, Standing> {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let counted = || sent_again.map_or_else(String::new, |sent_again| format!("; {}", sent_again.told.text));
+    let open = |text: String| Standing::Undecided(gap.evidence(reference, text));
+    let (Some([stalls, of_fast]), Some([syns, fast_syns])) =
+        (Stalls::of_both(reference, &ALL), Stalls::of_both(reference, &CONNECT))
+    else {
+        return Err(open(format!("how the times of phases are spread is not known{}", counted())));
+    };
+    let stalled_ns = stalls.ns_per_op - of_fast.ns_per_op;
+    let told = format!(
+        "stalls as long as retransmission time-outs take {} per request to {slow}, {} to {fast}",
+        format_duration_ns(stalls.ns_per_op),
+        format_duration_ns(of_fast.ns_per_op)
+    );
+    let Some(share) = share_of_phases(reference, stalled_ns) else {
+        return Err(open(format!("{told}, but the time per request is not known")));
+    };
+    if share < Flip::NOTEWORTHY {
+        let excluded = sent_again.is_some_and(|sent_again| !sent_again.counted.is_marked());
+        let text = format!("{told}{}", counted());
+        // Without the machine's counters nothing tells of what was sent again before a time-out.
+        return Err(if excluded { Standing::RuledOut(gap.evidence(reference, text)) } else { open(text) });
+    }
+    if syns.count < LEAST_SYNS || fast_syns.count > syns.count / 3.0 {
+        return Err(open(format!("{told}{}: that may be stalls of the server as well", counted())));
+    }
+    let lost = format!(
+        "about {:.0} connections to {slow} took as long as a first packet that was sent again (1 s and more), {:.0} to \
+         {fast}",
+        syns.count, fast_syns.count
+    );
+    let queues_overflow = match (reference.connections(), demands) {
+        // A single connection does not fill a queue.
+        (Some(1), _) => Some(false),
+        (_, Some(demands)) => Counted::of(demands, "tcp.listen_overflows")
+            .zip(Counted::of(demands, "tcp.listen_drops"))
+            .map(|(overflows, drops)| overflows.total.max(drops.total) > 0.1 * syns.count),
+        (_, None) => None,
+    };
+    match queues_overflow {
+        Some(false) => {
+            let facts = vec![gap.evidence(reference, told), gap.evidence(reference, lost)];
+            Ok(accuse(gap, share, Confidence::Likely, facts))
+        }
+        _ => Err(open(format!("{lost}: a listen queue that overflows does the same"))),
+    }
+}
+
+fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, facts: Vec<Evidence>) -> Standing {
+    let slow = gap.slow_name();
+    let told = Told {
+        summary: format!(
+            "Packets between here and {slow} get lost, and what is sent again comes late: that makes {} of the gap.",
+            percent(share)
+        ),
+        remedy: format!(
+            "`mtr -n HOST` from both ends shows where packets get lost; on {slow}'s machine `nstat -az TcpRetransSegs`, \
+             `ip -s link` and `ethtool -S INTERFACE` (errors, drops, overruns), the switch port (duplex, cable), and \
+             firewall rules that drop."
+        ),
+        facts,
+        further: Vec::new(),
+    };
+    fit_by_host(gap, &ENTRY, Some(share), confidence, told)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::Distribution;
+
+    #[test]
+    fn the_quickest_part_holds_no_stalls_that_lie_beyond_it() {
+        // 98 ops of 1 ms and 2 of 201 ms.
+        let values = (0..100).map(|i| if i < 98 { 1_000_000 } else { 201_000_000 });
+        let profile = Profile::of(&Distribution::from_values(values));
+        assert!((quickest_ns(&profile, 0.96).unwrap() - 0.96e6).abs() < 0.01e6);
+        assert!((quickest_ns(&profile, 0.5).unwrap() - 0.5e6).abs() < 0.01e6);
+        assert!(quickest_ns(&profile, 1.0).unwrap() > 3e6, "all of it holds them");
+        assert_eq!(quickest_ns(&Profile::default(), 0.5), None, "not kept is not zero");
+    }
+}

@@ -1,0 +1,13 @@
+//! What several causes read of the evidence, each file by what it is about. None of it accuses or acquits by itself.
+
+pub(crate) mod bulk;
+pub(crate) mod by_hand;
+pub(crate) mod counted;
+pub(crate) mod filter_rules;
+pub(crate) mod handshakes;
+pub(crate) mod machines;
+pub(crate) mod scaling;
+pub(crate) mod stall;
+pub(crate) mod tls_libraries;
+pub(crate) mod trip;
+pub(crate) mod worth;

@@ -1,0 +1,276 @@
+//! What counted quantities are worth of a gap, and what several causes ask of one first.
+
+use crate::cause::Standing;
+use crate::evidence::machines::{QUOTA, allowed_cpus};
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
+use crate::probes::{Kind, Mode};
+use duel_model::{Evidence, HostDemand, format_duration_ns};
+
+/// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
+pub(crate) fn share_of_log(view: &View<'_>, saved_ns: f64) -> Option<f64> {
+    let left = (view.ratio - saved_ns.max(0.0) / view.fast_ns()?).max(1.0);
+    (view.log.mid > 0.0 && left.is_finite()).then(|| (1.0 - left.ln() / view.log.mid).clamp(0.0, 1.0))
+}
+
+/// The same for time of a resource of the slow side, such as its CPU: `saved_ns` of the `all_ns` that an op needs there.
+///
+/// Over one connection an op waits for the resource once. Under load it waits for the ops before it as well, and where
+/// the resource is what limits the rate, the time of an op is in proportion to what an op needs of it.
+pub(crate) fn share_of_resource(gap: &Gap<'_>, view: &View<'_>, saved_ns: f64, all_ns: f64) -> Option<f64> {
+    let saved_ns = match gap.mode {
+        Mode::Alone => saved_ns,
+        Mode::Loaded if all_ns > 0.0 => view.slow_ns()? * (saved_ns / all_ns).min(1.0),
+        Mode::Loaded => return None,
+    };
+    share_of_log(view, saved_ns)
+}
+
+/// Further CPU time of the slow side's processes per op, ns.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct FurtherCpu {
+    /// What nothing but the cause explains: by this somebody may be accused.
+    pub(crate) least_ns: f64,
+    /// All that the cause may have taken: by this it may be acquitted.
+    pub(crate) most_ns: f64,
+}
+
+/// What further CPU time is worth of a gap.
+///
+/// An op takes as long as it computes only where nobody else wants its CPU. Where others do, whoever computes longer is put
+/// aside oftener, and 20 ms of CPU take 150 ms. So what was computed is the least that it is worth; the most is that and all
+/// the time that threads waited. Between the two nobody is acquitted. Nobody is either whose requests take as many times the
+/// CPU time as they take longer: then something stretches all of it, whether or not that is counted.
+pub(crate) struct CpuWorth {
+    /// Share of the log of the gap, by which the cause may be named. `None` where it is not known.
+    share: Option<f64>,
+    /// What it may be at most, or why that is not known.
+    most: Result<f64, String>,
+    /// What the slow side's threads waited for the CPU because they needed more of it, ns per op: a part of the share.
+    waited_ns: f64,
+}
+
+impl CpuWorth {
+    /// Of CPU time in which a request's processes of both sides, `by_slow` and `by_fast`, were counted.
+    pub(crate) fn of(
+        gap: &Gap<'_>,
+        view: &View<'_>,
+        demands: &Demands<'_>,
+        [by_slow, by_fast]: [&Cpu; 2],
+        further: FurtherCpu,
+    ) -> Self {
+        let all_ns = by_slow.all_ns();
+        if gap.mode == Mode::Loaded {
+            // By proportion, which holds for what ops wait as well.
+            let share = |ns| share_of_resource(gap, view, ns, all_ns);
+            let most = share(further.most_ns).ok_or_else(|| "what that is worth is not known".to_owned());
+            return Self { share: share(further.least_ns), most, waited_ns: 0.0 };
+        }
+        let waited_ns = put_aside_ns(demands, by_slow, by_fast, further.least_ns);
+        Self {
+            share: share_of_log(view, further.least_ns + waited_ns),
+            most: most_share_alone(gap, view, demands.slow, [all_ns, by_fast.all_ns()], further.most_ns),
+            waited_ns,
+        }
+    }
+
+    /// What a sentence about the further CPU time says of waiting.
+    pub(crate) fn and_waiting(&self) -> String {
+        if self.waited_ns <= 0.0 {
+            return String::new();
+        }
+        format!(", with the {} that threads waited oftener to get it,", format_duration_ns(self.waited_ns))
+    }
+
+    /// The share, where it is worth a name. Else the cause is ruled out, if it cannot be worth one by what was `counted`.
+    pub(crate) fn noteworthy(&self, counted: Evidence) -> Result<f64, Standing> {
+        match self.share {
+            Some(share) if share >= Flip::NOTEWORTHY => Ok(share),
+            None => Err(Standing::Undecided(with(counted, "what that is worth is not known"))),
+            Some(_) => Err(acquit(&self.most, counted)),
+        }
+    }
+}
+
+/// Rules out what is not worth a name even at most; else leaves it open, and tells why.
+pub(crate) fn acquit(most: &Result<f64, String>, counted: Evidence) -> Standing {
+    match most {
+        Ok(most) if *most < Flip::NOTEWORTHY => Standing::RuledOut(counted),
+        Ok(most) => {
+            let why = format!(
+                "with waiting for a CPU, and whatever slows it, that may be up to {} of the gap",
+                percent(*most)
+            );
+            Standing::Undecided(with(counted, &why))
+        }
+        Err(why) => Standing::Undecided(with(counted, why)),
+    }
+}
+
+fn with(counted: Evidence, why: &str) -> Evidence {
+    Evidence { text: format!("{}; {why}", counted.text), ..counted }
+}
+
+/// The most that `further_ns` of the slow side's CPU time can be of the log of the gap over one connection, where requests
+/// take so much CPU time of either side; else why that is not known.
+pub(crate) fn most_share_alone(
+    gap: &Gap<'_>,
+    view: &View<'_>,
+    demand: &HostDemand,
+    [slow_ns, fast_ns]: [f64; 2],
+    further_ns: f64,
+) -> Result<f64, String> {
+    if further_ns <= 0.0 {
+        return Ok(0.0);
+    }
+    let unknown = || "what that is worth is not known".to_owned();
+    let waiting_ns = waiting_ns(gap, demand).ok_or_else(|| {
+        format!(
+            "that may be worth more than it is long, for how long {}'s threads waited for a CPU is not known",
+            gap.slow_name()
+        )
+    })?;
+    let most = share_of_log(view, further_ns + waiting_ns).ok_or_else(unknown)?;
+    if slow_ns < view.low * fast_ns {
+        return Ok(most);
+    }
+    // All of a request may be as long as its CPU time has it.
+    let by_proportion = view.slow_ns().and_then(|ns| share_of_log(view, ns * (further_ns / slow_ns).min(1.0)));
+    by_proportion.map(|share| share.max(most)).ok_or_else(unknown)
+}
+
+/// The longest that an op, of which there is one at a time, can have waited for CPUs on the slow side's machine, ns. `None`
+/// where that is not known.
+///
+/// Others keep it waiting whether or not they work for our load, so nothing is taken away that goes on without.
+pub(crate) fn waiting_ns(gap: &Gap<'_>, demand: &HostDemand) -> Option<f64> {
+    let of = |key: &str| counted_per_op(demand, key);
+    // Whom a quota keeps waiting is counted in the queue as well, or is not: that depends on the kernel's version.
+    let held_back_ns = match of("cgroup.throttled_ns") {
+        Some(ns) => ns,
+        None if gap.host_fact(gap.slow, QUOTA) == Some("none") => 0.0,
+        None => return None,
+    };
+    // Nobody waits for a CPU that nobody else has.
+    let in_queue_ns = of("workers.wait_ns").or_else(|| by_others_ns(demand))?;
+    Some(in_queue_ns + held_back_ns + withheld_ns(gap, demand)?)
+}
+
+/// CPU time of a machine per op that was not its server's, ns.
+pub(crate) fn by_others_ns(demand: &HostDemand) -> Option<f64> {
+    Some((counted_per_op(demand, "cpu.busy_ns")? - counted_per_op(demand, "process.cpu_ns")?).max(0.0))
+}
+
+/// What the hypervisor withheld of that CPU of the slow side's from which it withheld the most, ns per op.
+fn withheld_ns(gap: &Gap<'_>, demand: &HostDemand) -> Option<f64> {
+    let of_cpus = || {
+        let of_each = allowed_cpus(gap, gap.slow)?.into_iter();
+        of_each.filter_map(|cpu| counted_per_op(demand, &format!("cpu.{cpu}.steal_ns"))).reduce(f64::max)
+    };
+    of_cpus().or_else(|| counted_per_op(demand, "cpu.steal_ns"))
+}
+
+/// Growth of a counter per op, with what grows without load.
+fn counted_per_op(demand: &HostDemand, key: &str) -> Option<f64> {
+    let growth = *demand.growth.get(key)? as f64;
+    (demand.ops > 0).then(|| growth / demand.ops as f64)
+}
+
+/// What the slow side's threads waited for a CPU per op because of `further_ns` that they needed of it, over one connection:
+/// no more than they waited longer than the fast side's, than either side's wait for as much CPU time, and than it takes to be
+/// put aside as many times oftener. Threads that wait when they are woken up wait whatever they need then. Zero where it was
+/// not counted: it is the least.
+fn put_aside_ns(demands: &Demands<'_>, by_slow: &Cpu, by_fast: &Cpu, further_ns: f64) -> f64 {
+    let known = || {
+        let fast = demands.fast?;
+        let both = |key: &str| Some([demands.slow.per_op(key)?, fast.per_op(key)?]);
+        let [waited, fast_waited] = both("workers.wait_ns")?;
+        let [put_aside, fast_put_aside] = both("workers.involuntary_switches")?;
+        let turns = demands.slow.per_op("workers.turns").filter(|turns| *turns > 0.0)?;
+        let (need, fast_need) = (by_slow.all_ns(), by_fast.all_ns());
+        if further_ns <= 0.0 || need <= fast_need || fast_need <= 0.0 {
+            return None;
+        }
+        let part = (further_ns / (need - fast_need)).min(1.0);
+        let for_as_much = further_ns * (waited / need).min(fast_waited / fast_need);
+        Some((part * (waited - fast_waited)).min(part * (put_aside - fast_put_aside) * waited / turns).min(for_as_much))
+    };
+    known().unwrap_or(0.0).max(0.0)
+}
+
+/// `; its threads waited 122 ms for a CPU meanwhile, A's 14.6 ms`, where that is known of both.
+pub(crate) fn told_waiting(gap: &Gap<'_>, demands: &Demands<'_>) -> String {
+    let waited = |demand: &HostDemand| demand.per_op("workers.wait_ns").map(format_duration_ns);
+    match waited(demands.slow).zip(demands.fast.and_then(waited)) {
+        Some((slow, fast)) => {
+            format!("; {}'s threads waited {slow} for a CPU meanwhile, {}'s {fast}", gap.slow_name(), gap.fast_name())
+        }
+        None => String::new(),
+    }
+}
+
+/// The reference that flips and counts are held against; the probe that tells it is wanted where it is not known yet.
+pub(crate) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standing> {
+    use crate::gap::Reference;
+    match &gap.reference {
+        Reference::Known(view) => Ok(view),
+        Reference::Wanted(probe) => Err(Standing::Wants(vec![probe.clone()])),
+        Reference::Missing(why) => Err(Standing::Undecided(gap.not_measured(why.clone()))),
+    }
+}
+
+/// What shows over one connection as much as over many makes no gap that does not show there. `known` is told with it.
+pub(crate) fn needs_gap_alone(gap: &Gap<'_>, known: Option<&str>) -> Result<(), Standing> {
+    if gap.mode == Mode::Alone {
+        return Ok(());
+    }
+    let known = known.map_or_else(String::new, |known| format!("{known}, and "));
+    match gap.look(Kind::Alone) {
+        Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => {
+            let text = format!("{known}whether the gap shows over one connection is not known: {why}");
+            Err(Standing::Undecided(gap.not_measured(text)))
+        }
+        Look::Shown(alone) => {
+            let text = format!("{known}over one connection most of the gap does not show");
+            Err(Standing::RuledOut(gap.evidence(&alone, text)))
+        }
+    }
+}
+
+/// What the machines do for each request. Where the slow side's is not read, the cause is left open.
+pub(crate) fn demands<'a>(gap: &Gap<'a>) -> Result<Demands<'a>, Standing> {
+    if !gap.has_host(gap.slow) {
+        let text = format!("the machine of {} is not read", gap.slow_name());
+        return Err(Standing::Undecided(gap.not_measured(text)));
+    }
+    match gap.demands() {
+        DemandLook::Shown(demands) => Ok(demands),
+        DemandLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
+        DemandLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
+    }
+}
+
+/// CPU time of a server's processes for each op.
+pub(crate) struct Cpu {
+    /// In their own code and their libraries'.
+    pub(crate) user_ns: f64,
+    /// In the kernel.
+    pub(crate) system_ns: f64,
+}
+
+impl Cpu {
+    /// `None` where either is not known.
+    pub(crate) fn of(demand: &HostDemand) -> Option<Self> {
+        Some(Self { user_ns: demand.per_op("process.user_ns")?, system_ns: demand.per_op("process.system_ns")? })
+    }
+
+    pub(crate) fn all_ns(&self) -> f64 {
+        self.user_ns + self.system_ns
+    }
+}
+
+/// Whether the gap is smaller under the plan's load, beyond both intervals: what is waited for, others can use.
+pub(crate) fn is_hidden_by_load(gap: &Gap<'_>, reference: &View<'_>) -> bool {
+    let closed = gap.comparison.connections().is_some_and(|connections| connections > 1);
+    closed && reference.connections() == Some(1) && gap.comparison.log.high() < reference.log.low()
+}

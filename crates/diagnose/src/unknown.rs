@@ -1,0 +1,352 @@
+//! `unknown`: no cause fits, or not all of the gap is told by those that do. Then at least: where does the gap sit, and what
+//! is it not.
+
+use crate::cause::{Cause, CauseEntry, Fit, Standing};
+use crate::gap::{Flip, FlipLook, Gap, Look, Reference, differences_in, failed_share, per_byte_share, percent};
+use crate::probes::{Kind, Mode};
+use duel_model::web::phase;
+use duel_model::{
+    Compared, Confidence, Evidence, Finding, Phase, Probe, TargetObservation, Value, format_bytes, format_duration_ns,
+    sanitize_line, web,
+};
+
+pub(crate) static ENTRY: CauseEntry = CauseEntry {
+    id: "unknown",
+    description: "no cause of the catalogue fits; tells where the gap sits and what was ruled out",
+};
+
+/// Most facts in which targets differ that are listed.
+const MOST_FACTS: usize = 8;
+
+/// The flips that place a gap, whatever its cause.
+const PLACING: [Kind; 5] = [Kind::Range1, Kind::Chacha20, Kind::AllClose, Kind::Kept, Kind::RangeHalf];
+
+/// Probes that would place the gap better.
+pub(crate) fn wants(gap: &Gap<'_>) -> Vec<Probe> {
+    if gap.known_reference().is_none() {
+        return Vec::new();
+    }
+    let both_tls = gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast);
+    PLACING
+        .into_iter()
+        .filter(|kind| *kind != Kind::Chacha20 || both_tls)
+        // Half of the response tells whether the cost per byte is constant: nothing, where there is none.
+        .filter(|kind| *kind != Kind::RangeHalf || matches!(gap.look(Kind::Range1), Look::Shown(_)))
+        .filter_map(|kind| match gap.look(kind) {
+            Look::NotAsked(probe) => Some(probe),
+            Look::Missing(_) | Look::Shown(_) => None,
+        })
+        .collect()
+}
+
+/// What is said of a gap that no cause explains, or of the rest of one; `left` is the share that is left.
+pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standing], left: f64) -> Finding {
+    let (slow, fast) = (gap.slow_name(), gap.fast_name());
+    let mut place = Place::default();
+    place.by_failures(gap);
+    place.by_concurrency(gap);
+    place.by_phase(gap);
+    place.by_size(gap);
+    place.by_flips(gap);
+    place.by_bytes(gap);
+    place.by_facts(gap);
+
+    let mut evidence = gap.preamble();
+    evidence.extend(place.evidence);
+    let mut settled = true;
+    for (cause, standing) in causes.iter().zip(standings) {
+        let id = cause.entry().id;
+        match standing {
+            Standing::RuledOut(by) => evidence.push(Evidence { text: format!("not {id}: {}", by.text), ..by.clone() }),
+            Standing::Undecided(by) => {
+                evidence.push(Evidence { text: format!("open: {id}: {}", by.text), ..by.clone() });
+                settled = false;
+            }
+            Standing::Wants(probes) => {
+                let ids: Vec<_> = probes.iter().map(|probe| &*probe.id).collect();
+                let text = format!("open: {id}: not made for want of time: {}", ids.join(", "));
+                // What was not made cannot be repeated.
+                evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
+                settled = false;
+            }
+            Standing::Fits(_) => {}
+        }
+    }
+    if let Reference::Missing(why) = &gap.reference {
+        evidence.push(gap.evidence(&gap.comparison, format!("no flip could be held against the gap: {why}")));
+    }
+
+    let where_to = if place.says.is_empty() {
+        "Where it sits was not found out.".to_owned()
+    } else {
+        format!("{}.", capitalised(&place.says.join("; ")))
+    };
+    let fits: Vec<&Fit> = standings.iter().filter_map(Standing::fit).collect();
+    let is_whole = left > 0.99;
+    let what_is_left = if is_whole {
+        let why = match (&fits[..], settled) {
+            ([_, ..], _) => "",
+            ([], true) => ", and no known cause fits",
+            ([], false) => ", and no cause could be shown",
+        };
+        format!("{slow} is {:.2}x slower than {fast}{why}", gap.comparison.ratio)
+    } else {
+        format!("About {} of the gap between {slow} and {fast} is left unexplained", percent(left))
+    };
+    let summary = format!("{what_is_left}{} {where_to}", reservations(&fits, is_whole));
+    Finding {
+        cause: ENTRY.id.to_owned(),
+        target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
+        confidence: Confidence::Possible,
+        explains: None,
+        summary,
+        evidence,
+        remedy: place.remedy.unwrap_or_else(|| {
+            if gap.case.plan.schema().lanes_are_threads() {
+                return format!("Give diagnosis more time, and profile {slow} while the comparison runs (`perf top`).");
+            }
+            format!(
+                "Give diagnosis more time, and look at {slow}'s host (CPU, disk, network) while the comparison runs."
+            )
+        }),
+    }
+}
+
+/// Ends a sentence on the gap, or on what is left of it, and says what is uncertain about the causes that fit: they stand
+/// beside this, and it would deny them.
+fn reservations(fits: &[&Fit], is_whole: bool) -> String {
+    let listed = |holds: &dyn Fn(&Finding) -> bool| {
+        let findings = fits.iter().map(|fit| &fit.finding).filter(|finding| holds(finding));
+        listed(&findings.map(|finding| &*finding.cause).collect::<Vec<_>>())
+    };
+    let is_possible = |finding: &Finding| finding.confidence == Confidence::Possible;
+    // Of what is left, the share of a cause that is only possible has been taken away.
+    let is_taken_away = |finding: &Finding| !is_whole && finding.explains.is_some();
+    let mut text = String::new();
+    if let Some((causes, several)) = listed(&|finding| is_possible(finding) && is_taken_away(finding)) {
+        let (have, they_are, were) = if several { ("have", "they are", "were") } else { ("has", "it is", "was") };
+        text.push_str(&format!(
+            ", and more if {causes} {have} no part in it: {they_are} possible, but {were} not shown"
+        ));
+    }
+    text.push('.');
+    if let Some((causes, several)) = listed(&|finding| is_possible(finding) && !is_taken_away(finding)) {
+        let (are, were) = if several { ("are", "were") } else { ("is", "was") };
+        text.push_str(&format!(" {causes} {are} possible, but {were} not shown."));
+    }
+    if let Some((causes, several)) = listed(&|finding| finding.explains.is_none()) {
+        let make = if several { "make" } else { "makes" };
+        text.push_str(&format!(" How much of the gap {causes} {make} is not known."));
+    }
+    text
+}
+
+/// `a, b and c`, and whether that is several.
+fn listed(words: &[&str]) -> Option<(String, bool)> {
+    let (last, others) = words.split_last()?;
+    let text = if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) };
+    Some((text, !others.is_empty()))
+}
+
+/// Where a gap sits, as far as it is known.
+#[derive(Default)]
+struct Place {
+    /// Half sentences for the summary, the most telling first.
+    says: Vec<String>,
+    evidence: Vec<Evidence>,
+    remedy: Option<String>,
+}
+
+impl Place {
+    fn by_failures(&mut self, gap: &Gap<'_>) {
+        for (side, seen) in [(gap.slow, gap.comparison.slow), (gap.fast, gap.comparison.fast)] {
+            let share = failed_share(seen);
+            if share > 0.1 {
+                let name = gap.name(side);
+                self.says.push(format!("{:.0} % of the requests to {name} failed", 100.0 * share));
+                self.remedy.get_or_insert(format!("Find out first why requests to {name} fail; then compare again."));
+            }
+        }
+    }
+
+    fn by_concurrency(&mut self, gap: &Gap<'_>) {
+        let slow = gap.slow_name();
+        match (&gap.reference, gap.mode, gap.look(Kind::Alone)) {
+            (Reference::Missing(_), Mode::Loaded, Look::Shown(_)) if gap.case.is_open_loop() => {
+                self.says.push("the gap shows at the offered rate, not in a closed loop".to_owned());
+                self.remedy
+                    .get_or_insert(format!("Look for queues on {slow}: compare at a lower rate, and at a higher one."));
+            }
+            (_, Mode::Loaded, Look::Shown(alone)) => {
+                let small = alone.log.low() <= 0.0;
+                self.says.push(if small {
+                    "the gap does not show over one connection: it is one of concurrency".to_owned()
+                } else {
+                    "most of the gap shows beyond one connection only".to_owned()
+                });
+                self.remedy.get_or_insert(format!(
+                    "Compare under 1, 2, 4, 8, ... connections: where does {slow} stop to scale? Then look at its number \
+                     of workers and CPUs, its limits on rate, and locks."
+                ));
+            }
+            _ => {}
+        }
+    }
+
+    fn by_phase(&mut self, gap: &Gap<'_>) {
+        let reference = gap.known_reference().unwrap_or(&gap.comparison);
+        let schema = gap.case.plan.schema();
+        let mut differences = differences_in(reference, schema.phases);
+        let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+        if whole_ns <= 0.0 {
+            return;
+        }
+        // Largest first; a fifth of the whole is the least that helps to look in the right place.
+        differences.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+        differences.retain(|(_, ns)| *ns >= 0.2 * whole_ns);
+        let Some((first, _)) = differences.first() else { return };
+        let share = |(phase, ns): &(Phase, f64)| (percent(ns / whole_ns), phase.name);
+        let extra = format!("{} per {} {}", format_duration_ns(whole_ns), schema.op.one, reference.over(gap.case.plan));
+        let mut text = match &differences[..] {
+            [only] => {
+                let (share, phase) = share(only);
+                format!("{share} of the extra {extra} is in {phase}")
+            }
+            several => {
+                let shares: Vec<_> =
+                    several.iter().map(share).map(|(share, phase)| format!("{share} in {phase}")).collect();
+                format!("the extra {extra} is spread: {}", shares.join(", "))
+            }
+        };
+        if reference.connections() != Some(1) {
+            text.push_str(" (queueing included)");
+        }
+        self.evidence.push(gap.evidence(reference, text.clone()));
+        self.says.push(text);
+        let slow = gap.slow_name();
+        // Phases of other kinds may have the name and the place of one of the web.
+        let is_web = *schema == web::SCHEMA;
+        self.remedy.get_or_insert(match *first {
+            other if !is_web => format!("Look at what {slow} does in the phase '{}'.", other.name),
+            phase::DNS => format!("Look up {slow}'s name by hand (`dig`): which name server is slow?"),
+            phase::CONNECT => format!("Look at the way to {slow} (`ping`, `traceroute`) and its listen queue (`ss -lnt`)."),
+            phase::TLS => format!(
+                "Look at {slow}'s handshake: `openssl s_client -connect HOST:PORT` tells version, group, chain and \
+                 resumption; `openssl speed rsa ecdsa ecdh` on its host tells what they cost."
+            ),
+            phase::SEND => format!("Look at the way to {slow}: requests are taken in slowly."),
+            phase::WAIT => format!(
+                "Look at what {slow} does before it answers: log the time per request, watch its CPU and disk, look for \
+                 a proxy in between, and for the round trip."
+            ),
+            phase::RECEIVE => format!(
+                "Look at what {slow} does per byte: CPU use during a download, `openssl speed`, limits on rate, socket \
+                 buffers, losses (`ss -ti`), small TLS records."
+            ),
+            other => format!("Look at what {slow} does in the phase '{}'.", other.name),
+        });
+    }
+
+    fn by_size(&mut self, gap: &Gap<'_>) {
+        let (Look::Shown(first_byte), Some(reference)) = (gap.look(Kind::Range1), gap.known_reference()) else {
+            return;
+        };
+        let Some(share) = per_byte_share(reference, &first_byte) else { return };
+        // Told only where the interval leaves no other reading.
+        let reading = if share.low() > 0.5 {
+            "the gap grows with the size of the response"
+        } else if share.high() < 0.5 {
+            "the gap is paid per request, whatever the size of the response"
+        } else {
+            "whether the gap is paid per request or per byte is open"
+        };
+        let text = format!(
+            "{}: {}; {} of the gap is paid per byte",
+            Kind::Range1.phrase(),
+            gap.tell(&first_byte),
+            percent(share.mid)
+        );
+        self.evidence.push(gap.evidence(&first_byte, text));
+        if let Look::Shown(half) = gap.look(Kind::RangeHalf)
+            && let (Some(whole), Some(middle), Some(fixed)) =
+                (reference.difference_ns(), half.difference_ns(), first_byte.difference_ns())
+        {
+            let text = format!(
+                "the extra time per request is {} for one byte, {} for half of the response, {} for all of it",
+                format_duration_ns(fixed.mid.max(0.0)),
+                format_duration_ns(middle.mid.max(0.0)),
+                format_duration_ns(whole.mid.max(0.0))
+            );
+            self.evidence.push(gap.evidence(&half, text));
+        }
+        self.says.push(reading.to_owned());
+    }
+
+    fn by_flips(&mut self, gap: &Gap<'_>) {
+        for (kind, of) in [
+            (Kind::Chacha20, "the cipher"),
+            (Kind::AllClose, "whether connections are kept"),
+            (Kind::Kept, "whether connections are kept"),
+            (Kind::Resumed, "whether sessions are resumed"),
+            (Kind::Identity, "compression"),
+        ] {
+            let FlipLook::Shown(flip) = gap.flip(kind) else { continue };
+            self.evidence.push(gap.evidence(&flip.view, gap.tell_flip(&flip)));
+            if flip.is_negligible() {
+                self.says.push(format!("it does not depend on {of}"));
+            } else if flip.moved() {
+                self.says.push(format!("{} of it goes away {}", flip.percent(), kind.phrase()));
+            } else if -flip.share.low() > Flip::NOTEWORTHY && flip.share.high() < 0.0 {
+                self.says.push(format!("it is larger {}", kind.phrase()));
+            }
+        }
+    }
+
+    fn by_bytes(&mut self, gap: &Gap<'_>) {
+        let of = |seen: &TargetObservation| seen.body_bytes_per_op.filter(|bytes| *bytes > 0.0);
+        if let (Some(slow), Some(fast)) = (of(gap.comparison.slow), of(gap.comparison.fast))
+            && (slow / fast).ln().abs() > gap.case.margin_log()
+        {
+            let text = format!(
+                "{} sends {} per response, {} {}",
+                gap.slow_name(),
+                format_bytes(slow),
+                gap.fast_name(),
+                format_bytes(fast)
+            );
+            self.evidence.push(gap.evidence(&gap.comparison, text.clone()));
+            self.says.push(text);
+        }
+    }
+}
+
+impl Place {
+    /// What the targets tell of themselves, where it differs: the next thing to look at, whether or not it is the cause.
+    fn by_facts(&mut self, gap: &Gap<'_>) {
+        let declared = gap.case.plan.schema().facts.iter();
+        let lasting = declared
+            .filter(|of| of.label.is_some() && !of.is_of_answer && !of.is_address && of.compared == Compared::Whole);
+        let told = |side: usize, name: &str| gap.fact(side, |seen| seen.value(name).map(Value::to_string));
+        let differing: Vec<String> = lasting
+            .filter_map(|of| {
+                let (slow, fast) = (told(gap.slow, of.name)?, told(gap.fast, of.name)?);
+                let [slow, fast] = [&slow, &fast].map(|text| sanitize_line(text));
+                (slow != fast).then(|| format!("{} {slow} instead of {fast}", of.label.unwrap_or(of.noun)))
+            })
+            .collect();
+        if differing.is_empty() {
+            return;
+        }
+        let left_out = differing.len().saturating_sub(MOST_FACTS);
+        let more = if left_out > 0 { format!("; and {left_out} more") } else { String::new() };
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        let listed = differing[..differing.len() - left_out].join("; ");
+        let text = format!("{slow} differs from {fast} in what it tells of itself: {listed}{more}");
+        self.evidence.push(Evidence { probe: "first-contact".to_owned(), text, repeat: None });
+    }
+}
+
+fn capitalised(text: &str) -> String {
+    let mut rest = text.chars();
+    rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
