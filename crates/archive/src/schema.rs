@@ -36,6 +36,8 @@ pub(crate) const STEPS: &[Step] = &[
     None,
     // Runs may have the doubt `content-wrong`.
     None,
+    // Probes may have the doubt `others-work`.
+    None,
 ];
 
 /// Raw data are JSON (see `packing` for slots). What stands in plain columns beside it is there to be listed and

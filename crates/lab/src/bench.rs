@@ -289,7 +289,9 @@ impl Bench {
             });
             if notices_death { pulse.feel(live, since_ns) } else { ControlFlow::Continue(()) }
         };
-        let record = self.sessions[spec.target].run_slot(&order, &mut tick)?;
+        self.factories[spec.target].slot_begins();
+        let mut record = self.sessions[spec.target].run_slot(&order, &mut tick)?;
+        self.factories[spec.target].slot_ended(&mut record.tally);
         records.iter().flat_map(Receiver::try_iter).for_each(|ops| watcher.ops(&ops));
         let longest_ns = record.series.intervals.iter().map(|interval| interval.response_max_ns).max();
         self.longest_ns[spec.target] = self.longest_ns[spec.target].max(longest_ns.filter(|&ns| ns > 0));

@@ -264,6 +264,20 @@ impl Factory {
         }
     }
 
+    /// A slot is about to begin: see [`Opens::slot_begins`].
+    pub(crate) fn slot_begins(&self) {
+        if let Self::Kind(opens) = self {
+            opens.slot_begins();
+        }
+    }
+
+    /// A slot is over: see [`Opens::slot_ended`].
+    pub(crate) fn slot_ended(&self, tally: &mut Tally) {
+        if let Self::Kind(opens) = self {
+            opens.slot_ended(tally);
+        }
+    }
+
     /// Pairs of a local and a remote address that connections are spread over.
     pub(crate) fn address_pairs(&self) -> usize {
         match self {

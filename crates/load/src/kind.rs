@@ -2,7 +2,7 @@
 
 use crate::session::{Session, SessionError};
 use crate::workload::{WorkloadError, WorkloadFactory};
-use duel_model::{Facts, KindPlan, Plan, Schema};
+use duel_model::{Facts, KindPlan, Plan, Schema, Tally};
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -62,6 +62,15 @@ pub struct Prepared {
 pub trait Opens: fmt::Debug + Send + Sync {
     /// Opens one with so many lanes and threads.
     fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError>;
+
+    /// A slot is about to begin on it.
+    fn slot_begins(&self) {}
+
+    /// A slot is over, in which its load was this. What the target itself counted meanwhile is added; what it does not tell is
+    /// left out.
+    fn slot_ended(&self, tally: &mut Tally) {
+        let _ = tally;
+    }
 
     /// What of the target does not agree with what load has done to it, in one sentence without the target's name; asked when
     /// all load is over and its sessions are closed. `Err`: why that could not be found out.

@@ -72,6 +72,9 @@ pub struct TargetObservation {
     pub body_bytes_per_op: Option<f64>,
     /// Bytes read per ok op.
     pub bytes_in_per_op: Option<f64>,
+    /// What its kind of work counts beside, for each ok op.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub counted_per_op: BTreeMap<Id, f64>,
     /// Share of ops that went over a connection used before.
     pub reused_share: Option<f64>,
     /// Share of new connections whose TLS session was resumed.

@@ -2,9 +2,12 @@
 //! run are loops over these.
 
 use crate::{Id, parse_size_bytes, sanitize_line};
+use std::collections::BTreeMap;
 
 /// Longest path that is taken: what Linux takes.
 const MOST_PATH_BYTES: usize = 4096;
+
+const ASSIGNMENTS: &str = "NAME=VALUE, joined by commas, without quotes and backslashes";
 
 /// A setting of a kind of work.
 #[derive(Debug, PartialEq)]
@@ -60,6 +63,8 @@ pub enum Sort {
     Choice(&'static [&'static str]),
     /// Words joined by `+`, or `none`; their kind of work knows which there are.
     Words,
+    /// `NAME=VALUE`, joined by commas, or nothing; their kind of work knows which there are. No quotes can be in them.
+    Assignments,
 }
 
 impl Param {
@@ -105,6 +110,16 @@ impl Param {
                 if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }
             }
             Sort::Choice(choices) => of(choices),
+            Sort::Assignments => {
+                let mut read = BTreeMap::new();
+                for text in typed.split(',').filter(|text| !text.trim().is_empty()) {
+                    let (name, value) = assignment(text).ok_or_else(|| wrong(ASSIGNMENTS))?;
+                    if read.insert(name.to_ascii_lowercase(), value.to_owned()).is_some() {
+                        return Err(wrong("each name once"));
+                    }
+                }
+                Ok(read.into_iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(","))
+            }
             Sort::Words => {
                 let mut words: Vec<String> =
                     typed.split(['+', ',']).map(|word| word.trim().to_ascii_lowercase()).collect();
@@ -149,14 +164,15 @@ impl Param {
         self.sort == Sort::Switch
     }
 
-    /// Whether it can be varied: paths that are read or overwritten cannot, so that who is asked for one is told all of them.
+    /// Whether it can be varied: paths that are read or overwritten cannot, so that who is asked for one is told all of them. What
+    /// has commas in it cannot be told from a list.
     pub fn can_vary(&self) -> bool {
-        !matches!(self.sort, Sort::File | Sort::Destroys)
+        !matches!(self.sort, Sort::File | Sort::Destroys | Sort::Assignments)
     }
 
     /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
     pub fn takes_lists(&self) -> bool {
-        !matches!(self.sort, Sort::Words | Sort::File | Sort::Destroys)
+        !matches!(self.sort, Sort::Words | Sort::File | Sort::Destroys | Sort::Assignments)
     }
 
     /// A kept value as it is read: sizes with their unit.
@@ -167,7 +183,7 @@ impl Param {
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
             (Sort::Bytes { .. }, Ok(bytes)) => format!("{bytes} B"),
-            (Sort::File | Sort::Destroys, _) if kept.is_empty() => "none".to_owned(),
+            (Sort::File | Sort::Destroys | Sort::Assignments, _) if kept.is_empty() => "none".to_owned(),
             _ => sanitize_line(kept),
         }
     }
@@ -177,6 +193,20 @@ impl Param {
         let is_number = matches!(self.sort, Sort::Bytes { .. } | Sort::Count { .. } | Sort::Decimal { .. });
         is_number.then(|| kept.parse().ok()).flatten()
     }
+}
+
+/// A name and its value. What could end a literal of SQL is none.
+fn assignment(text: &str) -> Option<(&str, &str)> {
+    let (name, value) = text.split_once('=').map(|(name, value)| (name.trim(), value.trim()))?;
+    let is_name = name.starts_with(|c: char| c.is_ascii_alphabetic())
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.'));
+    let is_value = !value.is_empty() && value.bytes().all(|b| matches!(b, b' '..=b'~') && !br#"'"\`;"#.contains(&b));
+    (is_name && is_value && text.len() <= MOST_PATH_BYTES).then_some((name, value))
+}
+
+/// What [`Sort::Assignments`] holds, from its kept spelling.
+pub fn assignments(kept: &str) -> impl Iterator<Item = (&str, &str)> {
+    kept.split(',').filter_map(assignment)
 }
 
 #[cfg(test)]
@@ -210,6 +240,20 @@ mod tests {
         ] {
             let said = param.read(typed).unwrap_err();
             assert!(said.contains(says) && !said.contains('\u{1b}'), "{said}");
+        }
+    }
+
+    #[test]
+    fn assignments_are_kept_in_one_order_and_hold_nothing_that_ends_a_literal() {
+        let set = Param { name: "set", value_name: "", help: "", sort: Sort::Assignments, default: "" };
+        let kept = set.read(" work_mem = 64MB, JIT=off").unwrap();
+        assert_eq!(kept, "jit=off,work_mem=64MB");
+        assert_eq!(assignments(&kept).collect::<Vec<_>>(), [("jit", "off"), ("work_mem", "64MB")]);
+        assert_eq!((set.read("").as_deref(), set.label("").as_str()), (Ok(""), "none"));
+        for wrong in
+            ["jit", "jit=", "=on", "a b=1", "a='x'", "a=x\\y", "a=x;y", "a=1,a=2", "a=\u{1b}", "1a=2", "a=\u{e9}"]
+        {
+            assert!(set.read(wrong).is_err(), "{wrong}");
         }
     }
 

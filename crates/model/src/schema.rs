@@ -77,7 +77,7 @@ pub struct Counter {
 }
 
 /// Most counters that a kind may have.
-pub const MOST_COUNTERS: usize = 16;
+pub const MOST_COUNTERS: usize = 24;
 
 /// The parts that an op is handed over in.
 #[derive(Debug, PartialEq)]
@@ -233,6 +233,21 @@ impl Counter {
     /// counters are numbers of something.
     pub fn is_time(self) -> bool {
         self.name.ends_with("_ns")
+    }
+
+    /// Whether it counts bytes, as the last word of its name tells.
+    pub fn is_bytes(self) -> bool {
+        self.name.ends_with("_bytes")
+    }
+
+    /// Whether the target itself counts it, as the first word of its name tells: it is told for each op.
+    pub fn is_of_server(self) -> bool {
+        self.name.starts_with("server-")
+    }
+
+    /// Whether it is of what others do on the target meanwhile, whose work then is in all else that the target counts.
+    pub fn is_of_others(self) -> bool {
+        self.name == "server-others"
     }
 }
 

@@ -390,6 +390,7 @@ impl Texts for TargetObservation {
             service_profile: _,
             body_bytes_per_op: _,
             bytes_in_per_op: _,
+            counted_per_op: _,
             reused_share: _,
             resumed_share: _,
             negotiated,

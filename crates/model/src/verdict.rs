@@ -218,4 +218,6 @@ pub enum DoubtId {
     NotRecorded,
     /// The machine of a target could not be read, or not in full.
     HostNotRead,
+    /// Others worked on the target meanwhile.
+    OthersWork,
 }

@@ -8,9 +8,9 @@ use crate::line::LineUse;
 use crate::summary::{Amount, counted_per_byte, counted_per_op};
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
-    Call, Confidence, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline, HeadlineKind,
-    HostRecord, Id, Interruption, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus, TargetObservation,
-    Variation, Verdict, Versions, Waiting, without_secrets,
+    Call, Confidence, Counter, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline,
+    HeadlineKind, HostRecord, Id, Interruption, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus,
+    TargetObservation, Variation, Verdict, Versions, Waiting, without_secrets,
 };
 use experiment::ExperimentDocument;
 use hosts::{HostDocument, WorkDocument};
@@ -222,7 +222,8 @@ struct TargetDocument<'a> {
     /// What the kind of work counts beside, by the names of its counters.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counters: BTreeMap<Id, u64>,
-    /// The same for each ok op, and for each byte read or processed, where the counter is a time.
+    /// The same for each ok op, where the counter is a time or the target itself counts it, and for each byte read or processed, where
+    /// it is a time of ours.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     counters_per_op: BTreeMap<Id, f64>,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
@@ -257,11 +258,12 @@ impl<'a> TargetDocument<'a> {
         };
         let line = LineUse::of(&totals);
         let tally = totals.tally;
-        let amounts = |of: Amount| -> BTreeMap<Id, f64> {
-            let times = totals.schema.counters.iter().filter(|counter| counter.is_time());
-            times.filter_map(|counter| Some((counter.id(), digits(of(&tally, counter.id())?, 6)?))).collect()
+        let amounts = |of: Amount, tells: fn(&Counter) -> bool| -> BTreeMap<Id, f64> {
+            let told = totals.schema.counters.iter().filter(|counter| tells(counter));
+            told.filter_map(|counter| Some((counter.id(), digits(of(&tally, counter.id())?, 6)?))).collect()
         };
-        let (counters_per_op, counters_per_byte) = (amounts(counted_per_op), amounts(counted_per_byte));
+        let counters_per_op = amounts(counted_per_op, |counter| counter.is_time() || counter.is_of_server());
+        let counters_per_byte = amounts(counted_per_byte, |counter| counter.is_time() && !counter.is_of_server());
         let failed_total = tally.failed_total();
         Self {
             name,

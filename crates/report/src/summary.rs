@@ -8,7 +8,7 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
 use crate::{chart, experiment, last_words, line, negotiated, phases, search, settings, single, stages};
-use duel_model::{Call, Distribution, Doubt, Id, Run, Tally, Verdict};
+use duel_model::{Call, Distribution, Doubt, Id, Run, Tally, Verdict, format_bytes};
 use std::collections::BTreeSet;
 
 /// The report of a run as text: the verdict in one sentence per pair, the targets side by side, the rate over time,
@@ -319,17 +319,24 @@ pub(crate) fn counter_rows(targets: &[Totals<'_>]) -> Vec<Row> {
         let title = counter.title;
         if counter.is_time() {
             let amounts: [(&str, Amount); 2] = [("op", counted_per_op), ("byte", counted_per_byte)];
-            let known =
-                amounts.into_iter().filter(|(_, of)| targets.iter().any(|t| of(&t.tally, counter.id()).is_some()));
+            let told = if counter.is_of_server() { &amounts[..1] } else { &amounts[..] };
+            let known = told.iter().filter(|(_, of)| targets.iter().any(|t| of(&t.tally, counter.id()).is_some()));
             let rows = known.map(|(each, of)| {
-                let each = if each == "op" { targets[0].schema.op.one } else { each };
+                let each = if *each == "op" { targets[0].schema.op.one } else { each };
                 let value = |t: &Totals<'_>| of(&t.tally, counter.id());
                 let lengths = Lengths::beside(targets.iter().filter_map(value));
                 figure_row(&format!("{title} per {each}"), targets, value, |ns| lengths.show(ns))
             });
             return rows.collect::<Vec<_>>();
         }
-        let shown = |t: &Totals<'_>| count(t.tally.counted.get(&counter.id()).copied().unwrap_or(0));
+        if counter.is_of_server() && !counter.is_of_others() {
+            let title = format!("{title} per {}", targets[0].schema.op.one);
+            let show = |value: f64| if counter.is_bytes() { format_bytes(value) } else { three_digits(value) };
+            return vec![figure_row(&title, targets, |t| counted_per_op(&t.tally, counter.id()), show)];
+        }
+        let shown = |t: &Totals<'_>| {
+            t.tally.counted.get(&counter.id()).map_or_else(|| figures::UNKNOWN.to_owned(), |n| count(*n))
+        };
         vec![Row::new(title, targets.iter().map(shown).collect())]
     });
     rows.collect()

@@ -35,6 +35,8 @@ pub(crate) struct ServerAddress {
     pub(crate) public: String,
     /// The password that was typed in it.
     pub(crate) password: Option<String>,
+    /// Settings of each session, by their names; no part of the address.
+    pub(crate) session: Vec<(String, String)>,
 }
 
 /// Which database system.
@@ -169,7 +171,7 @@ fn server(system: System, scheme: &str, rest: &str) -> Result<ServerAddress, Wor
         return Err(wrong("a user or a database has a zero byte in its name"));
     }
     let user = user_given.unwrap_or_else(|| own_user(system));
-    Ok(ServerAddress { system, user, place, database, tls, ca, public, password })
+    Ok(ServerAddress { system, user, place, database, tls, ca, public, password, session: Vec::new() })
 }
 
 /// A host that may be in brackets, and a port behind it.

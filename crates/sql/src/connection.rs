@@ -92,6 +92,7 @@ impl Server {
         let login = Login {
             user: server.user.clone(),
             password: crate::secret::password(server)?,
+            session: server.session.clone(),
             database: server.database.clone(),
             tls: ask,
             is_local,

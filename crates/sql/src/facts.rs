@@ -7,7 +7,7 @@ use crate::wire::SqlFailure;
 use duel_model::{Facts, sanitize_line};
 
 /// Settings of PostgreSQL by the names of their facts.
-const POSTGRES: [(&str, &str); 19] = [
+const POSTGRES: [(&str, &str); 36] = [
     ("sql.isolation", "default_transaction_isolation"),
     ("sql.synchronous_commit", "synchronous_commit"),
     ("sql.fsync", "fsync"),
@@ -27,6 +27,23 @@ const POSTGRES: [(&str, &str); 19] = [
     ("sql.log_duration", "log_min_duration_statement"),
     ("sql.checksums", "data_checksums"),
     ("sql.random_page_cost", "random_page_cost"),
+    ("sql.enable_seqscan", "enable_seqscan"),
+    ("sql.enable_indexscan", "enable_indexscan"),
+    ("sql.enable_indexonlyscan", "enable_indexonlyscan"),
+    ("sql.enable_bitmapscan", "enable_bitmapscan"),
+    ("sql.enable_sort", "enable_sort"),
+    ("sql.enable_hashagg", "enable_hashagg"),
+    ("sql.plan_cache_mode", "plan_cache_mode"),
+    ("sql.seq_page_cost", "seq_page_cost"),
+    ("sql.effective_cache_size", "effective_cache_size"),
+    ("sql.max_parallel_workers_per_gather", "max_parallel_workers_per_gather"),
+    ("sql.wal_compression", "wal_compression"),
+    ("sql.commit_siblings", "commit_siblings"),
+    ("sql.checkpoint_timeout", "checkpoint_timeout"),
+    ("sql.autovacuum", "autovacuum"),
+    ("sql.temp_buffers", "temp_buffers"),
+    ("sql.deadlock_timeout", "deadlock_timeout"),
+    ("sql.log_all_durations", "log_duration"),
 ];
 
 /// Settings of SQLite.
@@ -37,6 +54,23 @@ const SQLITE: [(&str, &str); 5] = [
     ("sql.cache_size", "cache_size"),
     ("sql.mmap_bytes", "mmap_size"),
 ];
+
+/// Which settings duel's own sessions may change: a list of `fact=setting`.
+pub(crate) const MAY_SET: &str = "sql.may_set";
+/// What asks for their names. A superuser of PostgreSQL may set more.
+const POSTGRES_MAY_SET: &str = "SELECT name FROM pg_settings WHERE context = 'user' OR \
+                                (context = 'superuser' AND current_setting('is_superuser') = 'on')";
+/// MySQL does not tell which of its variables a session has of its own; MariaDB does.
+const MARIADB_MAY_SET: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
+                               WHERE variable_scope = 'SESSION' AND read_only = 'NO'";
+
+/// Of these settings those that a session may change; `None` where the server does not tell.
+fn may_set(database: &mut Database, ask: &str, settings: &[(&str, &str)]) -> Option<Vec<String>> {
+    let rows = database.rows(ask).ok()?;
+    let may: Vec<&str> = rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
+    let held = settings.iter().filter(|(_, setting)| may.contains(setting));
+    Some(held.map(|(fact, setting)| format!("{fact}={setting}")).collect())
+}
 
 /// All of it. What a server does not know or does not tell is not there.
 pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFailure> {
@@ -61,6 +95,7 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             let sizes: Vec<String> =
                 (0..tables).map(|table| format!("pg_total_relation_size('sbtest{}')", table + 1)).collect();
             note("sql.tables_bytes", database.text(&format!("SELECT {}", sizes.join(" + ")))?);
+            facts.note(MAY_SET, may_set(database, POSTGRES_MAY_SET, &POSTGRES));
         }
         System::Mysql => {
             note(
@@ -72,6 +107,7 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             );
             mysql::note_settings(&database.rows(&mysql::ask_settings())?, &mut facts);
             mysql::note_counted(&database.rows(&mysql::ask_counted())?, &mut facts);
+            facts.note(MAY_SET, may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS));
         }
         System::Sqlite => {
             note("sql.server", database.text("SELECT sqlite_version()")?.map(|version| format!("SQLite {version}")));

@@ -10,13 +10,16 @@ use crate::keys::Keys;
 use crate::ledger::{Common, Ledger};
 use crate::link::End;
 use crate::mix::{self, Mix, Step};
-use crate::schema::{KEYS, OP, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, TABLE_SIZE, TABLES, TRANSACTIONS};
+use crate::schema::{
+    KEYS, OP, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SESSION, TABLE_SIZE, TABLES, TRANSACTIONS,
+};
 use crate::sqlite::{self, Store};
 use crate::tables::{self, Standing};
+use crate::views::View;
 use crate::wire::SqlFailure;
 use crate::workload;
 use duel_load::{Kind, Opens, Prepared, Session, SessionError, WorkloadError};
-use duel_model::{KindPlan, Nanos, Plan, SECOND_NS, Schema, sanitize_line};
+use duel_model::{KindPlan, Nanos, Plan, SECOND_NS, Schema, Tally, assignments, sanitize_line};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -55,7 +58,11 @@ impl Kind for Sql {
 
     fn check(&self, kind: &KindPlan, address: &str) -> Result<(), WorkloadError> {
         let rows = number(kind, &TABLES).saturating_mul(number(kind, &TABLE_SIZE));
-        if address::parse(address)? == Address::Memory && rows > MOST_MEMORY_ROWS {
+        let at = address::parse(address)?;
+        if !matches!(at, Address::Server(_)) && !kind.get(&SESSION).is_empty() {
+            return Err(WorkloadError("--session sets what sessions of a server have: SQLite has none".into()));
+        }
+        if at == Address::Memory && rows > MOST_MEMORY_ROWS {
             return Err(WorkloadError(format!(
                 "{rows} rows in memory are too many: SQLite holds 1 GiB there, which are {MOST_MEMORY_ROWS} rows; sqlite:FILE \
                  takes more"
@@ -76,7 +83,10 @@ impl Kind for Sql {
         stop: &AtomicBool,
     ) -> Result<Prepared, WorkloadError> {
         self.check(kind, address)?;
-        let at = address::parse(address)?;
+        let mut at = address::parse(address)?;
+        if let Address::Server(server) = &mut at {
+            server.session = owned(assignments(kind.get(&SESSION)));
+        }
         let connections = plan.load.connections;
         if !matches!(at, Address::Server(_)) && connections > MOST_THREADS {
             return Err(WorkloadError(format!(
@@ -129,6 +139,12 @@ impl Kind for Sql {
         let seed = Arc::new(AtomicU64::new(plan.compare.seed.wrapping_mul(1 << 20)));
         let opens: Arc<dyn Opens> = match opened {
             Opened::Server { server, end } => {
+                let view = place(&mut database).map(|place| {
+                    // Each step is a transaction where none encloses them.
+                    let transactions = if mix.steps[0] == Step::Begin { 1 } else { mix.steps.len() as u64 };
+                    let targets = targets_at(plan, address);
+                    View::new(Arc::clone(&server), end.clone(), transactions, mix.writes, place, &targets)
+                });
                 let reach = Reach::Server {
                     server: Arc::clone(&server),
                     end: end.clone(),
@@ -137,17 +153,39 @@ impl Kind for Sql {
                 let (lanes, segments) = (plan.load.connections, Arc::default());
                 let factory =
                     workload::Factory { server, end, mix, reconnects, retries, ledger, seed, lanes, segments };
-                Arc::new(Target { factory, reach, books, tables })
+                Arc::new(Target { factory, reach, books, tables, view })
             }
             Opened::Store(store) => {
                 let op_timeout_ns = plan.load.op_timeout_ns;
                 let reach = Reach::Store(store.clone());
                 let factory = sqlite::Factory { store, mix, reconnects, retries, op_timeout_ns, ledger, seed };
-                Arc::new(Target { factory, reach, books, tables })
+                Arc::new(Target { factory, reach, books, tables, view: None })
             }
         };
         Ok(Prepared { facts, opens })
     }
+}
+
+fn owned<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
+    pairs.map(|(name, value)| (name.to_owned(), value.to_owned())).collect()
+}
+
+/// The targets of a plan that have this address: one that is given twice is two.
+fn targets_at(plan: &Plan, address: &str) -> Vec<String> {
+    let same = plan.targets.iter().enumerate().filter(|(_, target)| target.address == address);
+    same.map(|(index, _)| format!("{index} {address}")).collect()
+}
+
+/// What is the same for all targets on one server, and for all in one database; `None` where it does not tell.
+fn place(database: &mut Database) -> Option<[String; 2]> {
+    let ask = match database.system() {
+        System::Postgres => "SELECT 'postgres ' || pg_postmaster_start_time(), current_database()",
+        System::Mysql => "SELECT concat('mysql ', @@hostname, ' ', @@port, ' ', @@datadir), coalesce(database(), '')",
+        System::Sqlite => return None,
+    };
+    let row = database.rows(ask).ok()?.into_iter().next()?;
+    let [Some(server), Some(name)] = row.as_slice() else { return None };
+    Some([server.clone(), format!("{server} {name}")])
 }
 
 /// A factory that is told of the session that it makes workers for.
@@ -163,6 +201,8 @@ struct Target<F> {
     reach: Reach,
     books: Option<(Arc<Common>, Arc<Ledger>)>,
     tables: u32,
+    /// The server as it sees itself.
+    view: Option<View>,
 }
 
 /// Where to ask after load: the very server that was loaded. A name that is looked up again may be another one.
@@ -188,6 +228,18 @@ impl Reach {
 impl<F: ForSession> Opens for Target<F> {
     fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
         Session::open(self.factory.for_session(lanes), lanes, threads, stop)
+    }
+
+    fn slot_begins(&self) {
+        if let Some(view) = &self.view {
+            view.slot_begins();
+        }
+    }
+
+    fn slot_ended(&self, tally: &mut Tally) {
+        if let Some(view) = &self.view {
+            view.slot_ended(tally);
+        }
     }
 
     /// Rows and sums against what was done, and the index against the table.

@@ -23,6 +23,7 @@ mod secret;
 mod sqlite;
 mod tables;
 mod tls;
+mod views;
 mod wire;
 mod workload;
 

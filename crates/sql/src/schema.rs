@@ -56,6 +56,11 @@ pub mod phase {
 
 /// What is counted beside ops.
 pub mod counter {
+    /// What duel itself counts.
+    pub(crate) fn ours() -> impl Iterator<Item = &'static duel_model::Counter> {
+        ALL.iter().filter(|counter| !counter.is_of_server())
+    }
+
     duel_model::in_order! { Counter:
         /// Statements that ended, as sysbench counts them: with BEGIN and COMMIT.
         QUERIES = "queries", "queries";
@@ -71,6 +76,28 @@ pub mod counter {
         SERIALIZATIONS = "serializations", "serialization failures";
         /// Rows that were there already.
         DUPLICATES = "duplicates", "duplicate keys";
+        /// Blocks that the server did not find in its memory.
+        SERVER_READS = "server-reads", "server: blocks read";
+        /// Blocks that it found there.
+        SERVER_HITS = "server-hits", "server: blocks found";
+        /// Rows and entries of indexes that it looked at.
+        SERVER_ROWS = "server-rows", "server: rows looked at";
+        /// What did not fit into memory and was written aside.
+        SERVER_TEMPORARY = "server-temporary-files", "server: temporary files";
+        /// What it wrote to its log.
+        SERVER_LOG_BYTES = "server-log_bytes", "server: log written";
+        /// How often it waited until what it wrote was on the disk.
+        SERVER_FLUSHES = "server-flushes", "server: flushes";
+        /// Waits for rows that others held.
+        SERVER_LOCK_WAITS = "server-lock-waits", "server: lock waits";
+        /// How long sessions waited for what others held.
+        SERVER_LOCK_NS = "server-lock_ns", "server: lock wait";
+        /// How long sessions waited for the log.
+        SERVER_FLUSH_NS = "server-flush_ns", "server: log wait";
+        /// Answers from the query cache.
+        SERVER_CACHE_HITS = "server-query-cache-hits", "server: query cache hits";
+        /// Transactions of PostgreSQL, or statements of MySQL, that were not duel's.
+        SERVER_OTHERS = "server-others", "server: work of other clients";
     }
 }
 
@@ -139,6 +166,23 @@ const FACTS: &[Declaration] = &[
     doubted("sql.log_duration", "log_min_duration_statement"),
     doubted("sql.checksums", "data checksums"),
     doubted("sql.random_page_cost", "random_page_cost"),
+    doubted("sql.enable_seqscan", "enable_seqscan"),
+    doubted("sql.enable_indexscan", "enable_indexscan"),
+    doubted("sql.enable_indexonlyscan", "enable_indexonlyscan"),
+    doubted("sql.enable_bitmapscan", "enable_bitmapscan"),
+    doubted("sql.enable_sort", "enable_sort"),
+    doubted("sql.enable_hashagg", "enable_hashagg"),
+    doubted("sql.plan_cache_mode", "plan_cache_mode"),
+    doubted("sql.seq_page_cost", "seq_page_cost"),
+    Declaration::listed("sql.effective_cache_size", "effective_cache_size"),
+    doubted("sql.max_parallel_workers_per_gather", "max_parallel_workers_per_gather"),
+    doubted("sql.wal_compression", "wal_compression"),
+    Declaration::listed("sql.commit_siblings", "commit_siblings"),
+    Declaration::listed("sql.checkpoint_timeout", "checkpoint_timeout"),
+    doubted("sql.autovacuum", "autovacuum"),
+    Declaration::listed("sql.temp_buffers", "temp_buffers"),
+    Declaration::listed("sql.deadlock_timeout", "deadlock_timeout"),
+    doubted("sql.log_all_durations", "log_duration"),
     doubted("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
     doubted("sql.sync_binlog", "sync_binlog"),
     doubted("sql.log_bin", "log_bin"),
@@ -158,12 +202,20 @@ const FACTS: &[Declaration] = &[
     doubted("sql.slow_query_log", "slow_query_log"),
     doubted("sql.performance_schema", "performance_schema"),
     doubted("sql.engine", "storage engine"),
+    doubted("sql.optimizer_switch", "optimizer_switch"),
+    doubted("sql.sort_buffer_bytes", "sort_buffer_size"),
+    doubted("sql.join_buffer_bytes", "join_buffer_size"),
+    doubted("sql.tmp_table_bytes", "tmp_table_size"),
+    Declaration::listed("sql.log_output", "log_output"),
+    Declaration::listed("sql.long_query_s", "long_query_time"),
+    doubted("sql.deadlock_detect", "innodb_deadlock_detect"),
     doubted("sql.read_only", "read_only"),
     doubted("sql.journal_mode", "journal_mode"),
     doubted("sql.synchronous", "synchronous"),
     doubted("sql.page_bytes", "page size"),
     Declaration::listed("sql.cache_size", "cache_size"),
     Declaration::listed("sql.mmap_bytes", "mmap_size"),
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(crate::facts::MAY_SET) },
     // What a server had counted before load, since it was started.
     counted("mysql.uptime_s"),
     counted("mysql.threads_running"),
@@ -202,7 +254,8 @@ const fn counted(name: &'static str) -> Declaration {
 }
 
 /// Its settings, in the order in which they are shown.
-pub const PARAMS: &[Param] = &[OP, TABLES, TABLE_SIZE, RANGE_SIZE, KEYS, TRANSACTIONS, PREPARED, RECONNECT, RETRY];
+pub const PARAMS: &[Param] =
+    &[OP, TABLES, TABLE_SIZE, RANGE_SIZE, KEYS, TRANSACTIONS, PREPARED, RECONNECT, RETRY, SESSION];
 
 /// What an op does.
 pub(crate) const OP: Param = Param {
@@ -287,4 +340,14 @@ pub(crate) const RETRY: Param = Param {
            does, up to 100 times; off: it failed",
     sort: Sort::Switch,
     default: "on",
+};
+
+/// Settings of duel's own sessions.
+pub(crate) const SESSION: Param = Param {
+    name: "session",
+    value_name: "NAME=VALUE,...",
+    help: "Settings of duel's own sessions on all targets, as by SET, such as synchronous_commit=off,work_mem=64MB. Others of the \
+           server's clients do not notice",
+    sort: Sort::Assignments,
+    default: "",
 };

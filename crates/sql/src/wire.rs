@@ -105,6 +105,8 @@ pub(crate) struct Login {
     pub(crate) user: String,
     /// The password, where one is known.
     pub(crate) password: Option<String>,
+    /// Settings of the session, by their names.
+    pub(crate) session: Vec<(String, String)>,
     /// The database; empty: the server's default for the user.
     pub(crate) database: String,
     /// Whether TLS is asked for.

@@ -284,6 +284,9 @@ impl Found {
             );
             self.add(DoubtId::Resent, side.name, text);
         }
+        if let Some(others) = others_work(side, plan.schema()) {
+            self.add(DoubtId::OthersWork, side.name, others);
+        }
         let surplus = side.tally.surplus;
         if surplus > 0 {
             let text = format!(
@@ -294,6 +297,22 @@ impl Found {
             self.add(DoubtId::Surplus, side.name, text);
         }
     }
+}
+
+/// Work of others from which on it is told: as much as a margin of 2 % leaves out.
+const OTHERS: f64 = 0.02;
+
+/// What others did on the target meanwhile, where it tells.
+fn others_work(side: &Side<'_>, schema: &Schema) -> Option<String> {
+    let others = schema.counters.iter().find(|counter| counter.is_of_others())?;
+    let count = *side.tally.counted.get(&others.id())?;
+    (count as f64 > OTHERS * side.tally.ok as f64).then(|| {
+        format!(
+            "others worked on {0} meanwhile: it counts {count} {1} that were not duel's, beside {2} of duel's; they take from what \
+             {0} can do, and what it counts for each {3} is an average over theirs, too",
+            side.name, schema.op.many, side.tally.ok, schema.op.one
+        )
+    })
 }
 
 /// Ops that were given up at the end of their slots.

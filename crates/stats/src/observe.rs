@@ -42,6 +42,7 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         service_profile: Profile::of(&tally.service),
         body_bytes_per_op: share(tally.body_bytes, tally.ok),
         bytes_in_per_op: share(tally.bytes_in, tally.ok),
+        counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
         reused_share: share(tally.reused, tally.started),
         resumed_share: share(tally.resumed, tally.connections),
         negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),

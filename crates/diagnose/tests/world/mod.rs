@@ -485,6 +485,7 @@ impl World {
         facts.note(web::LOOKUP_NS, server.net.lookup_ns);
         facts.note(web::DEAD_ADDRESSES_NS, (!server.net.dead.is_empty()).then_some(3 * SECOND_NS));
         TargetObservation {
+            counted_per_op: Default::default(),
             name: self.plan.targets[index].name.clone(),
             ok: if refused { 0 } else { ok },
             failed: if refused { ok } else { (ok as f64 * server.failing) as u64 },

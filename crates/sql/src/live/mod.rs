@@ -3,6 +3,7 @@
 mod server;
 mod sqlite;
 mod tests;
+mod views;
 
 use crate::schema::SCHEMA;
 use crate::{Existing, Progress, Sql};

@@ -5,7 +5,7 @@
 use duel_model::{Facts, sanitize_line};
 
 /// Settings that cost or save time, by the names of their facts. Where two have one name, a server has the one or the other.
-pub(crate) const SETTINGS: [(&str, &str); 25] = [
+pub(crate) const SETTINGS: [(&str, &str); 32] = [
     ("sql.isolation", "tx_isolation"),
     ("sql.isolation", "transaction_isolation"),
     ("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
@@ -31,6 +31,13 @@ pub(crate) const SETTINGS: [(&str, &str); 25] = [
     ("sql.max_connections", "max_connections"),
     ("sql.read_only", "read_only"),
     ("sql.engine", "default_storage_engine"),
+    ("sql.optimizer_switch", "optimizer_switch"),
+    ("sql.sort_buffer_bytes", "sort_buffer_size"),
+    ("sql.join_buffer_bytes", "join_buffer_size"),
+    ("sql.tmp_table_bytes", "tmp_table_size"),
+    ("sql.log_output", "log_output"),
+    ("sql.long_query_s", "long_query_time"),
+    ("sql.deadlock_detect", "innodb_deadlock_detect"),
 ];
 
 /// What is counted, by the names of its facts. All grow, but for the threads, which are as they are at the moment.

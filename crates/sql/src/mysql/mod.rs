@@ -21,6 +21,7 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
+use crate::schema::failure::LOGIN;
 use crate::wire::{Happened, LONGEST_MESSAGE_BYTES, Login, SqlFailure, Value, Wire};
 use answers::{Answer, Described};
 use handshake::{Greeting, capability};
@@ -50,6 +51,8 @@ pub(crate) struct MySql {
     wants_rows: bool,
     answer: Answer,
     row: Vec<Option<String>>,
+    /// The statement under way sets what the login asked for: we are in when it is over.
+    sets_session: bool,
 }
 
 /// Without what is sent: a password may be in it.
@@ -219,8 +222,10 @@ impl MySql {
                 Stage::Answer => self.answered(head, place)?,
                 Stage::Rows | Stage::Tls(..) | Stage::Over(_) => None,
             };
-            if happened.is_some() {
-                return Ok(happened);
+            match happened {
+                None => {}
+                Some(happened) if self.sets_session => return self.session_set(happened).map(Some),
+                happened => return Ok(happened),
             }
         }
     }
@@ -249,12 +254,26 @@ impl MySql {
         Ok(())
     }
 
+    /// The statement that sets what the login asked for is over.
+    #[cold]
+    fn session_set(&mut self, happened: Happened) -> Result<Happened, SqlFailure> {
+        self.sets_session = false;
+        match happened {
+            Happened::Done { .. } => Ok(Happened::LoggedIn),
+            Happened::Refused(why) => Err(SqlFailure::new(LOGIN, format!("the session's settings: {}", why.text))),
+            other => Err(broken(format!("{other:?} instead of an answer to SET"))),
+        }
+    }
+
     fn logging_in(&mut self, place: Range<usize>) -> Result<Option<Happened>, SqlFailure> {
         let Stage::LoggingIn(attempt) = &mut self.stage else { return Ok(None) };
         match attempt.take(self.incoming.payload(place))? {
             Step::Accepted => {
+                let set = statements::set_session(&attempt.login().session);
                 self.stage = Stage::Idle;
-                return Ok(Some(Happened::LoggedIn));
+                let Some(set) = set else { return Ok(Some(Happened::LoggedIn)) };
+                self.query(&set)?;
+                self.sets_session = true;
             }
             Step::Answer(answer) => self.answer_with(|out| out.extend_from_slice(&answer)),
             Step::Wait => {}

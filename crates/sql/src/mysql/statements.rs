@@ -113,3 +113,14 @@ fn kind(value: &Value) -> [u8; 2] {
         Value::Text(_) => VAR_STRING,
     }
 }
+/// The statement that sets a session's settings, if there are any. Their names and values hold no quotes; a number in quotes
+/// would be one of the wrong type.
+pub(super) fn set_session(session: &[(String, String)]) -> Option<String> {
+    let set = session.iter().map(|(name, value)| {
+        match value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-')) {
+            true => format!("SESSION {name} = {value}"),
+            false => format!("SESSION {name} = '{value}'"),
+        }
+    });
+    (!session.is_empty()).then(|| format!("SET {}", set.collect::<Vec<_>>().join(", ")))
+}

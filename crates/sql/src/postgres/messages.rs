@@ -11,13 +11,14 @@ pub(super) fn ssl_request(out: &mut Vec<u8>) {
     out.extend_from_slice(&80_877_103_i32.to_be_bytes());
 }
 
-/// Begins a session.
-pub(super) fn startup(out: &mut Vec<u8>, user: &str, database: &str) {
+/// Begins a session, with settings of its own.
+pub(super) fn startup(out: &mut Vec<u8>, user: &str, database: &str, session: &[(String, String)]) {
     let begin = out.len();
     out.extend_from_slice(&[0; 4]);
     out.extend_from_slice(&196_608_i32.to_be_bytes());
     let pairs = [("user", user), ("database", database), ("application_name", "duel"), ("client_encoding", "UTF8")];
-    for (name, value) in pairs.into_iter().filter(|(_, value)| !value.is_empty()) {
+    let session = session.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+    for (name, value) in pairs.into_iter().filter(|(_, value)| !value.is_empty()).chain(session) {
         text(out, name);
         text(out, value);
     }

@@ -194,7 +194,7 @@ impl Wire for Postgres {
 
 impl Postgres {
     fn enter(&mut self, login: Login, is_encrypted: bool) -> Result<(), SqlFailure> {
-        messages::startup(&mut self.outgoing, &login.user, &login.database);
+        messages::startup(&mut self.outgoing, &login.user, &login.database, &login.session);
         self.state = State::Entering(Box::new(Entrance::new(login, is_encrypted)));
         Ok(())
     }

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 
 fn login() -> Login {
     Login {
+        session: Vec::new(),
         user: "u".into(),
         password: Some("hunter2".into()),
         database: "db".into(),

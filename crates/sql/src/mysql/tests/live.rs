@@ -47,6 +47,28 @@ fn tables_are_filled_over_tls_loaded_and_held_against_what_was_done() {
         assert_eq!(target.opens.contradiction(), Ok(None), "{op}");
     }
     let target = live::ready(&address, 2, &[("op", "update-index"), ("table-size", "2000")]).unwrap();
+    target.opens.slot_begins();
+    let mut record = live::load(&target, 2, 200);
+    target.opens.slot_ended(&mut record.tally);
+    let told = |name| record.tally.counted.get(&duel_model::Id::new(name)).copied();
+    for (name, least) in [("server-rows", 200), ("server-hits", 200), ("server-log_bytes", 200 * 20)] {
+        assert!(told(name).is_some_and(|count| count >= least), "{name}: {:?}", record.tally.counted);
+    }
+    assert!(
+        told("server-lock-waits").is_some() && told("server-lock_ns").is_some() && told("server-flush_ns").is_none()
+    );
+    let isolation = |session: &str| {
+        let settings = [("table-size", "2000"), ("session", session)];
+        let target = live::ready(&address, 1, &settings).map_err(|why| why.0)?;
+        assert_eq!(live::load(&target, 1, 5).tally.ok, 5);
+        assert!(target.facts.list("sql.may_set").iter().any(|set| set == "sql.isolation=tx_isolation"));
+        Ok::<_, String>(target.facts.text("sql.isolation").map(str::to_owned))
+    };
+    assert_eq!(isolation("tx_isolation=READ-COMMITTED,sort_buffer_size=65536"), Ok(Some("READ-COMMITTED".to_owned())));
+    assert_eq!(isolation(""), Ok(Some("REPEATABLE-READ".to_owned())));
+    let refused = isolation("no_such=1").unwrap_err();
+    assert!(refused.contains("session's settings") && refused.contains("no_such"), "{refused}");
+    let target = live::ready(&address, 2, &[("op", "update-index"), ("table-size", "2000")]).unwrap();
     client.query("DELETE FROM loaded.sbtest1 WHERE id = 7").unwrap();
     let said = target.opens.contradiction().unwrap().unwrap();
     assert!(said.contains("2029 rows where 2030 must be") && said.contains("somebody else"), "{said}");

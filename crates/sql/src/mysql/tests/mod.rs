@@ -20,6 +20,7 @@ const NONCE: &[u8; 20] = b"0123456789abcdefghij";
 
 fn login() -> Login {
     Login {
+        session: Vec::new(),
         user: "u".into(),
         password: Some("secret".into()),
         database: "db".into(),
