@@ -311,7 +311,7 @@ pub(crate) fn unanswered(noun: &str, targets: &[Totals<'_>]) -> Vec<String> {
     said.map(|(t, text)| if many { format!("{}: {text}", t.name) } else { text }).collect()
 }
 
-/// What the kind of work counts beside: how often, or, of times, how long for each op and each byte.
+/// What the kind of work counts beside, and parts of it that have names: how often, or, of times, how long for each op and each byte.
 pub(crate) fn counter_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     let declared = targets.first().map_or(&[][..], |target| target.schema.counters);
     let counters = declared.iter().filter(|c| targets.iter().any(|t| t.tally.counted.contains_key(&c.id())));
@@ -338,6 +338,30 @@ pub(crate) fn counter_rows(targets: &[Totals<'_>]) -> Vec<Row> {
             t.tally.counted.get(&counter.id()).map_or_else(|| figures::UNKNOWN.to_owned(), |n| count(*n))
         };
         vec![Row::new(title, targets.iter().map(shown).collect())]
+    });
+    rows.chain(named_rows(targets)).collect()
+}
+
+/// Parts of a workload that have names of their own, which no schema declares: how often, and how long each took. They are counted
+/// under a name, and their time under the same with `_ns` behind it.
+fn named_rows(targets: &[Totals<'_>]) -> Vec<Row> {
+    let declared = targets.first().map_or(&[][..], |target| target.schema.counters);
+    let is_declared = |id: Id| declared.iter().any(|counter| counter.id() == id);
+    let time_of = |id: Id| format!("{}_ns", id.name()).parse::<Id>().ok();
+    let all: BTreeSet<Id> = targets.iter().flat_map(|t| t.tally.counted.keys().copied()).collect();
+    let named =
+        all.iter().filter_map(|&id| Some((id, time_of(id).filter(|time| !is_declared(id) && all.contains(time))?)));
+    let rows = named.flat_map(|(id, time)| {
+        let counted = |t: &Totals<'_>| t.tally.counted.get(&id).copied();
+        let mean = |t: &Totals<'_>| {
+            counted(t).filter(|n| *n > 0).zip(t.tally.counted.get(&time)).map(|(n, ns)| *ns as f64 / n as f64)
+        };
+        let lengths = Lengths::beside(targets.iter().filter_map(mean));
+        let shown = |t: &Totals<'_>| counted(t).map_or_else(|| figures::UNKNOWN.to_owned(), count);
+        [
+            Row::new(id.name().to_owned(), targets.iter().map(shown).collect()),
+            figure_row(&format!("{} mean", id.name()), targets, mean, |ns| lengths.show(ns)),
+        ]
     });
     rows.collect()
 }

@@ -76,6 +76,16 @@ impl Client {
         self.ask(sql).map(|(_, affected)| affected)
     }
 
+    /// Prepares a statement under a number.
+    pub(crate) fn prepare(&mut self, number: u16, sql: &str) -> Result<(), SqlFailure> {
+        self.connection.wire().prepare(number, sql)?;
+        match self.wait(monotonic_ns() + self.patience_ns)? {
+            Happened::Prepared => Ok(()),
+            Happened::Refused(why) => Err(why),
+            other => Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of a prepared statement"))),
+        }
+    }
+
     fn ask(&mut self, sql: &str) -> Result<(Rows, u64), SqlFailure> {
         self.connection.wire().query(sql)?;
         let (mut rows, mut bytes) = (Rows::new(), 0);

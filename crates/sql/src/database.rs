@@ -40,6 +40,14 @@ impl Database {
         Ok(self.rows(sql)?.into_iter().next().and_then(|row| row.into_iter().next()?))
     }
 
+    /// Looks whether a statement can be prepared.
+    pub(crate) fn prepare(&mut self, number: u16, sql: &str) -> Result<(), SqlFailure> {
+        match self {
+            Self::Server(client, _) => client.prepare(number, sql),
+            Self::File(connection) => connection.prepare(sql).map(|_| ()).map_err(|error| sqlite_failure(&error)),
+        }
+    }
+
     /// Executes a statement that answers nothing.
     pub(crate) fn run(&mut self, sql: &str) -> Result<(), SqlFailure> {
         match self {

@@ -92,9 +92,11 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             for ((name, _), value) in POSTGRES.iter().zip(values) {
                 note(name, value);
             }
-            let sizes: Vec<String> =
-                (0..tables).map(|table| format!("pg_total_relation_size('sbtest{}')", table + 1)).collect();
-            note("sql.tables_bytes", database.text(&format!("SELECT {}", sizes.join(" + ")))?);
+            if tables > 0 {
+                let size = |table: u32| format!("pg_total_relation_size('sbtest{}')", table + 1);
+                let sizes: Vec<String> = (0..tables).map(size).collect();
+                note("sql.tables_bytes", database.text(&format!("SELECT {}", sizes.join(" + ")))?);
+            }
             facts.note(MAY_SET, may_set(database, POSTGRES_MAY_SET, &POSTGRES));
         }
         System::Mysql => {

@@ -11,18 +11,22 @@ use crate::ledger::{Common, Ledger};
 use crate::link::End;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{
-    KEYS, OP, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SESSION, TABLE_SIZE, TABLES, TRANSACTIONS,
+    KEYS, OP, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SESSION, TABLE_SIZE, TABLES,
+    TRANSACTIONS,
 };
+use crate::script::Script;
 use crate::sqlite::{self, Store};
 use crate::tables::{self, Standing};
 use crate::views::View;
 use crate::wire::SqlFailure;
+use crate::work::Work;
 use crate::workload;
 use duel_load::{Kind, Opens, Prepared, Session, SessionError, WorkloadError};
-use duel_model::{KindPlan, Nanos, Plan, SECOND_NS, Schema, Tally, assignments, sanitize_line};
+use duel_model::{Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, sanitize_line};
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, SystemTime};
 
 /// The kind.
@@ -68,6 +72,17 @@ impl Kind for Sql {
                  takes more"
             )));
         }
+        let is_own = !kind.get(&SCRIPT).is_empty();
+        if is_own && let Some(param) = [&OP, &RANGE_SIZE, &KEYS, &TRANSACTIONS].iter().find(|param| is_set(kind, param))
+        {
+            return Err(WorkloadError(format!(
+                "--script says what a transaction does, and --{} would, too",
+                param.name
+            )));
+        }
+        if !is_own && is_set(kind, &SCRIPT_DATA) {
+            return Err(WorkloadError("--script-data has values for a --script, and there is none".into()));
+        }
         Ok(())
     }
 
@@ -94,56 +109,32 @@ impl Kind for Sql {
             )));
         }
         let (tables, size) = (number(kind, &TABLES) as u32, number(kind, &TABLE_SIZE));
-        let fail = |why: SqlFailure| WorkloadError(why.text);
         let (mut database, opened) =
             open(&at, plan.load.connect_timeout_ns, (tables, size), stop).map_err(fail_of(&at))?;
-        let mut mix = mix_of(kind, database.system());
-        check_tables(&mut database, kind, address, stop).map_err(|why| match why {
+        let script = kind.get(&SCRIPT);
+        let ready = if script.is_empty() {
+            ready_oltp(&mut database, &opened, kind, address, stop)
+        } else {
+            ready_own(&mut database, &opened, kind, address)
+        };
+        let Ready { work, mut facts, books } = ready.map_err(|why| match why {
             Trouble::Told(text) => WorkloadError(text),
-            Trouble::Failed(why) => fail(why),
+            Trouble::Failed(why) => WorkloadError(why.text),
         })?;
-        let mut facts = facts::read(&mut database, tables).map_err(fail)?;
         if let Database::Server(client, _) = &database
             && let Some((version, suite)) = client.tls_facts()
         {
             facts.note("sql.tls", Some(format!("TLS {version}, {suite}")));
         }
-        let is_counted = tables::is_counted(tables, size);
-        let has_ledger = mix.writes && is_counted;
-        let common = match identity(&mut database, &opened, address) {
-            Ok(identity) => Some(Common::of(&identity)),
-            Err(why) if has_ledger => return Err(fail(why)),
-            // Some that speak PostgreSQL's protocol do not know what is asked there.
-            Err(_) => None,
-        };
-        if let Some(common) = &common {
-            common.deletes().fetch_or(mix.deletes(), Ordering::Relaxed);
-            if is_counted {
-                mix.may_lack_rows = Arc::clone(common.deletes());
-            }
-            if mix.writes && !has_ledger {
-                common.note_other_writer();
-            }
-        }
-        let mut books = None;
-        if let Some(common) = common.filter(|_| has_ledger) {
-            let content = tables::in_snapshot(&mut database, |database| tables::content(database, tables));
-            let content = content.map_err(fail)?;
-            facts.note("sql.rows", u64::try_from(content.rows).ok());
-            let ledger = common.ledger((tables, size), content);
-            books = Some((common, ledger));
-        }
         let ledger = books.as_ref().map(|(_, ledger)| Arc::clone(ledger));
-        let mix = Arc::new(mix);
+        let work = Arc::new(work);
         let [reconnects, retries] = [&RECONNECT, &RETRY].map(|param| kind.get(param) == "on");
         let seed = Arc::new(AtomicU64::new(plan.compare.seed.wrapping_mul(1 << 20)));
         let opens: Arc<dyn Opens> = match opened {
             Opened::Server { server, end } => {
-                let view = place(&mut database).map(|place| {
-                    // Each step is a transaction where none encloses them.
-                    let transactions = if mix.steps[0] == Step::Begin { 1 } else { mix.steps.len() as u64 };
+                let view = place(&mut database).zip(work.transactions()).map(|(place, transactions)| {
                     let targets = targets_at(plan, address);
-                    View::new(Arc::clone(&server), end.clone(), transactions, mix.writes, place, &targets)
+                    View::new(Arc::clone(&server), end.clone(), transactions, work.writes(), place, &targets)
                 });
                 let reach = Reach::Server {
                     server: Arc::clone(&server),
@@ -152,13 +143,13 @@ impl Kind for Sql {
                 };
                 let (lanes, segments) = (plan.load.connections, Arc::default());
                 let factory =
-                    workload::Factory { server, end, mix, reconnects, retries, ledger, seed, lanes, segments };
+                    workload::Factory { server, end, work, reconnects, retries, ledger, seed, lanes, segments };
                 Arc::new(Target { factory, reach, books, tables, view })
             }
             Opened::Store(store) => {
                 let op_timeout_ns = plan.load.op_timeout_ns;
                 let reach = Reach::Store(store.clone());
-                let factory = sqlite::Factory { store, mix, reconnects, retries, op_timeout_ns, ledger, seed };
+                let factory = sqlite::Factory { store, work, reconnects, retries, op_timeout_ns, ledger, seed };
                 Arc::new(Target { factory, reach, books, tables, view: None })
             }
         };
@@ -186,6 +177,74 @@ fn place(database: &mut Database) -> Option<[String; 2]> {
     let row = database.rows(ask).ok()?.into_iter().next()?;
     let [Some(server), Some(name)] = row.as_slice() else { return None };
     Some([server.clone(), format!("{server} {name}")])
+}
+
+/// What a target was made ready with.
+struct Ready {
+    work: Work,
+    facts: Facts,
+    books: Option<(Arc<Common>, Arc<Ledger>)>,
+}
+
+/// Makes a target ready for sysbench's ops.
+fn ready_oltp(
+    database: &mut Database,
+    opened: &Opened,
+    kind: &KindPlan,
+    address: &str,
+    stop: &AtomicBool,
+) -> Result<Ready, Trouble> {
+    let (tables, size) = (number(kind, &TABLES) as u32, number(kind, &TABLE_SIZE));
+    let mut mix = mix_of(kind, database.system());
+    check_tables(database, kind, address, stop)?;
+    let mut facts = facts::read(database, tables)?;
+    let is_counted = tables::is_counted(tables, size);
+    let has_ledger = mix.writes && is_counted;
+    let common = match identity(database, opened, address) {
+        Ok(identity) => Some(Common::of(&identity)),
+        Err(why) if has_ledger => return Err(why.into()),
+        // Some that speak PostgreSQL's protocol do not know what is asked there.
+        Err(_) => None,
+    };
+    if let Some(common) = &common {
+        common.deletes().fetch_or(mix.deletes(), Ordering::Relaxed);
+        if is_counted {
+            mix.may_lack_rows = Arc::clone(common.deletes());
+        }
+        if mix.writes && !has_ledger {
+            common.note_other_writer();
+        }
+    }
+    let mut books = None;
+    if let Some(common) = common.filter(|_| has_ledger) {
+        let content = tables::in_snapshot(database, |database| tables::content(database, tables))?;
+        facts.note("sql.rows", u64::try_from(content.rows).ok());
+        let ledger = common.ledger((tables, size), content);
+        books = Some((common, ledger));
+    }
+    Ok(Ready { work: Work::Oltp(mix), facts, books })
+}
+
+/// Makes a target ready for own SQL: the server has to take each statement that can be prepared before the first one was executed.
+fn ready_own(database: &mut Database, opened: &Opened, kind: &KindPlan, address: &str) -> Result<Ready, Trouble> {
+    let values = Some(kind.get(&SCRIPT_DATA)).filter(|file| !file.is_empty()).map(Path::new);
+    let prepares = kind.get(&PREPARED) == "on";
+    let script = Script::read(Path::new(kind.get(&SCRIPT)), values, database.system(), prepares);
+    let script = script.map_err(|why| Trouble::Told(why.0))?;
+    for number in script.prepared_ahead() {
+        let sql = script.prepared(number.into()).unwrap_or_default();
+        let taken = database.prepare(number, sql);
+        taken.map_err(|why| Trouble::Told(script.told(number.into(), &why.text)))?;
+    }
+    let mut facts = facts::read(database, 0)?;
+    facts.note("sql.checked", Some("nothing: of own SQL duel does not know what must agree".to_owned()));
+    // It may write to tables that other load of this run is held against. Where there are none of these, there is no such load.
+    if script.writes()
+        && let Ok(identity) = identity(database, opened, address)
+    {
+        Common::of(&identity).note_other_writer();
+    }
+    Ok(Ready { work: Work::Own(script), facts, books: None })
 }
 
 /// A factory that is told of the session that it makes workers for.
@@ -310,23 +369,30 @@ pub(crate) fn fail_of(at: &Address) -> impl Fn(SqlFailure) -> WorkloadError {
 }
 
 pub(crate) fn mix_of(kind: &KindPlan, system: System) -> Mix {
-    let rows = number(kind, &TABLE_SIZE);
+    let (rows, tables) = (number(kind, &TABLE_SIZE), number(kind, &TABLES) as usize);
     let steps = mix::steps(kind.get(&OP), kind.get(&TRANSACTIONS) == "on");
     let writes = steps.iter().any(|step| matches!(step, Step::Run(statement, _) if statement.writes()));
     Mix {
         steps,
         system,
         keys: Keys::named(kind.get(&KEYS), rows),
-        tables: number(kind, &TABLES) as u32,
+        tables: tables as u32,
         table_size: rows as i64,
         range_size: number(kind, &RANGE_SIZE) as i64,
         is_prepared: kind.get(&PREPARED) == "on",
         writes,
         may_lack_rows: Arc::new(AtomicBool::new(true)),
+        parts: (0..mix::STATEMENTS.len() * tables).map(|_| OnceLock::new()).collect(),
+        last_rows: (0..tables).map(|_| AtomicI64::new(0)).collect(),
     }
 }
 
-fn number(kind: &KindPlan, param: &'static duel_model::Param) -> u64 {
+/// Whether a setting has another value than its default.
+fn is_set(kind: &KindPlan, param: &'static Param) -> bool {
+    kind.get(param) != param.default
+}
+
+fn number(kind: &KindPlan, param: &'static Param) -> u64 {
     kind.get(param).parse().unwrap_or(1)
 }
 
@@ -334,6 +400,12 @@ fn number(kind: &KindPlan, param: &'static duel_model::Param) -> u64 {
 enum Trouble {
     Told(String),
     Failed(SqlFailure),
+}
+
+impl From<SqlFailure> for Trouble {
+    fn from(why: SqlFailure) -> Self {
+        Self::Failed(why)
+    }
 }
 
 /// Whether all tables are as they have to be. They are never mended here.

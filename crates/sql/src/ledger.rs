@@ -1,7 +1,7 @@
 //! What load has changed in the tables, so that they can be held against it afterwards: a fast database that loses rows is not
 //! a fast one.
 
-use crate::mix::Statement;
+use crate::mix::{Place, Statement};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,8 +18,8 @@ pub(crate) struct Change {
 }
 
 impl Change {
-    /// A statement has changed so many rows; `row` is what was drawn for it: the `k` of a new row.
-    pub(crate) fn note(&mut self, statement: Statement, affected: u64, row: i64) {
+    /// A statement has changed so many rows; the row of `place` is what was drawn for it: the `k` of a new row.
+    pub(crate) fn note(&mut self, statement: Statement, affected: u64, place: Place) {
         let affected = i64::try_from(affected).unwrap_or(i64::MAX);
         match statement {
             Statement::IndexUpdate => self.k = self.k.saturating_add(affected),
@@ -27,7 +27,14 @@ impl Change {
             Statement::InsertBack => self.rows = self.rows.saturating_add(affected),
             Statement::InsertNew => {
                 self.rows = self.rows.saturating_add(affected);
-                self.k = self.k.saturating_add(affected.saturating_mul(row));
+                self.k = self.k.saturating_add(affected.saturating_mul(place.row));
+            }
+            Statement::BulkInsert => {
+                self.rows = self.rows.saturating_add(affected);
+                // The k of a row is its number, and the numbers are those from the first on.
+                let sum = i128::from(affected) * i128::from(place.row)
+                    + i128::from(affected) * (i128::from(affected) - 1) / 2;
+                self.k = self.k.saturating_add(i64::try_from(sum).unwrap_or(i64::MAX));
             }
             _ => return,
         }
@@ -151,12 +158,16 @@ fn within(slack: u64) -> String {
 mod tests {
     use super::*;
 
+    fn at(row: i64) -> Place {
+        Place { row, ..Place::default() }
+    }
+
     #[test]
     fn what_was_done_has_to_be_there_and_nothing_else() {
         let ledger = Ledger::new(Content { rows: 100, sum_of_k: 5_000 });
         let mut change = Change::default();
-        change.note(Statement::IndexUpdate, 1, 9);
-        change.note(Statement::PointSelect, 0, 9);
+        change.note(Statement::IndexUpdate, 1, at(9));
+        change.note(Statement::PointSelect, 0, at(9));
         ledger.add(change);
         assert_eq!(ledger.disagreement(Content { rows: 100, sum_of_k: 5_001 }), None);
         assert!(ledger.disagreement(Content { rows: 100, sum_of_k: 5_000 }).unwrap().contains("sum of all k"));
@@ -164,7 +175,7 @@ mod tests {
         assert_eq!(ledger.disagreement(Content { rows: 100, sum_of_k: 5_000 }), None);
         assert!(ledger.disagreement(Content { rows: 98, sum_of_k: 5_001 }).unwrap().contains("98 rows where 100"));
         let mut change = Change::default();
-        change.note(Statement::Delete, 1, 9);
+        change.note(Statement::Delete, 1, at(9));
         ledger.add(change);
         assert_eq!(ledger.disagreement(Content { rows: 99, sum_of_k: 7 }), None, "another k left with the row");
     }
@@ -173,15 +184,20 @@ mod tests {
     fn a_new_row_brings_the_k_that_was_drawn_and_one_that_may_be_there_any() {
         let ledger = Ledger::new(Content { rows: 100, sum_of_k: 5_000 });
         let mut change = Change::default();
-        change.note(Statement::InsertNew, 1, 70);
+        change.note(Statement::InsertNew, 1, at(70));
         ledger.add(change);
         assert_eq!(ledger.disagreement(Content { rows: 101, sum_of_k: 5_070 }), None);
         assert!(ledger.disagreement(Content { rows: 101, sum_of_k: 5_069 }).unwrap().contains("somebody else"));
         ledger.add_uncertain(true);
         assert_eq!(ledger.disagreement(Content { rows: 102, sum_of_k: 5_120 }), None);
-        change.note(Statement::IndexUpdate, u64::MAX, 1);
-        change.note(Statement::InsertNew, u64::MAX, i64::MAX);
+        change.note(Statement::IndexUpdate, u64::MAX, at(1));
+        change.note(Statement::InsertNew, u64::MAX, at(i64::MAX));
         assert_eq!((change.rows, change.k), (i64::MAX, i64::MAX), "no number ends the process");
+        let mut change = Change::default();
+        change.note(Statement::BulkInsert, 3, at(5));
+        assert_eq!((change.rows, change.k), (3, 5 + 6 + 7));
+        change.note(Statement::BulkInsert, u64::MAX, at(i64::MAX));
+        assert_eq!((change.rows, change.k), (i64::MAX, i64::MAX));
     }
 
     #[test]

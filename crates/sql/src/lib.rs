@@ -19,12 +19,14 @@ mod mix;
 mod mysql;
 mod postgres;
 mod schema;
+mod script;
 mod secret;
 mod sqlite;
 mod tables;
 mod tls;
 mod views;
 mod wire;
+mod work;
 mod workload;
 
 pub use address::public as public_address;

@@ -6,8 +6,9 @@ use crate::schema::failure;
 use crate::wire::{SqlFailure, Value};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::fmt::Write as _;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 /// Names of the ops.
 pub(crate) const OPS: &[&str] = &[
@@ -45,10 +46,28 @@ pub(crate) enum Statement {
     InsertNew,
     RandomPoints,
     RandomRanges,
+    BulkInsert,
 }
 
-/// How many there are.
-pub(crate) const STATEMENTS: usize = 12;
+/// All of them.
+pub(crate) const STATEMENTS: [Statement; 13] = [
+    Statement::PointSelect,
+    Statement::SimpleRange,
+    Statement::SumRange,
+    Statement::OrderRange,
+    Statement::DistinctRange,
+    Statement::IndexUpdate,
+    Statement::NonIndexUpdate,
+    Statement::Delete,
+    Statement::InsertBack,
+    Statement::InsertNew,
+    Statement::RandomPoints,
+    Statement::RandomRanges,
+    Statement::BulkInsert,
+];
+
+/// How long a statement of `bulk-insert` gets before it is sent: sysbench's `BULK_PACKET_SIZE`.
+const BULK_BYTES: usize = 512 * 1024;
 
 /// A part of an op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -68,10 +87,12 @@ pub(crate) enum On {
     SameTable,
     /// The table and the row of the step before.
     SameRow,
+    /// The table of the lane, and rows behind its last one.
+    OwnTable,
 }
 
 /// All that ops are made by.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 pub(crate) struct Mix {
     pub(crate) steps: Vec<Step>,
     pub(crate) system: System,
@@ -84,6 +105,10 @@ pub(crate) struct Mix {
     pub(crate) writes: bool,
     /// Rows of the tables may be missing: some treatment deletes them, or they were not counted.
     pub(crate) may_lack_rows: Arc<AtomicBool>,
+    /// What stands around the values of statements that are sent as texts, by their numbers.
+    pub(crate) parts: Box<[OnceLock<Box<[String]>>]>,
+    /// The last row of each table that bulk inserts have written.
+    pub(crate) last_rows: Arc<[AtomicI64]>,
 }
 
 /// The table and the row that an op is at.
@@ -91,6 +116,8 @@ pub(crate) struct Mix {
 pub(crate) struct Place {
     pub(crate) table: u32,
     pub(crate) row: i64,
+    /// How many rows from there on a bulk insert writes.
+    pub(crate) rows: i64,
     /// The part of the rows that this lane's random points and ranges are from, so that lanes have rows of their own.
     pub(crate) segment: Segment,
 }
@@ -126,6 +153,7 @@ pub(crate) fn steps(op: &str, transactions: bool) -> Vec<Step> {
         "update-non-index" => vec![run(NonIndexUpdate)],
         "insert" => vec![run(InsertNew)],
         "delete" => vec![run(Delete)],
+        "bulk-insert" => vec![Step::Run(BulkInsert, On::OwnTable)],
         "select-random-points" => vec![run(RandomPoints)],
         "select-random-ranges" => vec![run(RandomRanges)],
         _ => vec![run(PointSelect)],
@@ -136,7 +164,7 @@ impl Statement {
     /// Whether it changes rows.
     pub(crate) fn writes(self) -> bool {
         use Statement::*;
-        matches!(self, IndexUpdate | NonIndexUpdate | Delete | InsertBack | InsertNew)
+        matches!(self, IndexUpdate | NonIndexUpdate | Delete | InsertBack | InsertNew | BulkInsert)
     }
 
     /// What stands around its values, for a table.
@@ -154,6 +182,7 @@ impl Statement {
             Self::Delete => parts(&["DELETE FROM {t} WHERE id=", ""]),
             Self::InsertBack => parts(&["INSERT INTO {t} (id, k, c, pad) VALUES (", ", ", ", ", ", ", ")"]),
             Self::InsertNew => parts(&["INSERT INTO {t} (k, c, pad) VALUES (", ", ", ", ", ")"]),
+            Self::BulkInsert => parts(&["INSERT INTO {t} VALUES"]),
             Self::RandomPoints => {
                 let mut all = parts(&["SELECT id, k, c, pad FROM {t} WHERE k IN ("]);
                 all.resize(RANDOM_POINTS, ", ".to_owned());
@@ -204,9 +233,9 @@ impl Statement {
         }
     }
 
-    /// Whether it can rightly have answered and changed so many rows. All that write name one row.
+    /// Whether it can rightly have answered and changed so many rows. All that write name one row, but bulk inserts.
     #[inline]
-    pub(crate) fn check(self, mix: &Mix, rows: u64, changed: u64) -> Result<(), SqlFailure> {
+    pub(crate) fn check(self, mix: &Mix, place: Place, rows: u64, changed: u64) -> Result<(), SqlFailure> {
         let wrong = |text: String| Err(SqlFailure::new(failure::WRONG, text));
         if self.most_rows(mix).is_some_and(|most| rows > most) {
             return wrong(format!("a statement answered {rows} rows, more than there can be"));
@@ -214,7 +243,8 @@ impl Statement {
         if rows < self.fewest_rows(mix) {
             return wrong("a statement answered no row where there is one".to_owned());
         }
-        if changed > u64::from(self.writes()) {
+        let most = if self == Self::BulkInsert { place.rows as u64 } else { u64::from(self.writes()) };
+        if changed > most {
             return wrong(format!("a statement changed {changed} rows, more than it can"));
         }
         Ok(())
@@ -225,7 +255,7 @@ impl Mix {
     /// Whether rows come or go with a `k` of their own.
     pub(crate) fn moves_k(&self) -> bool {
         use Statement::*;
-        self.steps.iter().any(|step| matches!(step, Step::Run(Delete | InsertBack | InsertNew, _)))
+        self.steps.iter().any(|step| matches!(step, Step::Run(Delete | InsertBack | InsertNew | BulkInsert, _)))
     }
 
     /// Whether rows are deleted.
@@ -235,6 +265,10 @@ impl Mix {
 
     /// Draws table and row for a step.
     pub(crate) fn place(&self, on: On, place: &mut Place, rng: &mut Pcg64Mcg) {
+        if on == On::OwnTable {
+            place.table = place.segment.number % self.tables;
+            return;
+        }
         if on == On::Drawn {
             place.table = if self.tables == 1 { 0 } else { rng.random_range(0..self.tables) };
         }
@@ -277,16 +311,65 @@ impl Mix {
                     [Value::Int(from), Value::Int(from + RANDOM_RANGE_DELTA)]
                 }));
             }
+            BulkInsert => {}
+        }
+    }
+
+    /// The number of a table's statement.
+    #[inline]
+    pub(crate) fn number(&self, statement: Statement, table: u32) -> u16 {
+        (statement as u32 * self.tables + table) as u16
+    }
+
+    /// The statement of a number, and its table.
+    #[inline]
+    pub(crate) fn numbered(&self, number: u16) -> (Statement, u32) {
+        let (statement, table) = (u32::from(number) / self.tables, u32::from(number) % self.tables);
+        (STATEMENTS[statement as usize], table)
+    }
+
+    /// What stands around the values of a statement.
+    pub(crate) fn parts(&self, number: u16, statement: Statement, table: u32) -> &[String] {
+        self.parts[usize::from(number)].get_or_init(|| statement.parts(table).into())
+    }
+
+    /// The text of a bulk insert: as many rows as there is room for behind the last one, so that they get fewer as the numbers
+    /// get longer, as those of sysbench do.
+    pub(crate) fn bulk(&self, place: &mut Place, text: &mut String) {
+        text.clear();
+        text.push_str(&Statement::BulkInsert.parts(place.table)[0]);
+        // What a row of the longest number takes, so that the room for rows is known before their numbers are.
+        let last = &self.last_rows[place.table as usize];
+        let mut room = BULK_BYTES - text.len() - 1;
+        let mut rows = 0;
+        let before = last.load(Ordering::Relaxed);
+        loop {
+            // (N,N) and a comma; numbers of several connections on one table may be one digit longer by then.
+            let bytes = 2 * digits_of(before + rows + 1) + 4;
+            if bytes > room {
+                break;
+            }
+            room -= bytes;
+            rows += 1;
+        }
+        place.rows = rows;
+        place.row = last.fetch_add(rows, Ordering::Relaxed) + 1;
+        for row in place.row..place.row + rows {
+            if row > place.row {
+                text.push(',');
+            }
+            // Writing to a String cannot fail.
+            let _ = write!(text, "({row},{row})");
         }
     }
 
     /// Whether a statement goes out as a prepared one. sysbench never prepares that of `insert`.
     pub(crate) fn prepares(&self, statement: Statement) -> bool {
-        self.is_prepared && statement != Statement::InsertNew
+        self.is_prepared && !matches!(statement, Statement::InsertNew | Statement::BulkInsert)
     }
 
     /// All that ops prepare, for each table; none where that is more than so many.
-    pub(crate) fn prepared_ahead(&self, most: usize) -> Vec<(Statement, u32)> {
+    pub(crate) fn prepared_ahead(&self, most: usize) -> Vec<u16> {
         let mut statements = Vec::new();
         for step in &self.steps {
             if let Step::Run(statement, _) = step
@@ -299,7 +382,7 @@ impl Mix {
         if statements.len().saturating_mul(self.tables as usize) > most {
             return Vec::new();
         }
-        (0..self.tables).flat_map(|table| statements.iter().map(move |statement| (*statement, table))).collect()
+        (0..self.tables).flat_map(|table| statements.iter().map(move |one| self.number(*one, table))).collect()
     }
 
     /// What begins a transaction.
@@ -312,18 +395,43 @@ impl Mix {
     }
 }
 
-/// A statement's text with values in it, from what stands around them. Values are of digits and dashes, so that no quote has to
-/// be protected.
-pub(crate) fn literal(parts: &[String], values: &[Value], text: &mut String) {
+/// A statement's text with values in it, from what stands around them.
+pub(crate) fn literal(parts: &[String], values: &[Value], system: System, text: &mut String) {
     text.clear();
     text.push_str(&parts[0]);
     for (value, part) in values.iter().zip(&parts[1..]) {
-        match value {
-            Value::Int(number) => text.push_str(&number.to_string()),
-            Value::Text(value) => text.extend(["'", value, "'"]),
-        }
+        push_literal(system, value, text);
         text.push_str(part);
     }
+}
+
+/// A value as it is written in a statement.
+pub(crate) fn push_literal(system: System, value: &Value, text: &mut String) {
+    let value = match value {
+        // Writing to a String cannot fail.
+        Value::Int(number) => return write!(text, "{number}").unwrap_or_default(),
+        Value::Text(value) => value,
+    };
+    let has_backslash = value.contains('\\') && system != System::Sqlite;
+    if has_backslash && system == System::Postgres {
+        text.push('E');
+    }
+    text.push('\'');
+    if has_backslash || value.contains('\'') {
+        for c in value.chars() {
+            if c == '\'' || (c == '\\' && has_backslash) {
+                text.push(c);
+            }
+            text.push(c);
+        }
+    } else {
+        text.push_str(value);
+    }
+    text.push('\'');
+}
+
+fn digits_of(number: i64) -> usize {
+    number.max(1).ilog10() as usize + 1
 }
 
 /// Groups of eleven random digits with dashes between: ten of them are a `c`, five a `pad`.
@@ -367,58 +475,64 @@ mod tests {
     #[test]
     fn a_statement_has_a_place_for_each_value() {
         let mut rng = Pcg64Mcg::seed_from_u64(1);
-        let mix = Mix {
-            steps: Vec::new(),
+        let mix = |steps: Vec<Step>, is_prepared| Mix {
+            steps,
             system: System::Postgres,
             keys: Keys::Uniform,
             tables: 2,
             table_size: 100,
             range_size: 100,
-            is_prepared: true,
+            is_prepared,
             writes: false,
             may_lack_rows: Arc::default(),
+            parts: (0..2 * STATEMENTS.len()).map(|_| OnceLock::new()).collect(),
+            last_rows: (0..2).map(|_| AtomicI64::new(0)).collect(),
         };
         let mut values = Vec::new();
         use Statement::*;
-        let ahead = Mix { steps: steps("read-write", true), ..mix.clone() };
+        let ahead = mix(steps("read-write", true), true);
         assert_eq!(ahead.prepared_ahead(100).len(), 2 * 9);
-        assert!(
-            ahead.prepared_ahead(17).is_empty() && Mix { is_prepared: false, ..ahead }.prepared_ahead(100).is_empty()
-        );
-        for statement in [
-            PointSelect,
-            SimpleRange,
-            SumRange,
-            OrderRange,
-            DistinctRange,
-            IndexUpdate,
-            NonIndexUpdate,
-            Delete,
-            InsertBack,
-            InsertNew,
-            RandomPoints,
-            RandomRanges,
-        ] {
-            mix.values(statement, Place { table: 1, row: 7, segment: Segment::default() }, &mut rng, &mut values);
+        let unprepared = mix(steps("read-write", true), false);
+        assert!(ahead.prepared_ahead(17).is_empty() && unprepared.prepared_ahead(100).is_empty());
+        let mix = mix(Vec::new(), true);
+        for statement in STATEMENTS.into_iter().filter(|statement| *statement != BulkInsert) {
+            mix.values(statement, Place { table: 1, row: 7, ..Place::default() }, &mut rng, &mut values);
             let text = statement.prepared(1, System::Postgres);
             assert!(text.contains("sbtest2") && text.contains(&format!("${}", values.len())), "{text}");
             assert!(!text.contains(&format!("${}", values.len() + 1)), "{text}");
-            let mut text = String::new();
-            literal(&statement.parts(1), &values, &mut text);
+            let (mut text, number) = (String::new(), mix.number(statement, 1));
+            literal(mix.parts(number, statement, 1), &values, System::Postgres, &mut text);
             assert!(!text.contains('$') && statement.parts(1).len() == values.len() + 1, "{text}");
+            assert_eq!(mix.numbered(number), (statement, 1));
         }
         let mut text = String::new();
-        literal(&PointSelect.parts(0), &[Value::Int(5)], &mut text);
+        literal(&PointSelect.parts(0), &[Value::Int(5)], System::Mysql, &mut text);
         assert_eq!(text, "SELECT c FROM sbtest1 WHERE id=5");
         assert_eq!(digits(&mut rng, 10).len(), 119);
         assert_eq!(digits(&mut rng, 5).len(), 59);
 
-        assert!(SimpleRange.check(&mix, 100, 0).is_ok() && SimpleRange.check(&mix, 101, 0).is_err());
-        assert!(PointSelect.check(&mix, 1, 0).is_ok() && PointSelect.check(&mix, 0, 0).is_err());
-        assert!(SumRange.check(&mix, 0, 0).is_err() && RandomRanges.check(&mix, 0, 0).is_err());
-        assert!(IndexUpdate.check(&mix, 0, 1).is_ok() && IndexUpdate.check(&mix, 0, u64::MAX).is_err());
-        assert!(PointSelect.check(&mix, 1, 1).unwrap_err().text.contains("more than it can"));
+        let at = Place { rows: 3, ..Place::default() };
+        assert!(SimpleRange.check(&mix, at, 100, 0).is_ok() && SimpleRange.check(&mix, at, 101, 0).is_err());
+        assert!(PointSelect.check(&mix, at, 1, 0).is_ok() && PointSelect.check(&mix, at, 0, 0).is_err());
+        assert!(SumRange.check(&mix, at, 0, 0).is_err() && RandomRanges.check(&mix, at, 0, 0).is_err());
+        assert!(IndexUpdate.check(&mix, at, 0, 1).is_ok() && IndexUpdate.check(&mix, at, 0, u64::MAX).is_err());
+        assert!(BulkInsert.check(&mix, at, 0, 3).is_ok() && BulkInsert.check(&mix, at, 0, 4).is_err());
+        assert!(PointSelect.check(&mix, at, 1, 1).unwrap_err().text.contains("more than it can"));
         mix.may_lack_rows.store(true, Ordering::Relaxed);
-        assert!(PointSelect.check(&mix, 0, 0).is_ok() && SumRange.check(&mix, 0, 0).is_err());
+        assert!(PointSelect.check(&mix, at, 0, 0).is_ok() && SumRange.check(&mix, at, 0, 0).is_err());
+    }
+
+    #[test]
+    fn a_bulk_insert_is_as_long_as_sysbenchs_and_goes_on_behind_its_last_row() {
+        let mix = crate::kind::mix_of(&duel_model::KindPlan::of(&crate::schema::SCHEMA), System::Postgres);
+        let (mut place, mut text) = (Place::default(), String::new());
+        mix.bulk(&mut place, &mut text);
+        assert!(text.starts_with("INSERT INTO sbtest1 VALUES(1,1),(2,2),") && text.ends_with(')'), "{}", &text[..40]);
+        assert!((BULK_BYTES - 20..BULK_BYTES).contains(&text.len()), "{}", text.len());
+        assert_eq!(text.matches('(').count() as i64, place.rows);
+        let first = place.rows;
+        mix.bulk(&mut place, &mut text);
+        assert!(text.contains(&format!("VALUES({0},{0}),", first + 1)) && place.rows < first);
+        assert_eq!(place.row, first + 1);
     }
 }

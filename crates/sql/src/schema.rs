@@ -145,6 +145,7 @@ pub mod failure {
 const FACTS: &[Declaration] = &[
     Declaration { is_held: true, ..Declaration::listed("sql.server", "server") },
     Declaration::listed("sql.tls", "TLS"),
+    Declaration::listed("sql.checked", "afterwards checked"),
     Declaration::listed("sql.rows", "rows in the tables"),
     Declaration::listed("sql.tables_bytes", "size of the tables, bytes"),
     doubted("sql.isolation", "isolation"),
@@ -255,7 +256,7 @@ const fn counted(name: &'static str) -> Declaration {
 
 /// Its settings, in the order in which they are shown.
 pub const PARAMS: &[Param] =
-    &[OP, TABLES, TABLE_SIZE, RANGE_SIZE, KEYS, TRANSACTIONS, PREPARED, RECONNECT, RETRY, SESSION];
+    &[OP, TABLES, TABLE_SIZE, RANGE_SIZE, KEYS, TRANSACTIONS, PREPARED, RECONNECT, RETRY, SESSION, SCRIPT, SCRIPT_DATA];
 
 /// What an op does.
 pub(crate) const OP: Param = Param {
@@ -330,6 +331,27 @@ pub(crate) const RECONNECT: Param = Param {
     help: "A new connection for each transaction",
     sort: Sort::Switch,
     default: "off",
+};
+
+/// Own SQL.
+pub(crate) const SCRIPT: Param = Param {
+    name: "script",
+    value_name: "FILE",
+    help: "Own SQL instead of --op: statements that end with ';'. The whole file is one transaction of the report; '-- name: NAME' \
+           begins another one, '-- weight: N' behind it says how often it is chosen, and '-- set: NAME = VALUE' draws a value \
+           once for it. {NAME}, the variables of --template and the columns of --script-data stand for values, which are \
+           parameters of prepared statements",
+    sort: Sort::File,
+    default: "",
+};
+
+/// Values for own SQL.
+pub(crate) const SCRIPT_DATA: Param = Param {
+    name: "script-data",
+    value_name: "FILE.csv",
+    help: "Values for --script: the first line names the columns, and each transaction takes the next row",
+    sort: Sort::File,
+    default: "",
 };
 
 /// Whether what may be tried again is.

@@ -3,9 +3,10 @@
 use crate::database::sqlite_failure;
 use crate::kind::ForSession;
 use crate::ledger::{Change, Ledger};
-use crate::mix::{self, Mix, Place, Segment, Step};
+use crate::mix::Segment;
 use crate::schema::{SCHEMA, counter, failure, phase};
 use crate::wire::{SqlFailure, Value};
+use crate::work::{Figures, Next, Turn, Work};
 use duel_load::{
     Counters, Event, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
     WorkloadError, WorkloadFactory, monotonic_ns,
@@ -71,7 +72,7 @@ fn as_path(path: &Path) -> PathBuf {
 #[derive(Debug, Clone)]
 pub(crate) struct Factory {
     pub(crate) store: Store,
-    pub(crate) mix: Arc<Mix>,
+    pub(crate) work: Arc<Work>,
     pub(crate) reconnects: bool,
     pub(crate) retries: bool,
     /// Longest time of an op: SQLite is not interrupted, but nothing is begun again after it.
@@ -102,10 +103,11 @@ impl WorkloadFactory for Factory {
         Ok(Calls {
             factory: self.clone(),
             connection: None,
-            place: Place { segment, ..Place::default() },
+            turn: Turn::of(segment),
             rng: Pcg64Mcg::seed_from_u64(self.seed.fetch_add(1, Ordering::Relaxed)),
             values: Vec::new(),
             text: String::new(),
+            figures: self.work.figures(),
             counted: [0; MOST_COUNTERS],
             counters: Counters::default(),
         })
@@ -121,10 +123,12 @@ impl WorkloadFactory for Factory {
 pub(crate) struct Calls {
     factory: Factory,
     connection: Option<Connection>,
-    place: Place,
+    turn: Turn,
     rng: Pcg64Mcg,
     values: Vec<Value>,
     text: String,
+    /// Of the transactions of own SQL.
+    figures: Vec<Figures>,
     counted: [u64; MOST_COUNTERS],
     counters: Counters,
 }
@@ -181,6 +185,7 @@ impl Workload for Calls {
         let mut counters = std::mem::take(&mut self.counters);
         let counted = std::mem::take(&mut self.counted);
         counters.counted = counter::ours().map(|counter| (counter.id(), counted[counter.place()])).collect();
+        counters.counted.extend(self.factory.work.take_figures(&mut self.figures));
         counters
     }
 }
@@ -189,10 +194,15 @@ impl Calls {
     /// One op, begun again where that is asked for.
     fn op(&mut self, start_ns: Nanos, watch: &mut Watch) -> Result<(), SqlFailure> {
         self.counters.reused += u64::from(self.connection.is_some());
+        let work = Arc::clone(&self.factory.work);
+        work.begin(&mut self.turn, &mut self.rng);
         let mut attempts = 0;
         loop {
             let why = match self.attempt(watch) {
-                Ok(()) => return Ok(()),
+                Ok(()) => {
+                    work.ended(&self.turn, watch.since_ns.saturating_sub(start_ns), &mut self.figures);
+                    return Ok(());
+                }
                 Err(why) => why,
             };
             watch.was(phase::FIRST_ROW);
@@ -232,35 +242,25 @@ impl Calls {
     }
 
     fn steps(&mut self, connection: &Connection, watch: &mut Watch) -> Result<(), SqlFailure> {
-        let mix = Arc::clone(&self.factory.mix);
-        let in_transaction = mix.steps[0] == Step::Begin;
+        let work = Arc::clone(&self.factory.work);
         let mut change = Change::default();
-        for step in &mix.steps {
-            match *step {
-                Step::Begin => {
+        for at in 0..work.steps(&self.turn) {
+            match work.next(at, &mut self.turn, &mut self.rng) {
+                Next::Say { text, phase } => {
                     connection
-                        .prepare_cached(mix.begin())
-                        .and_then(|mut begin| begin.execute([]))
+                        .prepare_cached(text)
+                        .and_then(|mut said| said.execute([]))
                         .map_err(|e| sqlite_failure(&e))?;
-                    watch.was(phase::FIRST_ROW);
+                    watch.was(phase);
                 }
-                Step::Commit => {
-                    connection
-                        .prepare_cached("COMMIT")
-                        .and_then(|mut commit| commit.execute([]))
-                        .map_err(|e| sqlite_failure(&e))?;
-                    watch.was(phase::COMMIT);
-                }
-                Step::Run(statement, on) => {
-                    mix.place(on, &mut self.place, &mut self.rng);
-                    mix.values(statement, self.place, &mut self.rng, &mut self.values);
-                    let (rows, changed) =
-                        self.run(connection, &mix, statement, watch).map_err(|error| sqlite_failure(&error))?;
-                    statement.check(&mix, rows, changed)?;
+                Next::Run { number, is_prepared, phase } => {
+                    let ran = self.run(connection, &work, (number, is_prepared), phase, watch);
+                    let (rows, changed) = ran.map_err(|error| sqlite_failure(&error))?;
+                    work.check(at, &self.turn, rows, changed)?;
                     self.counted[counter::ROWS.place()] += rows;
                     self.counted[counter::CHANGED.place()] += changed;
-                    change.note(statement, changed, self.place.row);
-                    if !in_transaction {
+                    work.note(at, &self.turn, changed, &mut change);
+                    if work.settles_each() {
                         self.settle(std::mem::take(&mut change));
                     }
                 }
@@ -281,38 +281,47 @@ impl Calls {
     fn run(
         &mut self,
         connection: &Connection,
-        mix: &Mix,
-        statement: mix::Statement,
+        work: &Work,
+        (number, is_prepared): (u16, bool),
+        phase: Phase,
         watch: &mut Watch,
     ) -> rusqlite::Result<(u64, u64)> {
-        if mix.prepares(statement) {
-            let mut prepared = connection.prepare_cached(&statement.prepared(self.place.table, mix.system))?;
-            for (place, value) in self.values.iter().enumerate() {
+        let Self { turn, rng, values, text, .. } = self;
+        let before = connection.total_changes();
+        let rows = if is_prepared {
+            let mut prepared = connection.prepare_cached(&work.prepared(number))?;
+            work.values(number, turn, rng, values);
+            for (place, value) in values.iter().enumerate() {
                 prepared.raw_bind_parameter(place + 1, value)?;
             }
-            return rows(&mut prepared, statement, watch);
-        }
-        mix::literal(&statement.parts(self.place.table), &self.values, &mut self.text);
-        rows(&mut connection.prepare(&self.text)?, statement, watch)
+            rows(&mut prepared, phase, watch)?
+        } else {
+            work.text(number, turn, rng, values, text);
+            rows(&mut connection.prepare(text)?, phase, watch)?
+        };
+        Ok((rows, connection.total_changes() - before))
     }
 }
 
-/// Reads all rows of a statement, with all that is in them.
-fn rows(prepared: &mut Prepared<'_>, statement: mix::Statement, watch: &mut Watch) -> rusqlite::Result<(u64, u64)> {
-    if statement.writes() {
-        let changed = prepared.raw_execute()? as u64;
-        watch.was(phase::FIRST_ROW);
-        return Ok((0, changed));
+/// Reads all rows of a statement, with all that is in them: how many there were.
+fn rows(prepared: &mut Prepared<'_>, phase: Phase, watch: &mut Watch) -> rusqlite::Result<u64> {
+    let columns = prepared.column_count();
+    if columns == 0 {
+        prepared.raw_execute()?;
+        watch.was(phase);
+        return Ok(0);
     }
     let mut count = 0;
     let mut rows = prepared.raw_query();
     while let Some(row) = rows.next()? {
         if count == 0 {
-            watch.was(phase::FIRST_ROW);
+            watch.was(phase);
         }
-        std::hint::black_box(row.get_ref(0)?);
+        for column in 0..columns {
+            std::hint::black_box(row.get_ref(column)?);
+        }
         count += 1;
     }
-    watch.was(if count == 0 { phase::FIRST_ROW } else { phase::ROWS });
-    Ok((count, 0))
+    watch.was(if count == 0 { phase } else { phase::ROWS });
+    Ok(count)
 }

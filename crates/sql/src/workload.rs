@@ -4,9 +4,10 @@ use crate::connection::{Connection, Server, Stage};
 use crate::kind::ForSession;
 use crate::ledger::{Change, Ledger};
 use crate::link::{End, Sent};
-use crate::mix::{self, Mix, Place, Segment, Statement, Step};
+use crate::mix::Segment;
 use crate::schema::{SCHEMA, counter, failure, phase};
 use crate::wire::{Happened, SqlFailure, Value};
+use crate::work::{Figures, Next, Turn, Work};
 use duel_load::{
     Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, Workload, WorkloadError,
     WorkloadFactory, monotonic_ns,
@@ -32,7 +33,7 @@ const MOST_AHEAD: usize = 4096;
 pub(crate) struct Factory {
     pub(crate) server: Arc<Server>,
     pub(crate) end: End,
-    pub(crate) mix: Arc<Mix>,
+    pub(crate) work: Arc<Work>,
     pub(crate) reconnects: bool,
     pub(crate) retries: bool,
     pub(crate) ledger: Option<Arc<Ledger>>,
@@ -61,7 +62,7 @@ impl WorkloadFactory for Factory {
         let first = self.segments.fetch_add(lanes as u32, Ordering::Relaxed);
         let lane = |number: usize| {
             let segment = Segment { number: first + number as u32, others: self.lanes.saturating_sub(1) };
-            Lane { place: Place { segment, ..Place::default() }, ..Lane::default() }
+            Lane { turn: Turn::of(segment), ..Lane::default() }
         };
         Ok(Statements {
             factory: self.clone(),
@@ -70,8 +71,8 @@ impl WorkloadFactory for Factory {
             scratch: vec![0; SCRATCH_BYTES],
             values: Vec::new(),
             text: String::new(),
-            parts: vec![None; mix::STATEMENTS * self.mix.tables as usize],
-            ahead: if self.reconnects { Vec::new() } else { self.mix.prepared_ahead(MOST_AHEAD) },
+            ahead: if self.reconnects { Vec::new() } else { self.work.prepared_ahead(MOST_AHEAD) },
+            figures: self.work.figures(),
             counted: [0; MOST_COUNTERS],
             counters: Counters::default(),
         })
@@ -88,10 +89,10 @@ pub(crate) struct Statements {
     /// Of the statement that is sent.
     values: Vec<Value>,
     text: String,
-    /// What stands around the values of statements that are sent as texts.
-    parts: Vec<Option<Box<[String]>>>,
     /// What a new connection prepares before its first op, as sysbench's threads do.
-    ahead: Vec<(Statement, u32)>,
+    ahead: Vec<u16>,
+    /// Of the transactions of own SQL.
+    figures: Vec<Figures>,
     counted: [u64; MOST_COUNTERS],
     counters: Counters,
 }
@@ -103,13 +104,14 @@ struct Lane {
     watches_writing: bool,
     /// Which statements are prepared on the connection.
     prepared: Vec<bool>,
-    place: Place,
+    turn: Turn,
     op: Option<Op>,
 }
 
 /// The op under way on a lane.
 #[derive(Debug)]
 struct Op {
+    start_ns: Nanos,
     /// Its step.
     at: usize,
     doing: Doing,
@@ -140,6 +142,7 @@ enum Doing {
 impl Op {
     fn new(now_ns: Nanos) -> Self {
         Self {
+            start_ns: now_ns,
             at: 0,
             doing: Doing::Asking,
             attempts: 0,
@@ -165,6 +168,7 @@ impl Op {
 impl Workload for Statements {
     fn start(&mut self, lane: LaneId, now_ns: Nanos, io: &Io<'_>) -> Progress {
         let mut op = Op::new(now_ns);
+        self.factory.work.begin(&mut self.lanes[lane].turn, &mut self.rng);
         let begun = if self.lanes[lane].connection.is_some() {
             self.lanes[lane].op = Some(op);
             self.counters.reused += 1;
@@ -221,6 +225,7 @@ impl Workload for Statements {
         let mut counters = std::mem::take(&mut self.counters);
         let counted = std::mem::take(&mut self.counted);
         counters.counted = counter::ours().map(|counter| (counter.id(), counted[counter.place()])).collect();
+        counters.counted.extend(self.factory.work.take_figures(&mut self.figures));
         counters
     }
 }
@@ -237,7 +242,7 @@ impl Statements {
         state.watches_writing = true;
         io.watch(connection.fd(), lane, Interest::ReadWrite).map_err(|error| unwatched(&error))?;
         state.prepared.clear();
-        state.prepared.resize(mix::STATEMENTS * self.factory.mix.tables as usize, false);
+        state.prepared.resize(self.factory.work.statements(), false);
         let stage = connection.stage();
         state.connection = Some(connection);
         // On loopback it is connected at once.
@@ -336,8 +341,7 @@ impl Statements {
             }
             (Doing::PreparingAhead(place), Happened::Prepared) => {
                 let place = *place;
-                let (statement, table) = self.ahead[place];
-                let number = self.number(statement, table);
+                let number = self.ahead[place];
                 self.lanes[lane].prepared[usize::from(number)] = true;
                 self.prepare_ahead(lane, place + 1, now_ns, io)?;
             }
@@ -346,7 +350,7 @@ impl Statements {
                 op.enter(phase::SEND, now_ns);
                 op.doing = Doing::Asking;
                 self.lanes[lane].prepared[usize::from(number)] = true;
-                self.ask(lane, now_ns, io)?;
+                self.ask(lane, (number, true), phase::FIRST_ROW, io)?;
             }
             (Doing::Asking, Happened::FirstRow) => op.enter(phase::ROWS, now_ns),
             (Doing::Asking, Happened::Done { rows, affected }) => {
@@ -360,6 +364,10 @@ impl Statements {
                 return self.rolled_back(lane, why, now_ns, io);
             }
             (Doing::RollingBack(_), Happened::Refused(why)) => return Err(why),
+            (Doing::Asking, Happened::WantsData) => {
+                let text = "a statement that takes data from the client is no statement for load";
+                return Err(SqlFailure::new(failure::ERROR, text));
+            }
             (_, other) => {
                 return Err(SqlFailure::new(
                     failure::BROKEN,
@@ -381,29 +389,29 @@ impl Statements {
         io: &Io<'_>,
     ) -> Result<Option<OpEnd>, SqlFailure> {
         self.count(counter::QUERIES, 1);
-        let mix = Arc::clone(&self.factory.mix);
+        let work = Arc::clone(&self.factory.work);
         let state = &mut self.lanes[lane];
         let Some(op) = &mut state.op else { return Ok(None) };
         op.enter(phase::SEND, now_ns);
-        if let Step::Run(statement, _) = mix.steps[op.at] {
-            statement.check(&mix, rows, affected)?;
-            op.change.note(statement, affected, state.place.row);
-            self.count(counter::ROWS, rows);
-            self.count(counter::CHANGED, affected);
-        }
-        let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
+        work.check(op.at, &state.turn, rows, affected)?;
+        work.note(op.at, &state.turn, affected, &mut op.change);
         op.at += 1;
-        // Without a transaction each statement stays, whatever becomes of the op.
-        if op.at == mix.steps.len() || mix.steps[0] != Step::Begin {
+        let is_over = op.at == work.steps(&state.turn);
+        self.count(counter::ROWS, rows);
+        self.count(counter::CHANGED, affected);
+        let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
+        if is_over || work.settles_each() {
             let change = std::mem::take(&mut op.change);
             if let Some(ledger) = self.factory.ledger.as_ref().filter(|_| !change.is_nothing()) {
                 ledger.add(change);
             }
         }
-        if op.at < mix.steps.len() {
+        if !is_over {
             self.step(lane, now_ns, io)?;
             return Ok(None);
         }
+        let took_ns = now_ns.saturating_sub(op.start_ns);
+        work.ended(&self.lanes[lane].turn, took_ns, &mut self.figures);
         Ok(Some(self.end(lane, now_ns, Ok(()))))
     }
 
@@ -426,11 +434,11 @@ impl Statements {
                 self.count(counter, 1);
             }
         }
-        let in_transaction = self.factory.mix.steps[0] == Step::Begin;
-        let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
+        let state = &mut self.lanes[lane];
+        let Some(op) = &mut state.op else { return Ok(None) };
         op.enter(phase::SEND, now_ns);
         op.change = Change::default();
-        if !in_transaction || op.at == 0 {
+        if !self.factory.work.is_open(op.at, &state.turn) {
             return self.rolled_back(lane, why, now_ns, io);
         }
         op.doing = Doing::RollingBack(why);
@@ -468,82 +476,66 @@ impl Statements {
         let state = &mut self.lanes[lane];
         let Some(op) = &mut state.op else { return Ok(()) };
         op.doing = Doing::Asking;
-        match self.factory.mix.steps[op.at] {
-            Step::Begin => self.say(lane, self.factory.mix.begin(), phase::FIRST_ROW, io),
-            Step::Commit => self.say(lane, "COMMIT", phase::COMMIT, io),
-            Step::Run(statement, on) => {
-                self.factory.mix.place(on, &mut state.place, &mut self.rng);
-                let number = self.number(statement, self.lanes[lane].place.table);
-                if self.factory.mix.prepares(statement) && !self.lanes[lane].prepared[usize::from(number)] {
-                    return self.prepare(lane, statement, number, now_ns, io);
-                }
-                self.ask(lane, now_ns, io)
+        match self.factory.work.next(op.at, &mut state.turn, &mut self.rng) {
+            Next::Say { text, phase } => self.say(lane, text, phase, io),
+            Next::Run { number, is_prepared: true, .. } if !state.prepared[usize::from(number)] => {
+                self.prepare(lane, number, now_ns, io)
             }
+            Next::Run { number, is_prepared, phase } => self.ask(lane, (number, is_prepared), phase, io),
         }
-    }
-
-    fn number(&self, statement: Statement, table: u32) -> u16 {
-        (statement as u32 * self.factory.mix.tables + table) as u16
     }
 
     /// Goes on with what a new connection prepares, and then with the op: no later op has to wait for a statement of a table
     /// that it is the first to draw.
     #[cold]
     fn prepare_ahead(&mut self, lane: LaneId, place: usize, now_ns: Nanos, io: &Io<'_>) -> Result<(), SqlFailure> {
-        let Some(&(statement, table)) = self.ahead.get(place) else {
+        let Some(&number) = self.ahead.get(place) else {
             if let Some(op) = &mut self.lanes[lane].op {
                 op.enter(phase::SEND, now_ns);
             }
             return self.step(lane, now_ns, io);
         };
-        let number = self.number(statement, table);
         let state = &mut self.lanes[lane];
         let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
         op.enter(phase::PREPARE, now_ns);
         op.doing = Doing::PreparingAhead(place);
-        connection.wire().prepare(number, &statement.prepared(table, self.factory.mix.system))?;
+        connection.wire().prepare(number, &self.factory.work.prepared(number))?;
         let sent = connection.flush()?;
         self.watch(lane, sent == Sent::Blocked, io)
     }
 
     #[cold]
-    fn prepare(
-        &mut self,
-        lane: LaneId,
-        statement: Statement,
-        number: u16,
-        now_ns: Nanos,
-        io: &Io<'_>,
-    ) -> Result<(), SqlFailure> {
+    fn prepare(&mut self, lane: LaneId, number: u16, now_ns: Nanos, io: &Io<'_>) -> Result<(), SqlFailure> {
         let state = &mut self.lanes[lane];
         let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
         op.enter(phase::PREPARE, now_ns);
         op.doing = Doing::Preparing(number);
-        connection.wire().prepare(number, &statement.prepared(state.place.table, self.factory.mix.system))?;
+        connection.wire().prepare(number, &self.factory.work.prepared(number))?;
         let sent = connection.flush()?;
         self.watch(lane, sent == Sent::Blocked, io)
     }
 
-    /// Sends the statement that the op is at.
+    /// Sends a statement, which may be a prepared one.
     #[inline]
-    fn ask(&mut self, lane: LaneId, _now_ns: Nanos, io: &Io<'_>) -> Result<(), SqlFailure> {
-        let state = &self.lanes[lane];
-        let Some(op) = &state.op else { return Ok(()) };
-        let Step::Run(statement, _) = self.factory.mix.steps[op.at] else { return Ok(()) };
-        let number = self.number(statement, state.place.table);
-        self.factory.mix.values(statement, state.place, &mut self.rng, &mut self.values);
-        let table = state.place.table;
-        let state = &mut self.lanes[lane];
+    fn ask(
+        &mut self,
+        lane: LaneId,
+        (number, is_prepared): (u16, bool),
+        phase: Phase,
+        io: &Io<'_>,
+    ) -> Result<(), SqlFailure> {
+        let Self { factory, lanes, rng, values, text, .. } = self;
+        let state = &mut lanes[lane];
         let (Some(op), Some(connection)) = (&mut state.op, &mut state.connection) else { return Ok(()) };
-        if self.factory.mix.prepares(statement) {
-            connection.execute(number, &self.values)?;
+        if is_prepared {
+            factory.work.values(number, &mut state.turn, rng, values);
+            connection.execute(number, values)?;
         } else {
-            let parts = self.parts[usize::from(number)].get_or_insert_with(|| statement.parts(table).into());
-            mix::literal(parts, &self.values, &mut self.text);
-            connection.wire().query(&self.text)?;
+            factory.work.text(number, &mut state.turn, rng, values, text);
+            connection.wire().query(text)?;
         }
         let sent = connection.flush()?;
-        op.enter(phase::FIRST_ROW, monotonic_ns());
+        op.enter(phase, monotonic_ns());
         self.watch(lane, sent == Sent::Blocked, io)
     }
 
@@ -593,7 +585,7 @@ impl Statements {
     /// Whether an op that writes has done so is not known.
     fn note_uncertain(&self) {
         if let Some(ledger) = &self.factory.ledger {
-            ledger.add_uncertain(self.factory.mix.moves_k());
+            ledger.add_uncertain(self.factory.work.moves_k());
         }
     }
 
@@ -637,7 +629,7 @@ mod tests {
         let factory = Factory {
             end: server.ends[0].clone(),
             server: Arc::new(server),
-            mix: Arc::new(crate::kind::mix_of(&KindPlan::of(&SCHEMA), System::Postgres)),
+            work: Arc::new(Work::Oltp(crate::kind::mix_of(&KindPlan::of(&SCHEMA), System::Postgres))),
             reconnects: false,
             retries: true,
             ledger: None,
@@ -651,7 +643,9 @@ mod tests {
             for (number, lanes) in [3, 2].into_iter().enumerate() {
                 let worker = WorkerId { number: number as u32, of: 2 };
                 let made = session.make_for(worker, lanes).unwrap();
-                numbers.extend(made.lanes.iter().map(|lane| (lane.place.segment.number, lane.place.segment.others)));
+                numbers.extend(
+                    made.lanes.iter().map(|lane| (lane.turn.place.segment.number, lane.turn.place.segment.others)),
+                );
             }
             assert_eq!(numbers, [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]);
         }

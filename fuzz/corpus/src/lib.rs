@@ -1,4 +1,7 @@
-//! The fuzzers' corpus: inputs that once reached something new, a folder for each fuzzer, a file for each input.
+//! The fuzzers' corpus: inputs that once reached something new, a folder for each fuzzer, a file for each input. And, for the same tests, how reading grows with
+//! what is read.
+
+pub mod growth;
 
 use std::path::PathBuf;
 

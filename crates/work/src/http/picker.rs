@@ -7,9 +7,10 @@
 use super::cookies::{Jar, path_of};
 use super::repertoire::{Piece, Progress, Repertoire, SHORT_BODY_BYTES, Span};
 use super::request::Outgoing;
+use crate::requests::place::{self, Place};
 use crate::requests::sigv4::{self, Signable};
-use crate::requests::template::{self, Place, Variable};
 use duel_load::{WorkerId, unix_ms};
+use duel_template::Variable;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use std::io::Write;
@@ -218,13 +219,13 @@ fn put_piece(repertoire: &Repertoire, piece: Piece, values: &mut Values, random:
         Variable::Number => write!(out, "{}", values.number),
         Variable::Random(low, high) => write!(out, "{}", random.random_range(low..=high)),
         Variable::Uuid => {
-            template::push_uuid(out, *values.uuid.get_or_insert_with(|| random.random()));
+            duel_template::push_uuid(out, *values.uuid.get_or_insert_with(|| random.random()));
             Ok(())
         }
         Variable::Column(column) => {
             let value = repertoire.rows.as_ref().map_or(&[][..], |rows| rows.value(values.row, column));
             match place {
-                Place::Address => template::push_encoded(out, value),
+                Place::Address => place::push_encoded(out, value),
                 Place::Field | Place::Body => out.extend_from_slice(value),
             }
             Ok(())

@@ -4,12 +4,12 @@
 //! [`super::picker`] puts them together for each op.
 
 use super::request::{Common, announces_length, checked_token, is_idempotent, path_and_query, read_body};
-use crate::requests::rows::{Columns, Rows};
+use crate::requests::place::{self, Place};
 use crate::requests::sigv4::{self, Keys, Scope};
-use crate::requests::template::{self, Part, Place, Variable};
 use crate::requests::{Entry, EntryBody, Listed, authority_and_target, target_of};
 use duel_load::WorkloadError;
 use duel_model::{HttpPlan, RequestOrder, sanitize_line};
+use duel_template::{Columns, Part, Rows, Variable};
 use std::collections::HashMap;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -369,7 +369,7 @@ impl Builder<'_> {
         self.push(|arena| {
             // Writing to a Vec cannot fail.
             let _ = write!(arena, "{method} {before}");
-            template::push_address(arena, target);
+            place::push_address(arena, target);
             arena.extend_from_slice(b" HTTP/1.1\r\n");
             for (name, value) in fields {
                 let _ = write!(arena, "{name}: {value}\r\n");
@@ -431,14 +431,14 @@ impl Builder<'_> {
 
     fn parse(&self, text: &str) -> Result<Vec<Part>, WorkloadError> {
         let none = Columns::default();
-        template::parse(text, self.rows.map_or(&none, Rows::columns)).map_err(WorkloadError)
+        duel_template::parse(text, self.rows.map_or(&none, Rows::columns)).map_err(WorkloadError)
     }
 
     fn parts(&mut self, parts: &[Part], place: Place) -> Result<(), WorkloadError> {
         for part in parts {
             match part {
                 Part::Text(text) if place == Place::Address => {
-                    let span = self.push(|arena| template::push_address(arena, text))?;
+                    let span = self.push(|arena| place::push_address(arena, text))?;
                     self.pieces.push(Piece::Text(span));
                 }
                 Part::Text(text) => self.text_piece(text.as_bytes())?,

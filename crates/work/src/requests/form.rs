@@ -89,8 +89,8 @@ fn file(path: &Path) -> Result<Vec<u8>, WorkloadError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::growth;
     use super::*;
+    use duel_corpus::growth;
     use duel_model::FormField;
 
     fn field(name: &str, text: &str) -> FormField {

@@ -1,7 +1,7 @@
 //! Fuzzers' entry to files of requests; see `crate::fuzzing`.
 
-use super::rows::Columns;
-use super::{har, http_file, list, template, vegeta};
+use super::{har, http_file, list, vegeta};
+use duel_template::Columns;
 use std::path::Path;
 
 /// A file in any of the forms gives requests or a flaw, and no more of them than asked for.
@@ -16,7 +16,7 @@ pub fn request_files(data: &[u8]) {
         3 => har::read(text, MOST),
         _ => {
             let columns = Columns::of(vec!["a".to_owned(), "b c".to_owned()]).expect("two names");
-            let _ = template::parse(text, &columns);
+            let _ = duel_template::parse(text, &columns);
             return;
         }
     };

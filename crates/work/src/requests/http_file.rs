@@ -15,7 +15,8 @@
 //! are not: the former are skipped, the latter refused. So is what would be sent as a part of the request before it although
 //! it looks like a request of its own: in vegeta's text there is no `###` between them.
 
-use super::{Entry, EntryBody, FILE_LIMIT_BYTES, Flaw};
+use super::{Entry, EntryBody, Flaw};
+use duel_template::FILE_LIMIT_BYTES;
 use std::collections::BTreeMap;
 use std::path::Path;
 
@@ -253,8 +254,8 @@ fn is_of_name(c: char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::super::growth;
     use super::*;
+    use duel_corpus::growth;
     use proptest::prelude::*;
 
     fn read_here(text: &str) -> Result<Vec<Entry>, Flaw> {

@@ -7,23 +7,19 @@ pub(crate) mod auth;
 pub(crate) mod form;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
-#[cfg(test)]
-mod growth;
 mod har;
 mod http_file;
 mod list;
-pub(crate) mod rows;
+pub(crate) mod place;
 pub(crate) mod sigv4;
-pub(crate) mod template;
 mod vegeta;
 
 use duel_load::WorkloadError;
 use duel_model::{RequestFormat, RequestSource, sanitize_line};
+use duel_template::read_text;
 use std::path::{Path, PathBuf};
 use url::Url;
 
-/// Largest file of requests or of values; browsers' recordings of long sessions have tens of megabytes.
-pub(crate) const FILE_LIMIT_BYTES: u64 = 256 << 20;
 /// Most requests of a file.
 const MOST_ENTRIES: usize = 1_000_000;
 /// Largest weight: shares of a millionth, and sums of a million of them that cannot overflow.
@@ -115,26 +111,6 @@ impl Listed {
     pub(crate) fn flaw(&self, entry: &Entry, what: &str) -> WorkloadError {
         WorkloadError(format!("{}, {} {}: {}", self.name, self.unit, entry.line, sanitize_line(what)))
     }
-}
-
-/// The text of a bounded file, and the file's name, safe to show. A byte order mark is left out.
-pub(crate) fn read_text(path: &Path) -> Result<(String, String), WorkloadError> {
-    let name = sanitize_line(&path.to_string_lossy());
-    let error = |error: std::io::Error| WorkloadError(format!("cannot read {name}: {error}"));
-    let mut text = Vec::new();
-    let file = std::fs::File::open(path).map_err(error)?;
-    std::io::Read::read_to_end(&mut std::io::Read::take(file, FILE_LIMIT_BYTES + 1), &mut text).map_err(error)?;
-    if text.len() as u64 > FILE_LIMIT_BYTES {
-        return Err(WorkloadError(format!("{name} has more than {} MiB, which is the most", FILE_LIMIT_BYTES >> 20)));
-    }
-    let mut text = String::from_utf8(text).map_err(|error| {
-        let line = 1 + error.as_bytes()[..error.utf8_error().valid_up_to()].iter().filter(|&&b| b == b'\n').count();
-        WorkloadError(format!("{name}, line {line}: it is no text (UTF-8)"))
-    })?;
-    if text.starts_with('\u{feff}') {
-        text.drain(..'\u{feff}'.len_utf8());
-    }
-    Ok((name, text))
 }
 
 /// Sees to it that whole addresses are those of one host: they are sent to the targets, and what was meant for several

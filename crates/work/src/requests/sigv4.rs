@@ -130,7 +130,7 @@ fn canonical_query(query: &str) -> String {
 
 fn encoded(text: &str) -> String {
     let mut out = Vec::new();
-    super::template::push_encoded(&mut out, text.as_bytes());
+    super::place::push_encoded(&mut out, text.as_bytes());
     String::from_utf8(out).unwrap_or_default()
 }
 
@@ -152,7 +152,7 @@ fn encoded_again(text: &str) -> String {
         }
     }
     let mut out = Vec::new();
-    super::template::push_encoded(&mut out, &plain);
+    super::place::push_encoded(&mut out, &plain);
     String::from_utf8(out).unwrap_or_default()
 }
 

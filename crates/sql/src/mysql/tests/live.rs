@@ -75,6 +75,13 @@ fn tables_are_filled_over_tls_loaded_and_held_against_what_was_done() {
 }
 
 #[test]
+fn own_sql_works_on_mariadb() {
+    let Some(server) = server() else { return };
+    server.connect().query("CREATE DATABASE own").unwrap();
+    live::script::own_sql_does_what_it_says(&server.address("own", ""));
+}
+
+#[test]
 fn users_log_in_by_password_signature_socket_and_either() {
     let Some(server) = server() else { return };
     for user in ["native", "signed", "either"] {

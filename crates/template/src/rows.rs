@@ -1,6 +1,6 @@
 //! Values from a CSV file (RFC 4180): its first line names the columns, each further one is a row.
 
-use super::read_text;
+use crate::read_text;
 use duel_load::WorkloadError;
 use duel_model::sanitize_line;
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ const MOST_VALUES: usize = 64 << 20;
 
 /// All rows of a file, in one piece of memory.
 #[derive(Debug, Default)]
-pub(crate) struct Rows {
+pub struct Rows {
     /// The file's name, safe to show.
     name: String,
     columns: Columns,
@@ -24,7 +24,7 @@ pub(crate) struct Rows {
 
 /// Names of columns, each of which stands once.
 #[derive(Debug, Default)]
-pub(crate) struct Columns {
+pub struct Columns {
     names: Vec<String>,
     /// A file may have a million columns, and a request as many variables.
     positions: HashMap<String, usize>,
@@ -33,8 +33,12 @@ pub(crate) struct Columns {
 }
 
 impl Columns {
-    /// Columns of these names; a name that stands twice is the error.
-    pub(crate) fn of(names: Vec<String>) -> Result<Self, String> {
+    /// Columns of these names.
+    ///
+    /// # Errors
+    ///
+    /// A name that stands twice.
+    pub fn of(names: Vec<String>) -> Result<Self, String> {
         let mut positions = HashMap::with_capacity(names.len());
         for (position, name) in names.iter().enumerate() {
             if positions.insert(name.clone(), position).is_some() {
@@ -45,18 +49,24 @@ impl Columns {
         Ok(Self { names, positions, has_spaces })
     }
 
-    pub(crate) fn names(&self) -> &[String] {
+    /// Their names, in order.
+    pub fn names(&self) -> &[String] {
         &self.names
     }
 
-    pub(crate) fn position(&self, name: &str) -> Option<usize> {
+    /// The place of the one of this name.
+    pub fn position(&self, name: &str) -> Option<usize> {
         self.positions.get(name).copied()
     }
 }
 
 impl Rows {
     /// Reads a file of rows.
-    pub(crate) fn read(path: &Path) -> Result<Self, WorkloadError> {
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, with its name and the line.
+    pub fn read(path: &Path) -> Result<Self, WorkloadError> {
         let (name, text) = read_text(path)?;
         Self::parse(name, &text, MOST_VALUES)
     }
@@ -104,24 +114,28 @@ impl Rows {
     }
 
     /// Names of the columns.
-    pub(crate) fn columns(&self) -> &Columns {
+    pub fn columns(&self) -> &Columns {
         &self.columns
     }
 
     /// How many there are.
-    pub(crate) fn len(&self) -> usize {
+    pub fn len(&self) -> usize {
         self.lines.len()
     }
 
     /// A value.
-    pub(crate) fn value(&self, row: usize, column: usize) -> &[u8] {
+    pub fn value(&self, row: usize, column: usize) -> &[u8] {
         let at = row * self.columns.names.len() + column;
         let start = if at == 0 { 0 } else { self.ends[at - 1] as usize };
         &self.values[start..self.ends[at] as usize]
     }
 
     /// Checks that no value of a column breaks out of a header field.
-    pub(crate) fn check_for_field(&self, column: usize) -> Result<(), WorkloadError> {
+    ///
+    /// # Errors
+    ///
+    /// The line of one that does.
+    pub fn check_for_field(&self, column: usize) -> Result<(), WorkloadError> {
         let breaks_out = |row: &usize| self.value(*row, column).iter().any(|&b| (b < 32 && b != b'\t') || b == 127);
         match (0..self.len()).find(breaks_out) {
             None => Ok(()),
@@ -138,8 +152,8 @@ impl Rows {
 
 #[cfg(test)]
 mod tests {
-    use super::super::growth;
     use super::*;
+    use duel_corpus::growth;
     use proptest::prelude::*;
 
     fn parse(text: &str) -> Result<Rows, String> {

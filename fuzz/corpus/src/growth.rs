@@ -5,7 +5,11 @@ use duel_load::thread_cpu_ns;
 /// Fails where ten times the size takes far more than ten times the CPU time: a hundred times, where work grows with the
 /// square. `prepare` gets a size, and what it answers is measured. Of several tries the best counts; a machine that is busy
 /// with other things gives a thread less time, but does not make its work more.
-pub(crate) fn is_linear<W: FnMut()>(prepare: impl Fn(usize) -> W) {
+///
+/// # Panics
+///
+/// It is not.
+pub fn is_linear<W: FnMut()>(prepare: impl Fn(usize) -> W) {
     const SMALL: usize = 10_000;
     const TRIES: usize = 5;
     let best_ns = |size: usize| {

@@ -1,14 +1,19 @@
-//! Variables in requests: `{n}`, `{uuid}`, `{rand:1..1000}` and the columns of a CSV file.
+//! Variables in what is sent, requests and statements alike: `{n}`, `{uuid}`, `{rand:1..1000}` and the columns of a CSV file.
 //!
 //! Braces around what can be no name stay as they are, so that JSON needs no care: `{"id": {n}}` has one variable. `{{` is a
 //! brace in any case.
 
-use super::rows::Columns;
+mod rows;
+mod text;
+
+pub use rows::{Columns, Rows};
+pub use text::{FILE_LIMIT_BYTES, read_text};
+
 use duel_model::sanitize_line;
 
 /// Something that differs from op to op.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Variable {
+pub enum Variable {
     /// Counts ops.
     Number,
     /// Random, the same wherever it stands in a request.
@@ -21,24 +26,19 @@ pub(crate) enum Variable {
 
 /// A part of a text.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) enum Part {
+pub enum Part {
+    /// As it stands.
     Text(String),
+    /// What stands there differs from op to op.
     Variable(Variable),
 }
 
-/// What a variable may not break out of.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Place {
-    /// Path or query of an address: values are percent-encoded.
-    Address,
-    /// A header field's value; what may stand there is checked before anything is sent.
-    Field,
-    /// A body: values stand as they are.
-    Body,
-}
-
-/// Takes a text apart; an error names the variables that there are.
-pub(crate) fn parse(text: &str, columns: &Columns) -> Result<Vec<Part>, String> {
+/// Takes a text apart.
+///
+/// # Errors
+///
+/// There is no such variable: a sentence that names those that there are.
+pub fn parse(text: &str, columns: &Columns) -> Result<Vec<Part>, String> {
     let mut parts = Vec::new();
     let mut plain = String::new();
     let mut rest = text;
@@ -112,36 +112,8 @@ fn random(range: &str) -> Result<Variable, String> {
     }
 }
 
-/// Appends text to an address, percent-encoded so that it stays one part of it: all but the unreserved characters of RFC
-/// 3986, 2.3.
-pub(crate) fn push_encoded(out: &mut Vec<u8>, value: &[u8]) {
-    for &b in value {
-        if b.is_ascii_alphanumeric() || b"-._~".contains(&b) {
-            out.push(b);
-        } else {
-            push_percent(out, b);
-        }
-    }
-}
-
-/// Appends a part of an address as it was written; only what cannot stand in a request line is encoded.
-pub(crate) fn push_address(out: &mut Vec<u8>, text: &str) {
-    for &b in text.as_bytes() {
-        if b.is_ascii_graphic() && !b"\"<>`".contains(&b) {
-            out.push(b);
-        } else {
-            push_percent(out, b);
-        }
-    }
-}
-
-fn push_percent(out: &mut Vec<u8>, b: u8) {
-    const DIGITS: &[u8; 16] = b"0123456789ABCDEF";
-    out.extend_from_slice(&[b'%', DIGITS[usize::from(b >> 4)], DIGITS[usize::from(b & 15)]]);
-}
-
 /// Appends 128 random bits as a UUID of version 4 (RFC 9562, 5.4).
-pub(crate) fn push_uuid(out: &mut Vec<u8>, random: u128) {
+pub fn push_uuid(out: &mut Vec<u8>, random: u128) {
     const VERSION: u128 = 0xf << 76;
     const VARIANT: u128 = 0b11 << 62;
     let bits = random & !VERSION & !VARIANT | 0x4 << 76 | 0b10 << 62;
@@ -156,8 +128,8 @@ pub(crate) fn push_uuid(out: &mut Vec<u8>, random: u128) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::growth;
     use super::*;
+    use duel_corpus::growth;
     use proptest::prelude::*;
 
     fn none() -> Columns {
@@ -201,14 +173,6 @@ mod tests {
         // Where a column's name has a space, words in braces are meant as one; elsewhere they may be a text.
         assert!(parse("{frist name}", &columns()).unwrap_err().starts_with("{frist name} is no variable"));
         assert_eq!(parse("{any words}", &named(&["id"])).unwrap().len(), 1);
-    }
-
-    #[test]
-    fn values_stay_one_part_of_an_address() {
-        let mut out = Vec::new();
-        push_encoded(&mut out, "a/b?&é\r\n~".as_bytes());
-        push_address(&mut out, "/x%20?é \"{}");
-        assert_eq!(String::from_utf8(out).unwrap(), "a%2Fb%3F%26%C3%A9%0D%0A~/x%20?%C3%A9%20%22{}");
     }
 
     #[test]

@@ -1,0 +1,405 @@
+//! Own SQL: ops are the transactions of a file, chosen by their weights, with values that differ from op to op.
+//!
+//! A value is a parameter of a prepared statement where it can be one, so that it needs no quotes and breaks out of none. It goes as
+//! the text or whole number that it is; of what type it is, the server knows from the statement.
+
+mod file;
+mod pieces;
+#[cfg(test)]
+mod tests;
+
+use crate::address::System;
+use crate::mix::push_literal;
+use crate::schema::phase;
+use crate::wire::Value;
+use duel_load::WorkloadError;
+use duel_model::{Id, Phase, sanitize_line};
+use duel_template::{Part, Rows, Variable, push_uuid};
+use file::{Name, Sort};
+use pieces::Piece;
+use rand::RngExt;
+use rand_pcg::Pcg64Mcg;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Longest statement with its values: MySQL takes 16 MiB where nothing else is set, and hostile files make much of little.
+const LONGEST_STATEMENT_BYTES: usize = 16 << 20;
+/// Longest values of variables: a number of 64 bits, and a UUID.
+const NUMBER_BYTES: usize = 20;
+const UUID_BYTES: usize = 36;
+
+/// The transactions of a file.
+#[derive(Debug)]
+pub(crate) struct Script {
+    system: System,
+    /// The file's name, safe to show.
+    file: String,
+    transactions: Vec<Transaction>,
+    statements: Vec<Statement>,
+    /// Sums of weights up to and with each transaction.
+    cumulative: Vec<u64>,
+    rows: Option<Rows>,
+    /// Which columns hold whole numbers and nothing else.
+    is_whole: Vec<bool>,
+    /// Ops that have begun, over all workers and sessions.
+    begun: AtomicU64,
+}
+
+#[derive(Debug)]
+struct Transaction {
+    name: Option<Name>,
+    statements: Range<usize>,
+    sets: Vec<Vec<Part>>,
+}
+
+#[derive(Debug)]
+struct Statement {
+    line: usize,
+    pieces: Vec<Piece>,
+    sort: Sort,
+    /// With places for its values, where it is prepared.
+    prepared: Option<String>,
+}
+
+/// What was drawn for an op.
+#[derive(Debug, Default)]
+pub(crate) struct Drawn {
+    transaction: usize,
+    number: u64,
+    uuid: Option<u128>,
+    sets: Vec<Value>,
+}
+
+/// A statement that an op is at.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Step {
+    /// Its place among all.
+    pub(crate) number: usize,
+    pub(crate) is_prepared: bool,
+    /// Where the time goes until its first row.
+    pub(crate) phase: Phase,
+}
+
+impl Script {
+    /// Reads the file of statements, and the one of values if there is one.
+    pub(crate) fn read(
+        path: &Path,
+        values: Option<&Path>,
+        system: System,
+        prepares: bool,
+    ) -> Result<Self, WorkloadError> {
+        let rows = values.map(Rows::read).transpose()?;
+        let read = file::read(path, system, rows.as_ref())?;
+        Self::build(read, rows, system, prepares)
+    }
+
+    fn build(read: file::Read, rows: Option<Rows>, system: System, prepares: bool) -> Result<Self, WorkloadError> {
+        let columns: Vec<ColumnOf> = rows.as_ref().map_or_else(Vec::new, ColumnOf::all);
+        let (mut statements, mut transactions, mut cumulative, mut total) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for transaction in read.transactions {
+            let told =
+                |line: usize, what: &str| WorkloadError(format!("{}, line {line}: {}", read.name, sanitize_line(what)));
+            let mut known = columns.clone();
+            for (name, parts) in &transaction.sets {
+                let of = ColumnOf::set(parts, &known);
+                if of.longest > LONGEST_STATEMENT_BYTES {
+                    return Err(told(transaction.line, &format!("the value '{name}' can be longer than 16 MiB")));
+                }
+                known.push(of);
+            }
+            let first = statements.len();
+            for statement in transaction.statements {
+                check(&statement, &known).map_err(|what| told(statement.line, &what))?;
+                let file::Statement { line, pieces, sort } = statement;
+                let prepared = if prepares && sort.is_preparable() { with_places(&pieces, system) } else { None };
+                statements.push(Statement { line, pieces, sort, prepared });
+            }
+            total += u64::from(transaction.weight);
+            cumulative.push(total);
+            let sets = transaction.sets.into_iter().map(|(_, parts)| parts).collect();
+            transactions.push(Transaction { name: transaction.name, statements: first..statements.len(), sets });
+        }
+        let is_whole = columns.iter().map(|column| column.is_whole).collect();
+        let (file, begun) = (read.name, AtomicU64::new(0));
+        Ok(Self { system, file, transactions, statements, cumulative, rows, is_whole, begun })
+    }
+
+    /// How many statements there are.
+    pub(crate) fn statements(&self) -> usize {
+        self.statements.len()
+    }
+
+    /// Chooses the transaction of the next op, and draws its values.
+    pub(crate) fn begin(&self, drawn: &mut Drawn, rng: &mut Pcg64Mcg) {
+        let total = self.cumulative.last().copied().unwrap_or(1);
+        let point = if self.cumulative.len() > 1 { rng.random_range(0..total) } else { 0 };
+        drawn.transaction = self.cumulative.partition_point(|&sum| sum <= point);
+        drawn.number = self.begun.fetch_add(1, Ordering::Relaxed);
+        drawn.uuid = None;
+        drawn.sets.clear();
+        for set in &self.transactions[drawn.transaction].sets {
+            let value = self.value(set, false, drawn, rng);
+            drawn.sets.push(value);
+        }
+    }
+
+    /// Statements of the op.
+    pub(crate) fn steps(&self, drawn: &Drawn) -> usize {
+        self.transactions[drawn.transaction].statements.len()
+    }
+
+    /// The statement that an op is at.
+    pub(crate) fn step(&self, drawn: &Drawn, at: usize) -> Step {
+        let number = self.transactions[drawn.transaction].statements.start + at;
+        let statement = &self.statements[number];
+        let phase = if statement.sort == Sort::Commit { phase::COMMIT } else { phase::FIRST_ROW };
+        Step { number, is_prepared: statement.prepared.is_some(), phase }
+    }
+
+    /// Whether a transaction of the database is open where an op is that has come so far.
+    pub(crate) fn is_open(&self, drawn: &Drawn, at: usize) -> bool {
+        let first = self.transactions[drawn.transaction].statements.start;
+        let before = self.statements[first..first + at].iter().rev();
+        let mut ends = before.filter(|one| matches!(one.sort, Sort::Begin | Sort::Commit | Sort::Rollback));
+        ends.next().is_some_and(|one| one.sort == Sort::Begin)
+    }
+
+    /// What ops of a transaction are counted under, and their time; `None`: it has no name.
+    pub(crate) fn names(&self, transaction: usize) -> Option<(Id, Id)> {
+        self.transactions.get(transaction)?.name.map(|name| (name.ops, name.time))
+    }
+
+    /// Which transaction was chosen.
+    pub(crate) fn chosen(drawn: &Drawn) -> usize {
+        drawn.transaction
+    }
+
+    /// How many transactions there are.
+    pub(crate) fn transactions(&self) -> usize {
+        self.transactions.len()
+    }
+
+    /// Transactions of the database that each op is, where that is the same for all: a statement, or what stands between BEGIN and
+    /// COMMIT.
+    pub(crate) fn transactions_each(&self) -> Option<u64> {
+        let count = |transaction: &Transaction| {
+            let (mut count, mut is_open) = (0, false);
+            for statement in &self.statements[transaction.statements.clone()] {
+                match statement.sort {
+                    Sort::Begin => is_open = true,
+                    Sort::Commit | Sort::Rollback => (is_open, count) = (false, count + 1),
+                    _ if is_open => {}
+                    _ => count += 1,
+                }
+            }
+            count
+        };
+        let mut counts = self.transactions.iter().map(count);
+        let first = counts.next()?;
+        counts.all(|count| count == first).then_some(first)
+    }
+
+    /// Whether some statement may change something.
+    pub(crate) fn writes(&self) -> bool {
+        self.statements.iter().any(|statement| matches!(statement.sort, Sort::Writes | Sort::Other))
+    }
+
+    /// What can be prepared before anything of the file was executed: nothing, where something in it may make tables.
+    pub(crate) fn prepared_ahead(&self) -> Vec<u16> {
+        if self.statements.iter().any(|statement| statement.sort == Sort::Other) {
+            return Vec::new();
+        }
+        let numbered = self.statements.iter().enumerate();
+        numbered.filter(|(_, one)| one.prepared.is_some()).map(|(number, _)| number as u16).collect()
+    }
+
+    /// The text of a statement that is prepared.
+    pub(crate) fn prepared(&self, number: usize) -> Option<&str> {
+        self.statements.get(number)?.prepared.as_deref()
+    }
+
+    /// Something is wrong with a statement.
+    pub(crate) fn told(&self, number: usize, what: &str) -> String {
+        let line = self.statements.get(number).map_or(0, |statement| statement.line);
+        format!("{}, line {line}: {what}", self.file)
+    }
+
+    /// The values of a statement that is prepared.
+    pub(crate) fn values(&self, number: usize, drawn: &mut Drawn, rng: &mut Pcg64Mcg, values: &mut Vec<Value>) {
+        values.clear();
+        for piece in &self.statements[number].pieces {
+            if let Piece::Value { parts, is_text } = piece {
+                values.push(self.value(parts, *is_text, drawn, rng));
+            }
+        }
+    }
+
+    /// The text of a statement with its values in it.
+    pub(crate) fn text(&self, number: usize, drawn: &mut Drawn, rng: &mut Pcg64Mcg, text: &mut String) {
+        text.clear();
+        for piece in &self.statements[number].pieces {
+            match piece {
+                Piece::Text(more) => text.push_str(more),
+                Piece::Value { parts, is_text } => {
+                    push_literal(self.system, &self.value(parts, *is_text, drawn, rng), text);
+                }
+                Piece::OfName(parts) => parts.iter().for_each(|part| self.push(part, drawn, rng, text)),
+            }
+        }
+    }
+
+    fn value(&self, parts: &[Part], is_text: bool, drawn: &mut Drawn, rng: &mut Pcg64Mcg) -> Value {
+        if let [Part::Variable(variable)] = parts
+            && !is_text
+        {
+            match *variable {
+                Variable::Number => return Value::Int(i64::try_from(drawn.number).unwrap_or(i64::MAX)),
+                Variable::Random(low, high) => return Value::Int(rng.random_range(low..=high)),
+                Variable::Uuid => {}
+                Variable::Column(column) => match column.checked_sub(self.is_whole.len()) {
+                    Some(set) => return drawn.sets.get(set).cloned().unwrap_or_else(|| Value::Text(String::new())),
+                    None if self.is_whole[column] => {
+                        if let Ok(number) = self.cell(column, drawn).parse() {
+                            return Value::Int(number);
+                        }
+                    }
+                    None => {}
+                },
+            }
+        }
+        let mut text = String::new();
+        parts.iter().for_each(|part| self.push(part, drawn, rng, &mut text));
+        Value::Text(text)
+    }
+
+    fn push(&self, part: &Part, drawn: &mut Drawn, rng: &mut Pcg64Mcg, out: &mut String) {
+        match part {
+            Part::Text(text) => out.push_str(text),
+            Part::Variable(Variable::Number) => out.push_str(&drawn.number.to_string()),
+            Part::Variable(Variable::Random(low, high)) => out.push_str(&rng.random_range(*low..=*high).to_string()),
+            Part::Variable(Variable::Uuid) => {
+                let mut digits = Vec::with_capacity(UUID_BYTES);
+                push_uuid(&mut digits, *drawn.uuid.get_or_insert_with(|| rng.random()));
+                digits.iter().for_each(|&digit| out.push(char::from(digit)));
+            }
+            Part::Variable(Variable::Column(column)) => match column.checked_sub(self.is_whole.len()) {
+                None => out.push_str(self.cell(*column, drawn)),
+                Some(set) => match drawn.sets.get(set) {
+                    Some(Value::Int(number)) => out.push_str(&number.to_string()),
+                    Some(Value::Text(text)) => out.push_str(text),
+                    None => {}
+                },
+            },
+        }
+    }
+
+    /// A value of the op's row.
+    fn cell(&self, column: usize, drawn: &Drawn) -> &str {
+        let Some(rows) = &self.rows else { return "" };
+        let row = (drawn.number % rows.len() as u64) as usize;
+        str::from_utf8(rows.value(row, column)).unwrap_or_default()
+    }
+}
+
+/// What is known of all values of a column, or of a value that is set.
+#[derive(Debug, Clone, Copy)]
+struct ColumnOf {
+    /// Whole numbers as they are written: no sign before them but a minus, no zeros, within 64 bits.
+    is_whole: bool,
+    /// Letters, digits and `_`: they can be a part of a name.
+    is_name: bool,
+    longest: usize,
+}
+
+impl ColumnOf {
+    fn all(rows: &Rows) -> Vec<Self> {
+        let of = |column: usize| {
+            let mut of = Self { is_whole: true, is_name: true, longest: 0 };
+            for row in 0..rows.len() {
+                let value = str::from_utf8(rows.value(row, column)).unwrap_or_default();
+                of.is_whole = of.is_whole && value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
+                of.is_name = of.is_name && !value.is_empty() && is_name(value);
+                of.longest = of.longest.max(value.len());
+            }
+            of
+        };
+        (0..rows.columns().names().len()).map(of).collect()
+    }
+
+    fn set(parts: &[Part], known: &[Self]) -> Self {
+        let each = || parts.iter().map(|part| Self::of(part, known));
+        let longest = each().fold(0_usize, |sum, of| sum.saturating_add(of.longest));
+        Self {
+            is_whole: matches!(parts, [_]) && each().all(|of| of.is_whole),
+            is_name: each().all(|of| of.is_name),
+            longest,
+        }
+    }
+
+    fn of(part: &Part, known: &[Self]) -> Self {
+        match part {
+            Part::Text(text) => Self { is_whole: false, is_name: is_name(text), longest: text.len() },
+            Part::Variable(Variable::Number) => Self { is_whole: true, is_name: true, longest: NUMBER_BYTES },
+            Part::Variable(Variable::Random(low, _)) => {
+                Self { is_whole: true, is_name: *low >= 0, longest: NUMBER_BYTES }
+            }
+            Part::Variable(Variable::Uuid) => Self { is_whole: false, is_name: false, longest: UUID_BYTES },
+            Part::Variable(Variable::Column(column)) => {
+                known.get(*column).copied().unwrap_or(Self { is_whole: false, is_name: false, longest: 0 })
+            }
+        }
+    }
+}
+
+fn is_name(text: &str) -> bool {
+    text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+}
+
+/// Looks whether all values of a statement can stand where they stand.
+fn check(statement: &file::Statement, known: &[ColumnOf]) -> Result<(), String> {
+    let mut longest = 0_usize;
+    for piece in &statement.pieces {
+        let (parts, is_name) = match piece {
+            Piece::Text(text) => {
+                longest = longest.saturating_add(text.len());
+                continue;
+            }
+            Piece::Value { parts, .. } => (parts, false),
+            Piece::OfName(parts) => (parts, true),
+        };
+        let of = ColumnOf::set(parts, known);
+        // Each byte may have to be doubled.
+        longest = longest.saturating_add(of.longest.saturating_mul(2));
+        let names = parts.iter().filter(|part| matches!(part, Part::Variable(_)));
+        if is_name && !names.map(|part| ColumnOf::of(part, known)).all(|of| of.is_name) {
+            return Err("a variable within a name takes values of letters, digits and '_' only; elsewhere, put spaces around it".into());
+        }
+    }
+    if longest > LONGEST_STATEMENT_BYTES {
+        return Err(format!(
+            "the statement can be longer than {} MiB, which is the most",
+            LONGEST_STATEMENT_BYTES >> 20
+        ));
+    }
+    Ok(())
+}
+
+/// The text with places for values; `None`: a name in it differs from op to op.
+fn with_places(pieces: &[Piece], system: System) -> Option<String> {
+    let (mut text, mut places) = (String::new(), 0);
+    for piece in pieces {
+        match piece {
+            Piece::Text(more) => text.push_str(more),
+            Piece::Value { .. } => {
+                places += 1;
+                match system {
+                    System::Postgres => text.push_str(&format!("${places}")),
+                    System::Mysql | System::Sqlite => text.push('?'),
+                }
+            }
+            Piece::OfName(_) => return None,
+        }
+    }
+    Some(text)
+}
