@@ -50,14 +50,15 @@ pub(crate) fn has_one_name(file: &File, path: &Path) -> Result<(), WorkloadError
     Ok(())
 }
 
-/// Whether the content of this device may be overwritten. On a terminal its name is asked for once more.
+/// Whether the content of this device may be overwritten, which its user has said once by naming it (`is_named`). On a terminal its
+/// name is asked for once more.
 ///
 /// # Errors
 ///
 /// It may not, or somebody uses it.
-pub(crate) fn device(path: &Path, identity: Identity, work: &Work) -> Result<(), WorkloadError> {
+pub(crate) fn device(path: &Path, identity: Identity, is_named: bool) -> Result<(), WorkloadError> {
     let name = shown(path);
-    if !work.may_destroy(path) {
+    if !is_named {
         return Err(cannot(format!(
             "{name} is a device, which is only read; --destroy {name} says that all that is on it may be overwritten"
         )));

@@ -10,9 +10,10 @@ use std::os::unix::fs::MetadataExt;
 
 /// What is known before any load.
 pub(crate) fn of(target: &Target) -> Facts {
-    let Target { place, file, mount, device, .. } = target;
+    let Target { place, file, mount, device, files, .. } = target;
     let mut facts = Facts::default();
     let sort = match place {
+        Place::Folder(_) if files.is_some() => "files in a folder",
         Place::Folder(_) => "a work file in a folder",
         Place::File(..) => "a file",
         Place::Device(..) => "a device",
@@ -20,7 +21,8 @@ pub(crate) fn of(target: &Target) -> Facts {
     facts.note(fact::TARGET, Some(sort));
     facts.note(fact::FILE_SYSTEM, mount.as_ref().map(|mount| mount.file_system.clone()));
     facts.note(fact::MOUNT_OPTIONS, mount.as_ref().map(|mount| mount.options.clone()));
-    facts.note(fact::ALLOCATION, target.work_file.as_ref().and_then(|file| file.allocation_bytes));
+    let of_file = target.work_file.as_ref().and_then(|file| file.allocation_bytes);
+    facts.note(fact::ALLOCATION, of_file.or(files.as_ref().and_then(|files| files.allocation_bytes)));
     if let Some(device) = device {
         facts.note(fact::DEVICE, Some(device.name()));
         facts.note(fact::MODEL, device.model());
@@ -33,9 +35,10 @@ pub(crate) fn of(target: &Target) -> Facts {
     facts.note(fact::ENGINE, Some(engine(target)));
     facts.note(fact::SIZE, Some(target.bytes));
     let is_device = matches!(place, Place::Device(..));
-    let used = match &target.work_file {
-        Some(file) => file.used_bytes(),
-        None => file.metadata().ok().filter(|_| !is_device).map(|seen| seen.blocks() * 512),
+    let used = match (&target.work_file, files) {
+        (Some(file), _) => file.used_bytes(),
+        (None, Some(files)) => files.used_bytes,
+        (None, None) => file.metadata().ok().filter(|_| !is_device).map(|seen| seen.blocks() * 512),
     };
     facts.note(fact::USED, used);
     facts
@@ -43,6 +46,9 @@ pub(crate) fn of(target: &Target) -> Facts {
 
 fn engine(target: &Target) -> String {
     let cache = if target.work.direct { "direct" } else { "through the page cache" };
+    if target.files.is_some() {
+        return "calls on whole files, through the page cache".to_owned();
+    }
     match (target.engine, &target.engine_why) {
         (Engine::Pread, Some(why)) => format!("pread, {cache} (no io_uring: {why})"),
         (Engine::Pread, None) => format!("pread, {cache}"),

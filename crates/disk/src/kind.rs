@@ -4,7 +4,7 @@ use crate::place::{Place, is_path, path};
 use crate::schema::SCHEMA;
 use crate::settings::{Engine, Work};
 use crate::target::Target;
-use crate::{calls, errors, facts, uring};
+use crate::{calls, errors, facts, file_ops, uring};
 use duel_load::{Kind, Opens, Prepared, Session, SessionError, WorkloadError};
 use duel_model::{KindPlan, Plan, Schema};
 use std::sync::Arc;
@@ -61,6 +61,9 @@ struct Ready {
 impl Opens for Ready {
     fn session(&self, threads: u32, _of_duel: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
         let threads = threads.max(1);
+        if self.target.files.is_some() {
+            return file_ops::session(&self.target, threads, stop);
+        }
         match self.target.engine {
             Engine::Pread => calls::session(&self.target, threads, stop),
             Engine::Uring | Engine::Auto => {

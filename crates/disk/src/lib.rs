@@ -18,6 +18,14 @@ mod errors;
 #[cfg(target_os = "linux")]
 mod facts;
 #[cfg(target_os = "linux")]
+mod file_ops;
+#[cfg(target_os = "linux")]
+mod file_set;
+#[cfg(target_os = "linux")]
+mod file_tables;
+#[cfg(target_os = "linux")]
+mod image;
+#[cfg(target_os = "linux")]
 mod kind;
 #[cfg(not(target_os = "linux"))]
 #[path = "kind_elsewhere.rs"]
@@ -45,10 +53,14 @@ mod watch;
 #[cfg(target_os = "linux")]
 mod work_file;
 
+#[cfg(target_os = "linux")]
+pub use file_tables::{FileRate, FileTables, FileTablesPlan, Throughput, file_tables};
+#[cfg(target_os = "linux")]
+pub use image::{Bad, Holes, Image, ImageEnd, ImagePlan, Written};
 pub use kind::Disk;
 pub use schema::{
-    ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, PARAMS, READ_AHEAD, SCHEMA,
-    SIZE, counter, fact, failure, phase,
+    ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FILE_ORDER, FILE_SIZE, FILES, FLUSH, FOLDERS,
+    MIX, OP, PARAMS, READ_AHEAD, SCHEMA, SIZE, counter, fact, failure, phase,
 };
 #[cfg(target_os = "linux")]
 pub use tables::{Seeks, Tables, Transfer, tables};

@@ -32,12 +32,20 @@ pub mod phase {
     use duel_model::When;
 
     duel_model::in_order! { Phase:
+        /// Until the file was open, or was made.
+        OPEN = "open", When::Each;
+        /// Until the system had told what it knows of the file.
+        STAT = "stat", When::Each;
         /// Until the data was read.
         READ = "read", When::Each;
         /// Until the write was accepted.
         WRITE = "write", When::Each;
         /// Until what was written was flushed to the device.
         FLUSH = "flush", When::Each;
+        /// Until the file was closed.
+        CLOSE = "close", When::Each;
+        /// Until the file was removed.
+        UNLINK = "unlink", When::Each;
     }
 }
 
@@ -130,16 +138,47 @@ const FACTS: &[Declaration] = &[
 ];
 
 /// Its settings, in the order in which they are shown.
-pub const PARAMS: &[Param] =
-    &[OP, BLOCK, DEPTH, DIRECT, SIZE, ALIGN, COMPRESSIBILITY, FLUSH, MIX, ENGINE, COLD, READ_AHEAD, DESTROY];
+pub const PARAMS: &[Param] = &[
+    OP,
+    BLOCK,
+    DEPTH,
+    DIRECT,
+    SIZE,
+    ALIGN,
+    COMPRESSIBILITY,
+    FLUSH,
+    MIX,
+    FILES,
+    FILE_SIZE,
+    FOLDERS,
+    FILE_ORDER,
+    ENGINE,
+    COLD,
+    READ_AHEAD,
+    DESTROY,
+];
 
 /// What is done.
 pub const OP: Param = Param {
     name: "op",
     value_name: "NAME",
     help: "What is done: read, write (in order), randread, randwrite, randrw (anywhere), rewrite (read a block, write it back), \
-           fsync (write a block, then fsync), dsync (write with O_DSYNC). A list makes a factor",
-    sort: Sort::Choice(&["read", "write", "randread", "randwrite", "randrw", "rewrite", "fsync", "dsync"]),
+           fsync (write a block, then fsync), dsync (write with O_DSYNC); of whole files in a folder: create (make a file and write \
+           it), stat, readfile (open a file and read all of it), unlink. A list makes a factor",
+    sort: Sort::Choice(&[
+        "read",
+        "write",
+        "randread",
+        "randwrite",
+        "randrw",
+        "rewrite",
+        "fsync",
+        "dsync",
+        "create",
+        "stat",
+        "readfile",
+        "unlink",
+    ]),
     default: "randread",
 };
 
@@ -214,6 +253,42 @@ pub const MIX: Param = Param {
     help: "Share of reads of randrw, from 0 to 1",
     sort: Sort::Decimal { least: 0.0, most: 1.0 },
     default: "0.5",
+};
+
+/// How many files.
+pub const FILES: Param = Param {
+    name: "files",
+    value_name: "N",
+    help: "Files that create, stat, readfile and unlink work on; a list makes a factor",
+    sort: Sort::Count { least: 1, most: 10_000_000, zero: "" },
+    default: "10000",
+};
+
+/// How large a file is.
+pub const FILE_SIZE: Param = Param {
+    name: "file-size",
+    value_name: "BYTES",
+    help: "Bytes of each of these files, written and read in calls of --block; a list makes a factor. 0: empty files",
+    sort: Sort::Bytes { least: 0, most: 1 << 30, zero: "empty" },
+    default: "4096",
+};
+
+/// How many folders they are in.
+pub const FOLDERS: Param = Param {
+    name: "folders",
+    value_name: "N",
+    help: "Folders that these files are spread over; a list makes a factor",
+    sort: Sort::Count { least: 1, most: 100_000, zero: "" },
+    default: "10",
+};
+
+/// In which order they are worked on.
+pub const FILE_ORDER: Param = Param {
+    name: "file-order",
+    value_name: "ORDER",
+    help: "Whether these files are named and worked on in-order or at random",
+    sort: Sort::Choice(&["in-order", "random"]),
+    default: "in-order",
 };
 
 /// How ops are handed to the system.

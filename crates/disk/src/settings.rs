@@ -2,7 +2,8 @@
 
 use crate::content::SECTOR;
 use crate::schema::{
-    ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FLUSH, MIX, OP, READ_AHEAD, SIZE,
+    ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FILE_ORDER, FILE_SIZE, FILES, FLUSH, FOLDERS,
+    MIX, OP, READ_AHEAD, SIZE,
 };
 use duel_load::WorkloadError;
 use duel_model::{KindPlan, Param, format_bytes};
@@ -29,6 +30,7 @@ pub(crate) struct Work {
     pub(crate) engine: Engine,
     pub(crate) cold: bool,
     pub(crate) read_ahead: ReadAhead,
+    pub(crate) files: FileWork,
     destroy: String,
 }
 
@@ -43,6 +45,39 @@ pub(crate) enum Op {
     Rewrite,
     Fsync,
     Dsync,
+    Create,
+    Stat,
+    ReadFile,
+    Unlink,
+}
+
+/// The files that ops on whole files work on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct FileWork {
+    pub(crate) files: u32,
+    pub(crate) folders: u32,
+    /// Of each file.
+    pub(crate) bytes: u64,
+    /// Of each call.
+    pub(crate) block: u64,
+    pub(crate) is_random: bool,
+}
+
+impl FileWork {
+    /// What a call needs. An empty file is read, too.
+    pub(crate) fn buffer_bytes(self) -> usize {
+        self.block.min(self.bytes.next_multiple_of(SECTOR as u64)).max(SECTOR as u64) as usize
+    }
+
+    /// Where a file's content begins among that of all files: no two have the same.
+    pub(crate) fn place(self, number: u32) -> u64 {
+        u64::from(number) * self.bytes.next_multiple_of(SECTOR as u64)
+    }
+
+    /// What all files hold together.
+    pub(crate) fn all_bytes(self) -> u64 {
+        u64::from(self.files) * self.bytes
+    }
 }
 
 /// What is read ahead of reads in order.
@@ -63,11 +98,16 @@ pub(crate) enum Engine {
 
 impl Op {
     pub(crate) fn writes(self) -> bool {
-        !matches!(self, Self::Read | Self::RandRead)
+        !matches!(self, Self::Read | Self::RandRead | Self::Stat | Self::ReadFile)
+    }
+
+    /// Whether it works on whole files.
+    pub(crate) fn is_on_files(self) -> bool {
+        matches!(self, Self::Create | Self::Stat | Self::ReadFile | Self::Unlink)
     }
 
     pub(crate) fn reads(self) -> bool {
-        matches!(self, Self::Read | Self::RandRead | Self::RandRw | Self::Rewrite)
+        matches!(self, Self::Read | Self::RandRead | Self::RandRw | Self::Rewrite | Self::ReadFile)
     }
 
     pub(crate) fn is_random(self) -> bool {
@@ -95,6 +135,10 @@ impl Work {
                 "rewrite" => Op::Rewrite,
                 "fsync" => Op::Fsync,
                 "dsync" => Op::Dsync,
+                "create" => Op::Create,
+                "stat" => Op::Stat,
+                "readfile" => Op::ReadFile,
+                "unlink" => Op::Unlink,
                 _ => Op::RandRead,
             },
             block,
@@ -116,6 +160,13 @@ impl Work {
                 "own" => ReadAhead::Own,
                 _ => ReadAhead::AsSet,
             },
+            files: FileWork {
+                files: u32::try_from(number(&FILES)).unwrap_or(u32::MAX),
+                folders: u32::try_from(number(&FOLDERS)).unwrap_or(u32::MAX),
+                bytes: number(&FILE_SIZE),
+                block,
+                is_random: kind.get(&FILE_ORDER) == "random",
+            },
             destroy: kind.get(&DESTROY).to_owned(),
         };
         work.fits().map_err(WorkloadError)?;
@@ -124,7 +175,9 @@ impl Work {
 
     fn fits(&self) -> Result<(), String> {
         let sector = SECTOR as u64;
-        if self.op.writes() && !(self.block.is_multiple_of(sector) && self.align.is_multiple_of(sector)) {
+        if (self.op.writes() || self.op.is_on_files())
+            && !(self.block.is_multiple_of(sector) && self.align.is_multiple_of(sector))
+        {
             return Err(format!(
                 "what is written are sectors of {sector} bytes: --block {} and --align have to be multiples of it",
                 self.block
@@ -141,6 +194,21 @@ impl Work {
         }
         if self.flush.is_some() && !self.op.writes() {
             return Err("--flush is for ops that write".into());
+        }
+        if self.op.is_on_files() {
+            let set = [
+                (self.direct, "--direct"),
+                (self.cold, "--cold"),
+                (self.size.is_some(), "--size"),
+                (self.read_ahead != ReadAhead::AsSet, "--read-ahead"),
+                (self.engine == Engine::Uring, "--engine uring"),
+            ];
+            if let Some((_, name)) = set.into_iter().find(|(is_set, _)| *is_set) {
+                return Err(format!("{name} is for ops on one file, and not for create, stat, readfile and unlink"));
+            }
+            if self.flush.is_some() && self.op != Op::Create {
+                return Err("of ops on whole files --flush is for create".into());
+            }
         }
         Ok(())
     }

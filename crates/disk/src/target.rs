@@ -3,6 +3,7 @@
 use crate::content::{Content, SECTOR};
 use crate::device::{Device, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
+use crate::file_set::FileSet;
 use crate::place::{Identity, Place};
 use crate::settings::{Engine, Op, ReadAhead, Work};
 use crate::watch::ReadBytes;
@@ -38,6 +39,8 @@ pub(crate) struct Target {
     /// How much of it is used.
     pub(crate) bytes: u64,
     pub(crate) work_file: Option<Arc<WorkFile>>,
+    /// What ops on whole files work on; `file` is their folder then.
+    pub(crate) files: Option<FileSet>,
     /// What is written where there is no work file.
     own: Option<Content>,
     pub(crate) mount: Option<Mount>,
@@ -66,13 +69,16 @@ impl Target {
         seed: u64,
         stop: &AtomicBool,
     ) -> Result<Self, WorkloadError> {
-        let (engine, engine_why) = engine(&work, threads)?;
         has_memory(&work, threads)?;
+        if work.op.is_on_files() {
+            return Self::of_files(work, place, threads, seed, stop);
+        }
+        let (engine, engine_why) = engine(&work, threads)?;
         let work_file = match &place {
             Place::Folder(folder) => Some(work_file_in(folder, &work, threads, stop)?),
             Place::File(path, _) if work.op.writes() => destroy::file(path, &work).map(|()| None)?,
             Place::Device(path, identity) if work.op.writes() => {
-                destroy::device(path, *identity, &work).map(|()| None)?
+                destroy::device(path, *identity, work.may_destroy(path)).map(|()| None)?
             }
             Place::File(..) | Place::Device(..) => None,
         };
@@ -113,6 +119,7 @@ impl Target {
             file,
             bytes,
             work_file,
+            files: None,
             own,
             mount,
             device,
@@ -121,6 +128,43 @@ impl Target {
             seed,
             op_timeout_ns,
             read_bytes,
+        })
+    }
+
+    /// A folder for work on whole files.
+    fn of_files(work: Work, place: Place, threads: u32, seed: u64, stop: &AtomicBool) -> Result<Self, WorkloadError> {
+        let Place::Folder(within) = &place else {
+            return Err(cannot(
+                "create, stat, readfile and unlink need a folder as the target: they make files of their own there",
+            ));
+        };
+        let workers = blocking_threads(&work, threads)?;
+        if work.files.files < workers {
+            return Err(cannot(format!("--files {}: {workers} threads have at least one file each", work.files.files)));
+        }
+        tell_of_left_behind(within);
+        let files = FileSet::make(within, work.files, work.compressibility, work.op != Op::Create, stop)?;
+        let opened = files.folder();
+        let file =
+            Arc::new(opened.map_err(|error| cannot(format!("{} cannot be read: {}", shown(within), why(&error))))?);
+        let mount = mount_of(&file);
+        let device = mount.as_ref().and_then(Device::under);
+        let bytes = work.files.all_bytes();
+        Ok(Self {
+            work,
+            place,
+            file,
+            bytes,
+            work_file: None,
+            files: Some(files),
+            own: None,
+            mount,
+            device,
+            engine: Engine::Pread,
+            engine_why: None,
+            seed,
+            op_timeout_ns: Nanos::MAX,
+            read_bytes: ReadBytes::default(),
         })
     }
 
@@ -155,12 +199,7 @@ fn tell_of_memory(bytes: u64) {
 
 /// The engine to take.
 fn engine(work: &Work, threads: u32) -> Result<(Engine, Option<String>), WorkloadError> {
-    let blocking = || match threads.saturating_mul(work.depth) {
-        1..=MOST_THREADS => Ok(Engine::Pread),
-        many => Err(cannot(format!(
-            "pread needs a thread for each op in flight, and {many} are too many; at most {MOST_THREADS}"
-        ))),
-    };
+    let blocking = || blocking_threads(work, threads).map(|_| Engine::Pread);
     match (work.engine, ring::is_allowed()) {
         (Engine::Pread, _) => Ok((blocking()?, None)),
         (_, Ok(())) => Ok((Engine::Uring, None)),
@@ -169,6 +208,31 @@ fn engine(work: &Work, threads: u32) -> Result<(Engine, Option<String>), Workloa
         }
         (Engine::Auto, Err(error)) => Ok((blocking()?, Some(why(&error)))),
     }
+}
+
+/// How many threads calls that block take.
+fn blocking_threads(work: &Work, threads: u32) -> Result<u32, WorkloadError> {
+    match threads.saturating_mul(work.depth) {
+        many @ 1..=MOST_THREADS => Ok(many),
+        many => Err(cannot(format!(
+            "calls that block need a thread for each op in flight, and {many} are too many; at most {MOST_THREADS}"
+        ))),
+    }
+}
+
+/// Says what an earlier duel has left in a folder.
+pub(crate) fn tell_of_left_behind(folder: &Path) {
+    let left = work_file::left_behind(folder);
+    let [first, ..] = left.as_slice() else { return };
+    let folder = shown(folder);
+    let (there, them) = match left.len() {
+        1 => ("there is a work file".to_owned(), "it"),
+        many => (format!("there are {many} work files"), "them"),
+    };
+    tell::note(&format!(
+        "{there} in {folder} of an earlier duel that was killed, such as {}; to remove {them}: duel disk clean {folder}",
+        shown(Path::new(first.file_name().unwrap_or_default())),
+    ));
 }
 
 fn work_file_in(folder: &Path, work: &Work, threads: u32, stop: &AtomicBool) -> Result<Arc<WorkFile>, WorkloadError> {
@@ -184,20 +248,7 @@ fn work_file_in(folder: &Path, work: &Work, threads: u32, stop: &AtomicBool) -> 
         return Err(cannot(format!("--size {bytes}: a work file's size has to be a multiple of {sector} bytes")));
     }
     has_room(work, folder, bytes, bytes, threads)?;
-    let left = work_file::left_behind(folder);
-    if let [first, ..] = left.as_slice() {
-        let folder = shown(folder);
-        let them = if left.len() == 1 { "it" } else { "them" };
-        tell::note(&format!(
-            "{} in {folder} of an earlier duel that was killed, such as {}; to remove {them}: duel disk clean {folder}",
-            if left.len() == 1 {
-                "there is a work file".to_owned()
-            } else {
-                format!("there are {} work files", left.len())
-            },
-            shown(Path::new(first.file_name().unwrap_or_default())),
-        ));
-    }
+    tell_of_left_behind(folder);
     WorkFile::of(folder, bytes, work.compressibility, stop)
 }
 

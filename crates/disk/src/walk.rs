@@ -95,6 +95,7 @@ impl Walk {
             Op::Read | Op::RandRead | Op::Rewrite => true,
             Op::RandRw => self.random.random_bool(self.mix),
             Op::Write | Op::RandWrite | Op::Fsync | Op::Dsync => false,
+            Op::Create | Op::Stat | Op::ReadFile | Op::Unlink => false,
         };
         let writes = self.op == Op::Rewrite || (self.op.writes() && !reads);
         let mut flushes = self.op == Op::Fsync;

@@ -84,7 +84,9 @@ impl Watch {
     pub(crate) fn gone(&mut self, now_ns: Nanos) -> Option<Box<Failure>> {
         if now_ns.saturating_sub(self.looked_ns) >= LOOK_EVERY_NS {
             self.looked_ns = now_ns;
-            self.is_gone = self.target.work_file.as_ref().is_some_and(|file| !file.is_there());
+            let Target { work_file, files, .. } = &*self.target;
+            self.is_gone = work_file.as_ref().is_some_and(|file| !file.is_there())
+                || files.as_ref().is_some_and(|files| !files.is_there());
         }
         self.is_gone.then(|| {
             let text = "the work file is gone: it was removed, or its file system unmounted".to_owned();

@@ -1,4 +1,5 @@
-//! The file that duel makes for itself in a folder, and removes again.
+//! The file that duel makes for itself in a folder, and removes again; and how such files, and folders of them (`file_set`), are
+//! known.
 //!
 //! Its name tells whose it is: `duel-work-PID.tmp`. Whoever has made one holds a lock on it, so that one whose maker was killed
 //! is known by having none. Rejected: a file without a name (`O_TMPFILE`), which the kernel would remove by itself: space that
@@ -7,14 +8,14 @@
 use crate::content::{Content, SECTOR};
 use crate::errors::{cannot, shown, why};
 use crate::place::Identity;
-use crate::tell;
+use crate::{file_set, tell};
 use duel_load::{WorkloadError, monotonic_ns};
 use duel_model::{Nanos, SECOND_NS, format_bytes};
 use rustix::fs::{Advice, FlockOperation, fadvise, flock, fstatvfs};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Write};
-use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -25,7 +26,9 @@ const SUFFIX: &str = ".tmp";
 /// What is written at a time when a work file is laid out.
 const PIECE: usize = 1 << 20;
 /// Space that is left to others beside a work file.
-const SPARE_BYTES: u64 = 1 << 20;
+pub(crate) const SPARE_BYTES: u64 = 1 << 20;
+/// What shows whose a work file is: its first sector.
+pub(crate) const MARK_BYTES: usize = SECTOR;
 /// How often it is tried to have a file that nobody else has in hand, and how long each attempt waits.
 const MOST_ATTEMPTS: u32 = 50;
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(2);
@@ -78,40 +81,33 @@ impl WorkFile {
     }
 
     fn make(folder: &Path, bytes: u64, compressibility: f64, stop: &AtomicBool) -> Result<Self, WorkloadError> {
-        has_room(folder, bytes)?;
-        let pid = std::process::id();
-        let fail = |what: &str, error: &io::Error| {
-            cannot(format!("a work file cannot be {what} in {}: {}", shown(folder), why(error)))
-        };
-        let mut attempts = 0;
-        let (path, file, number) = loop {
-            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-            let further = if number == 0 { String::new() } else { format!("-{number}") };
-            let path = folder.join(format!("{PREFIX}{pid}{further}{SUFFIX}"));
-            let mut options = File::options();
-            options.read(true).write(true).create_new(true).mode(0o600);
-            let file = options.open(&path).map_err(|error| fail("made", &error))?;
-            // Until it has a lock it looks as if its maker were gone, and `duel disk clean` may have it in hand.
-            if is_own(&file, &path) {
-                break (path, file, number);
-            }
-            attempts += 1;
-            if attempts == MOST_ATTEMPTS {
-                return Err(cannot(format!("work files in {} are removed as soon as they are made", shown(folder))));
-            }
-        };
-        let owner = owner_number(pid, number);
-        let content = Content::new(owner, compressibility);
-        let folder_owned = folder.to_owned();
-        let mut made =
-            Self { path, bytes, content, allocation_bytes: None, compressibility, folder: folder_owned, file };
-        // From here on it is removed, whatever happens.
+        let mut made = Self::begun(folder, bytes, compressibility)?;
         made.allocation_bytes = made.allocation();
-        made.lay_out(stop).map_err(|error| fail("written", &error))?;
+        made.lay_out(stop)
+            .map_err(|error| cannot(format!("a work file cannot be written in {}: {}", shown(folder), why(&error))))?;
         if stop.load(Ordering::Relaxed) {
             return Err(cannot("interrupted"));
         }
         Ok(made)
+    }
+
+    /// A work file for so many bytes in which nothing is yet.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be made, or there is no room for so much.
+    pub(crate) fn empty(folder: &Path, bytes: u64) -> Result<Self, WorkloadError> {
+        Self::begun(folder, bytes, 0.0)
+    }
+
+    /// From here on it is removed, whatever happens.
+    fn begun(folder: &Path, bytes: u64, compressibility: f64) -> Result<Self, WorkloadError> {
+        has_room(folder, bytes)?;
+        let Made { path, file, owner } = new_in(folder, "a work file", |path| {
+            File::options().read(true).write(true).create_new(true).mode(0o600).open(path)
+        })?;
+        let (content, folder) = (Content::new(owner, compressibility), folder.to_owned());
+        Ok(Self { path, bytes, content, allocation_bytes: None, compressibility, folder, file })
     }
 
     /// Space that a file of one byte takes.
@@ -184,8 +180,41 @@ impl Drop for WorkFile {
     }
 }
 
+/// What was made under a name of ours, and is locked.
+pub(crate) struct Made {
+    pub(crate) path: PathBuf,
+    pub(crate) file: File,
+    /// A number that nothing else has that duel makes.
+    pub(crate) owner: u64,
+}
+
+/// A new folder of ours in this one.
+pub(crate) fn new_folder(within: &Path) -> Result<Made, WorkloadError> {
+    new_in(within, "a work folder", |path| {
+        fs::DirBuilder::new().mode(0o700).create(path)?;
+        // It may be exchanged for something else before it is open: its lock then tells that it is not there.
+        File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_DIRECTORY).open(path)
+    })
+}
+
+fn new_in(folder: &Path, what: &str, make: impl Fn(&Path) -> io::Result<File>) -> Result<Made, WorkloadError> {
+    let pid = std::process::id();
+    for _ in 0..MOST_ATTEMPTS {
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let further = if number == 0 { String::new() } else { format!("-{number}") };
+        let path = folder.join(format!("{PREFIX}{pid}{further}{SUFFIX}"));
+        let file = make(&path)
+            .map_err(|error| cannot(format!("{what} cannot be made in {}: {}", shown(folder), why(&error))))?;
+        // Until it has a lock it looks as if its maker were gone, and `duel disk clean` may have it in hand.
+        if is_own(&file, &path) {
+            return Ok(Made { path, file, owner: owner_number(pid, number) });
+        }
+    }
+    Err(cannot(format!("work files in {} are removed as soon as they are made", shown(folder))))
+}
+
 /// Whether this path leads to this open file.
-fn leads_to(path: &Path, file: &File) -> bool {
+pub(crate) fn leads_to(path: &Path, file: &File) -> bool {
     let seen = fs::symlink_metadata(path).ok().zip(file.metadata().ok());
     seen.is_some_and(|(named, own)| (named.dev(), named.ino()) == (own.dev(), own.ino()))
 }
@@ -243,19 +272,21 @@ fn is_named_like_one(path: &Path) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-'))
 }
 
-/// The file, locked, if nobody else holds its lock and its content is what a maker leaves. What is no regular file is none of
-/// ours, and neither is a file of the user's that has such a name.
+/// The file or folder, locked, if nobody else holds its lock and its content is what a maker leaves. What is neither is none of
+/// ours, nor is a file or folder of the user's that has such a name.
 fn abandoned(path: &Path) -> Option<File> {
-    if !fs::symlink_metadata(path).is_ok_and(|seen| seen.is_file()) {
+    if !fs::symlink_metadata(path).is_ok_and(|seen| seen.is_file() || seen.is_dir()) {
         return None;
     }
     let file = File::options().read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK).open(path).ok()?;
     flock(&file, FlockOperation::NonBlockingLockExclusive).ok()?;
-    (leads_to(path, &file) && is_like_ours(&file)).then_some(file)
+    let is_folder = file.metadata().ok()?.is_dir();
+    let is_ours = if is_folder { file_set::is_ours(&file) } else { is_like_ours(&file) };
+    (leads_to(path, &file) && is_ours).then_some(file)
 }
 
 /// Whether a file is empty, has the one byte that is written to see what that takes, or begins with the stamp of the first sector.
-fn is_like_ours(file: &File) -> bool {
+pub(crate) fn is_like_ours(file: &File) -> bool {
     let Ok(seen) = file.metadata() else { return false };
     let mut begin = [0; SECTOR];
     let mut has_begin = || {
@@ -275,8 +306,9 @@ pub fn remove_left_behind(folder: &Path) -> Result<Vec<PathBuf>, WorkloadError> 
     // The lock is held until it is gone: nobody takes the file for theirs meanwhile.
     for (path, file) in found_in(folder) {
         if leads_to(&path, &file) {
-            fs::remove_file(&path)
-                .map_err(|error| cannot(format!("{} cannot be removed: {}", shown(&path), why(&error))))?;
+            let is_folder = file.metadata().is_ok_and(|seen| seen.is_dir());
+            let said = if is_folder { file_set::remove(&path, &file) } else { fs::remove_file(&path) };
+            said.map_err(|error| cannot(format!("{} cannot be removed: {}", shown(&path), why(&error))))?;
             removed.push(path);
         }
     }
@@ -320,7 +352,7 @@ mod tests {
         for name in ["duel-work-77.tmp", "duel-work-77-1.tmp", "duel-work-x.tmp", "duel-work-.tmp", "mine.tmp"] {
             fs::write(folder.path().join(name), b"x").unwrap();
         }
-        fs::create_dir(folder.path().join("duel-work-78.tmp")).unwrap();
+        fs::create_dir(folder.path().join("duel-work-x-78.tmp")).unwrap();
         std::os::unix::fs::symlink("/etc/passwd", folder.path().join("duel-work-79.tmp")).unwrap();
         let mut removed = remove_left_behind(folder.path()).unwrap();
         removed.sort();

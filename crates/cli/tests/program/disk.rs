@@ -125,6 +125,46 @@ fn an_interrupted_run_leaves_nothing_and_one_that_was_killed_is_told_of() {
 }
 
 #[test]
+fn whole_files_are_worked_on_and_a_folder_of_them_that_a_kill_left_is_told_of() {
+    let place = Place::new();
+    let folders = ["a", "b"].map(|name| place.root().join(name));
+    let [a, b] = folders.each_ref().map(|folder| {
+        fs::create_dir(folder).unwrap();
+        folder.to_str().unwrap()
+    });
+    for op in ["create", "stat", "readfile", "unlink"] {
+        let words = [a, b, "--op", op, "--files", "60", "--file-size", "700", "--folders", "3", "-t", "2", "-d", "1s"];
+        let document = place.json(words);
+        for target in document["targets"].as_array().unwrap() {
+            assert_eq!(target["failed"], serde_json::json!({}), "{op}: {target}");
+            assert!(target["ops"].as_u64() > Some(100), "{op}: {target}");
+        }
+    }
+    let refused = place.duel(["run", a, "--op", "stat", "--direct", "-n", "5", "-q"]).refused(2);
+    assert!(refused.contains("--direct is for ops on one file"), "{refused}");
+    let file = place.file("mine", vec![7; 4096]);
+    let refused = place.duel(["run", &file, "--op", "unlink", "-n", "5", "-q"]).refused(1);
+    assert!(refused.contains("need a folder") && Path::new(&file).exists(), "{refused}");
+
+    let mut command = place.command();
+    command.args(["run", a, "--op", "unlink", "--files", "500", "-d", "600s", "-q"]);
+    let running = Running::start(command);
+    wait_until("files in their folders", || {
+        names(&folders[0]).first().is_some_and(|name| folders[0].join(name).join("d00009").exists())
+    });
+    running.signal(Signal::KILL);
+    running.end();
+    assert_eq!(work_files(&folders[0]), 1);
+    let next = place.duel(["disk", "files", a, "--size", "64k", "--files", "20", "--json"]).ok();
+    assert!(next.stderr.contains("duel disk clean"), "{}", next.stderr);
+    let document = next.json();
+    assert_eq!(document["one_file"].as_array().unwrap().len(), 6, "{document}");
+    assert_eq!(document["many_files"].as_array().unwrap().len(), 2 * 2 * 4, "{document}");
+    assert!(place.duel(["disk", "clean", a]).ok().stdout.starts_with("removed "));
+    assert!(names(&folders[0]).is_empty() && names(&folders[1]).is_empty());
+}
+
+#[test]
 fn file_systems_are_compared_with_a_factor() {
     let place = Place::new();
     let script = mounted("a", "ext4", 64, "")
@@ -253,6 +293,63 @@ impl Drop for Loop {
     }
 }
 
+/// What duel prints on a terminal where this is typed.
+fn on_terminal(words: &str, typed: &str) -> String {
+    let mut script = Command::new("script");
+    let words = format!("{DUEL} {words}; echo \"exit $?\"");
+    script.args(["-qec", &words, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = script.spawn().unwrap();
+    let mut stdin = child.stdin.take().unwrap();
+    stdin.write_all(typed.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    drop(stdin);
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn an_image_is_written_onto_a_device_after_asking_twice_and_read_back() {
+    let place = Place::new();
+    let Some(device) = Loop::over(&place, 8) else { return };
+    let name = device.0.as_str();
+    fs::write(name, vec![1; 8 << 20]).unwrap();
+    // Data, a hole, and an end within a sector.
+    let image = place.file("image", vec![7; 200_000]);
+    let file = fs::File::options().write(true).open(&image).unwrap();
+    std::os::unix::fs::FileExt::write_all_at(&file, &[9; 1234], 3 << 20).unwrap();
+    let bytes = fs::metadata(&image).unwrap().len() as usize;
+
+    let unasked = place.duel(["disk", "write-image", &image, name]).refused(1);
+    assert!(unasked.contains("--destroy"), "{unasked}");
+    let without_terminal = place.duel(["disk", "write-image", &image, name, "--destroy", name]).refused(1);
+    assert!(without_terminal.contains("typed once more"), "{without_terminal}");
+    let words = format!("disk write-image {image} {name} --destroy {name}");
+    let said = on_terminal(&words, "no\n");
+    assert!(said.contains("was not typed; nothing was written") && said.contains("exit 1"), "{said}");
+    assert!(fs::read(name).unwrap() == vec![1; 8 << 20], "nothing was written");
+
+    // Where nothing is written into holes, what is there instead of zeros is told.
+    let said = on_terminal(&format!("{words} --holes skip"), &format!("{name}\n"));
+    assert!(said.contains("IT IS NOT THE IMAGE") && said.contains("exit 1"), "{said}");
+    assert!(said.contains("bytes 262144 to ") && said.contains("--holes zero"), "{said}");
+    let said = on_terminal(&words, &format!("{name}\n"));
+    assert!(said.contains("it is the image") && said.contains("exit 0"), "{said}");
+    let now = fs::read(name).unwrap();
+    assert!(now[..bytes] == fs::read(&image).unwrap() && now[bytes..] == vec![1; (8 << 20) - bytes]);
+
+    let large = place.file("large", "");
+    fs::File::options().write(true).open(&large).unwrap().set_len(9 << 20).unwrap();
+    let refused = place.duel(["disk", "write-image", &large, name, "--destroy", name]).refused(1);
+    assert!(refused.contains("does not fit"), "{refused}");
+    let script = format!(
+        "mkfs.ext4 -q {name} && mkdir $F/m && mount {name} $F/m || exit 77
+         $D disk write-image {image} {name} --destroy {name} 2>&1; echo $?
+         $D disk write-image {image} $F/m/copy --holes skip; cmp {image} $F/m/copy && echo same"
+    );
+    let Some(done) = with_mounts(&place, &script) else { return };
+    assert!(done.stdout.contains("is mounted") && done.stdout.contains("\n1\n"), "{}", done.stdout);
+    assert!(done.stdout.contains("space used: ") && done.stdout.ends_with("same\n"), "{}", done.stdout);
+}
+
 #[test]
 fn a_device_is_read_at_once_and_overwritten_only_after_its_name_was_typed_again() {
     let place = Place::new();
@@ -268,17 +365,8 @@ fn a_device_is_read_at_once_and_overwritten_only_after_its_name_was_typed_again(
     assert!(without_terminal.contains("typed once more"), "{without_terminal}");
     assert!(fs::read(name).unwrap() == before, "nothing was written");
 
-    let on_terminal = |typed: &str| {
-        let words = format!("{DUEL} run {name} --op write --block 64k --destroy {name} -n 5 -q --no-archive");
-        let mut script = Command::new("script");
-        script.args(["-qec", &words, "/dev/null"]).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = script.spawn().unwrap();
-        let mut stdin = child.stdin.take().unwrap();
-        stdin.write_all(typed.as_bytes()).unwrap();
-        let output = child.wait_with_output().unwrap();
-        drop(stdin);
-        String::from_utf8_lossy(&output.stdout).into_owned()
-    };
+    let words = format!("run {name} --op write --block 64k --destroy {name} -n 5 -q --no-archive");
+    let on_terminal = |typed: &str| on_terminal(&words, typed);
     let said = on_terminal("/dev/other\n");
     assert!(said.contains("ext4") && said.contains("was not typed; nothing was written"), "{said}");
     assert!(fs::read(name).unwrap() == before, "nothing was written");
