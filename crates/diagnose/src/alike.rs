@@ -8,21 +8,6 @@ use crate::gap::{Gap, View};
 use crate::probes::Kind;
 use duel_model::{Declaration, Facts, TargetObservation, Value, format_bytes, sanitize_line, unit, web};
 
-/// Whether a fact is what this probe is made to change, or comes with that and is reckoned with by those who ask for it.
-fn may_change(kind: Kind, name: &str) -> bool {
-    match kind {
-        Kind::Chacha20 => name == web::TLS_CIPHER,
-        // A suite belongs to a version, which `tls.slow-cipher` looks at.
-        Kind::SuiteOf(_) | Kind::Tls12 => matches!(name, web::TLS_CIPHER | web::TLS_VERSION),
-        Kind::GroupOf(_) => name == web::TLS_GROUP,
-        Kind::Range1 | Kind::RangeHalf | Kind::RangeSame | Kind::Trip => {
-            matches!(name, web::STATUS | web::CONTENT_ENCODING)
-        }
-        Kind::Identity => name == web::CONTENT_ENCODING,
-        _ => false,
-    }
-}
-
 /// A fact in words; `None` where it is not known, or says nothing of the requests that count.
 fn told(declared: &Declaration, seen: &Facts) -> Option<String> {
     let is_size = unit(declared.name) == Some("bytes");
@@ -52,18 +37,20 @@ impl Gap<'_> {
         let differ = self.case.http().is_some_and(|http| http.requests.differ());
         // Different requests have different answers.
         let is_held = |declared: &&Declaration| declared.is_held && !(differ && declared.is_of_answer);
-        Declaration::all().filter(is_held).filter(|declared| !may_change(kind, declared.name)).find_map(|declared| {
-            let before = self.fact(index, |negotiated| told(declared, negotiated))?;
-            let now = told(declared, seen.negotiated.as_ref()?)?;
-            (before != now).then(|| {
-                format!(
-                    "came with another {}: {} instead of {}",
-                    declared.noun,
-                    sanitize_line(&now),
-                    sanitize_line(&before)
-                )
-            })
-        })
+        Declaration::all().filter(is_held).filter(|declared| !kind.entry.changes.contains(&declared.name)).find_map(
+            |declared| {
+                let before = self.fact(index, |negotiated| told(declared, negotiated))?;
+                let now = told(declared, seen.negotiated.as_ref()?)?;
+                (before != now).then(|| {
+                    format!(
+                        "came with another {}: {} instead of {}",
+                        declared.noun,
+                        sanitize_line(&now),
+                        sanitize_line(&before)
+                    )
+                })
+            },
+        )
     }
 
     /// The same of what is measured rather than negotiated, against what the flip is held against.
@@ -76,8 +63,7 @@ impl Gap<'_> {
     }
 
     fn bytes_besides(&self, kind: Kind, before: &TargetObservation, now: &TargetObservation) -> Option<String> {
-        let is_meant = matches!(kind, Kind::Range1 | Kind::RangeHalf | Kind::RangeSame | Kind::Identity);
-        if is_meant || self.case.http().is_some_and(|http| http.requests.differ()) {
+        if kind.entry.changes_size || self.case.http().is_some_and(|http| http.requests.differ()) {
             return None;
         }
         let [before, now] = [before, now].map(|seen| seen.body_bytes_per_op.filter(|bytes| *bytes > 0.0));
@@ -103,20 +89,17 @@ impl Gap<'_> {
 }
 
 fn connecting_besides(kind: Kind, before: &TargetObservation, now: &TargetObservation) -> Option<String> {
-    let is_range = matches!(kind, Kind::Range1 | Kind::RangeHalf | Kind::RangeSame);
     let moved = |before: Option<f64>, now: Option<f64>| {
         before.zip(now).filter(|(before, now)| (before - now).abs() > MOST_CONNECT)
     };
-    // Shorter requests: more of them to a slot.
-    if !is_range && !matches!(kind, Kind::AllClose | Kind::Kept | Kind::Trip) {
+    if !kind.entry.changes_reuse {
         if let Some((before, now)) = moved(before.reused_share, now.reused_share) {
             let [before, now] = [before, now].map(|share| 100.0 * share);
             return Some(format!("used connections again for {now:.0} % of the requests instead of {before:.0} %"));
         }
         // Where hardly anybody connects, few handshakes make any share.
         let connects = |seen: &TargetObservation| seen.reused_share.is_some_and(|share| share < MOST_CONNECT);
-        let is_meant = matches!(kind, Kind::Resumed | Kind::Unresumed);
-        if !is_meant
+        if !kind.entry.changes_resumption
             && connects(before)
             && connects(now)
             && let Some((before, now)) = moved(before.resumed_share, now.resumed_share)

@@ -4,7 +4,7 @@ use crate::case::{Case, Step};
 use crate::cause::{Cause, Fit, Standing};
 use crate::causes::{self, names};
 use crate::gap::{Flip, Gap, Look, Reference, percent};
-use crate::probes::Kind;
+use crate::probes::{AGAIN, Kind};
 use crate::{none, unknown};
 use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
 
@@ -173,8 +173,7 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
                         true => 1.0,
                         false => PLACING,
                     };
-                    let weight =
-                        |probe: &Probe| if probe.id == Kind::Again.id(trial.gap.mode) { CONTROL } else { usual };
+                    let weight = |probe: &Probe| if probe.id == AGAIN.id(trial.gap.mode) { CONTROL } else { usual };
                     if let Standing::Wants(probes) = standing {
                         probes.iter().for_each(|probe| want(probe, weight(probe)));
                     }

@@ -1,7 +1,7 @@
 //! A case viewed for one pair that differs: who is slow, by how much, and what the probes did to it.
 
 use crate::case::Case;
-use crate::probes::{Kind, Mode, is_https};
+use crate::probes::{AGAIN, ALONE, CLOSED, HOSTS, Kind, LENS, Mode, is_https};
 use crate::repeat;
 use duel_model::web::phase;
 use duel_model::{
@@ -149,7 +149,7 @@ impl<'a> Gap<'a> {
         if !open_loop && self.case.plan.lanes() == 1 {
             return (Mode::Alone, self.comparison_as_reference());
         }
-        match self.look(Kind::Alone) {
+        match self.look(ALONE) {
             Look::NotAsked(probe) => return (Mode::Alone, Reference::Wanted(probe)),
             Look::Shown(view) if view.log.low() > 0.0 && view.log.mid >= 0.5 * self.comparison.log.mid => {
                 return (Mode::Alone, Reference::Known(view));
@@ -165,7 +165,7 @@ impl<'a> Gap<'a> {
             return self.comparison_as_reference();
         }
         // Probes run in a closed loop and are judged by rate: an open loop's response time is no reference for them.
-        match self.look(Kind::Closed) {
+        match self.look(CLOSED) {
             Look::NotAsked(probe) => Reference::Wanted(probe),
             Look::Shown(view) if view.log.low() > 0.0 => Reference::Known(view),
             Look::Shown(_) => Reference::Missing("the gap does not show in a closed loop".to_owned()),
@@ -182,14 +182,9 @@ impl<'a> Gap<'a> {
         if let Some(why) = self.other_requests(then.slow, then.fast) {
             return Reference::Missing(why);
         }
-        match self.look(Kind::Again) {
+        match self.look(AGAIN) {
             Look::Shown(now) if now.log.low() <= 0.0 || now.log.high() < Flip::EXPLAINS * then.log.mid => {
-                Reference::Missing(format!(
-                    "{}: {} instead of {:.2}x",
-                    Kind::Again.phrase(),
-                    self.tell(&now),
-                    then.ratio
-                ))
+                Reference::Missing(format!("{}: {} instead of {:.2}x", AGAIN.phrase(), self.tell(&now), then.ratio))
             }
             Look::Shown(now) if !(now.log.low()..=now.log.high()).contains(&then.log.mid) => Reference::Known(now),
             Look::Shown(_) | Look::NotAsked(_) | Look::Missing(_) => Reference::Known(then.clone()),
@@ -201,7 +196,7 @@ impl<'a> Gap<'a> {
     pub(crate) fn control(&self, under_load: bool) -> Option<Look<'a>> {
         let reference = if under_load { self.reference_under_load() } else { self.reference.clone() };
         let is_comparison = matches!(reference, Reference::Known(view) if view.id == self.comparison.id);
-        is_comparison.then(|| self.look(Kind::Again))
+        is_comparison.then(|| self.look(AGAIN))
     }
 
     pub(crate) fn known_reference(&self) -> Option<&View<'a>> {
@@ -253,7 +248,7 @@ impl<'a> Gap<'a> {
             }
         }
         // How long a round trip is does not depend on what is asked for.
-        if kind != Kind::Trip
+        if !kind.entry.is_for_times
             && let Some(why) = self.other_requests(slow, fast)
         {
             return missing(&why);
@@ -261,7 +256,7 @@ impl<'a> Gap<'a> {
         let names = [self.slow, self.fast].map(|index| Some(&self.case.plan.targets[index].name));
         // A generator that cannot keep up with the fast side makes the gap look smaller: what it is then said to be, it is
         // at least. What a flip leaves of a gap would look smaller as well, so no flip may rest on it.
-        let at_least = matches!(kind, Kind::Alone | Kind::Again | Kind::Closed | Kind::Hosts);
+        let at_least = kind.entry.shows_gap;
         let spoilt = outcome.doubts.iter().find(|doubt| {
             let fast_only = doubt.target.as_ref() == names[1];
             match doubt.id {
@@ -292,7 +287,7 @@ impl<'a> Gap<'a> {
         });
         // What is asked of it is how long connecting takes, which a few slots tell on a long path: no ratio is needed.
         let view = view.or_else(|| {
-            (kind == Kind::Trip).then(|| View {
+            kind.entry.is_for_times.then(|| View {
                 id: &outcome.probe.id,
                 variation: Some(outcome.probe.variation.clone()),
                 log: Estimate::around(0.0, f64::INFINITY),
@@ -382,10 +377,10 @@ impl<'a> Gap<'a> {
 
     /// What the machines did for each op under the plan's load.
     pub(crate) fn demands(&self) -> DemandLook<'a> {
-        let id = Kind::Hosts.id(self.mode);
+        let id = HOSTS.id(self.mode);
         let Some(outcome) = self.case.outcome(&id) else {
-            return match Kind::Hosts.possible(&self.case) {
-                Ok(()) => DemandLook::NotAsked(Kind::Hosts.probe(&self.case, self.mode)),
+            return match HOSTS.possible(&self.case) {
+                Ok(()) => DemandLook::NotAsked(HOSTS.probe(&self.case, self.mode)),
                 Err(why) => DemandLook::Missing(why),
             };
         };
@@ -411,7 +406,7 @@ impl<'a> Gap<'a> {
 
     /// What the libcrypto of a side's server does, measured alone.
     pub(crate) fn lens(&self, index: usize) -> LensLook<'a> {
-        let kind = Kind::LensOf(index);
+        let kind = LENS.of(index);
         match self.case.outcome(&kind.id(self.mode)) {
             None => match kind.possible(&self.case) {
                 Ok(()) => LensLook::NotAsked(kind.probe(&self.case, self.mode)),
@@ -517,7 +512,7 @@ impl<'a> Gap<'a> {
     pub(crate) fn preamble(&self) -> Vec<Evidence> {
         let loaded = self.comparison.over(self.case.plan);
         let mut lines = vec![self.evidence(&self.comparison, format!("{loaded}: {}", self.tell(&self.comparison)))];
-        for kind in [Kind::Alone, Kind::Again, Kind::Closed] {
+        for kind in [ALONE, AGAIN, CLOSED] {
             if let Look::Shown(view) = self.look(kind) {
                 lines.push(self.evidence(&view, format!("{}: {}", kind.phrase(), self.tell(&view))));
             }

@@ -22,7 +22,6 @@ mod cause;
 mod causes;
 mod engine;
 mod evidence;
-mod flips;
 mod gap;
 mod none;
 mod probes;

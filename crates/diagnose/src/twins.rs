@@ -5,7 +5,7 @@
 //! twin as it is has to show the gap itself; if it does not, nothing follows from the changed one.
 
 use crate::gap::{Flip, Gap, Look, View};
-use crate::probes::Kind;
+use crate::probes::{self, Kind};
 use crate::repeat;
 use duel_model::{Evidence, Probe, TwinChange, TwinReading, sanitize_line};
 
@@ -51,7 +51,7 @@ impl<'a> Gap<'a> {
         if !self.case.may_have_twin(self.slow) {
             return Twins::NotAllowed;
         }
-        let [changed, same] = [Some(change), None].map(|change| Kind::TwinOf(self.slow, change));
+        let [changed, same] = [Some(change), None].map(|change| probes::twin(change).of(self.slow));
         // Neither tells anything without the other. What cannot be afforded any more must not keep a cause waiting for it.
         let left_ns = self.case.budget_left_ns;
         let too_late = |kind: Kind| {
@@ -132,7 +132,7 @@ impl<'a> Gap<'a> {
                 return Told { evidence, flip: None, has_no_gap: false, may_not_hold: false };
             }
         };
-        let of_library = matches!(changed, Kind::TwinOf(_, Some(TwinChange::NoMask | TwinChange::SystemLibcrypto)));
+        let of_library = matches!(changed.entry.twin, Some(TwinChange::NoMask | TwinChange::SystemLibcrypto));
         let how = self.reading(changed).map_or_else(String::new, |reading| {
             let library = reading.libcrypto.as_deref().filter(|_| of_library);
             let parts = [

@@ -3,7 +3,7 @@
 
 use crate::cause::{Cause, CauseEntry, Fit, Standing};
 use crate::gap::{Flip, FlipLook, Gap, Look, Reference, differences_in, failed_share, per_byte_share, percent};
-use crate::probes::{Kind, Mode};
+use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANGE_1, RANGE_HALF, RESUMED};
 use duel_model::web::phase;
 use duel_model::{
     Compared, Confidence, Evidence, Finding, Phase, Probe, TargetObservation, Value, format_bytes, format_duration_ns,
@@ -19,7 +19,7 @@ pub(crate) static ENTRY: CauseEntry = CauseEntry {
 const MOST_FACTS: usize = 8;
 
 /// The flips that place a gap, whatever its cause.
-const PLACING: [Kind; 5] = [Kind::Range1, Kind::Chacha20, Kind::AllClose, Kind::Kept, Kind::RangeHalf];
+const PLACING: [Kind; 5] = [RANGE_1, CHACHA20, ALL_CLOSE, KEPT, RANGE_HALF];
 
 /// Probes that would place the gap better.
 pub(crate) fn wants(gap: &Gap<'_>) -> Vec<Probe> {
@@ -29,9 +29,9 @@ pub(crate) fn wants(gap: &Gap<'_>) -> Vec<Probe> {
     let both_tls = gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast);
     PLACING
         .into_iter()
-        .filter(|kind| *kind != Kind::Chacha20 || both_tls)
+        .filter(|kind| *kind != CHACHA20 || both_tls)
         // Half of the response tells whether the cost per byte is constant: nothing, where there is none.
-        .filter(|kind| *kind != Kind::RangeHalf || matches!(gap.look(Kind::Range1), Look::Shown(_)))
+        .filter(|kind| *kind != RANGE_HALF || matches!(gap.look(RANGE_1), Look::Shown(_)))
         .filter_map(|kind| match gap.look(kind) {
             Look::NotAsked(probe) => Some(probe),
             Look::Missing(_) | Look::Shown(_) => None,
@@ -171,7 +171,7 @@ impl Place {
 
     fn by_concurrency(&mut self, gap: &Gap<'_>) {
         let slow = gap.slow_name();
-        match (&gap.reference, gap.mode, gap.look(Kind::Alone)) {
+        match (&gap.reference, gap.mode, gap.look(ALONE)) {
             (Reference::Missing(_), Mode::Loaded, Look::Shown(_)) if gap.case.is_open_loop() => {
                 self.says.push("the gap shows at the offered rate, not in a closed loop".to_owned());
                 self.remedy
@@ -248,7 +248,7 @@ impl Place {
     }
 
     fn by_size(&mut self, gap: &Gap<'_>) {
-        let (Look::Shown(first_byte), Some(reference)) = (gap.look(Kind::Range1), gap.known_reference()) else {
+        let (Look::Shown(first_byte), Some(reference)) = (gap.look(RANGE_1), gap.known_reference()) else {
             return;
         };
         let Some(share) = per_byte_share(reference, &first_byte) else { return };
@@ -262,12 +262,12 @@ impl Place {
         };
         let text = format!(
             "{}: {}; {} of the gap is paid per byte",
-            Kind::Range1.phrase(),
+            RANGE_1.phrase(),
             gap.tell(&first_byte),
             percent(share.mid)
         );
         self.evidence.push(gap.evidence(&first_byte, text));
-        if let Look::Shown(half) = gap.look(Kind::RangeHalf)
+        if let Look::Shown(half) = gap.look(RANGE_HALF)
             && let (Some(whole), Some(middle), Some(fixed)) =
                 (reference.difference_ns(), half.difference_ns(), first_byte.difference_ns())
         {
@@ -284,11 +284,11 @@ impl Place {
 
     fn by_flips(&mut self, gap: &Gap<'_>) {
         for (kind, of) in [
-            (Kind::Chacha20, "the cipher"),
-            (Kind::AllClose, "whether connections are kept"),
-            (Kind::Kept, "whether connections are kept"),
-            (Kind::Resumed, "whether sessions are resumed"),
-            (Kind::Identity, "compression"),
+            (CHACHA20, "the cipher"),
+            (ALL_CLOSE, "whether connections are kept"),
+            (KEPT, "whether connections are kept"),
+            (RESUMED, "whether sessions are resumed"),
+            (IDENTITY, "compression"),
         ] {
             let FlipLook::Shown(flip) = gap.flip(kind) else { continue };
             self.evidence.push(gap.evidence(&flip.view, gap.tell_flip(&flip)));

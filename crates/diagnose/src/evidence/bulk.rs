@@ -3,7 +3,7 @@
 use crate::cause::Standing;
 use crate::evidence::trip::Trip;
 use crate::gap::{Gap, Look, View, phase_differences};
-use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
+use crate::probes::{ALONE, CONNECTIONS, Kind, SMALLEST_SWEEP_BYTES};
 use duel_model::web::phase;
 use duel_model::{LoopKind, TargetObservation, format_bytes};
 
@@ -76,10 +76,10 @@ pub(crate) fn bulk<'a>(gap: &Gap<'a>) -> Result<Bulk<'a>, Standing> {
         Look::Missing(why) => Err(missing(why)),
     };
     let (alone, many) = match gap.comparison.connections() {
-        Some(1) => (gap.comparison.clone(), shown(Kind::Connections(STREAMS))?),
-        Some(_) => (shown(Kind::Alone)?, gap.comparison.clone()),
+        Some(1) => (gap.comparison.clone(), shown(CONNECTIONS.of(STREAMS as usize))?),
+        Some(_) => (shown(ALONE)?, gap.comparison.clone()),
         // An open loop leaves connections idle: what flows there is what is asked for.
-        None => (shown(Kind::Alone)?, shown(Kind::Connections(STREAMS))?),
+        None => (shown(ALONE)?, shown(CONNECTIONS.of(STREAMS as usize))?),
     };
     let (Some(alone_bytes_per_s), Some(many_bytes_per_s), Some(connections)) =
         (bytes_per_s(gap, &alone), bytes_per_s(gap, &many), many.connections())

@@ -6,7 +6,7 @@
 use crate::cause::Standing;
 use crate::evidence::worth::{acquit, most_share_alone};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
-use crate::probes::Kind;
+use crate::probes::{ALONE, HOSTS};
 use duel_model::{Confidence, Evidence, HostDemand};
 use duel_stats::Estimate;
 use std::collections::BTreeSet;
@@ -63,7 +63,7 @@ impl<'a> Machines<'a> {
             DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             DemandLook::Missing(why) => return Err(open(why)),
         };
-        let view = match gap.look(Kind::Hosts) {
+        let view = match gap.look(HOSTS) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             Look::Missing(why) => return Err(open(why)),
@@ -338,10 +338,10 @@ pub(crate) fn needs_concurrency(gap: &Gap<'_>) -> Result<(), Standing> {
         let text = "with one connection no request waits for another one".to_owned();
         return Err(Standing::RuledOut(gap.evidence(&gap.comparison, text)));
     }
-    match gap.look(Kind::Alone) {
+    match gap.look(ALONE) {
         Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         Look::Shown(alone) if alone.log.mid > (1.0 - Flip::NOTEWORTHY) * gap.comparison.log.mid => {
-            let text = format!("{}: {}, without others to wait for", Kind::Alone.phrase(), gap.tell(&alone));
+            let text = format!("{}: {}, without others to wait for", ALONE.phrase(), gap.tell(&alone));
             Err(Standing::RuledOut(gap.evidence(&alone, text)))
         }
         Look::Shown(_) | Look::Missing(_) => Ok(()),

@@ -2,7 +2,7 @@
 
 use crate::cause::Standing;
 use crate::gap::{Gap, Look, View};
-use crate::probes::{Kind, Mode};
+use crate::probes::{ALL_CLOSE, ALONE, Mode, TRIP};
 use duel_model::TargetObservation;
 use duel_model::web::phase;
 use duel_stats::Estimate;
@@ -64,12 +64,12 @@ pub(crate) fn trips<'a>(gap: &Gap<'a>) -> Result<Trips<'a>, Standing> {
         Look::Shown(view) => Some(view),
         Look::NotAsked(_) | Look::Missing(_) => None,
     };
-    let views = [alone, shown(Kind::Alone), shown(Kind::Trip), shown(Kind::AllClose), Some(gap.comparison.clone())];
+    let views = [alone, shown(ALONE), shown(TRIP), shown(ALL_CLOSE), Some(gap.comparison.clone())];
     let both = |view: View<'a>| {
         let (slow, fast) = (Trip::of(view.slow)?, Trip::of(view.fast)?);
         Some(Trips { slow, fast, seen: view })
     };
-    views.into_iter().flatten().find_map(both).ok_or_else(|| match gap.look(Kind::Trip) {
+    views.into_iter().flatten().find_map(both).ok_or_else(|| match gap.look(TRIP) {
         Look::NotAsked(probe) => Standing::Wants(vec![probe]),
         Look::Shown(_) | Look::Missing(_) => Standing::Undecided(
             gap.not_measured("too few connections were made to tell how long a round trip is".to_owned()),

@@ -3,7 +3,7 @@
 use crate::cause::Standing;
 use crate::evidence::machines::{QUOTA, allowed_cpus};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
-use crate::probes::{Kind, Mode};
+use crate::probes::{ALONE, Mode};
 use duel_model::{Evidence, HostDemand, format_duration_ns};
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
@@ -224,7 +224,7 @@ pub(crate) fn needs_gap_alone(gap: &Gap<'_>, known: Option<&str>) -> Result<(), 
         return Ok(());
     }
     let known = known.map_or_else(String::new, |known| format!("{known}, and "));
-    match gap.look(Kind::Alone) {
+    match gap.look(ALONE) {
         Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         Look::Missing(why) => {
             let text = format!("{known}whether the gap shows over one connection is not known: {why}");

@@ -3,9 +3,8 @@
 use super::KINDS;
 use super::features::{Hidden, has_assembly};
 use crate::cause::{Cause, CauseEntry, Standing};
-use crate::flips::{NO_AES, NO_FEATURES};
 use crate::gap::Gap;
-use crate::probes::Kind;
+use crate::probes::{NO_AES, NO_FEATURES};
 use duel_model::WorkloadPlan;
 
 static ENTRY: CauseEntry =
@@ -27,7 +26,7 @@ impl Cause for AesUnused {
         if !works_with_aes(gap) {
             return Err(Standing::RuledOut(gap.not_measured("the op is none of AES".to_owned())));
         }
-        let hidden = Hidden::of(gap, Kind::Set(&NO_AES))?;
+        let hidden = Hidden::of(gap, NO_AES)?;
         if hidden.flip.is_negligible() {
             return Err(Standing::RuledOut(gap.evidence(&hidden.flip.view, hidden.told)));
         }
@@ -41,7 +40,7 @@ impl Cause for AesUnused {
         // One that uses no feature at all lacks more than these.
         let has_assembly = has_assembly(gap, gap.slow);
         if has_assembly != Some(true) {
-            let all = Hidden::of(gap, Kind::Set(&NO_FEATURES))?;
+            let all = Hidden::of(gap, NO_FEATURES)?;
             if has_assembly == Some(false) || !all.uses_some(gap) {
                 let text = format!("{}; it uses no other feature either, see tls.no-asm", hidden.told);
                 return Err(Standing::Undecided(gap.evidence(&all.flip.view, text)));

@@ -5,9 +5,8 @@
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, shown_flip};
-use crate::flips::{FAR_BLOCK, MANY_CALLS, NO_FEATURES};
 use crate::gap::{Flip, FlipLook, Gap, View, percent};
-use crate::probes::Kind;
+use crate::probes::{FAR_BLOCK, MANY_CALLS, NO_FEATURES};
 use duel_model::{Confidence, Param, WorkloadPlan, format_duration_ns};
 use duel_stats::Estimate;
 
@@ -40,7 +39,7 @@ impl Cause for BlockOverhead {
         if gap.comparison.slow.bytes_in_per_op == Some(0.0) {
             return Err(Standing::RuledOut(gap.not_measured("the op works on no bytes: it has no block".to_owned())));
         }
-        let flip = shown_flip(gap, Kind::Set(&FAR_BLOCK))?;
+        let flip = shown_flip(gap, FAR_BLOCK)?;
         let reference = gap.known_reference().ok_or_else(|| open("there is no reference"))?;
         let (Some(here), Some(there)) = (shape(gap, reference), shape(gap, &flip.view)) else {
             return Err(open("the sizes are not known"));
@@ -66,10 +65,10 @@ impl Cause for BlockOverhead {
             return Err(Standing::Undecided(gap.evidence(&flip.view, told)));
         }
         // Setting up a key is paid per block, too, and is dear without the features of the CPU that are made for it.
-        if let FlipLook::NotAsked(probe) = gap.flip(Kind::Set(&NO_FEATURES)) {
+        if let FlipLook::NotAsked(probe) = gap.flip(NO_FEATURES) {
             return Err(Standing::Wants(vec![probe]));
         }
-        if let FlipLook::Shown(hidden) = gap.flip(Kind::Set(&NO_FEATURES))
+        if let FlipLook::Shown(hidden) = gap.flip(NO_FEATURES)
             && hidden.moved()
         {
             let text = format!("{told}; but {}: it goes with features of the CPU", gap.tell_flip(&hidden));
@@ -77,7 +76,7 @@ impl Cause for BlockOverhead {
         }
         let paid = paid_for(gap, [here, there], [near_ns, far_ns])?;
         // Where features of the CPU cannot be hidden, the dear set-up of a key was not ruled out.
-        let is_controlled = matches!(gap.flip(Kind::Set(&NO_FEATURES)), FlipLook::Shown(_));
+        let is_controlled = matches!(gap.flip(NO_FEATURES), FlipLook::Shown(_));
         let confidence = if is_controlled && share.mid >= Flip::EXPLAINS && share.low() > 0.5 {
             Confidence::Confirmed
         } else {
@@ -123,7 +122,7 @@ fn paid_for(gap: &Gap<'_>, shapes: [Shape; 2], differences_ns: [Estimate; 2]) ->
         each_ns: None,
         evidence: why.into_iter().map(|why| gap.not_measured(why)).collect(),
     };
-    let view = match gap.flip(Kind::Set(&MANY_CALLS)) {
+    let view = match gap.flip(MANY_CALLS) {
         FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         FlipLook::Missing(why) => return Ok(either(Some(format!("blocks and calls are not told apart: {why}")))),
         FlipLook::Shown(flip) => flip.view,

@@ -3,9 +3,8 @@
 use super::KINDS;
 use super::features::{Hidden, has_assembly};
 use crate::cause::{Cause, CauseEntry, Standing};
-use crate::flips::NO_FEATURES;
 use crate::gap::Gap;
-use crate::probes::Kind;
+use crate::probes::NO_FEATURES;
 use duel_model::Confidence;
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -32,7 +31,7 @@ impl Cause for NoAsm {
                 format!("{slow} tells which features of the CPU it has found, as only a library with assembly does");
             return Err(Standing::RuledOut(gap.first_contact(text)));
         }
-        let hidden = Hidden::of(gap, Kind::Set(&NO_FEATURES))?;
+        let hidden = Hidden::of(gap, NO_FEATURES)?;
         if has_assembly.is_none() && hidden.uses_some(gap) {
             let text = format!("{}: what uses features of the CPU has assembly", hidden.told);
             return Err(Standing::RuledOut(gap.evidence(&hidden.flip.view, text)));

@@ -7,9 +7,8 @@
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, of_both, shown_flip};
-use crate::flips::OWN_READ_AHEAD;
 use crate::gap::Gap;
-use crate::probes::Kind;
+use crate::probes::OWN_READ_AHEAD;
 use duel_model::{Confidence, WorkloadPlan};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -47,7 +46,7 @@ impl Cause for ReadAhead {
             let text = format!("{told}; but what {fast} reads is in memory");
             return Err(Standing::Undecided(gap.at_reference(text)));
         }
-        let flip = shown_flip(gap, Kind::Set(&OWN_READ_AHEAD))?;
+        let flip = shown_flip(gap, OWN_READ_AHEAD)?;
         if flip.is_negligible() {
             return Err(Standing::RuledOut(gap.evidence(&flip.view, gap.tell_flip(&flip))));
         }

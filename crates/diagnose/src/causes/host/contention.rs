@@ -16,7 +16,7 @@ use crate::evidence::counted::Counted;
 use crate::evidence::machines::{Machines, needs_concurrency, pid};
 use crate::evidence::scaling::{Law, Point, fewer_connections};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_differences};
-use crate::probes::Kind;
+use crate::probes::{ALONE, CONNECTIONS};
 use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, format_duration_ns};
 
@@ -61,12 +61,12 @@ impl Cause for Contention {
         }
 
         let mut points: Vec<View<'_>> = Vec::new();
-        if let Look::Shown(alone) = gap.look(Kind::Alone) {
+        if let Look::Shown(alone) = gap.look(ALONE) {
             points.push(alone);
         }
         let mut why_not = None;
         for count in fewer_connections(connections) {
-            match gap.look(Kind::Connections(count)) {
+            match gap.look(CONNECTIONS.of(count as usize)) {
                 Look::Shown(view) => points.push(view),
                 // One that shows the fall is enough.
                 Look::NotAsked(_) if falls(gap, &points, many).is_some() => {}
@@ -92,7 +92,7 @@ impl Cause for Contention {
 
         // Close to the peak, wherever that is: it is known already that there is one.
         if points.iter().all(|view| view.connections() != Some(2)) {
-            match gap.look(Kind::Connections(2)) {
+            match gap.look(CONNECTIONS.of(2)) {
                 Look::NotAsked(probe) if probe.budget_ns <= gap.case.budget_left_ns => {
                     return Err(Standing::Wants(vec![probe]));
                 }
@@ -255,7 +255,7 @@ fn remedy(gap: &Gap<'_>) -> String {
 /// time that a request takes for its own sake makes it longer over one connection too, so the most that it can be longer
 /// there does not count.
 fn hindered_log(gap: &Gap<'_>, many: &View<'_>) -> Option<f64> {
-    let Look::Shown(alone) = gap.look(Kind::Alone) else { return None };
+    let Look::Shown(alone) = gap.look(ALONE) else { return None };
     let machines = Machines::read(gap).ok()?;
     let of_slow = machines.slow.per_op("process.cpu_ns")?;
     let of_fast = machines.fast.as_ref()?.per_op("process.cpu_ns").filter(|ns| *ns > 0.0)?;

@@ -10,7 +10,7 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::by_hand;
 use crate::evidence::machines::{Machines, Side};
 use crate::gap::{FlipLook, Gap, percent};
-use crate::probes::{Kind, Mode};
+use crate::probes::{CHACHA20, Mode};
 use duel_model::{Confidence, TargetObservation, format_duration_ns, sanitize_line, web};
 
 static ENTRY: CauseEntry =
@@ -74,7 +74,7 @@ impl Cause for Slower {
         }
         // Another cipher does not make a CPU faster.
         if gap.mode == Mode::Alone && gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast) {
-            match gap.flip(Kind::Chacha20) {
+            match gap.flip(CHACHA20) {
                 FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
                 FlipLook::Shown(flip) if flip.moved() => {
                     return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));

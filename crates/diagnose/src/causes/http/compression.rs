@@ -7,7 +7,7 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
 use crate::gap::Gap;
-use crate::probes::{Kind, Mode};
+use crate::probes::{IDENTITY, Mode};
 use duel_model::{Confidence, format_bytes, sanitize_line, web};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -44,7 +44,7 @@ impl Cause for Compression {
                 }
             }
         }
-        let flip = shown_flip(gap, Kind::Identity)?;
+        let flip = shown_flip(gap, IDENTITY)?;
         if !flip.moved() {
             return Err(did_not_move(gap, &flip));
         }

@@ -17,7 +17,7 @@ use crate::evidence::machines::{FULL, Machines, allowed_cpus, pid, workers};
 use crate::evidence::scaling::fewer_connections;
 use crate::evidence::worth::{demands, reference};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
-use crate::probes::{Kind, Mode};
+use crate::probes::{ALONE, CONNECTIONS, Mode};
 use duel_model::web::phase;
 use duel_model::{Confidence, HostDemand, Phase, TwinChange};
 
@@ -62,7 +62,7 @@ impl Cause for FewWorkers {
             let text = format!("{}: over one connection one worker is enough", gap.tell(reference));
             return Err(Standing::RuledOut(gap.evidence(reference, text)));
         }
-        let alone = match gap.look(Kind::Alone) {
+        let alone = match gap.look(ALONE) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
@@ -197,7 +197,7 @@ fn bends_sharply(gap: &Gap<'_>, reference: &View<'_>, alone: &View<'_>) -> Resul
     let at_a_time = |view: &View<'_>| Some(view.slow.rate_per_s? * alone.slow_ns()? / 1e9);
     let Some(most) = at_a_time(reference) else { return Ok(()) };
     for count in fewer_connections(gap.case.plan.lanes()) {
-        let Look::Shown(view) = gap.look(Kind::Connections(count)) else { continue };
+        let Look::Shown(view) = gap.look(CONNECTIONS.of(count as usize)) else { continue };
         let possible = f64::from(count).min(most);
         if let Some(served) = at_a_time(&view).filter(|&served| served < CLOSE * possible) {
             let text = format!(
@@ -289,7 +289,7 @@ fn told(gap: &Gap<'_>, alone: &View<'_>, facts: String) -> Told {
             pid(gap, gap.slow)
         ),
         facts: vec![gap.on_host(facts, Some("top -H -b -n 1 | head -n 20".to_owned()))],
-        further: vec![gap.evidence(alone, format!("{}: {}", Kind::Alone.phrase(), gap.tell(alone)))],
+        further: vec![gap.evidence(alone, format!("{}: {}", ALONE.phrase(), gap.tell(alone)))],
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cause::{
 };
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent, phase_share};
-use crate::probes::{Kind, Mode};
+use crate::probes::{IDENTITY, Mode, RANGE_1, RANGE_SAME};
 use duel_model::web::phase;
 use duel_model::{Confidence, TargetObservation, format_bytes, web};
 use duel_stats::Estimate;
@@ -56,7 +56,7 @@ impl Cause for LargerResponse {
 
         let compressed = |side| gap.text(side, web::CONTENT_ENCODING).is_some_and(|by| by != "identity");
         let plain = compressed(gap.fast) && !compressed(gap.slow);
-        let flip = shown_flip(gap, if plain { Kind::Identity } else { Kind::RangeSame })?;
+        let flip = shown_flip(gap, if plain { IDENTITY } else { RANGE_SAME })?;
         if !flip.moved() {
             return Err(did_not_move(gap, &flip));
         }
@@ -86,7 +86,7 @@ impl Cause for LargerResponse {
 /// The extra bytes are outside of the bodies: in heads, or in what TLS adds.
 fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
-    let first_byte = match gap.look(Kind::Range1) {
+    let first_byte = match gap.look(RANGE_1) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         Look::Missing(why) if times_larger >= CLEARLY_LARGER && in_receiving(gap, reference) >= Flip::EXPLAINS => {

@@ -6,7 +6,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
 use crate::evidence::handshakes::{MOSTLY_REUSED, connecting_at_most};
 use crate::gap::{Flip, Gap, View, phase_differences};
-use crate::probes::{Kind, Mode};
+use crate::probes::{ALL_CLOSE, Mode};
 use duel_model::{Confidence, When, web};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -41,7 +41,7 @@ impl Cause for NoKeepalive {
         if of_fast >= (1.0 - Flip::NOTEWORTHY) * of_slow {
             return ruled_out(format!("{fast} closes connections as well"));
         }
-        let flip = shown_flip(gap, Kind::AllClose)?;
+        let flip = shown_flip(gap, ALL_CLOSE)?;
         if !flip.moved() {
             return Err(did_not_move(gap, &flip));
         }

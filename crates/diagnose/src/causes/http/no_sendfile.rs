@@ -16,7 +16,7 @@ use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
 use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
 use crate::gap::{Flip, Gap, Look, View, per_byte_share};
-use crate::probes::Kind;
+use crate::probes::RANGE_1;
 use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, TwinChange, format_bytes, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -125,7 +125,7 @@ impl Cause for NoSendfile {
 fn by_first_byte(gap: &Gap<'_>, on_fast: &Cpu) -> Result<f64, Standing> {
     /// Times the CPU time of a whole response.
     const NEAR: f64 = 3.0;
-    match gap.look(Kind::Range1) {
+    match gap.look(RANGE_1) {
         Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         Look::Shown(first) if first.fast_ns().is_some_and(|ns| ns <= NEAR * on_fast.all_ns()) => {
             Ok(first.log.high().exp().max(1.0))
@@ -136,7 +136,7 @@ fn by_first_byte(gap: &Gap<'_>, on_fast: &Cpu) -> Result<f64, Standing> {
 
 /// Small records and a gap that is paid per byte: what the records are worth of it is not known.
 fn from_outside(gap: &Gap<'_>, reference: &View<'_>, counts: String) -> Standing {
-    let share = match gap.look(Kind::Range1) {
+    let share = match gap.look(RANGE_1) {
         Look::Shown(first_byte) => per_byte_share(reference, &first_byte),
         Look::NotAsked(probe) => return Standing::Wants(vec![probe]),
         Look::Missing(_) => None,
@@ -195,7 +195,7 @@ impl Pieces {
         if !gap.uses_tls(gap.slow) || !gap.uses_tls(gap.fast) {
             return Err(open("in how many pieces responses are moved is not known".to_owned()));
         }
-        let first_byte = match gap.look(Kind::Range1) {
+        let first_byte = match gap.look(RANGE_1) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             Look::Missing(why) => {

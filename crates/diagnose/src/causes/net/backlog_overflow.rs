@@ -9,7 +9,7 @@ use crate::evidence::counted::{Counted, share_of_phases};
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
 use crate::evidence::worth::reference;
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
-use crate::probes::{Kind, Mode, is_https};
+use crate::probes::{ALONE, Mode, is_https};
 use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, Nanos, Phase, ServerPlan, format_duration_ns};
 
@@ -101,7 +101,7 @@ impl Cause for BacklogOverflow {
 /// The judgement without the machine's counters: first packets that were sent again, and none over one connection.
 fn from_outside(gap: &Gap<'_>, reference: &View<'_>, share: f64, told: Evidence) -> Result<Standing, Standing> {
     let Some([syns, fast_syns]) = Stalls::of_both(reference, &CONNECT) else { return Err(Standing::Undecided(told)) };
-    let alone = match gap.look(Kind::Alone) {
+    let alone = match gap.look(ALONE) {
         Look::Shown(view) => Stalls::of(view.slow, &CONNECT).map(|stalls| stalls.count),
         Look::NotAsked(_) | Look::Missing(_) => None,
     };

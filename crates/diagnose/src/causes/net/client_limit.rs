@@ -16,7 +16,7 @@ use crate::cause::{Cause, CauseEntry, Cure, Fit, Standing, needs_http};
 use crate::evidence::machines::{FULL, allowed_cpus, workers};
 use crate::evidence::worth::reference;
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, Reference, View, failed_share, phase_share};
-use crate::probes::{Kind, Mode};
+use crate::probes::{Kind, Mode, SOURCE_OTHER, SOURCES_SPREAD};
 use duel_model::web::phase;
 use duel_model::{AddressRange, Confidence, Finding, TwinChange};
 
@@ -62,15 +62,15 @@ impl Cause for ClientLimit {
             Reference::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
         };
         may_be_held_up(gap, &before)?;
-        let spread = match Kind::SourcesSpread.possible(&gap.case) {
-            Ok(()) => shown(gap, Kind::SourcesSpread, &before)?,
+        let spread = match SOURCES_SPREAD.possible(&gap.case) {
+            Ok(()) => shown(gap, SOURCES_SPREAD, &before)?,
             // Of one connection, or one other address, only the address can be another one.
             Err(why) => return from_one_other(gap, &before, &why),
         };
         if !spread.moved() {
             return Err(did_not_move(gap, &spread, &before));
         }
-        let other = match shown(gap, Kind::SourceOther, &before) {
+        let other = match shown(gap, SOURCE_OTHER, &before) {
             Ok(flip) => Some(flip),
             Err(Standing::Undecided(_)) => None,
             Err(wanted) => return Err(wanted),
@@ -170,7 +170,7 @@ fn is_held_alone(spread: &Flip<'_>, other: &Flip<'_>) -> bool {
 
 /// The judgement where connections cannot be spread, because of `why`.
 fn from_one_other<'a>(gap: &Gap<'a>, before: &View<'a>, why: &str) -> Result<Standing, Standing> {
-    let other = shown(gap, Kind::SourceOther, before)?;
+    let other = shown(gap, SOURCE_OTHER, before)?;
     if other.moved() {
         return Ok(found(gap, before, Held::OurAddress, &other, None));
     }

@@ -10,7 +10,7 @@ use crate::evidence::stall::Stalls;
 use crate::evidence::trip::trips;
 use crate::evidence::worth::{needs_gap_alone, reference};
 use crate::gap::{Flip, Gap, View};
-use crate::probes::Kind;
+use crate::probes::QUICK_ACK;
 use duel_model::web::phase;
 use duel_model::{Confidence, MILLISECOND_NS, Nanos, Phase, format_duration_ns};
 
@@ -54,7 +54,7 @@ impl Cause for DelayedAck {
         if worth.is_some_and(|share| share < Flip::NOTEWORTHY) {
             return Err(Standing::RuledOut(gap.evidence(reference, stalled)));
         }
-        let flip = shown_flip(gap, Kind::QuickAck)?;
+        let flip = shown_flip(gap, QUICK_ACK)?;
         if !flip.moved() {
             if flip.is_negligible() {
                 // Our own acknowledgements are not it. A backend's may be, behind a proxy, which looks the same from here.

@@ -9,7 +9,7 @@ use crate::evidence::counted::share_of_phases;
 use crate::evidence::trip::{MOST_TRIPS, trips};
 use crate::evidence::worth::{needs_gap_alone, reference};
 use crate::gap::{Flip, FlipLook, Gap, Look, percent, phase_differences};
-use crate::probes::Kind;
+use crate::probes::{KEPT, RANGE_1};
 use duel_model::web::phase;
 use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line, web};
 
@@ -143,7 +143,7 @@ impl Cause for Initcwnd {
         }
         // Without the route: connections that are kept do not pay for growing. That leaves out connecting as well, which
         // is as fast on both sides.
-        match gap.flip(Kind::Kept) {
+        match gap.flip(KEPT) {
             FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
             FlipLook::Missing(why) => Err(open(&format!(", but {why}"))),
             FlipLook::Shown(flip) if !flip.moved() => Err(did_not_move(gap, &flip)),
@@ -167,7 +167,7 @@ fn for_whole_records_ns(gap: &Gap<'_>, waiting_ns: f64, trip_ns: f64) -> Result<
     if !gap.uses_tls(gap.slow) || !is_long(waiting_ns) {
         return Ok(0.0);
     }
-    let first_byte = match gap.look(Kind::Range1) {
+    let first_byte = match gap.look(RANGE_1) {
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         Look::Missing(_) => return Ok(0.0),
         Look::Shown(view) => view,

@@ -14,7 +14,7 @@ use crate::evidence::machines::Machines;
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
-use crate::probes::Kind;
+use crate::probes::RANGE_1;
 use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, format_duration_ns};
 
@@ -134,7 +134,7 @@ fn quickest_ns(profile: &Profile, share: f64) -> Option<f64> {
 fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, share: f64) -> Result<Standing, Standing> {
     let long = reference.slow.bytes_in_per_op.is_none_or(|bytes| bytes > LONG_RESPONSE_BYTES);
     if long {
-        match gap.look(Kind::Range1) {
+        match gap.look(RANGE_1) {
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             Look::Shown(small) if small.log.low() <= 0.0 => {
                 let text = format!(

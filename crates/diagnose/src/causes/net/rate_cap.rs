@@ -13,7 +13,7 @@ use crate::evidence::machines::allowed_cpus;
 use crate::evidence::trip::{MOST_TRIPS, SAME_TRIP, trips};
 use crate::evidence::worth::{demands, reference};
 use crate::gap::{Demands, FlipLook, Gap, Look, View, percent};
-use crate::probes::{Kind, Mode};
+use crate::probes::{Mode, RANGE_1};
 use duel_model::{Confidence, Evidence, HostDemand, TwinChange, format_bytes, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -52,15 +52,13 @@ impl Cause for RateCap {
             let text = "the time per request is not known".to_owned();
             return Err(Standing::Undecided(gap.evidence(reference, text)));
         };
-        let small = match gap.flip(Kind::Range1) {
+        let small = match gap.flip(RANGE_1) {
             FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             FlipLook::Shown(flip) if !flip.moved() => return Err(did_not_move(gap, &flip)),
             FlipLook::Shown(flip) => Some(flip),
             // Under load a flip that takes most of the work away is not judged; over one connection it has to be. But the
             // probe has to have been answered.
-            FlipLook::Missing(_) if gap.mode == Mode::Loaded && matches!(gap.look(Kind::Range1), Look::Shown(_)) => {
-                None
-            }
+            FlipLook::Missing(_) if gap.mode == Mode::Loaded && matches!(gap.look(RANGE_1), Look::Shown(_)) => None,
             FlipLook::Missing(why) => return Err(Standing::Undecided(gap.evidence(reference, why))),
         };
         let bulk = bulk(gap)?;

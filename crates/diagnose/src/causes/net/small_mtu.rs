@@ -10,7 +10,7 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_
 use crate::evidence::by_hand;
 use crate::evidence::worth::{acquit, most_share_alone, reference, share_of_log, share_of_resource};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
-use crate::probes::{Kind, Mode};
+use crate::probes::{Mode, SEGMENTS};
 use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns, web};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -49,7 +49,7 @@ impl Cause for SmallMtu {
         if of_slow as f64 > CLEARLY_SMALLER * of_fast as f64 {
             return by_packets(gap, reference, None, vec![fact()]);
         }
-        let flip = match gap.flip(Kind::SegmentsOf(gap.slow)) {
+        let flip = match gap.flip(SEGMENTS.of(gap.slow)) {
             FlipLook::Shown(flip) => flip,
             FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             FlipLook::Missing(why) => {

@@ -14,7 +14,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::evidence::tls_libraries::other_tls_library;
 use crate::gap::{Flip, FlipLook, Gap, LensLook, Look, View, per_byte_share, percent};
-use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
+use crate::probes::{CHACHA20, RANGE_1, SMALLEST_SWEEP_BYTES, SUITE};
 use crate::twins::Twins;
 use duel_model::{
     Capabilities, Confidence, Evidence, HardwareUse, LensOp, LensReading, TwinChange, format_duration_ns,
@@ -68,7 +68,7 @@ impl Cause for AesUnused {
             return Err(Standing::Undecided(gap.first_contact(text)));
         }
 
-        let sweep = gap.look(Kind::Range1);
+        let sweep = gap.look(RANGE_1);
         let per_byte = match (&sweep, gap.known_reference()) {
             (Look::Shown(first_byte), Some(reference)) => {
                 per_byte_share(reference, first_byte).map(|at| (first_byte, at))
@@ -78,10 +78,10 @@ impl Cause for AesUnused {
         if let Some((first_byte, share)) = per_byte
             && share.high() < Flip::NOTEWORTHY
         {
-            let text = format!("{}: {}; the gap is paid per request", Kind::Range1.phrase(), gap.tell(first_byte));
+            let text = format!("{}: {}; the gap is paid per request", RANGE_1.phrase(), gap.tell(first_byte));
             return Err(Standing::RuledOut(gap.evidence(first_byte, text)));
         }
-        Ok(match (gap.flip(Kind::Chacha20), sweep) {
+        Ok(match (gap.flip(CHACHA20), sweep) {
             (FlipLook::Missing(why), _) => Standing::Undecided(gap.not_measured(why)),
             (FlipLook::Shown(flip), _) if flip.is_negligible() => did_not_move(gap, &flip),
             (FlipLook::NotAsked(flip), Look::NotAsked(sweep)) if flip.id != "alone" && flip.id != "closed" => {
@@ -102,7 +102,7 @@ impl Cause for AesUnused {
 fn weigh_avoided(gap: &Gap<'_>) -> Result<Standing, Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
     let reference = crate::evidence::worth::reference(gap)?;
-    let by_aes = match gap.look(Kind::SuiteOf(gap.fast)) {
+    let by_aes = match gap.look(SUITE.of(gap.fast)) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
@@ -122,7 +122,7 @@ fn weigh_avoided(gap: &Gap<'_>) -> Result<Standing, Standing> {
     if with_aes < CLEARLY_DEARER * with_chacha {
         return Err(Standing::Undecided(on_itself));
     }
-    let flip = crate::cause::shown_flip(gap, Kind::Chacha20)?;
+    let flip = crate::cause::shown_flip(gap, CHACHA20)?;
     // With the instructions AES is at least as fast on the fast side.
     let gains = reference.fast_ns().zip(flip.view.fast_ns()).is_some_and(|(aes, chacha)| aes < chacha);
     if !flip.moved() {
@@ -373,7 +373,7 @@ fn judge_bytes(
         return Err(open("the rates are not known".to_owned()));
     };
     let Some(gone) = by_chacha.over(by_aes).map(Estimate::complement) else {
-        return Err(open(format!("{}: {}", Kind::Range1.phrase(), gap.tell(first_byte))));
+        return Err(open(format!("{}: {}", RANGE_1.phrase(), gap.tell(first_byte))));
     };
     let slow = gap.slow_name();
     let too = || gap.evidence(&flip.view, format!("{}: ChaCha20 is slow on {slow} as well", gap.tell_flip(flip)));
@@ -412,6 +412,6 @@ fn judge_bytes(
         return Err(open(format!("{slow} gains too little by ChaCha20")));
     }
     let share = per_byte_share(reference, first_byte).map_or_else(String::new, |share| percent(share.mid));
-    let text = format!("{}: {}; {share} of the gap is paid per byte", Kind::Range1.phrase(), gap.tell(first_byte));
+    let text = format!("{}: {}; {share} of the gap is paid per byte", RANGE_1.phrase(), gap.tell(first_byte));
     Ok(gap.evidence(first_byte, text))
 }

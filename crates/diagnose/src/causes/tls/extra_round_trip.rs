@@ -12,7 +12,7 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_
 use crate::evidence::handshakes::{FIRST_FLIGHT_BYTES, needs_handshakes, tls_difference};
 use crate::evidence::worth::{acquit, needs_gap_alone, reference, share_of_log, waiting_ns};
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, View};
-use crate::probes::Kind;
+use crate::probes::TLS_12;
 use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, format_bytes, format_duration_ns, sanitize_line, web};
 
@@ -95,7 +95,7 @@ impl Cause for ExtraRoundTrip {
         if !older {
             return Ok(by_count(None));
         }
-        Ok(match gap.flip(Kind::Tls12) {
+        Ok(match gap.flip(TLS_12) {
             FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
             FlipLook::Missing(why) => by_count(Some(why)),
             FlipLook::Shown(flip) if !flip.moved() => did_not_move(gap, &flip),
@@ -127,7 +127,7 @@ fn short_trips(
     let most_ns = waited_ns.map_or(tls_ns, |waited_ns| (trips_ns + waited_ns).min(tls_ns));
     let most = share_of_log(reference, most_ns).ok_or_else(|| "what that is worth is not known".to_owned());
     match acquit(&most, line) {
-        Standing::Undecided(line) if older => match gap.flip(Kind::Tls12) {
+        Standing::Undecided(line) if older => match gap.flip(TLS_12) {
             FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
             FlipLook::Shown(flip) if flip.is_negligible() => did_not_move(gap, &flip),
             FlipLook::Shown(_) | FlipLook::Missing(_) => Standing::Undecided(line),

@@ -9,7 +9,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_tls, of_both};
 use crate::evidence::handshakes::{FIRST_FLIGHT_BYTES, needs_handshakes, tls_difference};
 use crate::gap::{Flip, FlipLook, Gap, View};
-use crate::probes::{Kind, Mode};
+use crate::probes::{KEPT, Mode, RESUMED};
 use duel_model::web::{CertificateKey, phase};
 use duel_model::{Confidence, format_duration_ns, sanitize_line, web};
 
@@ -47,10 +47,10 @@ impl Cause for LargeKey {
             return Err(standing);
         }
 
-        Ok(match gap.flip(Kind::Resumed) {
+        Ok(match gap.flip(RESUMED) {
             FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
             FlipLook::Shown(resumed) => weigh_both(gap, &resumed, &keys),
-            FlipLook::Missing(no_resumption) => match gap.flip(Kind::Kept) {
+            FlipLook::Missing(no_resumption) => match gap.flip(KEPT) {
                 FlipLook::NotAsked(probe) => Standing::Wants(vec![probe]),
                 FlipLook::Shown(kept) => judge(gap, &kept, &keys),
                 FlipLook::Missing(not_kept) => {
@@ -111,7 +111,7 @@ fn without_full_handshakes(gap: &Gap<'_>, slow: &str) -> Option<Standing> {
 /// that contradict each other tell that one of them is chance, and not which.
 fn weigh_both(gap: &Gap<'_>, resumed: &Flip<'_>, keys: &str) -> Standing {
     let by_resumed = judge(gap, resumed, keys);
-    let kept = match gap.flip(Kind::Kept) {
+    let kept = match gap.flip(KEPT) {
         FlipLook::Shown(kept) => kept,
         // What confounds resumption confounds the blunter flip as well: that is not worth a probe.
         FlipLook::NotAsked(probe) if matches!(by_resumed, Standing::Undecided(_)) && !resumed.moved() => {
@@ -158,7 +158,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
         (Mode::Alone, None) => return open("how long handshakes took is not known".to_owned()),
         // Under load all phases wait for the same CPU: where the time is spent does not tell what spends it, and a kept
         // connection saves more than the signature.
-        (Mode::Loaded, _) if flip.kind == Kind::Kept => {
+        (Mode::Loaded, _) if flip.kind == KEPT => {
             return open(format!("{keys}, but without resumption that cannot be told from other costs of connecting"));
         }
         (Mode::Loaded, _) => None,
@@ -182,7 +182,7 @@ fn judge(gap: &Gap<'_>, flip: &Flip<'_>, keys: &str) -> Standing {
     let told = Told {
         summary: format!(
             "{slow} signs each full handshake with a dearer certificate key: {keys}. {}, {} of the gap is gone.",
-            if flip.kind == Kind::Resumed { "With sessions resumed" } else { "With connections kept" },
+            if flip.kind == RESUMED { "With sessions resumed" } else { "With connections kept" },
             flip.percent()
         ),
         remedy: format!(
@@ -228,7 +228,7 @@ fn confounded(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Opti
     let same_version = version(slow).is_some() && version(slow) == version(fast);
     let same_group = group(slow).is_some() && group(slow) == group(fast);
     // A resumed handshake of TLS 1.3 does its key exchange all the same (psk_dhe_ke); one of TLS 1.2 does not.
-    let keeps_exchange = flip.kind == Kind::Resumed && version(slow) == Some("1.3") && version(fast) == Some("1.3");
+    let keeps_exchange = flip.kind == RESUMED && version(slow) == Some("1.3") && version(fast) == Some("1.3");
     if !same_group && !keeps_exchange {
         return Some("the key exchange groups are not known to be equal".to_owned());
     }
@@ -247,7 +247,7 @@ fn confounded(gap: &Gap<'_>, flip: &Flip<'_>, reference: &View<'_>, tls_ns: Opti
         }
     }
     // Kept connections save the way to the server too; a longer way is not the key's fault.
-    if flip.kind == Kind::Kept
+    if flip.kind == KEPT
         && let Some((slow, fast)) = connect(reference.slow).zip(connect(reference.fast))
         && tolerated_ns.is_some_and(|most| slow - fast > most)
     {

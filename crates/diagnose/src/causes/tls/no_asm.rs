@@ -15,7 +15,7 @@ use crate::evidence::machines::pid;
 use crate::evidence::tls_libraries::other_tls_library;
 use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
 use crate::gap::{Gap, LensLook, Look};
-use crate::probes::{Kind, SMALLEST_SWEEP_BYTES};
+use crate::probes::{CHACHA20, SMALLEST_SWEEP_BYTES};
 use crate::twins::{self, Twins};
 use duel_model::{Assembly, Confidence, Evidence, TwinChange, format_duration_ns, sanitize_line, web};
 
@@ -111,12 +111,12 @@ impl Cause for NoAsm {
         // Without the CPU's instructions AES alone would be slow; without assembly ChaCha20 is as well.
         let encrypts = gap.case.smallest_body_bytes().is_some_and(|bytes| bytes >= SMALLEST_SWEEP_BYTES);
         if encrypts && gap.text(gap.slow, web::TLS_CIPHER).is_some_and(|cipher| cipher.contains("AES")) {
-            match gap.look(Kind::Chacha20) {
+            match gap.look(CHACHA20) {
                 Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
                 Look::Shown(chacha) if chacha.log.low() <= gap.case.margin_log() => {
                     let text = format!(
                         "{slow}'s libcrypto holds no assembly, but {}: {}",
-                        Kind::Chacha20.phrase(),
+                        CHACHA20.phrase(),
                         gap.tell(&chacha)
                     );
                     return Err(Standing::Undecided(gap.evidence(&chacha, text)));

@@ -8,7 +8,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both, shown_flip};
 use crate::evidence::handshakes::needs_handshakes;
 use crate::gap::{Flip, Gap};
-use crate::probes::Kind;
+use crate::probes::UNRESUMED;
 use duel_model::{Confidence, web};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -47,7 +47,7 @@ impl Cause for NoResumption {
         if by_fast - by_slow < Flip::NOTEWORTHY {
             return Err(Standing::RuledOut(gap.at_reference(shares)));
         }
-        let flip = shown_flip(gap, Kind::Unresumed)?;
+        let flip = shown_flip(gap, UNRESUMED)?;
         if !flip.moved() {
             if [web::CERTIFICATE_KEY, web::TLS_VERSION, web::TLS_GROUP].into_iter().all(|name| same(gap, name)) {
                 return Err(did_not_move(gap, &flip));

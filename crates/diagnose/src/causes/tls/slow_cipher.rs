@@ -6,7 +6,7 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both};
 use crate::gap::{Flip, FlipLook, Gap};
-use crate::probes::Kind;
+use crate::probes::{CHACHA20, SUITE};
 use duel_model::{Confidence, sanitize_line, web};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -52,7 +52,7 @@ impl Cause for SlowCipher {
         let suspicious = of_slow.contains("AES") && of_fast.contains("CHACHA20");
         // That the other suite would be the faster one on the slow side too is shown only where it was used there: its
         // CPU may lack what makes it fast on the other.
-        let taken_away = flip.kind == Kind::SuiteOf(gap.fast);
+        let taken_away = flip.kind == SUITE.of(gap.fast);
         let confidence =
             if flip.confirms() && taken_away && !suspicious { Confidence::Confirmed } else { Confidence::Likely };
         let shown_slow = sanitize_line(of_slow);
@@ -93,13 +93,13 @@ fn algorithm(suite: &str) -> &str {
 
 /// The flip that gives both sides the same suite: the fast side's, else the slow side's.
 fn same_suite<'a>(gap: &Gap<'a>, of_slow: &str) -> Result<Box<Flip<'a>>, Standing> {
-    let without_fast = match gap.flip(Kind::SuiteOf(gap.fast)) {
+    let without_fast = match gap.flip(SUITE.of(gap.fast)) {
         FlipLook::Shown(flip) => return Ok(flip),
         FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         FlipLook::Missing(why) => why,
     };
     // That probe is made for other reasons as well.
-    let of_slow = if of_slow.contains("CHACHA20") { Kind::Chacha20 } else { Kind::SuiteOf(gap.slow) };
+    let of_slow = if of_slow.contains("CHACHA20") { CHACHA20 } else { SUITE.of(gap.slow) };
     match gap.flip(of_slow) {
         FlipLook::Shown(flip) => Ok(flip),
         FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),

@@ -8,7 +8,7 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, needs_tls, of_both};
 use crate::evidence::handshakes::needs_handshakes;
 use crate::gap::{Flip, FlipLook, Gap};
-use crate::probes::Kind;
+use crate::probes::GROUP;
 use duel_model::{Confidence, sanitize_line, web};
 
 static ENTRY: CauseEntry =
@@ -66,12 +66,12 @@ impl Cause for SlowGroup {
 }
 
 fn same_group<'a>(gap: &Gap<'a>) -> Result<Box<Flip<'a>>, Standing> {
-    let without_fast = match gap.flip(Kind::GroupOf(gap.fast)) {
+    let without_fast = match gap.flip(GROUP.of(gap.fast)) {
         FlipLook::Shown(flip) => return Ok(flip),
         FlipLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         FlipLook::Missing(why) => why,
     };
-    match gap.flip(Kind::GroupOf(gap.slow)) {
+    match gap.flip(GROUP.of(gap.slow)) {
         FlipLook::Shown(flip) => Ok(flip),
         FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(format!("{without_fast}, and {why}")))),

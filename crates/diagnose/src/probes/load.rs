@@ -1,0 +1,58 @@
+//! Probes that change how much load there is, and nothing else.
+
+use super::{Entry, FLIP, Kind, Load, refuse};
+use crate::case::Case;
+use duel_model::HttpPlan;
+
+/// The same requests over one connection: phases without queueing.
+pub(crate) const ALONE: Kind = Kind::new(&Entry {
+    id: "alone",
+    phrase: "over one connection",
+    question: "Does the gap show over a single connection, and in which phase?",
+    load: Load::One,
+    shows_gap: true,
+    ..FLIP
+});
+
+/// The comparison's own load once more: whether the gap is still what it was.
+pub(crate) const AGAIN: Kind = Kind::new(&Entry {
+    id: "again",
+    phrase: "once more as in the comparison",
+    question: "Is the gap still what it was in the comparison?",
+    load: Load::Plan,
+    shows_gap: true,
+    ..FLIP
+});
+
+/// The plan's connections in a closed loop: the reference of an open-loop plan whose gap does not show alone.
+pub(crate) const CLOSED: Kind = Kind::new(&Entry {
+    id: "closed",
+    phrase: "with as many connections in a closed loop",
+    question: "Does the gap show in a closed loop?",
+    load: Load::Plan,
+    possible: |_, case| http(case).map(|_| ()),
+    shows_gap: true,
+    ..FLIP
+});
+
+/// So many connections, whatever the mode: a point of the concurrency sweep.
+pub(crate) const CONNECTIONS: Kind = Kind::new(&Entry {
+    id: "connections-",
+    phrase: "with another number of connections",
+    question: "How does the gap change with the number of connections?",
+    load: Load::Number,
+    possible: |kind, case| {
+        let http = http(case)?;
+        refuse(kind.number == 0, "no load without a connection")?;
+        refuse(http.streams() > 1, SHARED)
+    },
+    ..FLIP
+});
+
+/// Why connections cannot be varied alone.
+pub(super) const SHARED: &str = "requests share connections, so that it would change how many are under way as well";
+
+/// The plan's settings of HTTP; else that it has none.
+pub(super) fn http<'a>(case: &Case<'a>) -> Result<&'a HttpPlan, String> {
+    case.http().ok_or_else(|| "the workload is not HTTP".to_owned())
+}
