@@ -1,6 +1,6 @@
 //! What disk work declares of itself.
 
-use duel_model::{Declaration, Noun, Param, Schema, Sort, Threads};
+use duel_model::{Declaration, Noun, Param, Reach, Schema, Sort, Threads};
 
 /// What a plan with such a target makes this machine do.
 const REACHES: &str = "work on the path, and make a work file there if it is a folder:";
@@ -19,7 +19,12 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: PARAMS,
     runs_targets: false,
-    reaches: &[("/", REACHES), ("./", REACHES), ("../", REACHES), ("file:", REACHES)],
+    reaches: &[
+        Reach::all("/", REACHES),
+        Reach::all("./", REACHES),
+        Reach::all("../", REACHES),
+        Reach::all("file:", REACHES),
+    ],
     threads: Threads::Working,
     depth: Some(&DEPTH),
     counters: counter::ALL,

@@ -23,8 +23,8 @@ impl Plan {
         let runs_targets = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.runs_targets);
         for Target { name, address, host } in targets {
             host.iter().for_each(|host| of_host(name, host, &mut told));
-            if let Some((_, what)) = reaches.iter().find(|(begin, _)| address.starts_with(begin)) {
-                told.push(format!("{what} {}, as the target {}", shown(address), shown(name)));
+            if let Some(reach) = reaches.iter().find(|reach| reach.is_of(address)) {
+                told.push(format!("{} {}, as the target {}", reach.what, shown(address), shown(name)));
             }
             // A scheme with nothing behind it stands for what this machine has of its own.
             if runs_targets && address.split_once(':').is_none_or(|(_, rest)| !rest.is_empty()) {
@@ -239,7 +239,7 @@ mod tests {
         static DISKS: crate::Schema = crate::Schema {
             kind: "disks",
             params: &[DESTROY],
-            reaches: &[("/", "work on the path")],
+            reaches: &[crate::Reach::all("/", "work on the path")],
             ..crate::null::SCHEMA
         };
         let long = format!("{}/home/u/thesis", "/tmp/a,".repeat(200));
@@ -280,6 +280,19 @@ mod tests {
             plan.workload = WorkloadPlan::Plain(crate::KindPlan::of(&RUNS));
             plan.targets[0].address = address.into();
             assert_eq!(plan.obeyed().len(), usize::from(is_asked), "{address}");
+        }
+    }
+
+    #[test]
+    fn an_address_that_enters_a_part_of_this_machine_is_told_and_others_of_its_kind_are_not() {
+        const REACH: crate::Reach =
+            crate::Reach { begins: "net:", holds: "?in=", what: "enter a part of this machine for" };
+        static NETS: crate::Schema = crate::Schema { reaches: &[REACH], ..crate::null::SCHEMA };
+        for (address, told) in [("net:a", 0), ("net:a?in=x", 1), ("other:a?in=x", 0)] {
+            let mut plan = plan(HttpPlan::default());
+            plan.workload = WorkloadPlan::Plain(crate::KindPlan::of(&NETS));
+            plan.targets[0].address = address.into();
+            assert_eq!(plan.obeyed().len(), told, "{address}");
         }
     }
 

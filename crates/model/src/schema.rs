@@ -40,9 +40,9 @@ pub struct Schema {
     pub params: &'static [Param],
     /// Its targets are programs or libraries, which this machine runs: an archive of somebody else must not make it do so unasked.
     pub runs_targets: bool,
-    /// What addresses with these beginnings make this machine do that their owner may not want: the archive of somebody else must
-    /// not do so unasked. Each is read as "this plan would ... ADDRESS".
-    pub reaches: &'static [(&'static str, &'static str)],
+    /// What some addresses make this machine do that their owner may not want: the archive of somebody else must not do so
+    /// unasked.
+    pub reaches: &'static [Reach],
     /// What `-t` counts.
     pub threads: Threads,
     /// The setting that says how many ops a thread or connection has under way at a time, each in a lane; `None`: one.
@@ -51,6 +51,29 @@ pub struct Schema {
     pub counters: &'static [Counter],
     /// What an op consists of, where it is handed over in parts: its cost is told by them.
     pub parts: Option<Parts>,
+}
+
+/// What addresses of a form make this machine do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reach {
+    /// How such addresses begin.
+    pub begins: &'static str,
+    /// What such addresses hold; empty: whatever they hold.
+    pub holds: &'static str,
+    /// What it is, read as "this plan would ... ADDRESS".
+    pub what: &'static str,
+}
+
+impl Reach {
+    /// What all addresses with this beginning do.
+    pub const fn all(begins: &'static str, what: &'static str) -> Self {
+        Self { begins, holds: "", what }
+    }
+
+    /// Whether an address is one of these.
+    pub fn is_of(&self, address: &str) -> bool {
+        address.starts_with(self.begins) && address.contains(self.holds)
+    }
 }
 
 /// What `-t` counts.

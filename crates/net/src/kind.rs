@@ -6,10 +6,10 @@ use crate::client::{Factory, Telling};
 use crate::info::TcpInfo;
 use crate::link::Link;
 use crate::netns::{self, Netns};
-use crate::protocol::{HELLO_BYTES, Hello, MOST_BLOCK, Op, Welcome, foreign};
+use crate::protocol::{CONGESTION_BYTES, HELLO_BYTES, Hello, MOST_BLOCK, Op, Welcome, foreign};
 use crate::schema::{
-    BITRATE, BLOCK, CONGESTION, CONGESTION_CONTROL, DATAGRAM, LINE, LINE_RATE, MSS, MTU, NODELAY, OP, PEER, RESPONSE,
-    SCHEMA, SEGMENT, WINDOW,
+    BITRATE, BLOCK, CONGESTION, CONGESTION_CONTROL, DATAGRAM, LINE, LINE_RATE, MSS, MTU, NODELAY, OP, PEER,
+    PEER_CONGESTION, RESPONSE, SCHEMA, SEGMENT, WINDOW,
 };
 use crate::socket::{self, Options};
 use crate::wire::Headers;
@@ -105,7 +105,7 @@ fn asked(kind: &KindPlan) -> Result<(Hello, Options), WorkloadError> {
         delays: kind.get(&NODELAY) == "off",
         congestion: if congestion == CONGESTION_CONTROL.default { String::new() } else { congestion.to_owned() },
     };
-    let mut name = [0; 15];
+    let mut name = [0; CONGESTION_BYTES];
     let length = options.congestion.len().min(name.len());
     name[..length].copy_from_slice(&options.congestion.as_bytes()[..length]);
     let is_udp = op == Op::Udp;
@@ -155,7 +155,7 @@ fn contact(
     let until = Instant::now() + Duration::from_nanos(timeout_ns);
     let refused = |error: &io::Error| WorkloadError(unconnected(&to, error).text);
     let local = stream.local_addr().map_err(|error| refused(&error))?;
-    greet(&mut stream, to, hello, until)?;
+    let welcome = greet(&mut stream, to, hello, until)?;
     let mut facts = Facts::default();
     facts.note(PEER, Some(to.to_string()));
     facts.note("path.local", Some(local.ip().to_canonical().to_string()));
@@ -165,6 +165,7 @@ fn contact(
         let end = name.iter().position(|byte| *byte == 0).unwrap_or(name.len());
         facts.note(CONGESTION, Some(sanitize_line(&String::from_utf8_lossy(&name[..end]))));
     }
+    facts.note(PEER_CONGESTION, welcome.congestion_name().map(sanitize_line));
     if let Some(info) = TcpInfo::of(&stream) {
         facts.note(MTU, Some(u64::from(info.mtu)).filter(|&mtu| mtu > 0));
         facts.note(SEGMENT, Some(u64::from(info.segment)).filter(|&bytes| bytes > 0));

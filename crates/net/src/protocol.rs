@@ -9,8 +9,8 @@
 //!   eight bytes; after `Stop` a mark alone says that no more comes, and what the sender's TCP knows of the way follows.
 //! * `rr`: a request of a set size, and a response of a set size that begins as the request did.
 //! * `connect`: nothing; the server closes after its welcome.
-//! * `udp`: datagrams with a token; every few milliseconds the server tells on the connection what came. Those that do not come
-//!   from the connection's peer do not count.
+//! * `udp`: datagrams with a token; every few milliseconds the server tells on the connection what came, and what its system dropped
+//!   because it read too slowly. Those that do not come from the connection's peer do not count.
 //! * to watch: datagrams with a token, each of [`DATAGRAM_HEADER`] bytes, which the server sends back as they are: to the
 //!   connection's peer and to nobody else, whatever they say of where they come from, and no faster than a watch asks for.
 //!
@@ -22,7 +22,9 @@ use duel_model::sanitize_line;
 /// that a text-mode transfer would change is seen, too.
 pub(crate) const MAGIC: [u8; 8] = *b"\x93duel\r\n\0";
 /// Version of the protocol.
-pub(crate) const VERSION: u16 = 1;
+pub(crate) const VERSION: u16 = 2;
+/// Longest name of a congestion control, as the kernel has it (`TCP_CA_NAME_MAX`, without the zero behind it).
+pub(crate) const CONGESTION_BYTES: usize = 15;
 /// Length of a hello, and of a welcome.
 pub(crate) const HELLO_BYTES: usize = 48;
 /// Length of an ack, of an order and of a mark.
@@ -96,8 +98,8 @@ pub(crate) struct Hello {
     pub delays: bool,
     /// Of datagrams: what they are told apart by.
     pub token: u64,
-    /// The server's congestion control, at most 15 bytes, filled with zeros; empty: as the system has it.
-    pub congestion: [u8; 15],
+    /// The server's congestion control, filled with zeros; empty: as the system has it.
+    pub congestion: [u8; CONGESTION_BYTES],
 }
 
 impl Hello {
@@ -153,11 +155,16 @@ impl Hello {
 
     /// The name of the congestion control that is asked for; `None`: none, or no name.
     pub(crate) fn congestion_name(&self) -> Option<&str> {
-        let end = self.congestion.iter().position(|byte| *byte == 0).unwrap_or(self.congestion.len());
-        let name = str::from_utf8(&self.congestion[..end]).ok()?;
-        let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
-        is_name.then_some(name)
+        name_in(&self.congestion)
     }
+}
+
+/// A name that is filled with zeros; `None`: it is empty, or none that the kernel would have.
+fn name_in(bytes: &[u8]) -> Option<&str> {
+    let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
+    let name = str::from_utf8(&bytes[..end]).ok()?;
+    let is_name = !name.is_empty() && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
+    is_name.then_some(name)
 }
 
 /// Why a server does not do what a hello asks for.
@@ -206,6 +213,8 @@ pub(crate) struct Welcome {
     pub version: u16,
     /// Of datagrams: where to send them.
     pub udp_port: u16,
+    /// The connection's congestion control at the server, filled with zeros; empty where it is not known.
+    pub congestion: [u8; CONGESTION_BYTES],
 }
 
 impl Welcome {
@@ -216,7 +225,13 @@ impl Welcome {
         bytes[8..10].copy_from_slice(&self.version.to_be_bytes());
         bytes[10] = self.answer.err().map_or(0, |refusal| refusal as u8);
         bytes[12..14].copy_from_slice(&self.udp_port.to_be_bytes());
+        bytes[14..14 + CONGESTION_BYTES].copy_from_slice(&self.congestion);
         bytes
+    }
+
+    /// The name of the congestion control; `None`: it is not known.
+    pub(crate) fn congestion_name(&self) -> Option<&str> {
+        name_in(&self.congestion)
     }
 
     /// What was answered; `Err`: a sentence that goes on from the peer's name.
@@ -234,7 +249,8 @@ impl Welcome {
             5 => Err(Refusal::NoDatagrams),
             _ => Err(Refusal::Unknown),
         };
-        Ok(Self { answer, version, udp_port: u16::from_be_bytes([bytes[12], bytes[13]]) })
+        let congestion = bytes[14..14 + CONGESTION_BYTES].try_into().unwrap_or_default();
+        Ok(Self { answer, version, udp_port: u16::from_be_bytes([bytes[12], bytes[13]]), congestion })
     }
 }
 
@@ -332,6 +348,8 @@ pub(crate) struct Report {
     pub again: u64,
     /// Interarrival jitter (RFC 3550, 6.4.1).
     pub jitter_ns: u64,
+    /// Reached the server and were dropped there before it could read them: its receive buffer was full.
+    pub dropped: u64,
 }
 
 impl Report {
@@ -339,8 +357,8 @@ impl Report {
     pub(crate) fn bytes(&self) -> [u8; REPORT_BYTES] {
         let mut bytes = [0; REPORT_BYTES];
         bytes[0] = b'R';
-        let Self { came, next, late, again, jitter_ns } = *self;
-        for (at, number) in [came, next, late, again, jitter_ns].into_iter().enumerate() {
+        let Self { came, next, late, again, jitter_ns, dropped } = *self;
+        for (at, number) in [came, next, late, again, jitter_ns, dropped].into_iter().enumerate() {
             bytes[8 + 8 * at..16 + 8 * at].copy_from_slice(&number.to_be_bytes());
         }
         bytes
@@ -348,9 +366,10 @@ impl Report {
 
     /// What was told, if it can be so: no more came than there are numbers.
     pub(crate) fn read(bytes: &[u8; REPORT_BYTES]) -> Option<Self> {
-        let [came, next, late, again, jitter_ns] = std::array::from_fn(|at| long(&bytes[8 + 8 * at..16 + 8 * at]));
-        let is_whole = bytes[0] == b'R' && bytes[1..8] == [0; 7] && bytes[48..] == [0; 16];
-        (is_whole && came <= next && late <= came).then_some(Self { came, next, late, again, jitter_ns })
+        let [came, next, late, again, jitter_ns, dropped] =
+            std::array::from_fn(|at| long(&bytes[8 + 8 * at..16 + 8 * at]));
+        let is_whole = bytes[0] == b'R' && bytes[1..8] == [0; 7] && bytes[56..] == [0; 8];
+        (is_whole && came <= next && late <= came).then_some(Self { came, next, late, again, jitter_ns, dropped })
     }
 }
 
@@ -394,9 +413,11 @@ mod tests {
         for mark in [Mark::Block(0), Mark::Block(u32::MAX), Mark::End] {
             assert_eq!(Mark::read(mark.bytes()), Some(mark));
         }
-        let report = Report { came: 3, next: 5, late: 1, again: 2, jitter_ns: u64::MAX };
+        let report = Report { came: 3, next: 5, late: 1, again: 2, jitter_ns: u64::MAX, dropped: 1 };
         assert_eq!(Report::read(&report.bytes()), Some(report));
-        let welcome = Welcome { answer: Err(Refusal::Full), version: VERSION, udp_port: 9 };
+        let congestion = *b"bbr\0\0\0\0\0\0\0\0\0\0\0\0";
+        let welcome = Welcome { answer: Err(Refusal::Full), version: VERSION, udp_port: 9, congestion };
+        assert_eq!(welcome.congestion_name(), Some("bbr"));
         assert_eq!(Welcome::read(&welcome.bytes()), Ok(welcome));
     }
 
@@ -413,7 +434,8 @@ mod tests {
         assert_eq!(Hello::read(&bytes), Err(Refusal::Version));
         bytes[0] = b'G';
         assert_eq!(Hello::read(&bytes), Err(Refusal::Foreign));
-        let mut welcome = Welcome { answer: Ok(()), version: 7, udp_port: 0 }.bytes();
+        let mut welcome =
+            Welcome { answer: Ok(()), version: 7, udp_port: 0, congestion: [0; CONGESTION_BYTES] }.bytes();
         assert_eq!(Welcome::read(&welcome).unwrap().answer, Err(Refusal::Version));
         welcome[..8].copy_from_slice(b"HTTP/1.1");
         let said = Welcome::read(&welcome).unwrap_err();

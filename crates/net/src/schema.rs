@@ -1,7 +1,7 @@
 //! What network work declares of itself.
 
 use crate::protocol::OPS;
-use duel_model::{Compared, Declaration, Line, Noun, Param, Schema, Sort, Threads};
+use duel_model::{Compared, Declaration, Line, Noun, Param, Reach, Schema, Sort, Threads};
 
 /// What ops on a network declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -17,7 +17,7 @@ pub const SCHEMA: Schema = Schema {
     facts: FACTS,
     params: PARAMS,
     runs_targets: false,
-    reaches: &[],
+    reaches: &[Reach { begins: "tcp://", holds: "?netns=", what: "enter a network namespace of this machine for" }],
     threads: Threads::Connections,
     depth: None,
     counters: counter::ALL,
@@ -54,6 +54,8 @@ pub(crate) mod failure {
         LOST = "connection-lost", Meaning::Lost;
         /// A datagram that was sent did not come.
         DATAGRAM_LOST = "datagram-lost", Meaning::Broken;
+        /// A datagram came, and the server's system had no room for it.
+        DATAGRAM_DROPPED = "datagram-dropped", Meaning::Broken;
         /// The peer said what is not of the protocol.
         NONSENSE = "nonsense", Meaning::Broken;
         /// The server does not do what was asked for.
@@ -80,6 +82,8 @@ pub(crate) mod counter {
         SENT = "datagrams_sent", "datagrams sent";
         /// Datagrams that did not come.
         MISSING = "datagrams_lost", "datagrams lost";
+        /// Datagrams that came, and were dropped by the server's system: it read too slowly.
+        DROPPED = "datagrams_dropped", "datagrams dropped at the server";
         /// Datagrams that came after one that was sent later.
         LATE = "datagrams_reordered", "datagrams reordered";
         /// Datagrams that came again.
@@ -101,6 +105,8 @@ pub(crate) const MTU: &str = "path.mtu_bytes";
 pub(crate) const SEGMENT: &str = "tcp.segment_bytes";
 /// Name of the congestion control on this side.
 pub(crate) const CONGESTION: &str = "tcp.congestion";
+/// The same at the server.
+pub(crate) const PEER_CONGESTION: &str = "tcp.peer_congestion";
 /// Line rate of the link.
 pub(crate) const LINE_RATE: &str = "link.line_rate_mbps";
 
@@ -115,6 +121,7 @@ const FACTS: &[Declaration] = &[
     Declaration::listed(SEGMENT, "TCP segment, bytes"),
     Declaration::listed("tcp.timestamps", "TCP time stamps"),
     Declaration { is_doubted: true, ..Declaration::listed(CONGESTION, "congestion control") },
+    Declaration { is_doubted: true, ..Declaration::listed(PEER_CONGESTION, "congestion control at the server") },
     measured(RTT, "round trip, µs"),
     measured(MIN_RTT, "shortest round trip, µs"),
     measured("tcp.window_segments", "congestion window, segments"),

@@ -1,7 +1,7 @@
 //! What databases declare of themselves.
 
 use crate::mix;
-use duel_model::{Compared, Declaration, Noun, Param, Schema, Sort, Threads};
+use duel_model::{Compared, Declaration, Noun, Param, Reach, Schema, Sort, Threads};
 
 /// What ops on a database declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -18,10 +18,10 @@ pub const SCHEMA: Schema = Schema {
     params: PARAMS,
     runs_targets: false,
     reaches: &[
-        ("sqlite:", "open the file of the database"),
-        ("postgres", "log in, with a password that is found in the environment or in ~/.pgpass, to"),
-        ("mysql:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
-        ("mariadb:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
+        Reach::all("sqlite:", "open the file of the database"),
+        Reach::all("postgres", "log in, with a password that is found in the environment or in ~/.pgpass, to"),
+        Reach::all("mysql:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
+        Reach::all("mariadb:", "log in, with a password that is found in the environment or in ~/.my.cnf, to"),
     ],
     threads: Threads::Connections,
     depth: None,

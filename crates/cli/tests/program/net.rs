@@ -56,7 +56,7 @@ fn stranger(act: impl Fn(TcpStream) + Send + 'static) -> String {
 fn welcome() -> [u8; 48] {
     let mut bytes = [0; 48];
     bytes[..8].copy_from_slice(b"\x93duel\r\n\0");
-    bytes[9] = 1;
+    bytes[9] = 2;
     bytes
 }
 
@@ -157,7 +157,7 @@ fn what_cannot_be_is_said_in_one_sentence() {
         (&mute, &["--connect-timeout", "200ms"], 1, "says nothing"),
         (&closes, &[], 1, "closed the connection without a word"),
         (&escapes, &[], 1, "does not speak duel's protocol"),
-        (&newer, &[], 1, "speaks version 9 of the protocol, and this duel version 1"),
+        (&newer, &[], 1, "speaks version 9 of the protocol, and this duel version 2"),
         (&nobody, &[], 1, "nobody listens at"),
         (&missing, &[], 1, "there is no network namespace 'duel-no-such-namespace'"),
         (&server.at, &[], 1, "has as many connections as it takes"),
@@ -218,7 +218,7 @@ fn a_server_is_not_held_up_by_strangers() {
     let place = Place::new();
     let server = Serve::start(&place, &["--connections", "4"]);
     let at = server.at.trim_start_matches("tcp://");
-    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-x\r\n", &[0; 100], b"\x93duel\r\n\0\0\x01\xff"] {
+    for garbage in [&b"GET / HTTP/1.1\r\n\r\n"[..], b"SSH-2.0-x\r\n", &[0; 100], b"\x93duel\r\n\0\0\x02\xff"] {
         let mut stream = TcpStream::connect(at).unwrap();
         stream.set_read_timeout(Some(Duration::from_secs(20))).unwrap();
         let _ = stream.write_all(garbage);

@@ -41,6 +41,8 @@ pub(crate) struct Datagrams {
     /// Where the slot began: numbers and sums before belong to earlier ones.
     base: Report,
     losses: Losses,
+    /// Of the datagrams that the server's system dropped in this slot: those that an op has failed with.
+    dropped_told: u64,
 }
 
 /// Which datagrams are lost for good.
@@ -86,7 +88,10 @@ impl Losses {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     pub(crate) sent: u64,
+    /// Lost on the way.
     pub(crate) lost: u64,
+    /// Dropped by the server's system.
+    pub(crate) dropped: u64,
     pub(crate) late: u64,
     pub(crate) again: u64,
     pub(crate) unsent: u64,
@@ -123,6 +128,7 @@ impl Datagrams {
             told: Report::default(),
             base: Report::default(),
             losses: Losses::default(),
+            dropped_told: 0,
         })
     }
 
@@ -137,8 +143,21 @@ impl Datagrams {
 
     /// What ends an op that is under way, if datagrams are lost that no op has failed with. Without reports nothing else would.
     pub(crate) fn take_lost(&mut self) -> Option<Step> {
-        let lost = u32::try_from(std::mem::take(&mut self.losses.untold)).unwrap_or(u32::MAX);
-        (lost > 0).then_some(Step::Lost { ops: lost })
+        let missing = std::mem::take(&mut self.losses.untold);
+        // What was dropped at the other end did not get lost on the way.
+        let dropped = self.dropped().saturating_sub(self.dropped_told).min(missing);
+        let ops = |count| u32::try_from(count).unwrap_or(u32::MAX);
+        if dropped > 0 {
+            self.dropped_told += dropped;
+            self.losses.untold = missing - dropped;
+            return Some(Step::Dropped { ops: ops(dropped) });
+        }
+        (missing > 0).then(|| Step::Lost { ops: ops(missing) })
+    }
+
+    /// Dropped by the server's system in this slot, as far as it has told.
+    fn dropped(&self) -> u64 {
+        self.told.dropped - self.base.dropped
     }
 
     /// When the next one is to be sent.
@@ -205,17 +224,20 @@ impl Datagrams {
     /// by then is lost.
     pub(crate) fn settle(&mut self, connection: &Connection, until: Instant) -> Sums {
         while self.told.next < self.sent && readable_before(connection, until) && self.hear(connection, 0).is_ok() {}
-        let Report { came, next, late, again, jitter_ns: _ } = self.base;
+        let Report { came, next, late, again, jitter_ns: _, dropped: _ } = self.base;
         let sent = self.sent - next;
+        let missing = sent.saturating_sub(self.told.came - came);
+        let dropped = self.dropped().min(missing);
         let sums = Sums {
             sent,
-            lost: sent.saturating_sub(self.told.came - came),
+            lost: missing - dropped,
+            dropped,
             late: self.told.late - late,
             again: self.told.again - again,
             unsent: std::mem::take(&mut self.unsent),
         };
         self.base = Report { next: self.sent, ..self.told };
-        (self.losses, self.due_ns) = (Losses::default(), 0.0);
+        (self.losses, self.due_ns, self.dropped_told) = (Losses::default(), 0.0, 0);
         sums
     }
 
@@ -239,7 +261,7 @@ impl Datagrams {
         let before = self.told;
         let report = report.filter(|told| {
             let grows = told.came >= before.came && told.next >= before.next && told.late >= before.late;
-            grows && told.again >= before.again && told.next <= self.sent
+            grows && told.again >= before.again && told.dropped >= before.dropped && told.next <= self.sent
         });
         let Some(report) = report else {
             return Err(failed(failure::NONSENSE, "the server tells of datagrams that it was not sent"));
@@ -308,7 +330,7 @@ mod tests {
             let now_ns = SECOND_NS + ms * MILLISECOND_NS;
             datagrams.send(now_ns).unwrap();
             let came = ms.saturating_sub(900);
-            let report = Report { came, next: came, late: 0, again: 0, jitter_ns: 0 };
+            let report = Report { came, next: came, ..Report::default() };
             datagrams.take(Some(report), now_ns).unwrap();
             assert_eq!(lost(&mut datagrams), 0);
         }
@@ -317,13 +339,28 @@ mod tests {
     #[test]
     fn what_comes_after_its_slot_makes_up_for_no_loss_of_the_next_one() {
         let (mut datagrams, _nobody) = datagrams();
-        let report = |came, next| Report { came, next, late: 0, again: 0, jitter_ns: 0 };
+        let report = |came, next| Report { came, next, ..Report::default() };
         // Ten of the last slot, of which two had not come when it was settled, and ten of this one.
         (datagrams.sent, datagrams.told, datagrams.base) = (20, report(8, 8), report(8, 10));
         datagrams.take(Some(report(10, 10)), 0).unwrap();
         assert_eq!(datagrams.base, report(10, 10));
         datagrams.take(Some(report(17, 20)), 0).unwrap();
         assert_eq!(datagrams.told.came - datagrams.base.came, 7, "three of ten are lost");
+    }
+
+    #[test]
+    fn what_the_servers_system_dropped_is_not_lost_on_the_way() {
+        let (mut datagrams, _nobody) = datagrams();
+        datagrams.sent = 20;
+        // Of 20 that were sent 12 came, and 5 were dropped where they came to; 3 are missing for another reason.
+        let report = Report { came: 12, next: 20, dropped: 5, ..Report::default() };
+        for at_ms in [0, 120, 240] {
+            datagrams.take(Some(report), SECOND_NS + at_ms * MILLISECOND_NS).unwrap();
+        }
+        assert!(matches!(datagrams.take_lost(), Some(Step::Dropped { ops: 5 })));
+        assert!(matches!(datagrams.take_lost(), Some(Step::Lost { ops: 3 })));
+        assert!(datagrams.take_lost().is_none());
+        assert!(datagrams.take(Some(Report { dropped: 4, ..report }), 0).is_err(), "fewer than before");
     }
 
     /// A port that nobody has any more: the system tells by refusing what is sent next.

@@ -81,6 +81,8 @@ pub(crate) enum Step {
     Done { ops: u32, payload: u64 },
     /// So many datagrams did not come.
     Lost { ops: u32 },
+    /// So many came, and the server's system dropped them.
+    Dropped { ops: u32 },
 }
 
 /// One worker's streams.
@@ -208,6 +210,10 @@ impl Streams {
             Ok(Step::Lost { ops }) => {
                 (ops, 0, Err(failed(failure::DATAGRAM_LOST, "a datagram did not reach the server")))
             }
+            Ok(Step::Dropped { ops }) => {
+                let text = "a datagram reached the server, which read too slowly to have room for it";
+                (ops, 0, Err(failed(failure::DATAGRAM_DROPPED, text)))
+            }
             Err(why) => (1, 0, Err(why)),
         };
         let end_ns = monotonic_ns();
@@ -228,8 +234,10 @@ impl Streams {
             connection.since_ns = 0;
         }
         of.is_busy = false;
-        let is_lost_datagram = outcome.as_ref().is_err_and(|why| why.kind == failure::DATAGRAM_LOST);
-        if (outcome.is_err() && !is_lost_datagram) || self.factory.hello.op == Op::Connect {
+        let is_datagram = outcome
+            .as_ref()
+            .is_err_and(|why| why.kind == failure::DATAGRAM_LOST || why.kind == failure::DATAGRAM_DROPPED);
+        if (outcome.is_err() && !is_datagram) || self.factory.hello.op == Op::Connect {
             self.drop_connection(lane, outcome.is_err());
         }
         self.counters.bytes_in += payload;

@@ -120,12 +120,13 @@ impl Telling {
 
     /// What a slot's datagrams came to.
     pub(crate) fn datagrams(&mut self, counters: &mut Counters, sums: Sums, jitter_ns: u64) {
-        let Sums { sent, lost, late, again, unsent } = sums;
+        let Sums { sent, lost, dropped, late, again, unsent } = sums;
         self.datagrams += sent;
         self.jitter_us = Some(jitter_ns / 1000);
         for (counter, count) in [
             (counter::SENT, sent),
             (counter::MISSING, lost),
+            (counter::DROPPED, dropped),
             (counter::LATE, late),
             (counter::AGAIN, again),
             (counter::UNSENT, unsent),

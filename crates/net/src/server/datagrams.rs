@@ -1,8 +1,8 @@
 //! Datagrams that come, counted.
 
 use super::{Served, answer};
+use crate::arrival::{self, Arrival};
 use crate::protocol::{DATAGRAM_HEADER, Op, Refusal, Report};
-use duel_load::monotonic_ns;
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::io::{
@@ -35,6 +35,7 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
         let socket = UdpSocket::bind(at)?;
         // A burst is to be lost on the way, not here; the system gives as much as it allows.
         let _ = socket2::SockRef::from(&socket).set_recv_buffer_size(4 << 20);
+        arrival::ask_for(&socket);
         socket.set_read_timeout(Some(REPORT_EVERY))?;
         Ok((socket.local_addr()?.port(), socket))
     });
@@ -45,10 +46,10 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
     let (mut last_report, mut last_sign) = (Instant::now(), Instant::now());
     let mut answers = Answers { next: last_report };
     loop {
-        match socket.recv_from(&mut buffer) {
-            Ok((_, from)) if from.ip().to_canonical() != peer => {}
-            Ok((n, from)) => {
-                let is_new = seen.came(&buffer[..n], served.hello.token, monotonic_ns());
+        match arrival::receive(&socket, &mut buffer) {
+            Ok(Arrival { from, .. }) if from.ip().to_canonical() != peer => {}
+            Ok(Arrival { bytes: n, from, at_ns }) => {
+                let is_new = seen.came(&buffer[..n], served.hello.token, at_ns);
                 // No more is sent back than the numbers that it is about.
                 if is_new && served.hello.op == Op::Watch && n == DATAGRAM_HEADER && answers.may_send(Instant::now()) {
                     // One that cannot be sent back is missed by its sender, as one that was lost.
@@ -76,6 +77,7 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
         if served.hello.op == Op::Watch {
             (told, last_sign) = (seen.report, last_report);
         }
+        seen.report.dropped = arrival::dropped(&socket).unwrap_or(0).max(seen.report.dropped);
         if seen.report != told {
             match send(&served.stream, &seen.report.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(crate::protocol::REPORT_BYTES) => (told, last_sign) = (seen.report, last_report),
@@ -196,7 +198,7 @@ mod tests {
 
     #[test]
     fn what_came_late_or_again_is_told_from_what_was_lost() {
-        let report = |came, next, late, again| Report { came, next, late, again, jitter_ns: 0 };
+        let report = |came, next, late, again| Report { came, next, late, again, ..Report::default() };
         assert_eq!(seen(&[0, 1, 2]), report(3, 3, 0, 0));
         assert_eq!(seen(&[0, 2, 1, 2, 5]), report(4, 6, 1, 1));
         assert_eq!(seen(&[0, 1 << 20, 3]), report(2, (1 << 20) + 1, 0, 0), "too late to be known");

@@ -11,7 +11,7 @@ mod exchange;
 #[cfg(test)]
 mod tests;
 
-use crate::protocol::{HELLO_BYTES, Hello, Op, Refusal, VERSION, Welcome};
+use crate::protocol::{CONGESTION_BYTES, HELLO_BYTES, Hello, Op, Refusal, VERSION, Welcome};
 use crate::socket::Options;
 use duel_load::WorkloadError;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -304,8 +304,22 @@ fn read_hello(stream: &mut TcpStream) -> Result<Hello, Refusal> {
     Hello::read(&bytes)
 }
 
+/// The connection's congestion control, filled with zeros.
+fn congestion_of(stream: &TcpStream) -> [u8; CONGESTION_BYTES] {
+    let mut name = [0; CONGESTION_BYTES];
+    #[cfg(target_os = "linux")]
+    if let Ok(has) = SockRef::from(stream).tcp_congestion() {
+        let length = has.len().min(name.len());
+        name[..length].copy_from_slice(&has[..length]);
+    }
+    #[cfg(not(target_os = "linux"))]
+    let _ = stream;
+    name
+}
+
 fn answer(stream: &mut TcpStream, answer: Result<(), Refusal>, udp_port: u16) -> io::Result<()> {
-    stream.write_all(&Welcome { answer, version: VERSION, udp_port }.bytes())?;
+    let congestion = congestion_of(stream);
+    stream.write_all(&Welcome { answer, version: VERSION, udp_port, congestion }.bytes())?;
     if answer.is_err() {
         stream.shutdown(std::net::Shutdown::Write)?;
     }
