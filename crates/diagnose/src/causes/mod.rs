@@ -19,6 +19,7 @@ mod disk;
 mod host;
 mod http;
 mod net;
+mod path;
 mod tls;
 
 pub(crate) use net::names;
@@ -30,7 +31,10 @@ use crate::{none, unknown};
 
 /// All causes that compete for gaps, in the order in which equal ones are told.
 fn all() -> impl Iterator<Item = &'static dyn Cause> {
-    [tls::CAUSES, http::CAUSES, net::CAUSES, host::CAUSES, crypto::CAUSES, disk::CAUSES].into_iter().flatten().copied()
+    [tls::CAUSES, http::CAUSES, net::CAUSES, host::CAUSES, crypto::CAUSES, disk::CAUSES, path::CAUSES]
+        .into_iter()
+        .flatten()
+        .copied()
 }
 
 /// The causes that compete for the gaps of a case.

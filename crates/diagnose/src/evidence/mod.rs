@@ -6,6 +6,7 @@ pub(crate) mod counted;
 pub(crate) mod filter_rules;
 pub(crate) mod handshakes;
 pub(crate) mod machines;
+pub(crate) mod paths;
 pub(crate) mod scaling;
 pub(crate) mod stall;
 pub(crate) mod tls_libraries;

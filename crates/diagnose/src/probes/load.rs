@@ -49,6 +49,16 @@ pub(crate) const CONNECTIONS: Kind = Kind::new(&Entry {
     ..FLIP
 });
 
+/// So many streams of a kind of work that has streams, each with its own connection: how much flows over them.
+pub(crate) const STREAMS: Kind = Kind::new(&Entry {
+    id: "streams-",
+    phrase: "with another number of streams",
+    question: "Do several streams add up?",
+    load: Load::Number,
+    is_for_times: true,
+    ..FLIP
+});
+
 /// Why connections cannot be varied alone.
 pub(super) const SHARED: &str = "requests share connections, so that it would change how many are under way as well";
 

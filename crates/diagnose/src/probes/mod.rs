@@ -6,9 +6,12 @@ mod machines;
 mod settings;
 mod web;
 
-pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS};
+pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, STREAMS};
 pub(crate) use machines::{HOSTS, LENS, twin};
-pub(crate) use settings::{FAR_BLOCK, MANY_CALLS, NO_AES, NO_FEATURES, OWN_READ_AHEAD};
+pub(crate) use settings::{
+    FAR_BLOCK, FEWER_DATAGRAMS, MANY_CALLS, NO_AES, NO_FEATURES, OWN_READ_AHEAD, SET_WINDOW, SHORT_SEGMENTS,
+    SHORTEST_SEGMENTS, congestion,
+};
 pub(crate) use web::{
     ALL_CLOSE, CHACHA20, GROUP, IDENTITY, KEPT, QUICK_ACK, RANGE_1, RANGE_HALF, RANGE_SAME, RESUMED, SEGMENTS,
     SMALLEST_SWEEP_BYTES, SOURCE_OTHER, SOURCES_SPREAD, SUITE, TLS_12, TRIP, UNRESUMED, is_https,
@@ -83,7 +86,7 @@ pub(crate) struct Entry {
     pub(crate) changes_resumption: bool,
     /// It shows the gap itself, and not what becomes of it.
     pub(crate) shows_gap: bool,
-    /// It is asked for times alone. For these neither ratio nor equal requests are needed.
+    /// It is asked for times, or for how much flows, on either side by itself. For these neither ratio nor equal requests are needed.
     pub(crate) is_for_times: bool,
     /// Ops take as long as they do in the comparison, as far as the response's size makes them long.
     has_whole_response: bool,

@@ -46,8 +46,81 @@ pub(crate) const MANY_CALLS: Kind = Kind::new(&Entry {
     ..FLIP
 });
 
+/// Segments as short as the shortest that a target has.
+pub(crate) const SHORTEST_SEGMENTS: Kind = Kind::new(&Entry {
+    id: "shortest-segments",
+    phrase: "with segments as short on all paths",
+    question: "Does the gap go away with segments of the same size?",
+    sets: &[("mss", Value::Segment { part: 1 })],
+    ..FLIP
+});
+
+/// Segments a third as long as the shortest that a target has: where packets are what costs, there are three times as many.
+pub(crate) const SHORT_SEGMENTS: Kind = Kind::new(&Entry {
+    id: "short-segments",
+    phrase: "with segments a third as long on all paths",
+    question: "Is the gap paid per packet or per byte?",
+    sets: &[("mss", Value::Segment { part: 3 })],
+    is_for_times: true,
+    ..FLIP
+});
+
+/// Socket buffers of one size at both ends of all paths: what a program may ask for on a Linux system that nobody has changed
+/// (`net.core.rmem_max` and `wmem_max`), whatever sizes the system chooses by itself.
+pub(crate) const SET_WINDOW: Kind = Kind::new(&Entry {
+    id: "set-window",
+    phrase: "with socket buffers of 208 KiB at both ends of all paths",
+    question: "Does the gap go away when all socket buffers are of one size?",
+    sets: &[("window", Value::Is("212992"))],
+    ..FLIP
+});
+
+/// The same congestion control at both ends of all paths: those that Linux systems use by themselves. Every system has the last one,
+/// and lets everybody choose it.
+const CONGESTION: [(&str, Kind); 3] = [("bbr", CONGESTION_BBR), ("cubic", CONGESTION_CUBIC), ("reno", CONGESTION_RENO)];
+
+const CONGESTION_BBR: Kind = Kind::new(&Entry {
+    id: "congestion-bbr",
+    phrase: "with the congestion control bbr at both ends of all paths",
+    question: "Does the gap go away with bbr everywhere?",
+    sets: &[("congestion", Value::Is("bbr"))],
+    ..FLIP
+});
+
+const CONGESTION_CUBIC: Kind = Kind::new(&Entry {
+    id: "congestion-cubic",
+    phrase: "with the congestion control cubic at both ends of all paths",
+    question: "Does the gap go away with cubic everywhere?",
+    sets: &[("congestion", Value::Is("cubic"))],
+    ..FLIP
+});
+
+const CONGESTION_RENO: Kind = Kind::new(&Entry {
+    id: "congestion-reno",
+    phrase: "with the congestion control reno at both ends of all paths",
+    question: "Does the gap go away with reno everywhere?",
+    sets: &[("congestion", Value::Is("reno"))],
+    ..FLIP
+});
+
+/// The flips that set a congestion control everywhere: that of this name, and the one that can always be had.
+pub(crate) fn congestion(name: &str) -> impl Iterator<Item = Kind> {
+    let named = CONGESTION.into_iter().find(|(of, _)| *of == name).map(|(_, kind)| kind);
+    named.filter(|kind| *kind != CONGESTION_RENO).into_iter().chain([CONGESTION_RENO])
+}
+
+/// Datagrams at a rate that a path may carry which does not carry the plan's.
+pub(crate) const FEWER_DATAGRAMS: Kind = Kind::new(&Entry {
+    id: "fewer-datagrams",
+    phrase: "with a sixteenth of the datagrams",
+    question: "Does the gap go away when less is sent?",
+    sets: &[("bitrate", Value::Lower)],
+    is_for_times: true,
+    ..FLIP
+});
+
 /// A value that a probe sets.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     /// This one, where the plan leaves it at its default.
     Is(&'static str),
@@ -57,6 +130,10 @@ pub(super) enum Value {
     Larger(&'static str),
     /// The smaller of the two.
     Smaller(&'static str),
+    /// A sixteenth of the plan's number.
+    Lower,
+    /// The segment size under which the segments of all targets are this part of the shortest of them.
+    Segment { part: u64 },
 }
 
 /// A cost of each op and one of each byte are told apart by two sizes that differ so much: the error of either is then that
@@ -72,9 +149,18 @@ pub(super) fn can_be_set(sets: &[(&str, Value)], case: &Case<'_>) -> Result<(), 
             return Err("the workload has no such setting".to_owned());
         };
         let Some(param) = plan.schema.param(name) else { return Err(format!("the workload has no setting {name}")) };
-        // A size may be changed whatever it is.
-        if matches!(value, Value::Is(_) | Value::Smaller(_)) && plan.get(param) != param.default {
+        // A size or a rate may be changed whatever it is.
+        let is_set = matches!(value, Value::Is(_) | Value::Smaller(_) | Value::Segment { .. });
+        if is_set && plan.get(param) != param.default {
             return Err(format!("the plan sets {name} already"));
+        }
+        if *value == Value::Lower && lower(plan.get(param)).is_none() {
+            return Err(format!("the plan bounds no {name}"));
+        }
+        if let Value::Segment { part } = value
+            && segment(case, *part).is_none()
+        {
+            return Err("the sizes of segments are not known, or they are too short to be made shorter".to_owned());
         }
     }
     Ok(())
@@ -83,14 +169,16 @@ pub(super) fn can_be_set(sets: &[(&str, Value)], case: &Case<'_>) -> Result<(), 
 /// The settings with their values, by what the plan has set.
 pub(super) fn values(sets: &[(&'static str, Value)], case: &Case<'_>) -> BTreeMap<Id, String> {
     let WorkloadPlan::Plain(plan) = &case.plan.workload else { return BTreeMap::new() };
-    sets.iter().map(|(name, value)| (Id::new(name), value.of(plan, name))).collect()
+    sets.iter().map(|(name, value)| (Id::new(name), value.of(case, plan, name))).collect()
 }
 
 impl Value {
-    fn of(self, plan: &KindPlan, name: &str) -> String {
+    fn of(self, case: &Case<'_>, plan: &KindPlan, name: &str) -> String {
         let both = |name: &str| [size(plan, name), far(size(plan, name))];
         match self {
             Self::Is(text) => return text.to_owned(),
+            Self::Lower => return plan.schema.param(name).and_then(|param| lower(plan.get(param))).unwrap_or_default(),
+            Self::Segment { part } => segment(case, part).unwrap_or(0),
             Self::Far => far(size(plan, name)),
             Self::Larger(of) => both(of).into_iter().fold(0, u64::max),
             Self::Smaller(of) => both(of).into_iter().fold(u64::MAX, u64::min),
@@ -101,6 +189,25 @@ impl Value {
 
 fn far(bytes: u64) -> u64 {
     if bytes < SMALL_BYTES { bytes * FAR } else { bytes / FAR / 16 * 16 }
+}
+
+/// A sixteenth of a number; `None` where there is none.
+fn lower(number: &str) -> Option<String> {
+    let number: f64 = number.parse().ok()?;
+    (number > 0.0).then(|| (number / FAR as f64).to_string())
+}
+
+/// What has to be asked for (`TCP_MAXSEG`) for segments that carry this part of the shortest that a target's connections have. It
+/// counts the options of each segment as well, which are time stamps if any; fewer than 88 bytes Linux does not take.
+fn segment(case: &Case<'_>, part: u64) -> Option<u64> {
+    let seen = |index: usize| {
+        let of_comparison = case.comparison.get(index).and_then(|seen| seen.negotiated.as_ref());
+        let facts = of_comparison.or(case.first_contact.get(index)?.as_ref())?;
+        let options = if facts.is("tcp.timestamps") == Some(true) { 12 } else { 0 };
+        Some(facts.count("tcp.segment_bytes")? / part + options)
+    };
+    let all: Option<Vec<u64>> = (0..case.plan.targets.len()).map(seen).collect();
+    all?.into_iter().min().filter(|&bytes| bytes >= 88)
 }
 
 /// The size that a setting has; 0 where it is none.

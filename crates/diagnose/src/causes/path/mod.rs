@@ -1,0 +1,11 @@
+//! Causes of paths where the network itself is the target: both sides carry the same from the same program to the same program, and
+//! what differs is the way, or an end of it. Those that web servers have as well have the same ids.
+
+causes! {
+    path_delay::PathDelay,
+    small_window::SmallWindow,
+    small_mtu::SmallMtu,
+    congestion_control::CongestionControl,
+    loss::Loss,
+    rate_cap::RateCap,
+}

@@ -1,0 +1,130 @@
+//! `net.rate-cap` of paths: the slow side carries so many bytes per second and no more, over however many streams.
+//!
+//! A cap is no matter of the distance: the shortest round trip is as long as the fast side's, and packets queue before it, or are dropped.
+//! It counts bytes: with short segments it carries about as much, which tells it from work on each packet. Who reads too slowly closes
+//! its window, and nothing queues on the way. Datagrams beyond it get lost, and at a lower rate they do not.
+
+use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, shown_flip};
+use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, queues, sends, streams};
+use crate::evidence::worth::reference;
+use crate::probes::{FEWER_DATAGRAMS, SHORT_SEGMENTS};
+use crate::gap::{Flip, Gap, Look, View};
+use duel_model::{Confidence, Evidence, format_bytes};
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "net.rate-cap",
+    description: "bandwidth is capped on the path or by the server, per connection or in total",
+};
+
+/// With segments a third as long a line carries 8 % less payload where they were those of Ethernet, and 18 % less where they were of
+/// 524 bytes, for each has its headers; where packets cost, there are three times as many.
+const AS_MUCH: f64 = 0.75;
+/// A cap lets a single packet pass at once: what the shortest round trip takes longer is something else.
+const AS_NEAR: f64 = 1.25;
+const AS_NEAR_NS: f64 = 200e3;
+/// Held back by windows for longer than this, somebody reads too slowly, or buffers are too small.
+const MOSTLY_HELD_BACK: f64 = 0.5;
+
+pub(super) struct RateCap;
+
+impl Cause for RateCap {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let reference = reference(gap)?;
+        match sends(gap) {
+            Some(Sends::Datagrams) => return of_datagrams(gap, reference),
+            Some(Sends::Blocks { .. }) => {}
+            _ => {
+                let text = "an op that sends little before it waits for an answer does not come near a cap".to_owned();
+                return Err(Standing::RuledOut(gap.evidence(reference, text)));
+            }
+        }
+        let [slow, fast] = both(reference);
+        let streams = streams(gap)?;
+        let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
+        let open = |why: &str| Standing::Undecided(gap.evidence(&streams.many, format!("{flow}; {why}")));
+        if streams.add_up() {
+            return Err(Standing::RuledOut(gap.evidence(&streams.many, flow)));
+        }
+        if !streams.share_one_flow() {
+            return Err(open("that is neither as one stream nor as several"));
+        }
+        let (Some(slow_ns), Some(fast_ns)) = (slow.shortest_trip_ns(), fast.shortest_trip_ns()) else {
+            return Err(open("how long a round trip is is not known"));
+        };
+        if slow_ns > (AS_NEAR * fast_ns).max(fast_ns + AS_NEAR_NS) {
+            return Err(open("but its single packets take longer as well, which no cap does"));
+        }
+        let is_queued = |view: &View<'_>| queues(Path::of(view.slow)) == Some(true);
+        let is_dropped = |view: &View<'_>| loses_more(Path::of(view.slow), Path::of(view.fast)) == Some(true);
+        let held = if is_queued(&streams.one) || is_queued(&streams.many) {
+            "packets queue on the way"
+        } else if is_dropped(&streams.one) || is_dropped(&streams.many) {
+            "what is too much is dropped"
+        } else {
+            return Err(open("but nothing queues on the way, and nothing is dropped: an end of it may be slow"));
+        };
+        if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) && !is_queued(&streams.one) {
+            return Err(open("but windows or buffers hold it back for most of the time"));
+        }
+        let short = match gap.look(SHORT_SEGMENTS) {
+            Look::Shown(view) => view,
+            Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+            Look::Missing(why) => return Err(open(&format!("whether that counts bytes or packets is not known: {why}"))),
+        };
+        let before = slow.bytes_per_s();
+        let (Some(before), Some(after)) = (before, Path::of(short.slow).bytes_per_s()) else {
+            return Err(open("how much flows with short segments is not known"));
+        };
+        let segments = format!(
+            "with short segments {} carries {}/s instead of {}/s",
+            gap.slow_name(),
+            format_bytes(after),
+            format_bytes(before)
+        );
+        if after < AS_MUCH * before {
+            let text = format!("{flow}; {segments}: packets cost, rather than bytes being capped");
+            return Err(Standing::Undecided(gap.evidence(&short, text)));
+        }
+        let told = told(gap, &flow, vec![gap.evidence(&streams.many, format!("{flow}, and {held}")), gap.evidence(&short, segments)]);
+        // All of the slow side's time is that in which the cap lets nothing more pass.
+        Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
+    }
+}
+
+fn told(gap: &Gap<'_>, text: &str, facts: Vec<Evidence>) -> Told {
+    let slow = gap.slow_name();
+    Told {
+        summary: format!("The rate of the path to {slow} is capped: {text}."),
+        remedy: format!(
+            "Look for a cap on the way to {slow}: `tc -s qdisc show` and `nft list ruleset` (`limit rate`) at both ends and on routers \
+             between them, `ethtool INTERFACE` for the links' speeds, and what the provider or hypervisor grants."
+        ),
+        facts,
+        further: Vec::new(),
+    }
+}
+
+fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standing> {
+    let [slow, fast] = both(reference).map(|path| path.lost().unwrap_or(0.0));
+    let share = ((1.0 - fast) / (1.0 - slow)).ln() / reference.log.mid;
+    let lost = format!("{:.2} % of the datagrams to {} got lost", 100.0 * slow, gap.slow_name());
+    if share.is_nan() || share < Flip::NOTEWORTHY {
+        return Err(Standing::RuledOut(gap.evidence(reference, lost)));
+    }
+    let flip = shown_flip(gap, FEWER_DATAGRAMS)?;
+    if !flip.moved() {
+        return Err(did_not_move(gap, &flip));
+    }
+    let text = format!("{lost}, and with a sixteenth of them {} of the gap is gone", flip.percent());
+    let facts = vec![gap.evidence(reference, lost)];
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, &ENTRY, &flip, confidence, told(gap, &text, facts)))
+}
