@@ -212,6 +212,34 @@ fn a_peer_that_stops_is_a_failure_that_is_counted() {
     assert_eq!(target(&document)["bytes_in"], 0);
 }
 
+/// A port for datagrams that is closed, and a server that goes away while it is used: both end the run, and are said.
+#[test]
+fn a_server_that_is_gone_and_a_port_that_is_closed_are_said() {
+    let place = Place::new();
+    let closed = stranger(|mut stream| {
+        let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let _ = stream.read(&mut [0; 48]);
+        let mut bytes = welcome();
+        bytes[12..14].copy_from_slice(&port.to_be_bytes());
+        let _ = stream.write_all(&bytes);
+        std::mem::forget(stream);
+    });
+    let document = place.json_ended(["run", &closed, "--op", "udp", "-d", "300ms", "--no-archive"], 1);
+    assert!(target(&document)["failed"]["refused"].as_u64() >= Some(1), "{document}");
+    for op in ["bulk", "bulk-reverse", "rr", "udp"] {
+        let server = Serve::start(&place, &[]);
+        let at = server.at.clone();
+        let ends = std::thread::spawn(move || {
+            std::thread::sleep(Duration::from_millis(400));
+            drop(server);
+        });
+        // Without an end of its own, it would go on for five minutes.
+        let document = place.json_ended(["run", &at, "--op", op, "-d", "5m", "--no-archive"], 1);
+        ends.join().unwrap();
+        assert!(document["interruption"]["target-died"].is_object(), "{op}: {document}");
+    }
+}
+
 #[test]
 fn a_server_is_not_held_up_by_strangers() {
     let _alone = measuring();
@@ -333,23 +361,9 @@ fn two_paths_are_compared_from_namespaces_of_their_own() {
     );
 }
 
-#[test]
-fn a_link_that_was_down_is_told_of_for_as_long_as_it_was() {
-    let _alone = measuring();
-    let place = Place::new();
-    // A filter drops everything from one command to another, whose times bound how long. An interface that is taken down comes to
-    // carry traffic up to a second after it was set up again, whenever the kernel's watch on links looks at it.
-    let script = "ip netns exec srv nft -f - <<'END'
-table ip t { chain c { type filter hook input priority 0; }; }
-END
-        ip netns exec cli \"$DUEL\" net watch tcp://10.9.0.1 -d 3s --json > watch.json & w=$!
-        sleep 1; a=$(date +%s%N); ip netns exec srv nft add rule ip t c drop; b=$(date +%s%N)
-        sleep 0.3; c=$(date +%s%N); ip netns exec srv nft flush chain ip t c; d=$(date +%s%N)
-        wait $w; echo $a $b $c $d; cat watch.json";
-    if Command::new("nft").arg("--version").output().is_err() {
-        return skipped("no nft here");
-    }
-    let Some(said) = in_networks(&place, script) else { return };
+/// What `net watch` told of a link that was down between two commands, held against the times before and after each: first the
+/// four of them in a line, then its document.
+fn told_as_it_was(said: &str) {
     let (times, document) = said.split_once('\n').unwrap();
     let times: Vec<f64> = times.split(' ').map(|ns| ns.parse::<f64>().unwrap() / 1e6).collect();
     let document: Value = serde_json::from_str(document).unwrap();
@@ -363,4 +377,59 @@ END
     let at = longest["at_unix_ms"].as_f64().unwrap();
     assert!(at >= times[0] - own - 10.0 && at <= times[1] + 10.0, "{at}: {times:?} {document}");
     assert!(document["came_back"].as_u64() > Some(500), "{document}");
+}
+
+#[test]
+fn a_link_that_was_down_is_told_of_for_as_long_as_it_was() {
+    let _alone = measuring();
+    let place = Place::new();
+    // A filter drops everything from one command to another, whose times bound how long.
+    let script = "ip netns exec srv nft -f - <<'END'
+table ip t { chain c { type filter hook input priority 0; }; }
+END
+        ip netns exec cli \"$DUEL\" net watch tcp://10.9.0.1 -d 3s --json > watch.json & w=$!
+        sleep 1; a=$(date +%s%N); ip netns exec srv nft add rule ip t c drop; b=$(date +%s%N)
+        sleep 0.3; c=$(date +%s%N); ip netns exec srv nft flush chain ip t c; d=$(date +%s%N)
+        wait $w; echo $a $b $c $d; cat watch.json";
+    if Command::new("nft").arg("--version").output().is_err() {
+        return skipped("no nft here");
+    }
+    let Some(said) = in_networks(&place, script) else { return };
+    told_as_it_was(&said);
+}
+
+#[test]
+fn a_link_of_a_pair_that_failed_is_told_of_until_the_other_one_carries() {
+    let _alone = measuring();
+    let place = Place::new();
+    // Addresses that belong to neither link. One is taken down; 0.2 s later both ends take the other one, as a routing daemon would.
+    let script = "ip link add w1 netns srv type veth peer name w0 netns cli
+        ip -n srv link set w1 up; ip -n cli link set w0 up
+        ip -n srv addr add 10.9.9.1/32 dev lo; ip -n cli addr add 10.9.9.2/32 dev lo
+        ip -n srv route add 10.9.9.2 dev v1 src 10.9.9.1; ip -n cli route add 10.9.9.1 dev v0 src 10.9.9.2
+        ip netns exec srv \"$DUEL\" net serve --listen 10.9.9.1:3835 > pair.txt &
+        for i in $(seq 200); do grep -q Listening pair.txt && break; sleep 0.05; done
+        \"$DUEL\" net watch tcp://10.9.9.1 --netns cli -d 3s --json > watch.json & w=$!
+        sleep 1; a=$(date +%s%N); ip -n cli link set v0 down; b=$(date +%s%N)
+        sleep 0.2; ip -n srv route replace 10.9.9.2 dev w1 src 10.9.9.1
+        c=$(date +%s%N); ip -n cli route replace 10.9.9.1 dev w0 src 10.9.9.2; d=$(date +%s%N)
+        wait $w; echo $a $b $c $d; cat watch.json";
+    let Some(said) = in_networks(&place, script) else { return };
+    told_as_it_was(&said);
+}
+
+/// Connecting and saying hello takes short packets, which pass; blocks do not, and nobody says so.
+#[test]
+fn a_path_that_swallows_long_packets_ends_in_a_timeout() {
+    let place = Place::new();
+    let script = "ip netns exec srv nft -f - <<'END'
+table ip t { chain c { type filter hook prerouting priority 0; ip length > 1000 drop; }; }
+END
+        \"$DUEL\" run tcp://10.9.0.1 --netns cli -d 500ms --timeout 400ms --json -q --no-archive || true";
+    if Command::new("nft").arg("--version").output().is_err() {
+        return skipped("no nft here");
+    }
+    let Some(said) = in_networks(&place, script) else { return };
+    let document: Value = serde_json::from_str(&said).unwrap();
+    assert!(target(&document)["failed"]["timeout"].as_u64() >= Some(1) && target(&document)["ops"] == 0, "{document}");
 }

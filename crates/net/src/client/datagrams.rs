@@ -184,7 +184,11 @@ impl Datagrams {
                     return Ok(());
                 }
                 // What became of an earlier one; this one was not sent.
-                Err(Errno::CONNREFUSED) => self.unsent += 1,
+                Err(Errno::CONNREFUSED) if self.told.came > 0 => self.unsent += 1,
+                Err(Errno::CONNREFUSED) => {
+                    let text = "nobody takes datagrams at the port that the server has told; something between may take connections alone";
+                    return Err(failed(failure::REFUSED, text));
+                }
                 Err(Errno::MSGSIZE) => {
                     return Err(failed(
                         failure::EXHAUSTED,
@@ -368,9 +372,14 @@ mod tests {
     fn what_the_system_did_not_take_because_an_earlier_one_was_refused_counts_as_unsent() {
         let (mut datagrams, nobody) = datagrams();
         drop(nobody);
+        datagrams.told.came = 1;
         for ms in 0..100 {
             datagrams.send(SECOND_NS + ms * MILLISECOND_NS).unwrap();
         }
         assert_eq!(datagrams.sent + datagrams.unsent, 100);
+        // Where none ever came it is another matter.
+        datagrams.told.came = 0;
+        let refused = (100..200).find_map(|ms| datagrams.send(SECOND_NS + ms * MILLISECOND_NS).err());
+        assert_eq!(refused.map(|why| why.kind), Some(failure::REFUSED));
     }
 }

@@ -241,6 +241,8 @@ impl Streams {
             self.drop_connection(lane, outcome.is_err());
         }
         self.counters.bytes_in += payload;
+        // Of several that end at once, all but the first began on a connection that there was.
+        self.counters.reused += u64::from(ops.saturating_sub(1));
         self.telling.carried(payload);
         Progress::Done(OpEnd { ops, phases, bytes_in: payload, ..OpEnd::noticed(end_ns, outcome) })
     }
