@@ -7,7 +7,7 @@ use crate::pulse::{Pulses, died_in, gone};
 use crate::waiting;
 use crate::watch::Watcher;
 use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
-use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS, SlotFigure, Stop};
+use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS, SlotFigure, Stop, Wanted};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -172,7 +172,8 @@ pub(crate) fn blocks(
             }
         }
         longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
-        if matches!(duel_stats::early_stop(judged.iter().copied(), plan), Stop::Enough { .. }) {
+        let wanted = if schedule.role == SlotRole::Measured { Wanted::Verdict } else { Wanted::Probe };
+        if matches!(duel_stats::early_stop(judged.iter().copied(), plan, wanted), Stop::Enough { .. }) {
             return Ok(());
         }
     }

@@ -1,6 +1,7 @@
 //! One target against the baseline in one metric: estimate and interval, not yet a call.
 
 use crate::bootstrap::block_bootstrap;
+use crate::lasting::lasting;
 use crate::pairing::{Pair, batched, log_ratios};
 use crate::signed_rank::{Span, Walsh, pairs_needed};
 use duel_model::ComparePlan;
@@ -40,9 +41,10 @@ const WIDER_AT_MOST: f64 = 1.5;
 /// Estimates the log-ratio and encloses it.
 ///
 /// The signed-rank interval is exact if the pairs are independent. The bootstrap needs only independent blocks, but is
-/// an approximation that is good with many of them; with very few, Student's t on the means of blocks stands in. None of
-/// them is right always, so the union is used, whether or not they disagree enough for a doubt: it costs a few percent
-/// of width when the pairs are independent, and keeps the error rate when the two pairs of a block move together.
+/// an approximation that is good with many of them; with very few, Student's t on the means of blocks stands in. Student's t on
+/// the means of batches of blocks needs only that noise does not last as long as they do ([`lasting`]). None of them is right
+/// always, so the union is used, whether or not they disagree enough for a doubt: it costs a fifth of the width when the pairs are
+/// independent, and keeps the error rate when pairs move together.
 pub(crate) fn contrast(pairs: &[Pair], compare: &ComparePlan) -> Contrast {
     contrast_among(pairs, compare, 1)
 }
@@ -68,6 +70,7 @@ pub(crate) fn contrast_among(pairs: &[Pair], compare: &ComparePlan, looks: usize
             walsh.interval(confidence),
             resampled.as_ref().map(|resampled| resampled.expanded(confidence)),
             few_blocks(&pairs, confidence),
+            estimate.and_then(|estimate| lasting(&pairs, estimate, confidence)),
         ];
         spans.into_iter().flatten().reduce(Span::union)
     };

@@ -1,6 +1,7 @@
 //! When more blocks would tell no more.
 
 use crate::contrast::{Contrast, contrast, log_margin};
+use crate::lasting::FEWEST_BLOCKS;
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
 use crate::slots::{call, holds_for_whole, metrics};
@@ -48,6 +49,15 @@ impl SlotFigure {
     }
 }
 
+/// What the slots are wanted for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Wanted {
+    /// A verdict, which may be that targets are equivalent.
+    Verdict,
+    /// The share of a gap that a probe takes away: nothing is called equivalent by it.
+    Probe,
+}
+
 /// Whether the slots so far suffice; to be asked after each block with the figures of all judged slots of the run (or probe) so far.
 ///
 /// Stateless: it looks only when the last whole block brought the number of pairs to or over 6, 8, 12, 16, 24, 32, 48,
@@ -58,7 +68,9 @@ impl SlotFigure {
 /// when one of these holds:
 ///
 /// * *sharp*: h <= m / 2. The rule looks at the width and not at where the interval lies, so it does not favour any
-///   call (Chow and Robbins 1965); at m / 2 a ratio near 1 has room to be called equivalent.
+///   call (Chow and Robbins 1965); at m / 2 a ratio near 1 has room to be called equivalent. For a verdict not before the 8th
+///   block: until then nothing is seen of noise that lasts longer than a block, and with such noise few blocks are alike whatever
+///   their mean is.
 /// * *sharp for its size*: h <= 5 % of the estimate. Diagnosis attributes shares of the log of a gap, and calls a cause
 ///   confirmed at 80 %: a 20th of the gap is fine enough for that. Without a true gap this all but never holds: noise
 ///   that is symmetric about 0 and falls off on both sides has six independent pairs within +-5 % of one value in less
@@ -70,7 +82,7 @@ impl SlotFigure {
 ///
 /// Looks are spaced geometrically so that there are few, each on half as many more pairs. `error_rates.rs` in the tests
 /// measures what the rule does to the error rate.
-pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan) -> Stop {
+pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, wanted: Wanted) -> Stop {
     if !plan.compare.stop_early || plan.targets.len() < 2 {
         return Stop::Go;
     }
@@ -92,7 +104,7 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan) -> S
     }
     let mut reasons = Vec::new();
     for ((place, target), values) in plan.targets.iter().enumerate().skip(1).zip(&of_targets) {
-        let Some((why, half_width, contrast)) = known(values, &plan.compare) else { return Stop::Go };
+        let Some((why, half_width, contrast)) = known(values, &plan.compare, wanted) else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
         let seen = call(&contrast, values.len(), main, &plan.compare);
         if main == Metric::Rate
@@ -116,11 +128,12 @@ const SHARE_OF_GAP: f64 = 0.05;
 const CLEAR: f64 = 0.999;
 
 /// Why the ratio is known well enough, the half width of its interval, and what the verdict would go by.
-fn known(pairs: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64, Contrast)> {
+fn known(pairs: &[Pair], compare: &ComparePlan, wanted: Wanted) -> Option<(&'static str, f64, Contrast)> {
+    let shows_lasting = wanted == Wanted::Probe || pairs.chunk_by(|a, b| a.block == b.block).count() >= FEWEST_BLOCKS;
     let walsh = Walsh::new(&log_ratios(&batched(pairs)));
     let (estimate, margin) = (walsh.median()?, log_margin(compare));
     let narrow_enough = |half_width: f64| {
-        if half_width <= margin / 2.0 {
+        if half_width <= margin / 2.0 && shows_lasting {
             Some("sharp")
         } else if half_width <= SHARE_OF_GAP * estimate.abs() {
             Some("sharp for its size")

@@ -7,7 +7,7 @@ use duel_model::{
     Arrival, Call, Distribution, Doubt, DoubtId, Facts, Interruption, LoopKind, Metric, Plan, Run, RunStatus,
     SECOND_NS, Slot, SlotRole, Verdict, Versions, web,
 };
-use duel_stats::{Stop, judge, judge_slots, observe};
+use duel_stats::{SlotFigure, Stop, Wanted, early_stop, judge, judge_slots, observe};
 use synthetic::*;
 
 /// B takes `factor` as long as A, with about 1 % of noise.
@@ -569,9 +569,9 @@ fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
         slots.iter().filter(|slot| slot.block <= block).cloned().collect()
     };
     assert_eq!(stop(&until(&quiet, 1), &plan(2)), Stop::Go);
-    let Stop::Enough { pairs, reason } = stop(&until(&quiet, 2), &plan(2)) else { panic!("sharp") };
+    let Stop::Enough { pairs, reason } = stop(&until(&quiet, 2), &plan(2)) else { panic!("sharp for its size") };
     assert_eq!(pairs, 6);
-    assert!(reason.starts_with("rate of B known to ±0.") && reason.ends_with("(sharp) after 6 pairs"), "{reason}");
+    assert!(reason.starts_with("rate of B known to ±0.") && reason.ends_with("(sharp for its size) after 6 pairs"), "{reason}");
     // The third block unfinished: as if it were not there.
     let mut unfinished = until(&quiet, 2);
     unfinished.pop();
@@ -585,6 +585,13 @@ fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
     let mut never = plan(2);
     never.compare.stop_early = false;
     assert_eq!(stop(&until(&quiet, 2), &never), Stop::Go);
+    // Where there is no gap, a verdict waits until noise would be seen that lasts longer than a block; a probe does not.
+    let equal: Vec<Slot> = blocks(10, 2, |b, r, t| 1.0 + (ripple(b, r, t) - 1.0) / 10.0);
+    assert_eq!(stop(&until(&equal, 5), &plan(2)), Stop::Go);
+    assert!(matches!(stop(&until(&equal, 7), &plan(2)), Stop::Enough { pairs: 16, .. }));
+    let few = until(&equal, 2);
+    let of_probe = early_stop(few.iter().map(|slot| SlotFigure::of(slot, &plan(2))), &plan(2), Wanted::Probe);
+    assert!(matches!(of_probe, Stop::Enough { pairs: 6, .. }), "{of_probe:?}");
     // A third target that is not yet known keeps it going.
     let noisy: Vec<Slot> = blocks(3, 3, |b, r, t| if t == 2 { 1.0 + f64::from((b + r) % 3) } else { 1.0 });
     assert_eq!(stop(&noisy, &plan(3)), Stop::Go);

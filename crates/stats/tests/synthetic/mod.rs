@@ -5,7 +5,7 @@ use duel_model::{
     Arrival, Bound, Call, ComparePlan, Distribution, LoadPlan, LoopKind, Metric, Plan, Slot, SlotRole, Tally, Target,
     Verdict, WorkerAudit, WorkloadPlan,
 };
-use duel_stats::{SlotFigure, Stop, early_stop};
+use duel_stats::{SlotFigure, Stop, Wanted, early_stop};
 
 /// A closed loop of 4 connections on targets named A, B, C, ...
 pub(crate) fn plan(targets: usize) -> Plan {
@@ -60,7 +60,7 @@ pub(crate) fn slot(block: u32, repeat: u32, target: usize, elapsed_s: f64) -> Sl
 
 /// Whether these slots suffice.
 pub(crate) fn stop(slots: &[Slot], plan: &Plan) -> Stop {
-    early_stop(slots.iter().map(|slot| SlotFigure::of(slot, plan)), plan)
+    early_stop(slots.iter().map(|slot| SlotFigure::of(slot, plan)), plan, Wanted::Verdict)
 }
 
 /// Blocks of two slots for each target; `elapsed_s(block, repeat, target)`.
