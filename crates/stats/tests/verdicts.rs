@@ -571,7 +571,10 @@ fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
     assert_eq!(stop(&until(&quiet, 1), &plan(2)), Stop::Go);
     let Stop::Enough { pairs, reason } = stop(&until(&quiet, 2), &plan(2)) else { panic!("sharp for its size") };
     assert_eq!(pairs, 6);
-    assert!(reason.starts_with("rate of B known to ±0.") && reason.ends_with("(sharp for its size) after 6 pairs"), "{reason}");
+    assert!(
+        reason.starts_with("rate of B known to ±0.") && reason.ends_with("(sharp for its size) after 6 pairs"),
+        "{reason}"
+    );
     // The third block unfinished: as if it were not there.
     let mut unfinished = until(&quiet, 2);
     unfinished.pop();
