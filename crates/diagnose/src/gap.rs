@@ -718,6 +718,16 @@ pub(crate) fn differences_in(view: &View<'_>, phases: &[Phase]) -> Vec<(Phase, f
     both.collect()
 }
 
+/// The same for phases of any kind of work, by their names.
+pub(crate) fn phase_share_of(view: &View<'_>, names: &[&'static str]) -> Option<f64> {
+    let sum = |seen: &TargetObservation, named: bool| -> f64 {
+        let of = |id: &duel_model::Id| !named || names.iter().any(|name| duel_model::Id::new(name) == *id);
+        seen.phase_mean_ns.iter().filter(|(id, _)| of(id)).map(|(_, ns)| ns).sum()
+    };
+    let [whole_ns, there_ns] = [false, true].map(|named| sum(view.slow, named) - sum(view.fast, named));
+    (whole_ns > 0.0).then(|| there_ns / whole_ns)
+}
+
 /// The share of what the slow side takes longer that is in some phases. `None` where phases show no difference.
 pub(crate) fn phase_share(view: &View<'_>, phases: &[Phase]) -> Option<f64> {
     let differences = phase_differences(view);

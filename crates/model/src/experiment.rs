@@ -117,6 +117,24 @@ pub struct ScalingCurve {
     pub law: Option<ScalingLaw>,
     /// Why it was not fitted.
     pub unfitted: Option<String>,
+    /// What becomes of the rate with more connections; `None` where no law was fitted.
+    #[serde(default)]
+    pub shape: Option<ScalingShape>,
+}
+
+/// What becomes of a rate with more connections, as it was measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ScalingShape {
+    /// The number of connections with the highest rate, of those that were measured.
+    pub peak: u32,
+    /// The largest number.
+    pub last: u32,
+    /// The rate there over the highest.
+    pub last_over_peak: Ranged,
+    /// Whether it falls beyond the peak; `None`: that is not known.
+    pub falls: Option<bool>,
+    /// What is missing for saying what the law means; `None`: nothing.
+    pub missing: Option<String>,
 }
 
 /// The rate at one number of connections.

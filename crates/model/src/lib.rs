@@ -45,7 +45,7 @@ pub use distribution::Distribution;
 pub use experiment::{
     CostDifference, CostMisfit, Costs, Dependence, DependenceAnswer, Experiment, FactorVerdict, LevelFigure,
     LevelVerdict, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit, ScalingPoint,
-    TargetCosts,
+    ScalingShape, TargetCosts,
 };
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, Value, unit};

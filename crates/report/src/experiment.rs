@@ -305,7 +305,18 @@ fn scaling(scaling: &Scaling, confidence: f64) -> Part {
              what each connection costs each other one. {intervals}"
         ));
     }
+    notes.extend(fitted.iter().filter_map(|(curve, law)| in_words(curve, law)));
     notes.extend(scaling.differences.iter().map(difference));
+    let is_said = |found: &&ScalingDifference| {
+        let of = |name: &str| {
+            fitted.iter().find(|(curve, _)| curve.target == name).and_then(|(curve, _)| curve.shape.as_ref())
+        };
+        [&found.baseline, &found.target].iter().all(|name| of(name).is_some_and(|shape| shape.missing.is_none()))
+    };
+    notes.extend(scaling.differences.iter().filter(is_said).map(difference_in_words));
+    // It is the same for all: they have the same levels.
+    let missing = fitted.iter().find_map(|(curve, _)| curve.shape.as_ref()?.missing.as_deref());
+    notes.extend(missing.map(|missing| format!("What the law means is not said: that takes {}.", clean(missing))));
     notes.extend(fitted.iter().filter_map(|(curve, law)| misfit(curve, law)));
     // What is left out is left out for all.
     let left_out = scaling.curves.first().map(left_out).unwrap_or_default();
@@ -358,6 +369,76 @@ fn difference(found: &ScalingDifference) -> String {
         bracketed(&found.lambda_ratio, near_one),
         signed(&found.sigma_difference),
         signed(&found.kappa_difference)
+    )
+}
+
+/// What a law means for one target.
+fn in_words(curve: &ScalingCurve, law: &ScalingLaw) -> Option<String> {
+    let shape = curve.shape.as_ref().filter(|shape| shape.missing.is_none())?;
+    let name = clean(&curve.target);
+    let at = |connections: u32| curve.points.iter().find(|point| point.connections == connections);
+    let (one, most) = (at(1)?, at(shape.peak)?);
+    let last = f64::from(shape.last);
+    let course = match shape.falls {
+        Some(true) => format!(
+            "beyond {} the rate falls, to {} of that at {}",
+            plural(u64::from(shape.peak), "connection"),
+            share(&shape.last_over_peak),
+            shape.last
+        ),
+        Some(false) => format!("up to {} the rate does not fall", plural(u64::from(shape.last), "connection")),
+        None => format!("whether it falls up to {} is not known", plural(u64::from(shape.last), "connection")),
+    };
+    // By the law: what of the rate of so many single ones is lost, and to which of both.
+    let (queued, hindered) = (law.sigma.value * (last - 1.0), law.kappa.value * last * (last - 1.0));
+    let lost = (queued + hindered) / (1.0 + queued + hindered);
+    let to = match queued + hindered {
+        0.0 => String::new(),
+        both => format!(
+            ", {} of it to work that is done one after the other and {} to what connections cost each other",
+            percent(queued / both),
+            percent(hindered / both)
+        ),
+    };
+    Some(format!(
+        "{name} does {} over one connection and most, {}, over {}; {course}. At {} it loses {} of what as many single ones would do{to}.",
+        rate(one.rate.value),
+        rate(most.rate.value),
+        shape.peak,
+        shape.last,
+        percent(lost)
+    ))
+}
+
+/// A share with its interval.
+fn share(figure: &Ranged) -> String {
+    bracketed(figure, percent)
+}
+
+/// What two laws mean beside each other.
+fn difference_in_words(found: &ScalingDifference) -> String {
+    let (name, other) = (clean(&found.target), clean(&found.baseline));
+    let ratio = found.lambda_ratio.value;
+    let alone = match (found.lambda_ratio.low, found.lambda_ratio.high) {
+        (Some(low), Some(high)) if low <= 1.0 && 1.0 <= high => {
+            format!("Over one connection no difference between {name} and {other} was established")
+        }
+        (Some(_), Some(_)) if ratio < 1.0 => {
+            format!("Over one connection {name} is {}x slower than {other}", near_one(1.0 / ratio))
+        }
+        (Some(_), Some(_)) => format!("Over one connection {name} is {}x faster than {other}", near_one(ratio)),
+        _ => format!("Over one connection there is no interval for {name} beside {other}"),
+    };
+    let part = |figure: &Ranged, what: &str| match (figure.low, figure.high) {
+        (Some(low), _) if low > 0.0 => format!("{name} loses more than {other} to {what}"),
+        (_, Some(high)) if high < 0.0 => format!("{name} loses less than {other} to {what}"),
+        (Some(_), Some(_)) => format!("no difference in {what} was established"),
+        _ => format!("whether they differ in {what} is not known"),
+    };
+    format!(
+        "{alone}; {}; {}.",
+        part(&found.sigma_difference, "work done one after the other (sigma)"),
+        part(&found.kappa_difference, "what connections cost each other (kappa)")
     )
 }
 

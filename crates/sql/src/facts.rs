@@ -57,6 +57,28 @@ const SQLITE: [(&str, &str); 5] = [
 
 /// Which settings duel's own sessions may change: a list of `fact=setting`.
 pub(crate) const MAY_SET: &str = "sql.may_set";
+/// Settings that are not as the server was built with, but for those that say where it is: a list of `setting=value`.
+pub(crate) const SET: &str = "sql.set";
+/// How the server goes about the statements of load: a list of `statement: plan`.
+pub(crate) const PLANS: &str = "sql.plans";
+const POSTGRES_SET: &str = "SELECT name || '=' || setting FROM pg_settings \
+     WHERE source NOT IN ('default', 'override', 'client', 'session') AND context <> 'internal' \
+     AND name !~ '(_file|_directory|_directories|_addresses|_command|^port|^application_name|^lc_|^cluster_name|^DateStyle|TimeZone|timezone)' \
+     ORDER BY 1";
+const MARIADB_SET: &str = "SELECT concat(lower(variable_name), '=', coalesce(global_value, '')) FROM information_schema.system_variables \
+     WHERE global_value_origin NOT IN ('COMPILE-TIME', 'AUTO') \
+     AND lower(variable_name) NOT REGEXP '(_file|_dir|dir|_path|socket|port|bind_address|server_id|hostname|basedir|_error|ssl|_domain_id)' \
+     ORDER BY 1";
+
+/// Settings in which it is not as it was built; `None` where it does not tell.
+fn set(database: &mut Database, ask: &str) -> Option<Vec<String>> {
+    let rows = database.rows(ask).ok()?;
+    let set: Vec<String> =
+        rows.into_iter().filter_map(|row| row.into_iter().next()?).map(|text| sanitize_line(&text)).collect();
+    // Never none: that it has no such settings is known, too.
+    Some(if set.is_empty() { vec!["none".to_owned()] } else { set })
+}
+
 /// What asks for their names. A superuser of PostgreSQL may set more.
 const POSTGRES_MAY_SET: &str = "SELECT name FROM pg_settings WHERE context = 'user' OR \
                                 (context = 'superuser' AND current_setting('is_superuser') = 'on')";
@@ -98,6 +120,7 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
                 note("sql.tables_bytes", database.text(&format!("SELECT {}", sizes.join(" + ")))?);
             }
             facts.note(MAY_SET, may_set(database, POSTGRES_MAY_SET, &POSTGRES));
+            facts.note(SET, set(database, POSTGRES_SET));
         }
         System::Mysql => {
             note(
@@ -110,6 +133,7 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             mysql::note_settings(&database.rows(&mysql::ask_settings())?, &mut facts);
             mysql::note_counted(&database.rows(&mysql::ask_counted())?, &mut facts);
             facts.note(MAY_SET, may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS));
+            facts.note(SET, set(database, MARIADB_SET));
         }
         System::Sqlite => {
             note("sql.server", database.text("SELECT sqlite_version()")?.map(|version| format!("SQLite {version}")));

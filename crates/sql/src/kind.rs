@@ -4,6 +4,7 @@ use crate::address::{self, Address, ServerAddress, System};
 use crate::client::{Client, Rows};
 use crate::connection::Server;
 use crate::database::Database;
+use crate::explain;
 use crate::facts;
 use crate::fill;
 use crate::keys::Keys;
@@ -198,6 +199,7 @@ fn ready_oltp(
     let mut mix = mix_of(kind, database.system());
     check_tables(database, kind, address, stop)?;
     let mut facts = facts::read(database, tables)?;
+    facts.note(facts::PLANS, explain::plans(database, &mix));
     let is_counted = tables::is_counted(tables, size);
     let has_ledger = mix.writes && is_counted;
     let common = match identity(database, opened, address) {

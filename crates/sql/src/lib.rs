@@ -7,6 +7,7 @@ mod address;
 mod client;
 mod connection;
 mod database;
+mod explain;
 mod facts;
 mod fill;
 mod keys;

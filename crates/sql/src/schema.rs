@@ -217,6 +217,8 @@ const FACTS: &[Declaration] = &[
     Declaration::listed("sql.cache_size", "cache_size"),
     Declaration::listed("sql.mmap_bytes", "mmap_size"),
     Declaration { compared: Compared::Never, ..Declaration::unlisted(crate::facts::MAY_SET) },
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(crate::facts::SET) },
+    Declaration { noun: "plans of the statements", ..Declaration::unlisted(crate::facts::PLANS) },
     // What a server had counted before load, since it was started.
     counted("mysql.uptime_s"),
     counted("mysql.threads_running"),

@@ -255,6 +255,21 @@ fn the_law_of_each_target_is_found_and_their_difference() {
 }
 
 #[test]
+fn that_the_rate_falls_is_said_where_it_does_and_only_there() {
+    let laws = [(1000.0, 0.02, 0.0), (900.0, 0.1, 0.02)];
+    let found = scaling_run(7, laws, 8, 0.005, 0.01).scaling.unwrap();
+    let shape = |target: usize| found.curves[target].shape.clone().unwrap();
+    assert_eq!((shape(0).falls, shape(0).peak, shape(0).missing), (Some(false), 64, None));
+    assert_eq!((shape(1).falls, shape(1).peak, shape(1).last), (Some(true), 8, 64));
+    let truth = usl(900.0, 0.1, 0.02, 64) / usl(900.0, 0.1, 0.02, 8);
+    assert!(covers(&shape(1).last_over_peak, truth), "{:?} {truth}", shape(1));
+    assert!(found.differences[0].kappa_difference.low.unwrap() > 0.0);
+    // Few blocks tell nothing.
+    let few = scaling_run(7, laws, 3, 0.005, 0.01).scaling.unwrap();
+    assert_eq!(few.curves[1].shape.clone().unwrap().falls, None);
+}
+
+#[test]
 fn a_knee_is_no_scaling_law() {
     // Eight workers: linear to eight connections, then flat.
     let plan = varied(1, connections(&LEVELS));

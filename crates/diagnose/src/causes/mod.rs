@@ -20,6 +20,7 @@ mod host;
 mod http;
 mod net;
 mod path;
+mod sql;
 mod tls;
 
 pub(crate) use net::names;
@@ -31,7 +32,7 @@ use crate::{none, unknown};
 
 /// All causes that compete for gaps, in the order in which equal ones are told.
 fn all() -> impl Iterator<Item = &'static dyn Cause> {
-    [tls::CAUSES, http::CAUSES, net::CAUSES, host::CAUSES, crypto::CAUSES, disk::CAUSES, path::CAUSES]
+    [tls::CAUSES, http::CAUSES, net::CAUSES, host::CAUSES, crypto::CAUSES, disk::CAUSES, path::CAUSES, sql::CAUSES]
         .into_iter()
         .flatten()
         .copied()

@@ -3,6 +3,8 @@
 pub(crate) mod bulk;
 pub(crate) mod by_hand;
 pub(crate) mod counted;
+pub(crate) mod database;
+pub(crate) mod db_settings;
 pub(crate) mod filter_rules;
 pub(crate) mod handshakes;
 pub(crate) mod machines;

@@ -9,8 +9,8 @@ mod web;
 pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, STREAMS};
 pub(crate) use machines::{HOSTS, LENS, twin};
 pub(crate) use settings::{
-    FAR_BLOCK, FEWER_DATAGRAMS, MANY_CALLS, NO_AES, NO_FEATURES, OWN_READ_AHEAD, SET_WINDOW, SHORT_SEGMENTS,
-    SHORTEST_SEGMENTS, congestion,
+    ASYNCHRONOUS, FAR_BLOCK, FEW_ROWS, FEWER_DATAGRAMS, KEPT_SESSIONS, LOGGING_SETTINGS, MANY_CALLS, NO_AES,
+    NO_FEATURES, OTHER_SETTINGS, OWN_READ_AHEAD, SET_WINDOW, SHORT_SEGMENTS, SHORTEST_SEGMENTS, congestion,
 };
 pub(crate) use web::{
     ALL_CLOSE, CHACHA20, GROUP, IDENTITY, KEPT, QUICK_ACK, RANGE_1, RANGE_HALF, RANGE_SAME, RESUMED, SEGMENTS,
@@ -55,6 +55,8 @@ pub(crate) struct Kind {
     pub(crate) entry: &'static Entry,
     /// Which target it is about, or how many connections it has, where its id ends with that.
     number: usize,
+    /// The fact that tells the setting of a database that it is about, where it is about one.
+    setting: Option<&'static str>,
 }
 
 /// What is to be known of a probe.
@@ -168,18 +170,24 @@ fn refuse(when: bool, why: &str) -> Result<(), String> {
 
 impl PartialEq for Kind {
     fn eq(&self, other: &Self) -> bool {
-        (self.entry.id, self.entry.twin, self.number) == (other.entry.id, other.entry.twin, other.number)
+        let all = |kind: &Self| (kind.entry.id, kind.entry.twin, kind.number, kind.setting);
+        all(self) == all(other)
     }
 }
 
 impl Kind {
     const fn new(entry: &'static Entry) -> Self {
-        Self { entry, number: 0 }
+        Self { entry, number: 0, setting: None }
     }
 
     /// The one about this target, or with so many connections.
     pub(crate) const fn of(self, number: usize) -> Self {
         Self { number, ..self }
+    }
+
+    /// The one about the setting that this fact tells.
+    pub(crate) const fn with_setting(self, fact: &'static str) -> Self {
+        Self { setting: Some(fact), ..self }
     }
 
     /// How ties between equally valuable probes are broken.
@@ -191,6 +199,9 @@ impl Kind {
         let mut id = self.entry.id.to_owned();
         if id.ends_with('-') {
             id.push_str(&self.number.to_string());
+        }
+        if let Some(fact) = self.setting {
+            id = format!("{id}-{}", fact.rsplit('.').next().unwrap_or(fact));
         }
         if let Some(change) = self.entry.twin {
             id = format!("{id}-{}", change.id());

@@ -2,7 +2,8 @@
 
 use super::{Entry, FLIP, Kind};
 use crate::case::Case;
-use duel_model::{Id, KindPlan, WorkloadPlan};
+use crate::evidence::db_settings::{Group, session_of};
+use duel_model::{Id, KindPlan, Variation, WorkloadPlan};
 use std::collections::BTreeMap;
 
 pub(crate) const NO_AES: Kind = Kind::new(&Entry {
@@ -119,11 +120,66 @@ pub(crate) const FEWER_DATAGRAMS: Kind = Kind::new(&Entry {
     ..FLIP
 });
 
+/// Commits of PostgreSQL that do not wait for the disk.
+pub(crate) const ASYNCHRONOUS: Kind = Kind::new(&Entry {
+    id: "asynchronous-commit",
+    phrase: "with commits that do not wait for the disk, in duel's sessions on all targets",
+    question: "Does the gap go away when commits do not wait for the disk?",
+    sets: &[("session", Value::Is("synchronous_commit=off"))],
+    ..FLIP
+});
+
+/// Connections to databases that are kept from one transaction to the next.
+pub(crate) const KEPT_SESSIONS: Kind = Kind::new(&Entry {
+    id: "kept-sessions",
+    phrase: "with connections kept from one transaction to the next",
+    question: "Does the gap go away when connections are kept?",
+    sets: &[("reconnect", Value::Becomes("off"))],
+    changes_reuse: true,
+    ..FLIP
+});
+
+/// So few rows that every server has them in memory.
+pub(crate) const FEW_ROWS: Kind = Kind::new(&Entry {
+    id: "few-rows",
+    phrase: "with the first hundred rows of each table only",
+    question: "Does the gap go away with rows that any memory holds?",
+    sets: &[("table-size", Value::Becomes("100"))],
+    ..FLIP
+});
+
+/// All settings that have statements logged, as this target has them, in duel's sessions on all.
+pub(crate) const LOGGING_SETTINGS: Kind = Kind::new(&Entry {
+    id: "logging-of-",
+    phrase: "with the same settings of logging in duel's sessions on all targets",
+    question: "Does the gap go away with the same settings of logging?",
+    possible: |kind, case| session_of(case, kind.number, Group::Logging, kind.setting).map(|_| ()),
+    varies: |kind, case, to| set_session(to, session_of(case, kind.number, Group::Logging, kind.setting)),
+    ..FLIP
+});
+
+/// All other settings that a session may have, as this target has them, in duel's sessions on all.
+pub(crate) const OTHER_SETTINGS: Kind = Kind::new(&Entry {
+    id: "settings-of-",
+    phrase: "with the same settings in duel's sessions on all targets",
+    question: "Does the gap go away with the same settings?",
+    possible: |kind, case| session_of(case, kind.number, Group::Other, kind.setting).map(|_| ()),
+    varies: |kind, case, to| set_session(to, session_of(case, kind.number, Group::Other, kind.setting)),
+    ..FLIP
+});
+
+/// Sets what sessions have; without it the probe is not possible.
+fn set_session(to: &mut Variation, session: Result<String, String>) {
+    to.settings.extend(session.ok().map(|session| (Id::new("session"), session)));
+}
+
 /// A value that a probe sets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Value {
     /// This one, where the plan leaves it at its default.
     Is(&'static str),
+    /// This one, where the plan has another.
+    Becomes(&'static str),
     /// A size that is far from the plan's, by [`FAR`].
     Far,
     /// The larger of the plan's size of that setting, and the one far from it.
@@ -162,6 +218,9 @@ pub(super) fn can_be_set(sets: &[(&str, Value)], case: &Case<'_>) -> Result<(), 
         {
             return Err("the sizes of segments are not known, or they are too short to be made shorter".to_owned());
         }
+        if matches!(value, Value::Becomes(text) if *text == plan.get(param)) {
+            return Err(format!("the plan has that {name} already"));
+        }
     }
     Ok(())
 }
@@ -176,9 +235,9 @@ impl Value {
     fn of(self, case: &Case<'_>, plan: &KindPlan, name: &str) -> String {
         let both = |name: &str| [size(plan, name), far(size(plan, name))];
         match self {
-            Self::Is(text) => return text.to_owned(),
             Self::Lower => return plan.schema.param(name).and_then(|param| lower(plan.get(param))).unwrap_or_default(),
             Self::Segment { part } => segment(case, part).unwrap_or(0),
+            Self::Is(text) | Self::Becomes(text) => return text.to_owned(),
             Self::Far => far(size(plan, name)),
             Self::Larger(of) => both(of).into_iter().fold(0, u64::max),
             Self::Smaller(of) => both(of).into_iter().fold(u64::MAX, u64::min),

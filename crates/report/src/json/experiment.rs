@@ -158,6 +158,19 @@ struct CurveDocument<'a> {
     law: Option<LawDocument>,
     /// Why it was not fitted.
     unfitted: Option<&'a str>,
+    /// What becomes of the rate with more connections, as it was measured.
+    shape: Option<ShapeDocument<'a>>,
+}
+
+#[derive(Debug, Serialize)]
+struct ShapeDocument<'a> {
+    peak: u32,
+    last: u32,
+    last_over_peak: RangedDocument,
+    /// `null`: that is not known.
+    falls: Option<bool>,
+    /// What is missing for saying what the law means.
+    missing: Option<&'a str>,
 }
 
 impl<'a> CurveDocument<'a> {
@@ -173,6 +186,13 @@ impl<'a> CurveDocument<'a> {
             points: points.collect(),
             law: curve.law.as_ref().map(LawDocument::of),
             unfitted: curve.unfitted.as_deref(),
+            shape: curve.shape.as_ref().map(|shape| ShapeDocument {
+                peak: shape.peak,
+                last: shape.last,
+                last_over_peak: RangedDocument::of(&shape.last_over_peak),
+                falls: shape.falls,
+                missing: shape.missing.as_deref(),
+            }),
         }
     }
 }

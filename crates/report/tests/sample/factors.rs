@@ -73,6 +73,7 @@ pub fn scaling(targets: usize) -> (Run, Verdict) {
         left_out: (i == 5).then(|| "the generator was the limit".to_owned()),
     };
     let curve = |target: usize, law: ScalingLaw| ScalingCurve {
+        shape: None,
         target: ["A", "B"][target].into(),
         points: (0..6).map(|i| point(i, target)).collect(),
         law: Some(law),

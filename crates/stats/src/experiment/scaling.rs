@@ -8,12 +8,16 @@ use crate::contrast::contrast;
 use crate::usl::{FEWEST_POINTS, Law, Point, fit};
 use duel_model::{
     Factor, LoopKind, Metric, Plan, Ranged, Scaling, ScalingCurve, ScalingDifference, ScalingLaw, ScalingMisfit,
-    ScalingPoint,
+    ScalingPoint, ScalingShape,
 };
 
 /// A peak is told where it lies at no more than so many times the most connections measured: further out it says more
 /// about the formula than about the server.
 const PEAK_WITHIN: f64 = 2.0;
+
+/// Fewest numbers of connections from which is said what the law means: twice as many as it has parameters, so that half of
+/// them hold it against the other half.
+const FEWEST_FOR_WORDS: usize = 6;
 
 /// The law for each target; `None` where connections are not the only factor of a closed loop.
 ///
@@ -70,6 +74,7 @@ struct Fit {
     /// Largest number of connections that it rests on.
     largest: f64,
     misfit: Option<ScalingMisfit>,
+    shape: ScalingShape,
 }
 
 impl Fit {
@@ -103,7 +108,8 @@ impl Fit {
         let fitted: Vec<f64> = connections.iter().map(|&n| law.rate(n).ln()).collect();
         let misfit = misfit(&fitted, &logs, plan)
             .map(|(level, ratio)| ScalingMisfit { connections: connections[level] as u32, ratio });
-        Ok(Self { law, resampled, blocks, largest: connections.iter().copied().fold(1.0, f64::max), misfit })
+        let shape = shape(&connections, &logs, plan).ok_or("a rate is no number")?;
+        Ok(Self { law, resampled, blocks, largest: connections.iter().copied().fold(1.0, f64::max), misfit, shape })
     }
 
     /// A value of the law with its interval.
@@ -111,6 +117,47 @@ impl Fit {
         let values = self.resampled.iter().map(&value).collect();
         interval(value(&self.law), values, self.blocks, plan)
     }
+}
+
+/// What becomes of the rate, by the logarithms of rates by level and block.
+fn shape(connections: &[f64], logs: &[Vec<f64>], plan: &Plan) -> Option<ScalingShape> {
+    let means: Vec<f64> = logs.iter().map(|values| mean(values)).collect::<Option<_>>()?;
+    let last = connections.len() - 1;
+    let peak = (0..=last).max_by(|&a, &b| means[a].total_cmp(&means[b]))?;
+    let blocks = logs[0].len();
+    let over = |drawn: &[usize]| {
+        let of = |level: usize| mean(&drawn.iter().map(|&block| logs[level][block]).collect::<Vec<_>>());
+        Some((of(last)? - of(peak)?).exp())
+    };
+    let resampled = resampled_blocks(blocks, plan.compare.seed).filter_map(|drawn| over(&drawn)).collect();
+    let last_over_peak = interval((means[last] - means[peak]).exp(), resampled, blocks, plan);
+    // By less than the margin it does not fall in practice.
+    let least = 1.0 / (1.0 + plan.compare.margin.max(0.0));
+    let falls = match (last_over_peak.low, last_over_peak.high) {
+        _ if peak == last => Some(false),
+        (_, Some(high)) if high < least => Some(true),
+        (Some(low), _) if low >= least => Some(false),
+        _ => None,
+    };
+    let has_one = connections.contains(&1.0);
+    let missing = match (connections.len() >= FEWEST_FOR_WORDS, has_one) {
+        (true, true) => None,
+        (false, true) => {
+            Some(format!("{FEWEST_FOR_WORDS} numbers of connections, and there are {}", connections.len()))
+        }
+        (true, false) => Some("one connection, which is not among them".to_owned()),
+        (false, false) => Some(format!(
+            "{FEWEST_FOR_WORDS} numbers of connections with one connection among them, and there are {} without it",
+            connections.len()
+        )),
+    };
+    Some(ScalingShape {
+        peak: connections[peak] as u32,
+        last: connections[last] as u32,
+        last_over_peak,
+        falls,
+        missing,
+    })
 }
 
 fn curve(target: usize, fit: &Result<Fit, String>, levels: &[Level], plan: &Plan, cells: &Cells<'_>) -> ScalingCurve {
@@ -135,6 +182,7 @@ fn curve(target: usize, fit: &Result<Fit, String>, levels: &[Level], plan: &Plan
         points: levels.iter().filter_map(point).collect(),
         law: fit.as_ref().ok().map(law),
         unfitted: fit.as_ref().err().cloned(),
+        shape: fit.as_ref().ok().map(|fit| fit.shape.clone()),
     }
 }
 

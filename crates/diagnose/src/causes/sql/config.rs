@@ -1,0 +1,30 @@
+//! `db.config`: another setting of the slow server is what makes it slow.
+//!
+//! Settings that differ prove nothing: with the fast side's value in duel's own sessions, on all targets, the gap has to go away. Those
+//! that no session may change are told, with what to try. What looks like it: settings of logging have a cause of their own.
+
+use super::KINDS;
+use crate::cause::{Cause, CauseEntry, Standing};
+use crate::evidence::db_settings::{Group, weigh};
+use crate::gap::Gap;
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "db.config",
+    description: "a setting of the database differs, and the gap goes away with the other server's value",
+};
+
+pub(super) struct Config;
+
+impl Cause for Config {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        weigh(gap, &ENTRY, Group::Other)
+    }
+}

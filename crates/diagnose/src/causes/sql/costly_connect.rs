@@ -1,0 +1,66 @@
+//! `db.costly-connect`: the slow server takes long to let somebody in, and each transaction has a connection of its own.
+//!
+//! Over kept connections, on all targets, the gap goes away, and it sits in logging in, not in connecting. What looks like it: a longer
+//! path (`net.path-delay`), on which connecting itself takes longer, and every statement as well.
+
+use super::KINDS;
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, shown_flip};
+use crate::evidence::database::setting;
+use crate::gap::{Gap, percent, phase_share_of};
+use crate::probes::KEPT_SESSIONS;
+use duel_model::Confidence;
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "db.costly-connect",
+    description: "the database takes long to let somebody in, and each transaction has a connection of its own",
+};
+
+/// From here on the gap is one of logging in: four fifths is what explains a gap elsewhere, too.
+const MOST: f64 = 0.8;
+
+pub(super) struct CostlyConnect;
+
+impl Cause for CostlyConnect {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        if setting(gap, "reconnect") == Some("off") {
+            return Err(Standing::RuledOut(gap.not_measured("connections are kept".to_owned())));
+        }
+        let reference = gap.known_reference().unwrap_or(&gap.comparison);
+        let entering = phase_share_of(reference, &["tls", "login"]);
+        let Some(entering) = entering else {
+            return Err(Standing::Undecided(gap.at_reference("where the gap sits is not known".to_owned())));
+        };
+        let told = format!("{} of the extra time is spent until {slow} lets somebody in", percent(entering));
+        if entering < 0.5 {
+            return Err(Standing::RuledOut(gap.at_reference(told)));
+        }
+        let summary = format!("{slow} takes longer than {fast} to let somebody in: {told}.");
+        let remedy = format!(
+            "Keep connections, or put a pool in front. On {slow}: does it look up names (`skip_name_resolve`, `log_hostname`), how many \
+             rounds has the password's digest, how long do TLS and hooks of the login take?"
+        );
+        let facts = vec![gap.at_reference(told)];
+        let flip = match shown_flip(gap, KEPT_SESSIONS) {
+            Ok(flip) => flip,
+            Err(Standing::Undecided(_)) if entering >= MOST => {
+                let told = Told { summary, remedy, facts, further: Vec::new() };
+                return Ok(fit_by_host(gap, &ENTRY, Some(entering), Confidence::Likely, told));
+            }
+            Err(other) => return Err(other),
+        };
+        if !flip.moved() {
+            return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
+        }
+        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
+    }
+}

@@ -1,0 +1,14 @@
+//! Causes of databases. What a server tells of its settings, its plans and its counters is held against what a client measures.
+
+causes! {
+    statement_logging::StatementLogging,
+    config::Config,
+    bad_plan::BadPlan,
+    slow_flush::SlowFlush,
+    small_buffer_pool::SmallBufferPool,
+    costly_connect::CostlyConnect,
+    contention::Contention,
+}
+
+/// The work that these causes are for.
+const KINDS: &[&str] = &["sql"];

@@ -1,0 +1,71 @@
+//! `db.small-buffer-pool`: what is read does not fit into the slow server's memory for blocks, and does into the fast one's.
+//!
+//! The settings tell the sizes, the counters that the slow server reads blocks again; and with so few rows that both hold them, the gap
+//! goes away. What looks like it: a plan that looks at more blocks (then it finds more in memory, too), and a slow disk under equal
+//! memories, which reads no more blocks.
+
+use super::KINDS;
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, of_both, shown_flip};
+use crate::evidence::database::{MUCH_MORE, counted, same_system, writes};
+use crate::gap::Gap;
+use crate::probes::FEW_ROWS;
+use duel_model::{Confidence, sanitize_line};
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "db.small-buffer-pool",
+    description: "the database's memory for blocks is too small for what is read, so that blocks are read again and again",
+};
+
+/// A block for each hundred transactions: of an op of 50 µs a hundredth of a block that takes 100 µs is 2 %, the margin.
+const FEWEST_READS: f64 = 0.01;
+
+pub(super) struct SmallBufferPool;
+
+impl Cause for SmallBufferPool {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        same_system(gap)?;
+        let name = ["sql.shared_buffers", "sql.buffer_pool_bytes"]
+            .into_iter()
+            .find(|name| gap.fact(gap.slow, |seen| seen.value(name)).is_some())
+            .ok_or_else(|| Standing::Undecided(gap.not_measured("the size of its memory for blocks is not known".to_owned())))?;
+        let [of_slow, of_fast] = of_both(gap, "the sizes of their memories for blocks are not both known", |side| {
+            gap.fact(side, |seen| seen.value(name).map(|value| sanitize_line(&value.to_string())))
+        })?;
+        let [slow_reads, fast_reads] = counted(gap, "server-reads", "how many blocks they read")?;
+        let told = format!(
+            "{slow} reads {slow_reads:.3} blocks for each transaction with {of_slow} of memory for them, {fast} {fast_reads:.3} with {of_fast}"
+        );
+        if slow_reads < FEWEST_READS.max(MUCH_MORE * fast_reads) {
+            return Err(Standing::RuledOut(gap.at_reference(told)));
+        }
+        if of_slow == of_fast {
+            return Err(Standing::Undecided(gap.at_reference(told)));
+        }
+        if writes(gap) {
+            return Err(Standing::Undecided(gap.at_reference(format!("{told}; with an op that writes, no fewer rows can be asked for"))));
+        }
+        let flip = shown_flip(gap, FEW_ROWS)?;
+        if flip.is_negligible() {
+            return Err(Standing::RuledOut(gap.evidence(&flip.view, gap.tell_flip(&flip))));
+        }
+        if !flip.moved() {
+            return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
+        }
+        let summary = format!("What is read does not fit into {slow}'s memory for blocks: {told}. That is {} of the gap.", flip.percent());
+        let remedy = format!(
+            "Give {slow} more memory for blocks (`shared_buffers`, `innodb_buffer_pool_size`), as much as {fast} has, or as the tables take."
+        );
+        let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        let facts = vec![gap.at_reference(told)];
+        Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
+    }
+}

@@ -1,0 +1,31 @@
+//! `db.statement-logging`: the slow side writes its statements to a log, and the fast one does not.
+//!
+//! The settings tell. With the fast side's in duel's own sessions, on all targets, the gap goes away; only a superuser may set them,
+//! and those of MariaDB's general log nobody for one session: then it is left open. What looks like it: other settings that differ
+//! (`db.config`), and whatever else writes to a disk.
+
+use super::KINDS;
+use crate::cause::{Cause, CauseEntry, Standing};
+use crate::evidence::db_settings::{Group, weigh};
+use crate::gap::Gap;
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "db.statement-logging",
+    description: "the server writes statements to a log while it executes them",
+};
+
+pub(super) struct StatementLogging;
+
+impl Cause for StatementLogging {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        weigh(gap, &ENTRY, Group::Logging)
+    }
+}

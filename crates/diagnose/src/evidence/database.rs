@@ -1,0 +1,71 @@
+//! What databases tell of themselves, for several causes.
+
+use crate::cause::{Standing, of_both};
+use crate::gap::{Gap, View};
+use duel_model::{Id, WorkloadPlan};
+
+/// Several times as many of what a server counts: what two equal servers count differs by their state, but not by so much.
+pub(crate) const MUCH_MORE: f64 = 3.0;
+
+/// Names of phases.
+pub(crate) struct Side;
+
+impl Side {
+    /// All that passes after somebody was let in.
+    pub(crate) const PHASES_OF_STATEMENTS: [&'static str; 4] = ["send", "first-row", "rows", "commit"];
+}
+
+/// The value of a setting of the plan.
+pub(crate) fn setting<'a>(gap: &Gap<'a>, name: &str) -> Option<&'a str> {
+    let WorkloadPlan::Plain(kind) = &gap.case.plan.workload else { return None };
+    kind.schema.param(name).map(|param| kind.get(param))
+}
+
+/// Whether the plan's op changes rows.
+pub(crate) fn writes(gap: &Gap<'_>) -> bool {
+    !matches!(setting(gap, "op"), Some("point-select" | "read-only" | "select-random-points" | "select-random-ranges"))
+}
+
+/// Servers of different makes cannot be held against each other by settings, plans and counters.
+pub(crate) fn same_system(gap: &Gap<'_>) -> Result<(), Standing> {
+    let make = |side: usize| {
+        let text = gap.text(side, "sql.server")?;
+        let make = ["PostgreSQL", "MySQL", "SQLite"].into_iter().find(|make| text.starts_with(make));
+        Some(make.unwrap_or(if text.contains("MariaDB") { "MariaDB" } else { "another" }))
+    };
+    let [slow, fast] = of_both(gap, "what servers they are is not known of both", make)?;
+    if slow == fast {
+        return Ok(());
+    }
+    let text = format!("{slow} and {fast} cannot be held against each other by what they tell of themselves");
+    Err(Standing::Undecided(gap.not_measured(text)))
+}
+
+/// What both servers counted for each transaction where the gap is looked at, slow side first.
+pub(crate) fn counted(gap: &Gap<'_>, counter: &'static str, what: &str) -> Result<[f64; 2], Standing> {
+    let id = Id::new(counter);
+    let of = |view: &View<'_>| Some([*view.slow.counted_per_op.get(&id)?, *view.fast.counted_per_op.get(&id)?]);
+    // The comparison is longer than a probe, and shows what is rare.
+    of(&gap.comparison)
+        .ok_or_else(|| Standing::Undecided(gap.not_measured(format!("the servers do not both tell {what}"))))
+}
+
+/// In what the servers differ that decides how often a commit waits for the disk, or whether.
+pub(crate) fn differing_flushes(gap: &Gap<'_>) -> Option<String> {
+    const SETTINGS: [&str; 8] = [
+        "sql.synchronous_commit",
+        "sql.fsync",
+        "sql.wal_sync_method",
+        "sql.commit_delay",
+        "sql.flush_at_commit",
+        "sql.sync_binlog",
+        "sql.log_bin",
+        "sql.flush_method",
+    ];
+    SETTINGS.into_iter().find_map(|name| {
+        let of = |side: usize| gap.fact(side, |seen| seen.value(name).map(ToString::to_string));
+        let (slow, fast) = (of(gap.slow)?, of(gap.fast)?);
+        let label = name.strip_prefix("sql.").unwrap_or(name);
+        (slow != fast).then(|| format!("{label} is {slow} on {} and {fast} on {}", gap.slow_name(), gap.fast_name()))
+    })
+}

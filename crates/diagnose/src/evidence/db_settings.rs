@@ -1,0 +1,244 @@
+//! Settings in which databases differ, and what becomes of the gap when duel's own sessions have the fast side's.
+
+use crate::case::Case;
+use crate::cause::{CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
+use crate::evidence::database::{counted, same_system};
+use crate::gap::{Flip, Gap};
+use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS};
+use duel_model::{Confidence, Declaration, Facts, WorkloadPlan, assignments, sanitize_line};
+use std::collections::BTreeMap;
+
+/// Which settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Group {
+    /// Those that have statements written to a log.
+    Logging,
+    /// All others.
+    Other,
+}
+
+const LOGGING: [&str; 7] = [
+    "sql.log_statement",
+    "sql.log_duration",
+    "sql.log_all_durations",
+    "sql.general_log",
+    "sql.slow_query_log",
+    "sql.long_query_s",
+    "sql.log_output",
+];
+/// What a database tells that is no setting of it.
+const NO_SETTINGS: [&str; 4] = ["sql.server", "sql.tls", "sql.rows", "sql.tables_bytes"];
+
+/// Of several settings that differ each is tried alone, as far as the load time allows; of more than these nobody would read.
+const MOST_ALONE: usize = 4;
+
+impl Group {
+    fn has(self, fact: &str) -> bool {
+        fact.starts_with("sql.") && !NO_SETTINGS.contains(&fact) && LOGGING.contains(&fact) == (self == Self::Logging)
+    }
+
+    /// Its settings, as they are declared.
+    fn declared(self, case: &Case<'_>) -> impl Iterator<Item = &'static Declaration> {
+        let facts = case.plan.schema().facts.iter();
+        facts.filter(move |of| of.label.is_some() && self.has(of.name))
+    }
+}
+
+/// A setting in which both sides differ.
+struct Differing {
+    fact: &'static str,
+    slow: String,
+    fast: String,
+    /// What sets it in a session of both, where that may be.
+    setting: Option<String>,
+}
+
+impl Differing {
+    fn all(gap: &Gap<'_>, group: Group) -> Vec<Self> {
+        let of = |side: usize, name: &str| gap.fact(side, |seen| seen.value(name).map(ToString::to_string));
+        let differing = group.declared(&gap.case).filter_map(|declared| {
+            let (slow, fast) = (of(gap.slow, declared.name)?, of(gap.fast, declared.name)?);
+            let setting = settable(&gap.case, declared.name);
+            (slow != fast).then_some(Self { fact: declared.name, slow, fast, setting })
+        });
+        differing.collect()
+    }
+
+    fn told(&self, gap: &Gap<'_>) -> String {
+        let name = self.setting.as_deref().unwrap_or_else(|| label(self.fact));
+        let [name, slow, fast] = [name, &self.slow, &self.fast].map(sanitize_line);
+        format!("{name} is {slow} on {} and {fast} on {}", gap.slow_name(), gap.fast_name())
+    }
+}
+
+fn label(fact: &'static str) -> &'static str {
+    Declaration::of(fact).and_then(|declared| declared.label).unwrap_or(fact)
+}
+
+/// A target's facts: those of its sessions of load hold no settings.
+fn facts<'a>(case: &Case<'a>, target: usize) -> Option<&'a Facts> {
+    case.first_contact.get(target)?.as_ref()
+}
+
+/// The name under which sessions of all targets may set what a fact tells.
+fn settable(case: &Case<'_>, fact: &str) -> Option<String> {
+    let name = |target: usize| {
+        let may = facts(case, target)?.list("sql.may_set");
+        may.iter().find_map(|set| set.strip_prefix(fact)?.strip_prefix('='))
+    };
+    let first = name(0)?;
+    (1..case.plan.targets.len()).all(|target| name(target) == Some(first)).then(|| first.to_owned())
+}
+
+/// What `--session` holds where sessions have this target's settings: one of them, or all of a group in which targets differ.
+/// `Err`: why that cannot be had.
+pub(crate) fn session_of(case: &Case<'_>, target: usize, group: Group, only: Option<&str>) -> Result<String, String> {
+    let WorkloadPlan::Plain(kind) = &case.plan.workload else { return Err("the workload has no sessions".to_owned()) };
+    let param = kind.schema.param("session").ok_or("the workload has no sessions")?;
+    let mut session: BTreeMap<String, String> =
+        assignments(kind.get(param)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
+    let value = |target: usize, fact: &str| facts(case, target)?.value(fact).map(ToString::to_string);
+    let mut sets = false;
+    for declared in group.declared(case).filter(|declared| only.is_none_or(|only| only == declared.name)) {
+        let Some((setting, wanted)) = settable(case, declared.name).zip(value(target, declared.name)) else { continue };
+        if (0..case.plan.targets.len()).any(|other| value(other, declared.name).as_ref() != Some(&wanted)) {
+            session.insert(setting.to_ascii_lowercase(), wanted);
+            sets = true;
+        }
+    }
+    let text = session.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",");
+    match param.read(&text) {
+        Ok(read) if sets && read == text => Ok(text),
+        Ok(_) => Err("targets differ in no setting that a session may have".to_owned()),
+        Err(why) => Err(why),
+    }
+}
+
+/// Whether the sides differ in settings that sessions may have, such as those of the planner.
+pub(crate) fn differ_as_sessions_may(gap: &Gap<'_>) -> bool {
+    Differing::all(gap, Group::Other).iter().any(|differing| differing.setting.is_some())
+}
+
+/// How a cause stands that is settings of this group.
+pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> Result<Standing, Standing> {
+    same_system(gap)?;
+    let differing = Differing::all(gap, group);
+    let all = match group {
+        Group::Logging => LOGGING_SETTINGS,
+        Group::Other => OTHER_SETTINGS,
+    };
+    let may_set: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_some()).collect();
+    let fixed: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_none()).collect();
+    let unread = if group == Group::Other { differing_unread(gap) } else { Vec::new() };
+    if may_set.is_empty() {
+        return Err(without_flip(gap, entry, &fixed, &unread));
+    }
+    let together = shown_flip(gap, all.of(gap.fast))?;
+    if !together.moved() {
+        return Err(match (together.is_negligible(), fixed.is_empty() && unread.is_empty()) {
+            (true, false) => without_flip(gap, entry, &fixed, &unread),
+            _ => did_not_move(gap, &together),
+        });
+    }
+    let (mut best, mut tried): (Option<(&Differing, Box<Flip<'_>>)>, Vec<String>) = (None, Vec::new());
+    if may_set.len() == 1 {
+        best = Some((may_set[0], together));
+    } else {
+        for differing in may_set.iter().take(MOST_ALONE) {
+            match shown_flip(gap, all.of(gap.fast).with_setting(differing.fact)) {
+                Ok(flip) => {
+                    tried.push(format!("{}: {}", differing.told(gap), gap.tell_flip(&flip)));
+                    if flip.moved() && best.as_ref().is_none_or(|(_, known)| flip.share.mid > known.share.mid) {
+                        best = Some((differing, flip));
+                    }
+                }
+                Err(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
+                Err(_) => {}
+            }
+        }
+    }
+    let Some((setting, flip)) = best else {
+        let told: Vec<String> = may_set.iter().map(|one| one.told(gap)).collect();
+        let text = format!("which of these settings it is was not found out: {}", told.join("; "));
+        return Err(Standing::Undecided(gap.first_contact(text)));
+    };
+    let name = setting.setting.as_deref().unwrap_or_else(|| label(setting.fact));
+    let summary = format!(
+        "{}. With {}'s value in duel's own sessions on all targets, {} of the gap is gone.",
+        setting.told(gap),
+        gap.fast_name(),
+        flip.percent()
+    );
+    let remedy = format!(
+        "Is `{name} = {}` on {} meant to be, and what does it protect? Where not, set it to `{}` as on {}.",
+        sanitize_line(&setting.slow),
+        gap.slow_name(),
+        sanitize_line(&setting.fast),
+        gap.fast_name()
+    );
+    let facts = vec![gap.first_contact(setting.told(gap))];
+    let further = tried.into_iter().map(|text| gap.evidence(&flip.view, text)).collect();
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, entry, &flip, confidence, Told { summary, remedy, facts, further }))
+}
+
+/// How it stands where no flip says more.
+fn without_flip(gap: &Gap<'_>, entry: &CauseEntry, fixed: &[&Differing], unread: &[String]) -> Standing {
+    let told: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(unread.iter().cloned()).collect();
+    if told.is_empty() {
+        let known = [gap.slow, gap.fast]
+            .iter()
+            .all(|side| entry.id != "db.config" || gap.fact(*side, |seen| seen.value("sql.set")).is_some());
+        return match known {
+            true => Standing::RuledOut(gap.first_contact("such settings are the same on both".to_owned())),
+            false => {
+                Standing::Undecided(gap.not_measured("the servers do not both tell all of their settings".to_owned()))
+            }
+        };
+    }
+    // How often is waited for the disk is counted, and only a setting of the whole server changes it.
+    let flushes =
+        counted(gap, "server-flushes", "").ok().filter(|[slow, fast]| slow - fast >= 0.5 && *slow >= 2.0 * fast);
+    let flushes = flushes.map_or_else(String::new, |[slow, fast]| {
+        format!(
+            "; {} flushes {slow:.2} times for each transaction, {} {fast:.2} times",
+            gap.slow_name(),
+            gap.fast_name()
+        )
+    });
+    let statements: Vec<String> = fixed
+        .iter()
+        .take(3)
+        .map(|one| format!("`SET GLOBAL {} = {}`", label(one.fact), sanitize_line(&one.fast)))
+        .collect();
+    let attempt = if statements.is_empty()
+        || gap.text(gap.slow, "sql.server").is_some_and(|text| text.starts_with("PostgreSQL"))
+    {
+        "make them alike in the server's configuration, and compare again".to_owned()
+    } else {
+        format!("try {} on {} and compare again", statements.join(", "), gap.slow_name())
+    };
+    Standing::Undecided(
+        gap.first_contact(format!("no session may change these: {}{flushes}; {attempt}", told.join("; "))),
+    )
+}
+
+/// Settings that differ from how the servers were built, beyond those that have a fact of their own.
+fn differing_unread(gap: &Gap<'_>) -> Vec<String> {
+    let set =
+        |side: usize| gap.fact(side, |seen| Some(seen.list("sql.set")).filter(|set| !set.is_empty())).unwrap_or(&[]);
+    let has_fact = |name: &str| {
+        let declared = gap.case.plan.schema().facts.iter();
+        declared.filter_map(|of| of.label).any(|label| label == name)
+    };
+    let (slow, fast) = (set(gap.slow), set(gap.fast));
+    if slow.is_empty() || fast.is_empty() {
+        return Vec::new();
+    }
+    let only = |one: &[String], other: &[String], side: usize| {
+        let differs = one.iter().filter(|set| !other.contains(set));
+        let named = differs.filter(|set| set.split_once('=').is_some_and(|(name, _)| !has_fact(name)));
+        named.map(|set| format!("{} on {}", sanitize_line(set), gap.name(side))).collect::<Vec<_>>()
+    };
+    [only(slow, fast, gap.slow), only(fast, slow, gap.fast)].concat()
+}
