@@ -76,9 +76,7 @@ pub fn prepare(
 ) -> Result<Filled, WorkloadError> {
     let at = address::parse(address)?;
     if at == Address::Memory {
-        return Err(WorkloadError(
-            "a database in memory is made by each run for itself; there is nothing to prepare".into(),
-        ));
+        return Err(none_in_memory());
     }
     let fail = kind::fail_of(&at);
     // All tables are looked at before one is touched.
@@ -123,6 +121,56 @@ pub fn prepare(
     Ok(filled)
 }
 
+/// Makes the tables `sbtest1` to `sbtestN` of bulk inserts, which have two columns and no rows.
+///
+/// # Errors
+///
+/// A sentence for the user: a table is there that is not asked to be touched, or the database refuses.
+pub fn prepare_bulk(address: &str, tables: u32, anew: bool) -> Result<Filled, WorkloadError> {
+    let at = address::parse(address)?;
+    if at == Address::Memory {
+        return Err(none_in_memory());
+    }
+    let fail = kind::fail_of(&at);
+    let mut database = open(&at).map_err(&fail)?;
+    let mut missing = Vec::new();
+    for table in 0..tables {
+        match tables::standing(&mut database, table, 1, false).map_err(&fail)? {
+            Standing::Missing => missing.push((table, false)),
+            Standing::Bulk if anew => missing.push((table, true)),
+            Standing::Bulk => {}
+            _ => {
+                let name = tables::name(table);
+                let text = format!(
+                    "table {name} is there, and is none of --op bulk-insert; duel cleanup drops those of the other ops"
+                );
+                return Err(WorkloadError(text));
+            }
+        }
+    }
+    for &(table, is_there) in &missing {
+        if is_there {
+            database.run(&format!("DROP TABLE {}", tables::name(table))).map_err(&fail)?;
+        }
+        make_bulk(&mut database, table).map_err(&fail)?;
+    }
+    let made = missing.len() as u32;
+    Ok(Filled { found: tables - made, made, rows: 0 })
+}
+
+/// Makes a table of bulk inserts, as sysbench does.
+fn make_bulk(database: &mut Database, table: u32) -> Result<(), SqlFailure> {
+    let end = if database.system() == System::Mysql { " ENGINE = InnoDB" } else { "" };
+    database.run(&format!(
+        "CREATE TABLE {}(id INTEGER NOT NULL, k INTEGER DEFAULT '0' NOT NULL, PRIMARY KEY (id)){end}",
+        tables::name(table)
+    ))
+}
+
+fn none_in_memory() -> WorkloadError {
+    WorkloadError("a database in memory is made by each run for itself; there is nothing to prepare".into())
+}
+
 /// Drops the tables `sbtest1` to `sbtestN`; answers how many there were.
 ///
 /// # Errors
@@ -160,7 +208,7 @@ pub fn cleanup(address: &str, tables: u32) -> Result<u32, WorkloadError> {
 /// Databases in memory that were made, by tables and rows. A connection to each keeps it alive until the process ends.
 static IN_MEMORY: Mutex<BTreeMap<(u32, u64), Connection>> = Mutex::new(BTreeMap::new());
 
-/// The database in memory with such tables; it is made where there is none yet.
+/// The database in memory with such tables, of no rows those of bulk inserts; it is made where there is none yet.
 pub(crate) fn memory(tables: u32, rows: u64, stop: &AtomicBool) -> Result<Store, SqlFailure> {
     let store = Store::Memory(format!("duel-{tables}-{rows}"));
     let mut made = IN_MEMORY.lock().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +216,11 @@ pub(crate) fn memory(tables: u32, rows: u64, stop: &AtomicBool) -> Result<Store,
         let keeper = store.open(true)?;
         let mut database = Database::File(store.open(true)?);
         for table in 0..tables {
-            make(&mut database, table, rows, Begin::Made, &Progress::default(), stop).map_err(|why| {
+            let made = match rows {
+                0 => make_bulk(&mut database, table),
+                _ => make(&mut database, table, rows, Begin::Made, &Progress::default(), stop),
+            };
+            made.map_err(|why| {
                 // Nothing of it stays, so that there is nothing to go on with.
                 match stop.load(Ordering::Relaxed) {
                     true => SqlFailure::new(failure::ERROR, "stopped while its tables were made"),
@@ -211,6 +263,9 @@ fn begin_at(standing: Standing, existing: Existing, table: u32, rows: u64) -> Re
         Standing::Other(columns) => refuse(format!(
             "table {name} is there, and is none of sysbench's: it has the columns {}; duel does not touch it",
             duel_model::sanitize_line(&columns)
+        )),
+        Standing::Bulk => refuse(format!(
+            "table {name} is one of --op bulk-insert, which has tables of its own; duel cleanup drops it"
         )),
         _ if existing.anew => Ok(Some(Begin::Anew)),
         Standing::Whole => Ok(None),

@@ -111,7 +111,8 @@ impl Kind for Sql {
         }
         let (tables, size) = (number(kind, &TABLES) as u32, number(kind, &TABLE_SIZE));
         let (mut database, opened) =
-            open(&at, plan.load.connect_timeout_ns, (tables, size), stop).map_err(fail_of(&at))?;
+            open(&at, plan.load.connect_timeout_ns, (tables, if is_bulk(kind) { 0 } else { size }), stop)
+                .map_err(fail_of(&at))?;
         let script = kind.get(&SCRIPT);
         let ready = if script.is_empty() {
             ready_oltp(&mut database, &opened, kind, address, stop)
@@ -129,6 +130,7 @@ impl Kind for Sql {
         }
         let ledger = books.as_ref().map(|(_, ledger)| Arc::clone(ledger));
         let work = Arc::new(work);
+        let has_index = !is_bulk(kind);
         let [reconnects, retries] = [&RECONNECT, &RETRY].map(|param| kind.get(param) == "on");
         let seed = Arc::new(AtomicU64::new(plan.compare.seed.wrapping_mul(1 << 20)));
         let opens: Arc<dyn Opens> = match opened {
@@ -145,13 +147,13 @@ impl Kind for Sql {
                 let (lanes, segments) = (plan.load.connections, Arc::default());
                 let factory =
                     workload::Factory { server, end, work, reconnects, retries, ledger, seed, lanes, segments };
-                Arc::new(Target { factory, reach, books, tables, view })
+                Arc::new(Target { factory, reach, books, tables, has_index, view })
             }
             Opened::Store(store) => {
                 let op_timeout_ns = plan.load.op_timeout_ns;
                 let reach = Reach::Store(store.clone());
                 let factory = sqlite::Factory { store, work, reconnects, retries, op_timeout_ns, ledger, seed };
-                Arc::new(Target { factory, reach, books, tables, view: None })
+                Arc::new(Target { factory, reach, books, tables, has_index, view: None })
             }
         };
         Ok(Prepared { facts, opens })
@@ -216,6 +218,12 @@ fn ready_oltp(
         if mix.writes && !has_ledger {
             common.note_other_writer();
         }
+        mix.last_rows = common.last_rows();
+    }
+    if mix.is_bulk() {
+        for table in 0..tables {
+            mix.last_rows[table as usize].fetch_max(tables::last_row(database, table)?, Ordering::Relaxed);
+        }
     }
     let mut books = None;
     if let Some(common) = common.filter(|_| has_ledger) {
@@ -262,6 +270,8 @@ struct Target<F> {
     reach: Reach,
     books: Option<(Arc<Common>, Arc<Ledger>)>,
     tables: u32,
+    /// The tables have an index on `k`.
+    has_index: bool,
     /// The server as it sees itself.
     view: Option<View>,
 }
@@ -311,6 +321,7 @@ impl<F: ForSession> Opens for Target<F> {
         }
         let look = |database: &mut Database| match ledger.disagreement(tables::content(database, self.tables)?) {
             Some(told) => Ok(Some(told)),
+            None if !self.has_index => Ok(None),
             None => tables::index_disagreement(database, self.tables),
         };
         let found = || {
@@ -389,6 +400,11 @@ pub(crate) fn mix_of(kind: &KindPlan, system: System) -> Mix {
     }
 }
 
+/// Whether rows are inserted in bulk, into tables of two columns.
+fn is_bulk(kind: &KindPlan) -> bool {
+    kind.get(&OP) == "bulk-insert"
+}
+
 /// Whether a setting has another value than its default.
 fn is_set(kind: &KindPlan, param: &'static Param) -> bool {
     kind.get(param) != param.default
@@ -416,6 +432,7 @@ fn check_tables(database: &mut Database, kind: &KindPlan, address: &str, stop: &
     let counts = tables::is_counted(tables, size);
     // Rows that were deleted, or never were there, are no obstacle to these.
     let needs_rows = !matches!(kind.get(&OP), "delete" | "insert");
+    let is_bulk = is_bulk(kind);
     for table in 0..tables {
         if stop.load(Ordering::Relaxed) {
             return Err(Trouble::Told("stopped while its tables were looked at".to_owned()));
@@ -425,9 +442,21 @@ fn check_tables(database: &mut Database, kind: &KindPlan, address: &str, stop: &
         let command = |more: &str| {
             let address = sanitize_line(address);
             let quote = if address.contains(['?', '&', ';', ' ']) { "'" } else { "" };
-            format!("duel prepare {quote}{address}{quote} --tables {tables} --table-size {size}{more}")
+            let rows = if is_bulk { " --bulk".to_owned() } else { format!(" --table-size {size}") };
+            format!("duel prepare {quote}{address}{quote} --tables {tables}{rows}{more}")
         };
         let told = match standing {
+            Standing::Bulk if is_bulk => continue,
+            Standing::Bulk => {
+                format!("table {name} is one of --op bulk-insert, which has tables of its own; duel cleanup drops it")
+            }
+            Standing::Half { .. } | Standing::Holed { .. } | Standing::Unindexed | Standing::Whole if is_bulk => {
+                format!(
+                    "table {name} is one of the other ops, and bulk-insert has tables of two columns; duel cleanup drops it, and then \
+                 this makes one: {}",
+                    command("")
+                )
+            }
             Standing::Whole => continue,
             Standing::Half { .. } | Standing::Holed { .. } if !needs_rows => continue,
             Standing::Missing => {

@@ -4,7 +4,10 @@
 use crate::mix::{Place, Statement};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// Tables, at most: what the setting takes.
+const MOST_TABLES: usize = 4096;
 
 /// What statements have changed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -60,7 +63,7 @@ pub(crate) struct Ledger {
     rows: AtomicI64,
     k: AtomicI64,
     has_other_k: AtomicBool,
-    /// Ops of which nobody knows whether they have written.
+    /// Rows of which nobody knows whether they were written.
     uncertain: AtomicU64,
 }
 
@@ -73,7 +76,12 @@ pub(crate) struct Common {
     has_other_writers: AtomicBool,
     /// Some treatment deletes rows: another one may not find them.
     deletes: Arc<AtomicBool>,
+    /// The last row of each table that bulk inserts have written, whichever treatment did so.
+    last_rows: OnceLock<LastRows>,
 }
+
+/// The last row of each table.
+pub(crate) type LastRows = Arc<[AtomicI64]>;
 
 /// By the identity of the database: two targets may be the same database under two names.
 static DATABASES: Mutex<BTreeMap<String, Arc<Common>>> = Mutex::new(BTreeMap::new());
@@ -88,6 +96,12 @@ impl Common {
     pub(crate) fn ledger(&self, tables: (u32, u64), content: Content) -> Arc<Ledger> {
         let mut ledgers = self.ledgers.lock().unwrap_or_else(PoisonError::into_inner);
         Arc::clone(ledgers.entry(tables).or_insert_with(|| Arc::new(Ledger::new(content))))
+    }
+
+    /// The last row of each table.
+    pub(crate) fn last_rows(&self) -> LastRows {
+        let none = || (0..MOST_TABLES).map(|_| AtomicI64::new(0)).collect();
+        Arc::clone(self.last_rows.get_or_init(none))
     }
 
     pub(crate) fn note_other_writer(&self) {
@@ -119,10 +133,10 @@ impl Ledger {
         self.has_other_k.fetch_or(change.has_other_k, Ordering::Relaxed);
     }
 
-    /// Of an op nobody knows whether it has written; `moves_k`: it may have taken a `k` away, or brought one.
-    pub(crate) fn add_uncertain(&self, moves_k: bool) {
+    /// Of an op nobody knows whether it has written up to so many rows; `moves_k`: it may have taken a `k` away, or brought one.
+    pub(crate) fn add_uncertain(&self, moves_k: bool, rows: u64) {
         self.has_other_k.fetch_or(moves_k, Ordering::Relaxed);
-        self.uncertain.fetch_add(1, Ordering::Relaxed);
+        self.uncertain.fetch_add(rows, Ordering::Relaxed);
     }
 
     /// What of the tables' content does not agree with what was done; none where all does.
@@ -171,7 +185,7 @@ mod tests {
         ledger.add(change);
         assert_eq!(ledger.disagreement(Content { rows: 100, sum_of_k: 5_001 }), None);
         assert!(ledger.disagreement(Content { rows: 100, sum_of_k: 5_000 }).unwrap().contains("sum of all k"));
-        ledger.add_uncertain(false);
+        ledger.add_uncertain(false, 1);
         assert_eq!(ledger.disagreement(Content { rows: 100, sum_of_k: 5_000 }), None);
         assert!(ledger.disagreement(Content { rows: 98, sum_of_k: 5_001 }).unwrap().contains("98 rows where 100"));
         let mut change = Change::default();
@@ -188,7 +202,7 @@ mod tests {
         ledger.add(change);
         assert_eq!(ledger.disagreement(Content { rows: 101, sum_of_k: 5_070 }), None);
         assert!(ledger.disagreement(Content { rows: 101, sum_of_k: 5_069 }).unwrap().contains("somebody else"));
-        ledger.add_uncertain(true);
+        ledger.add_uncertain(true, 1);
         assert_eq!(ledger.disagreement(Content { rows: 102, sum_of_k: 5_120 }), None);
         change.note(Statement::IndexUpdate, u64::MAX, at(1));
         change.note(Statement::InsertNew, u64::MAX, at(i64::MAX));

@@ -31,6 +31,6 @@ mod work;
 mod workload;
 
 pub use address::public as public_address;
-pub use fill::{Existing, Filled, Progress, cleanup, prepare};
+pub use fill::{Existing, Filled, Progress, cleanup, prepare, prepare_bulk};
 pub use kind::Sql;
 pub use schema::{PARAMS, SCHEMA, TABLE_SIZE, TABLES, counter, failure, phase};

@@ -2,12 +2,13 @@
 
 use crate::address::System;
 use crate::keys::Keys;
+use crate::ledger::LastRows;
 use crate::schema::failure;
 use crate::wire::{SqlFailure, Value};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 
 /// Names of the ops.
@@ -20,6 +21,7 @@ pub(crate) const OPS: &[&str] = &[
     "update-non-index",
     "insert",
     "delete",
+    "bulk-insert",
     "select-random-points",
     "select-random-ranges",
 ];
@@ -108,7 +110,7 @@ pub(crate) struct Mix {
     /// What stands around the values of statements that are sent as texts, by their numbers.
     pub(crate) parts: Box<[OnceLock<Box<[String]>>]>,
     /// The last row of each table that bulk inserts have written.
-    pub(crate) last_rows: Arc<[AtomicI64]>,
+    pub(crate) last_rows: LastRows,
 }
 
 /// The table and the row that an op is at.
@@ -261,6 +263,11 @@ impl Mix {
     /// Whether rows are deleted.
     pub(crate) fn deletes(&self) -> bool {
         self.steps.iter().any(|step| matches!(step, Step::Run(Statement::Delete, _)))
+    }
+
+    /// Whether rows are inserted in bulk, into tables of their own layout.
+    pub(crate) fn is_bulk(&self) -> bool {
+        self.steps.iter().any(|step| matches!(step, Step::Run(Statement::BulkInsert, _)))
     }
 
     /// Draws table and row for a step.
@@ -460,6 +467,7 @@ pub(crate) fn append_digits(rng: &mut Pcg64Mcg, groups: usize, text: &mut String
 mod tests {
     use super::*;
     use rand::SeedableRng;
+    use std::sync::atomic::AtomicI64;
 
     #[test]
     fn ops_have_the_statements_that_sysbench_counts() {

@@ -265,7 +265,7 @@ pub(crate) const OP: Param = Param {
     name: "op",
     value_name: "NAME",
     help: "What a transaction does, as sysbench names it: point-select, read-only, read-write, write-only, update-index, \
-           update-non-index, insert, delete, select-random-points or select-random-ranges. A list makes a factor",
+           update-non-index, insert, delete, bulk-insert, select-random-points or select-random-ranges. A list makes a factor",
     sort: Sort::Choice(mix::OPS),
     default: "point-select",
 };

@@ -22,6 +22,8 @@ pub(crate) enum Standing {
     Holed {
         rows: i64,
     },
+    /// A table of `bulk-insert`: `id` and `k` alone, and any number of rows.
+    Bulk,
     /// All rows are there, and no index on `k`.
     Unindexed,
     /// As it has to be.
@@ -46,6 +48,9 @@ pub(crate) fn standing(database: &mut Database, table: u32, size: u64, counts: b
     let columns = columns(database, table)?;
     if columns.is_empty() {
         return Ok(Standing::Missing);
+    }
+    if is_bulk(database.system(), &columns) {
+        return Ok(Standing::Bulk);
     }
     if !fits(database.system(), &columns) {
         let columns: Vec<String> = columns.iter().map(|(name, sort)| format!("{name} {sort}")).collect();
@@ -96,12 +101,29 @@ fn columns(database: &mut Database, table: u32) -> Result<Vec<(String, String)>,
     Ok(found)
 }
 
-fn fits(system: System, columns: &[(String, String)]) -> bool {
-    let integer: &[&str] = match system {
+/// How a system calls the types that a number of a row may have.
+fn integers(system: System) -> &'static [&'static str] {
+    match system {
         System::Postgres => &["integer", "bigint"],
         System::Mysql => &["int(11)", "int", "bigint(20)", "bigint", "int(10) unsigned"],
         System::Sqlite => &["integer"],
-    };
+    }
+}
+
+fn is_bulk(system: System, columns: &[(String, String)]) -> bool {
+    let integer = integers(system);
+    let [id, k] = columns else { return false };
+    [id.0.as_str(), &k.0] == ["id", "k"] && integer.contains(&id.1.as_str()) && integer.contains(&k.1.as_str())
+}
+
+/// The last row of a table, or 0.
+pub(crate) fn last_row(database: &mut Database, table: u32) -> Result<i64, SqlFailure> {
+    let found = database.rows(&format!("SELECT COALESCE(max(id), 0) FROM {}", name(table)))?;
+    whole_number(&found, 0)
+}
+
+fn fits(system: System, columns: &[(String, String)]) -> bool {
+    let integer = integers(system);
     let text = |bytes: u32| match system {
         System::Postgres => format!("character({bytes})"),
         System::Mysql | System::Sqlite => format!("char({bytes})"),

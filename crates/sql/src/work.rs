@@ -183,6 +183,14 @@ impl Work {
         }
     }
 
+    /// Rows that an op without an answer may have written, each of its statements one but a bulk insert.
+    pub(crate) fn rows_at_stake(&self, turn: &Turn) -> u64 {
+        match self {
+            Self::Oltp(mix) if mix.is_bulk() => turn.place.rows as u64,
+            Self::Oltp(_) | Self::Own(_) => 1,
+        }
+    }
+
     /// Whether a row may come or go with a `k` of its own.
     pub(crate) fn moves_k(&self) -> bool {
         matches!(self, Self::Oltp(mix) if mix.moves_k())

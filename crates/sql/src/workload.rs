@@ -200,7 +200,7 @@ impl Workload for Statements {
 
     fn cancel(&mut self, lane: LaneId) {
         if self.lanes[lane].op.take().is_some() {
-            self.note_uncertain();
+            self.note_uncertain(lane);
         }
         self.hang_up(lane);
     }
@@ -574,7 +574,7 @@ impl Statements {
             let phase = op.phase;
             op.enter(phase, now_ns);
             if op.connecting_ns.is_none() {
-                self.note_uncertain();
+                self.note_uncertain(lane);
             }
         }
         let end = self.end(lane, now_ns, Err(why));
@@ -583,9 +583,10 @@ impl Statements {
     }
 
     /// Whether an op that writes has done so is not known.
-    fn note_uncertain(&self) {
+    fn note_uncertain(&self, lane: LaneId) {
         if let Some(ledger) = &self.factory.ledger {
-            ledger.add_uncertain(self.factory.work.moves_k());
+            let work = &self.factory.work;
+            ledger.add_uncertain(work.moves_k(), work.rows_at_stake(&self.lanes[lane].turn));
         }
     }
 

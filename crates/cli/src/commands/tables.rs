@@ -31,6 +31,9 @@ pub(crate) struct PrepareFlags {
     /// Rows of each table
     #[arg(long, value_name = "ROWS", default_value_t = 10_000, value_parser = clap::value_parser!(u64).range(1..=2_000_000_000))]
     table_size: u64,
+    /// Make the tables of --op bulk-insert, which have two columns and no rows
+    #[arg(long, conflicts_with_all = ["table_size", "go_on"])]
+    bulk: bool,
     /// Go on with tables whose preparation did not end
     #[arg(long, conflicts_with = "anew")]
     go_on: bool,
@@ -54,7 +57,9 @@ pub(crate) fn prepare(prepare: &PrepareFlags, output: &OutputFlags) -> anyhow::R
     for target in targets {
         let begun = Instant::now();
         let progress = Arc::new(Progress::default());
-        let done = {
+        let done = if prepare.bulk {
+            duel_sql::prepare_bulk(target, tables, prepare.anew)
+        } else {
             let _teller = Teller::start(&progress, &stop, u64::from(tables) * rows, output.quiet);
             duel_sql::prepare(target, tables, rows, existing, &progress)
         };

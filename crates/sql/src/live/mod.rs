@@ -1,5 +1,6 @@
 //! Against a real PostgreSQL of the tests' own, and SQLite.
 
+pub(crate) mod bulk;
 pub(crate) mod script;
 mod server;
 mod sqlite;

@@ -82,6 +82,13 @@ fn own_sql_works_on_mariadb() {
 }
 
 #[test]
+fn bulk_inserts_work_on_mariadb() {
+    let Some(server) = server() else { return };
+    server.connect().query("CREATE DATABASE bulk").unwrap();
+    live::bulk::bulk_inserts_lose_nothing(&server.address("bulk", ""));
+}
+
+#[test]
 fn users_log_in_by_password_signature_socket_and_either() {
     let Some(server) = server() else { return };
     for user in ["native", "signed", "either"] {
