@@ -311,6 +311,7 @@ impl<'a> TargetDocument<'a> {
 struct Times {
     p50: Option<f64>,
     p90: Option<f64>,
+    p95: Option<f64>,
     p99: Option<f64>,
     p99_9: Option<f64>,
     max: Option<f64>,
@@ -323,6 +324,7 @@ impl Times {
         Self {
             p50: quantile(0.5),
             p90: quantile(0.9),
+            p95: quantile(0.95),
             p99: quantile(0.99),
             p99_9: quantile(0.999),
             max: times.max_ns().map(|ns| ms(ns as f64)),

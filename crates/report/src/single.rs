@@ -5,7 +5,7 @@ use crate::settings;
 use crate::style::{Ink, Style};
 use crate::summary::{
     LAG_QUANTILES, RESPONSE_QUANTILES, SERVICE_QUANTILES, connection_rows, counter_rows, failure_rows, first_of_all,
-    inflated_rows, time_rows, unanswered,
+    inflated_rows, never_counted, time_rows, unanswered,
 };
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
@@ -67,9 +67,9 @@ pub(crate) fn outcome(target: &Totals<'_>, noun: &str) -> String {
 
 fn figures(target: &Totals<'_>, noun: &str, style: Style) -> Vec<String> {
     let mut lines = headless(figure_rows(target, noun), Align::Right, style);
-    lines.extend(
-        unanswered(noun, std::slice::from_ref(target)).iter().flat_map(|text| wrap(text, style.columns(), "", "  ")),
-    );
+    let one = std::slice::from_ref(target);
+    let notes = unanswered(noun, one).into_iter().chain(never_counted(one));
+    lines.extend(notes.flat_map(|text| wrap(&text, style.columns(), "", "  ")));
     lines
 }
 
@@ -80,7 +80,9 @@ pub(crate) fn figure_rows(target: &Totals<'_>, noun: &str) -> Vec<Row> {
     let mut rows = vec![Row::new(format!("{noun}s ok"), vec![count(tally.ok)])];
     rows.extend(failure_rows(one));
     rows.push(Row::new("rate", vec![maybe(target.rate_per_s(), rate)]));
-    rows.push(Row::new(target.schema.bytes, vec![maybe(target.bytes_per_s(), byte_rate)]));
+    if target.counts_bytes() {
+        rows.push(Row::new(target.schema.bytes, vec![maybe(target.bytes_per_s(), byte_rate)]));
+    }
     rows.extend(line::rows(one));
     rows.extend(inflated_rows(one));
     rows.extend(time_rows("response", one, |t| &t.tally.response, &RESPONSE_QUANTILES));

@@ -8,7 +8,7 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
 use crate::{chart, experiment, last_words, line, negotiated, phases, search, settings, single, stages};
-use duel_model::{Call, Distribution, Doubt, Id, Run, Tally, Verdict, format_bytes};
+use duel_model::{Call, Counter, Distribution, Doubt, Id, Run, Tally, Verdict, format_bytes};
 use std::collections::BTreeSet;
 
 /// The report of a run as text: the verdict in one sentence per pair, the targets side by side, the rate over time,
@@ -197,7 +197,8 @@ pub(crate) fn addresses(targets: &[Totals<'_>], style: Style) -> Vec<String> {
 fn side_by_side(noun: &str, targets: &[Totals<'_>], style: Style) -> Vec<String> {
     let (table, has_ratios) = figures_table(noun, targets);
     let mut lines = table.lines(style.columns());
-    lines.extend(unanswered(noun, targets).iter().flat_map(|text| wrap(text, style.columns(), "", "  ")));
+    let notes = unanswered(noun, targets).into_iter().chain(never_counted(targets));
+    lines.extend(notes.flat_map(|text| wrap(&text, style.columns(), "", "  ")));
     if has_ratios {
         lines.extend(wrap(RATIOS, style.columns(), "", ""));
     }
@@ -214,7 +215,9 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     rows.extend(failure_rows(targets));
     rows.push(figure_row("rate", targets, Totals::rate_per_s, rate));
     let bytes = targets.first().map_or("bytes read", |target| target.schema.bytes);
-    rows.push(figure_row(bytes, targets, Totals::bytes_per_s, byte_rate));
+    if targets.iter().any(Totals::counts_bytes) {
+        rows.push(figure_row(bytes, targets, Totals::bytes_per_s, byte_rate));
+    }
     rows.extend(line::rows(targets));
     rows.extend(inflated_rows(targets));
     rows.extend(time_rows("response", targets, |t| &t.tally.response, &RESPONSE_QUANTILES));
@@ -234,7 +237,8 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
     }
     rows.extend(counter_rows(targets));
     if targets.iter().any(|t| !t.worker_cpu.is_empty()) {
-        rows.push(Row::new("generator CPU max", each(&|t| maybe(t.busiest_worker(), percent))));
+        let label = if targets.iter().all(|t| t.works_itself) { "thread CPU max" } else { "generator CPU max" };
+        rows.push(Row::new(label, each(&|t| maybe(t.busiest_worker(), percent))));
         if targets.iter().any(|t| t.most_polling().is_some()) {
             rows.push(Row::new("polling max", each(&|t| maybe(t.most_polling(), percent))));
         }
@@ -311,11 +315,22 @@ pub(crate) fn unanswered(noun: &str, targets: &[Totals<'_>]) -> Vec<String> {
     said.map(|(t, text)| if many { format!("{}: {text}", t.name) } else { text }).collect()
 }
 
+/// What was looked for on all targets and never seen: a sentence in place of rows of zeros.
+pub(crate) fn never_counted(targets: &[Totals<'_>]) -> Option<String> {
+    let declared = targets.first().map_or(&[][..], |target| target.schema.counters);
+    let titles: Vec<&str> = declared.iter().filter(|one| is_zero(one, targets)).map(|one| one.title).collect();
+    (!titles.is_empty()).then(|| format!("None of: {}.", titles.join(", ")))
+}
+
+fn is_zero(counter: &Counter, targets: &[Totals<'_>]) -> bool {
+    targets.iter().all(|t| t.tally.counted.get(&counter.id()) == Some(&0))
+}
+
 /// What the kind of work counts beside, and parts of it that have names: how often, or, of times, how long for each op and each byte.
 pub(crate) fn counter_rows(targets: &[Totals<'_>]) -> Vec<Row> {
     let declared = targets.first().map_or(&[][..], |target| target.schema.counters);
     let counters = declared.iter().filter(|c| targets.iter().any(|t| t.tally.counted.contains_key(&c.id())));
-    let rows = counters.flat_map(|counter| {
+    let rows = counters.filter(|counter| !is_zero(counter, targets)).flat_map(|counter| {
         let title = counter.title;
         if counter.is_time() {
             let amounts: [(&str, Amount); 2] = [("op", counted_per_op), ("byte", counted_per_byte)];

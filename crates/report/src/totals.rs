@@ -29,6 +29,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) loop_lag: Distribution,
     /// By how much ends of ops were noticed after they had arrived; empty where the system does not tell.
     pub(crate) notice_lag: Distribution,
+    /// Workers do the ops themselves: their CPU time is that of the work.
+    pub(crate) works_itself: bool,
     /// Share of its CPU that each worker used for work, `None` where the system does not tell.
     pub(crate) worker_cpu: Vec<Option<f64>>,
     /// Share of the time that each worker stayed awake without anything to do.
@@ -60,10 +62,12 @@ impl<'a> Totals<'a> {
         let mut workers: Vec<(Option<u64>, u64, u64)> = Vec::new();
         let mut sleeps = Some(0);
         let mut standstill = Standstill::default();
+        let mut works_itself = true;
         for slot in &slots {
             standstill.merge(&slot.standstill());
             tally.merge(&slot.tally);
             for (i, worker) in slot.audit.workers.iter().enumerate() {
+                works_itself &= worker.works_itself;
                 schedule_lag.merge(&worker.schedule_lag);
                 loop_lag.merge(&worker.loop_lag);
                 notice_lag.merge(&worker.notice_lag);
@@ -96,6 +100,7 @@ impl<'a> Totals<'a> {
             standstill,
             slots,
             tally,
+            works_itself: works_itself && !workers.is_empty(),
             schedule_lag,
             loop_lag,
             notice_lag,
@@ -120,8 +125,13 @@ impl<'a> Totals<'a> {
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
         let is_by_threads = self.schema.lanes_are_threads();
         let bytes = self.tally.bytes_in + if is_by_threads { self.tally.bytes_out } else { 0 };
-        // Some ops of a thread work on no bytes.
-        self.per_second(bytes).filter(|_| bytes > 0 || !is_by_threads)
+        // Some ops of a thread work on no bytes; and where ops end well without a byte, nobody counts them.
+        self.per_second(bytes).filter(|_| bytes > 0 || (!is_by_threads && self.tally.ok == 0))
+    }
+
+    /// Whether bytes are counted: a rate of them may be told, or could be if there was time.
+    pub(crate) fn counts_bytes(&self) -> bool {
+        self.bytes_per_s().is_some() || self.tally.ok == 0 || self.elapsed_ns == 0
     }
 
     fn per_second(&self, n: u64) -> Option<f64> {
