@@ -45,7 +45,7 @@ fn whenever_it_is_killed_the_archive_opens_and_finished_runs_are_as_they_were() 
 
 /// What a shell says that has a mount of its own; `None` where that is not to be had. In `script`, `$D` is duel, `$U` an
 /// address and `$F` a folder.
-fn in_own_mount(place: &Place, url: &str, script: &str) -> Option<(String, String)> {
+pub(crate) fn in_own_mount(place: &Place, url: &str, script: &str) -> Option<(String, String)> {
     let output = Command::new("unshare")
         .args(["-rm", "sh", "-c", script])
         .env_clear()

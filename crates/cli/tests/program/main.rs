@@ -10,6 +10,8 @@ mod connections;
 mod crashes;
 mod crypto;
 #[cfg(target_os = "linux")]
+mod databases;
+#[cfg(target_os = "linux")]
 mod descriptors;
 #[cfg(target_os = "linux")]
 mod disk;

@@ -1,0 +1,242 @@
+//! Databases that fail: said plainly, counted, nothing hangs, and what was measured is there.
+
+use crate::common::{Place, Running, free_port, skipped, wait_until};
+use crate::crashes::in_own_mount;
+use serde_json::Value;
+use std::io::{Read, Write};
+use std::net::TcpListener;
+use std::os::unix::fs::chown;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// Whatever happens to a server: a run of a second is over by then on the busiest machine.
+const NOTHING_HANGS: Duration = Duration::from_secs(60);
+
+/// A PostgreSQL of a test's own.
+struct Postgres {
+    process: Child,
+    folder: PathBuf,
+    port: u16,
+}
+
+const HBA: &str = "\
+local all all trust
+host all guarded 127.0.0.1/32 scram-sha-256
+host all all 127.0.0.1/32 trust
+";
+
+impl Postgres {
+    /// It, where PostgreSQL is installed.
+    fn start(place: &Place) -> Option<Self> {
+        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+        let mut programs = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists());
+        let Some(programs) = programs.next() else {
+            skipped("PostgreSQL is not installed");
+            return None;
+        };
+        let folder = place.path("postgres");
+        std::fs::create_dir_all(&folder).unwrap();
+        // It must not run as root.
+        let user = rustix::process::geteuid().is_root().then(|| {
+            let users = std::fs::read_to_string("/etc/passwd").unwrap();
+            let line = users.lines().find(|line| line.starts_with("postgres:")).unwrap().to_owned();
+            let mut ids = line.split(':').skip(2).map(|id| id.parse::<u32>().unwrap());
+            let ids = (ids.next().unwrap(), ids.next().unwrap());
+            chown(&folder, Some(ids.0), Some(ids.1)).unwrap();
+            ids
+        });
+        let as_user = |program: &str| {
+            let mut command = Command::new(programs.join(program));
+            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir(&folder);
+            if let Some((uid, gid)) = user {
+                command.uid(uid).gid(gid);
+            }
+            command
+        };
+        let data = folder.join("data");
+        let made = as_user("initdb")
+            .args(["-U", "u", "--auth=trust", "-N", "--locale=C", "-E", "UTF8", "-D"])
+            .arg(&data)
+            .status();
+        assert!(made.unwrap().success(), "initdb");
+        std::fs::write(data.join("pg_hba.conf"), HBA).unwrap();
+        let port = free_port();
+        let settings = [
+            format!("-p{port}"),
+            "-clisten_addresses=127.0.0.1".into(),
+            "-cfsync=off".into(),
+            "-cshared_buffers=16MB".into(),
+        ];
+        let process = as_user("postgres").arg("-D").arg(&data).arg("-k").arg(&folder).args(settings).spawn().unwrap();
+        let server = Self { process, folder, port };
+        wait_until("PostgreSQL", || server.folder.join(format!(".s.PGSQL.{port}")).exists());
+        wait_until("PostgreSQL takes connections", || {
+            place.duel(["cleanup", &server.address("u", "postgres")]).code == Some(0)
+        });
+        Some(server)
+    }
+
+    /// By its socket.
+    fn address(&self, user: &str, database: &str) -> String {
+        format!("postgres://{user}@/{database}?host={}&port={}", self.folder.display(), self.port)
+    }
+
+    fn signal(&self, signal: rustix::process::Signal) {
+        let pid = rustix::process::Pid::from_child(&self.process);
+        rustix::process::kill_process(pid, signal).unwrap();
+    }
+}
+
+impl Drop for Postgres {
+    fn drop(&mut self) {
+        self.signal(rustix::process::Signal::QUIT);
+        let _ = self.process.wait();
+    }
+}
+
+/// Runs statements once.
+fn execute(place: &Place, address: &str, sql: &str) {
+    let file = place.file("setup.sql", sql);
+    place.json(["run", address, "--script", &file, "-n", "1"]);
+}
+
+fn target(document: &Value) -> &Value {
+    &document["targets"][0]
+}
+
+#[test]
+fn what_cannot_work_is_said_before_any_load() {
+    let place = Place::new();
+    let Some(server) = Postgres::start(&place) else { return };
+    let address = server.address("u", "postgres");
+    execute(&place, &address, "CREATE ROLE guarded LOGIN PASSWORD 'right'; CREATE TABLE t (x TEXT);");
+    let refused = |args: &[&str], words: &[&str]| {
+        let began = Instant::now();
+        let said = place.duel(args).refused(1);
+        words.iter().for_each(|word| assert!(said.contains(word), "{word}: {said}"));
+        assert!(began.elapsed() < NOTHING_HANGS);
+    };
+    let guarded = format!("postgres://guarded:hunter2@127.0.0.1:{}/postgres", server.port);
+    let done = place.duel(["run", &guarded]);
+    assert!(!done.stderr.contains("hunter2") && done.stdout.is_empty(), "{}", done.stderr);
+    refused(&["run", &guarded], &["password authentication failed"]);
+    refused(&["run", &server.address("u", "nowhere")], &["nowhere", "does not exist"]);
+    refused(&["run", &address], &["table sbtest1 of 1 is missing", "duel prepare", "--table-size 10000"]);
+    place.duel(["prepare", &address, "--table-size", "200"]).ok();
+    refused(&["run", &address, "--table-size", "300"], &["has 200 of 300 rows", "--go-on"]);
+    let wrong = place.file("wrong.sql", "SELECT 1;\nSELECT y FROM t;");
+    refused(&["run", &address, "--script", &wrong], &["wrong.sql, line 2: ", "column \"y\" does not exist"]);
+    // Servers of other protocols.
+    for (scheme, banner, words) in [
+        ("postgres", "HTTP/1.1 400 Bad Request\r\n\r\n", "it speaks HTTP"),
+        ("postgres", "SSH-2.0-OpenSSH_9\r\n", "it speaks SSH"),
+        ("postgres", "\x09\0\0\0\x0a8.0.1\0", "it speaks MySQL's: use mysql://"),
+        ("mysql", "HTTP/1.1 400 Bad Request\r\n\r\n", "no MySQL and no MariaDB server"),
+        ("mysql", "\x7fELF\x1b[2J", "no MySQL and no MariaDB server"),
+    ] {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let other = format!("{scheme}://u@127.0.0.1:{}/db", listener.local_addr().unwrap().port());
+        let speaker = std::thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            let _ = stream.write_all(banner.as_bytes());
+            let _ = stream.read(&mut [0; 1024]);
+        });
+        refused(&["run", &other], &[words]);
+        speaker.join().unwrap();
+    }
+}
+
+#[test]
+fn what_fails_under_load_is_counted_by_its_kind() {
+    let place = Place::new();
+    let Some(server) = Postgres::start(&place) else { return };
+    let address = server.address("u", "postgres");
+    place.duel(["prepare", &address, "--table-size", "200"]).ok();
+    let failed = |args: &[&str]| {
+        let document = place.json_ended([&["run"][..], args, &["-n", "12", "-c", "3"]].concat(), 1);
+        let of = target(&document);
+        assert_eq!(of["started"], 12, "{of}");
+        (of["failed"].clone(), of["failure_examples"].to_string())
+    };
+    let sleep = place.file("sleep.sql", "SELECT pg_sleep(60);");
+    let (kinds, said) = failed(&[&address, "--script", &sleep, "--session", "statement_timeout=50ms"]);
+    assert_eq!(kinds, serde_json::json!({ "statement-timeout": 12 }), "{said}");
+    let (kinds, said) = failed(&[
+        &address,
+        "--op",
+        "update-index",
+        "--table-size",
+        "200",
+        "--session",
+        "default_transaction_read_only=on",
+    ]);
+    assert_eq!(kinds, serde_json::json!({ "read-only": 12 }), "{said}");
+    // Bytes that are no UTF-8, in rows and in errors.
+    let latin = ["--session", "client_encoding=LATIN1"];
+    let rows = place.file("rows.sql", "SELECT chr(233) || 'x' FROM generate_series(1, 3);");
+    let document = place.json([&["run", &address, "--script", &rows, "-n", "4"][..], &latin].concat());
+    assert_eq!(target(&document)["counters"]["rows"], 12, "{}", target(&document));
+    let error = place.file("error.sql", "SELECT (chr(233) || chr(27) || '[2J')::INTEGER;");
+    let (kinds, said) = failed(&[&[&address, "--script", &error][..], &latin].concat());
+    assert_eq!(kinds, serde_json::json!({ "sql-error": 12 }), "{said}");
+    assert!(said.contains("invalid input syntax for type integer") && !said.contains("\\u001b"), "{said}");
+    // A user with fewer connections than are asked for: some ops have one, the others are refused.
+    execute(&place, &address, "CREATE ROLE few LOGIN CONNECTION LIMIT 2; GRANT SELECT ON sbtest1 TO few;");
+    let few = server.address("few", "postgres");
+    let document = place.json_ended(["run", &few, "--table-size", "200", "-c", "6", "-n", "600"], 1);
+    let of = target(&document);
+    let count = |value: &Value| value.as_u64().unwrap_or(0);
+    let (ok, too_many) = (count(&of["ops"]), count(&of["failed"]["too-many-connections"]));
+    assert!(ok > 0 && too_many > 0 && ok + too_many == 600, "{of}");
+}
+
+#[test]
+fn a_million_rows_take_no_memory_and_are_all_counted() {
+    let place = Place::new();
+    let Some(server) = Postgres::start(&place) else { return };
+    let many = place.file("many.sql", "SELECT repeat('x', 300) FROM generate_series(1, 1000000);");
+    // 300 MB an answer; what duel keeps of one is a part of a row.
+    let mut command = place.command_within(&["prlimit", "--data=200000000"]);
+    command.args(["run", &server.address("u", "postgres"), "--script", &many, "-n", "2", "--json", "-q"]);
+    let document = Running::start(command).end().ok().json();
+    let of = target(&document);
+    assert_eq!((of["ops"].as_u64(), of["counters"]["rows"].as_u64()), (Some(2), Some(2_000_000)), "{of}");
+    assert!(of["bytes_in"].as_u64() > Some(600_000_000), "{of}");
+}
+
+#[test]
+fn a_server_that_is_killed_ends_the_run_with_what_was_measured() {
+    let place = Place::new();
+    let Some(server) = Postgres::start(&place) else { return };
+    let address = server.address("u", "postgres");
+    place.duel(["prepare", &address, "--table-size", "200"]).ok();
+    let began = Instant::now();
+    let mut command = place.command();
+    command.args(["run", &address, "--table-size", "200", "-c", "4", "-d", "4s", "--json", "-q"]);
+    let running = Running::start(command);
+    std::thread::sleep(Duration::from_secs(2));
+    server.signal(rustix::process::Signal::QUIT);
+    let document = running.end().ended(1).json();
+    assert!(began.elapsed() < NOTHING_HANGS);
+    let of = target(&document);
+    assert!(of["ops"].as_u64() > Some(0) && of["failed"]["lost"].as_u64() >= Some(1), "{of}");
+    let again = place.json(["show", "last"]);
+    assert_eq!(target(&again)["ops"], of["ops"], "nothing of it is lost");
+}
+
+#[test]
+fn a_full_disk_is_told_and_nothing_is_said_to_be_written_that_is_not() {
+    let place = Place::new();
+    let script = "mkdir $F/disk && mount -t tmpfs -o size=2m tmpfs $F/disk || exit 77
+        $D prepare sqlite:$F/disk/x.db --table-size 2000 || exit 1
+        $D run sqlite:$F/disk/x.db --table-size 2000 --op insert -n 20000 --json -q >$F/run; echo run ended $?";
+    let Some((said, errors)) = in_own_mount(&place, "unused", script) else { return };
+    assert!(said.contains("run ended 1\n"), "{said}{errors}");
+    let document: Value = serde_json::from_str(&std::fs::read_to_string(place.path("run")).unwrap()).unwrap();
+    let of = target(&document);
+    assert!(of["ops"].as_u64() > Some(0) && of["failed"]["sql-error"].as_u64() > Some(0), "{of}");
+    assert!(of["failure_examples"].to_string().contains("disk is full"), "{of}");
+    assert!(!document["doubts"].to_string().contains("content-wrong"), "{}", document["doubts"]);
+}
