@@ -7,6 +7,7 @@ use crate::wire::{Happened, SqlFailure};
 use duel_load::monotonic_ns;
 use duel_model::{Nanos, SECOND_NS, format_duration_ns};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::BorrowedFd;
 
 /// Rows that are taken of an answer, at most: what is asked here has some.
 const MOST_ROWS: usize = 10_000;
@@ -168,25 +169,35 @@ impl Client {
     }
 
     fn wait_for(&self, flags: PollFlags, deadline_ns: Nanos) -> Result<PollFlags, SqlFailure> {
-        loop {
-            let left_ns = deadline_ns.saturating_sub(monotonic_ns());
-            if left_ns == 0 {
-                let is_open = self.connection.stage() == crate::connection::Stage::Open;
-                let kind = if is_open { failure::TIMEOUT } else { failure::CONNECT_TIMEOUT };
-                let what = if is_open { "no answer" } else { "no login" };
-                let within = format_duration_ns(self.patience_ns as f64);
-                return Err(SqlFailure::new(kind, format!("{what} within {within}")));
-            }
-            let fd = self.connection.fd();
-            let mut fds = [PollFd::new(&fd, flags)];
-            let timeout = Timespec { tv_sec: (left_ns / SECOND_NS) as i64, tv_nsec: (left_ns % SECOND_NS) as _ };
-            match poll(&mut fds, Some(&timeout)) {
-                Ok(0) | Err(rustix::io::Errno::INTR) => {}
-                Ok(_) => return Ok(fds[0].revents()),
-                Err(errno) => {
-                    let text = format!("cannot wait: {}", std::io::Error::from(errno));
-                    return Err(SqlFailure::new(failure::OURS, text));
-                }
+        ready(self.connection.fd(), flags, deadline_ns)?.ok_or_else(|| {
+            let is_open = self.connection.stage() == crate::connection::Stage::Open;
+            let kind = if is_open { failure::TIMEOUT } else { failure::CONNECT_TIMEOUT };
+            let what = if is_open { "no answer" } else { "no login" };
+            let within = format_duration_ns(self.patience_ns as f64);
+            SqlFailure::new(kind, format!("{what} within {within}"))
+        })
+    }
+}
+
+/// Waits until a socket is ready; `None`: it is not until then.
+pub(crate) fn ready(
+    socket: BorrowedFd<'_>,
+    flags: PollFlags,
+    deadline_ns: Nanos,
+) -> Result<Option<PollFlags>, SqlFailure> {
+    loop {
+        let left_ns = deadline_ns.saturating_sub(monotonic_ns());
+        if left_ns == 0 {
+            return Ok(None);
+        }
+        let mut fds = [PollFd::new(&socket, flags)];
+        let timeout = Timespec { tv_sec: (left_ns / SECOND_NS) as i64, tv_nsec: (left_ns % SECOND_NS) as _ };
+        match poll(&mut fds, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => {}
+            Ok(_) => return Ok(Some(fds[0].revents())),
+            Err(errno) => {
+                let text = format!("cannot wait: {}", std::io::Error::from(errno));
+                return Err(SqlFailure::new(failure::OURS, text));
             }
         }
     }

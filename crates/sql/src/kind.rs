@@ -1,6 +1,7 @@
 //! Databases as a kind of work: which targets it has, and how one is made ready.
 
 use crate::address::{self, Address, ServerAddress, System};
+use crate::cancel::Canceller;
 use crate::client::{Client, Rows};
 use crate::connection::Server;
 use crate::database::Database;
@@ -145,14 +146,34 @@ impl Kind for Sql {
                     connect_timeout_ns: plan.load.connect_timeout_ns,
                 };
                 let (lanes, segments) = (plan.load.connections, Arc::default());
-                let factory =
-                    workload::Factory { server, end, work, reconnects, retries, ledger, seed, lanes, segments };
+                let canceller = Arc::new(Canceller::new(Arc::clone(&server), end.clone()));
+                let factory = workload::Factory {
+                    server,
+                    end,
+                    work,
+                    canceller,
+                    reconnects,
+                    retries,
+                    ledger,
+                    seed,
+                    lanes,
+                    segments,
+                };
                 Arc::new(Target { factory, reach, books, tables, has_index, view })
             }
             Opened::Store(store) => {
                 let op_timeout_ns = plan.load.op_timeout_ns;
                 let reach = Reach::Store(store.clone());
-                let factory = sqlite::Factory { store, work, reconnects, retries, op_timeout_ns, ledger, seed };
+                let factory = sqlite::Factory {
+                    store,
+                    work,
+                    reconnects,
+                    retries,
+                    op_timeout_ns,
+                    ledger,
+                    seed,
+                    stop: Arc::default(),
+                };
                 Arc::new(Target { factory, reach, books, tables, has_index, view: None })
             }
         };
@@ -259,8 +280,8 @@ fn ready_own(database: &mut Database, opened: &Opened, kind: &KindPlan, address:
 
 /// A factory that is told of the session that it makes workers for.
 pub(crate) trait ForSession: duel_load::WorkloadFactory + Clone + std::fmt::Debug {
-    /// The one of a session with so many lanes.
-    fn for_session(&self, lanes: u32) -> Self;
+    /// The one of a session with so many lanes, which is asked to stop by the flag.
+    fn for_session(&self, lanes: u32, stop: &Arc<AtomicBool>) -> Self;
 }
 
 /// A target that was made ready.
@@ -298,7 +319,7 @@ impl Reach {
 
 impl<F: ForSession> Opens for Target<F> {
     fn session(&self, lanes: u32, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
-        Session::open(self.factory.for_session(lanes), lanes, threads, stop)
+        Session::open(self.factory.for_session(lanes, &stop), lanes, threads, stop)
     }
 
     fn slot_begins(&self) {

@@ -4,12 +4,15 @@
 //! sockets (`wire`); servers are driven on the event loop of `load` (`workload`), SQLite is called and blocks (`sqlite`).
 
 mod address;
+mod cancel;
 mod client;
 mod connection;
 mod database;
 mod explain;
 mod facts;
 mod fill;
+#[cfg(any(test, fuzzing))]
+pub mod fuzzing;
 mod keys;
 mod kind;
 mod ledger;

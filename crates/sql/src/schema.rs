@@ -76,6 +76,10 @@ pub mod counter {
         SERIALIZATIONS = "serializations", "serialization failures";
         /// Rows that were there already.
         DUPLICATES = "duplicates", "duplicate keys";
+        /// Statements that were given up, and that the server was asked to stop.
+        CANCELLED = "cancelled", "given up and stopped";
+        /// Statements that were given up, and may run on: the server took no request to stop them.
+        NOT_CANCELLED = "not-cancelled", "given up and not stopped";
         /// Blocks that the server did not find in its memory.
         SERVER_READS = "server-reads", "server: blocks read";
         /// Blocks that it found there.

@@ -11,14 +11,14 @@ use duel_load::{
     Counters, Event, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
     WorkloadError, WorkloadFactory, monotonic_ns,
 };
-use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema, sanitize_line};
+use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema, format_duration_ns, sanitize_line};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, OpenFlags, Statement as Prepared, ToSql};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 /// How long a statement waits for a lock, before its transaction is begun again.
@@ -27,6 +27,8 @@ const LOCK_WAIT: Duration = Duration::from_millis(100);
 const MOST_RETRIES: u32 = 100;
 /// Statements that are kept prepared, at most: those of some hundred tables.
 const MOST_PREPARED: usize = 4096;
+/// Steps of a statement after which SQLite asks whether it is to go on: about 0.1 ms.
+const STEPS_UNSEEN: i32 = 10_000;
 
 /// Where a database is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,15 +77,17 @@ pub(crate) struct Factory {
     pub(crate) work: Arc<Work>,
     pub(crate) reconnects: bool,
     pub(crate) retries: bool,
-    /// Longest time of an op: SQLite is not interrupted, but nothing is begun again after it.
+    /// Longest time of an op: what takes longer is interrupted.
     pub(crate) op_timeout_ns: Nanos,
+    /// Whoever wants the session to stop.
+    pub(crate) stop: Arc<AtomicBool>,
     pub(crate) ledger: Option<Arc<Ledger>>,
     pub(crate) seed: Arc<AtomicU64>,
 }
 
 impl ForSession for Factory {
-    fn for_session(&self, _lanes: u32) -> Self {
-        self.clone()
+    fn for_session(&self, _lanes: u32, stop: &Arc<AtomicBool>) -> Self {
+        Self { stop: Arc::clone(stop), ..self.clone() }
     }
 }
 
@@ -103,6 +107,7 @@ impl WorkloadFactory for Factory {
         Ok(Calls {
             factory: self.clone(),
             connection: None,
+            until_ns: Arc::new(AtomicU64::new(Nanos::MAX)),
             turn: Turn::of(segment),
             rng: Pcg64Mcg::seed_from_u64(self.seed.fetch_add(1, Ordering::Relaxed)),
             values: Vec::new(),
@@ -123,6 +128,8 @@ impl WorkloadFactory for Factory {
 pub(crate) struct Calls {
     factory: Factory,
     connection: Option<Connection>,
+    /// When the op under way is interrupted, as the connection is told.
+    until_ns: Arc<AtomicU64>,
     turn: Turn,
     rng: Pcg64Mcg,
     values: Vec<Value>,
@@ -196,6 +203,7 @@ impl Calls {
         self.counters.reused += u64::from(self.connection.is_some());
         let work = Arc::clone(&self.factory.work);
         work.begin(&mut self.turn, &mut self.rng);
+        self.until_ns.store(start_ns.saturating_add(self.factory.op_timeout_ns), Ordering::Relaxed);
         let mut attempts = 0;
         loop {
             let why = match self.attempt(watch) {
@@ -208,6 +216,17 @@ impl Calls {
             watch.was(phase::FIRST_ROW);
             match why.kind {
                 kind if kind == failure::DEADLOCK => self.counted[counter::DEADLOCKS.place()] += 1,
+                // Nobody but the connection's own question interrupts it.
+                kind if kind == failure::STATEMENT_TIMEOUT => {
+                    self.counted[counter::CANCELLED.place()] += 1;
+                    let text = if self.factory.stop.load(Ordering::Relaxed) {
+                        "interrupted, since the run was asked to stop".to_owned()
+                    } else {
+                        let within = format_duration_ns(self.factory.op_timeout_ns as f64);
+                        format!("no complete answer within {within}")
+                    };
+                    return Err(SqlFailure::new(failure::TIMEOUT, text));
+                }
                 kind if kind == failure::DUPLICATE => self.counted[counter::DUPLICATES.place()] += 1,
                 _ => return Err(why),
             }
@@ -215,6 +234,7 @@ impl Calls {
             if !self.factory.retries
                 || attempts > MOST_RETRIES
                 || watch.since_ns.saturating_sub(start_ns) > self.factory.op_timeout_ns
+                || self.factory.stop.load(Ordering::Relaxed)
             {
                 return Err(why);
             }
@@ -226,7 +246,11 @@ impl Calls {
         let connection = match self.connection.take() {
             Some(connection) => connection,
             None => {
-                let connection = self.factory.store.open(false)?;
+                let mut connection = self.factory.store.open(false)?;
+                let (until_ns, stop) = (Arc::clone(&self.until_ns), Arc::clone(&self.factory.stop));
+                let is_over =
+                    move || stop.load(Ordering::Relaxed) || monotonic_ns() >= until_ns.load(Ordering::Relaxed);
+                connection.progress_handler(STEPS_UNSEEN, Some(is_over)).map_err(|error| sqlite_failure(&error))?;
                 self.counters.connections += 1;
                 watch.was(phase::CONNECT);
                 connection
@@ -255,7 +279,8 @@ impl Calls {
                 }
                 Next::Run { number, is_prepared, phase } => {
                     let ran = self.run(connection, &work, (number, is_prepared), phase, watch);
-                    let (rows, changed) = ran.map_err(|error| sqlite_failure(&error))?;
+                    let told = |error| work.told(Some(number), at, &self.turn, sqlite_failure(&error));
+                    let (rows, changed) = ran.map_err(told)?;
                     work.check(at, &self.turn, rows, changed)?;
                     self.counted[counter::ROWS.place()] += rows;
                     self.counted[counter::CHANGED.place()] += changed;

@@ -1,5 +1,6 @@
 //! What all database protocols look like from the event loop: bytes in, bytes out, and what happened.
 
+use crate::cancel::Cancellation;
 use duel_model::{FailureKind, sanitize_line};
 
 /// One connection's protocol, without sockets: bytes in, bytes out.
@@ -53,6 +54,9 @@ pub(crate) trait Wire {
         let _ = bytes;
         Ok(())
     }
+
+    /// What asks the server, over another connection, to stop what this one does; `None`: it has not told how.
+    fn cancellation(&self) -> Option<Cancellation>;
 
     /// Says good-bye: the bytes that a polite client sends before it closes.
     fn leave(&mut self);

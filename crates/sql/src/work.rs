@@ -139,6 +139,14 @@ impl Work {
         }
     }
 
+    /// A statement failed, the one of this number or of a step: of own SQL its line in the file is told, too.
+    #[cold]
+    pub(crate) fn told(&self, number: Option<u16>, at: usize, turn: &Turn, why: SqlFailure) -> SqlFailure {
+        let Self::Own(script) = self else { return why };
+        let number = number.map_or_else(|| script.step(&turn.own, at).number, usize::from);
+        SqlFailure { text: script.told(number, &why.text), ..why }
+    }
+
     /// Notes what a step has changed.
     #[inline]
     pub(crate) fn note(&self, at: usize, turn: &Turn, changed: u64, change: &mut Change) {

@@ -1,5 +1,6 @@
 //! The workload of database servers: each lane is a connection, driven by the event loop.
 
+use crate::cancel::Canceller;
 use crate::connection::{Connection, Server, Stage};
 use crate::kind::ForSession;
 use crate::ledger::{Change, Ledger};
@@ -16,7 +17,7 @@ use duel_model::{MOST_COUNTERS, Nanos, Phase, Schema};
 use rand::SeedableRng;
 use rand_pcg::Pcg64Mcg;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 
 /// Read at a time: a thousand rows of a `c`.
 const SCRATCH_BYTES: usize = 128 * 1024;
@@ -34,6 +35,7 @@ pub(crate) struct Factory {
     pub(crate) server: Arc<Server>,
     pub(crate) end: End,
     pub(crate) work: Arc<Work>,
+    pub(crate) canceller: Arc<Canceller>,
     pub(crate) reconnects: bool,
     pub(crate) retries: bool,
     pub(crate) ledger: Option<Arc<Ledger>>,
@@ -45,7 +47,7 @@ pub(crate) struct Factory {
 }
 
 impl ForSession for Factory {
-    fn for_session(&self, lanes: u32) -> Self {
+    fn for_session(&self, lanes: u32, _stop: &Arc<AtomicBool>) -> Self {
         Self { lanes, segments: Arc::default(), ..self.clone() }
     }
 }
@@ -201,6 +203,10 @@ impl Workload for Statements {
     fn cancel(&mut self, lane: LaneId) {
         if self.lanes[lane].op.take().is_some() {
             self.note_uncertain(lane);
+            let open = self.lanes[lane].connection.as_mut().filter(|connection| connection.stage() == Stage::Open);
+            if let Some(cancellation) = open.and_then(|connection| connection.wire().cancellation()) {
+                self.factory.canceller.ask(cancellation);
+            }
         }
         self.hang_up(lane);
     }
@@ -215,6 +221,14 @@ impl Workload for Statements {
 
     fn connecting_since(&self, lane: LaneId) -> Option<Nanos> {
         self.lanes[lane].op.as_ref()?.connecting_ns
+    }
+
+    /// What was given up is over before another target has its turn.
+    fn slot_ended(&mut self) {
+        self.factory.canceller.settle();
+        let (asked, failed) = self.factory.canceller.take();
+        self.count(counter::CANCELLED, asked);
+        self.count(counter::NOT_CANCELLED, failed);
     }
 
     fn traffic(&self) -> Traffic {
@@ -436,6 +450,12 @@ impl Statements {
         }
         let state = &mut self.lanes[lane];
         let Some(op) = &mut state.op else { return Ok(None) };
+        let number = match op.doing {
+            Doing::PreparingAhead(place) => self.ahead.get(place).copied(),
+            Doing::Preparing(number) => Some(number),
+            _ => None,
+        };
+        let why = self.factory.work.told(number, op.at, &state.turn, why);
         op.enter(phase::SEND, now_ns);
         op.change = Change::default();
         if !self.factory.work.is_open(op.at, &state.turn) {
@@ -629,6 +649,7 @@ mod tests {
         let server = Server::find(&address).unwrap();
         let factory = Factory {
             end: server.ends[0].clone(),
+            canceller: Arc::new(Canceller::new(Arc::new(server.clone()), server.ends[0].clone())),
             server: Arc::new(server),
             work: Arc::new(Work::Oltp(crate::kind::mix_of(&KindPlan::of(&SCHEMA), System::Postgres))),
             reconnects: false,
@@ -639,7 +660,7 @@ mod tests {
             segments: Arc::default(),
         };
         for _ in 0..2 {
-            let session = factory.for_session(5);
+            let session = factory.for_session(5, &Arc::default());
             let mut numbers = Vec::new();
             for (number, lanes) in [3, 2].into_iter().enumerate() {
                 let worker = WorkerId { number: number as u32, of: 2 };

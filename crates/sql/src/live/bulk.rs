@@ -22,7 +22,7 @@ pub(crate) fn bulk_inserts_lose_nothing(address: &str) {
         for target in &targets {
             let record = load(target, 3, 4);
             assert_eq!((record.tally.ok, record.tally.failed_total()), (4, 0), "{:?}", record.tally.failure_examples);
-            assert_eq!(counted(&record, "retries"), 0);
+            assert_eq!(counted(&record, "duplicates"), 0);
             let rows = counted(&record, "changed");
             // 512 KiB: rows of up to six digits twice, with brackets and commas.
             assert!((4 * 32_000..4 * 55_000).contains(&rows), "{rows}");

@@ -1,6 +1,7 @@
 //! Against a real PostgreSQL of the tests' own, and SQLite.
 
 pub(crate) mod bulk;
+pub(crate) mod cancel;
 pub(crate) mod script;
 mod server;
 mod sqlite;
@@ -16,6 +17,7 @@ use duel_model::{
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// The settings of a kind, from pairs.
 fn kind(settings: &[(&str, &str)]) -> KindPlan {

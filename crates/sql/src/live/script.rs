@@ -4,7 +4,6 @@ use super::server::server;
 use super::*;
 use crate::database::Database;
 use std::path::Path;
-use std::sync::atomic::AtomicBool;
 
 const OWN: &str = "\
 -- name: move
@@ -62,6 +61,8 @@ pub(crate) fn own_sql_does_what_it_says(address: &str) {
     let target = ready(address, 2, &[("script", &spoilt), ("retry", "off")]).unwrap();
     let record = load(&target, 2, 20);
     assert_eq!((record.tally.ok, record.tally.failed_total()), (0, 20));
+    let said = &record.tally.failure_examples[0];
+    assert!(said.contains("spoilt.sql, line 3: "), "{said}");
     assert_eq!(
         database.number("SELECT sum(balance) FROM own").unwrap(),
         Some(5_000),

@@ -62,6 +62,8 @@ pub(super) const NONCE_BYTES: usize = 20;
 /// What a server says first.
 #[derive(Debug)]
 pub(super) struct Greeting {
+    /// The number that it has given this connection.
+    pub(super) connection: u32,
     capabilities: u64,
     /// The challenge.
     pub(super) nonce: Vec<u8>,
@@ -78,7 +80,7 @@ impl Greeting {
         let mut fields = Fields(message);
         fields.byte()?;
         let name = fields.before_zero()?;
-        fields.four()?; // the connection's number
+        let connection = fields.four()?;
         let mut nonce = fields.bytes(8)?.to_vec();
         fields.byte()?;
         let mut capabilities = u64::from(fields.two()?);
@@ -102,7 +104,7 @@ impl Greeting {
             0 => b"mysql_native_password".to_vec(),
             _ => fields.rest().split(|&byte| byte == 0).next().unwrap_or_default().to_vec(),
         };
-        Ok(Self { capabilities, nonce, plugin })
+        Ok(Self { connection, capabilities, nonce, plugin })
     }
 
     /// What both sides can and want.

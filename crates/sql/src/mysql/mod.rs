@@ -21,6 +21,7 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
+use crate::cancel::Cancellation;
 use crate::schema::failure::LOGIN;
 use crate::wire::{Happened, LONGEST_MESSAGE_BYTES, Login, SqlFailure, Value, Wire};
 use answers::{Answer, Described};
@@ -50,6 +51,8 @@ pub(crate) struct MySql {
     /// What the caller wants from the next statement on.
     wants_rows: bool,
     answer: Answer,
+    /// The server's number of this connection.
+    connection: Option<u32>,
     row: Vec<Option<String>>,
     /// The statement under way sets what the login asked for: we are in when it is over.
     sets_session: bool,
@@ -157,6 +160,10 @@ impl Wire for MySql {
         &self.row
     }
 
+    fn cancellation(&self) -> Option<Cancellation> {
+        Some(Cancellation::Statement(format!("KILL QUERY {}", self.connection?)))
+    }
+
     fn leave(&mut self) {
         if matches!(self.stage, Stage::Idle) {
             self.command(QUIT, &[]);
@@ -234,6 +241,7 @@ impl MySql {
     fn greeted(&mut self, place: Range<usize>) -> Result<Option<Happened>, SqlFailure> {
         let greeting = Greeting::read(self.incoming.payload(place))?;
         let Some(login) = self.login.take() else { return Ok(None) };
+        self.connection = Some(greeting.connection);
         self.agreed = greeting.agreed(&login)?;
         if self.agreed & capability::SSL == 0 {
             return self.respond(&greeting, login).map(|()| None);

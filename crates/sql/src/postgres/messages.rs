@@ -11,6 +11,13 @@ pub(super) fn ssl_request(out: &mut Vec<u8>) {
     out.extend_from_slice(&80_877_103_i32.to_be_bytes());
 }
 
+/// Asks, in place of a login, to stop what another connection does.
+pub(super) fn cancel_request(out: &mut Vec<u8>, key: &[u8]) {
+    out.extend_from_slice(&length(8 + key.len()).to_be_bytes());
+    out.extend_from_slice(&80_877_102_i32.to_be_bytes());
+    out.extend_from_slice(key);
+}
+
 /// Begins a session, with settings of its own.
 pub(super) fn startup(out: &mut Vec<u8>, user: &str, database: &str, session: &[(String, String)]) {
     let begin = out.len();

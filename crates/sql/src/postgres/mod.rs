@@ -9,6 +9,7 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
+use crate::cancel::Cancellation;
 use crate::schema::failure;
 use crate::wire::{Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, Login, SqlFailure, Value, Wire};
 use login::Entrance;
@@ -31,7 +32,20 @@ pub(crate) struct Postgres {
     affected: u64,
     told_first: bool,
     refused: Option<SqlFailure>,
+    key: Option<Key>,
 }
+
+/// What lets another connection stop what this one does: a number, and a secret.
+struct Key(Vec<u8>);
+
+impl std::fmt::Debug for Key {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Key")
+    }
+}
+
+/// Longest key: a number and, since version 3.2 of the protocol, a secret of up to 256 bytes.
+const LONGEST_KEY_BYTES: usize = 4 + 256;
 
 /// What is expected of the server.
 #[derive(Debug, Default)]
@@ -187,6 +201,12 @@ impl Wire for Postgres {
         Ok(())
     }
 
+    fn cancellation(&self) -> Option<Cancellation> {
+        let mut message = Vec::new();
+        messages::cancel_request(&mut message, &self.key.as_ref()?.0);
+        Some(Cancellation::Message(message))
+    }
+
     fn leave(&mut self) {
         messages::terminate(&mut self.outgoing);
     }
@@ -252,7 +272,11 @@ impl Postgres {
                 entrance.hear(body, &mut self.outgoing)?;
                 Ok(None)
             }
-            (State::Entering(_), b'K' | b'v') => Ok(None),
+            (State::Entering(_), b'K') if body.len() <= LONGEST_KEY_BYTES => {
+                self.key = Some(Key(body.to_vec()));
+                Ok(None)
+            }
+            (State::Entering(_), b'v') => Ok(None),
             (State::Entering(entrance), b'Z') if entrance.is_in() => {
                 self.state = State::Idle;
                 Ok(Some(Happened::LoggedIn))

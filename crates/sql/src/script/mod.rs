@@ -302,6 +302,30 @@ impl Script {
     }
 }
 
+/// Fuzzers' entry: a file is read or refused with a line of its own, and what was read can be sent.
+#[cfg(any(test, fuzzing))]
+pub(crate) fn fuzzed(text: &str, system: System) {
+    use rand::SeedableRng;
+    match file::parse(text, system, &duel_template::Columns::default()) {
+        Err(flaw) => assert!(flaw.line >= 1 && flaw.line <= text.matches('\n').count() + 2, "{flaw:?}"),
+        Ok(transactions) => {
+            let read = file::Read { name: "own.sql".to_owned(), transactions };
+            let Ok(script) = Script::build(read, None, system, true) else { return };
+            let (mut drawn, mut rng) = (Drawn::default(), Pcg64Mcg::seed_from_u64(1));
+            script.begin(&mut drawn, &mut rng);
+            let (mut values, mut text) = (Vec::new(), String::new());
+            for at in 0..script.steps(&drawn) {
+                let step = script.step(&drawn, at);
+                if let Some(prepared) = script.prepared(step.number) {
+                    script.values(step.number, &mut drawn, &mut rng, &mut values);
+                    assert!(prepared.matches(['$', '?']).count() >= values.len(), "a place for each value");
+                }
+                script.text(step.number, &mut drawn, &mut rng, &mut text);
+            }
+        }
+    }
+}
+
 /// What is known of all values of a column, or of a value that is set.
 #[derive(Debug, Clone, Copy)]
 struct ColumnOf {

@@ -89,6 +89,20 @@ fn bulk_inserts_work_on_mariadb() {
 }
 
 #[test]
+fn mariadb_is_asked_to_stop() {
+    let Some(server) = server() else { return };
+    let mut client = server.connect();
+    client.query("CREATE DATABASE endless").unwrap();
+    let running = "SELECT count(*) FROM information_schema.processlist WHERE info LIKE 'SELECT SLEEP(60%'";
+    let mut count = || value(&mut client, running).parse().unwrap();
+    for (prepared, tls) in [("on", ""), ("off", "?sslmode=require")] {
+        let address = server.address("endless", tls);
+        let endless = "SELECT SLEEP(600 + {rand:0..9});";
+        live::cancel::what_is_given_up_does_not_run_on(&address, endless, prepared, &mut count);
+    }
+}
+
+#[test]
 fn users_log_in_by_password_signature_socket_and_either() {
     let Some(server) = server() else { return };
     for user in ["native", "signed", "either"] {
