@@ -57,6 +57,7 @@ static SCHEMA: Schema = Schema {
         param("table-size", Sort::Count { least: 1, most: 1 << 30, zero: "" }, "10000"),
         param("reconnect", Sort::Switch, "off"),
         param("session", Sort::Assignments, ""),
+        param("script", Sort::File, ""),
     ],
     runs_targets: false,
     reaches: &[],
@@ -348,6 +349,12 @@ fn a_small_memory_is_found_by_rows_that_any_memory_holds() {
         world(server(large), server(other).with("sql.shared_buffers", "1MB"), 1, &settings).explain();
     assert_eq!(named, ["unknown"]);
     assert!(ruled_out.contains(&"db.small-buffer-pool".to_owned()), "{ruled_out:?}");
+    // Which rows own SQL asks for is not known: fewer of them cannot be asked for, and nothing follows.
+    let own = [("op", "point-select"), ("script", "own.sql")];
+    let slow = server(small).counting(READS).with("sql.shared_buffers", "1MB");
+    let (named, ruled_out, _) = world(server(large), slow, 1, &own).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(!ruled_out.contains(&"db.small-buffer-pool".to_owned()), "{ruled_out:?}");
 }
 
 #[test]

@@ -84,7 +84,7 @@ fn go_on(wire: &mut dyn Wire, happened: &Happened, wants_rows: bool, turn: usize
             wire.prepare(3, "SELECT c FROM t WHERE id=$1 AND c=$2")
         }
         Happened::Prepared => wire.execute(3, &[Value::Int(turn as i64), Value::Text("x".into())]),
-        Happened::Done { .. } | Happened::Refused(_) if turn % 2 == 0 => wire.query("SELECT 1"),
+        Happened::Done { .. } | Happened::Refused(_) if turn.is_multiple_of(2) => wire.query("SELECT 1"),
         Happened::Done { .. } | Happened::Refused(_) => wire.prepare(4, "SELECT 1"),
         Happened::WantsData => wire.data(Some(b"1\t2\n")).and_then(|()| wire.data(None)),
         Happened::Row => {
@@ -104,8 +104,10 @@ mod tests {
     use rand_pcg::Pcg64Mcg;
     use std::cell::RefCell;
 
+    type Entry = fn(&[u8]);
+
     /// The fuzzers of this room.
-    const ALL: [(&str, fn(&[u8])); 3] = [
+    const ALL: [(&str, Entry); 3] = [
         ("postgres_server", super::postgres_server),
         ("mysql_server", super::mysql_server),
         ("sql_script", super::sql_script),

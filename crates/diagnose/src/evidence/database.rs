@@ -21,9 +21,14 @@ pub(crate) fn setting<'a>(gap: &Gap<'a>, name: &str) -> Option<&'a str> {
     kind.schema.param(name).map(|param| kind.get(param))
 }
 
-/// Whether the plan's op changes rows.
+/// Whether the plan's op changes rows; of own SQL that is not known, and so it may.
 pub(crate) fn writes(gap: &Gap<'_>) -> bool {
-    !matches!(setting(gap, "op"), Some("point-select" | "read-only" | "select-random-points" | "select-random-ranges"))
+    let is_own = setting(gap, "script").is_some_and(|file| !file.is_empty());
+    is_own
+        || !matches!(
+            setting(gap, "op"),
+            Some("point-select" | "read-only" | "select-random-points" | "select-random-ranges")
+        )
 }
 
 /// Servers of different makes cannot be held against each other by settings, plans and counters.

@@ -229,15 +229,13 @@ impl Reader<'_> {
             ));
         }
         match self.transactions.last() {
-            Some(last) if last.name.is_none() => {
-                return Err(Flaw::new(
-                    line,
-                    format!(
-                        "what begins on line {} has no name; where one transaction has a name, all have one",
-                        last.line
-                    ),
-                ));
-            }
+            Some(last) if last.name.is_none() => Err(Flaw::new(
+                line,
+                format!(
+                    "what begins on line {} has no name; where one transaction has a name, all have one",
+                    last.line
+                ),
+            )),
             _ => self.begin(Some(ids), line),
         }
     }
