@@ -76,12 +76,15 @@ struct Asked {
     rows: u64,
 }
 
+/// The time of an op by phase, from what is asked and from what its settings are.
+type Time = fn(&Asked, &dyn Fn(&str) -> String) -> [f64; 3];
+
 /// A database: what its settings are, and what that makes of an op's time, by phase in ns, for a client among so many.
 #[derive(Clone)]
 struct Server {
     facts: Facts,
     counted: &'static [(&'static str, f64)],
-    time: fn(&Asked, &dyn Fn(&str) -> String) -> [f64; 3],
+    time: Time,
 }
 
 /// 50 us for a statement, 300 us for a commit that waits.
@@ -89,7 +92,7 @@ fn healthy(_: &Asked, set: &dyn Fn(&str) -> String) -> [f64; 3] {
     [0.0, 50e3, if set("synchronous_commit") == "on" { 300e3 } else { 20e3 }]
 }
 
-fn server(time: fn(&Asked, &dyn Fn(&str) -> String) -> [f64; 3]) -> Server {
+fn server(time: Time) -> Server {
     let may = ["synchronous_commit", "work_mem", "enable_indexscan", "log_statement"];
     let may: Vec<String> = may.iter().map(|name| format!("sql.{name}={name}")).collect();
     let facts = Facts::default()

@@ -80,9 +80,8 @@ impl Cause for Contention {
              STATUS` and `information_schema.innodb_trx`, while the comparison runs; a trigger, a counter or a foreign key makes one row \
              everybody's. Shorter transactions and fewer connections at a time take its edge off.{hot}"
         );
-        let facts = vec![gap.evidence(&alone, format!("over one connection: {}", gap.tell(&alone)))];
         let further = vec![gap.evidence(many, told)];
-        let mut standing = fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, Told { summary, remedy, facts, further });
+        let mut standing = fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, Told { summary, remedy, facts: Vec::new(), further });
         if let Standing::Fits(fit) = &mut standing {
             fit.is_under_load = true;
         }

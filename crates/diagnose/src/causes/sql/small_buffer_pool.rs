@@ -38,7 +38,10 @@ impl Cause for SmallBufferPool {
             .find(|name| gap.fact(gap.slow, |seen| seen.value(name)).is_some())
             .ok_or_else(|| Standing::Undecided(gap.not_measured("the size of its memory for blocks is not known".to_owned())))?;
         let [of_slow, of_fast] = of_both(gap, "the sizes of their memories for blocks are not both known", |side| {
-            gap.fact(side, |seen| seen.value(name).map(|value| sanitize_line(&value.to_string())))
+gap.fact(side, |seen| {
+                let bytes = seen.number(name).map(duel_model::format_bytes);
+                bytes.or_else(|| seen.value(name).map(|value| sanitize_line(&value.to_string())))
+            })
         })?;
         let [slow_reads, fast_reads] = counted(gap, "server-reads", "how many blocks they read")?;
         let told = format!(
