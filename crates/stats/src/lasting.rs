@@ -4,9 +4,11 @@ use crate::pairing::Pair;
 use crate::signed_rank::Span;
 use statrs::distribution::{ContinuousCDF, StudentsT};
 
-/// Fewest batches that a width is taken from. The quantile of Student's t for three is 4.3 at 0.95 and 9.9 at 0.99, and nothing would
-/// be known any more; for four it is 3.2 and 5.8.
+/// Fewest batches that a width is taken from: three have means that tell too little of their scatter.
 const FEWEST_BATCHES: usize = 4;
+/// Largest quantile of Student's t at which batches are used: of four batches it is 3.2 at 0.95 and 5.8 at 0.99. Where calls are made
+/// at more confidence (several levels of a factor), it takes more batches to stay below; else nothing would be known any more.
+const LARGEST_QUANTILE: f64 = 6.0;
 /// Fewest blocks of which two make a batch: with fewer nothing is seen of noise that outlasts a block.
 pub(crate) const FEWEST_BLOCKS: usize = 2 * FEWEST_BATCHES;
 /// Deviations from the estimate count up to so many times their typical size (1.4826 times their median, which for normal noise is
@@ -40,7 +42,9 @@ pub(crate) fn lasting(pairs: &[Pair], estimate: f64, confidence: f64) -> Option<
     let half_width = lengths
         .map(|length| blocks.len() / length)
         .take_while(|batches| *batches >= FEWEST_BATCHES)
-        .filter_map(|batches| half_width(&batch_means(&blocks, batches), confidence))
+        .filter_map(|batches| Some((batches, quantile(batches, confidence)?)))
+        .take_while(|(batches, quantile)| *batches == blocks.len() || *quantile <= LARGEST_QUANTILE)
+        .map(|(batches, quantile)| quantile * error_of_mean(&batch_means(&blocks, batches)))
         .reduce(f64::max)?;
     Some(Span { low: estimate - half_width, high: estimate + half_width })
 }
@@ -55,13 +59,16 @@ fn batch_means(blocks: &[f64], batches: usize) -> Vec<f64> {
         .collect()
 }
 
-/// Half width of Student's t interval of the mean of independent values.
-fn half_width(values: &[f64], confidence: f64) -> Option<f64> {
+/// How many standard errors Student's t interval reaches to either side, for so many values.
+fn quantile(values: usize, confidence: f64) -> Option<f64> {
+    Some(StudentsT::new(0.0, 1.0, values as f64 - 1.0).ok()?.inverse_cdf(f64::midpoint(1.0, confidence)))
+}
+
+/// Standard error of the mean of independent values.
+fn error_of_mean(values: &[f64]) -> f64 {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;
-    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
-    let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
-    Some(student.inverse_cdf(f64::midpoint(1.0, confidence)) * (variance / count).sqrt())
+    (values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0) / count).sqrt()
 }
 
 /// The middle value, the upper one of two.
@@ -95,6 +102,18 @@ mod tests {
         let lasts: Vec<f64> = (0..16).map(|i| if i / 4 % 2 == 0 { 0.01 } else { -0.01 }).collect();
         let half = |values: &[f64]| lasting(&pairs(values), 0.0, 0.95).unwrap().half_width();
         assert!(half(&lasts) > 3.0 * half(&apart), "{} and {}", half(&lasts), half(&apart));
+    }
+
+    #[test]
+    fn what_is_to_be_surer_takes_more_batches() {
+        // Blocks in pairs of alike ones: batches of two are as far apart as single blocks. Of eight blocks these are four batches.
+        let twos: Vec<f64> = (0..8).map(|i| if i / 2 % 2 == 0 { 0.01 } else { -0.01 }).collect();
+        let reach = |confidence| {
+            let half_width = lasting(&pairs(&twos), 0.0, confidence).unwrap().half_width();
+            half_width / error_of_mean(&batch_means(&twos, 4))
+        };
+        assert!((reach(0.99) - quantile(4, 0.99).unwrap()).abs() < 1e-9);
+        assert!(reach(0.998) < quantile(4, 0.998).unwrap() / 2.0, "by eight blocks, and not by four batches");
     }
 
     #[test]

@@ -78,7 +78,7 @@ pub enum Wanted {
 ///   below 0.2 c f(c) <= 0.1, because c f(c) <= 1/2 for a density f that falls).
 /// * *clear*: the 99.9 % interval lies wholly beyond m, and h <= m. An interim look that only stops for so strong
 ///   evidence (Haybittle 1971, Peto et al. 1976) adds at most 0.1 % to the error rate; a gap that is known to within
-///   the difference that nobody cares for is known well enough.
+///   the difference that nobody cares for is known well enough. For a verdict not before the 8th block either.
 ///
 /// Looks are spaced geometrically so that there are few, each on half as many more pairs. `error_rates.rs` in the tests
 /// measures what the rule does to the error rate.
@@ -138,6 +138,7 @@ fn known(pairs: &[Pair], compare: &ComparePlan, wanted: Wanted) -> Option<(&'sta
         } else if half_width <= SHARE_OF_GAP * estimate.abs() {
             Some("sharp for its size")
         } else if half_width <= margin
+            && shows_lasting
             && walsh.interval(CLEAR).is_some_and(|wide| wide.low > margin || wide.high < -margin)
         {
             Some("clear gap")
