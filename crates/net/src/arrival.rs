@@ -46,12 +46,12 @@ mod linux {
     use nix::sys::socket::{
         ControlMessageOwned, GetSockOpt, MsgFlags, SockaddrStorage, recvmsg, setsockopt, sockopt, sockopt::GetStruct,
     };
+    use nix::sys::time::TimeSpec;
     use rustix::fd::AsRawFd;
     use std::io::IoSliceMut;
     use std::net::UdpSocket;
+    use std::time::{SystemTime, UNIX_EPOCH};
 
-    /// Room for a header and a time stamp, and as much again.
-    const CONTROL_BYTES: usize = 64;
     /// Place of the drops among the numbers of `SO_MEMINFO` (`SK_MEMINFO_DROPS` of linux/sock_diag.h).
     const DROPS: usize = 8;
 
@@ -67,7 +67,7 @@ mod linux {
 
     /// Waits for a datagram, for no longer than the socket's time.
     pub(crate) fn receive(socket: &UdpSocket, into: &mut [u8]) -> io::Result<Arrival> {
-        let mut control = [0; CONTROL_BYTES];
+        let mut control = nix::cmsg_space!(TimeSpec);
         let mut parts = [IoSliceMut::new(into)];
         let message =
             recvmsg::<SockaddrStorage>(socket.as_raw_fd(), &mut parts, Some(&mut control), MsgFlags::empty())?;
@@ -84,7 +84,9 @@ mod linux {
             v4.or_else(|| from.as_sockaddr_in6().map(|from| SocketAddr::V6((*from).into())))
         });
         let from = from.ok_or(io::ErrorKind::InvalidData)?;
-        Ok(Arrival { bytes: message.bytes, from, at_ns: at_ns.unwrap_or_else(duel_load::monotonic_ns) })
+        // Of the same clock as stamps are: the first datagrams come before the kernel has begun to stamp.
+        let read_ns = || SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
+        Ok(Arrival { bytes: message.bytes, from, at_ns: at_ns.unwrap_or_else(read_ns) })
     }
 
     /// How many the system has dropped since the socket was made, for want of room in its buffer; those of others who know its port

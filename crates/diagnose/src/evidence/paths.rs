@@ -23,6 +23,19 @@ pub(crate) enum Sends {
     Datagrams,
 }
 
+impl Sends {
+    /// Whether all of it is under way at once. What a connection sends when it is new (RFC 6928), in segments of the shortest size
+    /// that TCP is sure of: an exchange that is no longer waits for one round trip.
+    pub(crate) fn fits_one_flight(self) -> bool {
+        const ONE_FLIGHT_BYTES: u64 = 10 * 536;
+        match self {
+            Self::Blocks { .. } => false,
+            Self::Exchange { bytes } => bytes <= ONE_FLIGHT_BYTES,
+            Self::Connection | Self::Datagrams => true,
+        }
+    }
+}
+
 /// What the plan's ops send; `None`: they are not of this kind.
 pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
     let WorkloadPlan::Plain(kind) = &gap.case.plan.workload else { return None };

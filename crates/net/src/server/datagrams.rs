@@ -74,10 +74,10 @@ pub(super) fn serve(mut served: Served<'_>) -> io::Result<()> {
         }
         // Of a way that is watched the client sees for itself what came: reports would wait in the connection while it is gone. It
         // may be gone for long, and how long is what is to be found out: silence does not end a watch, its lifetime does.
+        seen.report.dropped = arrival::dropped(&socket).unwrap_or(0).max(seen.report.dropped);
         if served.hello.op == Op::Watch {
             (told, last_sign) = (seen.report, last_report);
         }
-        seen.report.dropped = arrival::dropped(&socket).unwrap_or(0).max(seen.report.dropped);
         if seen.report != told {
             match send(&served.stream, &seen.report.bytes(), SendFlags::DONTWAIT | SendFlags::NOSIGNAL) {
                 Ok(crate::protocol::REPORT_BYTES) => (told, last_sign) = (seen.report, last_report),

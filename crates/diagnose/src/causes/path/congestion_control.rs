@@ -29,6 +29,10 @@ impl Cause for CongestionControl {
         let name = match sends(gap) {
             Some(Sends::Blocks { from_us: true }) => "tcp.congestion",
             Some(Sends::Blocks { from_us: false }) => "tcp.peer_congestion",
+            None | Some(Sends::Exchange { .. }) if sends(gap).is_none_or(|sends| !sends.fits_one_flight()) => {
+                let text = "which congestion control counts is told by blocks: --op bulk or bulk-reverse".to_owned();
+                return Err(Standing::Undecided(gap.at_reference(text)));
+            }
             _ => {
                 let text = "an op that sends few bytes at a time is not held back by congestion control".to_owned();
                 return Err(Standing::RuledOut(gap.at_reference(text)));

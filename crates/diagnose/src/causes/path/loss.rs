@@ -40,11 +40,13 @@ impl Cause for Loss {
                     let text = "how many segments were sent again is not known".to_owned();
                     return Err(Standing::Undecided(gap.not_measured(text)));
                 };
+                if matches!(sends, Sends::Exchange { .. }) {
+                    // How many of a thousand get lost says little of them: one that waits for a time-out costs as much as thousands.
+                    let facts = if more { vec![gap.evidence(reference, again)] } else { Vec::new() };
+                    return of_waiting(gap, reference, "exchanges", facts);
+                }
                 if !more {
                     return Err(Standing::RuledOut(gap.evidence(reference, again)));
-                }
-                if matches!(sends, Sends::Exchange { .. }) {
-                    return of_waiting(gap, reference, "exchanges", vec![gap.evidence(reference, again)]);
                 }
                 if slow.held_back().is_none_or(|share| share > MOSTLY_HELD_BACK) {
                     let text = format!("{again}, but windows or buffers hold it back for most of the time");
@@ -57,8 +59,8 @@ impl Cause for Loss {
                     return Err(Standing::Undecided(gap.evidence(&streams.many, text)));
                 }
                 let told = told(gap, &again, vec![gap.evidence(&streams.many, flow)]);
-                // Nothing but the congestion window held the stream back, and nothing but losses keeps that small.
-                Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
+                // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed.
+                Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told))
             }
             None => Err(Standing::Undecided(gap.not_measured("what is sent is not known".to_owned()))),
         }
@@ -80,7 +82,7 @@ fn told(gap: &Gap<'_>, text: &str, mut facts: Vec<Evidence>) -> Told {
         remedy: format!(
             "Find where they get lost: `ip -s link` and `tc -s qdisc` at both ends of the path to {slow} (errors, dropped), `nft list \
              ruleset` for rules that drop or limit, `mtr -n HOST` for the way; a full-duplex link that fell back to half duplex, a bad \
-             cable and a busy radio link lose at random."
+             cable and a busy radio link lose at random; a policer drops what each flow sends beyond its rate."
         ),
         facts,
         further: Vec::new(),
@@ -99,11 +101,18 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Eviden
         return Err(Standing::Undecided(gap.not_measured("how times are spread is not known".to_owned())));
     };
     let longest_ns = reference.slow.service_profile.quantile_ns(1.0).unwrap_or(0);
-    let share = share_of_log(reference, slow_ns - fast_ns).unwrap_or(0.0);
+    let Some(share) = share_of_log(reference, slow_ns - fast_ns) else {
+        return Err(Standing::Undecided(gap.not_measured("what waiting makes of the gap is not known".to_owned())));
+    };
     let text = format!("some {what} of {} wait for a time-out: that makes {} of the gap", gap.slow_name(), percent(share));
-    if longest_ns < TIMEOUT_NS || share < Flip::NOTEWORTHY {
+    if share < Flip::NOTEWORTHY {
         let text = format!("{what} of {} that take far longer than usual make {} of the gap", gap.slow_name(), percent(share));
         return Err(Standing::RuledOut(gap.evidence(reference, text)));
+    }
+    if longest_ns < TIMEOUT_NS {
+        // A last segment that is sent again by a probe (RFC 8985) waits for some round trips only.
+        let text = format!("some {what} of {} take far longer than usual, but none waits for a time-out", gap.slow_name());
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
     if facts.is_empty() {
         // Of connections TCP tells nothing when they are closed: a queue that is too short looks the same.

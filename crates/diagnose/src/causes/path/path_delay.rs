@@ -16,9 +16,6 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "the network path to the server is longer: each round trip takes more time",
 };
 
-/// What a connection sends at once when it is new (RFC 6928), in segments of the shortest size that TCP is sure of: an exchange that
-/// is no longer waits for one round trip.
-const ONE_FLIGHT_BYTES: u64 = 10 * 536;
 /// Round trips are equally long if they differ by less than a quarter, as for windows.
 const CLEARLY_LONGER: f64 = 1.25;
 /// Over so much the smallest windows that programs are given (64 KiB) carry more than 300 MB/s.
@@ -42,7 +39,7 @@ impl Cause for PathDelay {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let [of_slow, of_fast] = both(reference);
         let (Some(slow_ns), Some(fast_ns)) = (of_slow.shortest_trip_ns(), of_fast.shortest_trip_ns()) else {
-            return Err(Standing::Undecided(gap.not_measured("how long a round trip is is not known".to_owned())));
+            return Err(Standing::Undecided(gap.not_measured("the round-trip time is not known".to_owned())));
         };
         let trips = format!(
             "the shortest round trip to {slow} takes {}, to {fast} {}",
@@ -55,9 +52,10 @@ impl Cause for PathDelay {
         );
         let extra_ns = slow_ns - fast_ns;
         let (worth, further) = match sends(gap) {
-            Some(Sends::Exchange { bytes }) if bytes <= ONE_FLIGHT_BYTES => (share_of_log(reference, extra_ns), None),
             Some(Sends::Connection) => (share_of_log(reference, 2.0 * extra_ns), None),
-            Some(Sends::Datagrams) | None => return Err(ruled_out(", for which no datagram waits")),
+            Some(Sends::Datagrams) => return Err(ruled_out(", for which no datagram waits")),
+            None => return Err(open(", and what is sent is not known")),
+            Some(sends) if sends.fits_one_flight() => (share_of_log(reference, extra_ns), None),
             Some(Sends::Blocks { .. } | Sends::Exchange { .. }) => {
                 if slow_ns < (CLEARLY_LONGER * fast_ns).max(fast_ns + CLEARLY_LONGER_NS) {
                     return Err(ruled_out(": equally long"));

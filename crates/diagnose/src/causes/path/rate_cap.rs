@@ -41,9 +41,13 @@ impl Cause for RateCap {
         match sends(gap) {
             Some(Sends::Datagrams) => return of_datagrams(gap, reference),
             Some(Sends::Blocks { .. }) => {}
-            _ => {
+            Some(sends) if sends.fits_one_flight() => {
                 let text = "an op that sends little before it waits for an answer does not come near a cap".to_owned();
                 return Err(Standing::RuledOut(gap.evidence(reference, text)));
+            }
+            _ => {
+                let text = "whether what is sent comes near a cap is told by blocks: --op bulk".to_owned();
+                return Err(Standing::Undecided(gap.evidence(reference, text)));
             }
         }
         let [slow, fast] = both(reference);
@@ -51,13 +55,13 @@ impl Cause for RateCap {
         let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
         let open = |why: &str| Standing::Undecided(gap.evidence(&streams.many, format!("{flow}; {why}")));
         if streams.add_up() {
-            return Err(Standing::RuledOut(gap.evidence(&streams.many, flow)));
+            return Err(open("so all together are not capped, but each of them may be"));
         }
         if !streams.share_one_flow() {
             return Err(open("that is neither as one stream nor as several"));
         }
         let (Some(slow_ns), Some(fast_ns)) = (slow.shortest_trip_ns(), fast.shortest_trip_ns()) else {
-            return Err(open("how long a round trip is is not known"));
+            return Err(open("the round-trip time is not known"));
         };
         if slow_ns > (AS_NEAR * fast_ns).max(fast_ns + AS_NEAR_NS) {
             return Err(open("but its single packets take longer as well, which no cap does"));
@@ -113,7 +117,9 @@ fn told(gap: &Gap<'_>, text: &str, facts: Vec<Evidence>) -> Told {
 }
 
 fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standing> {
-    let [slow, fast] = both(reference).map(|path| path.lost().unwrap_or(0.0));
+    let [Some(slow), Some(fast)] = both(reference).map(|path| path.lost()) else {
+        return Err(Standing::Undecided(gap.not_measured("how many datagrams got lost is not known".to_owned())));
+    };
     let share = ((1.0 - fast) / (1.0 - slow)).ln() / reference.log.mid;
     let lost = format!("{:.2} % of the datagrams to {} got lost", 100.0 * slow, gap.slow_name());
     if share.is_nan() || share < Flip::NOTEWORTHY {

@@ -7,7 +7,7 @@
 //! well, and who gains nothing; and a narrow link with a short queue, which loses less with a smaller buffer, but where it is not
 //! the window that holds TCP back. Rejected: buffers of megabytes, which no system grants unless somebody changed it.
 
-use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, shown_flip};
 use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, sends, streams};
 use crate::evidence::worth::reference;
 use crate::probes::SET_WINDOW;
@@ -75,7 +75,9 @@ impl Cause for SmallWindow {
         }
         let flip = shown_flip(gap, SET_WINDOW)?;
         if !flip.moved() {
-            return Err(did_not_move(gap, &flip));
+            // A kernel grants less than is asked for where its limit is lower, and does not say so.
+            let text = format!("{}; but a lower net.core.rmem_max or wmem_max makes buffers smaller than that", gap.tell_flip(&flip));
+            return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
         }
         let Some((before_ns, after_ns)) = reference.slow_ns().zip(flip.view.slow_ns()) else {
             return Err(Standing::Undecided(gap.not_measured("the rates are not known".to_owned())));
