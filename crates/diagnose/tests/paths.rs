@@ -101,7 +101,10 @@ impl Path {
             rate_per_s: Some(rate),
             bytes_in_per_op: Some(bytes),
             reused_share: Some(1.0),
-            counted: counted.into_iter().map(|(name, count)| (Id::new(name), count as u64)).collect(),
+            counted_per_op: counted
+                .into_iter()
+                .map(|(name, count)| (Id::new(name), count / (3.0 * rate).floor()))
+                .collect(),
             negotiated: Some(facts),
             ..TargetObservation::default()
         }

@@ -79,9 +79,6 @@ pub struct TargetObservation {
     pub reused_share: Option<f64>,
     /// Share of new connections whose TLS session was resumed.
     pub resumed_share: Option<f64>,
-    /// What its kind of work counts beside ops and bytes, summed.
-    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub counted: BTreeMap<Id, u64>,
     /// What was negotiated.
     #[serde(serialize_with = "crate::web::serialize_whole")]
     pub negotiated: Option<Facts>,

@@ -393,7 +393,6 @@ impl Texts for TargetObservation {
             counted_per_op: _,
             reused_share: _,
             resumed_share: _,
-            counted: _,
             negotiated,
         } = self;
         negotiated.each(change);

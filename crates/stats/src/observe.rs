@@ -45,7 +45,6 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
         reused_share: share(tally.reused, tally.started),
         resumed_share: share(tally.resumed, tally.connections),
-        counted: tally.counted.clone(),
         negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),
     }
 }

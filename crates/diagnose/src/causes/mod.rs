@@ -52,7 +52,7 @@ pub(crate) fn standing_of(gap: &Gap<'_>, id: &str) -> Option<Standing> {
 
 /// The causes that can be named, for documentation and help. Causes of several kinds of work may have one id.
 pub fn catalogue() -> Vec<&'static CauseEntry> {
-    let competing = all().map(|cause| cause.entry());
+    let competing = all().map(Cause::entry);
     let others = [&names::DNS_SLOW, &names::ADDRESS_FALLBACK, &none::ENTRY, &unknown::ENTRY];
     let mut entries: Vec<&CauseEntry> = Vec::new();
     for entry in competing.chain(others) {

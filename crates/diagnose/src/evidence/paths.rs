@@ -67,7 +67,7 @@ impl<'a> Path<'a> {
     }
 
     fn count(&self, name: &'static str) -> Option<f64> {
-        self.seen.counted.get(&Id::new(name)).map(|count| *count as f64)
+        self.seen.counted_per_op.get(&Id::new(name)).map(|per_op| per_op * self.seen.ok as f64)
     }
 
     /// The shortest round trip, ns: what the path takes when nothing queues. TCP measures it from its first packet on, which the

@@ -500,7 +500,6 @@ impl World {
             ),
             reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
-            counted: Default::default(),
             negotiated: Some(facts),
         }
     }
