@@ -47,6 +47,7 @@ static SCHEMA: Schema = Schema {
         Declaration::listed("sql.enable_indexscan", "enable_indexscan"),
         Declaration::listed("sql.shared_buffers", "shared_buffers"),
         Declaration::listed("sql.log_statement", "log_statement"),
+        Declaration::listed("sql.log_duration", "log_duration"),
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.may_set") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.set") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.plans") },
@@ -310,6 +311,21 @@ fn logging_is_found_beside_other_settings() {
         |_: &Asked, set: &dyn Fn(&str) -> String| [0.0, if set("log_statement") == "all" { 120e3 } else { 50e3 }, 0.0];
     let slow = server(logs).with("sql.log_statement", "all").with("sql.work_mem", "1MB");
     assert_eq!(names(&world(server(logs), slow, 1, &[("op", "point-select")])), ["db.statement-logging"]);
+    // Either of two has statements logged: neither alone takes the gap away.
+    let either = |_: &Asked, set: &dyn Fn(&str) -> String| {
+        [0.0, if set("log_statement") == "all" || set("log_duration") == "on" { 120e3 } else { 50e3 }, 0.0]
+    };
+    let with = |server: Server, value: &str| {
+        let may = ["log_statement", "log_duration"].map(|name| format!("sql.{name}={name}")).to_vec();
+        let mut server = server.with("sql.log_duration", value);
+        server.facts = server.facts.with("sql.may_set", may);
+        server
+    };
+    let slow = with(server(either).with("sql.log_statement", "all"), "on");
+    assert_eq!(
+        names(&world(with(server(either), "off"), slow, 1, &[("op", "point-select")])),
+        ["db.statement-logging"]
+    );
 }
 
 #[test]

@@ -142,7 +142,7 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
     }
     let (mut best, mut tried): (Option<(&Differing, Box<Flip<'_>>)>, Vec<String>) = (None, Vec::new());
     if may_set.len() == 1 {
-        best = Some((may_set[0], together));
+        best = Some((may_set[0], shown_flip(gap, all.of(gap.fast))?));
     } else {
         for differing in may_set.iter().take(MOST_ALONE) {
             match shown_flip(gap, all.of(gap.fast).with_setting(differing.fact)) {
@@ -158,9 +158,23 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
         }
     }
     let Some((setting, flip)) = best else {
+        // Any of them may do the same, so that only all together take it away.
         let told: Vec<String> = may_set.iter().map(|one| one.told(gap)).collect();
-        let text = format!("which of these settings it is was not found out: {}", told.join("; "));
-        return Err(Standing::Undecided(gap.first_contact(text)));
+        let summary = format!(
+            "With {}'s values of these settings in duel's own sessions on all targets, {} of the gap is gone, with none of them alone: {}.",
+            gap.fast_name(),
+            together.percent(),
+            told.join("; ")
+        );
+        let remedy = format!(
+            "Are these settings of {} meant to be? Where not, set them as on {}.",
+            gap.slow_name(),
+            gap.fast_name()
+        );
+        let facts = vec![gap.first_contact(told.join("; "))];
+        let further = tried.into_iter().map(|text| gap.evidence(&together.view, text)).collect();
+        let told = Told { summary, remedy, facts, further };
+        return Ok(fit(gap, entry, &together, Confidence::Likely, told));
     };
     let name = setting.setting.as_deref().unwrap_or_else(|| label(setting.fact));
     let summary = format!(
