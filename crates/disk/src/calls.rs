@@ -78,12 +78,12 @@ impl Calls {
         if let Some(gone) = self.watch.gone(now_ns) {
             return (monotonic_ns(), phases, Err(gone));
         }
-        let (mut step, begins_anew, in_order) = {
+        let (mut step, begins_anew, in_order, part) = {
             let mut walk = self.walks[self.walk].lock().unwrap_or_else(PoisonError::into_inner);
-            (walk.next(), walk.begins_anew(), walk.reads_in_order())
+            (walk.next(), walk.begins_anew(), walk.reads_in_order(), walk.part())
         };
         if begins_anew {
-            self.watch.pass_begins();
+            self.watch.pass_begins(part);
         }
         if in_order {
             self.watch.read_ahead(step.offset);
@@ -106,7 +106,7 @@ impl Calls {
                     bytes_read += bytes;
                     self.watch.read(bytes);
                 }
-                Call::Write => self.watch.traffic.bytes_out += bytes,
+                Call::Write => self.watch.wrote(bytes),
                 Call::Flush => {}
             }
         }

@@ -1,5 +1,6 @@
 //! What is known of a target.
 
+use crate::device::Done;
 use crate::place::Place;
 use crate::schema::fact;
 use crate::settings::Engine;
@@ -59,12 +60,19 @@ fn engine(target: &Target) -> String {
 /// Where the bytes that were read came from, of what the device did meanwhile. Whoever else used the device is in its figures, so
 /// little that came is nothing. The figures themselves are counters: this text is compared, and no two are alike in all bytes.
 pub(crate) fn served_from(came: Came) -> Option<&'static str> {
-    let device_bytes = came.device?.read_bytes;
-    if came.read_bytes == 0 {
+    part_of_device(came.device?.read_bytes, came.read_bytes)
+}
+
+/// Where bytes went that were written past the page cache. Of what is written into it that says nothing: it reaches the device later.
+pub(crate) fn written_to(device: Option<Done>, written_bytes: u64) -> Option<&'static str> {
+    part_of_device(device?.written_bytes, written_bytes)
+}
+
+fn part_of_device(device_bytes: u64, bytes: u64) -> Option<&'static str> {
+    if bytes == 0 {
         return None;
     }
-    let share = device_bytes as f64 / came.read_bytes as f64;
-    Some(match share {
+    Some(match device_bytes as f64 / bytes as f64 {
         ..0.05 => "memory",
         0.95.. => "the device",
         _ => "memory and the device",
@@ -74,7 +82,6 @@ pub(crate) fn served_from(came: Came) -> Option<&'static str> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::Done;
 
     #[test]
     fn where_reads_came_from_is_told_by_what_the_device_read() {
@@ -87,5 +94,7 @@ mod tests {
         assert_eq!(from(Some(500), 1000), Some("memory and the device"));
         assert_eq!(from(Some(500), 1000), from(Some(700), 1100), "two that are alike are told alike");
         assert_eq!((from(None, 1000), from(Some(0), 0)), (None, None));
+        let to = |written_bytes| written_to(Some(Done { written_bytes, ..Done::default() }), 1000);
+        assert_eq!((to(0), to(1000), written_to(None, 1000)), (Some("memory"), Some("the device"), None));
     }
 }

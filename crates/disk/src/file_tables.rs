@@ -163,7 +163,7 @@ impl<'a> OneFile<'a> {
         name: &'static str,
         work: impl FnOnce(&mut Self, &mut Running) -> Result<(), WorkloadError>,
     ) -> Result<Throughput, WorkloadError> {
-        forget(&self.file);
+        forget(&self.file, None);
         let before = self.device.as_ref().and_then(Device::done);
         let mut running = Running::new(name);
         work(self, &mut running)?;

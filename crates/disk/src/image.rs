@@ -270,7 +270,7 @@ impl Image {
         stop: &AtomicBool,
     ) -> Result<Option<Nanos>, WorkloadError> {
         if !self.is_device {
-            forget(&self.onto);
+            forget(&self.onto, None);
         }
         self.began_ns = monotonic_ns();
         let mut wanted = vec![0; BLOCK as usize];

@@ -120,6 +120,8 @@ pub mod fact {
     pub const SIZE: &str = "disk.size_bytes";
     /// Space that a file takes.
     pub const USED: &str = "disk.used_bytes";
+    /// Whether what was written past the page cache went to the device.
+    pub const WRITTEN_TO: &str = "disk.written_to";
     /// Whether reads came from the device or from memory.
     pub const SERVED_FROM: &str = "disk.served_from";
 }
@@ -140,6 +142,7 @@ const FACTS: &[Declaration] = &[
     Declaration { is_doubted: true, ..Declaration::listed(fact::SIZE, "size") },
     Declaration::listed(fact::USED, "space used"),
     Declaration { is_doubted: true, ..Declaration::listed(fact::SERVED_FROM, "reads came from") },
+    Declaration { is_doubted: true, ..Declaration::listed(fact::WRITTEN_TO, "direct writes went to") },
 ];
 
 /// Its settings, in the order in which they are shown.

@@ -6,10 +6,10 @@ use crate::errors::{cannot, shown, why};
 use crate::file_set::FileSet;
 use crate::place::{Identity, Place};
 use crate::settings::{Engine, Op, ReadAhead, Work};
-use crate::watch::ReadBytes;
+use crate::watch::MovedBytes;
 use crate::work_file::{self, WorkFile};
 use crate::{destroy, ring, tell};
-use duel_load::WorkloadError;
+use duel_load::{WorkloadError, ensure_descriptors};
 use duel_model::{Nanos, format_bytes};
 use rustix::fs::{Advice, AtFlags, OFlags, StatxFlags, fadvise, fcntl_getfl, fcntl_setfl, ioctl_blksszget, statx};
 use std::fs::File;
@@ -25,6 +25,11 @@ const WORK_FILE_BYTES: u64 = 256 << 20;
 const USUAL_SECTOR: u64 = 512;
 /// Most threads that a target's ops may block.
 const MOST_THREADS: u32 = 1024;
+
+/// Event loops of a thread: those of sessions of two targets that are open, and of one that takes the place of another.
+const LOOPS: u64 = 3;
+/// Descriptors that everything else takes: the archive, files in `/proc`, the targets' own.
+const BESIDE: u64 = 64;
 
 /// Memory that the ops of a target may take: four times what one thread's may. Devices have a few hundred megabytes of work under
 /// way at most, and small machines 8 GiB of memory.
@@ -53,7 +58,8 @@ pub(crate) struct Target {
     /// When ops are too late whose calls block: nobody can give those up.
     pub(crate) op_timeout_ns: Nanos,
     /// By all workers, since it was last counted.
-    pub(crate) read_bytes: ReadBytes,
+    pub(crate) read_bytes: MovedBytes,
+    pub(crate) written_bytes: MovedBytes,
 }
 
 impl Target {
@@ -102,7 +108,7 @@ impl Target {
         let mount = mount.filter(|_| !matches!(place, Place::Device(..)));
         if work.direct {
             fits_direct(&file, &path, &work, mount.as_ref())?;
-            work_file::forget(&file);
+            work_file::forget(&file, None);
         }
         if work.op.reads() && !work.direct && !work.cold {
             tell_of_memory(bytes);
@@ -111,7 +117,7 @@ impl Target {
             let _ = fadvise(&file, 0, None, Advice::Random);
         }
         let own = (work.op.writes() && work_file.is_none()).then(|| Content::new(seed, work.compressibility));
-        let (file, read_bytes) = (Arc::new(file), ReadBytes::default());
+        let (file, read_bytes) = (Arc::new(file), MovedBytes::default());
         let op_timeout_ns = Nanos::MAX;
         Ok(Self {
             work,
@@ -128,6 +134,7 @@ impl Target {
             seed,
             op_timeout_ns,
             read_bytes,
+            written_bytes: MovedBytes::default(),
         })
     }
 
@@ -164,7 +171,8 @@ impl Target {
             engine_why: None,
             seed,
             op_timeout_ns: Nanos::MAX,
-            read_bytes: ReadBytes::default(),
+            read_bytes: MovedBytes::default(),
+            written_bytes: MovedBytes::default(),
         })
     }
 
@@ -213,7 +221,12 @@ fn engine(work: &Work, threads: u32) -> Result<(Engine, Option<String>), Workloa
 /// How many threads calls that block take.
 fn blocking_threads(work: &Work, threads: u32) -> Result<u32, WorkloadError> {
     match threads.saturating_mul(work.depth) {
-        many @ 1..=MOST_THREADS => Ok(many),
+        many @ 1..=MOST_THREADS => {
+            // Each has an event loop of its own, beside what the plan was found to need.
+            let needed = u64::from(many) * LOOPS + BESIDE;
+            ensure_descriptors(needed).map_err(|error| cannot(error.to_string()))?;
+            Ok(many)
+        }
         many => Err(cannot(format!(
             "calls that block need a thread for each op in flight, and {many} are too many; at most {MOST_THREADS}"
         ))),

@@ -193,7 +193,7 @@ impl Rings {
                         *bytes_read += bytes;
                         self.watch.read(bytes);
                     }
-                    Call::Write => self.watch.traffic.bytes_out += bytes,
+                    Call::Write => self.watch.wrote(bytes),
                     Call::Flush => {}
                 }
                 let block = self.ring.buffer(slot).map_or(&[][..], |block| &*block);
@@ -261,7 +261,7 @@ impl Rings {
         let slot = self.lanes[lane].slot.or_else(|| self.slot_for(lane));
         let fresh = Lane { step: self.walk.next(), since_ns: now_ns, ..Lane::new(slot) };
         if self.walk.begins_anew() {
-            self.watch.pass_begins();
+            self.watch.pass_begins(self.walk.part());
         }
         if self.walk.reads_in_order() {
             self.watch.read_ahead(fresh.step.offset);

@@ -3,6 +3,7 @@
 use crate::settings::{Op, Work};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
+use std::ops::Range;
 
 /// A call that an op consists of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -71,6 +72,11 @@ impl Walk {
         }
     }
 
+    /// The bytes that it goes through in order; `None`: it goes anywhere.
+    pub(crate) fn part(&self) -> Option<Range<u64>> {
+        (!self.op.is_random()).then(|| self.first..self.first + self.places * self.block)
+    }
+
     /// Whether it reads one block after the other.
     pub(crate) fn reads_in_order(&self) -> bool {
         matches!(self.op, Op::Read | Op::Rewrite)
@@ -128,6 +134,7 @@ mod tests {
         let mut walk = walk(&[("op", "read"), ("block", "1024")], 10 << 10, (1, 3));
         let offsets: Vec<u64> = (0..4).map(|_| walk.next().offset).collect();
         assert_eq!(offsets, [3072, 4096, 5120, 3072]);
+        assert_eq!(walk.part(), Some(3072..6144), "what the others have is not theirs to drop");
     }
 
     #[test]
@@ -135,6 +142,7 @@ mod tests {
         let mut walk = walk(&[("op", "randread"), ("block", "8192"), ("align", "4096")], 16 << 10, (0, 1));
         let offsets: std::collections::BTreeSet<u64> = (0..200).map(|_| walk.next().offset).collect();
         assert_eq!(offsets.into_iter().collect::<Vec<_>>(), [0, 4096, 8192]);
+        assert_eq!(walk.part(), None);
     }
 
     #[test]

@@ -7,8 +7,9 @@ use crate::settings::ReadAhead;
 use crate::target::Target;
 use crate::work_file::forget;
 use duel_load::{Counters, Failure, Traffic, WorkerId};
-use duel_model::{Facts, MILLISECOND_NS, Nanos};
+use duel_model::{MILLISECOND_NS, Nanos};
 use rustix::fs::{Advice, fadvise};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -29,18 +30,19 @@ pub(crate) struct Watch {
     is_gone: bool,
     /// Which megabyte was asked for last, beside the one that is read now.
     ahead: Option<u64>,
-    /// Bytes read that the other workers do not know of.
+    /// Bytes read, and bytes written, that the other workers do not know of.
     untold: u64,
+    untold_written: u64,
     pub(crate) traffic: Traffic,
 }
 
-/// What a worker has read before it tells the others: few would have all workers write to one cache line with each op.
+/// What a worker has read or written before it tells the others: few would have all workers write to one cache line with each op.
 const TELL_BYTES: u64 = 64 << 10;
 
-/// Bytes that all workers have read, apart from what they only look at.
+/// Bytes that all workers have read, or written, apart from what they only look at.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-pub(crate) struct ReadBytes(AtomicU64);
+pub(crate) struct MovedBytes(AtomicU64);
 
 /// What came, and from where.
 #[derive(Debug, Clone, Copy)]
@@ -56,13 +58,24 @@ impl Watch {
         if counts_device {
             // Of a session before.
             target.read_bytes.0.store(0, Ordering::Relaxed);
+            target.written_bytes.0.store(0, Ordering::Relaxed);
         }
         let before = target.device.as_ref().filter(|_| counts_device).and_then(crate::device::Device::done);
         if target.work.cold && counts_device {
-            forget(&target.file);
+            forget(&target.file, None);
         }
         let traffic = Traffic::default();
-        Self { target, counts_device, before, looked_ns: 0, is_gone: false, ahead: None, untold: 0, traffic }
+        Self {
+            target,
+            counts_device,
+            before,
+            looked_ns: 0,
+            is_gone: false,
+            ahead: None,
+            untold: 0,
+            untold_written: 0,
+            traffic,
+        }
     }
 
     /// So many bytes were read.
@@ -75,7 +88,18 @@ impl Watch {
         }
     }
 
+    /// So many bytes were written.
+    #[inline]
+    pub(crate) fn wrote(&mut self, bytes: u64) {
+        self.traffic.bytes_out += bytes;
+        self.untold_written += bytes;
+        if self.untold_written >= TELL_BYTES {
+            self.tell();
+        }
+    }
+
     fn tell(&mut self) {
+        self.target.written_bytes.0.fetch_add(std::mem::take(&mut self.untold_written), Ordering::Relaxed);
         self.target.read_bytes.0.fetch_add(std::mem::take(&mut self.untold), Ordering::Relaxed);
     }
 
@@ -111,15 +135,16 @@ impl Watch {
         // What was read ahead may be dropped by then.
         self.ahead = None;
         if self.counts_device {
-            self.pass_begins();
+            self.pass_begins(None);
         }
     }
 
-    /// A way through the file begins: what was read on the one before is not to be read from memory, where that is wanted.
-    pub(crate) fn pass_begins(&mut self) {
+    /// A way through a part of the file begins: what was read on the one before is not to be read from memory, where that is wanted.
+    /// What other workers have in hand is left alone.
+    pub(crate) fn pass_begins(&mut self, part: Option<Range<u64>>) {
         self.ahead = None;
         if self.target.work.cold {
-            forget(&self.target.file);
+            forget(&self.target.file, part);
         }
     }
 
@@ -145,14 +170,13 @@ impl Watch {
         // The device's figures are of what all workers caused.
         let read_bytes = self.target.read_bytes.0.swap(0, Ordering::Relaxed);
         let from = facts::served_from(Came { device, read_bytes });
-        counters.negotiated = Some(self.facts(from));
-        counters
-    }
-
-    fn facts(&self, served_from: Option<&'static str>) -> Facts {
+        let written_bytes = self.target.written_bytes.0.swap(0, Ordering::Relaxed);
+        let to = facts::written_to(device, written_bytes).filter(|_| self.target.work.direct);
         let mut facts = facts::of(&self.target);
-        facts.note(fact::SERVED_FROM, served_from);
-        facts
+        facts.note(fact::SERVED_FROM, from);
+        facts.note(fact::WRITTEN_TO, to);
+        counters.negotiated = Some(facts);
+        counters
     }
 }
 

@@ -15,6 +15,8 @@ use rustix::fs::{Advice, FlockOperation, fadvise, flock, fstatvfs};
 use rustix::io::Errno;
 use std::fs::{self, File};
 use std::io::{self, Write};
+use std::num::NonZeroU64;
+use std::ops::Range;
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -315,11 +317,12 @@ pub fn remove_left_behind(folder: &Path) -> Result<Vec<PathBuf>, WorkloadError> 
     Ok(removed)
 }
 
-/// Drops what the page cache holds of a file.
-pub(crate) fn forget(file: &File) {
+/// Drops what the page cache holds of a file, or of a part of it.
+pub(crate) fn forget(file: &File, part: Option<Range<u64>>) {
     // What is not yet on the device cannot be dropped.
     let _ = file.sync_data();
-    let _ = fadvise(file, 0, None, Advice::DontNeed);
+    let (begin, bytes) = part.map_or((0, None), |part| (part.start, NonZeroU64::new(part.end - part.start)));
+    let _ = fadvise(file, begin, bytes, Advice::DontNeed);
 }
 
 #[cfg(test)]

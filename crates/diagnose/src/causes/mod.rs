@@ -65,8 +65,19 @@ pub fn catalogue() -> Vec<&'static CauseEntry> {
 
 /// Causes that are told as suspicions rather than named, for only simulated worlds have shown them so far: a wrong
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
-/// make no clock slow, no CPU but by a quota, which is found as that, and no hypervisor withhold anything.
-static UNPROVEN: [&str; 3] = ["cpu.slower", "cpu.slow-clock", "cpu.stolen"];
+/// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
+/// file system forget where blocks lie.
+static UNPROVEN: [&str; 9] = [
+    "cpu.slower",
+    "cpu.slow-clock",
+    "cpu.stolen",
+    "disk.iops-cap",
+    "disk.bandwidth-cap",
+    "disk.compression",
+    "disk.block-size",
+    "disk.metadata-misses",
+    "disk.slow-spindle",
+];
 
 /// Whether a cause may be named as a finding.
 pub(crate) fn is_proven(id: &str) -> bool {

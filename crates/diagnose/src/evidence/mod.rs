@@ -5,6 +5,7 @@ pub(crate) mod by_hand;
 pub(crate) mod counted;
 pub(crate) mod database;
 pub(crate) mod db_settings;
+pub(crate) mod device;
 pub(crate) mod filter_rules;
 pub(crate) mod handshakes;
 pub(crate) mod machines;

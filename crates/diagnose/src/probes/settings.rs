@@ -30,6 +30,54 @@ pub(crate) const OWN_READ_AHEAD: Kind = Kind::new(&Entry {
     ..FLIP
 });
 
+/// Larger blocks: what is limited by calls moves more, what is limited by bytes does not.
+pub(crate) const LARGER_BLOCK: Kind = Kind::new(&Entry {
+    id: "larger-block",
+    phrase: "with blocks 16 times as large",
+    question: "Do larger blocks move more, and does the gap go away with them?",
+    sets: &[("block", Value::Times(16)), ("align", Value::Always("0"))],
+    ..FLIP
+});
+
+/// More ops in flight: what only takes long does more of them.
+pub(crate) const DEEPER: Kind = Kind::new(&Entry {
+    id: "deeper",
+    phrase: "with 8 times as many ops in flight",
+    question: "Does the slow side do more with more ops in flight?",
+    sets: &[("depth", Value::Times(8))],
+    ..FLIP
+});
+
+/// The same writes without a flush, and past the page cache: into it they would go at any speed.
+pub(crate) const NO_FLUSH: Kind = Kind::new(&Entry {
+    id: "no-flush",
+    phrase: "with the same writes unflushed and past the page cache",
+    question: "Does the gap go away when nothing is flushed?",
+    sets: &[
+        ("op", Value::Instead(&[("fsync", "write"), ("dsync", "write")])),
+        ("flush", Value::Always("0")),
+        ("direct", Value::Always("on")),
+    ],
+    ..FLIP
+});
+
+pub(crate) const COMPRESSIBLE: Kind = Kind::new(&Entry {
+    id: "compressible",
+    phrase: "with data that compresses to nothing",
+    question: "Does the gap go away when there is nothing in the data to work on?",
+    sets: &[("compressibility", Value::Is("1"))],
+    ..FLIP
+});
+
+/// A smaller part of the disk, or a smaller file: what tells where its blocks lie stays in memory.
+pub(crate) const SMALLER_FILE: Kind = Kind::new(&Entry {
+    id: "smaller-file",
+    phrase: "within a sixteenth of the size",
+    question: "Does the gap go away within a smaller file?",
+    sets: &[("size", Value::Part { by: 16, of: 256 << 20 })],
+    ..FLIP
+});
+
 pub(crate) const FAR_BLOCK: Kind = Kind::new(&Entry {
     id: "far-block",
     phrase: "with blocks of another size",
@@ -190,6 +238,14 @@ pub(super) enum Value {
     Lower,
     /// The segment size under which the segments of all targets are this part of the shortest of them.
     Segment { part: u64 },
+    /// So many times the plan's.
+    Times(u64),
+    /// A part of the plan's, where that is not 0, and else of this one.
+    Part { by: u64, of: u64 },
+    /// This one, whatever the plan has.
+    Always(&'static str),
+    /// What stands beside the plan's word, and where that is not among them, the plan's.
+    Instead(&'static [(&'static str, &'static str)]),
 }
 
 /// A cost of each op and one of each byte are told apart by two sizes that differ so much: the error of either is then that
@@ -221,6 +277,9 @@ pub(super) fn can_be_set(sets: &[(&str, Value)], case: &Case<'_>) -> Result<(), 
         if matches!(value, Value::Becomes(text) if *text == plan.get(param)) {
             return Err(format!("the plan has that {name} already"));
         }
+        if matches!(value, Value::Times(_)) {
+            param.read(&value.of(case, plan, name))?;
+        }
     }
     Ok(())
 }
@@ -241,6 +300,13 @@ impl Value {
             Self::Far => far(size(plan, name)),
             Self::Larger(of) => both(of).into_iter().fold(0, u64::max),
             Self::Smaller(of) => both(of).into_iter().fold(u64::MAX, u64::min),
+            Self::Times(times) => size(plan, name).saturating_mul(times),
+            Self::Part { by, of } => part(size(plan, name), by, of),
+            Self::Always(text) => return text.to_owned(),
+            Self::Instead(words) => {
+                let word = plan.schema.param(name).map_or("", |param| plan.get(param));
+                return words.iter().find(|(of, _)| *of == word).map_or(word, |(_, instead)| instead).to_owned();
+            }
         }
         .to_string()
     }
@@ -269,6 +335,13 @@ fn segment(case: &Case<'_>, part: u64) -> Option<u64> {
     all?.into_iter().min().filter(|&bytes| bytes >= 88)
 }
 
+/// A part of a size, of whole pages, and one page at least.
+fn part(bytes: u64, by: u64, of: u64) -> u64 {
+    const PAGE: u64 = 4096;
+    let whole = if bytes > 0 { bytes } else { of };
+    (whole / by / PAGE * PAGE).max(PAGE)
+}
+
 /// The size that a setting has; 0 where it is none.
 fn size(plan: &KindPlan, name: &str) -> u64 {
     plan.schema.param(name).map_or(0, |param| plan.get(param).parse().unwrap_or(0))
@@ -276,10 +349,14 @@ fn size(plan: &KindPlan, name: &str) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::far;
+    use super::{far, part};
 
     #[test]
     fn the_far_size_is_far_and_can_be_had() {
+        assert_eq!(
+            [(0, 256 << 20), (1 << 20, 7), (4096, 7)].map(|(size, of)| part(size, 16, of)),
+            [16 << 20, 65_536, 4096]
+        );
         assert_eq!([16, 255, 256, 1000, 16_384, 1 << 20].map(far), [256, 4080, 16, 48, 1024, 65_536]);
     }
 }

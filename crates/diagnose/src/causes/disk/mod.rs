@@ -2,6 +2,13 @@
 
 causes! {
     read_ahead::ReadAhead,
+    iops_cap::IopsCap,
+    bandwidth_cap::BandwidthCap,
+    slow_flush::SlowFlush,
+    compression::Compression,
+    block_size::BlockSize,
+    metadata_misses::MetadataMisses,
+    slow_spindle::SlowSpindle,
 }
 
 /// The work that these causes are for.

@@ -1,0 +1,58 @@
+//! `disk.bandwidth-cap`: the slow side's device moves so many bytes per second, however large its calls are and however many wait.
+//!
+//! Larger blocks are fewer calls then, of as many bytes; more ops in flight change nothing. What looks like it: a cap on calls (bytes
+//! grow with the blocks); a device whose every call takes long (more in flight move more). What the device would do without the cap is
+//! hidden behind it, so no share of the gap is told.
+
+use super::KINDS;
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::evidence::device::{Answers, Change};
+use crate::gap::Gap;
+use duel_model::{Confidence, format_bytes};
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "disk.bandwidth-cap",
+    description: "the device moves no more than so many bytes per second, whatever the size of calls and however many wait",
+};
+
+pub(super) struct BandwidthCap;
+
+impl Cause for BandwidthCap {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn kinds(&self) -> &'static [&'static str] {
+        KINDS
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        let answers = Answers::of(gap)?;
+        answers.bytes.makes_gap(gap, "bytes")?;
+        let [by_blocks, by_depth] = answers.told(gap);
+        match (answers.bytes.by_blocks(), answers.bytes.by_depth()) {
+            (Change::Same, Change::Same) => {}
+            (Change::More, _) => return Err(Standing::RuledOut(by_blocks)),
+            (_, Change::More) => return Err(Standing::RuledOut(by_depth)),
+            (Change::Less, _) => return Err(Standing::Undecided(by_blocks)),
+            (_, Change::Less) => return Err(Standing::Undecided(by_depth)),
+        }
+        let slow = gap.slow_name();
+        let bytes = format_bytes(answers.bytes.at_reference);
+        let summary = format!(
+            "{slow}'s device moves {bytes} per second and no more, whatever the size of its calls and however many are in flight."
+        );
+        let remedy = format!(
+            "Look for a limit on {slow}'s device: `cat /sys/fs/cgroup/blkio/*/blkio.throttle.*_bps_device` or `io.max` of control groups, \
+             the volume's limit where a provider rents it out, QEMU's `bps`, the link that the device hangs on. Without one it is the \
+             device's own."
+        );
+        let told = Told { summary, remedy, facts: vec![by_blocks, by_depth], further: Vec::new() };
+        let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
+        if let Standing::Fits(fit) = &mut standing {
+            fit.hides_rest = true;
+        }
+        Ok(standing)
+    }
+}
+
