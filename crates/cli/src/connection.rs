@@ -2,11 +2,8 @@
 
 use crate::outcome::Usage;
 use crate::proxy;
-use clap::{Args, ValueEnum};
-use duel_model::{
-    AddressChoice, AddressRange, ConnectTo, Http2Plan, HttpPlan, IpFamily, NameOverride, ProxyProtocol, ReachPlan,
-    sanitize_line,
-};
+use clap::Args;
+use duel_model::{AddressRange, ConnectTo, HttpPlan, IpFamily, NameOverride, ReachPlan, sanitize_line};
 use std::path::PathBuf;
 
 /// How connections are made, the same for every target.
@@ -17,23 +14,11 @@ pub(crate) struct ConnectionFlags {
     #[arg(long, value_name = "HOST:PORT1:ADDR:PORT2")]
     pub(crate) connect_to: Vec<String>,
     /// Connect to this Unix socket
-    #[arg(long, value_name = "PATH")]
+    #[arg(long, value_name = "PATH", conflicts_with = "addresses")]
     pub(crate) unix_socket: Option<PathBuf>,
-    /// Acknowledge what arrives at once, not after up to 40 ms (Linux)
-    #[arg(long)]
-    pub(crate) quick_ack: bool,
-    /// Announce that we take TCP segments of at most this size (88 to 32767)
-    #[arg(long, value_name = "BYTES", value_parser = clap::value_parser!(u16).range(88..=32767))]
-    pub(crate) segment_bytes: Option<u16>,
-    /// HTTP/2 and nothing else: offered alone over TLS (ALPN h2), spoken from the first byte over http:// (prior knowledge)
-    #[arg(long)]
-    pub(crate) http2: bool,
-    /// With --http2: how many requests each connection carries at a time, 1 to 10000 [default: 1]. Of networks: the same as -c
-    #[arg(long, allow_negative_numbers = true, value_name = "N")]
-    pub(crate) streams: Option<String>,
     /// Send requests through this HTTP proxy, those of https by CONNECT. The password of USER is in $DUEL_PROXY_PASSWORD or
     /// in a file. Without this option there is no proxy: http_proxy, https_proxy and the like are not read
-    #[arg(long, value_name = "[http://[USER@]]HOST:PORT", conflicts_with_all = ["unix_socket", "connect_to"])]
+    #[arg(long, value_name = "[http://[USER@]]HOST:PORT", conflicts_with_all = ["unix_socket", "connect_to", "proxy-protocol"])]
     pub(crate) proxy: Option<String>,
     /// The first line of FILE is the password for the proxy
     #[arg(long, value_name = "FILE", requires = "proxy")]
@@ -45,41 +30,12 @@ pub(crate) struct ConnectionFlags {
     /// HOST:PORT is at these addresses and not looked up; * is any host. Of the target, or of the proxy if there is one
     #[arg(long, value_name = "HOST:PORT:ADDR,...", conflicts_with = "unix_socket")]
     pub(crate) resolve: Vec<String>,
-    /// Which of the addresses that a name leads to
-    #[arg(long, value_name = "WHICH", value_enum, default_value_t, conflicts_with = "unix_socket")]
-    pub(crate) addresses: AddressesFlag,
     /// IPv4 addresses only
     #[arg(short = '4', long, conflicts_with_all = ["ipv6", "unix_socket"])]
     pub(crate) ipv4: bool,
     /// IPv6 addresses only
     #[arg(short = '6', long, conflicts_with = "unix_socket")]
     pub(crate) ipv6: bool,
-    /// Begin each connection with a header of the PROXY protocol that tells its own addresses
-    #[arg(long, value_name = "VERSION", value_enum, conflicts_with = "proxy")]
-    pub(crate) proxy_protocol: Option<ProxyProtocolFlag>,
-}
-
-/// Which of a name's addresses are connected to.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum AddressesFlag {
-    /// The first that accepts a connection; tried in the resolver's order, before load begins
-    #[default]
-    Answering,
-    /// The one that happy eyeballs end up with (RFC 8305): attempts begin 250 ms apart, the first connection wins
-    Race,
-    /// The resolver's first, even if it is dead: no happy eyeballs, no falling back
-    First,
-    /// All that accept a connection, in turn from connection to connection
-    All,
-}
-
-/// Version of the PROXY protocol.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum ProxyProtocolFlag {
-    /// A line of text
-    V1,
-    /// Binary
-    V2,
 }
 
 impl ConnectionFlags {
@@ -87,8 +43,6 @@ impl ConnectionFlags {
     pub(crate) fn put_into(&self, plan: &mut HttpPlan) -> Result<(), Usage> {
         plan.connect_to = self.connect_to.iter().map(|rule| connect_to(rule)).collect::<Result<_, _>>()?;
         plan.unix_socket.clone_from(&self.unix_socket);
-        plan.quick_ack = self.quick_ack;
-        plan.segment_bytes = self.segment_bytes;
         if let Some(typed) = &self.proxy {
             let proxy = proxy::parse(typed).map_err(|why| Usage(format!("--proxy {why}")))?;
             if let Some(value) = proxy::credentials(&proxy, self.proxy_password_file.as_deref())? {
@@ -100,27 +54,7 @@ impl ConnectionFlags {
             plan.proxy = Some(proxy.plan);
         }
         plan.reach = self.reach()?;
-        let streams = self.streams_of_http2()?;
-        if streams > 1 && !plan.keepalive {
-            return Err(Usage(
-                "--streams: a connection that is closed after its first request carries one at a time; leave --streams \
-                 or --no-keepalive out"
-                    .into(),
-            ));
-        }
-        plan.http2 = self.http2.then_some(Http2Plan { streams });
         Ok(())
-    }
-
-    /// How many requests a connection carries at a time.
-    fn streams_of_http2(&self) -> Result<u32, Usage> {
-        let Some(typed) = &self.streams else { return Ok(1) };
-        if !self.http2 {
-            return Err(Usage("--streams: only HTTP/2 has streams; add --http2".into()));
-        }
-        typed.trim().parse().ok().filter(|streams| (1..=10_000).contains(streams)).ok_or_else(|| {
-            Usage(format!("--streams takes a whole number from 1 to 10000; got '{}'", sanitize_line(typed)))
-        })
     }
 
     fn reach(&self) -> Result<ReachPlan, Usage> {
@@ -139,21 +73,12 @@ impl ConnectionFlags {
         let plan = ReachPlan {
             sources,
             overrides,
-            addresses: match self.addresses {
-                AddressesFlag::Answering => AddressChoice::Answering,
-                AddressesFlag::Race => AddressChoice::Race,
-                AddressesFlag::First => AddressChoice::First,
-                AddressesFlag::All => AddressChoice::All,
-            },
             family: match (self.ipv4, self.ipv6) {
                 (true, _) => Some(IpFamily::V4),
                 (_, true) => Some(IpFamily::V6),
                 _ => None,
             },
-            proxy_protocol: self.proxy_protocol.map(|version| match version {
-                ProxyProtocolFlag::V1 => ProxyProtocol::V1,
-                ProxyProtocolFlag::V2 => ProxyProtocol::V2,
-            }),
+            ..ReachPlan::default()
         };
         if plan.source_count() > ReachPlan::MOST_SOURCES {
             return Err(Usage(format!(

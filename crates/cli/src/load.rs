@@ -72,7 +72,7 @@ pub(crate) struct LoadFlags {
 impl LoadFlags {
     /// How many lanes were asked for: by `-c`, or by an option that is called as the lanes of these targets are.
     pub(crate) fn lanes(&self, schema: &Schema) -> Result<Option<&str>, Usage> {
-        let streams = self.connection.streams.as_deref().filter(|_| schema.lane.many == "streams");
+        let streams = self.settings.typed("streams").filter(|_| schema.lane.many == "streams");
         match (&self.connections, streams) {
             (Some(_), Some(_)) => Err(Usage(format!(
                 "-c and --streams both say how many streams there are for {}; give one of them",

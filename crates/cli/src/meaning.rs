@@ -7,7 +7,7 @@ use crate::{factors, request, secrets, shape, tls, usage};
 use clap::Args;
 use duel_model::{
     Bound, BusyPoll, ComparePlan, KindPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, Threads, WorkloadPlan,
-    parse_duration_ns, parse_ratio, sanitize_line,
+    null, parse_duration_ns, parse_ratio, sanitize_line,
 };
 use std::collections::HashSet;
 
@@ -220,10 +220,9 @@ fn workload(targets: &[Target], load: &LoadFlags, seed: u64) -> Result<WorkloadP
     if let Some(kind) = kinds.first().copied().flatten() {
         let mut plan = KindPlan::of(kind.schema());
         load.web_only.refuse(plan.schema)?;
-        load.settings.set(&mut plan)?;
+        load.settings.set(plan.schema, |param, value| drop(plan.settings.insert(param.id(), value.to_owned())))?;
         return Ok(WorkloadPlan::Plain(plan));
     }
-    load.settings.refuse()?;
     if let Some(null) = targets.iter().find(|target| target.address == NULL) {
         if let Some(other) = targets.iter().find(|target| target.address != NULL) {
             let [null, other] = [null, other].map(|target| sanitize_line(&target.name));
@@ -231,6 +230,7 @@ fn workload(targets: &[Target], load: &LoadFlags, seed: u64) -> Result<WorkloadP
                 "'{null}' does nothing, and '{other}' is a web server: what is compared has to do the same work"
             )));
         }
+        load.settings.set(&null::SCHEMA, |_, _| ())?;
         return Ok(WorkloadPlan::NULL);
     }
     Ok(WorkloadPlan::Http(Box::new(request::http(load, seed)?)))

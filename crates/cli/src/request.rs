@@ -5,7 +5,7 @@ use crate::outcome::Usage;
 use crate::tls::ALPN;
 use crate::{factors, requests};
 use clap::Args;
-use duel_model::{Body, HttpPlan, sanitize_line};
+use duel_model::{Body, HttpPlan, sanitize_line, web};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -74,11 +74,20 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
         host: flags.host.clone(),
         max_redirects: load.requests.follow_each.unwrap_or(flags.follow),
         follows_each: load.requests.follow_each.is_some(),
-        requests: requests::plan(load, seed)?,
+        requests: requests::plan(load)?,
         tls: load.tls.plan()?,
         ..HttpPlan::default()
     };
     load.connection.put_into(&mut plan)?;
+    load.settings.set(&web::SCHEMA, |param, value| plan.set(param, value))?;
+    requests::settle(load, &mut plan.requests, seed)?;
+    if plan.streams() > 1 && !plan.keepalive {
+        return Err(Usage(
+            "--streams: a connection that is closed after its first request carries one at a time; leave --streams or \
+             --no-keepalive out"
+                .into(),
+        ));
+    }
     if plan.http2.is_some() && load.tls.alpn != ALPN {
         return Err(Usage("--http2 offers h2 and nothing else; leave --alpn out".into()));
     }

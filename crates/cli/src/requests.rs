@@ -30,9 +30,6 @@ pub(crate) struct RequestsFlags {
     /// The requests of a browser's recording (HAR); those to other hosts than its first are left out
     #[arg(long, value_name = "FILE", group = "request_source")]
     pub(crate) har: Option<PathBuf>,
-    /// In which order they are sent: as listed, round and round, or at random by weight
-    #[arg(long, value_enum, default_value_t = OrderFlag::InTurn)]
-    pub(crate) order: OrderFlag,
     /// Replace names in braces, as in /item/{uuid}, in addresses, header values and bodies. n counts a target's requests from
     /// 0, which is the first contact's; uuid is one for each request, rand:1..1000 a number. {{ is a brace; braces around what
     /// is no name stay, as in JSON
@@ -41,9 +38,6 @@ pub(crate) struct RequestsFlags {
     /// Columns of a CSV file are variables, too: each request takes the next row. Its first line names them
     #[arg(long, value_name = "FILE.csv")]
     pub(crate) data: Option<PathBuf>,
-    /// Each connection keeps the cookies that it was given, and loses them when it ends
-    #[arg(long)]
-    pub(crate) cookies: bool,
     /// Basic authentication as NAME; the password is in $DUEL_PASSWORD or in a file
     #[arg(long, value_name = "NAME", group = "auth")]
     pub(crate) user: Option<String>,
@@ -65,10 +59,6 @@ pub(crate) struct RequestsFlags {
     /// Each request follows up to N redirects itself, as a part of its time
     #[arg(long, allow_negative_numbers = true, value_name = "N", conflicts_with = "follow")]
     pub(crate) follow_each: Option<u32>,
-    /// Decompress responses (br, deflate, gzip; zstd where it was built in) and count them in both sizes; one
-    /// that cannot be has failed
-    #[arg(long)]
-    pub(crate) decompress: bool,
 }
 
 /// How a request file is written.
@@ -80,35 +70,26 @@ pub(crate) enum FormatFlag {
     Http,
 }
 
-/// In which order listed requests are sent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(crate) enum OrderFlag {
-    /// As they are listed
-    InTurn,
-    /// By chance and weight
-    Random,
-}
-
-/// What the options mean; `seed` is that of the run.
-pub(crate) fn plan(load: &LoadFlags, seed: u64) -> Result<RequestsPlan, Usage> {
+/// What the options here mean.
+pub(crate) fn plan(load: &LoadFlags) -> Result<RequestsPlan, Usage> {
     let flags = &load.requests;
-    let requests = RequestsPlan {
+    Ok(RequestsPlan {
         source: source(flags)?,
-        order: match flags.order {
-            OrderFlag::InTurn => RequestOrder::InTurn,
-            OrderFlag::Random => RequestOrder::Random,
-        },
-        seed: 0,
         is_template: flags.template || flags.data.is_some(),
         data_file: flags.data.clone(),
-        cookies: flags.cookies,
         auth: auth(flags)?,
         form: form(flags)?,
-        decompress: flags.decompress,
-    };
-    refuse_what_contradicts(load, &requests)?;
-    let is_random = requests.order == RequestOrder::Random || requests.is_template;
-    Ok(RequestsPlan { seed: if is_random { seed } else { 0 }, ..requests })
+        ..RequestsPlan::default()
+    })
+}
+
+/// Refuses what makes no sense together, and gives what is chosen at random the seed of the run.
+pub(crate) fn settle(load: &LoadFlags, requests: &mut RequestsPlan, seed: u64) -> Result<(), Usage> {
+    refuse_what_contradicts(load, requests)?;
+    if requests.order == RequestOrder::Random || requests.is_template {
+        requests.seed = seed;
+    }
+    Ok(())
 }
 
 /// What who sends requests that may change something ought to know.
@@ -229,7 +210,7 @@ fn refuse_what_contradicts(load: &LoadFlags, requests: &RequestsPlan) -> Result<
     let is_signed = flags.aws_sigv4.is_some();
     let refused = if has_methods && (load.request.method != "GET" || has_body || requests.form.is_some()) {
         "a file of requests has their methods and bodies in it; -m, --body and forms go with --urls"
-    } else if requests.source.is_none() && flags.order == OrderFlag::Random {
+    } else if requests.source.is_none() && requests.order == RequestOrder::Random {
         "--order goes with a list of requests: --urls, --request-file or --har"
     } else if (load.request.follow > 0 || flags.follow_each.is_some()) && requests.differ() {
         "redirects are not followed with lists of requests or with variables; list the addresses that they lead to"

@@ -2,11 +2,12 @@
 //! repeated commands of probes. [`crate::plan_file`] holds its files against the same command lines.
 
 use crate::command_line::tests::plan_of;
+use duel_model::web::settings::DECOMPRESS;
 use duel_model::{Plan, TlsVersion, Variation, WorkloadPlan};
 use proptest::prelude::*;
 
 /// Command lines that use every option of a plan; their words have no spaces.
-pub(crate) const COMMAND_LINES: [&str; 30] = [
+pub(crate) const COMMAND_LINES: [&str; 31] = [
     "duel http://a.example/ http://b.example/f?x=1 --seed 7",
     "duel old=https://a.example/ new=https://b.example/ -c 8 -t 2 -d 90s --seed 1 --margin 5% --slot 250ms \
      --no-early-stop --no-keepalive -k --tls 1.3 --groups x25519 --ciphers TLS_AES_128_GCM_SHA256 --resumption",
@@ -34,6 +35,7 @@ pub(crate) const COMMAND_LINES: [&str; 30] = [
     "duel run http://a.example/ --stages 1s@1c,1500ms@1c..9c --think 1ms",
     "duel run https://a.example/ --http2 -c 10 --streams 20 -d 5s",
     "duel https://a.example/ http://b.example/ --http2 --no-keepalive --seed 1",
+    "duel https://a.example/ http://b.example/ --http2 --h2-window 64k,1M --streams 2 --seed 1 --vary cookies=off,on",
     "duel run http://a.example/ --find-rate p99.9<50ms,errors<0.1% -d 90s",
     "duel run http://a.example/ --find-rate mean<2ms,rate>99% --rate 250 --deadline 1s",
     "duel http://a.example/ http://b.example/ --rate 100 --deadline 250ms --seed 3",
@@ -123,7 +125,7 @@ const CHOICES: [&[&str]; 24] = [
         "--alpn h2,http/1.1",
         "--http2 --no-keepalive",
         "--http2 --streams 1",
-        "--http2 --streams 20",
+        "--http2 --streams 20 --h2-window 1",
     ],
     &[
         "",
@@ -167,8 +169,9 @@ fn variations() -> impl Strategy<Value = Variation> {
     let request = (of(any::<bool>()), coding, of(1..u64::MAX), of(Just("HEAD".to_owned())));
     // Of both families, for a plan may want one.
     let sources = of(prop_oneof![Just("127.0.0.2-127.0.0.9,::1"), Just("::1,10.0.0.7")]);
+    let settings = of(Just("on"));
     let network = (of(1..200_u32), of(any::<bool>()), of(88..32_768_u16), sources);
-    (tls, request, network).prop_map(|(tls, request, network)| {
+    (tls, request, network, settings).prop_map(|(tls, request, network, settings)| {
         let (ciphers, groups, resumption, versions) = tls;
         let (keepalive, accept_encoding, range_bytes, method) = request;
         let (connections, quick_ack, segment_bytes, sources) = network;
@@ -185,7 +188,7 @@ fn variations() -> impl Strategy<Value = Variation> {
             quick_ack,
             segment_bytes,
             sources: sources.map(|list: &str| list.split(',').map(|range| range.parse().unwrap()).collect()),
-            settings: std::collections::BTreeMap::new(),
+            settings: settings.into_iter().map(|value| (DECOMPRESS.id(), value.to_owned())).collect(),
             twin: None,
         }
     })

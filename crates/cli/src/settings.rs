@@ -1,4 +1,4 @@
-//! The options of kinds of work that declare their settings: one for each setting, whichever kind it belongs to.
+//! The options of declared settings: one for each setting, whichever kind of work it belongs to.
 
 use crate::connection::ConnectionFlags;
 use crate::outcome::Usage;
@@ -7,7 +7,7 @@ use crate::requests::RequestsFlags;
 use crate::tls::TlsFlags;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
-use duel_model::{Factor, KindPlan, Param, Schema, SettingLevels, kinds};
+use duel_model::{Factor, Param, Schema, SettingLevels, WorkloadPlan, kinds, web};
 
 /// What was typed for declared settings, as it was typed.
 #[derive(Debug, Clone, Default)]
@@ -40,7 +40,8 @@ type Shared = Vec<(&'static Schema, &'static Param)>;
 /// Every declared setting, by its name: an option each.
 fn params() -> Vec<Shared> {
     let mut params: Vec<Shared> = Vec::new();
-    for of in duel_lab::kinds::SCHEMAS.iter().flat_map(|schema| schema.params.iter().map(|param| (*schema, param))) {
+    let schemas = [&web::SCHEMA].into_iter().chain(duel_lab::kinds::SCHEMAS.iter().copied());
+    for of in schemas.flat_map(|schema| schema.params.iter().map(move |param| (schema, param))) {
         match params.iter_mut().find(|shared| shared[0].1.name == of.1.name) {
             Some(shared) => shared.push(of),
             None => params.push(vec![of]),
@@ -57,7 +58,7 @@ fn option(shared: &Shared) -> Arg {
     let (schema, first) = shared[0];
     let option = Arg::new(first.name).long(first.name).value_name(first.value_name);
     let option = match shared.as_slice() {
-        [_] => option.help(help(first)).help_heading(schema.targets),
+        [_] => option.help(help(first)).help_heading(schema.heading(first)),
         all => {
             let each: Vec<String> = all.iter().map(|(of, param)| format!("{}: {}", of.targets, help(param))).collect();
             option.help(each.join(".\n")).help_heading("Settings of several kinds of targets")
@@ -120,9 +121,7 @@ impl FromArgMatches for WebOnly {
 impl WebOnly {
     /// Refuses what means nothing to targets of this kind.
     pub(crate) fn refuse(&self, schema: &Schema) -> Result<(), Usage> {
-        // What lanes are called is an option that says how many there are: see [`LoadFlags::lanes`].
-        let has_meaning =
-            |name: &str| name == schema.lane.many || (!schema.lanes_are_threads() && OF_CONNECTIONS.contains(&name));
+        let has_meaning = |name: &str| !schema.lanes_are_threads() && OF_CONNECTIONS.contains(&name);
         self.typed.iter().find(|name| !has_meaning(name)).map_or(Ok(()), |name| Err(meaningless(name, schema)))
     }
 }
@@ -135,21 +134,31 @@ impl SettingFlags {
         }
     }
 
-    /// Sets what was typed, of a list its first level. Factors come from [`SettingFlags::factors`].
-    pub(crate) fn set(&self, plan: &mut KindPlan) -> Result<(), Usage> {
-        for (name, typed) in &self.typed {
-            let param = plan.schema.param(name).ok_or_else(|| meaningless(name, plan.schema))?;
-            let levels = levels(param, typed)?;
-            plan.settings.insert(param.id(), levels.into_iter().next().unwrap_or_default());
+    /// What was typed for a setting.
+    pub(crate) fn typed(&self, name: &str) -> Option<&str> {
+        self.typed.iter().find(|(known, _)| *known == name).map(|(_, typed)| typed.as_str())
+    }
+
+    /// Sets what was typed for targets of this kind, of a list its first level. Factors come from [`SettingFlags::factors`].
+    pub(crate) fn set(&self, schema: &'static Schema, mut set: impl FnMut(&Param, &str)) -> Result<(), Usage> {
+        // An option that is called as lanes are says how many there are: see [`LoadFlags::lanes`].
+        for (name, typed) in self.typed.iter().filter(|(name, _)| *name != schema.lane.many) {
+            let Some(param) = schema.param(name) else { return Err(meaningless(name, schema)) };
+            set(param, levels(param, typed)?.first().map_or("", String::as_str));
         }
         Ok(())
     }
 
-    /// Refuses settings of a kind that the targets are not of.
-    pub(crate) fn refuse(&self) -> Result<(), Usage> {
-        let Some((typed, _)) = self.typed.first() else { return Ok(()) };
-        let owners: Vec<String> = kinds::params(typed).map(|(schema, _)| lower(schema)).collect();
-        Err(Usage(format!("--{typed} is for {}; these targets are none", owners.join(" and "))))
+    /// Refuses what was typed, or is varied, and means nothing in this plan because a switch is off.
+    pub(crate) fn refuse_unheard(&self, workload: &WorkloadPlan, factors: &[Factor]) -> Result<(), Usage> {
+        let names = self.typed.iter().map(|(name, _)| *name).chain(factors.iter().map(Factor::name));
+        for name in names {
+            let needs = workload.schema().param(name).and_then(|param| workload.schema().needs(param));
+            if let Some(switch) = needs.filter(|switch| workload.setting(switch) != "on") {
+                return Err(Usage(format!("--{name} has a meaning with --{0} only; add --{0}", switch.name)));
+            }
+        }
+        Ok(())
     }
 
     /// The lists among what was typed for targets of this kind.
@@ -171,7 +180,9 @@ fn levels(param: &Param, typed: &str) -> Result<Vec<String>, Usage> {
 }
 
 fn meaningless(name: &str, schema: &Schema) -> Usage {
-    Usage(format!("--{name} means nothing to {}; leave it out", lower(schema)))
+    let owners: Vec<String> = kinds::params(name).map(|(schema, _)| lower(schema)).collect();
+    let owners = if owners.is_empty() { String::new() } else { format!(" (it is for {})", owners.join(" and ")) };
+    Usage(format!("--{name} means nothing to {}{owners}; leave it out", lower(schema)))
 }
 
 /// What the targets of a kind are called in the middle of a sentence.

@@ -112,7 +112,7 @@ fn stage(plan: &mut LoadPlan, stages: Vec<Stage>, load: &LoadFlags) -> Result<()
         if load.connections.is_some() {
             return Err(Usage("-c and stages of connections: the stages say how many there are".into()));
         }
-        if load.connection.streams.is_some() {
+        if load.settings.typed("streams").is_some() {
             return Err(Usage("--streams and stages of connections: each stage would change both at once".into()));
         }
         plan.connections = stages.iter().map(Stage::highest).fold(1.0, f64::max) as u32;

@@ -30,16 +30,14 @@ impl Plan {
                 options.load(&self.load, Threads::OfDuel);
                 options.request(http)?;
             }
-            WorkloadPlan::Plain(kind) => {
-                options.load(&self.load, kind.schema.threads);
-                // A factor's levels stand in `--vary`.
-                let varied = |param: &Param| self.factors.iter().any(|factor| factor.name() == param.name);
-                for (param, value) in kind.changed().filter(|(param, _)| !varied(param)) {
-                    match param.is_switch() {
-                        true => options.flag(&format!("--{}={value}", param.name), true),
-                        false => options.value(&format!("--{}", param.name), value),
-                    }
-                }
+            WorkloadPlan::Plain(kind) => options.load(&self.load, kind.schema.threads),
+        }
+        // A factor's levels stand in `--vary`.
+        let varied = |param: &Param| self.factors.iter().any(|factor| factor.name() == param.name);
+        for (param, value) in self.workload.changed().filter(|(param, _)| !varied(param)) {
+            match param.is_switch() {
+                true => options.flag(&format!("--{}={value}", param.name), true),
+                false => options.value(&format!("--{}", param.name), value),
             }
         }
         for factor in &self.factors {
@@ -216,14 +214,6 @@ impl Options {
         http.connect_to.iter().for_each(|rule| self.value("--connect-to", rule.to_string()));
         if let Some(path) = &http.unix_socket {
             self.path("--unix-socket", path)?;
-        }
-        self.flag("--http2", http.http2.is_some());
-        if http.streams() > 1 {
-            self.value("--streams", http.streams().to_string());
-        }
-        self.flag("--quick-ack", http.quick_ack);
-        if let Some(bytes) = http.segment_bytes {
-            self.value("--segment-bytes", bytes.to_string());
         }
         // Who asks the proxy stands in a header field.
         http.proxy.iter().for_each(|proxy| self.value("--proxy", proxy.to_string()));

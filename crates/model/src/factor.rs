@@ -100,6 +100,13 @@ impl Factor {
         "path",
     ];
 
+    /// The names of all that can be varied in this kind of work.
+    pub fn names(schema: &'static Schema) -> impl Iterator<Item = &'static str> {
+        let own = if schema.kind == crate::web::SCHEMA.kind { &Self::NAMES[..] } else { &Self::NAMES[..2] };
+        let settings = schema.params.iter().filter(|param| param.can_vary()).map(|param| param.name);
+        own.iter().copied().chain(settings)
+    }
+
     /// The factor's name, as it is typed.
     pub fn name(&self) -> &'static str {
         match self {
@@ -200,8 +207,8 @@ impl Factor {
                 }
             }
             Self::Setting(of) => {
-                if let (WorkloadPlan::Plain(kind), Some(value)) = (&mut plan.workload, of.levels.get(level)) {
-                    kind.settings.insert(of.param.id(), value.clone());
+                if let Some(value) = of.levels.get(level).filter(|_| plan.schema() == of.schema) {
+                    plan.workload.set(of.param, value);
                 }
             }
             _ => self.apply_to_request(level, &mut plan.workload),

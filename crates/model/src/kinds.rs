@@ -47,12 +47,6 @@ impl KindPlan {
         self.settings.get(&param.id()).map_or(param.default, String::as_str)
     }
 
-    /// Each setting that is not as by default, with its value.
-    pub fn changed(&self) -> impl Iterator<Item = (&'static Param, &str)> {
-        let params = self.schema.params.iter();
-        params.map(|param| (param, self.get(param))).filter(|(param, value)| *value != param.default)
-    }
-
     /// As it is kept.
     pub(crate) fn kept(&self) -> Kept {
         Kept { name: self.schema.kind.to_owned(), settings: self.settings.clone() }
@@ -75,14 +69,7 @@ impl TryFrom<Kept> for KindPlan {
         let Some(schema) = known().find(|schema| schema.kind == name) else {
             return Err(format!("work of the kind '{}', which this duel does not know", crate::sanitize_line(&name)));
         };
-        for (id, value) in &settings {
-            let Some(param) = schema.params.iter().find(|param| param.id() == *id) else {
-                return Err(format!("{name} has no setting '{id}'"));
-            };
-            if param.read(value)? != *value {
-                return Err(format!("'{}' is no value of {id}", crate::sanitize_line(value)));
-            }
-        }
+        settings.iter().try_for_each(|(id, value)| schema.checked(*id, value).map(drop))?;
         Ok(Self { schema, settings })
     }
 }

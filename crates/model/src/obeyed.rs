@@ -4,9 +4,9 @@
 //! Every field of a plan is named here, so that a new one cannot be forgotten: each is either told or said to be harmless.
 
 use crate::{
-    AuthPlan, Body, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, KindPlan, LoadPlan,
-    Plan, ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, SecretSource, Sort, Target, TlsPlan,
-    WorkloadPlan, sanitize_line,
+    AuthPlan, Body, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, LoadPlan, Param, Plan,
+    ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, SecretSource, Sort, Target, TlsPlan, WorkloadPlan,
+    sanitize_line,
 };
 use std::path::Path;
 
@@ -31,9 +31,11 @@ impl Plan {
                 told.push(format!("run {} on this machine, as the target {}", shown(address), shown(name)));
             }
         }
-        match workload {
-            WorkloadPlan::Plain(kind) => of_kind(kind, &mut told),
-            WorkloadPlan::Http(http) => of_http(http, &mut told),
+        if let WorkloadPlan::Http(http) = workload {
+            of_http(http, &mut told);
+        }
+        for (param, value) in workload.changed().filter(|(param, _)| param.sort == Sort::File) {
+            told.push(format!("read the file {} (--{})", path(Path::new(&*value)), param.name));
         }
         if !told.is_empty() {
             told.extend(self.unverified());
@@ -43,11 +45,10 @@ impl Plan {
 
     /// What the plan says may be overwritten, a line for each path: of one long line the end would be cut.
     pub fn overwritten(&self) -> Vec<String> {
-        let WorkloadPlan::Plain(kind) = &self.workload else { return Vec::new() };
-        let lists = kind.changed().filter(|(param, _)| param.sort == Sort::Destroys);
-        let each = lists.flat_map(|(param, value)| value.split(',').map(move |one| (param, one)));
-        each.map(|(param, one)| format!("OVERWRITE THE CONTENT OF {} (--{})", path(Path::new(one)), param.name))
-            .collect()
+        let lists = self.workload.changed().filter(|(param, _)| param.sort == Sort::Destroys);
+        let told =
+            |param: &Param, one: &str| format!("OVERWRITE THE CONTENT OF {} (--{})", path(Path::new(one)), param.name);
+        lists.flat_map(|(param, value)| value.split(',').map(|one| told(param, one)).collect::<Vec<_>>()).collect()
     }
 
     /// What to say of a plan under which whoever answers gets what is sent; to be told beside what that is.
@@ -78,12 +79,6 @@ fn of_host(target: &str, plan: &HostPlan, told: &mut Vec<String>) {
     }
 }
 
-fn of_kind(plan: &KindPlan, told: &mut Vec<String>) {
-    for (param, value) in plan.changed().filter(|(param, _)| param.sort == Sort::File) {
-        told.push(format!("read the file {} (--{})", path(Path::new(value)), param.name));
-    }
-}
-
 fn of_http(plan: &HttpPlan, told: &mut Vec<String>) {
     let HttpPlan {
         // Texts of the plan, and how requests are made and counted.
@@ -107,6 +102,8 @@ fn of_http(plan: &HttpPlan, told: &mut Vec<String>) {
         requests,
         reach,
         http2: _,
+        // Told as those of any kind of work are.
+        settings: _,
     } = plan;
     match body {
         Body::None | Body::Text(_) | Body::Generated(_) => {}
@@ -211,7 +208,9 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bound, ComparePlan, Factor, LoadShape, LoopKind, NameOverride, RequestFormat, ServerPlan, TlsVersion};
+    use crate::{
+        Bound, ComparePlan, Factor, KindPlan, LoadShape, LoopKind, NameOverride, RequestFormat, ServerPlan, TlsVersion,
+    };
 
     fn plan(http: HttpPlan) -> Plan {
         Plan {

@@ -29,7 +29,7 @@ pub struct Param {
 pub enum Sort {
     /// A number of bytes, with a unit or without.
     Bytes {
-        /// Smallest.
+        /// Smallest, but for 0.
         least: u64,
         /// Largest.
         most: u64,
@@ -86,14 +86,17 @@ impl Param {
             let choice = choices.iter().find(|choice| plain(choice) == plain(typed));
             choice.map(|choice| (*choice).to_owned()).ok_or_else(|| wrong(&choices.join(", ")))
         };
+        let fits = |number: u64, least: u64, most: u64, zero: &str| {
+            (least..=most).contains(&number) || (number == 0 && !zero.is_empty())
+        };
         match &self.sort {
-            Sort::Bytes { least, most, .. } => {
-                let bytes = parse_size_bytes(typed).ok().filter(|bytes| (*least..=*most).contains(bytes));
+            Sort::Bytes { least, most, zero } => {
+                let bytes = parse_size_bytes(typed).ok().filter(|&bytes| fits(bytes, *least, *most, zero));
                 let takes = || format!("a size from {least} to {most} bytes, such as 64 or 16k");
                 bytes.map(|bytes| bytes.to_string()).ok_or_else(|| wrong(&takes()))
             }
-            Sort::Count { least, most, .. } => {
-                let count = typed.parse::<u64>().ok().filter(|count| (*least..=*most).contains(count));
+            Sort::Count { least, most, zero } => {
+                let count = typed.parse::<u64>().ok().filter(|&count| fits(count, *least, *most, zero));
                 count
                     .map(|count| count.to_string())
                     .ok_or_else(|| wrong(&format!("a whole number from {least} to {most}")))
@@ -104,7 +107,12 @@ impl Param {
                     .map(|number| number.to_string())
                     .ok_or_else(|| wrong(&format!("a number from {least} to {most}")))
             }
-            Sort::Switch => of(&["on", "off"]),
+            Sort::Switch => of(match typed {
+                // As switches without a declaration are typed.
+                "true" => return Ok("on".to_owned()),
+                "false" => return Ok("off".to_owned()),
+                _ => &["on", "off"],
+            }),
             Sort::File | Sort::Destroys => {
                 let is_path = typed.len() <= MOST_PATH_BYTES && !typed.chars().any(char::is_control);
                 if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }

@@ -1,7 +1,11 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
-use crate::{BusyPoll, Factor, Facts, KindPlan, LoadShape, Nanos, ReachPlan, RequestsPlan, SECOND_NS, Schema};
+use crate::{
+    BusyPoll, Factor, Facts, Id, KindPlan, LoadShape, Nanos, Param, ReachPlan, RequestsPlan, SECOND_NS, Schema,
+};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 /// A system under test.
@@ -128,6 +132,28 @@ impl WorkloadPlan {
             Self::Http(_) => &crate::web::SCHEMA,
         }
     }
+
+    /// The value of a setting, in the spelling that is kept.
+    pub fn setting(&self, param: &Param) -> Cow<'_, str> {
+        match self {
+            Self::Plain(kind) => kind.get(param).into(),
+            Self::Http(http) => http.setting(param),
+        }
+    }
+
+    /// Sets a setting to what [`Param::read`] has made of a text.
+    pub fn set(&mut self, param: &Param, value: &str) {
+        match self {
+            Self::Plain(kind) => drop(kind.settings.insert(param.id(), value.to_owned())),
+            Self::Http(http) => http.set(param, value),
+        }
+    }
+
+    /// Each setting that is not as by default, with its value.
+    pub fn changed(&self) -> impl Iterator<Item = (&'static Param, Cow<'_, str>)> {
+        let params = self.schema().params.iter();
+        params.map(|param| (param, self.setting(param))).filter(|(param, value)| *value != param.default)
+    }
 }
 
 /// A workload as it is kept. Those that do nothing, and the web's, were kept before there were others.
@@ -156,7 +182,7 @@ impl TryFrom<KeptWorkload> for WorkloadPlan {
         Ok(match kept {
             KeptWorkload::Null => Self::NULL,
             KeptWorkload::Declared(kept) => Self::Plain(kept.try_into()?),
-            KeptWorkload::Http(http) => Self::Http(http),
+            KeptWorkload::Http(http) => Self::Http(Box::new(http.checked()?)),
         })
     }
 }
@@ -307,6 +333,9 @@ pub struct HttpPlan {
     /// Speak HTTP/2 and nothing else; `None`: HTTP/1.1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http2: Option<Http2Plan>,
+    /// Values of the settings that have no field here, where they are not as by default; see [`crate::web::settings`].
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub settings: BTreeMap<Id, String>,
 }
 
 impl HttpPlan {
@@ -377,6 +406,7 @@ impl Default for HttpPlan {
             requests: RequestsPlan::default(),
             reach: ReachPlan::default(),
             http2: None,
+            settings: BTreeMap::new(),
         }
     }
 }

@@ -48,11 +48,7 @@ impl ReachPlan {
             options.push(("--source", Some(list.join(","))));
         }
         options.extend(self.overrides.iter().map(|rule| ("--resolve", Some(rule.to_string()))));
-        if !self.addresses.is_default() {
-            options.push(("--addresses", Some(self.addresses.name().to_owned())));
-        }
         options.extend(self.family.map(|family| (family.option(), None)));
-        options.extend(self.proxy_protocol.map(|version| ("--proxy-protocol", Some(version.name().to_owned()))));
         options
     }
 }
@@ -73,6 +69,11 @@ pub enum AddressChoice {
 }
 
 impl AddressChoice {
+    /// The choice that is typed so.
+    pub(crate) fn of_name(typed: &str) -> Option<Self> {
+        [Self::Answering, Self::Race, Self::First, Self::All].into_iter().find(|choice| choice.name() == typed)
+    }
+
     /// As it is typed.
     pub fn name(self) -> &'static str {
         match self {
@@ -132,6 +133,11 @@ pub enum ProxyProtocol {
 }
 
 impl ProxyProtocol {
+    /// The version that is typed so.
+    pub(crate) fn of_name(typed: &str) -> Option<Self> {
+        [Self::V1, Self::V2].into_iter().find(|version| version.name() == typed)
+    }
+
     /// As it is typed.
     pub fn name(self) -> &'static str {
         match self {
@@ -417,10 +423,7 @@ mod tests {
             .into_iter()
             .flat_map(|(name, value)| [Some(name.to_owned()), value].into_iter().flatten())
             .collect();
-        assert_eq!(
-            typed.join(" "),
-            "--source 127.0.0.2-127.0.0.9,::1 --resolve h:80:127.0.0.1 --addresses all --ipv4 --proxy-protocol v2"
-        );
+        assert_eq!(typed.join(" "), "--source 127.0.0.2-127.0.0.9,::1 --resolve h:80:127.0.0.1 --ipv4");
         assert_eq!(plan.source_count(), 9);
     }
 }

@@ -48,16 +48,10 @@ impl RequestsPlan {
                 }
             }
         }
-        if self.order == RequestOrder::Random {
-            options.push(("--order", Some("random".to_owned())));
-        }
         match &self.data_file {
             Some(file) => options.push(("--data", Some(path(file)?))),
             None if self.is_template => options.push(("--template", None)),
             None => {}
-        }
-        if self.cookies {
-            options.push(("--cookies", None));
         }
         match &self.auth {
             Some(AuthPlan::Basic { user, password }) => {
@@ -83,9 +77,6 @@ impl RequestsPlan {
                 FormValue::Upload(file) => format!("@{}", path(file)?),
             };
             options.push((option, Some(format!("{name}={value}"))));
-        }
-        if self.decompress {
-            options.push(("--decompress", None));
         }
         Some(options)
     }

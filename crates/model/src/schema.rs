@@ -4,7 +4,7 @@
 //! parts and failures of ops are places in arrays; what is kept has them by name, so that it reads the same whatever a
 //! later version declares beside them.
 
-use crate::{Declaration, Param};
+use crate::{Declaration, Param, web};
 use std::collections::BTreeMap;
 use std::fmt;
 
@@ -293,6 +293,29 @@ impl Schema {
     /// Its setting of this name.
     pub fn param(&'static self, name: &str) -> Option<&'static Param> {
         self.params.iter().find(|param| param.name == name)
+    }
+
+    /// Its setting of this name, if the kept value is one that an option could have set.
+    pub(crate) fn checked(&'static self, id: Id, value: &str) -> Result<&'static Param, String> {
+        let param = self.param(id.name()).ok_or_else(|| format!("{} has no setting '{id}'", self.kind))?;
+        match param.read(value)? == value {
+            true => Ok(param),
+            false => Err(format!("'{}' is no value of {id}", crate::sanitize_line(value))),
+        }
+    }
+
+    /// Under which heading the help lists a setting.
+    pub fn heading(&self, param: &Param) -> &'static str {
+        self.of_web(param).map_or(self.targets, |setting| setting.heading)
+    }
+
+    /// The switch without which a setting means nothing.
+    pub fn needs(&self, param: &Param) -> Option<&'static Param> {
+        self.of_web(param)?.needs
+    }
+
+    fn of_web(&self, param: &Param) -> Option<&'static web::settings::Setting> {
+        (self.kind == web::SCHEMA.kind).then(|| web::settings::of_name(param.name)).flatten()
     }
 
     /// Whether a lane is a thread that works, and not a connection.

@@ -36,7 +36,7 @@ pub struct Variation {
     /// Local addresses that connections are made from, in turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sources: Option<Vec<AddressRange>>,
-    /// Settings of a kind of work that declares its own, by their names.
+    /// Declared settings, by their names.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settings: BTreeMap<Id, String>,
     /// A target's server replaced by a private twin.
@@ -76,9 +76,12 @@ impl Plan {
             plan.load.connections = connections;
             plan.load.threads = plan.load.threads.min(connections);
         }
-        if let WorkloadPlan::Plain(kind) = &mut plan.workload {
-            kind.settings.extend(settings);
-        } else if let WorkloadPlan::Http(http) = &mut plan.workload {
+        for (id, value) in settings {
+            if let Some(param) = plan.schema().param(id.name()) {
+                plan.workload.set(param, &value);
+            }
+        }
+        if let WorkloadPlan::Http(http) = &mut plan.workload {
             // So many connections stand for so many requests at a time.
             if let Some(http2) = &mut http.http2
                 && connections.is_some()

@@ -1,6 +1,8 @@
 //! What the web's kind of work declares: its nouns, phases and failures; the names of the facts that it tells of a target, with
 //! what is declared of them and what they were called before facts had names.
 
+pub mod settings;
+
 use crate::facts::{Compared, Declaration, Facts, Known, Value};
 use crate::schema::{Noun, Schema};
 use serde::ser::SerializeMap;
@@ -20,7 +22,7 @@ pub const SCHEMA: Schema = Schema {
     bytes: "bytes read",
     facts_title: "Negotiated",
     facts: FACTS,
-    params: &[],
+    params: settings::PARAMS,
     runs_targets: false,
     reaches: &[],
     threads: crate::Threads::OfDuel,

@@ -5,8 +5,8 @@ use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::{search, stages};
 use duel_model::{
-    AddressChoice, Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Plan, ReachPlan,
-    RequestFormat, RequestOrder, RequestsPlan, Run, RunStatus, TlsPlan, Waiting, WhyWaiting, WorkloadPlan,
+    Arrival, AuthPlan, Body, Bound, Factor, HttpPlan, Interruption, LoopKind, Plan, ReachPlan, RequestFormat,
+    RequestsPlan, Run, RunStatus, TlsPlan, Waiting, WhyWaiting, WorkloadPlan,
 };
 
 /// Which commands lead back to a run; a report offers no other.
@@ -115,17 +115,17 @@ pub(crate) fn settings(run: &Run) -> String {
             let fixed = kind.schema.params.iter().filter(|param| !varies(param.name));
             parts.extend(fixed.map(|param| format!("{} {}", param.name, param.label(kind.get(param)))));
         }
-        WorkloadPlan::Http(http) => parts.extend(request(http, &varies)),
+        WorkloadPlan::Http(http) => {
+            parts.extend(request(http, &varies));
+            // Most of them mean nothing to most requests.
+            let set = plan.workload.changed().filter(|(param, _)| !varies(param.name));
+            parts.extend(set.map(|(param, value)| format!("{} {}", param.name, param.label(&value))));
+        }
     }
     let noun = plan.schema().op.one;
     let load = &plan.load;
     if !varies("connections") {
         parts.push(plural(u64::from(load.connections), plan.schema().lane.one));
-    }
-    if let WorkloadPlan::Http(http) = &plan.workload
-        && http.http2.is_some()
-    {
-        parts.push(format!("HTTP/2 with {} at a time on each", plural(u64::from(http.streams()), "request")));
     }
     if !plan.schema().lanes_are_threads() {
         parts.push(plural(u64::from(load.threads), "thread"));
@@ -235,12 +235,6 @@ fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     if http.accepts_any_status {
         parts.push("any status accepted".to_owned());
     }
-    if http.quick_ack {
-        parts.push("acknowledging at once".to_owned());
-    }
-    if let Some(bytes) = http.segment_bytes {
-        parts.push(format!("TCP segments of at most {}", plural(u64::from(bytes), "byte")));
-    }
     if let Some(path) = &http.unix_socket {
         parts.push(format!("Unix socket {}", clean(&path.display().to_string())));
     }
@@ -254,7 +248,7 @@ fn request(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
 
 /// What is asked for, and by whom.
 fn requests(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
-    let RequestsPlan { source, order, data_file, is_template, cookies, auth, form, decompress, .. } = &http.requests;
+    let RequestsPlan { source, data_file, is_template, auth, form, .. } = &http.requests;
     let shown = |path: &std::path::Path| clean(&path.display().to_string());
     // Other files say the method of each request.
     let has_methods = source.as_ref().is_some_and(|source| source.format != RequestFormat::Urls);
@@ -263,23 +257,16 @@ fn requests(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
         parts = vec!["POST".to_owned()];
     }
     if let Some(source) = source {
-        let order = match order {
-            RequestOrder::InTurn => "in turn",
-            RequestOrder::Random => "at random",
-        };
         let format = source.format.name();
         // `h.har (har)` would say it twice.
         let is_named = source.file.extension().is_some_and(|ending| ending.eq_ignore_ascii_case(format));
         let format = if is_named { String::new() } else { format!(" ({format})") };
-        parts.push(format!("requests of {}{format} {order}", shown(&source.file)));
+        parts.push(format!("requests of {}{format}", shown(&source.file)));
     }
     match data_file {
         Some(file) => parts.push(format!("variables, rows of {}", shown(file))),
         None if *is_template => parts.push("variables".to_owned()),
         None => {}
-    }
-    if *cookies {
-        parts.push("cookies kept by connection".to_owned());
     }
     match auth {
         Some(AuthPlan::Basic { user, .. }) => parts.push(format!("as user {}", clean(user))),
@@ -292,9 +279,6 @@ fn requests(http: &HttpPlan, varies: &dyn Fn(&str) -> bool) -> Vec<String> {
     if let Some(form) = form {
         let kind = if form.is_multipart { "multipart form" } else { "form" };
         parts.push(format!("{kind} of {}", plural(form.fields.len() as u64, "field")));
-    }
-    if *decompress {
-        parts.push("bodies decompressed".to_owned());
     }
     parts
 }
@@ -311,14 +295,7 @@ fn reach(reach: &ReachPlan) -> Vec<String> {
         });
     }
     parts.extend(reach.overrides.iter().map(|rule| format!("instead of looking up {}", clean(&rule.to_string()))));
-    parts.extend(match reach.addresses {
-        AddressChoice::Answering => None,
-        AddressChoice::Race => Some("the address of a name that wins the race (happy eyeballs)".to_owned()),
-        AddressChoice::First => Some("the first address of a name only".to_owned()),
-        AddressChoice::All => Some("all addresses of a name in turn".to_owned()),
-    });
     parts.extend(reach.family.map(|family| format!("{family} only")));
-    parts.extend(reach.proxy_protocol.map(|version| format!("PROXY protocol {}", version.name())));
     parts
 }
 

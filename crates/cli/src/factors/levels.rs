@@ -105,7 +105,7 @@ pub(super) fn factor(option: &str, name: &str, levels: &str, schema: &'static Sc
             return Err(Usage(format!(
                 "--vary: '{}' is nothing that can be varied; {} can",
                 sanitize_line(other),
-                Factor::NAMES.join(", ")
+                Factor::names(schema).collect::<Vec<_>>().join(", ")
             )));
         }
     })

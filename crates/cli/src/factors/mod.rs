@@ -22,8 +22,7 @@ use duel_model::{
 #[command(next_help_heading = "Factors")]
 pub(crate) struct FactorFlags {
     /// Vary NAME over these levels (repeatable): connections, rate, method, body-size, tls, cipher, group, resumption,
-    /// keepalive, encoding or path; of other targets than web servers any of their settings, such as op, block or mask. All
-    /// combinations of levels are run in random order. 8..64 stands for 8,16,32,64; a level of tls, cipher, group or encoding may
+    /// keepalive, encoding, path, or a setting such as h2-window, or of other targets op, block or mask. All combinations of levels are run in random order. 8..64 stands for 8,16,32,64; a level of tls, cipher, group or encoding may
     /// allow several: tls=1.2,1.3,1.2+1.3. -c, --rate, -m, --keepalive, --body-size, --tls, --cipher and most settings take
     /// lists themselves
     #[arg(long, value_name = "NAME=LEVELS")]
@@ -42,6 +41,7 @@ const SHORTEST_SLOT_NS: Nanos = 50 * MILLISECOND_NS;
 pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Result<Plan, Usage> {
     let factors = all(load, plan.schema())?;
     if factors.is_empty() {
+        load.settings.refuse_unheard(&plan.workload, &[])?;
         plan.load.threads = plan.load.threads.min(plan.load.connections);
         duel_lab::check_settings(&plan).map_err(|error| Usage(error.to_string()))?;
         return Ok(plan);
@@ -86,7 +86,9 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
         )));
     }
     for treatment in 0..plan.treatments() {
-        checked(&plan.treated(treatment))?;
+        let treated = plan.treated(treatment);
+        load.settings.refuse_unheard(&treated.workload, &plan.factors)?;
+        checked(&treated)?;
     }
     let mut varied = Plan { factors: plan.factors.clone(), ..plan.treated(0) };
     if plan.schema().threads != Threads::Working {
@@ -100,8 +102,8 @@ pub(crate) fn vary(mut plan: Plan, load: &LoadFlags, has_requests: bool) -> Resu
 fn has_meaning(factor: &Factor, workload: &WorkloadPlan) -> bool {
     match (workload, factor) {
         (_, Factor::Connections(_) | Factor::Rate(_)) => true,
-        (WorkloadPlan::Plain(kind), Factor::Setting(of)) => kind.schema == of.schema,
-        (WorkloadPlan::Plain(_), _) | (WorkloadPlan::Http(_), Factor::Setting(_)) => false,
+        (workload, Factor::Setting(of)) => workload.schema() == of.schema,
+        (WorkloadPlan::Plain(_), _) => false,
         (WorkloadPlan::Http(_), _) => true,
     }
 }
@@ -148,7 +150,7 @@ fn all(load: &LoadFlags, schema: &'static Schema) -> Result<Vec<Factor>, Usage> 
             Usage(format!(
                 "--vary '{}' has not the form NAME=LEVEL,LEVEL,...; NAME is one of {}",
                 sanitize_line(vary),
-                Factor::NAMES.join(", ")
+                Factor::names(schema).collect::<Vec<_>>().join(", ")
             ))
         })?;
         typed.push((format!("--vary {}", sanitize_line(name)), name, levels));

@@ -196,7 +196,7 @@ fn what_cannot_be_done_is_told_in_one_sentence() {
         (vec!["run", "openssl:", "--insecure"], "--insecure means nothing"),
         (vec!["run", "openssl:", "-H", "A: b"], "--header means nothing"),
         (vec!["run", "openssl:", "--vary", "tls=1.2,1.3"], "no meaning"),
-        (vec!["run", "http://127.0.0.1:1/", "--op", "sha256"], "--op is for crypto libraries"),
+        (vec!["run", "http://127.0.0.1:1/", "--op", "sha256"], "it is for crypto libraries"),
         (vec!["openssl:", "http://127.0.0.1:1/"], "the same work"),
         (vec!["null:", "http://127.0.0.1:1/"], "the same work"),
         (vec!["run", "openssl:", "-c", "2", "-t", "3"], "-c and -t"),

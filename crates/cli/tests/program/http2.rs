@@ -3,7 +3,10 @@
 
 use crate::common::{Certificate, Place, Server, apache_with, haproxy, nginx};
 use serde_json::{Value, json};
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::io::{Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
 
 const REQUESTS: u64 = 500;
 const SIZE: u64 = 10_007;
@@ -270,4 +273,99 @@ fn hey_says_which_version_of_http_it_is() {
     let done = hey(&server.http(3, "/"));
     assert!(done.stdout.contains("[200]\t200 responses"), "{}", done.stdout);
     assert!(done.stderr.contains("over HTTP/1.1"), "{}", done.stderr);
+}
+
+/// What a client sent over one connection.
+type Sent = Arc<Mutex<Vec<u8>>>;
+
+/// Stands between a client and the server on this port, and keeps what the client sends; answers its own port.
+fn listening_in(server: u16) -> (u16, Arc<Mutex<Vec<Sent>>>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let all: Arc<Mutex<Vec<Sent>>> = Arc::default();
+    let connections = Arc::clone(&all);
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let server = TcpStream::connect(("127.0.0.1", server)).unwrap();
+            let sent = Sent::default();
+            connections.lock().unwrap().push(Arc::clone(&sent));
+            let (mut from, mut to) = (client.try_clone().unwrap(), server.try_clone().unwrap());
+            std::thread::spawn(move || {
+                let mut octets = [0; 65_536];
+                while let Ok(count @ 1..) = from.read(&mut octets) {
+                    sent.lock().unwrap().extend_from_slice(&octets[..count]);
+                    if to.write_all(&octets[..count]).is_err() {
+                        break;
+                    }
+                }
+                let _ = to.shutdown(Shutdown::Both);
+            });
+            let (mut from, mut to) = (server, client);
+            std::thread::spawn(move || {
+                let _ = std::io::copy(&mut from, &mut to);
+                let _ = to.shutdown(Shutdown::Both);
+            });
+        }
+    });
+    (port, all)
+}
+
+/// The window for streams that a client announced, how many requests it sent, and how often it opened a stream's window again;
+/// `None` where it only looked whether somebody listens.
+fn window_of(sent: &Sent) -> Option<(u32, u64, u64)> {
+    const PREFACE_BYTES: usize = 24;
+    let sent = sent.lock().unwrap();
+    let (mut rest, mut seen) = (sent.get(PREFACE_BYTES..)?, (0, 0, 0));
+    while let Some((header, behind)) = rest.split_first_chunk::<9>() {
+        let (length, stream) = (u32::from_be_bytes([0, header[0], header[1], header[2]]), &header[5..]);
+        let Some((payload, behind)) = behind.split_at_checked(length as usize) else { break };
+        match header[3] {
+            1 => seen.1 += 1,
+            4 => {
+                let window = payload.chunks(6).find(|setting| setting[..2] == [0, 4]);
+                seen.0 = window.map_or(seen.0, |setting| u32::from_be_bytes(setting[2..].try_into().unwrap()));
+            }
+            8 => seen.2 += u64::from(stream != [0; 4]),
+            _ => {}
+        }
+        rest = behind;
+    }
+    Some(seen)
+}
+
+#[test]
+fn a_server_has_the_window_that_was_asked_for_and_a_small_one_has_to_be_opened_often() {
+    let place = Place::new();
+    let server = serving(&place, "");
+    let (port, heard) = listening_in(server.port(2));
+    let url = format!("http://127.0.0.1:{port}/large.bin");
+    let windows = |more: &[&str]| {
+        heard.lock().unwrap().clear();
+        assert_all_ok(&run(&place, &url, 10, &[&["-c", "2"], more].concat()), 10, 2, LARGE);
+        heard.lock().unwrap().iter().filter_map(window_of).collect::<Vec<_>>()
+    };
+    let seen = windows(&[]);
+    assert!(seen.iter().all(|(window, _, opened)| (*window, *opened) == (1 << 30, 0)), "{seen:?}");
+    let seen = windows(&["--h2-window", "64k"]);
+    assert_eq!(seen.iter().map(|(_, requests, _)| requests).sum::<u64>(), 11, "with that of the first contact");
+    for (window, requests, opened) in seen {
+        // Of each body all but the last window needs leave, which is given for more than half a window at a time.
+        let (least, most) = ((LARGE - 1) / 65_536, LARGE / 32_768);
+        assert_eq!(window, 65_536);
+        assert!((least * requests..=most * requests).contains(&opened), "{opened} for {requests} requests");
+    }
+
+    heard.lock().unwrap().clear();
+    let args = ["run", &url, "-k", "--http2", "-c", "2", "--h2-window", "64k,1M", "-d", "1s", "--seed", "1"];
+    let done = place.duel(args).ok();
+    for told in ["h2-window varied over 64 KiB 1 MiB", "http2 on"] {
+        assert!(done.stdout.split_whitespace().collect::<Vec<_>>().join(" ").contains(told), "{}", done.stdout);
+    }
+    let announced: BTreeSet<u32> = heard.lock().unwrap().iter().filter_map(window_of).map(|seen| seen.0).collect();
+    assert_eq!(announced, [1 << 16, 1 << 20].into());
+    let page = place.duel(["report", "last", "-o", "-"]).ok().stdout;
+    assert!(page.contains("--http2=on --vary h2-window=65536,1048576"), "the command that repeats it");
+
+    let refused = place.duel(["run", &url, "--h2-window", "64k"]).ended(2).stderr;
+    assert!(refused.contains("--h2-window has a meaning with --http2 only"), "{refused}");
 }

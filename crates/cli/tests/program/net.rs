@@ -169,7 +169,7 @@ fn what_cannot_be_is_said_in_one_sentence() {
         (&server.at, &["--keepalive", "on"], 2, "means nothing to networks"),
         (&server.at, &["--netns", "B=x"], 2, "no target is called 'B'"),
         ("http://127.0.0.1:1/", &["--netns", "x"], 2, "is for networks"),
-        ("http://127.0.0.1:1/", &["--streams", "2"], 2, "only HTTP/2 has streams"),
+        ("http://127.0.0.1:1/", &["--streams", "2"], 2, "with --http2 only"),
         ("tcp://127.0.0.1:0", &[], 2, "no port"),
     ] {
         let said = run(address, words, code);

@@ -3,7 +3,7 @@
 use super::{Entry, FLIP, Kind};
 use crate::case::Case;
 use crate::evidence::db_settings::{Group, session_of};
-use duel_model::{Id, KindPlan, Variation, WorkloadPlan};
+use duel_model::{Id, Variation, WorkloadPlan};
 use std::collections::BTreeMap;
 
 pub(crate) const NO_AES: Kind = Kind::new(&Entry {
@@ -256,29 +256,35 @@ const SMALL_BYTES: u64 = 256;
 
 /// Whether the plan leaves room for these settings; if not, why.
 pub(super) fn can_be_set(sets: &[(&str, Value)], case: &Case<'_>) -> Result<(), String> {
+    fit(sets, &case.plan.workload, &|part| segment(case, part))
+}
+
+fn fit(sets: &[(&str, Value)], workload: &WorkloadPlan, segment: &dyn Fn(u64) -> Option<u64>) -> Result<(), String> {
+    let schema = workload.schema();
     for (name, value) in sets {
-        let WorkloadPlan::Plain(plan) = &case.plan.workload else {
-            return Err("the workload has no such setting".to_owned());
-        };
-        let Some(param) = plan.schema.param(name) else { return Err(format!("the workload has no setting {name}")) };
+        let Some(param) = schema.param(name) else { return Err(format!("the workload has no setting {name}")) };
+        let has = workload.setting(param);
         // A size or a rate may be changed whatever it is.
         let is_set = matches!(value, Value::Is(_) | Value::Smaller(_) | Value::Segment { .. });
-        if is_set && plan.get(param) != param.default {
+        if is_set && has != param.default {
             return Err(format!("the plan sets {name} already"));
         }
-        if *value == Value::Lower && lower(plan.get(param)).is_none() {
+        if *value == Value::Lower && lower(&has).is_none() {
             return Err(format!("the plan bounds no {name}"));
         }
         if let Value::Segment { part } = value
-            && segment(case, *part).is_none()
+            && segment(*part).is_none()
         {
             return Err("the sizes of segments are not known, or they are too short to be made shorter".to_owned());
         }
-        if matches!(value, Value::Becomes(text) if *text == plan.get(param)) {
+        if matches!(value, Value::Becomes(text) if *text == has) {
             return Err(format!("the plan has that {name} already"));
         }
+        if let Some(switch) = schema.needs(param).filter(|switch| workload.setting(switch) != "on") {
+            return Err(format!("{name} means nothing without {}", switch.name));
+        }
         if matches!(value, Value::Times(_)) {
-            param.read(&value.of(case, plan, name))?;
+            param.read(&value.of(workload, name, segment))?;
         }
     }
     Ok(())
@@ -286,26 +292,29 @@ pub(super) fn can_be_set(sets: &[(&str, Value)], case: &Case<'_>) -> Result<(), 
 
 /// The settings with their values, by what the plan has set.
 pub(super) fn values(sets: &[(&'static str, Value)], case: &Case<'_>) -> BTreeMap<Id, String> {
-    let WorkloadPlan::Plain(plan) = &case.plan.workload else { return BTreeMap::new() };
-    sets.iter().map(|(name, value)| (Id::new(name), value.of(case, plan, name))).collect()
+    let of = |name, value: Value| value.of(&case.plan.workload, name, &|part| segment(case, part));
+    sets.iter().map(|&(name, value)| (Id::new(name), of(name, value))).collect()
 }
 
 impl Value {
-    fn of(self, case: &Case<'_>, plan: &KindPlan, name: &str) -> String {
-        let both = |name: &str| [size(plan, name), far(size(plan, name))];
+    fn of(self, workload: &WorkloadPlan, name: &str, segment: &dyn Fn(u64) -> Option<u64>) -> String {
+        let set = |name: &str| workload.schema().param(name).map(|param| workload.setting(param)).unwrap_or_default();
+        // 0 where it is none.
+        let size = |name: &str| set(name).parse().unwrap_or(0);
+        let both = |name: &str| [size(name), far(size(name))];
         match self {
-            Self::Lower => return plan.schema.param(name).and_then(|param| lower(plan.get(param))).unwrap_or_default(),
-            Self::Segment { part } => segment(case, part).unwrap_or(0),
+            Self::Lower => return lower(&set(name)).unwrap_or_default(),
+            Self::Segment { part } => segment(part).unwrap_or(0),
             Self::Is(text) | Self::Becomes(text) => return text.to_owned(),
-            Self::Far => far(size(plan, name)),
+            Self::Far => far(size(name)),
             Self::Larger(of) => both(of).into_iter().fold(0, u64::max),
             Self::Smaller(of) => both(of).into_iter().fold(u64::MAX, u64::min),
-            Self::Times(times) => size(plan, name).saturating_mul(times),
-            Self::Part { by, of } => part(size(plan, name), by, of),
+            Self::Times(times) => size(name).saturating_mul(times),
+            Self::Part { by, of } => part(size(name), by, of),
             Self::Always(text) => return text.to_owned(),
             Self::Instead(words) => {
-                let word = plan.schema.param(name).map_or("", |param| plan.get(param));
-                return words.iter().find(|(of, _)| *of == word).map_or(word, |(_, instead)| instead).to_owned();
+                let word = set(name);
+                return words.iter().find(|(of, _)| *of == word).map_or(&*word, |(_, instead)| instead).to_owned();
             }
         }
         .to_string()
@@ -342,14 +351,27 @@ fn part(bytes: u64, by: u64, of: u64) -> u64 {
     (whole / by / PAGE * PAGE).max(PAGE)
 }
 
-/// The size that a setting has; 0 where it is none.
-fn size(plan: &KindPlan, name: &str) -> u64 {
-    plan.schema.param(name).map_or(0, |param| plan.get(param).parse().unwrap_or(0))
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{far, part};
+    use super::{NO_AES, Value, far, fit, part};
+    use duel_model::web::settings::{H2_WINDOW, HTTP2};
+    use duel_model::{HttpPlan, WorkloadPlan};
+
+    #[test]
+    fn settings_of_requests_are_set_as_those_of_any_work() {
+        let mut http = HttpPlan::default();
+        let fits = |name, value, http: &HttpPlan| {
+            fit(&[(name, value)], &WorkloadPlan::Http(Box::new(http.clone())), &|_| None)
+        };
+        assert!(fits("h2-window", Value::Far, &http).unwrap_err().contains("without http2"));
+        http.set(&HTTP2, "on");
+        assert_eq!(fits("h2-window", Value::Far, &http), Ok(()));
+        let workload = WorkloadPlan::Http(Box::new(http.clone()));
+        assert_eq!(Value::Far.of(&workload, "h2-window", &|_| None), (1 << 26).to_string());
+        http.set(&H2_WINDOW, "65535");
+        assert!(fits("h2-window", Value::Is("1024"), &http).unwrap_err().contains("already"));
+        assert!(fit(NO_AES.entry.sets, &workload, &|_| None).is_err(), "no such setting");
+    }
 
     #[test]
     fn the_far_size_is_far_and_can_be_had() {

@@ -51,7 +51,7 @@ pub fn h2_connection(data: &[u8]) {
     const PLACES: usize = 3;
     let decompress = data.first().is_some_and(|first| first & 0x80 != 0);
     let (pieces, whole) = pieces(data);
-    let mut connection = Connection::new(PLACES, decompress);
+    let mut connection = Connection::new(PLACES, 1 << 16, decompress);
     let mut block = Vec::new();
     hpack::encode(b":method", b"GET", &mut block);
     // A SETTINGS frame without settings: the server has introduced itself.

@@ -50,6 +50,7 @@ pub(crate) use request::read_body;
 
 use address::Address;
 use duel_load::{Session, SessionError, WorkerId, WorkloadError, WorkloadFactory};
+use duel_model::web::settings;
 use duel_model::{HttpPlan, Nanos, ProxyProtocol, Schema};
 use picker::Draft;
 use proxy::Tunnel;
@@ -102,6 +103,8 @@ struct Shared {
 struct Http2Shared {
     /// Streams of a connection.
     streams: usize,
+    /// Octets that a server may send before it needs our leave.
+    window: u32,
     /// The target's one request, or each one of the repertoire that stays as it is.
     translated: Vec<Option<Translated>>,
 }
@@ -126,7 +129,7 @@ impl Http2Shared {
             Requests::One(request) => vec![Some(translate(&request.bytes))],
             Requests::Many(repertoire) => repertoire.fixed_heads().map(|head| head.map(translate)).collect(),
         };
-        Self { streams: plan.streams() as usize, translated }
+        Self { streams: plan.streams() as usize, window: plan.number(&settings::H2_WINDOW) as u32, translated }
     }
 }
 
@@ -314,6 +317,11 @@ impl Shared {
     /// Streams of a connection.
     fn streams(&self) -> usize {
         self.http2.as_ref().map_or(1, |http2| http2.streams)
+    }
+
+    /// Octets that a server may send before it needs our leave.
+    fn window(&self) -> u32 {
+        self.http2.as_ref().map_or(0, |http2| http2.window)
     }
 
     /// What is sent: what a redirect led to, the target's one request, or what was chosen.

@@ -23,13 +23,10 @@ use super::response::HEAD_LIMIT;
 const HEADER_LIST_LIMIT: usize = HEAD_LIMIT;
 /// Most CONTINUATION frames of a block. Sixteen full ones carry the largest block; empty ones would never end.
 const CONTINUATION_LIMIT: u32 = 64;
-/// Most answers to PING and SETTINGS that wait for the socket: who sends more than it reads means no good.
-const ANSWER_LIMIT: u32 = 1000;
+/// Most answers to PING, SETTINGS and DATA that wait for the socket, beside what the streams may need: a server that sends more
+/// than it reads means no good.
+const ANSWER_LIMIT: usize = 1000;
 /// Most interim (1xx) responses before the final one, as in HTTP/1.1.
 const INTERIM_LIMIT: u32 = 100;
-/// Octets that a server may send on a connection, and on each stream, before it needs our leave: as many as h2load gives by
-/// default. A window is opened again when half of it is used up, so that a server never waits for us: to fill the rest
-/// within a round trip of 100 ms it would have to send 40 Gbit/s.
-const RECEIVE_WINDOW: u32 = (1 << 30) - 1;
 /// Plain bytes that are made at a time of request bodies: four full TLS records.
 const OUT_ENOUGH: usize = 64 * 1024;

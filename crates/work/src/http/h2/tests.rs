@@ -48,11 +48,13 @@ fn block(fields: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
+/// What a server may send before it needs our leave.
+const WINDOW: u32 = 1 << 30;
 const OK: &[(&str, &str)] = &[(":status", "200")];
 
 /// A connection that knows what its server is like, with so many requests under way.
 fn with_streams(streams: usize) -> Connection {
-    let mut connection = Connection::new(streams, false);
+    let mut connection = Connection::new(streams, WINDOW, false);
     connection.feed(&Server::new(&[]).0, 1).unwrap();
     for place in 0..streams {
         connection.open(place, &block(&[(":method", "GET")]), 0, false, true);
@@ -150,7 +152,7 @@ fn a_response_may_be_padded_continued_and_have_interim_heads_and_trailers() {
 #[test]
 fn responses_without_a_body_announce_what_they_like() {
     for (status, to_head_request) in [("200", true), ("304", false), ("204", false)] {
-        let mut connection = Connection::new(1, false);
+        let mut connection = Connection::new(1, WINDOW, false);
         connection.open(0, &block(OK), 0, to_head_request, false);
         let server = Server::new(&[]).head(1, true, &[(":status", status), ("content-length", "77")]);
         connection.feed(&server.0, 1).unwrap();
@@ -259,7 +261,8 @@ fn what_breaks_the_rules_of_frames_ends_the_connection() {
 fn the_server_is_told_what_it_did() {
     let frame =
         |kind: u8, flags: u8, stream: u32, payload: &[u8]| Server::default().frame(kind, flags, stream, payload);
-    let many_pings = (0..=1000).fold(Server::default(), |server, _| server.frame(kind::PING, 0, 0, b"12345678"));
+    // A thousand, and two for the stream.
+    let many_pings = (0..=1002).fold(Server::default(), |server, _| server.frame(kind::PING, 0, 0, b"12345678"));
     for (server, reason) in [
         (frame(kind::DATA, 0, 5, b""), code::PROTOCOL_ERROR),
         (Server::default().number(kind::WINDOW_UPDATE, 0, LARGEST), code::FLOW_CONTROL_ERROR),
@@ -273,7 +276,7 @@ fn the_server_is_told_what_it_did() {
         assert_eq!(told, reason, "{text}");
     }
     // Who speaks another protocol would not understand it.
-    let mut connection = Connection::new(1, false);
+    let mut connection = Connection::new(1, WINDOW, false);
     assert!(connection.feed(b"HTTP/1.1 400 Bad Request\r\n\r\n", 1).is_err());
     assert!(!connection.has_parted());
 }
@@ -300,15 +303,15 @@ fn floods_are_bounded() {
 
 #[test]
 fn what_is_not_http2_is_named() {
-    let mut connection = Connection::new(1, false);
+    let mut connection = Connection::new(1, WINDOW, false);
     assert!(connection.feed(b"HTTP/1.1 400 Bad Request\r\n\r\n", 1).unwrap_err().0.contains("HTTP/1.x"));
-    assert!(Connection::new(1, false).feed(b"\x15\x03\x03\0\x02\x02\x46___", 1).unwrap_err().0.contains("TLS"));
-    assert!(Connection::new(1, false).feed(b"SSH-2.0-OpenSSH\r\n", 1).unwrap_err().0.contains("SETTINGS"));
+    assert!(Connection::new(1, WINDOW, false).feed(b"\x15\x03\x03\0\x02\x02\x46___", 1).unwrap_err().0.contains("TLS"));
+    assert!(Connection::new(1, WINDOW, false).feed(b"SSH-2.0-OpenSSH\r\n", 1).unwrap_err().0.contains("SETTINGS"));
 }
 
 #[test]
 fn settings_and_pings_are_answered() {
-    let mut connection = Connection::new(1, false);
+    let mut connection = Connection::new(1, WINDOW, false);
     let server = Server::new(&[(setting::MAX_CONCURRENT_STREAMS, 7)])
         .frame(kind::SETTINGS, flag::ACK, 0, b"")
         .frame(kind::PING, 0, 0, b"12345678")
@@ -324,7 +327,7 @@ fn settings_and_pings_are_answered() {
 
 #[test]
 fn no_more_streams_are_opened_than_the_server_takes() {
-    let mut connection = Connection::new(4, false);
+    let mut connection = Connection::new(4, WINDOW, false);
     assert!(connection.has_room(), "the first one does not wait");
     connection.open(0, &block(OK), 0, false, false);
     assert!(!connection.has_room(), "how many there may be is not known");
@@ -339,7 +342,7 @@ fn no_more_streams_are_opened_than_the_server_takes() {
 
 #[test]
 fn a_server_that_answers_but_does_not_read_is_sent_no_more_than_it_may() {
-    let mut connection = Connection::new(1, false);
+    let mut connection = Connection::new(1, WINDOW, false);
     connection.feed(&Server::new(&[]).0, 1).unwrap();
     let fields = block(&[(":method", "GET"), ("a", &"v".repeat(1000))]);
     let mut opened = 0;
@@ -359,7 +362,7 @@ fn a_server_that_answers_but_does_not_read_is_sent_no_more_than_it_may() {
 
 #[test]
 fn bodies_that_nobody_takes_are_forgotten_with_their_streams() {
-    let mut connection = Connection::new(2, false);
+    let mut connection = Connection::new(2, WINDOW, false);
     connection.feed(&Server::new(&[(setting::INITIAL_WINDOW_SIZE, 0)]).0, 1).unwrap();
     for opened in 0..1000 {
         connection.open(0, &block(OK), 100, false, false);
@@ -415,7 +418,7 @@ fn nothing_of_a_cancelled_stream_reaches_the_next_one_in_its_place() {
 #[test]
 fn bodies_keep_to_the_windows_and_frames_of_the_server() {
     let body = vec![7; 100_000];
-    let mut connection = Connection::new(2, false);
+    let mut connection = Connection::new(2, WINDOW, false);
     let settings = [(setting::INITIAL_WINDOW_SIZE, 20_000), (setting::MAX_FRAME_SIZE, 20_000)];
     connection.feed(&Server::new(&settings).0, 1).unwrap();
     connection.open(0, &block(OK), body.len(), false, false);
@@ -458,7 +461,7 @@ fn bodies_keep_to_the_windows_and_frames_of_the_server() {
 
 #[test]
 fn an_early_answer_ends_a_request_that_is_not_all_sent() {
-    let mut connection = Connection::new(1, false);
+    let mut connection = Connection::new(1, WINDOW, false);
     connection.feed(&Server::new(&[(setting::INITIAL_WINDOW_SIZE, 10)]).0, 1).unwrap();
     connection.open(0, &block(OK), 100, false, false);
     connection.outgoing(|_| &[1; 100]).clear();
@@ -470,7 +473,7 @@ fn an_early_answer_ends_a_request_that_is_not_all_sent() {
 
 #[test]
 fn long_header_blocks_are_sent_in_pieces_and_tables_are_not_used() {
-    let mut connection = Connection::new(1, false);
+    let mut connection = Connection::new(1, WINDOW, false);
     connection.feed(&Server::new(&[(setting::HEADER_TABLE_SIZE, 0)]).0, 1).unwrap();
     connection.outgoing(|_| &[]).clear();
     let value = "v".repeat(40_000);
@@ -484,6 +487,66 @@ fn long_header_blocks_are_sent_in_pieces_and_tables_are_not_used() {
     assert_eq!(frames.iter().map(|frame| frame.1).collect::<Vec<_>>(), [flag::END_STREAM, 0, flag::END_HEADERS]);
     let sent: Vec<u8> = frames.into_iter().flat_map(|frame| frame.3).collect();
     assert_eq!((sent[0], &sent[1..]), (0x20, &fields[..]));
+}
+
+/// Plays a server that sends a body of so many octets as far as the windows let it; answers what was announced for streams,
+/// and how often windows were opened, that of the stream and that of the connection.
+fn sent_within(window: u32, body: usize) -> (u32, [usize; 2]) {
+    let mut connection = Connection::new(1, window, false);
+    let introduction = sent(connection.outgoing(|_| &[]));
+    connection.outgoing(|_| &[]).clear();
+    connection.feed(&Server::new(&[]).0, 1).unwrap();
+    connection.open(0, &block(&[(":method", "GET")]), 0, false, true);
+    connection.feed(&Server::default().head(1, false, OK).0, 1).unwrap();
+    let number = |at: &[u8]| u32::from_be_bytes(at.try_into().unwrap());
+    let (kind::SETTINGS, _, 0, settings) = &introduction[0] else { panic!("{introduction:?}") };
+    let announced = settings.chunks(6).find(|one| one[..2] == setting::INITIAL_WINDOW_SIZE.to_be_bytes()).unwrap();
+    let announced = number(&announced[2..]);
+    let mut windows = [announced as usize, 65_535];
+    windows[1] += introduction[1..].iter().map(|frame| number(&frame.3) as usize).sum::<usize>();
+    let (mut left, mut opened) = (body, [0; 2]);
+    while left > 0 {
+        let length = left.min(PAYLOAD_LIMIT).min(windows[0]).min(windows[1]);
+        assert!(length > 0, "the server waits for ever");
+        left -= length;
+        connection.feed(&Server::default().data(1, left == 0, &vec![0; length]).0, 1).unwrap();
+        windows = windows.map(|window| window - length);
+        for (kind, _, stream, payload) in sent(connection.outgoing(|_| &[])) {
+            if kind == kind::WINDOW_UPDATE {
+                let which = usize::from(stream == 0);
+                windows[which] += number(&payload) as usize;
+                opened[which] += 1;
+            }
+        }
+        connection.outgoing(|_| &[]).clear();
+    }
+    assert_eq!(ends(&mut connection), [(0, End::Complete, 200, body as u64)]);
+    (announced, opened)
+}
+
+#[test]
+fn a_server_has_the_window_that_was_asked_for_and_needs_leave_the_more_often_the_smaller_it_is() {
+    assert_eq!(sent_within(WINDOW, 1 << 20), (WINDOW, [0, 0]));
+    // Half of it at a time, and the last octets end the stream. Frames of 16 KiB do not divide 32 KiB and an octet.
+    assert_eq!(sent_within(1 << 16, 1 << 20), (1 << 16, [21, 21]));
+    assert_eq!(sent_within(1 << 20, 1 << 20), (1 << 20, [1, 1]));
+    let (announced, [of_stream, of_connection]) = sent_within(1, 1000);
+    assert_eq!((announced, of_stream, of_connection), (1, 999, 0), "no connection has less than 65535");
+    assert!(
+        Connection::new(1, 65_535, false).outgoing(|_| &[]).len()
+            < Connection::new(1, 65_536, false).outgoing(|_| &[]).len()
+    );
+}
+
+#[test]
+fn a_server_that_has_windows_opened_and_does_not_read_is_given_up() {
+    let mut connection = Connection::new(1, 1, false);
+    connection.feed(&Server::new(&[]).0, 1).unwrap();
+    connection.open(0, &block(&[(":method", "GET")]), 0, false, true);
+    connection.feed(&Server::default().head(1, false, OK).0, 1).unwrap();
+    let one = Server::default().data(1, false, &[0]);
+    let taken = (0..10_000).take_while(|_| connection.feed(&one.0, 1).is_ok()).count();
+    assert!((1000..1100).contains(&taken), "{taken}");
 }
 
 #[test]
@@ -560,6 +623,6 @@ proptest! {
             .prop_flat_map(|bytes| { let cuts = cuts(bytes.len()); (Just(bytes), cuts) })
     ) {
         prop_assert_eq!(outcome(&bytes, &cuts), outcome(&bytes, &[]));
-        let _ = Connection::new(1, true).feed(&bytes, 1);
+        let _ = Connection::new(1, WINDOW, true).feed(&bytes, 1);
     }
 }

@@ -38,7 +38,7 @@ impl Connection {
     pub(super) fn new(shared: &Shared, streams: usize, opener: LaneId) -> Self {
         Self {
             link: Link::default(),
-            frames: h2::Connection::new(streams, shared.decompress),
+            frames: h2::Connection::new(streams, shared.window(), shared.decompress),
             is_open: false,
             opener,
             waiting: VecDeque::new(),

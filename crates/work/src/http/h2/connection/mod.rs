@@ -11,7 +11,7 @@ use super::frame::{
 };
 use super::hpack::Decoder;
 use super::stream::Stream;
-use super::{HEADER_LIST_LIMIT, OUT_ENOUGH, RECEIVE_WINDOW};
+use super::{HEADER_LIST_LIMIT, OUT_ENOUGH};
 use ids::Ids;
 use std::collections::VecDeque;
 
@@ -31,6 +31,9 @@ pub(crate) struct Connection {
     peer: Peer,
     /// What the server still takes of all bodies.
     send_window: i64,
+    /// A window of a stream, and that of the connection, is opened again when more than so many of its octets are used up: so the
+    /// server does not wait for us while the other half is under way.
+    open_after: [u32; 2],
     /// Octets of DATA since we last opened the connection's window.
     taken: u32,
     /// Places with a body of which something is left to send, in turn, and their streams: one that has ended is passed over.
@@ -103,17 +106,22 @@ pub(crate) enum End {
 }
 
 impl Connection {
-    /// A new connection with so many places. `decompress`: bodies are decompressed for counting.
-    pub(crate) fn new(places: usize, decompress: bool) -> Self {
+    /// A new connection with so many places. `window`: octets that the server may send on each stream, and on the connection,
+    /// before it needs our leave. `decompress`: bodies are decompressed for counting.
+    pub(crate) fn new(places: usize, window: u32, decompress: bool) -> Self {
         let place = || Place { stream: Stream::new(decompress), send_window: 0, taken: 0, body_at: 0, body_length: 0 };
         let mut out = PREFACE.to_vec();
         let settings = [
             (setting::ENABLE_PUSH, 0),
-            (setting::INITIAL_WINDOW_SIZE, RECEIVE_WINDOW),
+            (setting::INITIAL_WINDOW_SIZE, window),
             (setting::MAX_HEADER_LIST_SIZE, HEADER_LIST_LIMIT as u32),
         ];
         push_settings(&settings, &mut out);
-        push_number(kind::WINDOW_UPDATE, 0, RECEIVE_WINDOW - INITIAL_WINDOW as u32, &mut out);
+        // That of a connection can only be made larger (RFC 9113, 6.9.2).
+        let windows @ [_, of_connection] = [window, window.max(INITIAL_WINDOW as u32)];
+        if of_connection > INITIAL_WINDOW as u32 {
+            push_number(kind::WINDOW_UPDATE, 0, of_connection - INITIAL_WINDOW as u32, &mut out);
+        }
         let introduction = out.len();
         Self {
             reading: Reading::Frame,
@@ -133,6 +141,7 @@ impl Connection {
                 wants_table_size: false,
             },
             send_window: INITIAL_WINDOW,
+            open_after: windows.map(|window| window / 2),
             taken: 0,
             sending: VecDeque::new(),
             out,

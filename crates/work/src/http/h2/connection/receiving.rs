@@ -1,9 +1,9 @@
 //! What arrives, taken apart: octets to frames, frames to what they mean.
 
 use super::super::super::response::ProtocolError;
-use super::super::frame::{HEADER_BYTES, Header, LARGEST, PAYLOAD_LIMIT, code, flag, kind, push_number};
+use super::super::frame::{HEADER_BYTES, Header, LARGEST, PAYLOAD_LIMIT, code, flag, kind};
 use super::super::hpack::HpackError;
-use super::super::{CONTINUATION_LIMIT, HEADER_LIST_LIMIT, RECEIVE_WINDOW};
+use super::super::{CONTINUATION_LIMIT, HEADER_LIST_LIMIT};
 use super::{Block, Connection, End, Fault, Place, Reading, fault, number, wrong};
 use duel_model::Nanos;
 
@@ -92,19 +92,20 @@ impl Connection {
     fn begin_data(&mut self, header: Header, now: Nanos) -> Result<(), Fault> {
         let place = self.place_of(header.stream)?;
         let length = header.length as u32;
+        let [of_stream, of_connection] = self.open_after;
         self.taken += length;
-        if self.taken > RECEIVE_WINDOW / 2 {
-            push_number(kind::WINDOW_UPDATE, 0, self.taken, &mut self.out);
-            self.taken = 0;
+        if self.taken > of_connection {
+            let octets = std::mem::take(&mut self.taken);
+            self.open_window(0, octets)?;
         }
         let ends = header.has(flag::END_STREAM);
         if let Some(place) = place {
             let Place { stream, taken, .. } = &mut self.places[place];
             stream.frame(HEADER_BYTES + header.length, now);
             *taken += length;
-            if *taken > RECEIVE_WINDOW / 2 && !ends {
-                push_number(kind::WINDOW_UPDATE, header.stream, *taken, &mut self.out);
-                *taken = 0;
+            if *taken > of_stream && !ends {
+                let octets = std::mem::take(taken);
+                self.open_window(header.stream, octets)?;
             }
         }
         let to_come = header.has(flag::PADDED);

@@ -1,6 +1,6 @@
 //! What leaves, and what the server says of it: frames put together within its windows and limits.
 
-use super::super::frame::{Header, LARGEST, PAYLOAD_LIMIT, code, flag, kind, setting};
+use super::super::frame::{Header, LARGEST, PAYLOAD_LIMIT, code, flag, kind, push_number, setting};
 use super::super::{ANSWER_LIMIT, OUT_ENOUGH};
 use super::receiving::none_unless;
 use super::{Connection, Fault, Place, fault, number, wrong};
@@ -116,10 +116,17 @@ impl Connection {
         Ok(())
     }
 
-    /// One more answer waits for the socket.
+    /// The server may send so many octets more, on a stream or, with 0, on the connection.
+    pub(super) fn open_window(&mut self, stream: u32, octets: u32) -> Result<(), Fault> {
+        push_number(kind::WINDOW_UPDATE, stream, octets, &mut self.out);
+        self.answer()
+    }
+
+    /// One more answer waits for the socket. A server that keeps to a stream's window makes us open it twice at most until it has
+    /// read that.
     pub(super) fn answer(&mut self) -> Result<(), Fault> {
         self.answers += 1;
-        if self.answers > ANSWER_LIMIT {
+        if self.answers as usize > ANSWER_LIMIT + 2 * self.places.len() {
             return Err(fault(code::ENHANCE_YOUR_CALM, "the server asks for answers faster than it takes them"));
         }
         Ok(())

@@ -1,0 +1,251 @@
+//! The web's settings that are plain values: each is one entry of the list, and whatever reads, shows, keeps or varies
+//! settings goes over the list.
+//!
+//! A value is kept by the name of its setting, in [`HttpPlan::settings`]. Settings that were kept before there was this list
+//! have fields of [`HttpPlan`] instead, so that archives and the JSON document read as ever: `at` says how such a field is
+//! read and set.
+
+use crate::{AddressChoice, Http2Plan, HttpPlan, Param, ProxyProtocol, RequestOrder, Sort};
+use std::borrow::Cow;
+
+/// What only the web says of a setting.
+pub(crate) struct Setting {
+    /// Under which heading the help lists it.
+    pub(crate) heading: &'static str,
+    /// The switch without which it means nothing.
+    pub(crate) needs: Option<&'static Param>,
+    field: Option<Field>,
+}
+
+/// How the field of a plan that has a setting's value is read and set. What is set has passed [`Param::read`].
+struct Field {
+    get: fn(&HttpPlan) -> String,
+    set: fn(&mut HttpPlan, &str),
+}
+
+macro_rules! settings {
+    (@needs) => { None };
+    (@needs $needs:ident) => { Some(&$needs) };
+    (@field) => { None };
+    (@field $get:expr, $set:expr) => { Some(Field { get: $get, set: $set }) };
+    ($($(#[$meta:meta])* $name:ident in $heading:literal $(, with $needs:ident)? $(, at $get:expr, $set:expr)?; $param:expr;)+) => {
+        $($(#[$meta])* pub const $name: Param = $param;)+
+        /// All of them, in the order in which they are shown.
+        pub(super) const PARAMS: &[Param] = &[$($name),+];
+        static SETTINGS: &[Setting] = &[$(Setting {
+            heading: $heading,
+            needs: settings!(@needs $($needs)?),
+            field: settings!(@field $($get, $set)?),
+        }),+];
+    };
+}
+
+settings! {
+    /// HTTP/2 instead of HTTP/1.1.
+    HTTP2 in "Connection", at |http| switch(http.http2.is_some()), set_http2;
+        Param {
+            name: "http2",
+            value_name: "ON|OFF",
+            help: "HTTP/2 and nothing else: offered alone over TLS (ALPN h2), spoken from the first byte over http:// (prior knowledge)",
+            sort: Sort::Switch,
+            default: "off",
+        };
+    /// Requests that a connection carries at a time.
+    STREAMS in "Connection", with HTTP2, at |http| http.streams().to_string(), set_streams;
+        Param {
+            name: "streams",
+            value_name: "N",
+            help: "With --http2: how many requests each connection carries at a time. Of networks: the same as -c",
+            sort: Sort::Count { least: 1, most: 10_000, zero: "" },
+            default: "1",
+        };
+    /// What an HTTP/2 server may send before it needs our leave.
+    H2_WINDOW in "Connection", with HTTP2;
+        Param {
+            name: "h2-window",
+            value_name: "BYTES",
+            help: "With --http2: how many bytes of responses a server may send ahead of our leave, on each stream \
+                   (SETTINGS_INITIAL_WINDOW_SIZE) and on the connection, where HTTP/2 knows nothing below 65535. It gets leave anew \
+                   whenever half of them have come",
+            sort: Sort::Bytes { least: 1, most: (1 << 31) - 1, zero: "" },
+            // As much as h2load gives; to use up half of it within a round trip of 100 ms a server would have to send 40 Gbit/s.
+            default: "1073741824",
+        };
+    /// Acknowledgements that do not wait.
+    QUICK_ACK in "Connection", at |http| switch(http.quick_ack), |http, value| http.quick_ack = value == "on";
+        Param {
+            name: "quick-ack",
+            value_name: "ON|OFF",
+            help: "Acknowledge what arrives at once, not after up to 40 ms (Linux)",
+            sort: Sort::Switch,
+            default: "off",
+        };
+    /// The largest TCP segment that we announce.
+    SEGMENT_BYTES in "Connection",
+        at |http| http.segment_bytes.unwrap_or(0).to_string(), |http, value| http.segment_bytes = value.parse().ok().filter(|&bytes| bytes > 0);
+        Param {
+            name: "segment-bytes",
+            value_name: "BYTES",
+            help: "Announce that we take TCP segments of at most this size; 0: of what the network interface takes",
+            sort: Sort::Bytes { least: 88, most: 32_767, zero: "as the interface has it" },
+            default: "0",
+        };
+    /// Which addresses of a name are connected to.
+    ADDRESSES in "Connection",
+        at |http| http.reach.addresses.name().to_owned(), |http, value| http.reach.addresses = AddressChoice::of_name(value).unwrap_or_default();
+        Param {
+            name: "addresses",
+            value_name: "WHICH",
+            help: "Which of the addresses that a name leads to: answering, the first that accepts a connection, tried in the \
+                   resolver's order before load begins; race, the one that happy eyeballs end up with (RFC 8305): attempts begin \
+                   250 ms apart, the first connection wins; first, the resolver's first, even if it is dead; all that accept a \
+                   connection, in turn from connection to connection",
+            sort: Sort::Choice(&["answering", "race", "first", "all"]),
+            default: "answering",
+        };
+    /// The header that connections begin with.
+    PROXY_PROTOCOL in "Connection",
+        at |http| http.reach.proxy_protocol.map_or("none", ProxyProtocol::name).to_owned(),
+        |http, value| http.reach.proxy_protocol = ProxyProtocol::of_name(value);
+        Param {
+            name: "proxy-protocol",
+            value_name: "VERSION",
+            help: "Begin each connection with a header of the PROXY protocol that tells its own addresses: none, v1 (a line of text) \
+                   or v2 (binary)",
+            sort: Sort::Choice(&["none", "v1", "v2"]),
+            default: "none",
+        };
+    /// In which order listed requests are sent.
+    ORDER in "Several requests",
+        at |http| if http.requests.order == RequestOrder::Random { "random" } else { "in-turn" }.to_owned(),
+        |http, value| http.requests.order = if value == "random" { RequestOrder::Random } else { RequestOrder::InTurn };
+        Param {
+            name: "order",
+            value_name: "ORDER",
+            help: "In which order listed requests are sent: in-turn, round and round, or random, by chance and weight",
+            sort: Sort::Choice(&["in-turn", "random"]),
+            default: "in-turn",
+        };
+    /// Connections keep cookies.
+    COOKIES in "Several requests", at |http| switch(http.requests.cookies), |http, value| http.requests.cookies = value == "on";
+        Param {
+            name: "cookies",
+            value_name: "ON|OFF",
+            help: "Each connection keeps the cookies that it was given, and loses them when it ends",
+            sort: Sort::Switch,
+            default: "off",
+        };
+    /// Bodies of responses are decompressed.
+    DECOMPRESS in "Several requests",
+        at |http| switch(http.requests.decompress), |http, value| http.requests.decompress = value == "on";
+        Param {
+            name: "decompress",
+            value_name: "ON|OFF",
+            help: "Decompress responses (br, deflate, gzip; zstd where it was built in) and count them in both sizes; one that cannot \
+                   be has failed",
+            sort: Sort::Switch,
+            default: "off",
+        };
+}
+
+/// What is said of the setting of this name.
+pub(crate) fn of_name(name: &str) -> Option<&'static Setting> {
+    PARAMS.iter().zip(SETTINGS).find(|(param, _)| param.name == name).map(|(_, setting)| setting)
+}
+
+impl HttpPlan {
+    /// The value of a setting.
+    pub fn setting(&self, param: &Param) -> Cow<'_, str> {
+        match of_name(param.name).and_then(|setting| setting.field.as_ref()) {
+            Some(field) => (field.get)(self).into(),
+            None => self.settings.get(&param.id()).map_or(param.default, String::as_str).into(),
+        }
+    }
+
+    /// The value of a setting that is a whole number; of bytes, for one.
+    pub fn number(&self, param: &Param) -> u64 {
+        self.setting(param).parse().unwrap_or(0)
+    }
+
+    /// Sets a setting to what [`Param::read`] has made of a text.
+    pub fn set(&mut self, param: &Param, value: &str) {
+        match of_name(param.name).and_then(|setting| setting.field.as_ref()) {
+            Some(field) => (field.set)(self, value),
+            None if value == param.default => drop(self.settings.remove(&param.id())),
+            None => drop(self.settings.insert(param.id(), value.to_owned())),
+        }
+    }
+
+    /// The plan as it was kept, if no setting has a value that no option could have given it.
+    pub(crate) fn checked(mut self) -> Result<Self, String> {
+        for (id, value) in std::mem::take(&mut self.settings) {
+            let param = super::SCHEMA.checked(id, &value)?;
+            self.set(param, &value);
+        }
+        Ok(self)
+    }
+}
+
+fn switch(is_on: bool) -> String {
+    if is_on { "on" } else { "off" }.to_owned()
+}
+
+fn set_http2(http: &mut HttpPlan, value: &str) {
+    match value {
+        "on" => drop(http.http2.get_or_insert(Http2Plan { streams: 1 })),
+        _ => http.http2 = None,
+    }
+}
+
+fn set_streams(http: &mut HttpPlan, value: &str) {
+    if let (Some(http2), Ok(streams)) = (&mut http.http2, value.parse()) {
+        http2.streams = streams;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_setting_is_read_back_as_it_was_set_and_the_default_is_what_a_plan_has_anyhow() {
+        for param in PARAMS {
+            let mut http = HttpPlan::default();
+            assert_eq!(http.setting(param), param.default, "{}", param.name);
+            assert_eq!(param.read(param.default).as_deref(), Ok(param.default), "in the spelling that is kept");
+            if let Some(needs) = of_name(param.name).unwrap().needs {
+                http.set(needs, "on");
+            }
+            let before = http.clone();
+            let others: Vec<String> = match param.sort {
+                Sort::Switch => vec!["on".into()],
+                Sort::Choice(choices) => choices.iter().filter(|c| **c != param.default).map(|c| (*c).into()).collect(),
+                Sort::Count { least, most, .. } | Sort::Bytes { least, most, .. } => {
+                    [least + 1, most].map(|number| number.to_string()).to_vec()
+                }
+                _ => panic!("{} has values that are not tried", param.name),
+            };
+            for value in others {
+                http.set(param, &value);
+                assert_eq!(http.setting(param), value.as_str(), "{}", param.name);
+                let kept = serde_json::to_string(&http).unwrap();
+                assert_eq!(serde_json::from_str::<HttpPlan>(&kept).unwrap(), http, "{kept}");
+            }
+            http.set(param, param.default);
+            assert_eq!(http, before, "{}", param.name);
+        }
+    }
+
+    #[test]
+    fn a_kept_value_that_no_option_could_have_set_is_refused() {
+        let read = |settings: &str| {
+            let mut plan = serde_json::to_value(HttpPlan::default()).unwrap();
+            plan["settings"] = serde_json::from_str(settings).unwrap();
+            serde_json::from_value::<HttpPlan>(plan).unwrap().checked()
+        };
+        assert_eq!(read(r#"{"h2-window":"65536"}"#).unwrap().number(&H2_WINDOW), 65_536);
+        for settings in [r#"{"h2-window":"0"}"#, r#"{"h2-window":"64k"}"#, r#"{"colour":"red"}"#] {
+            assert!(read(settings).is_err(), "{settings}");
+        }
+    }
+}
