@@ -34,8 +34,16 @@ impl Plan {
         if let WorkloadPlan::Http(http) = workload {
             of_http(http, &mut told);
         }
-        for (param, value) in workload.changed().filter(|(param, _)| param.sort == Sort::File) {
-            told.push(format!("read the file {} (--{})", path(Path::new(&*value)), param.name));
+        for (param, value) in workload.changed() {
+            let (name, file) = (param.name, || path(Path::new(&*value)));
+            match param.sort {
+                Sort::File => told.push(format!("read the file {} (--{name})", file())),
+                Sort::Sent(what) => told.push(format!("{what} {} (--{name})", file())),
+                Sort::Assignments => {
+                    told.push(format!("set {} in its sessions on the targets (--{name})", shown(&value)));
+                }
+                _ => {}
+            }
         }
         if !told.is_empty() {
             told.extend(self.unverified());
@@ -251,6 +259,28 @@ mod tests {
         assert_eq!(told[200], "OVERWRITE THE CONTENT OF /home/u/thesis (--destroy)");
         assert_eq!((plan.overwritten().len(), told.len()), (201, 231));
         assert!(!DESTROY.can_vary());
+    }
+
+    #[test]
+    fn what_leaves_this_machine_and_what_sessions_are_set_to_is_told() {
+        const PROGRAM: crate::Param = crate::Param {
+            name: "program",
+            value_name: "FILE",
+            help: "",
+            sort: Sort::Sent("carry out there the file"),
+            default: "",
+        };
+        const SET: crate::Param = crate::Param { name: "set", sort: Sort::Assignments, ..PROGRAM };
+        static KIND: crate::Schema = crate::Schema { params: &[PROGRAM, SET], ..crate::null::SCHEMA };
+        let settings = [(PROGRAM.id(), "/x/own".to_owned()), (SET.id(), "a=1".to_owned())].into();
+        let workload = WorkloadPlan::Plain(KindPlan { schema: &KIND, settings });
+        let mut told = Plan { workload, ..plan(HttpPlan::default()) }.obeyed();
+        told.sort();
+        assert_eq!(
+            told,
+            ["carry out there the file /x/own (--program)", "set a=1 in its sessions on the targets (--set)"]
+        );
+        assert!(!PROGRAM.can_vary() && !PROGRAM.takes_lists());
     }
 
     #[test]

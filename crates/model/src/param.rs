@@ -56,6 +56,8 @@ pub enum Sort {
     Switch,
     /// The path of a file that is read; empty: none. Whoever did not write the plan is asked before it is read.
     File,
+    /// As [`Sort::File`], and what is done with its content, to go on with its path: it leaves this machine.
+    Sent(&'static str),
     /// Paths of targets whose content may be overwritten, joined by commas; empty: none. Whoever did not write the plan is asked
     /// first. A kind with such a setting has paths of this machine for targets.
     Destroys,
@@ -113,7 +115,7 @@ impl Param {
                 "false" => return Ok("off".to_owned()),
                 _ => &["on", "off"],
             }),
-            Sort::File | Sort::Destroys => {
+            Sort::File | Sort::Sent(_) | Sort::Destroys => {
                 let is_path = typed.len() <= MOST_PATH_BYTES && !typed.chars().any(char::is_control);
                 if is_path { Ok(typed.to_owned()) } else { Err(wrong("the path of a file")) }
             }
@@ -175,12 +177,12 @@ impl Param {
     /// Whether it can be varied: paths that are read or overwritten cannot, so that who is asked for one is told all of them. What
     /// has commas in it cannot be told from a list.
     pub fn can_vary(&self) -> bool {
-        !matches!(self.sort, Sort::File | Sort::Destroys | Sort::Assignments)
+        !matches!(self.sort, Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments)
     }
 
     /// Whether a comma in what was typed parts levels of a factor. Words of one value may be typed with commas, too.
     pub fn takes_lists(&self) -> bool {
-        !matches!(self.sort, Sort::Words | Sort::File | Sort::Destroys | Sort::Assignments)
+        !matches!(self.sort, Sort::Words | Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments)
     }
 
     /// A kept value as it is read: sizes with their unit.
@@ -191,7 +193,9 @@ impl Param {
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 20) == 0 => format!("{} MiB", bytes >> 20),
             (Sort::Bytes { .. }, Ok(bytes)) if bytes > 0 && bytes % (1 << 10) == 0 => format!("{} KiB", bytes >> 10),
             (Sort::Bytes { .. }, Ok(bytes)) => format!("{bytes} B"),
-            (Sort::File | Sort::Destroys | Sort::Assignments, _) if kept.is_empty() => "none".to_owned(),
+            (Sort::File | Sort::Sent(_) | Sort::Destroys | Sort::Assignments, _) if kept.is_empty() => {
+                "none".to_owned()
+            }
             _ => sanitize_line(kept),
         }
     }

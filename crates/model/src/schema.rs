@@ -251,6 +251,9 @@ macro_rules! declared {
     )+};
 }
 
+/// What counters of others' work begin with; a counter of the same of duel's may follow.
+const OF_OTHERS: &str = "server-others";
+
 impl Counter {
     /// Whether it counts nanoseconds, as the last word of its name tells: it is told for each op and for each byte. Other
     /// counters are numbers of something.
@@ -270,7 +273,12 @@ impl Counter {
 
     /// Whether it is of what others do on the target meanwhile, whose work then is in all else that the target counts.
     pub fn is_of_others(self) -> bool {
-        self.name == "server-others"
+        self.name.starts_with(OF_OTHERS)
+    }
+
+    /// Where it is of what others do: the name of the counter that counts the same of duel's; ops, where it names none.
+    pub fn beside(self) -> Option<&'static str> {
+        self.name.strip_prefix(OF_OTHERS)?.strip_prefix('-')
     }
 }
 

@@ -217,7 +217,9 @@ impl Tally {
         self.resent += other.resent;
         self.surplus += other.surplus;
         for (&counter, count) in &other.counted {
-            *self.counted.entry(counter).or_default() += count;
+            // Some are what a server says.
+            let sum = self.counted.entry(counter).or_default();
+            *sum = sum.saturating_add(*count);
         }
         for (&status, count) in &other.statuses {
             *self.statuses.entry(status).or_default() += count;

@@ -1,7 +1,7 @@
 //! Statements that were given up are stopped at the server, over a connection of its own: one that ran on would disturb whatever is
 //! measured next.
 
-use crate::client::{self, Client};
+use crate::client::{self, Client, Rows};
 use crate::connection::Server;
 use crate::link::{End, Link, Sent};
 use crate::schema::failure;
@@ -29,8 +29,8 @@ const GONE: &str = "error 1094 ";
 pub(crate) enum Cancellation {
     /// What is sent in place of a login: PostgreSQL.
     Message(Vec<u8>),
-    /// A statement of a session of its own: MySQL.
-    Statement(String),
+    /// A session's number at the server, and the port of ours that it comes from, where it has one: MySQL.
+    Session { number: u32, port: Option<u16> },
 }
 
 /// Without the key that the server has given the connection.
@@ -135,7 +135,7 @@ fn serve(server: &Server, end: &End, desk: &Desk, from: &Receiver<Cancellation>)
         let Some(next) = next else { return };
         let outcome = match next {
             Cancellation::Message(message) => send(end, &message),
-            Cancellation::Statement(sql) => execute(server, end, &mut client, &sql),
+            Cancellation::Session { number, port } => kill(server, end, &mut client, (number, port)),
         };
         let has_failed = outcome.is_err();
         desk.done(&outcome);
@@ -146,17 +146,50 @@ fn serve(server: &Server, end: &End, desk: &Desk, from: &Receiver<Cancellation>)
     }
 }
 
-fn execute(server: &Server, end: &End, client: &mut Option<Client>, sql: &str) -> Result<(), SqlFailure> {
-    let connected = match client.take() {
+/// Stops what a session does, over one of our own that is kept for the next.
+fn kill(
+    server: &Server,
+    end: &End,
+    client: &mut Option<Client>,
+    session: (u32, Option<u16>),
+) -> Result<(), SqlFailure> {
+    let mut connected = match client.take() {
         Some(connected) => connected,
         None => Client::connect_to(server, end, PATIENCE_NS)?,
     };
-    match client.insert(connected).run(sql) {
-        Err(why) if !why.text.starts_with(GONE) => {
-            *client = None;
-            Err(why)
+    let rows = connected.rows(&format!(
+        "SELECT id = CONNECTION_ID(), user, host FROM information_schema.processlist WHERE id IN ({}, CONNECTION_ID())",
+        session.0
+    ))?;
+    if is_there(&rows, &server.login.user, connected.local_port(), session.1)? {
+        match connected.run(&format!("KILL QUERY {}", session.0)) {
+            Err(why) if !why.text.starts_with(GONE) => return Err(why),
+            _ => {}
         }
-        _ => Ok(()),
+    }
+    *client = Some(connected);
+    Ok(())
+}
+
+/// Whether a session still is at the server that we ask, which numbers those of others, too: behind a balancer the same number is a
+/// stranger's. `asking` and `asked` are the ports of ours from which both sessions come.
+fn is_there(rows: &Rows, user: &str, asking: Option<u16>, asked: Option<u16>) -> Result<bool, SqlFailure> {
+    let of = |own: &str| {
+        let row = rows.iter().find(|row| row.first().is_some_and(|is_own| is_own.as_deref() == Some(own)))?;
+        Some((row.get(1)?.as_deref()?, row.get(2)?.as_deref()?))
+    };
+    let is_ours = |(name, host): (&str, &str), port: Option<u16>| {
+        let from = host.rsplit_once(':').and_then(|(_, from)| from.parse().ok());
+        name == user && from == port
+    };
+    // Where the server sees our own ports, nobody stands in between, and a session that it does not know is over.
+    if !of("1").is_some_and(|own| is_ours(own, asking)) {
+        return Err(SqlFailure::new(failure::ERROR, "there is a balancer before the server"));
+    }
+    match of("0") {
+        None => Ok(false),
+        Some(session) if is_ours(session, asked) => Ok(true),
+        Some(_) => Err(SqlFailure::new(failure::ERROR, "the session is one of somebody else")),
     }
 }
 
@@ -182,5 +215,28 @@ fn send(end: &End, message: &[u8]) -> Result<(), SqlFailure> {
         if link.receive(&mut [0; 64]).is_err() {
             return Ok(());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(all: &[[&str; 3]]) -> Rows {
+        all.iter().map(|row| row.iter().map(|value| Some((*value).to_owned())).collect()).collect()
+    }
+
+    #[test]
+    fn only_a_session_of_ours_at_the_same_server_is_stopped() {
+        let own = ["1", "u", "10.0.0.1:4001"];
+        let found = |all: &[[&str; 3]]| is_there(&rows(all), "u", Some(4001), Some(4000)).ok();
+        assert_eq!(found(&[own, ["0", "u", "10.0.0.1:4000"]]), Some(true));
+        assert_eq!(found(&[own]), Some(false), "it is over");
+        assert_eq!(found(&[own, ["0", "u", "10.0.0.9:4444"]]), None, "of somebody else");
+        assert_eq!(found(&[own, ["0", "v", "10.0.0.1:4000"]]), None);
+        assert_eq!(found(&[["1", "u", "10.0.0.5:9999"]]), None, "of a balancer");
+        assert_eq!(found(&[]), None);
+        let local = rows(&[["1", "u", "localhost"], ["0", "u", "localhost"]]);
+        assert_eq!(is_there(&local, "u", None, None).ok(), Some(true), "a Unix socket has no port");
     }
 }

@@ -59,6 +59,10 @@ impl Client {
         self.connection.tls_facts()
     }
 
+    pub(crate) fn local_port(&self) -> Option<u16> {
+        self.connection.local_port()
+    }
+
     /// For statements that take long, such as the making of an index.
     pub(crate) fn be_patient(&mut self, patience_ns: Nanos) {
         self.patience_ns = patience_ns;

@@ -1,6 +1,7 @@
 //! A connection to a database server from its first segment on: connect, TLS, login, statements.
 
 use crate::address::{Place, ServerAddress, SslMode, System};
+use crate::cancel::Cancellation;
 use crate::link::{End, Link, Sent};
 use crate::mysql::MySql;
 use crate::postgres::Postgres;
@@ -19,7 +20,7 @@ pub(crate) struct Server {
     pub(crate) system: System,
     /// Where it may be; the first that answers is it.
     pub(crate) ends: Vec<End>,
-    login: Login,
+    pub(crate) login: Login,
     tls: Option<TlsClient>,
 }
 
@@ -215,6 +216,18 @@ impl Connection {
             _ => {}
         }
         Ok(happened)
+    }
+
+    pub(crate) fn local_port(&self) -> Option<u16> {
+        self.link.local_port()
+    }
+
+    /// What asks the server, over another connection, to stop what this one does; `None`: it has not told how.
+    pub(crate) fn cancellation(&mut self) -> Option<Cancellation> {
+        match self.wire().cancellation()? {
+            Cancellation::Session { number, .. } => Some(Cancellation::Session { number, port: self.local_port() }),
+            message @ Cancellation::Message(_) => Some(message),
+        }
     }
 
     /// The protocol, to say what is to be done.

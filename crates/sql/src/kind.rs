@@ -24,7 +24,9 @@ use crate::wire::SqlFailure;
 use crate::work::Work;
 use crate::workload;
 use duel_load::{Kind, Opens, Prepared, Session, SessionError, WorkloadError};
-use duel_model::{Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, sanitize_line};
+use duel_model::{
+    Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
+};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
@@ -67,6 +69,9 @@ impl Kind for Sql {
         let at = address::parse(address)?;
         if !matches!(at, Address::Server(_)) && !kind.get(&SESSION).is_empty() {
             return Err(WorkloadError("--session sets what sessions of a server have: SQLite has none".into()));
+        }
+        for (name, _) in assignments(kind.get(&SESSION)) {
+            check_setting(name)?;
         }
         if at == Address::Memory && rows > MOST_MEMORY_ROWS {
             return Err(WorkloadError(format!(
@@ -136,9 +141,19 @@ impl Kind for Sql {
         let seed = Arc::new(AtomicU64::new(plan.compare.seed.wrapping_mul(1 << 20)));
         let opens: Arc<dyn Opens> = match opened {
             Opened::Server { server, end } => {
+                let beside: Arc<AtomicU64> = Arc::default();
                 let view = place(&mut database).zip(work.transactions()).map(|(place, transactions)| {
                     let targets = targets_at(plan, address);
-                    View::new(Arc::clone(&server), end.clone(), transactions, work.writes(), place, &targets)
+                    let looks = work.writes();
+                    View::new(
+                        Arc::clone(&server),
+                        end.clone(),
+                        transactions,
+                        looks,
+                        place,
+                        &targets,
+                        Arc::clone(&beside),
+                    )
                 });
                 let reach = Reach::Server {
                     server: Arc::clone(&server),
@@ -152,6 +167,7 @@ impl Kind for Sql {
                     end,
                     work,
                     canceller,
+                    beside,
                     reconnects,
                     retries,
                     ledger,
@@ -179,6 +195,41 @@ impl Kind for Sql {
         };
         Ok(Prepared { facts, opens })
     }
+}
+
+/// What a session is by itself, or the protocol here: whom it is, where, and how texts and transactions go. With another one
+/// what is counted and checked would not be true, or another user or database would be the target than the address says.
+const NO_SETTINGS: [&str; 12] = [
+    "user",
+    "role",
+    "session_authorization",
+    "database",
+    "replication",
+    "options",
+    "client_encoding",
+    "application_name",
+    "collation_connection",
+    "autocommit",
+    "sql_mode",
+    "names",
+];
+
+/// Whether a session may have a setting of this name.
+fn check_setting(name: &str) -> Result<(), WorkloadError> {
+    let shown = sanitize_line(name);
+    let of_protocol = name.to_ascii_lowercase();
+    let last = of_protocol.rsplit('.').next().unwrap_or_default();
+    if NO_SETTINGS.contains(&last) || last.starts_with("character_set_") || of_protocol.starts_with("_pq_.") {
+        return Err(WorkloadError(format!(
+            "--session cannot set {shown}: who a session is, on which database, and how it talks is up to the address and to duel"
+        )));
+    }
+    if is_secret_name(last) {
+        return Err(WorkloadError(format!(
+            "--session takes no secrets, as {shown} looks like one: its values are shown and kept"
+        )));
+    }
+    Ok(())
 }
 
 fn owned<'a>(pairs: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<(String, String)> {
@@ -552,6 +603,17 @@ fn started(place: &str, start: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_session_is_nobody_else_and_keeps_no_secret() {
+        for refused in ["user", "Role", "SQL_MODE", "character_set_client", "x.autocommit", "app.api_token", "_pq_.x"] {
+            assert!(check_setting(refused).is_err(), "{refused}");
+        }
+        for taken in ["work_mem", "synchronous_commit", "enable_seqscan", "optimizer_switch", "sort_buffer_size", "jit"]
+        {
+            assert!(check_setting(taken).is_ok(), "{taken}");
+        }
+    }
 
     #[test]
     fn a_server_has_one_start_and_its_clone_another() {

@@ -81,6 +81,12 @@ impl Link {
         self.socket.as_fd()
     }
 
+    /// The port of this machine that it comes from; `None`: a Unix socket has none.
+    pub(crate) fn local_port(&self) -> Option<u16> {
+        let address = rustix::net::getsockname(&self.socket).ok()?;
+        SocketAddr::try_from(address).ok().map(|address| address.port())
+    }
+
     /// From here on everything goes through TLS; the first flight leaves with the next [`Link::send`], behind what is still to
     /// be sent in clear: MySQL's request for TLS.
     pub(crate) fn begin_tls(&mut self, client: &TlsClient, clear: &mut Vec<u8>) -> Result<(), SqlFailure> {

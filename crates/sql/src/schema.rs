@@ -56,6 +56,10 @@ pub mod phase {
 
 /// What is counted beside ops.
 pub mod counter {
+    /// A count in a slot that a server says and that is larger is wrong, or is to do harm: as nanoseconds it would be three days.
+    /// Sums over 256 of them are still within the 2^56 that runs are kept with.
+    pub(crate) const MOST: u64 = 1 << 48;
+
     /// What duel itself counts.
     pub(crate) fn ours() -> impl Iterator<Item = &'static duel_model::Counter> {
         ALL.iter().filter(|counter| !counter.is_of_server())
@@ -100,8 +104,10 @@ pub mod counter {
         SERVER_FLUSH_NS = "server-flush_ns", "server: log wait";
         /// Answers from the query cache.
         SERVER_CACHE_HITS = "server-query-cache-hits", "server: query cache hits";
-        /// Transactions of PostgreSQL, or statements of MySQL, that were not duel's.
+        /// Transactions of PostgreSQL that were not duel's.
         SERVER_OTHERS = "server-others", "server: work of other clients";
+        /// Statements of MySQL that were not duel's, which are held against [`QUERIES`].
+        SERVER_OTHERS_QUERIES = "server-others-queries", "server: queries of other clients";
     }
 }
 
@@ -347,7 +353,7 @@ pub(crate) const SCRIPT: Param = Param {
            begins another one, '-- weight: N' behind it says how often it is chosen, and '-- set: NAME = VALUE' draws a value \
            once for it. {NAME}, the variables of --template and the columns of --script-data stand for values, which are \
            parameters of prepared statements",
-    sort: Sort::File,
+    sort: Sort::Sent("send to the targets, and carry out there, the SQL of the file"),
     default: "",
 };
 
@@ -356,7 +362,7 @@ pub(crate) const SCRIPT_DATA: Param = Param {
     name: "script-data",
     value_name: "FILE.csv",
     help: "Values for --script: the first line names the columns, and each transaction takes the next row",
-    sort: Sort::File,
+    sort: Sort::Sent("send to the targets values of the file"),
     default: "",
 };
 

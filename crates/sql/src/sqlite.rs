@@ -109,6 +109,7 @@ impl WorkloadFactory for Factory {
             connection: None,
             until_ns: Arc::new(AtomicU64::new(Nanos::MAX)),
             turn: Turn::of(segment),
+            at: 0,
             rng: Pcg64Mcg::seed_from_u64(self.seed.fetch_add(1, Ordering::Relaxed)),
             values: Vec::new(),
             text: String::new(),
@@ -131,6 +132,8 @@ pub(crate) struct Calls {
     /// When the op under way is interrupted, as the connection is told.
     until_ns: Arc<AtomicU64>,
     turn: Turn,
+    /// The step of the op under way.
+    at: usize,
     rng: Pcg64Mcg,
     values: Vec<Value>,
     text: String,
@@ -232,6 +235,7 @@ impl Calls {
             }
             attempts += 1;
             if !self.factory.retries
+                || !work.may_retry(self.at, &self.turn, why.kind)
                 || attempts > MOST_RETRIES
                 || watch.since_ns.saturating_sub(start_ns) > self.factory.op_timeout_ns
                 || self.factory.stop.load(Ordering::Relaxed)
@@ -257,18 +261,20 @@ impl Calls {
             }
         };
         let done = self.steps(&connection, watch);
-        if done.is_err() && !connection.is_autocommit() {
+        let is_open = !connection.is_autocommit();
+        if is_open {
             // Where it cannot be taken back, the connection is of no more use.
             connection.execute_batch("ROLLBACK").map_err(|error| sqlite_failure(&error))?;
         }
         self.connection = Some(connection);
-        done
+        done.and_then(|()| if is_open { Err(self.factory.work.left_open()) } else { Ok(()) })
     }
 
     fn steps(&mut self, connection: &Connection, watch: &mut Watch) -> Result<(), SqlFailure> {
         let work = Arc::clone(&self.factory.work);
         let mut change = Change::default();
         for at in 0..work.steps(&self.turn) {
+            self.at = at;
             match work.next(at, &mut self.turn, &mut self.rng) {
                 Next::Say { text, phase } => {
                     connection

@@ -17,7 +17,7 @@ use crate::wire::SqlFailure;
 use duel_load::monotonic_ns;
 use duel_model::{Counter, Id, MILLISECOND_NS, Nanos, SECOND_NS, Tally};
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -31,10 +31,12 @@ const FEWEST_TOLD: u64 = 50;
 /// PostgreSQL vacuums now and then, and what was done before load may be told during it.
 const OTHERS_AT_LEAST: u64 = 20;
 
-/// What PostgreSQL tells of a database and of its log, in the order of [`POSTGRES_COUNTERS`]; the second where it has no table for
-/// its log (before 14).
-const POSTGRES: [&str; 2] = [
+/// What PostgreSQL tells of a database and of its log, in the order of [`POSTGRES_COUNTERS`]; the second where it counts flushes
+/// elsewhere (from 18 on), the third where it has no table for its log (before 14).
+const POSTGRES: [&str; 3] = [
     "SELECT xact_commit, blks_read, blks_hit, tup_returned, temp_files, wal_bytes::bigint, wal_sync \
+     FROM pg_stat_database, pg_stat_wal WHERE datname = current_database()",
+    "SELECT xact_commit, blks_read, blks_hit, tup_returned, temp_files, wal_bytes::bigint \
      FROM pg_stat_database, pg_stat_wal WHERE datname = current_database()",
     "SELECT xact_commit, blks_read, blks_hit, tup_returned, temp_files \
      FROM pg_stat_database WHERE datname = current_database()",
@@ -50,10 +52,11 @@ const POSTGRES_COUNTERS: [Counter; 6] = [
 /// What of it is told of the whole server, and not of one database.
 const OF_ALL_DATABASES: [Counter; 2] = [counter::SERVER_LOG_BYTES, counter::SERVER_FLUSHES];
 
-/// How many of our sessions wait for a lock, and how many for the log.
+/// How many of our sessions wait for a lock, and how many for the log. From 17 on, the names of what is waited for have other
+/// capitals.
 const POSTGRES_WAITS: &str = "SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'), \
-     count(*) FILTER (WHERE wait_event IN ('WALSync', 'WALWrite', 'SyncRep')) \
-     FROM pg_stat_activity WHERE datname = current_database() AND state <> 'idle' AND pid <> pg_backend_pid()";
+     count(*) FILTER (WHERE lower(wait_event) IN ('walsync', 'walwrite', 'syncrep')) \
+     FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'duel' AND state <> 'idle' AND pid <> pg_backend_pid()";
 
 /// What MySQL and MariaDB tell of themselves; of those that stand for one counter the first that a server has.
 const MYSQL: [(&str, Counter); 14] = [
@@ -90,6 +93,8 @@ pub(crate) struct View {
     place: [String; 2],
     state: Arc<Mutex<State>>,
     looking: Mutex<Option<Looking>>,
+    /// What was asked of the server beside the statements of ops, at most: logins, settings, prepared statements, rollbacks.
+    beside: Arc<AtomicU64>,
 }
 
 #[derive(Debug, Default)]
@@ -103,11 +108,15 @@ struct State {
     since: Option<Reading>,
     /// For each transaction or statement that the server told of.
     each: BTreeMap<Id, f64>,
-    /// Transactions or statements that the server told of so far, and how many were ours.
+    /// Transactions or statements that the server told of so far, and how many of them were ours at most. What cannot be counted
+    /// exactly is taken for ours: others would be accused of it.
     told: u64,
     ours: u64,
     others: u64,
-    waits: [Nanos; 2],
+    /// Looks and readings since [`State::since`], which are no load.
+    own: u64,
+    /// How long sessions waited in the slot; `None` before the first look, and after one that failed.
+    waits: Option<[Nanos; 2]>,
 }
 
 /// What a server has counted until now.
@@ -137,6 +146,7 @@ impl View {
         looks: bool,
         place: [String; 2],
         targets: &[String],
+        beside: Arc<AtomicU64>,
     ) -> Self {
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         for place in &place {
@@ -144,7 +154,7 @@ impl View {
         }
         drop(places);
         let looks = looks && server.system == System::Postgres;
-        Self { server, end, transactions, looks, place, state: Arc::default(), looking: Mutex::default() }
+        Self { server, end, transactions, looks, place, state: Arc::default(), looking: Mutex::default(), beside }
     }
 
     /// Whether no other target of ours is on the same server (0), or in the same database (1).
@@ -159,9 +169,10 @@ impl View {
         // What PostgreSQL tells late is of slots before.
         if state.since.is_none() || self.server.system == System::Mysql {
             state.since = self.read(&mut state);
+            state.own = 0;
         }
         if self.looks && !state.is_blind {
-            state.waits = [0; 2];
+            state.waits = None;
             drop(state);
             *lock(&self.looking) = self.look();
         }
@@ -171,46 +182,36 @@ impl View {
     pub(crate) fn slot_ended(&self, tally: &mut Tally) {
         let looked = lock(&self.looking).take().map(Looking::end).is_some();
         let mut state = lock(&self.state);
+        if let Some([lock_ns, log_ns]) = state.waits.take().filter(|_| looked) {
+            keep(tally, counter::SERVER_LOCK_NS.id(), lock_ns);
+            keep(tally, counter::SERVER_FLUSH_NS.id(), log_ns);
+        }
+        let is_mysql = self.server.system == System::Mysql;
+        let counted = |counter: Counter| tally.counted.get(&counter.id()).copied().unwrap_or(0);
+        let (load, each_op) = match is_mysql {
+            true => (counted(counter::QUERIES), 1),
+            false => (tally.ok.saturating_mul(self.transactions), self.transactions),
+        };
+        // Of ops without a good end nobody knows what the server has done.
+        let unclear = tally.failed_total().saturating_add(tally.in_flight).saturating_add(counted(counter::RETRIES));
+        let beside = self.beside.swap(0, Ordering::Relaxed);
+        for ours in [load, unclear.saturating_mul(each_op), beside] {
+            state.ours = state.ours.saturating_add(ours);
+        }
         let Some(before) = state.since.clone() else { return };
         let Some(now) = self.read(&mut state) else { return };
-        let queries = tally.counted.get(&counter::QUERIES.id()).copied().unwrap_or(0);
-        let ours = match self.server.system {
-            System::Mysql => queries,
-            _ => tally.ok.saturating_mul(self.transactions),
-        };
-        let is_mysql = self.server.system == System::Mysql;
         // A reading is one, too.
-        state.ours += ours + 1;
-        let told = now.done.saturating_sub(before.done);
-        // Those of a server that was started anew begin anew.
-        let is_anew = now.done < before.done;
-        if told >= FEWEST_TOLD.min(ours.max(1)) && !is_anew {
-            state.each = now.since(&before, told);
-            state.told += told;
-            state.since = Some(now);
-        } else if is_mysql || is_anew {
-            state.since = Some(now);
-            if is_anew {
-                state.each.clear();
-            }
-        }
-        for (&counter, each) in &state.each {
+        state.ours = state.ours.saturating_add(1);
+        state.own = state.own.saturating_add(1);
+        state.take(&before, now, load, is_mysql);
+        for (&counter, each) in state.each.iter().filter(|_| load > 0) {
             if self.tells(counter) {
-                tally.counted.insert(counter, (each * ours as f64).round() as u64);
+                keep(tally, counter, (each * load as f64).round() as u64);
             }
         }
-        // Beside a second that PostgreSQL is late for, which makes it fewer.
-        let others = state.told.saturating_sub(state.ours);
-        if self.is_alone(usize::from(!is_mysql)) && others > OTHERS_AT_LEAST + state.others {
-            tally.counted.insert(counter::SERVER_OTHERS.id(), others - state.others);
-            state.others = others;
-        } else if state.told > 0 && self.is_alone(usize::from(!is_mysql)) {
-            tally.counted.insert(counter::SERVER_OTHERS.id(), 0);
-        }
-        if looked {
-            let [lock_ns, log_ns] = state.waits;
-            tally.counted.insert(counter::SERVER_LOCK_NS.id(), lock_ns);
-            tally.counted.insert(counter::SERVER_FLUSH_NS.id(), log_ns);
+        if state.told > 0 && self.is_alone(usize::from(!is_mysql)) {
+            let of = if is_mysql { counter::SERVER_OTHERS_QUERIES } else { counter::SERVER_OTHERS };
+            keep(tally, of.id(), state.others());
         }
     }
 
@@ -255,22 +256,53 @@ impl View {
         let (ends, state) = (Arc::new(AtomicBool::new(false)), Arc::clone(&self.state));
         let their_ends = Arc::clone(&ends);
         let thread = std::thread::Builder::new().name("duel-waits".to_owned()).spawn(move || {
-            let mut looked_ns = monotonic_ns();
+            let (mut looked_ns, mut is_first) = (monotonic_ns(), true);
             while !their_ends.load(Ordering::Relaxed) {
                 std::thread::park_timeout(LOOK_EVERY);
                 let mut state = lock(&state);
+                state.own = state.own.saturating_add(1);
+                state.ours = state.ours.saturating_add(1);
                 let Some(waiting) = state.client.as_mut().and_then(|client| client.rows(POSTGRES_WAITS).ok()) else {
+                    state.waits = None;
                     return;
                 };
                 let now_ns = monotonic_ns();
                 let spent_ns = std::mem::replace(&mut looked_ns, now_ns).abs_diff(now_ns);
-                for (place, sum_ns) in state.waits.iter_mut().enumerate() {
-                    *sum_ns += number(&waiting, place).unwrap_or(0) * spent_ns;
+                state.waits = added(state.waits, &waiting, spent_ns, is_first);
+                if state.waits.is_none() {
+                    return;
                 }
-                state.ours += 1;
+                is_first = false;
             }
         });
         Some(Looking { ends, thread: thread.ok()? })
+    }
+}
+
+impl State {
+    /// Takes a reading for the end of what began with the one before, if it tells enough of so much load.
+    fn take(&mut self, before: &Reading, now: Reading, load: u64, is_mysql: bool) {
+        // Those of a server that was started anew begin anew.
+        let is_anew = now.done < before.done;
+        let done = now.done.saturating_sub(before.done);
+        let of_load = done.saturating_sub(self.own);
+        let is_enough = load > 0 && of_load >= FEWEST_TOLD.min(load) && !is_anew;
+        if !is_enough && !is_mysql && !is_anew {
+            return;
+        }
+        self.each = if is_enough { now.since(before, of_load) } else { BTreeMap::new() };
+        self.told = self.told.saturating_add(done);
+        self.since = Some(now);
+        self.own = 0;
+    }
+
+    /// What others did since it was last asked, beside a second that PostgreSQL is late for, which makes it fewer.
+    fn others(&mut self) -> u64 {
+        let others = self.told.saturating_sub(self.ours);
+        if others <= OTHERS_AT_LEAST.saturating_add(self.others) {
+            return 0;
+        }
+        others - std::mem::replace(&mut self.others, others)
     }
 }
 
@@ -290,6 +322,20 @@ impl Reading {
             Some((counter, more as f64 / done as f64))
         });
         grown.collect()
+    }
+}
+
+/// How long sessions have waited, with those of another look, which stand for the time since the last one.
+fn added(sums_ns: Option<[Nanos; 2]>, waiting: &Rows, spent_ns: Nanos, is_first: bool) -> Option<[Nanos; 2]> {
+    let sums_ns = if is_first { [0; 2] } else { sums_ns? };
+    let now_ns = [number(waiting, 0)?, number(waiting, 1)?].map(|sessions| sessions.saturating_mul(spent_ns));
+    Some([sums_ns[0].saturating_add(now_ns[0]), sums_ns[1].saturating_add(now_ns[1])])
+}
+
+/// Keeps what a server has counted in a slot, where that can be.
+fn keep(tally: &mut Tally, counter: Id, count: u64) {
+    if count <= counter::MOST {
+        tally.counted.insert(counter, count);
     }
 }
 
@@ -314,26 +360,34 @@ fn mysql_question() -> String {
 }
 
 fn mysql_reading(rows: &Rows) -> Option<Reading> {
-    let value = |wanted: &str| {
+    // Not at all, or not to be read.
+    let value = |wanted: &str| -> Option<Option<u64>> {
         let row = rows.iter().find(|row| row.first().is_some_and(|name| name.as_deref() == Some(wanted)))?;
-        row.get(1)?.as_ref()?.trim().parse::<u64>().ok()
+        Some(row.get(1).and_then(|value| value.as_ref()?.trim().parse().ok()))
     };
-    let mut counts = BTreeMap::new();
+    let (mut counts, mut unread) = (BTreeMap::<Id, u64>::new(), Vec::new());
     for (name, counter) in MYSQL {
-        if let Some(count) = value(name) {
-            let unit = if counter.is_time() { MILLISECOND_NS } else { 1 };
-            *counts.entry(counter.id()).or_default() += count.saturating_mul(unit);
+        match value(name) {
+            Some(Some(count)) => {
+                let unit = if counter.is_time() { MILLISECOND_NS } else { 1 };
+                let sum = counts.entry(counter.id()).or_default();
+                *sum = sum.saturating_add(count.saturating_mul(unit));
+            }
+            Some(None) => unread.push(counter.id()),
+            None => {}
         }
     }
-    if let Some(flushes) = MYSQL_FLUSHES.into_iter().find_map(value) {
+    counts.retain(|counter, _| !unread.contains(counter));
+    if let Some(flushes) = MYSQL_FLUSHES.into_iter().find_map(value).flatten() {
         counts.insert(counter::SERVER_FLUSHES.id(), flushes);
     }
     // A request that is read is one of all requests.
-    let reads = counts.get(&counter::SERVER_READS.id()).copied().unwrap_or(0);
-    if let Some(requests) = counts.get_mut(&counter::SERVER_HITS.id()) {
-        *requests = requests.saturating_sub(reads);
+    if let Some(requests) = counts.remove(&counter::SERVER_HITS.id())
+        && let Some(reads) = counts.get(&counter::SERVER_READS.id())
+    {
+        counts.insert(counter::SERVER_HITS.id(), requests.saturating_sub(*reads));
     }
-    Some(Reading { done: value(QUESTIONS)?, counts })
+    Some(Reading { done: value(QUESTIONS).flatten()?, counts })
 }
 
 #[cfg(test)]
@@ -372,5 +426,46 @@ mod tests {
         assert_eq!(reading(20, 9).since(&reading(10, 4), 10).get(&counter::SERVER_READS.id()), Some(&0.5));
         assert!(reading(20, 3).since(&reading(10, 4), 10).is_empty());
         assert!(reading(20, 3).since(&Reading::default(), 10).is_empty(), "nothing was known before");
+    }
+
+    #[test]
+    fn numbers_that_lie_are_not_known_and_end_nothing() {
+        let most = u64::MAX.to_string();
+        let lying = [("Questions", most.as_str()), ("Handler_read_key", &most), ("Handler_read_next", &most)];
+        let reading = mysql_reading(&rows(&lying)).unwrap();
+        assert_eq!(reading.counts.get(&counter::SERVER_ROWS.id()), Some(&u64::MAX));
+        let mut state = State::default();
+        state.take(&Reading { done: 0, counts: [(counter::SERVER_ROWS.id(), 0)].into() }, reading, 1, true);
+        let mut tally = Tally::default();
+        keep(&mut tally, counter::SERVER_ROWS.id(), (state.each[&counter::SERVER_ROWS.id()] * 1e18) as u64);
+        keep(&mut tally, counter::SERVER_OTHERS.id(), state.others());
+        assert!(tally.counted.is_empty(), "{:?}", tally.counted);
+        let unread = mysql_reading(&rows(&[("Questions", "1"), ("Handler_read_key", "x"), ("Handler_read_next", "5")]));
+        assert!(unread.unwrap().counts.is_empty(), "a part of a sum is none");
+    }
+
+    #[test]
+    fn waits_are_known_from_a_good_look_to_a_bad_one() {
+        let look = |lock: &str, log: &str| vec![vec![Some(lock.to_owned()), Some(log.to_owned())]];
+        let first = added(None, &look("2", "0"), 10, true);
+        assert_eq!(first, Some([20, 0]));
+        assert_eq!(added(first, &look("1", "3"), 10, false), Some([30, 30]));
+        assert_eq!(added(first, &look("1", "x"), 10, false), None);
+        assert_eq!(added(Some([u64::MAX, 0]), &look("9", "0"), u64::MAX, false), Some([u64::MAX, 0]));
+    }
+
+    #[test]
+    fn looks_and_readings_are_no_load() {
+        let reading = |done, count| Reading { done, counts: [(counter::SERVER_ROWS.id(), count)].into() };
+        let mut state = State { own: 100, ours: 300, ..State::default() };
+        state.take(&reading(1000, 0), reading(1300, 400), 200, false);
+        assert_eq!(state.each.get(&counter::SERVER_ROWS.id()), Some(&2.0));
+        assert_eq!((state.own, state.others()), (0, 0));
+        let before = state.since.clone().unwrap();
+        state.take(&before, reading(9000, 500), 0, false);
+        assert_eq!(state.told, 300, "without load nothing is an average");
+        state.take(&before, reading(1800, 500), 200, false);
+        state.ours += 200;
+        assert_eq!((state.others(), state.others()), (300, 0));
     }
 }

@@ -1,6 +1,7 @@
 //! What all database protocols look like from the event loop: bytes in, bytes out, and what happened.
 
 use crate::cancel::Cancellation;
+use crate::schema::failure;
 use duel_model::{FailureKind, sanitize_line};
 
 /// One connection's protocol, without sockets: bytes in, bytes out.
@@ -55,6 +56,9 @@ pub(crate) trait Wire {
         Ok(())
     }
 
+    /// Whether a transaction is open, as the server has said last.
+    fn is_in_transaction(&self) -> bool;
+
     /// What asks the server, over another connection, to stop what this one does; `None`: it has not told how.
     fn cancellation(&self) -> Option<Cancellation>;
 
@@ -66,6 +70,19 @@ pub(crate) trait Wire {
 pub(crate) const LONGEST_ROW_BYTES: usize = 1 << 20;
 /// Longest message that is no row: errors, notices and handshakes are some hundred bytes, and a length that lies is found by it.
 pub(crate) const LONGEST_MESSAGE_BYTES: usize = 1 << 16;
+
+/// Rows that a statement changes, at most: a table of PostgreSQL has 32 TiB, and a row at least 28 bytes there.
+const MOST_CHANGED: u64 = 1 << 40;
+
+/// How many rows the server says that a statement has changed, where that can be.
+pub(crate) fn changed(affected: u64) -> Result<u64, SqlFailure> {
+    match affected <= MOST_CHANGED {
+        true => Ok(affected),
+        false => {
+            Err(SqlFailure::new(failure::BROKEN, format!("the server says that a statement changed {affected} rows")))
+        }
+    }
+}
 
 /// What happened on a connection.
 #[derive(Debug, Clone, PartialEq)]

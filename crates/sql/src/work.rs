@@ -2,10 +2,10 @@
 
 use crate::ledger::Change;
 use crate::mix::{self, Mix, Place, Segment, Statement, Step};
-use crate::schema::phase;
+use crate::schema::{failure, phase};
 use crate::script::{Drawn, Script};
 use crate::wire::{SqlFailure, Value};
-use duel_model::{Id, Phase};
+use duel_model::{FailureKind, Id, Phase};
 use rand_pcg::Pcg64Mcg;
 
 /// What the ops of a target do.
@@ -166,12 +166,27 @@ impl Work {
         }
     }
 
-    /// Whether a transaction is open before a step.
-    pub(crate) fn is_open(&self, at: usize, turn: &Turn) -> bool {
+    /// Whether an op whose step failed for this reason may begin again: nothing of it must have stayed. A key of own SQL that is
+    /// there already is there the next time, too.
+    #[cold]
+    pub(crate) fn may_retry(&self, at: usize, turn: &Turn, kind: FailureKind) -> bool {
+        let is_of_others = [failure::DEADLOCK, failure::SERIALIZATION].contains(&kind);
         match self {
-            Self::Oltp(mix) => mix.steps[0] == Step::Begin && at > 0,
-            Self::Own(script) => script.is_open(&turn.own, at),
+            Self::Oltp(_) => is_of_others || kind == failure::DUPLICATE,
+            Self::Own(script) => is_of_others && script.is_undone(&turn.own, at),
         }
+    }
+
+    pub(crate) fn is_own(&self) -> bool {
+        matches!(self, Self::Own(_))
+    }
+
+    /// An op of own SQL ended in an open transaction, whatever its words look like.
+    #[cold]
+    pub(crate) fn left_open(&self) -> SqlFailure {
+        let text = "the server says that a transaction is still open behind the last statement; it was rolled back, so that the \
+                    next one does not run within it: end it by COMMIT";
+        SqlFailure::new(failure::ERROR, text)
     }
 
     /// Transactions of the database that an op is; `None`: that differs from op to op.

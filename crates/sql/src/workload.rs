@@ -1,5 +1,6 @@
 //! The workload of database servers: each lane is a connection, driven by the event loop.
 
+use crate::address::System;
 use crate::cancel::Canceller;
 use crate::connection::{Connection, Server, Stage};
 use crate::kind::ForSession;
@@ -29,6 +30,11 @@ const MOST_RETRIES: u32 = 100;
 /// Statements that a new connection prepares before its first op, at most: more are prepared where they are first needed.
 const MOST_AHEAD: usize = 4096;
 
+/// What a server may count of a connection: the login, SET, and the end; PostgreSQL counts the first alone.
+const IN_CONNECTION: u64 = 3;
+/// And of a request to stop a statement: a connection, a question, and the request.
+const IN_CANCELLATION: u64 = IN_CONNECTION + 2;
+
 /// What all workers of a session share.
 #[derive(Debug, Clone)]
 pub(crate) struct Factory {
@@ -36,6 +42,8 @@ pub(crate) struct Factory {
     pub(crate) end: End,
     pub(crate) work: Arc<Work>,
     pub(crate) canceller: Arc<Canceller>,
+    /// What was asked of the server beside the statements of ops, at most; see [`crate::views::View`].
+    pub(crate) beside: Arc<AtomicU64>,
     pub(crate) reconnects: bool,
     pub(crate) retries: bool,
     pub(crate) ledger: Option<Arc<Ledger>>,
@@ -204,8 +212,9 @@ impl Workload for Statements {
         if self.lanes[lane].op.take().is_some() {
             self.note_uncertain(lane);
             let open = self.lanes[lane].connection.as_mut().filter(|connection| connection.stage() == Stage::Open);
-            if let Some(cancellation) = open.and_then(|connection| connection.wire().cancellation()) {
+            if let Some(cancellation) = open.and_then(Connection::cancellation) {
                 self.factory.canceller.ask(cancellation);
+                self.note_beside(IN_CANCELLATION);
             }
         }
         self.hang_up(lane);
@@ -238,7 +247,8 @@ impl Workload for Statements {
     fn take_counters(&mut self) -> Counters {
         let mut counters = std::mem::take(&mut self.counters);
         let counted = std::mem::take(&mut self.counted);
-        counters.counted = counter::ours().map(|counter| (counter.id(), counted[counter.place()])).collect();
+        let ours = counter::ours().map(|counter| (counter.id(), counted[counter.place()]));
+        counters.counted = ours.filter(|&(_, count)| count <= counter::MOST).collect();
         counters.counted.extend(self.factory.work.take_figures(&mut self.figures));
         counters
     }
@@ -250,7 +260,15 @@ impl Statements {
         *counted = counted.saturating_add(more);
     }
 
+    /// Notes what the server counts, or may count, beside the statements of ops.
+    #[cold]
+    fn note_beside(&self, requests: u64) {
+        self.factory.beside.fetch_add(requests, Ordering::Relaxed);
+    }
+
     fn connect(&mut self, lane: LaneId, io: &Io<'_>) -> Result<(), SqlFailure> {
+        let is_mysql = self.factory.server.system == System::Mysql;
+        self.note_beside(if is_mysql { IN_CONNECTION } else { 1 });
         let connection = Connection::open(&self.factory.server, &self.factory.end)?;
         let state = &mut self.lanes[lane];
         state.watches_writing = true;
@@ -425,6 +443,10 @@ impl Statements {
             return Ok(None);
         }
         let took_ns = now_ns.saturating_sub(op.start_ns);
+        if work.is_own() && self.lanes[lane].connection.as_mut().is_some_and(|open| open.wire().is_in_transaction()) {
+            self.roll_back(lane, work.left_open(), io)?;
+            return Ok(None);
+        }
         work.ended(&self.lanes[lane].turn, took_ns, &mut self.figures);
         Ok(Some(self.end(lane, now_ns, Ok(()))))
     }
@@ -458,12 +480,21 @@ impl Statements {
         let why = self.factory.work.told(number, op.at, &state.turn, why);
         op.enter(phase::SEND, now_ns);
         op.change = Change::default();
-        if !self.factory.work.is_open(op.at, &state.turn) {
+        if !state.connection.as_mut().is_some_and(|connection| connection.wire().is_in_transaction()) {
             return self.rolled_back(lane, why, now_ns, io);
         }
-        op.doing = Doing::RollingBack(why);
-        self.say(lane, "ROLLBACK", phase::COMMIT, io)?;
+        self.roll_back(lane, why, io)?;
         Ok(None)
+    }
+
+    /// A transaction of the database is open that nobody goes on with.
+    #[cold]
+    fn roll_back(&mut self, lane: LaneId, why: SqlFailure, io: &Io<'_>) -> Result<(), SqlFailure> {
+        if let Some(op) = &mut self.lanes[lane].op {
+            op.doing = Doing::RollingBack(why);
+        }
+        self.note_beside(1);
+        self.say(lane, "ROLLBACK", phase::COMMIT, io)
     }
 
     /// Nothing of the transaction is left: it begins again, or the op has failed.
@@ -475,9 +506,9 @@ impl Statements {
         now_ns: Nanos,
         io: &Io<'_>,
     ) -> Result<Option<OpEnd>, SqlFailure> {
-        let may_retry =
-            self.factory.retries && [failure::DEADLOCK, failure::SERIALIZATION, failure::DUPLICATE].contains(&why.kind);
-        let Some(op) = &mut self.lanes[lane].op else { return Ok(None) };
+        let retries = self.factory.retries;
+        let Lane { op: Some(op), turn, .. } = &mut self.lanes[lane] else { return Ok(None) };
+        let may_retry = retries && self.factory.work.may_retry(op.at, turn, why.kind);
         op.enter(phase::SEND, now_ns);
         if may_retry && op.attempts < MOST_RETRIES {
             op.attempts += 1;
@@ -521,6 +552,7 @@ impl Statements {
         op.doing = Doing::PreparingAhead(place);
         connection.wire().prepare(number, &self.factory.work.prepared(number))?;
         let sent = connection.flush()?;
+        self.note_beside(1);
         self.watch(lane, sent == Sent::Blocked, io)
     }
 
@@ -532,6 +564,7 @@ impl Statements {
         op.doing = Doing::Preparing(number);
         connection.wire().prepare(number, &self.factory.work.prepared(number))?;
         let sent = connection.flush()?;
+        self.note_beside(1);
         self.watch(lane, sent == Sent::Blocked, io)
     }
 
@@ -639,7 +672,7 @@ fn unwatched(error: &std::io::Error) -> SqlFailure {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::address::{Address, System, parse};
+    use crate::address::{Address, parse};
     use duel_load::WorkerId;
     use duel_model::KindPlan;
 
@@ -652,6 +685,7 @@ mod tests {
             canceller: Arc::new(Canceller::new(Arc::new(server.clone()), server.ends[0].clone())),
             server: Arc::new(server),
             work: Arc::new(Work::Oltp(crate::kind::mix_of(&KindPlan::of(&SCHEMA), System::Postgres))),
+            beside: Arc::default(),
             reconnects: false,
             retries: true,
             ledger: None,

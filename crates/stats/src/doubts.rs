@@ -304,14 +304,24 @@ const OTHERS: f64 = 0.02;
 
 /// What others did on the target meanwhile, where it tells.
 fn others_work(side: &Side<'_>, schema: &Schema) -> Option<String> {
-    let others = schema.counters.iter().find(|counter| counter.is_of_others())?;
-    let count = *side.tally.counted.get(&others.id())?;
-    (count as f64 > OTHERS * side.tally.ok as f64).then(|| {
-        format!(
-            "others worked on {0} meanwhile: it counts {count} {1} that were not duel's, beside {2} of duel's; they take from what \
-             {0} can do, and what it counts for each {3} is an average over theirs, too",
-            side.name, schema.op.many, side.tally.ok, schema.op.one
-        )
+    let counted = |id: duel_model::Id| side.tally.counted.get(&id).copied();
+    let of_others = schema.counters.iter().filter(|counter| counter.is_of_others());
+    of_others.filter_map(|others| Some((others, counted(others.id())?))).find_map(|(others, count)| {
+        // Like is held against like: a transaction has many statements.
+        let (ours, many) = match others.beside() {
+            None => (side.tally.ok, schema.op.many),
+            Some(name) => {
+                let same = schema.counters.iter().find(|counter| counter.name == name)?;
+                (counted(same.id())?, same.title)
+            }
+        };
+        (count as f64 > OTHERS * ours as f64).then(|| {
+            format!(
+                "others worked on {0} meanwhile: it counts {count} {many} that were not duel's, beside {ours} of duel's; they take \
+                 from what {0} can do, and what it counts for each {1} is an average over theirs, too",
+                side.name, schema.op.one
+            )
+        })
     })
 }
 

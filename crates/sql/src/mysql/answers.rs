@@ -4,7 +4,7 @@ use super::handshake::capability;
 use super::packets::{ERROR_MARK, Fields, Head, LARGEST_PAYLOAD, broken};
 use super::rows::{self, Column, MOST_COLUMNS};
 use super::{MySql, Stage, errors, statements};
-use crate::wire::{Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, SqlFailure};
+use crate::wire::{self, Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, SqlFailure};
 use std::ops::Range;
 
 /// First bytes of an answer, beside [`ERROR_MARK`] and a number of columns.
@@ -15,6 +15,8 @@ const END_MARK: u8 = 0xFE;
 const OLD_END_BYTES: usize = 9;
 /// Among the flags of an answer: another one follows, which we said that we do not take.
 const MORE_RESULTS: u16 = 1 << 3;
+/// A transaction is open.
+const IN_TRANSACTION: u16 = 1;
 
 /// The answer that is under way.
 #[derive(Debug, Default)]
@@ -121,8 +123,8 @@ impl MySql {
         let mut fields = Fields(self.incoming.payload(place));
         match head.first {
             OK_MARK => {
-                let affected = read_end(fields)?;
-                return Ok(Some(self.done(affected)));
+                let end = read_end(fields)?;
+                return Ok(Some(self.done(end)));
             }
             FILE_MARK => {
                 // An empty message says that there is no such file.
@@ -210,11 +212,11 @@ impl MySql {
     fn rows_over(&mut self, head: Head) -> Result<Option<Happened>, SqlFailure> {
         let Some(place) = self.incoming.whole(head, LONGEST_MESSAGE_BYTES)? else { return Ok(None) };
         let message = self.incoming.payload(place);
-        let affected = match self.agreed & capability::DEPRECATE_EOF {
+        let end = match self.agreed & capability::DEPRECATE_EOF {
             0 => read_old_end(Fields(message))?,
             _ => read_end(Fields(message))?,
         };
-        Ok(Some(self.done(affected)))
+        Ok(Some(self.done(end)))
     }
 
     /// The server has refused the statement, and may end the connection with it.
@@ -228,33 +230,40 @@ impl MySql {
     }
 
     #[inline]
-    fn done(&mut self, affected: u64) -> Happened {
+    fn done(&mut self, end: End) -> Happened {
         self.stage = Stage::Idle;
-        Happened::Done { rows: self.answer.rows, affected }
+        self.is_in_transaction = end.is_in_transaction;
+        Happened::Done { rows: self.answer.rows, affected: end.affected }
+    }
+}
+
+/// What the end of an answer tells.
+struct End {
+    affected: u64,
+    is_in_transaction: bool,
+}
+
+impl End {
+    fn of(affected: u64, flags: u16) -> Result<Self, SqlFailure> {
+        match flags & MORE_RESULTS {
+            0 => Ok(Self { affected, is_in_transaction: flags & IN_TRANSACTION != 0 }),
+            _ => Err(broken("the server sends several answers to one statement")),
+        }
     }
 }
 
 /// The message that ends an answer: how many rows were changed.
 #[inline]
-fn read_end(mut fields: Fields<'_>) -> Result<u64, SqlFailure> {
+fn read_end(mut fields: Fields<'_>) -> Result<End, SqlFailure> {
     fields.byte()?;
-    let affected = fields.number()?;
+    let affected = wire::changed(fields.number()?)?;
     fields.number()?; // the last number that was given to a row
-    check_last(fields.two()?)?;
-    Ok(affected)
+    End::of(affected, fields.two()?)
 }
 
 /// As [`read_end`], in the form that is older than `DEPRECATE_EOF`.
-fn read_old_end(mut fields: Fields<'_>) -> Result<u64, SqlFailure> {
+fn read_old_end(mut fields: Fields<'_>) -> Result<End, SqlFailure> {
     fields.byte()?;
     fields.two()?; // warnings
-    check_last(fields.two()?)?;
-    Ok(0)
-}
-
-fn check_last(flags: u16) -> Result<(), SqlFailure> {
-    match flags & MORE_RESULTS {
-        0 => Ok(()),
-        _ => Err(broken("the server sends several answers to one statement")),
-    }
+    End::of(0, fields.two()?)
 }

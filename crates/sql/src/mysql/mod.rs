@@ -54,6 +54,8 @@ pub(crate) struct MySql {
     /// The server's number of this connection.
     connection: Option<u32>,
     row: Vec<Option<String>>,
+    /// Answers tell it, and errors do not: then it is as it was.
+    is_in_transaction: bool,
     /// The statement under way sets what the login asked for: we are in when it is over.
     sets_session: bool,
 }
@@ -160,8 +162,12 @@ impl Wire for MySql {
         &self.row
     }
 
+    fn is_in_transaction(&self) -> bool {
+        self.is_in_transaction
+    }
+
     fn cancellation(&self) -> Option<Cancellation> {
-        Some(Cancellation::Statement(format!("KILL QUERY {}", self.connection?)))
+        Some(Cancellation::Session { number: self.connection?, port: None })
     }
 
     fn leave(&mut self) {

@@ -11,7 +11,7 @@ mod tests;
 
 use crate::cancel::Cancellation;
 use crate::schema::failure;
-use crate::wire::{Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, Login, SqlFailure, Value, Wire};
+use crate::wire::{self, Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, Login, SqlFailure, Value, Wire};
 use login::Entrance;
 use messages::{Fields, Reader};
 
@@ -33,6 +33,7 @@ pub(crate) struct Postgres {
     told_first: bool,
     refused: Option<SqlFailure>,
     key: Option<Key>,
+    is_in_transaction: bool,
 }
 
 /// What lets another connection stop what this one does: a number, and a secret.
@@ -201,6 +202,10 @@ impl Wire for Postgres {
         Ok(())
     }
 
+    fn is_in_transaction(&self) -> bool {
+        self.is_in_transaction
+    }
+
     fn cancellation(&self) -> Option<Cancellation> {
         let mut message = Vec::new();
         messages::cancel_request(&mut message, &self.key.as_ref()?.0);
@@ -289,7 +294,7 @@ impl Postgres {
                 Ok(Some(Happened::Row))
             }
             (State::Executing, b'C') => {
-                self.affected = self.affected.saturating_add(messages::affected(body));
+                self.affected = wire::changed(self.affected.saturating_add(messages::affected(body)))?;
                 Ok(None)
             }
             (State::Executing, b'G') => {
@@ -303,6 +308,7 @@ impl Postgres {
                 if !matches!(body, b"I" | b"T" | b"E") {
                     return Err(broken("the server ended a statement in a state that does not exist"));
                 }
+                self.is_in_transaction = body != b"I";
                 let was_preparing = matches!(self.state, State::Preparing);
                 self.state = State::Idle;
                 Ok(Some(match self.refused.take() {

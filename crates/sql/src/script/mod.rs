@@ -157,12 +157,16 @@ impl Script {
         Step { number, is_prepared: statement.prepared.is_some(), phase }
     }
 
-    /// Whether a transaction of the database is open where an op is that has come so far.
-    pub(crate) fn is_open(&self, drawn: &Drawn, at: usize) -> bool {
+    /// Whether nothing stays of an op that fails at a statement: there is none before it, or they all stand behind one BEGIN. Some
+    /// that are neither reads nor writes end a transaction unasked (those that define, in MySQL).
+    pub(crate) fn is_undone(&self, drawn: &Drawn, at: usize) -> bool {
         let first = self.transactions[drawn.transaction].statements.start;
-        let before = self.statements[first..first + at].iter().rev();
-        let mut ends = before.filter(|one| matches!(one.sort, Sort::Begin | Sort::Commit | Sort::Rollback));
-        ends.next().is_some_and(|one| one.sort == Sort::Begin)
+        match &self.statements[first..first + at] {
+            [] => true,
+            [begin, behind @ ..] => {
+                begin.sort == Sort::Begin && behind.iter().all(|one| matches!(one.sort, Sort::Reads | Sort::Writes))
+            }
+        }
     }
 
     /// What ops of a transaction are counted under, and their time; `None`: it has no name.
