@@ -66,13 +66,15 @@ pub(crate) enum Standing {
     Fits(Box<Fit>),
     /// No probe would tell more, and neither does the evidence at hand.
     Undecided(Evidence),
+    /// Its signature fits, and it may not be named.
+    Suspected(Evidence),
 }
 
 impl Standing {
     pub(crate) fn fit(&self) -> Option<&Fit> {
         match self {
             Self::Fits(fit) => Some(fit),
-            Self::RuledOut(_) | Self::Wants(_) | Self::Undecided(_) => None,
+            Self::RuledOut(_) | Self::Wants(_) | Self::Undecided(_) | Self::Suspected(_) => None,
         }
     }
 }
@@ -100,6 +102,12 @@ pub struct CauseEntry {
     pub id: &'static str,
     /// What it is, in one line.
     pub description: &'static str,
+    /// What it looks like, so that it is told from others.
+    pub signature: &'static str,
+    /// How firmly it may stand at most, and by what.
+    pub at_most: &'static str,
+    /// Whether it is found only where the machine of the target is read.
+    pub needs_machine: bool,
 }
 
 /// A cause of HTTP has nothing to do with other workloads.

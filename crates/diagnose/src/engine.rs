@@ -41,7 +41,7 @@ impl<'a> Trial<'a> {
             Standing::Fits(fit) if !fit.shown_on_twin && !may_be_named(cause.entry().id) => {
                 let text =
                     format!("suspected, but this cause has not been proven on enough servers: {}", fit.finding.summary);
-                Standing::Undecided(gap.evidence(&gap.comparison, text))
+                Standing::Suspected(gap.evidence(&gap.comparison, text))
             }
             Standing::Fits(fit) if !fit.is_counted && !fit.shown_on_twin => after_control(&gap, fit),
             standing => standing,
@@ -106,7 +106,7 @@ fn after_control(gap: &Gap<'_>, mut fit: Box<Fit>) -> Standing {
     };
     let text = format!("not shown: that the gap was still there when the cause was taken away ({why})");
     // What was not measured cannot be repeated.
-    fit.finding.evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
+    fit.finding.evidence.push(Evidence::new("comparison", text, None));
     fit.finding.confidence = fit.finding.confidence.min(Confidence::Possible);
     Standing::Fits(fit)
 }

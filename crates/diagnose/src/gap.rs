@@ -422,7 +422,7 @@ impl<'a> Gap<'a> {
 
     /// Evidence that comes from a side's machine; `repeat` is a command to be typed there.
     pub(crate) fn on_host(&self, text: String, repeat: Option<String>) -> Evidence {
-        Evidence { probe: "hosts".to_owned(), text, repeat }
+        Evidence::new("hosts", text, repeat)
     }
 
     /// Evidence from a server's libcrypto; with the command that repeats it on its machine.
@@ -431,7 +431,7 @@ impl<'a> Gap<'a> {
         let looked_into = reading.capabilities.as_ref().is_some_and(|capabilities| capabilities.vector().is_some());
         let ours = reading.by_hand.iter().find(|line| looked_into && line.starts_with("duel lens "));
         let repeat = ours.or(reading.by_hand.get(1)).map(|line| sanitize_line(line));
-        Evidence { probe: "lens".to_owned(), text, repeat }
+        Evidence::new("lens", text, repeat)
     }
 
     pub(crate) fn uses_tls(&self, index: usize) -> bool {
@@ -489,7 +489,7 @@ impl<'a> Gap<'a> {
 
     pub(crate) fn evidence(&self, view: &View<'_>, text: String) -> Evidence {
         let repeat = repeat::command(&self.case, [0, self.slow.max(self.fast)], view.variation.as_ref());
-        Evidence { probe: view.id.to_owned(), text, repeat }
+        Evidence::new(view.id, text, repeat)
     }
 
     /// Evidence from what the pair showed at the reference, and where there is none, in the comparison.
@@ -500,12 +500,12 @@ impl<'a> Gap<'a> {
     /// Evidence that was there before any load.
     pub(crate) fn first_contact(&self, text: String) -> Evidence {
         let repeat = repeat::contact(&self.case, [self.slow, self.fast]);
-        Evidence { probe: "first-contact".to_owned(), text, repeat }
+        Evidence::new("first-contact", text, repeat)
     }
 
     /// What was not measured, and why: there is nothing to repeat.
     pub(crate) fn not_measured(&self, text: String) -> Evidence {
-        Evidence { probe: "first-contact".to_owned(), text, repeat: None }
+        Evidence::new("first-contact", text, None)
     }
 
     /// What any explanation of this gap starts with: the gap, how it shows at the reference, and what failed.
@@ -540,7 +540,7 @@ impl<'a> Gap<'a> {
                         100.0 * share
                     );
                     let repeat = repeat::command(&self.case, [0, self.slow.max(self.fast)], variation);
-                    lines.push(Evidence { probe: id.to_owned(), text, repeat });
+                    lines.push(Evidence::new(id, text, repeat));
                 }
             }
         }

@@ -9,6 +9,9 @@ use duel_model::{Call, Confidence, Doubt, DoubtId, Evidence, Finding, PairVerdic
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
     id: "none",
     description: "no real difference: what is seen is within the practical margin, or chance",
+    signature: "the verdict is equivalent, or no difference was established",
+    at_most: "confirmed if equivalent",
+    needs_machine: false,
 };
 
 /// What is said of a pair without a gap; `index` is its target's.
@@ -28,7 +31,7 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
     // Doubts are about the comparison, and come up again with it.
     let compared = |text: String| {
         let repeat = repeat::command(case, [0, index], None);
-        Evidence { probe: "comparison".to_owned(), text, repeat }
+        Evidence::new("comparison", text, repeat)
     };
     let mut evidence = vec![compared(figures)];
     let of_pair =

@@ -184,7 +184,7 @@ impl<'a> Gap<'a> {
         let targets = [0, self.slow.max(self.fast)];
         let pids = targets.map(|target| self.host_fact(target, "process.pid")?.parse().ok());
         let repeat = repeat::with_twins(&self.case, targets, self.slow, pids);
-        Evidence { probe: kind.id(self.mode), text, repeat }
+        Evidence::new(kind.id(self.mode), text, repeat)
     }
 }
 

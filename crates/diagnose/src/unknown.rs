@@ -6,13 +6,18 @@ use crate::gap::{Flip, FlipLook, Gap, Look, Reference, differences_in, failed_sh
 use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANGE_1, RANGE_HALF, RESUMED};
 use duel_model::web::phase;
 use duel_model::{
-    Compared, Confidence, Evidence, Finding, Phase, Probe, TargetObservation, Value, format_bytes, format_duration_ns,
-    sanitize_line, web,
+    AboutCause, Compared, Confidence, Evidence, Finding, Phase, Probe, Stands, TargetObservation, Value, format_bytes,
+    format_duration_ns, sanitize_line, web,
 };
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
     id: "unknown",
     description: "no cause of the catalogue fits; tells where the gap sits and what was ruled out",
+    signature: "no cause fits, or not all of the gap is told: tells in which phase the gap sits, whether it is \
+                paid per request or per byte, whether it shows over one connection, what does not matter, what is \
+                ruled out and what is left open",
+    at_most: "possible",
+    needs_machine: false,
 };
 
 /// Most facts in which targets differ that are listed.
@@ -55,22 +60,21 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
     evidence.extend(place.evidence);
     let mut settled = true;
     for (cause, standing) in causes.iter().zip(standings) {
-        let id = cause.entry().id;
-        match standing {
-            Standing::RuledOut(by) => evidence.push(Evidence { text: format!("not {id}: {}", by.text), ..by.clone() }),
-            Standing::Undecided(by) => {
-                evidence.push(Evidence { text: format!("open: {id}: {}", by.text), ..by.clone() });
-                settled = false;
-            }
+        let (stands, by) = match standing {
+            Standing::RuledOut(by) => (Stands::RuledOut, by.clone()),
+            Standing::Undecided(by) => (Stands::Open, by.clone()),
+            Standing::Suspected(by) => (Stands::Suspected, by.clone()),
             Standing::Wants(probes) => {
                 let ids: Vec<_> = probes.iter().map(|probe| &*probe.id).collect();
-                let text = format!("open: {id}: not made for want of time: {}", ids.join(", "));
                 // What was not made cannot be repeated.
-                evidence.push(Evidence { probe: "comparison".to_owned(), text, repeat: None });
-                settled = false;
+                let text = format!("not made for want of time: {}", ids.join(", "));
+                (Stands::Open, Evidence::new("comparison", text, None))
             }
-            Standing::Fits(_) => {}
-        }
+            Standing::Fits(_) => continue,
+        };
+        settled &= stands == Stands::RuledOut;
+        let about = AboutCause { cause: cause.entry().id.to_owned(), stands };
+        evidence.push(Evidence { about: Some(about), ..by });
     }
     if let Reference::Missing(why) = &gap.reference {
         evidence.push(gap.evidence(&gap.comparison, format!("no flip could be held against the gap: {why}")));
@@ -342,7 +346,7 @@ impl Place {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         let listed = differing[..differing.len() - left_out].join("; ");
         let text = format!("{slow} differs from {fast} in what it tells of itself: {listed}{more}");
-        self.evidence.push(Evidence { probe: "first-contact".to_owned(), text, repeat: None });
+        self.evidence.push(Evidence::new("first-contact", text, None));
     }
 }
 

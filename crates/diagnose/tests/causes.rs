@@ -54,7 +54,7 @@ fn probes(explanation: &Explanation) -> Vec<&str> {
 
 fn said(explanation: &Explanation) -> String {
     let lines = explanation.findings.iter().flat_map(|finding| {
-        let evidence = finding.evidence.iter().map(|line| format!("[{}] {}", line.probe, line.text));
+        let evidence = finding.evidence.iter().map(|line| format!("[{}] {}", line.probe, line.told()));
         std::iter::once(finding.summary.clone()).chain(evidence).collect::<Vec<_>>()
     });
     lines.collect::<Vec<_>>().join("\n")

@@ -5,7 +5,7 @@
 mod world;
 
 use duel_model::web::phase;
-use duel_model::{Confidence, Explanation, SECOND_NS};
+use duel_model::{Confidence, Evidence, Explanation, SECOND_NS};
 use std::net::{IpAddr, Ipv4Addr};
 use world::network::{Net, Stall, near};
 use world::{Server, World, named, open_loop, world};
@@ -39,7 +39,7 @@ fn asked(explanation: &Explanation) -> Vec<&str> {
 
 fn told(explanation: &Explanation, of: &str) -> String {
     let lines = explanation.findings.iter().flat_map(|finding| &finding.evidence);
-    lines.filter(|line| line.text.contains(of)).map(|line| line.text.clone()).collect::<Vec<_>>().join("; ")
+    lines.filter(|line| line.told().contains(of)).map(Evidence::told).collect::<Vec<_>>().join("; ")
 }
 
 /// A limit that shows over one connection as well, and one that shows under load only.

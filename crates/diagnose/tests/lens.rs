@@ -5,8 +5,8 @@
 mod world;
 
 use duel_model::{
-    Assembly, Capabilities, CapabilityVector, Confidence, Explanation, Finding, HardwareUse, HostAccess, HostPlan,
-    LensReading, ProcessVector, ServerPlan,
+    Assembly, Capabilities, CapabilityVector, Confidence, Evidence, Explanation, Finding, HardwareUse, HostAccess,
+    HostPlan, LensReading, ProcessVector, ServerPlan,
 };
 use world::lens::reading_of;
 use world::{Server, World, named, world};
@@ -18,7 +18,7 @@ fn first(explanation: &Explanation) -> &Finding {
 /// All evidence.
 fn said(explanation: &Explanation) -> String {
     let evidence = explanation.findings.iter().flat_map(|finding| &finding.evidence);
-    evidence.map(|line| line.text.as_str()).collect::<Vec<_>>().join("\n")
+    evidence.map(Evidence::told).collect::<Vec<_>>().join("\n")
 }
 
 fn reading(hardware: HardwareUse, capabilities: Option<Capabilities>) -> LensReading {

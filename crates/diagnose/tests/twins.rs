@@ -5,7 +5,7 @@
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 mod world;
 
-use duel_model::{Confidence, Explanation, Finding, HostAccess, HostPlan, ServerPlan, TwinReading};
+use duel_model::{Confidence, Evidence, Explanation, Finding, HostAccess, HostPlan, ServerPlan, TwinReading};
 use world::{Server, World, named, world};
 
 /// A server whose AES is slow, beside a good one.
@@ -41,7 +41,7 @@ fn aes(finding: &Explanation) -> &Finding {
 
 fn twins_told(finding: &Finding) -> String {
     let lines = finding.evidence.iter().filter(|line| line.probe.starts_with("twin"));
-    lines.map(|line| line.text.clone()).collect::<Vec<_>>().join("\n")
+    lines.map(Evidence::told).collect::<Vec<_>>().join("\n")
 }
 
 fn asked(explanation: &Explanation) -> Vec<&str> {
@@ -227,7 +227,7 @@ fn a_setting_that_moves_nothing_speaks_against_its_cause() {
         let cause = &explanation.findings[0].cause;
         assert_eq!(cause, "unknown", "{explanation:#?}");
         let told = explanation.findings[0].evidence.iter().any(|line| {
-            line.probe.starts_with("twin") && line.text.contains("http.few-workers") && line.text.contains("But with")
+            line.probe.starts_with("twin") && line.told().contains("http.few-workers") && line.text.contains("But with")
         });
         assert!(told, "{explanation:#?}");
     }

@@ -117,6 +117,7 @@ pub enum Confidence {
 
 /// One line of evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(from = "Line", into = "Line")]
 pub struct Evidence {
     /// Id of the probe that it comes from; `comparison` or `first-contact` for what was seen without one.
     pub probe: String,
@@ -124,6 +125,98 @@ pub struct Evidence {
     pub text: String,
     /// How to repeat it by hand.
     pub repeat: Option<String>,
+    /// The cause that is no finding because of this.
+    pub about: Option<AboutCause>,
+}
+
+/// A cause that is no finding.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AboutCause {
+    /// Its id.
+    pub cause: String,
+    /// How it stands.
+    pub stands: Stands,
+}
+
+/// How a cause stands that is no finding.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stands {
+    /// The evidence excludes it.
+    RuledOut,
+    /// The evidence does not tell.
+    Open,
+    /// It fits, and may not be named.
+    Suspected,
+}
+
+impl Evidence {
+    /// What a probe, or what was seen without one, tells.
+    pub fn new(probe: impl Into<String>, text: impl Into<String>, repeat: Option<String>) -> Self {
+        Self { probe: probe.into(), text: text.into(), repeat, about: None }
+    }
+
+    /// What it tells, with the cause that it is about: `not http.compression: B does not compress`.
+    pub fn told(&self) -> String {
+        match &self.about {
+            None => self.text.clone(),
+            Some(about) => format!("{}{}", about.introduction(), self.text),
+        }
+    }
+}
+
+impl AboutCause {
+    fn introduction(&self) -> String {
+        match self.stands {
+            Stands::RuledOut => format!("not {}: ", self.cause),
+            Stands::Open | Stands::Suspected => format!("open: {}: ", self.cause),
+        }
+    }
+
+    /// What a line of an archive is about that was written before lines said so by themselves, and the rest of its text.
+    fn of_old(text: &str) -> Option<(Self, &str)> {
+        let (stands, rest) = match text.strip_prefix("open: ") {
+            Some(rest) => (Stands::Open, rest),
+            None => (Stands::RuledOut, text.strip_prefix("not ")?),
+        };
+        let (cause, rest) = rest.split_once(": ")?;
+        let is_id = !cause.contains(' ') && cause.contains('.');
+        is_id.then(|| (Self { cause: cause.to_owned(), stands }, rest))
+    }
+}
+
+/// A line of evidence as it is kept and shown in JSON: its text names the cause that it is about, as it always has.
+#[derive(Serialize, Deserialize)]
+struct Line {
+    probe: String,
+    text: String,
+    repeat: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    about: Option<AboutCause>,
+}
+
+impl From<Evidence> for Line {
+    fn from(evidence: Evidence) -> Self {
+        let text = evidence.told();
+        Self { probe: evidence.probe, text, repeat: evidence.repeat, about: evidence.about }
+    }
+}
+
+impl From<Line> for Evidence {
+    fn from(line: Line) -> Self {
+        let Line { probe, text, repeat, about } = line;
+        let (about, text) = match about {
+            None => match AboutCause::of_old(&text) {
+                Some((about, rest)) => (Some(about), rest.to_owned()),
+                None => (None, text),
+            },
+            Some(about) => {
+                let rest = text.strip_prefix(&about.introduction()).map(str::to_owned);
+                (Some(about), rest.unwrap_or(text))
+            }
+        };
+        Self { probe, text, repeat, about }
+    }
 }
 
 /// The outcome of diagnosis.
@@ -135,4 +228,46 @@ pub struct Explanation {
     pub ruled_out: Vec<String>,
     /// Every probe that was asked for, in order.
     pub probes: Vec<ProbeOutcome>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn about(cause: &str, stands: Stands, text: &str) -> Evidence {
+        let about = Some(AboutCause { cause: cause.to_owned(), stands });
+        Evidence { about, ..Evidence::new("hosts", text, Some("top".to_owned())) }
+    }
+
+    #[test]
+    fn how_a_cause_stands_is_kept_beside_a_text_that_tells_it() {
+        for (evidence, text) in [
+            (
+                about("http.compression", Stands::RuledOut, "B does not compress"),
+                "not http.compression: B does not compress",
+            ),
+            (about("net.rate-cap", Stands::Open, "too small: 3 B"), "open: net.rate-cap: too small: 3 B"),
+            (about("cpu.slower", Stands::Suspected, "it fits"), "open: cpu.slower: it fits"),
+            (Evidence::new("comparison", "not so: it is not", None), "not so: it is not"),
+        ] {
+            assert_eq!(evidence.told(), text);
+            let kept = serde_json::to_value(&evidence).unwrap();
+            assert_eq!(kept["text"], text);
+            assert_eq!(serde_json::from_value::<Evidence>(kept).unwrap(), evidence);
+        }
+    }
+
+    #[test]
+    fn lines_of_older_archives_say_the_same_of_causes() {
+        let read = |text: &str| {
+            let line = serde_json::json!({ "probe": "hosts", "text": text, "repeat": "top" });
+            serde_json::from_value::<Evidence>(line).unwrap()
+        };
+        let ruled_out = about("http.compression", Stands::RuledOut, "B does not compress");
+        assert_eq!(read("not http.compression: B does not compress"), ruled_out);
+        assert_eq!(read("open: net.rate-cap: small: 3 B"), about("net.rate-cap", Stands::Open, "small: 3 B"));
+        for text in ["not so: it is not", "not shown: that 1.5 is less", "open: to all", "no gap"] {
+            assert_eq!(read(text), Evidence::new("hosts", text, Some("top".to_owned())));
+        }
+    }
 }

@@ -49,7 +49,9 @@ pub use experiment::{
 };
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, Value, unit};
-pub use finding::{Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, TargetObservation};
+pub use finding::{
+    AboutCause, Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, Stands, TargetObservation,
+};
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;
 pub use lens::{

@@ -349,7 +349,7 @@ impl Texts for Finding {
 
 impl Texts for Evidence {
     fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
-        let Self { probe: _, text, repeat } = self;
+        let Self { probe: _, text, repeat, about: _ } = self;
         change(text);
         repeat.each(change);
     }

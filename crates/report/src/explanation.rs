@@ -4,7 +4,7 @@ use crate::figures::percent;
 use crate::style::{Ink, Style};
 use crate::summary::{doubt_list, join};
 use crate::text::{clean, clean_whole, plural, wrap};
-use duel_model::{Confidence, Doubt, Evidence, Explanation, Finding};
+use duel_model::{AboutCause, Confidence, Doubt, Evidence, Explanation, Finding, Stands};
 
 /// What diagnosis found, as text: each finding with its evidence, how to repeat it and what to try next, then what was
 /// ruled out and which probes could not be made.
@@ -35,9 +35,9 @@ fn finding<'a>(finding: &'a Finding, ruled_out: &[String], repeated: &mut Vec<&'
         lines.extend(wrap(&clean_whole(&finding.summary), width, "  ", "  "));
     }
     let (of_causes, told): (Vec<_>, Vec<_>) =
-        finding.evidence.iter().partition(|evidence| about_a_cause(&evidence.text, ruled_out).is_some());
+        finding.evidence.iter().partition(|evidence| about_a_cause(evidence, ruled_out).is_some());
     for evidence in told {
-        let text = format!("{} [{}]", clean_whole(&evidence.text), clean(&evidence.probe));
+        let text = format!("{} [{}]", clean_whole(&evidence.told()), clean(&evidence.probe));
         lines.extend(wrap(&text, width, "  - ", "    "));
         if let Some(command) = evidence.repeat.as_deref().filter(|command| !repeated.contains(command)) {
             repeated.push(command);
@@ -45,14 +45,14 @@ fn finding<'a>(finding: &'a Finding, ruled_out: &[String], repeated: &mut Vec<&'
             lines.push(style.paint(Ink::Bar, &format!("      {}", clean_whole(command))));
         }
     }
-    for (title, reasons) in by_reason(&of_causes, ruled_out) {
+    for (title, reasons) in by_reason(&of_causes) {
         lines.push(format!("  {title}"));
         for (causes, reason) in reasons {
             let causes = causes.iter().map(|cause| clean(cause)).collect::<Vec<_>>().join(", ");
             lines.extend(wrap(&format!("{causes}: {}", clean_whole(reason)), width, "  - ", "    "));
         }
     }
-    if of_causes.iter().any(|evidence| about_a_cause(&evidence.text, ruled_out).is_some_and(|about| !about.is_open)) {
+    if of_causes.iter().any(|evidence| excludes(evidence, ruled_out)) {
         let text = "Why each of the causes below is ruled out: --json, or duel report.";
         lines.extend(wrap(text, width, "  ", "  "));
     }
@@ -63,22 +63,14 @@ fn finding<'a>(finding: &'a Finding, ruled_out: &[String], repeated: &mut Vec<&'
     lines
 }
 
-/// What a piece of evidence says of a cause that is no finding.
-pub(crate) struct AboutACause<'a> {
-    pub(crate) is_open: bool,
-    cause: &'a str,
-    reason: &'a str,
+/// The cause that a piece of evidence leaves open, or that it excludes and that is listed as `ruled_out`.
+fn about_a_cause<'a>(evidence: &'a Evidence, ruled_out: &[String]) -> Option<&'a AboutCause> {
+    evidence.about.as_ref().filter(|about| about.stands != Stands::RuledOut || ruled_out.contains(&about.cause))
 }
 
-/// `not http.compression: B does not compress`, `open: net.rate-cap: too small to tell`.
-pub(crate) fn about_a_cause<'a>(text: &'a str, ruled_out: &[String]) -> Option<AboutACause<'a>> {
-    let (is_open, rest) = match text.strip_prefix("open: ") {
-        Some(rest) => (true, rest),
-        None => (false, text.strip_prefix("not ")?),
-    };
-    let (cause, reason) = rest.split_once(": ")?;
-    let is_id = !cause.contains(' ') && cause.contains('.');
-    (is_id && (is_open || ruled_out.iter().any(|id| id == cause))).then_some(AboutACause { is_open, cause, reason })
+/// Whether it tells why a cause is listed as `ruled_out`.
+pub(crate) fn excludes(evidence: &Evidence, ruled_out: &[String]) -> bool {
+    about_a_cause(evidence, ruled_out).is_some_and(|about| about.stands == Stands::RuledOut)
 }
 
 /// Reasons with the causes that share them.
@@ -86,22 +78,22 @@ type Reasons<'a> = Vec<(Vec<&'a str>, &'a str)>;
 
 /// What is open, and what several causes are ruled out by: a reason of one cause alone is found in the document and on the
 /// page, or this list would hide what matters.
-fn by_reason<'a>(evidence: &[&'a Evidence], ruled_out: &[String]) -> Vec<(&'static str, Reasons<'a>)> {
-    let grouped = |wants_open: bool| {
+fn by_reason<'a>(of_causes: &[&'a Evidence]) -> Vec<(&'static str, Reasons<'a>)> {
+    let grouped = |excluded: bool| {
         let mut reasons: Reasons<'a> = Vec::new();
-        for about in evidence.iter().filter_map(|evidence| about_a_cause(&evidence.text, ruled_out)) {
-            if about.is_open != wants_open {
+        for (about, evidence) in of_causes.iter().filter_map(|evidence| Some((evidence.about.as_ref()?, evidence))) {
+            if excluded != (about.stands == Stands::RuledOut) {
                 continue;
             }
-            match reasons.iter_mut().find(|(_, reason)| *reason == about.reason) {
-                Some((causes, _)) => causes.push(about.cause),
-                None => reasons.push((vec![about.cause], about.reason)),
+            match reasons.iter_mut().find(|(_, reason)| *reason == evidence.text) {
+                Some((causes, _)) => causes.push(&about.cause),
+                None => reasons.push((vec![&about.cause], &evidence.text)),
             }
         }
         reasons
     };
-    let shared: Reasons<'a> = grouped(false).into_iter().filter(|(causes, _)| causes.len() > 1).collect();
-    [("Open:", grouped(true)), ("Ruled out together:", shared)]
+    let shared: Reasons<'a> = grouped(true).into_iter().filter(|(causes, _)| causes.len() > 1).collect();
+    [("Open:", grouped(false)), ("Ruled out together:", shared)]
         .into_iter()
         .filter(|(_, reasons)| !reasons.is_empty())
         .collect()
@@ -152,12 +144,17 @@ mod tests {
     use super::*;
 
     fn said(probe: &str, text: &str, repeat: Option<&str>) -> Evidence {
-        Evidence { probe: probe.to_owned(), text: text.to_owned(), repeat: repeat.map(str::to_owned) }
+        Evidence::new(probe, text, repeat.map(str::to_owned))
+    }
+
+    fn about(cause: &str, stands: Stands, evidence: Evidence) -> Evidence {
+        Evidence { about: Some(AboutCause { cause: cause.to_owned(), stands }), ..evidence }
     }
 
     #[test]
     fn causes_that_share_a_reason_are_told_once_and_so_are_commands() {
-        let no_tls = |cause: &str| said("first-contact", &format!("not {cause}: B does not use TLS"), None);
+        use Stands::{Open, RuledOut};
+        let no_tls = |cause: &str| about(cause, RuledOut, said("first-contact", "B does not use TLS", None));
         let finding = Finding {
             cause: "unknown".to_owned(),
             target: Some("B".to_owned()),
@@ -169,11 +166,15 @@ mod tests {
                 said("comparison", "all of it is in wait", Some("duel a b -c 4")),
                 no_tls("tls.aes-unused"),
                 no_tls("tls.no-asm"),
-                said("identity", "not http.compression: B does not compress", Some("duel a b --encoding identity")),
-                said("hosts", "open: net.rate-cap: too small to tell", None),
-                said("hosts", "open: net.small-window: too small to tell", None),
-                // Of no cause at all.
-                said("comparison", "not so: it is not", None),
+                about(
+                    "http.compression",
+                    RuledOut,
+                    said("identity", "B does not compress", Some("duel a b --encoding identity")),
+                ),
+                about("net.rate-cap", Open, said("hosts", "too small to tell", None)),
+                about("net.small-window", Stands::Suspected, said("hosts", "too small to tell", None)),
+                // Excluded for this gap, and not for another one.
+                about("tls.large-key", RuledOut, said("resumed", "B has a small key", None)),
             ],
             remedy: String::new(),
         };
@@ -187,7 +188,7 @@ Cause: unknown on B
   - over 4 connections: B 3.00x slower than A [comparison]
       duel a b -c 4
   - all of it is in wait [comparison]
-  - not so: it is not [comparison]
+  - not tls.large-key: B has a small key [resumed]
   Open:
   - net.rate-cap, net.small-window: too small to tell
   Ruled out together:

@@ -177,7 +177,7 @@ prop_compose! {
     ) -> Explanation {
         let finding = |(cause, summary, explains, evidence): (String, String, Option<f64>, String)| Finding {
             cause, target: Some(summary.clone()), confidence: Confidence::Likely, explains, remedy: summary.clone(),
-            evidence: vec![Evidence { probe: summary.clone(), text: evidence, repeat: Some("duel\x1b x".into()) }],
+            evidence: vec![Evidence::new(summary.clone(), evidence, Some("duel\x1b x".into()))],
             summary,
         };
         Explanation { findings: causes.into_iter().map(finding).collect(), ruled_out, probes: vec![] }

@@ -114,7 +114,7 @@ fn texts_of_servers_and_users_stay_texts() {
         finding.summary = evil.into();
         finding.cause = evil.into();
         finding.remedy = evil.into();
-        finding.evidence.push(Evidence { probe: evil.into(), text: evil.into(), repeat: Some(evil.into()) });
+        finding.evidence.push(Evidence::new(evil, evil, Some(evil.into())));
     }
     explanation.ruled_out.push(evil.into());
     run.explanation = Some(explanation);

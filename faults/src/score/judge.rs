@@ -134,8 +134,8 @@ fn suspected(document: &Value) -> Vec<String> {
         findings.iter().flat_map(|finding| finding["evidence"].as_array().map(Vec::as_slice).unwrap_or_default());
     texts
         .filter_map(|evidence| {
-            let (cause, rest) = evidence["text"].as_str()?.strip_prefix("open: ")?.split_once(": ")?;
-            rest.starts_with("suspected").then(|| format!("suspected {cause}"))
+            let about = &evidence["about"];
+            (about["stands"] == "suspected").then(|| format!("suspected {}", about["cause"].as_str().unwrap_or("?")))
         })
         .collect()
 }

@@ -140,11 +140,11 @@ pub fn explanation() -> Explanation {
             confidence: Confidence::Confirmed,
             explains: Some(0.94),
             summary: "nginx on B does not use the AES instructions".into(),
-            evidence: vec![Evidence {
-                probe: "cipher-chacha20".into(),
-                text: "the gap is gone".into(),
-                repeat: Some("duel A B --cipher TLS_CHACHA20_POLY1305_SHA256".into()),
-            }],
+            evidence: vec![Evidence::new(
+                "cipher-chacha20",
+                "the gap is gone",
+                Some("duel A B --cipher TLS_CHACHA20_POLY1305_SHA256".into()),
+            )],
             remedy: "link another libcrypto".into(),
         }],
         ruled_out: vec!["http.compression".into()],

@@ -21,6 +21,8 @@ mod http;
 mod net;
 mod path;
 mod sql;
+#[cfg(test)]
+mod tables;
 mod tls;
 
 pub(crate) use net::names;
@@ -53,7 +55,7 @@ pub(crate) fn standing_of(gap: &Gap<'_>, id: &str) -> Option<Standing> {
 /// The causes that can be named, for documentation and help. Causes of several kinds of work may have one id.
 pub fn catalogue() -> Vec<&'static CauseEntry> {
     let competing = all().map(Cause::entry);
-    let others = [&names::DNS_SLOW, &names::ADDRESS_FALLBACK, &none::ENTRY, &unknown::ENTRY];
+    let others = names::BESIDE.into_iter().chain([&none::ENTRY, &unknown::ENTRY]);
     let mut entries: Vec<&CauseEntry> = Vec::new();
     for entry in competing.chain(others) {
         if entries.iter().all(|known| known.id != entry.id) {

@@ -1,7 +1,7 @@
 //! Why: findings with their evidence.
 
 use super::html::Html;
-use crate::explanation::{about_a_cause, headline};
+use crate::explanation::{excludes, headline};
 use crate::text::{clean, clean_whole};
 use duel_model::{Confidence, Doubt, Evidence, Explanation, Finding, Run};
 
@@ -34,10 +34,8 @@ fn finding(html: &mut Html, finding: &Finding, ruled_out: &[String]) {
         html.prose(&finding.summary);
         html.raw("</p>");
     }
-    let (excluding, telling): (Vec<&Evidence>, Vec<&Evidence>) = finding
-        .evidence
-        .iter()
-        .partition(|evidence| about_a_cause(&evidence.text, ruled_out).is_some_and(|about| !about.is_open));
+    let (excluding, telling): (Vec<&Evidence>, Vec<&Evidence>) =
+        finding.evidence.iter().partition(|evidence| excludes(evidence, ruled_out));
     let mut repeated = Vec::new();
     if !telling.is_empty() {
         html.raw("<h4>Evidence</h4>");
@@ -61,7 +59,7 @@ fn evidence<'a>(html: &mut Html, pieces: &[&'a Evidence], repeated: &mut Vec<&'a
     html.raw("<ul>");
     for piece in pieces {
         html.raw("<li>");
-        html.prose(&piece.text);
+        html.prose(&piece.told());
         html.raw(" <span class=\"faint\">[");
         html.text(&clean(&piece.probe));
         html.raw("]</span>");

@@ -470,22 +470,20 @@ pub fn explained() -> Explanation {
                           them, the gap is gone."
                     .into(),
                 evidence: vec![
-                    Evidence {
-                        probe: "comparison".into(),
-                        text: "89 % of the gap sits in the TLS handshake and in receiving, which grow with the bytes \
-                               encrypted"
-                            .into(),
-                        repeat: None,
-                    },
-                    Evidence {
-                        probe: "cipher-chacha20".into(),
-                        text: "with TLS_CHACHA20_POLY1305_SHA256 B is 1.03x slower instead of 3.04x".into(),
-                        repeat: Some(
+                    Evidence::new(
+                        "comparison",
+                        "89 % of the gap sits in the TLS handshake and in receiving, which grow with the bytes encrypted",
+                        None,
+                    ),
+                    Evidence::new(
+                        "cipher-chacha20",
+                        "with TLS_CHACHA20_POLY1305_SHA256 B is 1.03x slower instead of 3.04x",
+                        Some(
                             "duel A=https://ubuntu.example/64k B=https://freebsd.example/64k --cipher \
                              TLS_CHACHA20_POLY1305_SHA256"
                                 .into(),
                         ),
-                    },
+                    ),
                 ],
                 remedy: "See which libcrypto the server process on B maps, and whether OPENSSL_ia32cap hides the AES \
                          instructions from it."
@@ -570,11 +568,8 @@ pub fn why() -> Explanation {
         evidence,
         remedy: "What to try next.".into(),
     };
-    let evidence = |probe: &str, text: &str, repeat: Option<&str>| Evidence {
-        probe: probe.into(),
-        text: text.into(),
-        repeat: repeat.map(str::to_owned),
-    };
+    let evidence =
+        |probe: &str, text: &str, repeat: Option<&str>| Evidence::new(probe, text, repeat.map(str::to_owned));
     Explanation {
         findings: vec![
             finding(

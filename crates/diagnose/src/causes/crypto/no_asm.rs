@@ -10,6 +10,9 @@ use duel_model::Confidence;
 static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-asm",
     description: "the library was built without assembly, so that all cryptography is slow",
+    signature: "the same with all features hidden, and what the library tells of how it was built",
+    at_most: "confirmed; likely where the library does not tell",
+    needs_machine: false,
 };
 
 pub(super) struct NoAsm;

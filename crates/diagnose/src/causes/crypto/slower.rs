@@ -4,8 +4,14 @@ use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing};
 use crate::gap::Gap;
 
-static ENTRY: CauseEntry =
-    CauseEntry { id: "cpu.slower", description: "the CPU is slower, or clocked down by heat or by a limit" };
+static ENTRY: CauseEntry = CauseEntry {
+    id: "cpu.slower",
+    description: "the CPU is slower, or clocked down by heat or by a limit",
+    signature: "is never named: the libraries work on one machine in turn, so it is ruled out. It is left open \
+                where a target is an `exec:` command, which may work anywhere",
+    at_most: "never",
+    needs_machine: false,
+};
 
 pub(super) struct Slower;
 

@@ -13,6 +13,10 @@ use duel_model::{Confidence, format_bytes};
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.bandwidth-cap",
     description: "the device moves no more than so many bytes per second, whatever the size of calls and however many wait",
+    signature: "the same of bytes: with larger blocks as many bytes by fewer calls, with more ops in flight no \
+                more",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 pub(super) struct BandwidthCap;
@@ -55,4 +59,3 @@ impl Cause for BandwidthCap {
         Ok(standing)
     }
 }
-

@@ -8,13 +8,18 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, of_both, shown_flip};
 use crate::evidence::device::{of_view, setting};
-use crate::probes::LARGER_BLOCK;
 use crate::gap::Gap;
+use crate::probes::LARGER_BLOCK;
 use duel_model::{Confidence, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.block-size",
     description: "the file system's unit is larger than what is read or written: each op moves more than it asks for",
+    signature: "the slow side's smallest file takes more than a block and more than the fast side's, its device \
+                moves at least twice as many bytes for each op, and with blocks 16 times as large neither is so \
+                any more",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 pub(super) struct BlockSize;
@@ -39,7 +44,9 @@ impl Cause for BlockSize {
         let units = of_both(gap, "the allocation units are not known of both", |side| {
             gap.count(side, "disk.allocation_bytes")
         })?;
-        let block = setting(gap, "block").and_then(|block| block.parse::<u64>().ok()).ok_or_else(|| open("there is no block"))?;
+        let block = setting(gap, "block")
+            .and_then(|block| block.parse::<u64>().ok())
+            .ok_or_else(|| open("there is no block"))?;
         let told_units = format!(
             "the smallest file takes {} on {slow} and {} on {fast}, and a block has {}",
             format_bytes(units[0] as f64),

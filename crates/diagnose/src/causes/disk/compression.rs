@@ -7,13 +7,16 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
 use crate::evidence::device::setting;
-use crate::probes::COMPRESSIBLE;
 use crate::gap::Gap;
+use crate::probes::COMPRESSIBLE;
 use duel_model::Confidence;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.compression",
     description: "data is compressed or encrypted on its way to the device, which costs time for each byte that is not zero",
+    signature: "with data that compresses to nothing the gap is gone",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 pub(super) struct Compression;

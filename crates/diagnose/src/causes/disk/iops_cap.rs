@@ -13,6 +13,10 @@ use duel_model::{Confidence, format_count};
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.iops-cap",
     description: "the device does no more than so many calls per second, whatever their size and however many wait",
+    signature: "the slow side's device does as many calls per second with blocks 16 times as large, which move \
+                more bytes then, and with 8 times as many ops in flight",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 pub(super) struct IopsCap;
@@ -57,4 +61,3 @@ impl Cause for IopsCap {
         Ok(standing)
     }
 }
-

@@ -7,13 +7,17 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
 use crate::evidence::device::{of_view, setting};
-use crate::probes::SMALLER_FILE;
 use crate::gap::Gap;
+use crate::probes::SMALLER_FILE;
 use duel_model::Confidence;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.metadata-misses",
     description: "where blocks lie does not fit into memory: the device is called more than once for each op",
+    signature: "the slow side's device reads at least a quarter more often for each op at a random place; within a \
+                sixteenth of the size half of that and the gap are gone",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 pub(super) struct MetadataMisses;
@@ -56,7 +60,9 @@ impl Cause for MetadataMisses {
         let [slow_then, fast_then] = of_view(gap, &flip.view)?;
         let told_then = format!(
             "{}: {slow}'s device reads {:.2} times for each op, and {fast}'s {:.2} times",
-            SMALLER_FILE.phrase(), slow_then.reads, fast_then.reads
+            SMALLER_FILE.phrase(),
+            slow_then.reads,
+            fast_then.reads
         );
         if slow_then.reads - fast_then.reads > (1.0 - GONE) * (of_slow.reads - of_fast.reads) {
             return Err(Standing::Undecided(gap.evidence(&flip.view, told_then)));

@@ -14,6 +14,10 @@ use duel_model::{Confidence, WorkloadPlan};
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.readahead-off",
     description: "the system reads little or nothing ahead on the device, so that reads in order wait for it more often",
+    signature: "the system tells that it reads less ahead on the slow side's device, both read in order from their \
+                devices, and with duel itself reading ahead the gap is gone",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct ReadAhead;

@@ -7,13 +7,17 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
 use crate::evidence::device::setting;
-use crate::probes::{COMPRESSIBLE, NO_FLUSH};
 use crate::gap::Gap;
+use crate::probes::{COMPRESSIBLE, NO_FLUSH};
 use duel_model::{Confidence, Id, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.slow-flush",
     description: "the disk takes long to say that what was written is safe, and each commit waits for it",
+    signature: "ops are flushed, and without that and past the page cache the gap is gone; it does not go away \
+                with the content",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct SlowFlush;
@@ -30,7 +34,9 @@ impl Cause for SlowFlush {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let flushes = match setting(gap, "op") {
             Some("fsync" | "dsync") => true,
-            Some("write" | "randwrite" | "randrw" | "rewrite") => setting(gap, "flush").is_some_and(|every| every != "0"),
+            Some("write" | "randwrite" | "randrw" | "rewrite") => {
+                setting(gap, "flush").is_some_and(|every| every != "0")
+            }
             _ => false,
         };
         if !flushes {
@@ -62,7 +68,10 @@ impl Cause for SlowFlush {
         let phases = reference.and_then(|view| Some((flush_ns(view.slow)?, flush_ns(view.fast)?)));
         let facts = phases.map(|(of_slow, of_fast)| {
             let [of_slow, of_fast] = [of_slow, of_fast].map(format_duration_ns);
-            gap.at_reference(format!("an op waits {of_slow} for the flush on {slow}, and {of_fast} on {}", gap.fast_name()))
+            gap.at_reference(format!(
+                "an op waits {of_slow} for the flush on {slow}, and {of_fast} on {}",
+                gap.fast_name()
+            ))
         });
         let told = Told { summary, remedy, facts: facts.into_iter().collect(), further: Vec::new() };
         Ok(fit(gap, &ENTRY, &flip, confidence, told))

@@ -7,13 +7,17 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
 use crate::evidence::device::{of_view, setting};
-use crate::probes::SMALLER_FILE;
 use crate::gap::Gap;
+use crate::probes::SMALLER_FILE;
 use duel_model::Confidence;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.slow-spindle",
     description: "the disk has mechanics that take long from one place to another",
+    signature: "the system says that the slow side's device has mechanics; within a sixteenth of the size the gap \
+                is gone with as many calls",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 pub(super) struct SlowSpindle;
@@ -50,21 +54,29 @@ impl Cause for SlowSpindle {
         let missing = || Standing::Undecided(gap.not_measured("there is no reference".to_owned()));
         let [of_slow, of_fast] = of_view(gap, gap.known_reference().ok_or_else(missing)?)?;
         if of_slow.ios() > AS_MANY * of_fast.ios() {
-            let text = format!("{slow}'s device is called {:.2} times for each op, the other {:.2}", of_slow.ios(), of_fast.ios());
+            let text = format!(
+                "{slow}'s device is called {:.2} times for each op, the other {:.2}",
+                of_slow.ios(),
+                of_fast.ios()
+            );
             return Err(Standing::Undecided(gap.at_reference(text)));
         }
         let flip = shown_flip(gap, SMALLER_FILE)?;
         if !flip.moved() {
             return Err(did_not_move(gap, &flip));
         }
-        let summary = format!(
-            "{slow}'s disk has mechanics: where ops lie close together {} of the gap is gone.",
-            flip.percent()
-        );
+        let summary =
+            format!("{slow}'s disk has mechanics: where ops lie close together {} of the gap is gone.", flip.percent());
         let remedy = format!(
             "`duel disk tables` of both devices tells how long full, half and quarter strokes take. Look for errors that {slow}'s disk \
              mends by itself (`smartctl -a`: reallocated and pending sectors, seek errors), and for its speed of rotation."
         );
-        Ok(fit(gap, &ENTRY, &flip, Confidence::Likely, Told { summary, remedy, facts: Vec::new(), further: Vec::new() }))
+        Ok(fit(
+            gap,
+            &ENTRY,
+            &flip,
+            Confidence::Likely,
+            Told { summary, remedy, facts: Vec::new(), further: Vec::new() },
+        ))
     }
 }

@@ -23,6 +23,10 @@ use duel_model::{Confidence, Evidence, format_duration_ns};
 static ENTRY: CauseEntry = CauseEntry {
     id: "lock.contention",
     description: "requests that are served at the same time hinder each other: with more of them, less gets done",
+    signature: "throughput falls with more connections on the slow side alone; or hosts: CPU time per request \
+                grows with them though over one connection both are as fast; no segments lost",
+    at_most: "likely; possible without more CPU time",
+    needs_machine: false,
 };
 
 /// Below that there is no room for a peak between one connection and the plan's.

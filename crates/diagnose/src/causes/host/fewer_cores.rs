@@ -14,6 +14,9 @@ use duel_model::{Confidence, TwinChange};
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.fewer-cores",
     description: "the server may run on fewer CPUs, and has no idle one under load",
+    signature: "hosts: fewer CPUs allowed, all of them busy; worth the ratio of CPUs used",
+    at_most: "likely",
+    needs_machine: true,
 };
 
 /// Above this share of their time CPUs are what requests wait for: in the simplest queue (M/M/1) they wait there for nine

@@ -14,6 +14,10 @@ use duel_model::{Confidence, format_bytes};
 static ENTRY: CauseEntry = CauseEntry {
     id: "mem.limit",
     description: "what the server works on does not fit into its memory, and is read again and again",
+    signature: "hosts: pages read again, swap or waiting faults, whose time is worth the gap (of a disk's, that of \
+                as many reads), and a limit that was hit or as many pages taken away",
+    at_most: "likely",
+    needs_machine: true,
 };
 
 /// Longest that one page can take: a slow disk turns once and moves its arm across (7,200 per minute: 8 ms and some

@@ -19,6 +19,11 @@ use std::collections::BTreeSet;
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.noisy-neighbour",
     description: "somebody else's work on the same CPUs keeps the server waiting for them",
+    signature: "hosts: the server's threads wait for CPUs on which others run (also without load); longer for each \
+                CPU second than on the fast side, and not on the same CPUs in the same control group. Threads that \
+                run or wait nearly all the time wait for the CPU, whatever interrupts take of it",
+    at_most: "likely; possible where it is worth a name only of what load leaves of the gap",
+    needs_machine: true,
 };
 
 /// Tasks that are ready to run while there is no load: the one that reads the machine is always one of them. Half of

@@ -15,6 +15,10 @@ use crate::gap::{Flip, Gap, percent};
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.quota",
     description: "a CPU quota of the server's control group holds it back for a part of each period",
+    signature: "hosts: time held back by the control group is worth the gap, and where it is more than that, so \
+                are the CPUs that the fast side uses more; the quota is smaller than the fast side's",
+    at_most: "likely",
+    needs_machine: true,
 };
 
 pub(super) struct Quota;

@@ -14,6 +14,9 @@ use duel_model::{Confidence, format_duration_ns, sanitize_line};
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.slow-clock",
     description: "the machine's clock source is slow, and each look at the time costs microseconds",
+    signature: "hosts: a slow clock source, and more kernel time per request",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 /// Clock sources that are read over a bus, by their names in the kernel: timers of the board (drivers/clocksource, and

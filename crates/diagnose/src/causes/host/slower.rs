@@ -13,8 +13,13 @@ use crate::gap::{FlipLook, Gap, percent};
 use crate::probes::{CHACHA20, Mode};
 use duel_model::{Confidence, TargetObservation, format_duration_ns, sanitize_line, web};
 
-static ENTRY: CauseEntry =
-    CauseEntry { id: "cpu.slower", description: "the CPU is slower, or clocked down by heat or by a limit" };
+static ENTRY: CauseEntry = CauseEntry {
+    id: "cpu.slower",
+    description: "the CPU is slower, or clocked down by heat or by a limit",
+    signature: "hosts: CPU time per request is higher by one factor in both modes, with a fact that tells why",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
+};
 
 /// Linux tells CPU times in these steps (USER_HZ, proc_pid_stat(5)), and divides them between user and system by where
 /// its ticks fell: a count of independent events.

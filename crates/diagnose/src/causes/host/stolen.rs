@@ -13,6 +13,9 @@ use std::collections::BTreeSet;
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.stolen",
     description: "the hypervisor withholds CPU time: credits are used up, a cap, or other machines",
+    signature: "hosts: CPU time that the hypervisor withheld, to whomever it went",
+    at_most: "told as a suspicion only",
+    needs_machine: false,
 };
 
 pub(super) struct Stolen;

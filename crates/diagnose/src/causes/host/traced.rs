@@ -13,6 +13,9 @@ use duel_model::{Confidence, format_duration_ns};
 static ENTRY: CauseEntry = CauseEntry {
     id: "cpu.traced",
     description: "a tracer (strace, a debugger, a profiler) stops the server's processes at their system calls",
+    signature: "hosts: a tracer is attached, and switches per request show its stops",
+    at_most: "likely; possible without the counters, and where a request makes hardly more switches than without",
+    needs_machine: true,
 };
 
 /// A request takes one system call to read it and one to answer it at least, and a traced call stops twice, before and

@@ -13,6 +13,9 @@ use duel_model::{Confidence, format_bytes, sanitize_line, web};
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.compression",
     description: "the server compresses each response while it is asked for, and that takes longer than sending it plain",
+    signature: "the slow side compresses; the gap goes away without",
+    at_most: "confirmed; likely where both compress",
+    needs_machine: false,
 };
 
 pub(super) struct Compression;

@@ -24,6 +24,10 @@ use duel_model::{Confidence, HostDemand, Phase, TwinChange};
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.few-workers",
     description: "the server has too few workers for its CPUs, or serves too few requests at a time",
+    signature: "hosts: workers that are busy all the time beside idle CPUs (one that shares its core with a busy \
+                one counts 0.3), or as many threads as requests in service by Little's law",
+    at_most: "likely; possible below eight at a time, or where the fast side's machine is not read",
+    needs_machine: true,
 };
 
 /// From here on a worker counts as busy all the time. The spans in which a machine is read begin before the load and end

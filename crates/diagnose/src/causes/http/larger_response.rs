@@ -19,6 +19,11 @@ use duel_stats::Estimate;
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.larger-response",
     description: "the server sends more bytes (body or header fields) for the same request",
+    signature: "more bytes per request; as many bytes asked of all take the gap away, or their number times what a \
+                byte costs is worth it; of small bodies, of which no part can be asked for, twice as many bytes \
+                and a gap in receiving",
+    at_most: "confirmed; likely by what a byte costs; possible for small bodies",
+    needs_machine: false,
 };
 
 /// A response that is larger by less may well be slower for something else that shows in receiving.

@@ -12,6 +12,10 @@ use duel_model::{Confidence, When, web};
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-keepalive",
     description: "the server closes connections that could be kept alive, so that each request connects anew",
+    signature: "the slow side closes connections that the fast one keeps, or keeps for longer where connecting is \
+                worth the gap; the gap goes away when all are closed",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 /// Least share of the difference that has to be spent on connecting and its handshake. Not all of it has to be: a new

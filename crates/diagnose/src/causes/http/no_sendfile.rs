@@ -22,6 +22,9 @@ use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, TwinChange
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.no-sendfile",
     description: "responses are copied through small buffers or sent in small TLS records, which takes many system calls",
+    signature: "hosts: many times the calls (or TLS records) per response, and kernel time worth the gap",
+    at_most: "likely; possible from outside",
+    needs_machine: true,
 };
 
 /// From twice as many pieces for the same bytes on, it is another way of sending. Less is how they happened to fall.

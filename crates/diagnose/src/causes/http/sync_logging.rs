@@ -16,6 +16,9 @@ use duel_model::{Confidence, HostDemand, format_bytes, format_duration_ns, sanit
 static ENTRY: CauseEntry = CauseEntry {
     id: "http.sync-logging",
     description: "each request waits for a write to a disk, as where a log is written synchronously",
+    signature: "hosts: writes and flushes per request whose time is worth the gap",
+    at_most: "likely",
+    needs_machine: true,
 };
 
 /// Fewest writes of the disk for each request. Who waits for the disk with each request writes once each; workers that

@@ -16,6 +16,10 @@ use duel_model::{Confidence, Evidence, Nanos, Phase, ServerPlan, format_duration
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.backlog-overflow",
     description: "the listen queue is too short for those who connect at once",
+    signature: "hosts: the listen queue overflows, often enough for stalls of connecting that are worth the gap \
+                (1.1 s for each at most); not over one connection",
+    at_most: "likely; possible from outside, or where the fast side's machine is not read",
+    needs_machine: false,
 };
 
 const CONNECT: [(Phase, Nanos); 1] = [(phase::CONNECT, SYN_SENT_AGAIN_NS)];

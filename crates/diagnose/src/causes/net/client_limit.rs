@@ -23,6 +23,12 @@ use duel_model::{AddressRange, Confidence, Finding, TwinChange};
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.client-limit",
     description: "one client address may do only so much, or this machine's address is treated worse than others",
+    signature: "connections from other addresses take the gap away. Where one other address does not, each address \
+                is limited; where it does, our own is treated worse. k addresses that leave a gap and get about k \
+                times as much done are limited, too, and the rest of the gap is hidden behind that. Not asked \
+                about a server that works all the time, handshakes, or failures",
+    at_most: "confirmed; likely where the addresses are too few",
+    needs_machine: false,
 };
 
 /// From this share of failures on the rate of the rest is another rate; probes are refused from there on as well.

@@ -17,6 +17,10 @@ use duel_model::{Confidence, MILLISECOND_NS, Nanos, Phase, format_duration_ns};
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.delayed-ack",
     description: "small writes are held back until the client's delayed acknowledgement (Nagle's algorithm)",
+    signature: "ops that wait for 35 ms and more within a response; the gap goes away with acknowledgements sent \
+                at once",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 /// The shortest delay of an acknowledgement on common systems is Linux's 40 ms (`TCP_DELACK_MIN`); it begins when the

@@ -23,6 +23,11 @@ use duel_model::{Confidence, HostDemand, Phase, format_duration_ns, sanitize_lin
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.extra-hop",
     description: "a proxy or balancer stands in front of the server and hands each request on",
+    signature: "hosts: a proxy or a front listens, and further segments carry the answer once more; from outside a \
+                `Via` field",
+    at_most: "likely, by the CPU time counted; possible where that is little and the gap is no more than one more \
+              exchange like that with the fast side; possible from outside, and over a Unix socket",
+    needs_machine: false,
 };
 
 /// Programs that mostly hand on what others answer. Some of them answer from a cache, or by themselves.

@@ -13,8 +13,14 @@ use crate::gap::{DemandLook, Flip, Gap, percent};
 use crate::probes::Mode;
 use duel_model::{Confidence, HostDemand, format_duration_ns};
 
-static ENTRY: CauseEntry =
-    CauseEntry { id: "net.filter-chain", description: "each packet passes a long chain of firewall rules" };
+static ENTRY: CauseEntry = CauseEntry {
+    id: "net.filter-chain",
+    description: "each packet passes a long chain of firewall rules",
+    signature: "hosts: far more firewall rules, connecting alone is slow already, and the machine works as much \
+                more in interrupts",
+    at_most: "likely",
+    needs_machine: true,
+};
 
 /// Fewer rules than this take microseconds at most, which is what handling a packet takes anyhow.
 const LEAST_RULES: f64 = 500.0;

@@ -16,6 +16,10 @@ use duel_model::{Confidence, format_bytes, format_duration_ns, sanitize_line, we
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.initcwnd",
     description: "the server begins connections with too few segments for a distant path",
+    signature: "further round trips in receiving, beyond those that a larger response takes, on new connections \
+                only; the route's setting where it is read",
+    at_most: "likely",
+    needs_machine: false,
 };
 
 /// Below, a round trip cannot be told from work.

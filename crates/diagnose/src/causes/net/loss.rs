@@ -18,8 +18,15 @@ use crate::probes::RANGE_1;
 use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, format_duration_ns};
 
-static ENTRY: CauseEntry =
-    CauseEntry { id: "net.loss", description: "packets get lost on the path and are sent again after time-outs" };
+static ENTRY: CauseEntry = CauseEntry {
+    id: "net.loss",
+    description: "packets get lost on the path and are sent again after time-outs",
+    signature: "hosts: segments sent again, as many as the requests in whose longer time the gap lies (and no \
+                quota holds the server back, which makes some of it be sent again); from outside connects of a \
+                second and more over one connection",
+    at_most: "likely; possible where the fast side's machine is not read",
+    needs_machine: false,
+};
 
 const CONNECT: [(Phase, Nanos); 1] = [(phase::CONNECT, SYN_SENT_AGAIN_NS)];
 const ALL: [(Phase, Nanos); 4] = [

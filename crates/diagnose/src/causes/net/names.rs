@@ -9,13 +9,24 @@ use duel_model::{
     Confidence, Evidence, Facts, Finding, MILLISECOND_NS, Nanos, SECOND_NS, format_duration_ns, sanitize_line, web,
 };
 
-pub(crate) static DNS_SLOW: CauseEntry =
-    CauseEntry { id: "dns.slow", description: "looking up the target's name takes long" };
+static DNS_SLOW: CauseEntry = CauseEntry {
+    id: "dns.slow",
+    description: "looking up the target's name takes long",
+    signature: "a look-up of 40 ms or more that takes 4 times as long as the quickest other one, or 1 s",
+    at_most: "likely from 1 s, else possible",
+    needs_machine: false,
+};
 
-pub(crate) static ADDRESS_FALLBACK: CauseEntry = CauseEntry {
+static ADDRESS_FALLBACK: CauseEntry = CauseEntry {
     id: "net.address-fallback",
     description: "the name's first addresses do not answer, and each client tries them first",
+    signature: "addresses that did not answer before the one that was used",
+    at_most: "likely",
+    needs_machine: false,
 };
+
+/// The causes that are told beside gaps.
+pub(crate) static BESIDE: [&CauseEntry; 2] = [&DNS_SLOW, &ADDRESS_FALLBACK];
 
 /// A look-up that is answered by a cache takes a millisecond or a few; a distant server that has to ask others may take
 /// some tens. It was seen once, so a shorter one may be a cache that was cold.
@@ -64,11 +75,7 @@ fn slow_lookup(case: &Case<'_>, index: usize, lookup_ns: Nanos, quickest_ns: Nan
             "Looking up the name of {name} took {took}, before any load: new clients wait for that, and the speed measured \
              here does not contain it."
         ),
-        evidence: vec![Evidence {
-            probe: "first-contact".to_owned(),
-            text: measured,
-            repeat: Some(lookup_command(case, index)),
-        }],
+        evidence: vec![Evidence::new("first-contact", measured, Some(lookup_command(case, index)))],
         remedy:
             "Look the name up a few times: `dig NAME` tells the time and the server that answered. A first name server \
                  in `/etc/resolv.conf` that is dead costs seconds each time; a zone with a short TTL or distant name \
@@ -106,11 +113,7 @@ fn dead_addresses(case: &Case<'_>, index: usize) -> Option<Finding> {
              that when they connect, and the speed measured here does not contain it.{ours}",
             if count == 1 { "" } else { "es" }
         ),
-        evidence: vec![Evidence {
-            probe: "first-contact".to_owned(),
-            text: format!("no answer from {}", told.join("; ")),
-            repeat: Some(lookup_command(case, index)),
-        }],
+        evidence: vec![Evidence::new("first-contact", format!("no answer from {}", told.join("; ")), Some(lookup_command(case, index)))],
         remedy: "Let the server listen on every address that its name has (often the IPv6 one is forgotten: `listen [::]:443`), \
                  let the firewall pass them, or take dead ones out of the zone (`dig NAME A`, `dig NAME AAAA`)."
             .to_owned(),

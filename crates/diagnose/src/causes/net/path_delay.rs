@@ -20,6 +20,9 @@ use duel_model::{Confidence, format_duration_ns, web};
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.path-delay",
     description: "the network path to the server is longer: each round trip takes more time",
+    signature: "connecting takes longer; worth the round trips of a request, and not larger under load",
+    at_most: "likely",
+    needs_machine: false,
 };
 
 /// A kernel answers a SYN within some ten microseconds, and even ten thousand filter rules add a few hundred. From here

@@ -19,6 +19,10 @@ use duel_model::{Confidence, Evidence, HostDemand, TwinChange, format_bytes, for
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.rate-cap",
     description: "bandwidth is capped on the path or by the server, per connection or in total",
+    signature: "hosts: bytes flow evenly and slowly while disks, each CPU and all other processes are idle; the \
+                first byte comes in time; not a window's size, and where each connection is held, nothing is lost",
+    at_most: "likely; possible where a buffer that the server chose would show the same",
+    needs_machine: true,
 };
 
 /// A server that is held up by its CPU keeps at least one busy; one that waits a third of the time is not.

@@ -16,6 +16,10 @@ use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.small-mtu",
     description: "responses go in many small packets: a small MTU, or nothing that puts packets together",
+    signature: "smaller segments; announced to all, the fast side becomes as slow. Or hosts: packets of less than \
+                half the size without as many writes or connections",
+    at_most: "confirmed; possible by packets",
+    needs_machine: false,
 };
 
 /// A gap of a quarter in time per byte takes at least a quarter more packets, if packets were all that counts.

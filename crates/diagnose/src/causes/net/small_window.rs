@@ -15,6 +15,10 @@ use duel_model::{Confidence, format_bytes, format_duration_ns};
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.small-window",
     description: "socket buffers are too small for the distance: a connection waits for acknowledgements",
+    signature: "as many bytes per round trip as the machine's buffers hold, and several connections flow as many \
+                times faster",
+    at_most: "likely",
+    needs_machine: true,
 };
 
 /// On a shorter way even the smallest default buffers (16 KiB on Linux) carry more than 16 MB/s, which is rarely what a

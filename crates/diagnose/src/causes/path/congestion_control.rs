@@ -4,13 +4,17 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, of_both, shown_flip};
 use crate::evidence::paths::{KINDS, Sends, sends};
-use crate::probes;
 use crate::gap::Gap;
+use crate::probes;
 use duel_model::{Confidence, sanitize_line};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.congestion-control",
     description: "the sender uses another congestion control, which sends less over such a path",
+    signature: "the senders use different ones; with the fast side's, or else with reno, everywhere the gap goes \
+                away",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct CongestionControl;
@@ -39,7 +43,8 @@ impl Cause for CongestionControl {
             }
         };
         let [of_slow, of_fast] =
-            of_both(gap, "the senders' congestion control is not known", |side| gap.text(side, name))?.map(sanitize_line);
+            of_both(gap, "the senders' congestion control is not known", |side| gap.text(side, name))?
+                .map(sanitize_line);
         let names = format!("the sender to {slow} uses {of_slow}, that to {fast} {of_fast}");
         if of_slow == of_fast {
             return Err(Standing::RuledOut(gap.first_contact(names)));

@@ -8,12 +8,19 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
-use crate::probes::FEWER_DATAGRAMS;
 use crate::gap::{Flip, Gap, Look, View, percent};
+use crate::probes::FEWER_DATAGRAMS;
 use duel_model::{Confidence, Evidence, TargetObservation};
 
-static ENTRY: CauseEntry =
-    CauseEntry { id: "net.loss", description: "packets get lost on the path and are sent again after time-outs" };
+static ENTRY: CauseEntry = CauseEntry {
+    id: "net.loss",
+    description: "packets get lost on the path and are sent again after time-outs",
+    signature: "segments are sent again, and not on the fast side: streams add up, and no window holds them back; \
+                of exchanges, time beyond the usual one that is worth the gap. Of datagrams: as many get lost with \
+                a sixteenth of them",
+    at_most: "likely",
+    needs_machine: false,
+};
 
 /// With more than this held back by windows, it is not losses that keep a stream small.
 const MOSTLY_HELD_BACK: f64 = 0.5;
@@ -55,7 +62,8 @@ impl Cause for Loss {
                 let streams = streams(gap)?;
                 let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
                 if !streams.add_up() {
-                    let text = format!("{again}, but streams do not add up, as where what is too much is dropped: {flow}");
+                    let text =
+                        format!("{again}, but streams do not add up, as where what is too much is dropped: {flow}");
                     return Err(Standing::Undecided(gap.evidence(&streams.many, text)));
                 }
                 let told = told(gap, &again, vec![gap.evidence(&streams.many, flow)]);
@@ -71,7 +79,11 @@ impl Cause for Loss {
 fn tell(gap: &Gap<'_>, slow: Path<'_>, fast: Path<'_>) -> Option<String> {
     let share = |path: Path<'_>| path.sent_again().map(|(_, share)| format!("{:.2} %", 100.0 * share));
     let (of_slow, of_fast) = (share(slow)?, share(fast)?);
-    Some(format!("{of_slow} of the segments of {} were sent again, {of_fast} of {}'s", gap.slow_name(), gap.fast_name()))
+    Some(format!(
+        "{of_slow} of the segments of {} were sent again, {of_fast} of {}'s",
+        gap.slow_name(),
+        gap.fast_name()
+    ))
 }
 
 fn told(gap: &Gap<'_>, text: &str, mut facts: Vec<Evidence>) -> Told {
@@ -104,14 +116,17 @@ fn of_waiting(gap: &Gap<'_>, reference: &View<'_>, what: &str, facts: Vec<Eviden
     let Some(share) = share_of_log(reference, slow_ns - fast_ns) else {
         return Err(Standing::Undecided(gap.not_measured("what waiting makes of the gap is not known".to_owned())));
     };
-    let text = format!("some {what} of {} wait for a time-out: that makes {} of the gap", gap.slow_name(), percent(share));
+    let text =
+        format!("some {what} of {} wait for a time-out: that makes {} of the gap", gap.slow_name(), percent(share));
     if share < Flip::NOTEWORTHY {
-        let text = format!("{what} of {} that take far longer than usual make {} of the gap", gap.slow_name(), percent(share));
+        let text =
+            format!("{what} of {} that take far longer than usual make {} of the gap", gap.slow_name(), percent(share));
         return Err(Standing::RuledOut(gap.evidence(reference, text)));
     }
     if longest_ns < TIMEOUT_NS {
         // A last segment that is sent again by a probe (RFC 8985) waits for some round trips only.
-        let text = format!("some {what} of {} take far longer than usual, but none waits for a time-out", gap.slow_name());
+        let text =
+            format!("some {what} of {} take far longer than usual, but none waits for a time-out", gap.slow_name());
         return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
     if facts.is_empty() {
@@ -149,7 +164,9 @@ fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>, [slow, fast]: [Path<'_>; 2]
     // At random about as many of those get lost. Fewer than half of them do once in a hundred times, where ten are expected.
     const LEAST_EXPECTED: f64 = 10.0;
     let expected = of_slow * sent;
-    let text = format!("with a sixteenth of the datagrams {missing:.0} of {sent:.0} got lost, where {expected:.0} were expected");
+    let text = format!(
+        "with a sixteenth of the datagrams {missing:.0} of {sent:.0} got lost, where {expected:.0} were expected"
+    );
     if expected < LEAST_EXPECTED {
         return Err(Standing::Undecided(gap.evidence(&fewer, format!("{lost}; {text}: too few to tell"))));
     }

@@ -14,6 +14,11 @@ use duel_model::{Confidence, format_bytes, format_duration_ns};
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.path-delay",
     description: "the network path to the server is longer: each round trip takes more time",
+    signature: "the shortest round trip that TCP saw is longer, worth the gap (one for an exchange, two for a \
+                connection; of blocks, where as much is under way for each round trip as on the fast side, nothing \
+                queues and nothing is lost), and streams add up",
+    at_most: "likely",
+    needs_machine: false,
 };
 
 /// Round trips are equally long if they differ by less than a quarter, as for windows.
@@ -109,11 +114,7 @@ impl Cause for PathDelay {
 fn of_flow(view: &View<'_>, paths: [Path<'_>; 2], trips_ns: [f64; 2]) -> Option<(Option<f64>, String)> {
     let [slow, fast] = [0, 1].map(|side| Some(paths[side].bytes_per_s()? * trips_ns[side] / 1e9));
     let (slow, fast) = (slow?, fast?);
-    let text = format!(
-        "{{slow}} carries {} for each round trip, {{fast}} {}",
-        format_bytes(slow),
-        format_bytes(fast)
-    );
+    let text = format!("{{slow}} carries {} for each round trip, {{fast}} {}", format_bytes(slow), format_bytes(fast));
     let share = (trips_ns[0] / trips_ns[1]).ln() / view.log.mid;
     Some(((slow >= AS_MUCH * fast).then(|| share.clamp(0.0, 1.0)), text))
 }

@@ -7,13 +7,17 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, queues, sends, streams};
 use crate::evidence::worth::reference;
-use crate::probes::{FEWER_DATAGRAMS, SHORT_SEGMENTS};
 use crate::gap::{Flip, Gap, Look, View};
+use crate::probes::{FEWER_DATAGRAMS, SHORT_SEGMENTS};
 use duel_model::{Confidence, Evidence, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.rate-cap",
     description: "bandwidth is capped on the path or by the server, per connection or in total",
+    signature: "streams share one flow, packets queue or are dropped though single ones take no longer, and with \
+                segments a third as long as much flows. Of datagrams: with a sixteenth of them hardly any gets lost",
+    at_most: "likely",
+    needs_machine: false,
 };
 
 /// With segments a third as long a line carries 8 % less payload where they were those of Ethernet, and 18 % less where they were of
@@ -81,7 +85,9 @@ impl Cause for RateCap {
         let short = match gap.look(SHORT_SEGMENTS) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-            Look::Missing(why) => return Err(open(&format!("whether that counts bytes or packets is not known: {why}"))),
+            Look::Missing(why) => {
+                return Err(open(&format!("whether that counts bytes or packets is not known: {why}")));
+            }
         };
         let before = slow.bytes_per_s();
         let (Some(before), Some(after)) = (before, Path::of(short.slow).bytes_per_s()) else {
@@ -97,7 +103,11 @@ impl Cause for RateCap {
             let text = format!("{flow}; {segments}: packets cost, rather than bytes being capped");
             return Err(Standing::Undecided(gap.evidence(&short, text)));
         }
-        let told = told(gap, &flow, vec![gap.evidence(&streams.many, format!("{flow}, and {held}")), gap.evidence(&short, segments)]);
+        let told = told(
+            gap,
+            &flow,
+            vec![gap.evidence(&streams.many, format!("{flow}, and {held}")), gap.evidence(&short, segments)],
+        );
         // All of the slow side's time is that in which the cap lets nothing more pass.
         Ok(fit_by_host(gap, &ENTRY, Some(1.0), Confidence::Likely, told))
     }
@@ -136,7 +146,9 @@ fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standin
     // Of what gets lost at random no more than a fifth gets lost there once in a thousand times, where ten are expected.
     const LEAST_EXPECTED: f64 = 10.0;
     let expected = slow * sent;
-    let text = format!("{lost}; with a sixteenth of the datagrams {missing:.0} of {sent:.0}, where {expected:.0} would at random");
+    let text = format!(
+        "{lost}; with a sixteenth of the datagrams {missing:.0} of {sent:.0}, where {expected:.0} would at random"
+    );
     if expected < LEAST_EXPECTED || missing > 0.2 * expected {
         return Err(Standing::Undecided(gap.evidence(&fewer, text)));
     }

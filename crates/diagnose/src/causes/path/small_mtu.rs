@@ -6,13 +6,16 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, of_both, shown_flip};
 use crate::evidence::paths::{KINDS, Sends, sends};
-use crate::probes::SHORTEST_SEGMENTS;
 use crate::gap::Gap;
+use crate::probes::SHORTEST_SEGMENTS;
 use duel_model::Confidence;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.small-mtu",
     description: "responses go in many small packets: a small MTU, or nothing that puts packets together",
+    signature: "segments are shorter; with segments as short on all paths the gap goes away",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 /// A gap of a quarter in time per byte takes at least a quarter more packets, if packets were all that counts.

@@ -16,6 +16,10 @@ use duel_model::Confidence;
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.bad-plan",
     description: "the server goes about a statement in a worse way: an index is missing, not used, or its statistics are old",
+    signature: "the servers tell different plans for a statement, the slow one looks at three times as many rows \
+                at least, half of the gap sits in statements, and no setting that differs may be why",
+    at_most: "likely",
+    needs_machine: false,
 };
 
 pub(super) struct BadPlan;
@@ -47,19 +51,25 @@ impl Cause for BadPlan {
             })
             .collect();
         let Some((statement, plan, other)) = differing.first() else {
-            return Err(Standing::RuledOut(gap.first_contact("both go about all statements in the same way".to_owned())));
+            return Err(Standing::RuledOut(
+                gap.first_contact("both go about all statements in the same way".to_owned()),
+            ));
         };
         let told = format!("`{statement}`: {plan} on {slow}, {other} on {fast}");
         let reference = gap.known_reference().ok_or_else(|| open("there is no reference".to_owned()))?;
         let [slow_rows, fast_rows] = counted(gap, "server-rows", "rows that they look at")?;
         if slow_rows < MUCH_MORE * fast_rows.max(1.0) {
-            let text = format!("{told}; but {slow} looks at {slow_rows:.1} rows for each transaction, {fast} at {fast_rows:.1}");
+            let text = format!(
+                "{told}; but {slow} looks at {slow_rows:.1} rows for each transaction, {fast} at {fast_rows:.1}"
+            );
             return Err(open(text));
         }
         // Settings that differ may be why, and their flip tells how much they are worth.
         match standing_of(gap, "db.config") {
             Some(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
-            Some(Standing::Fits(_)) => return Err(open(format!("{told}; a setting that differs is why, see db.config"))),
+            Some(Standing::Fits(_)) => {
+                return Err(open(format!("{told}; a setting that differs is why, see db.config")));
+            }
             Some(Standing::RuledOut(_)) => {}
             _ if differ_as_sessions_may(gap) => {
                 return Err(open(format!("{told}; settings that differ may be why, see db.config")));
@@ -71,14 +81,24 @@ impl Cause for BadPlan {
             return Err(open(format!("{told}; but most of the gap does not sit in the statements")));
         };
         let rows = format!("{slow} looks at {slow_rows:.0} rows for each transaction, {fast} at {fast_rows:.1}");
-        let summary = format!("{slow} goes about a statement in another way: {told}. {}; {} of the gap sits there.", capital(&rows), percent(share));
+        let summary = format!(
+            "{slow} goes about a statement in another way: {told}. {}; {} of the gap sits there.",
+            capital(&rows),
+            percent(share)
+        );
         let remedy = format!(
             "Look at the table's indexes on {slow} and {fast} (`\\d sbtest1`, `SHOW INDEX FROM sbtest1`): make the one that is missing, or \
              let it be used again; else `ANALYZE sbtest1`, and EXPLAIN the statement once more on both."
         );
         let facts = vec![gap.first_contact(told), gap.at_reference(rows)];
         // By the logarithm: a share of the time is at most that of the gap.
-        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, Told { summary, remedy, facts, further: Vec::new() }))
+        Ok(fit_by_host(
+            gap,
+            &ENTRY,
+            Some(share),
+            Confidence::Likely,
+            Told { summary, remedy, facts, further: Vec::new() },
+        ))
     }
 }
 

@@ -11,6 +11,10 @@ use crate::gap::Gap;
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.config",
     description: "a setting of the database differs, and the gap goes away with the other server's value",
+    signature: "settings differ that sessions may change; with the fast side's in duel's own sessions on all \
+                targets the gap goes away, of several with each alone",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct Config;

@@ -15,6 +15,10 @@ use duel_model::{Confidence, format_duration_ns};
 static ENTRY: CauseEntry = CauseEntry {
     id: "lock.contention",
     description: "requests that are served at the same time hinder each other: with more of them, less gets done",
+    signature: "over one connection at most half of the gap shows, and the server tells of longer waits for locks, \
+                worth a quarter of it at least",
+    at_most: "likely",
+    needs_machine: false,
 };
 
 /// Most of the gap that may show over one connection: with more of it there, it is not one of many.
@@ -36,7 +40,9 @@ impl Cause for Contention {
         let many = &gap.comparison;
         let open = |text: String| Standing::Undecided(gap.evidence(many, text));
         if gap.case.plan.lanes() == 1 {
-            return Err(Standing::RuledOut(gap.not_measured("over one connection nobody waits for another".to_owned())));
+            return Err(Standing::RuledOut(
+                gap.not_measured("over one connection nobody waits for another".to_owned()),
+            ));
         }
         let alone = match gap.look(ALONE) {
             Look::Shown(view) => view,
@@ -74,14 +80,24 @@ impl Cause for Contention {
             gap.tell(&alone),
             percent(share)
         );
-        let hot = if setting(gap, "keys") == Some("uniform") { "" } else { " Fewer rows that all want help, too (`--keys uniform` tells)." };
+        let hot = if setting(gap, "keys") == Some("uniform") {
+            ""
+        } else {
+            " Fewer rows that all want help, too (`--keys uniform` tells)."
+        };
         let remedy = format!(
             "Find what they wait for on {slow}: `SELECT * FROM pg_locks WHERE NOT granted` with `pg_blocking_pids`, or `SHOW ENGINE INNODB \
              STATUS` and `information_schema.innodb_trx`, while the comparison runs; a trigger, a counter or a foreign key makes one row \
              everybody's. Shorter transactions and fewer connections at a time take its edge off.{hot}"
         );
         let further = vec![gap.evidence(many, told)];
-        let mut standing = fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, Told { summary, remedy, facts: Vec::new(), further });
+        let mut standing = fit_by_host(
+            gap,
+            &ENTRY,
+            Some(share),
+            Confidence::Likely,
+            Told { summary, remedy, facts: Vec::new(), further },
+        );
         if let Standing::Fits(fit) = &mut standing {
             fit.is_under_load = true;
         }

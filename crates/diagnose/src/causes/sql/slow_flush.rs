@@ -15,6 +15,10 @@ use duel_model::{Confidence, format_duration_ns};
 static ENTRY: CauseEntry = CauseEntry {
     id: "disk.slow-flush",
     description: "the disk takes long to say that what was written is safe, and each commit waits for it",
+    signature: "of PostgreSQL: with commits that do not wait for the disk the gap goes away; flushes per \
+                transaction are alike, and so are the settings that decide on them",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 /// Flushes for each transaction may differ by so much, and still be as many: commits that come together share one.
@@ -45,7 +49,9 @@ impl Cause for SlowFlush {
         if let Ok([of_slow, of_fast]) = flushes
             && of_slow > AS_MANY * of_fast.max(0.05)
         {
-            let text = format!("{slow} flushes {of_slow:.2} times for each transaction, {fast} {of_fast:.2} times: it is how often, not how long");
+            let text = format!(
+                "{slow} flushes {of_slow:.2} times for each transaction, {fast} {of_fast:.2} times: it is how often, not how long"
+            );
             return Err(open(text));
         }
         let reference = gap.known_reference().ok_or_else(|| open("there is no reference".to_owned()))?;

@@ -14,6 +14,10 @@ use duel_model::{Confidence, sanitize_line};
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.small-buffer-pool",
     description: "the database's memory for blocks is too small for what is read, so that blocks are read again and again",
+    signature: "three times as many blocks are read with another size of memory for them, and with a hundred rows \
+                the gap goes away",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 /// A block for each hundred transactions: of an op of 50 µs a hundredth of a block that takes 100 µs is 2 %, the margin.
@@ -36,9 +40,11 @@ impl Cause for SmallBufferPool {
         let name = ["sql.shared_buffers", "sql.buffer_pool_bytes"]
             .into_iter()
             .find(|name| gap.fact(gap.slow, |seen| seen.value(name)).is_some())
-            .ok_or_else(|| Standing::Undecided(gap.not_measured("the size of its memory for blocks is not known".to_owned())))?;
+            .ok_or_else(|| {
+                Standing::Undecided(gap.not_measured("the size of its memory for blocks is not known".to_owned()))
+            })?;
         let [of_slow, of_fast] = of_both(gap, "the sizes of their memories for blocks are not both known", |side| {
-gap.fact(side, |seen| {
+            gap.fact(side, |seen| {
                 let bytes = seen.number(name).map(duel_model::format_bytes);
                 bytes.or_else(|| seen.value(name).map(|value| sanitize_line(&value.to_string())))
             })
@@ -54,7 +60,9 @@ gap.fact(side, |seen| {
             return Err(Standing::Undecided(gap.at_reference(told)));
         }
         if writes(gap) {
-            return Err(Standing::Undecided(gap.at_reference(format!("{told}; with an op that writes, no fewer rows can be asked for"))));
+            return Err(Standing::Undecided(
+                gap.at_reference(format!("{told}; with an op that writes, no fewer rows can be asked for")),
+            ));
         }
         let flip = shown_flip(gap, FEW_ROWS)?;
         if flip.is_negligible() {
@@ -63,7 +71,10 @@ gap.fact(side, |seen| {
         if !flip.moved() {
             return Err(Standing::Undecided(gap.evidence(&flip.view, gap.tell_flip(&flip))));
         }
-        let summary = format!("What is read does not fit into {slow}'s memory for blocks: {told}. That is {} of the gap.", flip.percent());
+        let summary = format!(
+            "What is read does not fit into {slow}'s memory for blocks: {told}. That is {} of the gap.",
+            flip.percent()
+        );
         let remedy = format!(
             "Give {slow} more memory for blocks (`shared_buffers`, `innodb_buffer_pool_size`), as much as {fast} has, or as the tables take."
         );

@@ -12,6 +12,10 @@ use crate::gap::Gap;
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.statement-logging",
     description: "the server writes statements to a log while it executes them",
+    signature: "settings of logging differ; with the fast side's in duel's own sessions on all targets the gap \
+                goes away",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct StatementLogging;

@@ -25,6 +25,16 @@ use duel_stats::Estimate;
 static ENTRY: CauseEntry = CauseEntry {
     id: "tls.aes-unused",
     description: "the CPU's AES instructions are not used by the server's TLS library, or missing",
+    signature: "both sides use the same AES-GCM suite; with ChaCha20 forced the per-byte gap goes away; on the \
+                slow side AES costs more than ChaCha20, on the fast side it does not, or less than half as much \
+                more (in logarithms: the two are probed one after the other, and the machine may be slower during \
+                one); the gap is paid per byte. The signature compares each side with itself, so it holds on any \
+                CPU. Or the slow side chose ChaCha20, AES makes it twice as slow, and ChaCha20 on both takes the \
+                gap away",
+    at_most: "likely from outside: an AES that is slow for another reason looks the same; confirmed where the lens \
+              finds the instructions masked or never used and the flip confirms (or takes more than half away, \
+              where the running server was read to lack them), or a twin without the mask is without the gap",
+    needs_machine: false,
 };
 
 /// ChaCha20 is called sound on the slow side when a byte costs less than this many times what it costs on the fast side.

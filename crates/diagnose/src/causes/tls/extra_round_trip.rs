@@ -19,6 +19,9 @@ use duel_model::{Confidence, Evidence, format_bytes, format_duration_ns, sanitiz
 static ENTRY: CauseEntry = CauseEntry {
     id: "tls.extra-round-trip",
     description: "the TLS handshake takes a round trip more (TLS 1.2, or a long certificate chain) on a path where that counts",
+    signature: "an older version, or a chain beyond the first flight; worth the round trips that connecting shows",
+    at_most: "confirmed by TLS 1.2 on all, else likely",
+    needs_machine: false,
 };
 
 pub(super) struct ExtraRoundTrip;

@@ -16,6 +16,12 @@ use duel_model::{Confidence, format_duration_ns, sanitize_line, web};
 static ENTRY: CauseEntry = CauseEntry {
     id: "tls.large-key",
     description: "the certificate's key is dear to sign with, and each full handshake pays for it",
+    signature: "the slow side's certificate key is dearer to sign with; the gap goes away when handshakes are \
+                resumed (or connections kept), and over one connection it sits in the tls phase; neither key \
+                exchange, version, chain length nor path can explain the same; a handshake takes no more than such \
+                a signature can",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct LargeKey;

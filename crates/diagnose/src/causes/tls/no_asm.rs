@@ -22,6 +22,11 @@ use duel_model::{Assembly, Confidence, Evidence, TwinChange, format_duration_ns,
 static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-asm",
     description: "the server's TLS library was built without assembly, so that all cryptography is slow",
+    signature: "the library's file names no assembly (and the lens finds none), and user time per request is \
+                higher than a CPU explains that is slower by as much as kernel time is, and by half more; ruled \
+                out only where none of the further user time can be worth the gap",
+    at_most: "likely; confirmed where a twin on the system's library is without the gap",
+    needs_machine: true,
 };
 
 /// How much more a slower CPU may slow the server's own code than the kernel, whose time for a request shows how slow it is.

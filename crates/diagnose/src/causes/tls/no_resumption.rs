@@ -14,6 +14,9 @@ use duel_model::{Confidence, web};
 static ENTRY: CauseEntry = CauseEntry {
     id: "tls.no-resumption",
     description: "the server resumes no TLS sessions, so that each new connection pays for a full handshake",
+    signature: "the slow side resumes nothing where the fast side does; full handshakes on all take the gap away",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct NoResumption;

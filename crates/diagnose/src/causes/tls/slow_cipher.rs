@@ -12,6 +12,9 @@ use duel_model::{Confidence, sanitize_line, web};
 static ENTRY: CauseEntry = CauseEntry {
     id: "tls.slow-cipher",
     description: "the server chooses a cipher suite that is slower than the one it could use",
+    signature: "another suite was negotiated; the gap goes away with one suite forced on all, or turns round",
+    at_most: "confirmed",
+    needs_machine: false,
 };
 
 pub(super) struct SlowCipher;

@@ -11,8 +11,13 @@ use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::GROUP;
 use duel_model::{Confidence, sanitize_line, web};
 
-static ENTRY: CauseEntry =
-    CauseEntry { id: "tls.slow-group", description: "the key exchange group is dear, and each handshake pays for it" };
+static ENTRY: CauseEntry = CauseEntry {
+    id: "tls.slow-group",
+    description: "the key exchange group is dear, and each handshake pays for it",
+    signature: "another key exchange group was negotiated; the gap goes away with one group forced on all",
+    at_most: "confirmed",
+    needs_machine: false,
+};
 
 pub(super) struct SlowGroup;
 
