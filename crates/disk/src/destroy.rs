@@ -7,15 +7,54 @@ use crate::settings::Work;
 use crate::{signature, tell};
 use duel_load::WorkloadError;
 use duel_model::format_bytes;
-use std::fs::File;
-use std::io::{IsTerminal, Seek, SeekFrom};
+use std::fs::{File, OpenOptions};
+use std::io::{self, IsTerminal, Seek, SeekFrom};
+use std::os::fd::AsRawFd;
 use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// Devices whose names were typed a second time, for one run may prepare its targets several times. Each stays open for us alone
 /// until the process ends: nobody can mount it meanwhile.
-static AGREED: Mutex<Vec<(PathBuf, File)>> = Mutex::new(Vec::new());
+static AGREED: Mutex<Vec<Agreed>> = Mutex::new(Vec::new());
+
+/// A device whose content may be overwritten: the one that was looked at and agreed upon, open.
+#[derive(Debug, Clone)]
+pub(crate) struct Agreed {
+    path: PathBuf,
+    file: Arc<File>,
+    bytes: u64,
+}
+
+impl Agreed {
+    /// Its size when it was agreed upon.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Opens this very device once more, with other flags: its path may lead elsewhere by now.
+    ///
+    /// # Errors
+    ///
+    /// It is gone, or has another size.
+    pub(crate) fn open(&self, options: &mut OpenOptions, flags: i32) -> Result<File, WorkloadError> {
+        let name = shown(&self.path);
+        let again = format!("/proc/self/fd/{}", self.file.as_raw_fd());
+        let failed = |error: io::Error| cannot(format!("{name} cannot be opened: {}", why(&error)));
+        let mut opened = options.custom_flags(flags).open(again).map_err(failed)?;
+        Identity::of(&self.file.metadata().map_err(failed)?)
+            .is_that_of(&opened.metadata().map_err(failed)?, &self.path)?;
+        let bytes = opened.seek(SeekFrom::End(0)).map_err(failed)?;
+        if bytes != self.bytes {
+            return Err(cannot(format!(
+                "{name} had {} bytes when it was looked at, and has {bytes} now: nothing was written",
+                self.bytes
+            )));
+        }
+        opened.rewind().map_err(failed)?;
+        Ok(opened)
+    }
+}
 
 /// Whether the content of this file may be overwritten.
 ///
@@ -56,7 +95,7 @@ pub(crate) fn has_one_name(file: &File, path: &Path) -> Result<(), WorkloadError
 /// # Errors
 ///
 /// It may not, or somebody uses it.
-pub(crate) fn device(path: &Path, identity: Identity, is_named: bool) -> Result<(), WorkloadError> {
+pub(crate) fn device(path: &Path, identity: Identity, is_named: bool) -> Result<Agreed, WorkloadError> {
     let name = shown(path);
     if !is_named {
         return Err(cannot(format!(
@@ -72,8 +111,8 @@ pub(crate) fn device(path: &Path, identity: Identity, is_named: bool) -> Result<
         let seen = opened.metadata().map_err(|error| cannot(format!("{name} cannot be read: {}", why(&error))))?;
         identity.is_that_of(&seen, path)
     };
-    if let Some((_, opened)) = agreed.iter().find(|(known, _)| known == path) {
-        return is_it(opened);
+    if let Some(known) = agreed.iter().find(|known| known.path == path) {
+        return is_it(&known.file).map(|()| known.clone());
     }
     if !std::io::stdin().is_terminal() {
         return Err(cannot(format!(
@@ -84,7 +123,8 @@ pub(crate) fn device(path: &Path, identity: Identity, is_named: bool) -> Result<
     let opened = File::options().read(true).write(true).custom_flags(libc::O_EXCL | libc::O_NOFOLLOW).open(path);
     let mut opened = opened.map_err(|error| cannot(format!("{name} cannot be overwritten: {}", why(&error))))?;
     is_it(&opened)?;
-    let bytes = opened.seek(SeekFrom::End(0)).unwrap_or(0);
+    let size = opened.seek(SeekFrom::End(0));
+    let bytes = size.map_err(|error| cannot(format!("{name} does not tell its size: {}", why(&error))))?;
     let model = known.model().map_or_else(String::new, |model| format!(", {model}"));
     let on_it = match signature::of(&opened) {
         marks if marks.is_empty() => "no partition table and no file system that is known".to_owned(),
@@ -98,6 +138,7 @@ pub(crate) fn device(path: &Path, identity: Identity, is_named: bool) -> Result<
     if read.is_err() || typed.trim() != name {
         return Err(cannot(format!("{name} was not typed; nothing was written")));
     }
-    agreed.push((path.to_owned(), opened));
-    Ok(())
+    let device = Agreed { path: path.to_owned(), file: Arc::new(opened), bytes };
+    agreed.push(device.clone());
+    Ok(device)
 }

@@ -56,7 +56,7 @@ mod work_file;
 #[cfg(target_os = "linux")]
 pub use file_tables::{FileRate, FileTables, FileTablesPlan, Throughput, file_tables};
 #[cfg(target_os = "linux")]
-pub use image::{Bad, Holes, Image, ImageEnd, ImagePlan, Written};
+pub use image::{Bad, Holes, Image, ImageEnd, ImagePlan, Stopped, Written};
 pub use kind::Disk;
 pub use schema::{
     ALIGN, BLOCK, COLD, COMPRESSIBILITY, DEPTH, DESTROY, DIRECT, ENGINE, FILE_ORDER, FILE_SIZE, FILES, FLUSH, FOLDERS,

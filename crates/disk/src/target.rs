@@ -1,6 +1,7 @@
 //! A target that is ready: what all of its workers share.
 
 use crate::content::{Content, SECTOR};
+use crate::destroy::Agreed;
 use crate::device::{Device, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
 use crate::file_set::FileSet;
@@ -80,20 +81,21 @@ impl Target {
             return Self::of_files(work, place, threads, seed, stop);
         }
         let (engine, engine_why) = engine(&work, threads)?;
-        let work_file = match &place {
-            Place::Folder(folder) => Some(work_file_in(folder, &work, threads, stop)?),
-            Place::File(path, _) if work.op.writes() => destroy::file(path, &work).map(|()| None)?,
+        let (mut work_file, mut agreed) = (None, None);
+        match &place {
+            Place::Folder(folder) => work_file = Some(work_file_in(folder, &work, threads, stop)?),
+            Place::File(path, _) if work.op.writes() => destroy::file(path, &work)?,
             Place::Device(path, identity) if work.op.writes() => {
-                destroy::device(path, *identity, work.may_destroy(path)).map(|()| None)?
+                agreed = Some(destroy::device(path, *identity, work.may_destroy(path))?);
             }
-            Place::File(..) | Place::Device(..) => None,
-        };
+            Place::File(..) | Place::Device(..) => {}
+        }
         let (path, identity) = match (&place, &work_file) {
             (_, Some(file)) => (file.path.clone(), file.identity()?),
             (Place::File(path, identity) | Place::Device(path, identity), None) => (path.clone(), *identity),
             (Place::Folder(path), None) => return Err(cannot(format!("{} is a folder", shown(path)))),
         };
-        let file = open(&path, identity, &work)?;
+        let file = open(&path, identity, &work, agreed.as_ref())?;
         if work.op.writes() && matches!(place, Place::File(..)) {
             destroy::has_one_name(&file, &path)?;
         }
@@ -265,14 +267,18 @@ fn work_file_in(folder: &Path, work: &Work, threads: u32, stop: &AtomicBool) -> 
     WorkFile::of(folder, bytes, work.compressibility, stop)
 }
 
-/// Opens what was seen there before, and nothing that has taken its place.
-fn open(path: &Path, identity: Identity, work: &Work) -> Result<File, WorkloadError> {
+/// Opens what was seen there before, and nothing that has taken its place; of a device that was agreed upon that one.
+fn open(path: &Path, identity: Identity, work: &Work, agreed: Option<&Agreed>) -> Result<File, WorkloadError> {
     let direct = if work.direct { libc::O_DIRECT } else { 0 };
     let synchronous = if work.op == Op::Dsync { libc::O_DSYNC } else { 0 };
     let mut options = File::options();
+    options.read(true).write(work.op.writes());
+    if let Some(agreed) = agreed {
+        return agreed.open(&mut options, direct | synchronous);
+    }
     // What was a file a moment ago may be a link or a named pipe now.
     let careful = libc::O_NOFOLLOW | libc::O_NONBLOCK;
-    options.read(true).write(work.op.writes()).custom_flags(direct | synchronous | careful);
+    options.custom_flags(direct | synchronous | careful);
     let file = options.open(path).map_err(|error| {
         let is_direct = work.direct && error.raw_os_error() == Some(libc::EINVAL);
         let why = if is_direct { "its file system has no direct I/O (--direct)".to_owned() } else { why(&error) };
@@ -374,16 +380,16 @@ mod tests {
             fs::write(file, [1; 8192]).unwrap();
         }
         let seen = Identity::of(&fs::metadata(&path).unwrap());
-        let opened = open(&path, seen, &work(&[])).unwrap();
+        let opened = open(&path, seen, &work(&[]), None).unwrap();
         assert!(!fcntl_getfl(&opened).unwrap().contains(OFlags::NONBLOCK), "ops wait");
         // Another file, then a link to the same one.
         fs::rename(&path, folder.path().join("c")).unwrap();
         fs::rename(&other, &path).unwrap();
-        let said = open(&path, seen, &work(&[])).unwrap_err().to_string();
+        let said = open(&path, seen, &work(&[]), None).unwrap_err().to_string();
         assert!(said.contains("was exchanged"), "{said}");
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(folder.path().join("c"), &path).unwrap();
-        assert!(open(&path, seen, &work(&[])).is_err());
+        assert!(open(&path, seen, &work(&[]), None).is_err());
     }
 
     #[test]

@@ -119,16 +119,10 @@ fn write_image(plan: ImagePlan, output: &OutputFlags) -> anyhow::Result<Outcome>
     let stop = signals::stop_flag()?;
     let written = match image.write(&stop)? {
         ImageEnd::Done(written) => written,
-        ImageEnd::Stopped { at, is_written: false } => {
-            outcome::say(&format!(
-                "interrupted: what is before byte {at} is on {onto}, and what is behind it is not; --from {at} goes on there"
-            ));
-            return Ok(Outcome::Interrupted);
-        }
-        ImageEnd::Stopped { at, is_written: true } => {
-            outcome::say(&format!(
-                "interrupted: all of it is on {onto}, and was not read back to its end; --from {at} does that"
-            ));
+        ImageEnd::Stopped(stopped) => {
+            for sentence in stopped.text(&onto) {
+                outcome::say(&sentence);
+            }
             return Ok(Outcome::Interrupted);
         }
     };
@@ -143,6 +137,7 @@ fn write_image(plan: ImagePlan, output: &OutputFlags) -> anyhow::Result<Outcome>
             "hole_bytes": written.hole_bytes,
             "write_ns": written.write_ns,
             "read_ns": written.read_ns,
+            "served_from": written.served_from,
             "used_bytes": written.used_bytes,
             "bad": bad.collect::<Vec<_>>(),
         })))?;
