@@ -1,8 +1,9 @@
 //! Ops on whole files: making, looking at, reading and removing them. Each blocks its thread.
 //!
 //! A worker has a share of the files for itself. Between slots it brings them back to what they were: what was made is removed,
-//! and what was removed is made again, where no op's time counts. Only where a slot goes through all of a share does an op do that
-//! itself, before its own calls; its phases tell so.
+//! and what was removed is made again, where no op's time counts, and all of that is on the device before another target's slot begins.
+//! Only where a slot goes through all of a share is that done within it, after an op's end: it is no part of the op's time, and counts
+//! as lateness of ours, which is told and doubted as elsewhere.
 
 use crate::errors;
 use crate::file_set::{FileSet, Hand, Laps};
@@ -20,18 +21,20 @@ use rand_pcg::Pcg64Mcg;
 use std::io;
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 /// Makes the workers of a session.
 #[derive(Debug, Clone)]
 struct Factory {
     target: Arc<Target>,
+    stop: Arc<AtomicBool>,
 }
 
 /// Opens a session: a thread of ours for each op in flight.
 pub(crate) fn session(target: &Arc<Target>, threads: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
     let workers = threads.saturating_mul(target.work.depth);
-    Session::open(Factory { target: Arc::clone(target) }, workers, workers, stop)
+    let factory = Factory { target: Arc::clone(target), stop: Arc::clone(&stop) };
+    Session::open(factory, workers, workers, stop)
 }
 
 impl WorkloadFactory for Factory {
@@ -55,6 +58,8 @@ impl WorkloadFactory for Factory {
             watch: Watch::new(Arc::clone(&target), worker),
             random,
             made: 0,
+            unrestored: None,
+            stop: Arc::clone(&self.stop),
             target,
         })
     }
@@ -74,6 +79,9 @@ struct FileOps {
     round: Round,
     /// How many files were made, for `--flush`.
     made: u64,
+    /// A file could not be brought back to what it was: the next op tells so.
+    unrestored: Option<Box<Failure>>,
+    stop: Arc<AtomicBool>,
 }
 
 /// A worker's way through its share of the files.
@@ -84,7 +92,7 @@ struct Round {
     order: Vec<u32>,
     is_random: bool,
     next: usize,
-    /// So many ops of this slot have changed what is there.
+    /// So many files are not what they were when the slot began.
     changed: usize,
 }
 
@@ -100,23 +108,27 @@ impl Round {
         Self { op, order, is_random: work.is_random, next: 0, changed: 0 }
     }
 
-    /// The next file, and whether it has to be brought back to what it was before.
-    fn next(&mut self, random: &mut Pcg64Mcg) -> (u32, bool) {
-        let draws = self.is_random && matches!(self.op, Op::Stat | Op::ReadFile);
-        if draws {
-            return (self.order[random.random_range(0..self.order.len())], false);
+    /// The next file.
+    fn next(&mut self, random: &mut Pcg64Mcg) -> u32 {
+        if self.is_random && matches!(self.op, Op::Stat | Op::ReadFile) {
+            return self.order[random.random_range(0..self.order.len())];
         }
         let number = self.order[self.next];
         self.next = (self.next + 1) % self.order.len();
-        let changes = matches!(self.op, Op::Create | Op::Unlink);
-        let is_again = changes && self.changed >= self.order.len();
-        self.changed += usize::from(changes);
-        (number, is_again)
+        self.changed += usize::from(matches!(self.op, Op::Create | Op::Unlink));
+        number
+    }
+
+    /// The file that has to be brought back before the next op: none is left that the slot has not changed.
+    fn take_due(&mut self) -> Option<u32> {
+        let is_due = self.changed >= self.order.len();
+        self.changed -= usize::from(is_due);
+        is_due.then(|| self.order[self.next])
     }
 
     /// The files that are not what they were when the slot began; it begins anew.
     fn take_changed(&mut self) -> Vec<u32> {
-        let (all, changed) = (self.order.len(), std::mem::take(&mut self.changed).min(self.order.len()));
+        let (all, changed) = (self.order.len(), std::mem::take(&mut self.changed));
         (0..changed).map(|back| self.order[(self.next + all - 1 - back) % all]).collect()
     }
 }
@@ -133,13 +145,13 @@ impl FileOps {
         if let Some(gone) = self.watch.gone(began_ns) {
             return Err(gone);
         }
-        let (number, is_again) = self.round.next(&mut self.random);
+        if let Some(failure) = self.unrestored.take() {
+            return Err(failure);
+        }
+        let number = self.round.next(&mut self.random);
         let Some(files) = &self.target.files else { return Ok(0) };
         let bytes = match self.target.work.op {
             Op::Create => {
-                if is_again {
-                    self.hand.unlink(files, number, laps).map_err(|error| failed("removal", &error))?;
-                }
                 self.made += 1;
                 let flushes = self.target.work.flush.is_some_and(|every| self.made.is_multiple_of(every));
                 let written = self.hand.create(files, number, flushes, laps);
@@ -147,9 +159,6 @@ impl FileOps {
                 0
             }
             Op::Unlink => {
-                if is_again {
-                    self.hand.create(files, number, false, laps).map_err(|error| failed("creation", &error))?;
-                }
                 self.hand.unlink(files, number, laps).map_err(|error| failed("removal", &error))?;
                 0
             }
@@ -174,15 +183,33 @@ impl FileOps {
         Ok(bytes)
     }
 
-    /// Brings the files back to what they were when the slot began. What cannot be brought back fails in its next op.
+    /// Brings the files back to what they were when the slot began, and waits until that is on the device.
     fn restore(&mut self) {
+        let changed = self.round.take_changed();
+        if changed.is_empty() {
+            return;
+        }
+        for number in changed {
+            if self.stop.load(Ordering::Relaxed) {
+                return;
+            }
+            self.restore_one(number);
+        }
+        let flushed = self.target.files.as_ref().map_or(Ok(()), FileSet::flush);
+        if let Err(error) = flushed {
+            self.unrestored.get_or_insert_with(|| failed("flush after a slot", &error));
+        }
+    }
+
+    fn restore_one(&mut self, number: u32) {
         let Some(files) = &self.target.files else { return };
-        for number in self.round.take_changed() {
-            let mut laps = Laps::new(0);
-            let _ = match self.target.work.op {
-                Op::Create => self.hand.unlink(files, number, &mut laps),
-                _ => self.hand.create(files, number, false, &mut laps).map(drop),
-            };
+        let mut laps = Laps::new(0);
+        let said = match self.target.work.op {
+            Op::Create => self.hand.unlink(files, number, &mut laps),
+            _ => self.hand.create(files, number, false, &mut laps).map(drop),
+        };
+        if let Err(error) = said {
+            self.unrestored.get_or_insert_with(|| failed("restoring of a file after an op", &error));
         }
     }
 }
@@ -208,7 +235,16 @@ impl Workload for FileOps {
         let said = self.op(&mut laps);
         let bytes_in = said.as_ref().map_or(0, |bytes| *bytes);
         let Laps { phases, .. } = laps;
-        Progress::Done(OpEnd { phases, bytes_in, ..OpEnd::noticed(monotonic_ns(), said.map(drop)) })
+        let over_ns = monotonic_ns();
+        let due = self.round.take_due();
+        if let Some(number) = due {
+            self.restore_one(number);
+        }
+        let (arrived_ns, end_ns) = match due {
+            Some(_) => (Some(over_ns), monotonic_ns()),
+            None => (None, over_ns),
+        };
+        Progress::Done(OpEnd { phases, bytes_in, arrived_ns, ..OpEnd::noticed(end_ns, said.map(drop)) })
     }
 
     fn ready(&mut self, _lane: LaneId, _event: Event, _io: &Io<'_>) -> Progress {
@@ -256,19 +292,19 @@ mod tests {
     fn what_a_slot_changed_is_told_once_and_nothing_twice() {
         for (op, is_random) in [(Op::Create, false), (Op::Unlink, false), (Op::Unlink, true)] {
             let (mut round, mut random) = round(op, is_random);
-            let some: Vec<(u32, bool)> = (0..7).map(|_| round.next(&mut random)).collect();
-            assert!(some.iter().all(|(number, is_again)| (10..20).contains(number) && !is_again));
-            let mut changed = round.take_changed();
-            changed.sort_unstable();
-            let mut expected: Vec<u32> = some.iter().map(|(number, _)| *number).collect();
-            expected.sort_unstable();
-            assert_eq!((changed, round.take_changed()), (expected, Vec::new()));
-            // More than there are: the eleventh is brought back by its op.
-            let again: Vec<bool> = (0..12).map(|_| round.next(&mut random).1).collect();
-            assert_eq!(again.iter().position(|is_again| *is_again), Some(10));
-            let mut changed = round.take_changed();
-            changed.sort_unstable();
-            assert_eq!(changed, (10..20).collect::<Vec<u32>>());
+            let some: Vec<u32> = (0..7).map(|_| round.next(&mut random)).collect();
+            assert!(some.iter().all(|number| (10..20).contains(number)) && round.take_due().is_none());
+            let sorted = |mut numbers: Vec<u32>| {
+                numbers.sort_unstable();
+                numbers
+            };
+            assert_eq!((sorted(round.take_changed()), round.take_changed()), (sorted(some), Vec::new()));
+            // After the tenth, and each one behind it, the next op's file is brought back.
+            let steps: Vec<(u32, Option<u32>)> = (0..12).map(|_| (round.next(&mut random), round.take_due())).collect();
+            assert!(steps[..9].iter().all(|(_, due)| due.is_none()), "{steps:?}");
+            assert_eq!((steps[9].1, steps[10].1), (Some(steps[10].0), Some(steps[11].0)));
+            let due = steps[11].1.unwrap();
+            assert_eq!(sorted(round.take_changed()), (10..20).filter(|number| *number != due).collect::<Vec<u32>>());
         }
     }
 
@@ -276,10 +312,10 @@ mod tests {
     fn files_are_gone_through_in_order_or_at_random() {
         for op in [Op::Stat, Op::ReadFile] {
             let (mut ordered, mut random) = round(op, false);
-            let seen: Vec<u32> = (0..12).map(|_| ordered.next(&mut random).0).collect();
+            let seen: Vec<u32> = (0..12).map(|_| ordered.next(&mut random)).collect();
             assert_eq!(seen, (10..20).chain(10..12).collect::<Vec<u32>>());
             let (mut drawn, mut random) = round(op, true);
-            let seen: Vec<u32> = (0..12).map(|_| drawn.next(&mut random).0).collect();
+            let seen: Vec<u32> = (0..12).map(|_| drawn.next(&mut random)).collect();
             assert!(!seen.is_sorted() && seen.iter().all(|number| (10..20).contains(number)), "{seen:?}");
         }
     }

@@ -13,7 +13,9 @@ use crate::work_file::{self, MARK_BYTES, Made, SPARE_BYTES};
 use duel_load::{PhaseTimes, WorkloadError, monotonic_ns};
 use duel_model::{Nanos, Phase, SECOND_NS, format_bytes};
 use rustix::fd::{AsFd, OwnedFd};
-use rustix::fs::{AtFlags, Dir, FileType, Mode, OFlags, fstatvfs, mkdirat, openat, statat, syncfs, unlinkat};
+use rustix::fs::{
+    Advice, AtFlags, Dir, FileType, Mode, OFlags, fadvise, fstatvfs, mkdirat, openat, statat, syncfs, unlinkat,
+};
 use rustix::io::Errno;
 use std::fmt::Write as _;
 use std::fs::File;
@@ -245,6 +247,13 @@ impl Hand {
         drop(file);
         laps.lap(phase::CLOSE);
         Ok((done, said))
+    }
+
+    /// Drops what the page cache holds of a file.
+    pub(crate) fn forget(&mut self, set: &FileSet, number: u32) -> io::Result<()> {
+        let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        let file = openat(&set.folder, self.name(set.work, number), flags, Mode::empty())?;
+        Ok(fadvise(&file, 0, None, Advice::DontNeed)?)
     }
 
     /// Removes a file.

@@ -69,6 +69,8 @@ pub struct FileRate {
     pub took_ns: u64,
     /// CPU time of the thread, in ns.
     pub cpu_ns: u64,
+    /// Whether what was read came from the device or from memory, where that is known.
+    pub served_from: Option<&'static str>,
 }
 
 /// All that was found.
@@ -331,6 +333,8 @@ fn cpu_ns() -> Nanos {
 fn many_files(within: &Path, work: FileWork, stop: &AtomicBool) -> Result<Vec<FileRate>, WorkloadError> {
     let set = FileSet::make(within, work, 0.0, false, stop)?;
     let mut hand = Hand::new(&set);
+    let device = set.folder().ok().and_then(mount_of).and_then(|mount| Device::under(&mount));
+    let done = || device.as_ref().and_then(Device::done);
     let mut made: Vec<u32> = (0..work.files).collect();
     let order = if work.is_random { "at random" } else { "in order" };
     let names: [&'static str; 4] = ["create", "stat", "read", "unlink"];
@@ -342,9 +346,17 @@ fn many_files(within: &Path, work: FileWork, stop: &AtomicBool) -> Result<Vec<Fi
                 made.swap(last, random.random_range(0..=last));
             }
         }
+        let failed = |error: io::Error| cannot(format!("{name} of files in {} failed: {}", shown(within), why(&error)));
+        match name {
+            // What others have in memory is not to be paid for by this row.
+            "create" => set.flush().map_err(failed)?,
+            // All of it is on the device since `create`.
+            "read" => made.iter().try_for_each(|number| hand.forget(&set, *number)).map_err(failed)?,
+            _ => {}
+        }
+        let before = done();
         let mut running = Running::new(name);
         let mut laps = Laps::new(0);
-        let failed = |error: io::Error| cannot(format!("{name} of files in {} failed: {}", shown(within), why(&error)));
         for number in &made {
             if stop.load(Ordering::Relaxed) {
                 return Err(cannot("interrupted"));
@@ -366,7 +378,10 @@ fn many_files(within: &Path, work: FileWork, stop: &AtomicBool) -> Result<Vec<Fi
             set.flush().map_err(failed)?;
         }
         let (took_ns, cpu_ns) = running.since();
-        rates.push(FileRate { order, name, file_bytes: work.bytes, files: running.ops, took_ns, cpu_ns });
+        let read_bytes = if name == "read" { work.bytes * running.ops } else { 0 };
+        let device = done().zip(before).map(|(now, before)| Done::since(now, before));
+        let served_from = served_from(Came { device, read_bytes });
+        rates.push(FileRate { order, name, file_bytes: work.bytes, files: running.ops, took_ns, cpu_ns, served_from });
     }
     Ok(rates)
 }
@@ -424,7 +439,9 @@ impl FileTables {
             let [first, ..] = rows else { continue };
             let rates: String =
                 rows.iter().map(|row| format!("  {:>8}/s", format_count(row.per_s().round() as u64))).collect();
-            text += &format!("  {:<12} {:>9}{rates}\n", first.order, format_bytes(first.file_bytes as f64));
+            let from = rows.iter().find_map(|row| row.served_from);
+            let from = from.map_or_else(String::new, |from| format!("  read from {from}"));
+            text += &format!("  {:<12} {:>9}{rates}{from}\n", first.order, format_bytes(first.file_bytes as f64));
             let cpus: String = rows.iter().map(|row| format!("  {:>10}", percent(row.cpu_ns, row.took_ns))).collect();
             text += &format!("    CPU {:>16}{cpus}\n", "");
         }

@@ -59,6 +59,10 @@ struct Ready {
 }
 
 impl Opens for Ready {
+    fn slot_begins(&self) {
+        self.target.slot_begins();
+    }
+
     fn session(&self, threads: u32, _of_duel: u32, stop: Arc<AtomicBool>) -> Result<Session, SessionError> {
         let threads = threads.max(1);
         if self.target.files.is_some() {

@@ -2,7 +2,7 @@
 
 use crate::content::{Content, SECTOR};
 use crate::destroy::Agreed;
-use crate::device::{Device, Mount, mount_of};
+use crate::device::{Device, Done, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
 use crate::file_set::FileSet;
 use crate::place::{Identity, Place};
@@ -18,7 +18,7 @@ use std::io::{self, Seek, SeekFrom};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Once};
+use std::sync::{Arc, Mutex, Once, PoisonError};
 
 /// Size of a work file where none is asked for: soon written, and larger than the caches of disks.
 const WORK_FILE_BYTES: u64 = 256 << 20;
@@ -61,9 +61,22 @@ pub(crate) struct Target {
     /// By all workers, since it was last counted.
     pub(crate) read_bytes: MovedBytes,
     pub(crate) written_bytes: MovedBytes,
+    /// What the device had done when the slot began.
+    begun: Mutex<Option<Done>>,
 }
 
 impl Target {
+    /// A slot is about to begin.
+    pub(crate) fn slot_begins(&self) {
+        let done = self.device.as_ref().and_then(Device::done);
+        *self.begun.lock().unwrap_or_else(PoisonError::into_inner) = done;
+    }
+
+    /// What the device had done when the slot began, once; `None` where nobody has told that one begins.
+    pub(crate) fn take_begun(&self) -> Option<Done> {
+        self.begun.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
     /// Makes a place ready for work by so many threads.
     ///
     /// # Errors
@@ -137,6 +150,7 @@ impl Target {
             op_timeout_ns,
             read_bytes,
             written_bytes: MovedBytes::default(),
+            begun: Mutex::new(None),
         })
     }
 
@@ -175,6 +189,7 @@ impl Target {
             op_timeout_ns: Nanos::MAX,
             read_bytes: MovedBytes::default(),
             written_bytes: MovedBytes::default(),
+            begun: Mutex::new(None),
         })
     }
 

@@ -26,6 +26,8 @@ pub(crate) struct Watch {
     /// Only one worker of a session counts what they all cause.
     counts_device: bool,
     before: Option<Done>,
+    /// At the end of the slot: what is done behind it is no op's.
+    after: Option<Done>,
     looked_ns: Nanos,
     is_gone: bool,
     /// Which megabyte was asked for last, beside the one that is read now.
@@ -69,6 +71,7 @@ impl Watch {
             target,
             counts_device,
             before,
+            after: None,
             looked_ns: 0,
             is_gone: false,
             ahead: None,
@@ -135,6 +138,7 @@ impl Watch {
         // What was read ahead may be dropped by then.
         self.ahead = None;
         if self.counts_device {
+            self.after = self.target.device.as_ref().and_then(crate::device::Device::done);
             self.pass_begins(None);
         }
     }
@@ -156,9 +160,11 @@ impl Watch {
         if !self.counts_device {
             return counters;
         }
-        let now = self.target.device.as_ref().and_then(crate::device::Device::done);
-        let device = now.zip(self.before).map(|(now, before)| now.since(before));
-        self.before = now;
+        let done = || self.target.device.as_ref().and_then(crate::device::Device::done);
+        // What happened between slots is no op's either.
+        let before = self.target.take_begun().or(self.before);
+        let device = self.after.take().or_else(done).zip(before).map(|(after, before)| after.since(before));
+        self.before = done();
         if let Some(done) = device {
             counters.counted.extend([
                 (counter::DEVICE_READS.id(), done.reads),

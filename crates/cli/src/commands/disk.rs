@@ -176,6 +176,7 @@ fn file_tables(folder: &str, plan: &FileTablesPlan, output: &OutputFlags) -> any
             "files": row.files,
             "files_per_s": row.per_s(),
             "cpu_ns": row.cpu_ns,
+            "served_from": row.served_from,
         })
     });
     terminal::print(&duel_report::safe_json(&json!({
