@@ -2,8 +2,8 @@
 //!
 //! A worker has a share of the files for itself. Between slots it brings them back to what they were: what was made is removed,
 //! and what was removed is made again, where no op's time counts, and all of that is on the device before another target's slot begins.
-//! Only where a slot goes through all of a share is that done within it, after an op's end: it is no part of the op's time, and counts
-//! as lateness of ours, which is told and doubted as elsewhere.
+//! Only where a slot goes through all of a share is that done within it, after an op's end: it is no part of the op's time, but of the
+//! slot's, and is told as lateness of ours.
 
 use crate::errors;
 use crate::file_set::{FileSet, Hand, Laps};
