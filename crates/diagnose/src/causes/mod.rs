@@ -86,6 +86,11 @@ pub(crate) fn is_proven(id: &str) -> bool {
     !UNPROVEN.contains(&id)
 }
 
+/// Whether a cause may be named as a finding of disk work: slow flushes were found under databases, and on no disk by itself yet.
+pub(crate) fn is_proven_of_disks(id: &str) -> bool {
+    is_proven(id) && id != "disk.slow-flush"
+}
+
 /// The causes that are told as suspicions: the fault bench tells of them, too.
 pub fn unproven() -> &'static [&'static str] {
     &UNPROVEN

@@ -26,6 +26,9 @@ pub(super) struct BlockSize;
 
 /// The slow side's device moves so many times what the fast side's does: less is made by journals and by whoever else uses it.
 const AMPLIFIED: f64 = 2.0;
+/// So much more is no more: a unit that is as long as the block has nothing to read first. Units of twice a block come to nearly
+/// [`AMPLIFIED`], so what lies between is left open.
+const NO_MORE: f64 = 1.1;
 /// With larger blocks it is gone.
 const GONE: f64 = 1.5;
 
@@ -63,8 +66,12 @@ impl Cause for BlockSize {
             format_bytes(of_slow.bytes),
             format_bytes(of_fast.bytes)
         );
-        if of_slow.bytes < AMPLIFIED * of_fast.bytes.max(block as f64) {
+        let least = of_fast.bytes.max(block as f64);
+        if of_slow.bytes < NO_MORE * least {
             return Err(Standing::RuledOut(gap.at_reference(told_moved)));
+        }
+        if of_slow.bytes < AMPLIFIED * least {
+            return Err(Standing::Undecided(gap.at_reference(told_moved)));
         }
         let flip = shown_flip(gap, LARGER_BLOCK)?;
         if !flip.moved() {
