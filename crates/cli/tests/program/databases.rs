@@ -174,12 +174,13 @@ fn what_fails_under_load_is_counted_by_its_kind() {
     ]);
     assert_eq!(kinds, serde_json::json!({ "read-only": 12 }), "{said}");
     // Bytes that are no UTF-8, in rows and in errors.
-    let latin = ["--session", "client_encoding=LATIN1"];
-    let rows = place.file("rows.sql", "SELECT chr(233) || 'x' FROM generate_series(1, 3);");
-    let document = place.json([&["run", &address, "--script", &rows, "-n", "4"][..], &latin].concat());
+    let rows =
+        place.file("rows.sql", "SET client_encoding = LATIN1; SELECT chr(233) || 'x' FROM generate_series(1, 3);");
+    let document = place.json(["run", &address, "--script", &rows, "-n", "4"]);
     assert_eq!(target(&document)["counters"]["rows"], 12, "{}", target(&document));
-    let error = place.file("error.sql", "SELECT (chr(233) || chr(27) || '[2J')::INTEGER;");
-    let (kinds, said) = failed(&[&[&address, "--script", &error][..], &latin].concat());
+    let error =
+        place.file("error.sql", "SET client_encoding = LATIN1; SELECT (chr(233) || chr(27) || '[2J')::INTEGER;");
+    let (kinds, said) = failed(&[&address, "--script", &error]);
     assert_eq!(kinds, serde_json::json!({ "sql-error": 12 }), "{said}");
     assert!(said.contains("invalid input syntax for type integer") && !said.contains("\\u001b"), "{said}");
     // A user with fewer connections than are asked for: some ops have one, the others are refused.
