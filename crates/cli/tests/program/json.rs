@@ -318,8 +318,10 @@ fn unknown_is_null() {
     assert_eq!(target["phases_ms"], json!({}), "no op was ok");
     assert_eq!(
         target["response_ms"],
-        serde_json::from_str::<Value>(r#"{"p50":null,"p90":null,"p99":null,"p99_9":null,"max":null,"mean":null}"#)
-            .unwrap()
+        serde_json::from_str::<Value>(
+            r#"{"p50":null,"p90":null,"p95":null,"p99":null,"p99_9":null,"max":null,"mean":null}"#
+        )
+        .unwrap()
     );
     assert_eq!(target["negotiated"]["tls"], Value::Null);
     // What measures the generator itself negotiates nothing.
