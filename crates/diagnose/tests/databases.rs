@@ -57,7 +57,7 @@ static SCHEMA: Schema = Schema {
         param("keys", Sort::Choice(&["special", "uniform"]), "special"),
         param("table-size", Sort::Count { least: 1, most: 1 << 30, zero: "" }, "10000"),
         param("reconnect", Sort::Switch, "off"),
-        param("session", Sort::Assignments, ""),
+        param("set", Sort::Assignments, ""),
         param("script", Sort::File, ""),
     ],
     runs_targets: false,
@@ -163,7 +163,7 @@ impl World {
         let plan = self.plan.varied(variation);
         let WorkloadPlan::Plain(kind) = &plan.workload else { panic!() };
         let value = |name: &str| kind.get(SCHEMA.param(name).unwrap()).to_owned();
-        let session = value("session");
+        let session = value("set");
         let session = duel_model::assignments(&session).map(|(name, value)| (name.to_owned(), value.to_owned()));
         Asked {
             connections: f64::from(plan.load.connections),

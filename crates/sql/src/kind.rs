@@ -68,7 +68,7 @@ impl Kind for Sql {
         let rows = number(kind, &TABLES).saturating_mul(number(kind, &TABLE_SIZE));
         let at = address::parse(address)?;
         if !matches!(at, Address::Server(_)) && !kind.get(&SESSION).is_empty() {
-            return Err(WorkloadError("--session sets what sessions of a server have: SQLite has none".into()));
+            return Err(WorkloadError("--set sets what sessions of a server have: SQLite has none".into()));
         }
         for (name, _) in assignments(kind.get(&SESSION)) {
             check_setting(name)?;
@@ -221,12 +221,12 @@ fn check_setting(name: &str) -> Result<(), WorkloadError> {
     let last = of_protocol.rsplit('.').next().unwrap_or_default();
     if NO_SETTINGS.contains(&last) || last.starts_with("character_set_") || of_protocol.starts_with("_pq_.") {
         return Err(WorkloadError(format!(
-            "--session cannot set {shown}: who a session is, on which database, and how it talks is up to the address and to duel"
+            "--set cannot set {shown}: who a session is, on which database, and how it talks is up to the address and to duel"
         )));
     }
     if is_secret_name(last) {
         return Err(WorkloadError(format!(
-            "--session takes no secrets, as {shown} looks like one: its values are shown and kept"
+            "--set takes no secrets, as {shown} looks like one: its values are shown and kept"
         )));
     }
     Ok(())

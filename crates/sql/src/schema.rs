@@ -378,7 +378,7 @@ pub(crate) const RETRY: Param = Param {
 
 /// Settings of duel's own sessions.
 pub(crate) const SESSION: Param = Param {
-    name: "session",
+    name: "set",
     value_name: "NAME=VALUE,...",
     help: "Settings of duel's own sessions on all targets, as by SET, such as synchronous_commit=off,work_mem=64MB. Others of the \
            server's clients do not notice",

@@ -161,17 +161,10 @@ fn what_fails_under_load_is_counted_by_its_kind() {
         (of["failed"].clone(), of["failure_examples"].to_string())
     };
     let sleep = place.file("sleep.sql", "SELECT pg_sleep(60);");
-    let (kinds, said) = failed(&[&address, "--script", &sleep, "--session", "statement_timeout=50ms"]);
+    let (kinds, said) = failed(&[&address, "--script", &sleep, "--set", "statement_timeout=50ms"]);
     assert_eq!(kinds, serde_json::json!({ "statement-timeout": 12 }), "{said}");
-    let (kinds, said) = failed(&[
-        &address,
-        "--op",
-        "update-index",
-        "--table-size",
-        "200",
-        "--session",
-        "default_transaction_read_only=on",
-    ]);
+    let (kinds, said) =
+        failed(&[&address, "--op", "update-index", "--table-size", "200", "--set", "default_transaction_read_only=on"]);
     assert_eq!(kinds, serde_json::json!({ "read-only": 12 }), "{said}");
     // Bytes that are no UTF-8, in rows and in errors.
     let rows =

@@ -90,11 +90,11 @@ fn settable(case: &Case<'_>, fact: &str) -> Option<String> {
     (1..case.plan.targets.len()).all(|target| name(target) == Some(first)).then(|| first.to_owned())
 }
 
-/// What `--session` holds where sessions have this target's settings: one of them, or all of a group in which targets differ.
+/// What `--set` holds where sessions have this target's settings: one of them, or all of a group in which targets differ.
 /// `Err`: why that cannot be had.
 pub(crate) fn session_of(case: &Case<'_>, target: usize, group: Group, only: Option<&str>) -> Result<String, String> {
     let WorkloadPlan::Plain(kind) = &case.plan.workload else { return Err("the workload has no sessions".to_owned()) };
-    let param = kind.schema.param("session").ok_or("the workload has no sessions")?;
+    let param = kind.schema.param("set").ok_or("the workload has no sessions")?;
     let mut session: BTreeMap<String, String> =
         assignments(kind.get(param)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
     let value = |target: usize, fact: &str| facts(case, target)?.value(fact).map(ToString::to_string);

@@ -173,7 +173,7 @@ pub(crate) const ASYNCHRONOUS: Kind = Kind::new(&Entry {
     id: "asynchronous-commit",
     phrase: "with commits that do not wait for the disk, in duel's sessions on all targets",
     question: "Does the gap go away when commits do not wait for the disk?",
-    sets: &[("session", Value::Is("synchronous_commit=off"))],
+    sets: &[("set", Value::Is("synchronous_commit=off"))],
     ..FLIP
 });
 
@@ -218,7 +218,7 @@ pub(crate) const OTHER_SETTINGS: Kind = Kind::new(&Entry {
 
 /// Sets what sessions have; without it the probe is not possible.
 fn set_session(to: &mut Variation, session: Result<String, String>) {
-    to.settings.extend(session.ok().map(|session| (Id::new("session"), session)));
+    to.settings.extend(session.ok().map(|session| (Id::new("set"), session)));
 }
 
 /// A value that a probe sets.

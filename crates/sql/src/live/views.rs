@@ -78,7 +78,7 @@ fn sessions_have_the_settings_that_were_asked_for_and_others_do_not() {
     let Some(server) = server() else { return };
     let address = filled(server);
     let fact = |session: &str| {
-        let prepared = ready(&address, 1, &[("table-size", "300"), ("session", session)]).unwrap();
+        let prepared = ready(&address, 1, &[("table-size", "300"), ("set", session)]).unwrap();
         assert_eq!(load(&prepared, 1, 5).tally.ok, 5);
         prepared.facts.text("sql.synchronous_commit").map(str::to_owned)
     };
@@ -88,8 +88,8 @@ fn sessions_have_the_settings_that_were_asked_for_and_others_do_not() {
     let may = prepared.facts.list("sql.may_set");
     assert!(may.iter().any(|set| set == "sql.synchronous_commit=synchronous_commit"), "{may:?}");
     assert!(!may.iter().any(|set| set.ends_with("=shared_buffers")), "{may:?}");
-    let refused = ready(&address, 1, &[("table-size", "300"), ("session", "no_such_setting=1")]).unwrap_err();
+    let refused = ready(&address, 1, &[("table-size", "300"), ("set", "no_such_setting=1")]).unwrap_err();
     assert!(refused.0.contains("no_such_setting"), "{refused:?}");
-    let refused = ready("sqlite::memory:", 1, &[("session", "synchronous=off")]).unwrap_err();
+    let refused = ready("sqlite::memory:", 1, &[("set", "synchronous=off")]).unwrap_err();
     assert!(refused.0.contains("SQLite has none"), "{refused:?}");
 }

@@ -58,7 +58,7 @@ fn tables_are_filled_over_tls_loaded_and_held_against_what_was_done() {
         told("server-lock-waits").is_some() && told("server-lock_ns").is_some() && told("server-flush_ns").is_none()
     );
     let isolation = |session: &str| {
-        let settings = [("table-size", "2000"), ("session", session)];
+        let settings = [("table-size", "2000"), ("set", session)];
         let target = live::ready(&address, 1, &settings).map_err(|why| why.0)?;
         assert_eq!(live::load(&target, 1, 5).tally.ok, 5);
         assert!(target.facts.list("sql.may_set").iter().any(|set| set == "sql.isolation=tx_isolation"));
