@@ -37,6 +37,19 @@ impl Group {
         fact.starts_with("sql.") && !NO_SETTINGS.contains(&fact) && LOGGING.contains(&fact) == (self == Self::Logging)
     }
 
+    /// Whether both sides tell of them. Of logging: each setting that one of them tells of, and at least one; of all others: what
+    /// they have set at all.
+    fn is_known(self, gap: &Gap<'_>) -> bool {
+        let of_both = |name: &str| [gap.slow, gap.fast].map(|side| gap.fact(side, |seen| seen.value(name)).is_some());
+        let told: Vec<[bool; 2]> = match self {
+            Self::Other => vec![of_both("sql.set")],
+            Self::Logging => {
+                self.declared(&gap.case).map(|of| of_both(of.name)).filter(|of| of.contains(&true)).collect()
+            }
+        };
+        !told.is_empty() && told.iter().all(|of| *of == [true, true])
+    }
+
     /// Its settings, as they are declared.
     fn declared(self, case: &Case<'_>) -> impl Iterator<Item = &'static Declaration> {
         let facts = case.plan.schema().facts.iter();
@@ -131,12 +144,12 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
     let fixed: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_none()).collect();
     let unread = if group == Group::Other { differing_unread(gap) } else { Vec::new() };
     if may_set.is_empty() {
-        return Err(without_flip(gap, entry, &fixed, &unread));
+        return Err(without_flip(gap, group, &fixed, &unread));
     }
     let together = shown_flip(gap, all.of(gap.fast))?;
     if !together.moved() {
         return Err(match (together.is_negligible(), fixed.is_empty() && unread.is_empty()) {
-            (true, false) => without_flip(gap, entry, &fixed, &unread),
+            (true, false) => without_flip(gap, group, &fixed, &unread),
             _ => did_not_move(gap, &together),
         });
     }
@@ -197,13 +210,10 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
 }
 
 /// How it stands where no flip says more.
-fn without_flip(gap: &Gap<'_>, entry: &CauseEntry, fixed: &[&Differing], unread: &[String]) -> Standing {
+fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[String]) -> Standing {
     let told: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(unread.iter().cloned()).collect();
     if told.is_empty() {
-        let known = [gap.slow, gap.fast]
-            .iter()
-            .all(|side| entry.id != "db.config" || gap.fact(*side, |seen| seen.value("sql.set")).is_some());
-        return match known {
+        return match group.is_known(gap) {
             true => Standing::RuledOut(gap.first_contact("such settings are the same on both".to_owned())),
             false => {
                 Standing::Undecided(gap.not_measured("the servers do not both tell all of their settings".to_owned()))
