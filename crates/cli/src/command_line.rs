@@ -1,5 +1,5 @@
 //! The whole command line: its commands, and how its words are sorted. The options of a command stand with it, those of one subject
-//! with what they mean; [`crate::meaning`] makes a plan of them. No command uses this file: what one needs of it is handed down.
+//! with what they mean; [`crate::load::meaning`] makes a plan of them. No command uses this file: what one needs of it is handed down.
 
 use crate::commands::check::CheckFlags;
 use crate::commands::compare::CompareFlags;

@@ -8,10 +8,8 @@ mod basic;
 mod check;
 mod command_line;
 mod commands;
-mod connection;
 mod deliver;
 mod diagnosis;
-mod factors;
 #[cfg(test)]
 mod foreign;
 #[cfg(any(test, fuzzing))]
@@ -21,9 +19,7 @@ mod hosts;
 mod inherited;
 mod keep;
 mod load;
-mod meaning;
 mod measuring;
-mod netns;
 mod outcome;
 mod output;
 mod plan_file;
@@ -32,18 +28,13 @@ mod proxy;
 #[cfg_attr(not(feature = "png"), path = "raster_left_out.rs")]
 mod raster;
 mod reading;
-mod request;
-mod requests;
 #[cfg(test)]
 mod round_trips;
 mod secrets;
-mod settings;
-mod shape;
 mod signals;
 mod streams;
 mod telemetry;
 mod terminal;
-mod tls;
 mod trust;
 mod usage;
 mod watching;

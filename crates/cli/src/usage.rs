@@ -2,7 +2,7 @@
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// What options that take a number want. Those that take a time, a share or a list are read in [`crate::meaning`].
+/// What options that take a number want. Those that take a time, a share or a list are read in [`crate::load::meaning`].
 const NUMBERS: [(&str, &str); 6] = [
     ("--requests", "a number of requests, such as 10000"),
     ("--threads", "a number of threads, such as 2"),

@@ -112,7 +112,9 @@ pub(crate) fn settings(run: &Run) -> String {
     match &plan.workload {
         WorkloadPlan::Plain(kind) => {
             parts.push(format!("{} workload", kind.schema.kind));
-            let fixed = kind.schema.params.iter().filter(|param| !varies(param.name));
+            // What has no value says nothing.
+            let has_value = |param: &duel_model::Param| !kind.get(param).is_empty();
+            let fixed = kind.schema.params.iter().filter(|param| !varies(param.name) && has_value(param));
             parts.extend(fixed.map(|param| format!("{} {}", param.name, param.label(kind.get(param)))));
         }
         WorkloadPlan::Http(http) => {

@@ -138,6 +138,9 @@ fn agreed(target: &Totals<'_>, style: Style) -> Vec<String> {
         .flat_map(negotiated::rows)
         .map(|(label, value)| Row::new(format!("  {label}"), vec![value]))
         .collect();
+    if rows.len() > negotiated::FEW_ROWS {
+        return [wrap(target.schema.facts_title, style.columns(), "", "  "), negotiated::in_a_paragraph(&rows, "  ", style)].concat();
+    }
     if rows.is_empty() {
         return Vec::new();
     }

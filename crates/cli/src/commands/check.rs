@@ -4,7 +4,7 @@ use super::{CarriedOut, carry_out, lens};
 use crate::check::{self, Report, State, ThresholdFlags};
 use crate::deliver::{Destination, write};
 use crate::load::LoadFlags;
-use crate::meaning::{self, JudgingFlags};
+use crate::load::meaning::{self, JudgingFlags};
 use crate::measuring::MeasuringFlags;
 use crate::outcome::{Outcome, Usage, say, told};
 use crate::output::OutputFlags;

@@ -3,7 +3,7 @@
 use super::execute;
 use crate::diagnosis::DiagnosisFlags;
 use crate::load::LoadFlags;
-use crate::meaning::{self, JudgingFlags};
+use crate::load::meaning::{self, JudgingFlags};
 use crate::measuring::MeasuringFlags;
 use crate::outcome::{Outcome, Usage};
 use crate::output::OutputFlags;

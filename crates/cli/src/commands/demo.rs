@@ -1,7 +1,7 @@
 //! `duel demo`: two embedded HTTPS servers, one really handicapped; compared and explained.
 
 use super::execute;
-use crate::meaning;
+use crate::load::meaning;
 use crate::outcome::{Outcome, Usage};
 use crate::output::OutputFlags;
 use crate::telemetry::TelemetryFlags;

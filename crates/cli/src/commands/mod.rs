@@ -22,11 +22,12 @@ pub(crate) mod tables;
 pub(crate) mod why;
 
 use crate::keep::{self, Keeper};
+use crate::load::{factors, requests};
 use crate::outcome::{Outcome, say, told};
 use crate::output::OutputFlags;
 use crate::telemetry::{Telemetry, TelemetryFlags};
 use crate::watching::{Shown, Watching};
-use crate::{factors, requests, signals, terminal};
+use crate::{signals, terminal};
 use duel_archive::Archive;
 use duel_lab::{DiagnosisPlan, Lab};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, Verdict, sanitize_line};

@@ -1,8 +1,9 @@
 //! `duel net serve`: the other end of network work. `duel net watch`: whether a link falls silent, and for how long.
 
+use crate::load::meaning;
 use crate::outcome::{Outcome, Usage};
 use crate::output::OutputFlags;
-use crate::{meaning, signals, terminal};
+use crate::{signals, terminal};
 use anyhow::Context;
 use clap::{Args, Subcommand};
 use duel_model::{Nanos, format_duration_ns, sanitize_line};

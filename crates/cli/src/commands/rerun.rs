@@ -1,14 +1,15 @@
 //! `duel rerun RUN`: the same plan again.
 
 use super::{demo, execute};
+use crate::keep;
 use crate::keep::RunName;
+use crate::load::request;
 use crate::outcome::{Outcome, say};
 use crate::output::OutputFlags;
 use crate::secrets::{self, SecretFlags};
 use crate::telemetry::TelemetryFlags;
 use crate::trust::{self, TrustFlags};
 use crate::watching::Shown;
-use crate::{keep, request};
 use clap::Args;
 use duel_model::{Plan, WorkloadPlan};
 

@@ -2,7 +2,7 @@
 
 use super::execute;
 use crate::load::LoadFlags;
-use crate::meaning;
+use crate::load::meaning;
 use crate::measuring::MeasuringFlags;
 use crate::outcome::{Outcome, Usage};
 use crate::output::OutputFlags;

@@ -2,7 +2,7 @@
 
 use super::print_run;
 use crate::keep::RunName;
-use crate::meaning::default_name;
+use crate::load::targets::default_name;
 use crate::outcome::Outcome;
 use crate::output::OutputFlags;
 use crate::{keep, terminal};

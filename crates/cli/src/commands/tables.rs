@@ -98,7 +98,9 @@ fn addresses(typed: &[String]) -> Result<Vec<&str>, Usage> {
                 }
                 _ => Err(Usage(format!(
                     "'{}' is no database; postgres://, mysql:// and sqlite: are",
-                    sanitize_line(&crate::meaning::without_password(address).unwrap_or_else(|| address.to_owned()))
+                    sanitize_line(
+                        &crate::load::targets::without_password(address).unwrap_or_else(|| address.to_owned())
+                    )
                 ))),
             }
         })

@@ -1,7 +1,8 @@
 //! What hey's flags mean: one conversion from what was typed to a plan and the form of the output, with all checks in it.
 
 use super::flags::{CSV, CURRENT, Flags, HISTORIC, Unusable};
-use crate::{basic, meaning, proxy};
+use crate::load::{meaning, targets};
+use crate::{basic, proxy};
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS,
     Target, TlsPlan, WorkloadPlan, sanitize_line,
@@ -242,13 +243,13 @@ fn proxy(flags: &Flags, headers: &mut Vec<(String, String)>) -> Result<Option<Pr
 /// The URL as an address, and the value of `Authorization` that a user and a password in it are, as Go's client has it:
 /// an address is kept and shown, so that they do not stay there. A space in it is one, as Go reads it.
 fn address(typed: &str) -> Result<(String, Option<String>), Unusable> {
-    let shown = || sanitize_line(&meaning::without_password(typed).unwrap_or_else(|| typed.to_owned()));
+    let shown = || sanitize_line(&targets::without_password(typed).unwrap_or_else(|| typed.to_owned()));
     if !typed.contains("://") {
         return Err(meaningless(format!("'{}' is no URL; it has to begin with http:// or https://", shown())));
     }
     let mut address = typed.replace(' ', "%20");
     let mut credentials = None;
-    if meaning::without_password(typed).is_some() {
+    if targets::without_password(typed).is_some() {
         let unusable = || meaningless(format!("'{}' is no URL that can be used; see -a user:password", shown()));
         let mut url = Url::parse(&address).map_err(|_| unusable())?;
         let (user, password) = proxy::decoded(url.username())

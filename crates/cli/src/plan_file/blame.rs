@@ -1,6 +1,6 @@
 //! Which part of a plan an error comes from.
 //!
-//! Errors are sentences of clap and of [`crate::meaning`], which know of no file. The one to blame is found by trying: each
+//! Errors are sentences of clap and of [`crate::load::meaning`], which know of no file. The one to blame is found by trying: each
 //! value is left out in turn. The rejected alternative, that each check carries the name of its option, would have to be
 //! thought of in each new check.
 

@@ -3,8 +3,9 @@
 use super::read::{LONGEST_FILE_BYTES, PlanFile};
 use super::{COMMANDS, PlanError, command_of, commands, indulgent, is_planned, table_of};
 use super::{understood, understood_with, words, write};
+use crate::load::meaning;
 use crate::outcome::Usage;
-use crate::{command_line, meaning, outcome};
+use crate::{command_line, outcome};
 use clap::{Arg, ArgMatches, Command};
 use duel_model::{Plan, Stage};
 use std::ffi::OsString;

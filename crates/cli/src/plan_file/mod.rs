@@ -1,7 +1,7 @@
 //! Plan files: TOML for all that flags can say.
 //!
 //! The keys of a plan are the long names of the options, so both have one definition, and an option that is added is one
-//! more key. A plan is turned into the words of a command line; clap and [`crate::meaning`] understand them as they do
+//! more key. A plan is turned into the words of a command line; clap and [`crate::load::meaning`] understand them as they do
 //! those that are typed. The rejected alternative is a structure of its own for the file: each option would be written
 //! down, checked and explained twice.
 //!

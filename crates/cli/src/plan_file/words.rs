@@ -5,7 +5,7 @@ use super::{TARGETS, is_typed};
 use clap::{Arg, ArgMatches, Command};
 use std::ffi::OsString;
 
-/// Options of which one at most has a meaning, though clap does not know: [`crate::meaning`] refuses them together.
+/// Options of which one at most has a meaning, though clap does not know: [`crate::load::meaning`] refuses them together.
 const ALTERNATIVES: [(&str, &str); 1] = [("requests", "duration")];
 
 /// Whether something that was typed takes the place of an entry: the option itself, or one that excludes it.

@@ -1,7 +1,7 @@
 //! From a command line to a plan file.
 
 use super::{TARGETS, is_planned, is_typed, table_of};
-use crate::meaning;
+use crate::load::targets;
 use crate::outcome::Usage;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use duel_model::{Plan, is_secret_field, is_secret_name, public_address};
@@ -143,7 +143,7 @@ fn public(arg: &Arg, value: &str) -> String {
 fn has_password(value: &str) -> bool {
     let Some((_, rest)) = value.split_once("://") else { return false };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) && meaning::without_password(value).is_some()
+    authority.rsplit_once('@').is_some_and(|(user, _)| user.contains(':')) && targets::without_password(value).is_some()
 }
 
 /// A value as TOML: numbers bare, all else in quotes.

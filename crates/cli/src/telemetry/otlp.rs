@@ -8,8 +8,9 @@ mod document;
 pub(crate) mod fuzzing;
 
 use super::Shared;
+use crate::aside;
+use crate::load::targets;
 use crate::outcome::Usage;
-use crate::{aside, meaning};
 use anyhow::Context;
 use duel_model::{Doubt, DoubtId, sanitize_line};
 use std::sync::Arc;
@@ -52,7 +53,7 @@ impl Destination {
     /// What was typed for `--otlp`, with what the environment says.
     pub(super) fn of(typed: &str) -> Result<Self, Usage> {
         let shown = sanitize_line(typed.split(['?', '#']).next().unwrap_or_default());
-        if let Some(public) = meaning::without_password(typed) {
+        if let Some(public) = targets::without_password(typed) {
             return Err(Usage(format!(
                 "--otlp '{}' has a user name or a password in it, which everybody on this machine could read; use \
                  OTEL_EXPORTER_OTLP_HEADERS='authorization=...'",

@@ -449,3 +449,13 @@ fn output_that_nobody_reads_is_no_error() {
     let sentence = Running::start(place.command_within(&["sh", "-c", &script])).end().ended(COULD_NOT_RUN).sentence();
     assert!(sentence.contains("standard output"), "{sentence}");
 }
+
+#[test]
+fn a_folder_without_a_slash_is_asked_for_with_one() {
+    let place = Place::new();
+    // As in a shell: the program runs where the folder is.
+    std::fs::create_dir(place.path("f1")).unwrap();
+    let sentence = place.duel(&["run", "f1"]).refused(BAD_USAGE);
+    assert!(sentence.contains("did you mean ./f1?"), "{sentence}");
+    refused(&place, &["run", "f2"], BAD_USAGE, &["a target is a URL", "a path with a slash"]);
+}

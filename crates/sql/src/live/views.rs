@@ -45,11 +45,11 @@ fn a_server_tells_what_it_did_for_each_transaction_and_of_others() {
         other.run("SELECT 1").unwrap();
     }
     drop(other);
-    // Its session tells what it did when it has ended, which is soon.
+    // Its session tells what it did when it has ended, which is soon; of a slow one a part may come before.
     let mut others = 0;
     for _ in 0..50 {
         others += told(&slot(&prepared, 100), "server-others").unwrap_or(0);
-        if others > 0 {
+        if others >= 200 {
             break;
         }
     }

@@ -102,12 +102,27 @@ pub(super) enum Sort {
     Writes,
     /// Something else: it defines, sets, locks.
     Other,
+    /// Its first word begins no statement that we know of: one of a system like these, or a slip of the pen.
+    Unknown,
 }
 
+/// What begins a statement of PostgreSQL, MariaDB, MySQL or SQLite, by their manuals, beside what [`Sort::of`] knows by itself.
+const OTHER_WORDS: &str = "ALTER ANALYZE ATTACH BACKUP BINLOG CACHE CALL CHANGE CHECK CHECKPOINT CHECKSUM CLONE CLOSE CLUSTER \
+    COMMENT COPY CREATE DEALLOCATE DECLARE DESC DESCRIBE DETACH DISCARD DO DROP EXECUTE EXPLAIN FETCH FLUSH GET GRANT HANDLER HELP \
+    IMPORT INSTALL KILL LISTEN LOAD LOCK MOVE NOTIFY OPEN OPTIMIZE PRAGMA PREPARE PURGE REASSIGN REFRESH REINDEX RELEASE RENAME \
+    REPAIR RESET RESIGNAL RESTART REVOKE SAVEPOINT SECURITY SET SHOW SHUTDOWN SIGNAL START STOP TRUNCATE UNINSTALL UNLISTEN UNLOCK \
+    USE VACUUM XA";
+
 impl Sort {
-    /// Whether statements of this sort can be prepared in every system.
+    /// Whether statements of this sort can be prepared in every system; what is unknown has to be, for that is how a slip of the pen
+    /// is found before load.
     pub(super) fn is_preparable(self) -> bool {
-        matches!(self, Self::Reads | Self::Writes)
+        matches!(self, Self::Reads | Self::Writes | Self::Unknown)
+    }
+
+    /// Whether it may change something.
+    pub(super) fn may_write(self) -> bool {
+        matches!(self, Self::Writes | Self::Other | Self::Unknown)
     }
 
     fn of(pieces: &[Piece]) -> Self {
@@ -118,7 +133,8 @@ impl Sort {
         }
         let mut words = text.split(|c: char| !c.is_ascii_alphabetic()).filter(|word| !word.is_empty());
         let mut word = || words.next().unwrap_or_default().to_ascii_uppercase();
-        match word().as_str() {
+        let first = word();
+        match first.as_str() {
             "BEGIN" => Self::Begin,
             "START" if word() == "TRANSACTION" => Self::Begin,
             "COMMIT" | "END" => Self::Commit,
@@ -127,7 +143,10 @@ impl Sort {
             // What writes behind WITH is not looked for.
             "SELECT" | "VALUES" | "TABLE" => Self::Reads,
             "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "WITH" => Self::Writes,
-            _ => Self::Other,
+            // A bracket, say.
+            "" => Self::Other,
+            _ if OTHER_WORDS.split_ascii_whitespace().any(|known| known == first) => Self::Other,
+            _ => Self::Unknown,
         }
     }
 }
@@ -357,7 +376,7 @@ impl Reader<'_> {
             match statement.sort {
                 Sort::Begin => open = Some(statement.line),
                 Sort::Commit | Sort::Rollback => open = None,
-                Sort::Reads | Sort::Writes | Sort::Other => {}
+                Sort::Reads | Sort::Writes | Sort::Other | Sort::Unknown => {}
             }
         }
         match open {

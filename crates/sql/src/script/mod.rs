@@ -206,16 +206,16 @@ impl Script {
 
     /// Whether some statement may change something.
     pub(crate) fn writes(&self) -> bool {
-        self.statements.iter().any(|statement| matches!(statement.sort, Sort::Writes | Sort::Other))
+        self.statements.iter().any(|statement| statement.sort.may_write())
     }
 
-    /// What can be prepared before anything of the file was executed: nothing, where something in it may make tables.
+    /// What can be prepared before anything of the file was executed: where something in it may make tables, only what may be a
+    /// slip of the pen.
     pub(crate) fn prepared_ahead(&self) -> Vec<u16> {
-        if self.statements.iter().any(|statement| statement.sort == Sort::Other) {
-            return Vec::new();
-        }
+        let may_define = self.statements.iter().any(|statement| statement.sort == Sort::Other);
         let numbered = self.statements.iter().enumerate();
-        numbered.filter(|(_, one)| one.prepared.is_some()).map(|(number, _)| number as u16).collect()
+        let ahead = numbered.filter(|(_, one)| one.prepared.is_some() && (!may_define || one.sort == Sort::Unknown));
+        ahead.map(|(number, _)| number as u16).collect()
     }
 
     /// The text of a statement that is prepared.

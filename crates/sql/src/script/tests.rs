@@ -191,3 +191,14 @@ proptest! {
         }
     }
 }
+
+/// Other systems have statements that we do not know of, so the server says whether it does; but before there is load.
+#[test]
+fn a_word_that_begins_no_known_statement_is_shown_to_the_server_first() {
+    let ahead = |text| script(text, System::Postgres, true).unwrap().prepared_ahead();
+    assert_eq!(ahead("SELECT 1; SELEC 2"), [0, 1]);
+    assert_eq!(ahead("CREATE TABLE t (a int); SELEC 2; SELECT a FROM t"), [1]);
+    assert_eq!(ahead("SET x = 1; SELECT 1"), [0u16; 0]);
+    assert_eq!(ahead("vacuum t; /* c */ Show all"), [0u16; 0]);
+    assert!(script("UPSERT INTO t VALUES (1)", System::Postgres, true).unwrap().writes());
+}

@@ -1,9 +1,9 @@
 //! Options of the one request that is sent, and what they mean.
 
 use crate::load::LoadFlags;
+use crate::load::tls::ALPN;
+use crate::load::{factors, requests};
 use crate::outcome::Usage;
-use crate::tls::ALPN;
-use crate::{factors, requests};
 use clap::Args;
 use duel_model::{Body, HttpPlan, sanitize_line, web};
 use std::io::Read;

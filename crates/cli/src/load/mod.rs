@@ -1,14 +1,26 @@
-//! The options of the load, of which each subject has its own file.
+//! The options of the load, and the plan that they mean. Each subject has its own file, which owns both.
 
-use crate::connection::ConnectionFlags;
-use crate::factors::FactorFlags;
-use crate::netns::NetnsFlags;
+pub(crate) mod connection;
+pub(crate) mod factors;
+mod levels;
+pub(crate) mod meaning;
+pub(crate) mod netns;
+pub(crate) mod request;
+pub(crate) mod requests;
+pub(crate) mod settings;
+pub(crate) mod shape;
+pub(crate) mod targets;
+pub(crate) mod tls;
+
+use crate::load::connection::ConnectionFlags;
+use crate::load::factors::FactorFlags;
+use crate::load::netns::NetnsFlags;
+use crate::load::request::RequestFlags;
+use crate::load::requests::RequestsFlags;
+use crate::load::settings::{SettingFlags, WebOnly};
+use crate::load::shape::ShapeFlags;
+use crate::load::tls::TlsFlags;
 use crate::outcome::Usage;
-use crate::request::RequestFlags;
-use crate::requests::RequestsFlags;
-use crate::settings::{SettingFlags, WebOnly};
-use crate::shape::ShapeFlags;
-use crate::tls::TlsFlags;
 use clap::{Args, ValueEnum};
 use duel_model::Schema;
 

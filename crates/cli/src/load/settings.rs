@@ -1,10 +1,10 @@
 //! The options of declared settings: one for each setting, whichever kind of work it belongs to.
 
-use crate::connection::ConnectionFlags;
+use crate::load::connection::ConnectionFlags;
+use crate::load::request::RequestFlags;
+use crate::load::requests::RequestsFlags;
+use crate::load::tls::TlsFlags;
 use crate::outcome::Usage;
-use crate::request::RequestFlags;
-use crate::requests::RequestsFlags;
-use crate::tls::TlsFlags;
 use clap::parser::ValueSource;
 use clap::{Arg, ArgMatches, Args, Command, Error, FromArgMatches};
 use duel_model::{Factor, Param, Schema, SettingLevels, WorkloadPlan, kinds, web};

@@ -5,11 +5,9 @@
 //! list themselves. The lists of `--ciphers` and `--groups` are orders of preference, that of `--encoding` is what is
 //! accepted, and they keep that meaning; as levels of a factor what is allowed together is joined by `+`.
 
-mod levels;
+pub(crate) use crate::load::levels::{body_sizes, connections, rates, switches, threads};
 
-pub(crate) use levels::{body_sizes, connections, rates, switches, threads};
-
-use crate::load::LoadFlags;
+use crate::load::{LoadFlags, levels};
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{

@@ -1,8 +1,8 @@
 //! Options of load that does not stay as it is: stages, a deadline, the search for a rate.
 
-use crate::factors;
 use crate::load::LoadFlags;
-use crate::meaning::positive;
+use crate::load::factors;
+use crate::load::meaning::positive;
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{Arrival, Bound, LoadPlan, LoopKind, Plan, Promise, SECOND_NS, SearchPlan, Stage, typed_duration};

@@ -1,7 +1,8 @@
 //! Levels as they are typed: lists, and ranges of numbers.
 
+use crate::load::meaning;
 use crate::outcome::Usage;
-use crate::{meaning, usage};
+use crate::usage;
 use duel_model::{Factor, Param, Plan, Schema, SettingLevels, TlsVersion, kinds, parse_size_bytes, sanitize_line};
 
 /// Connections as typed: one number, or the levels of a factor.
