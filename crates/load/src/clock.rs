@@ -28,6 +28,20 @@ pub(crate) fn sleeps() -> Option<u64> {
     None
 }
 
+/// For how long the calling thread has been ready to run until now while others had its CPU, ns; `None` where the system does not
+/// tell. The second figure of Linux's `schedstat`, whose whole line has three of at most 20 digits.
+pub(crate) fn waited_for_cpu_ns() -> Option<Nanos> {
+    #[cfg(target_os = "linux")]
+    {
+        use std::io::Read;
+        let mut line = [0; 64];
+        let count = std::fs::File::open("/proc/thread-self/schedstat").ok()?.read(&mut line).ok()?;
+        std::str::from_utf8(&line[..count]).ok()?.split_ascii_whitespace().nth(1)?.parse().ok()
+    }
+    #[cfg(not(target_os = "linux"))]
+    None
+}
+
 /// Wall clock in ms since 1970; 64 bits, so that 2038 passes unnoticed.
 pub fn unix_ms() -> i64 {
     match SystemTime::now().duration_since(UNIX_EPOCH) {

@@ -1,6 +1,6 @@
 //! The one driver loop: wait until an op is due, start it, hear of its end, record it.
 
-use crate::clock::{monotonic_ns, sleeps, thread_cpu_ns};
+use crate::clock::{monotonic_ns, sleeps, thread_cpu_ns, waited_for_cpu_ns};
 use crate::course::{LaneCourse, RateCourse};
 use crate::idle::Idle;
 use crate::log::OpLog;
@@ -142,6 +142,8 @@ pub(crate) struct Worker<W> {
     workers: u32,
     /// As [`WorkerAudit::works_itself`].
     works_itself: bool,
+    /// What a sleep costs: see [`wake_cost_ns`].
+    wake_costs_ns: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -231,6 +233,7 @@ impl<W: Workload> Worker<W> {
             number,
             workers,
             works_itself: false,
+            wake_costs_ns: wake_cost_ns(),
         })
     }
 
@@ -256,7 +259,7 @@ impl<W: Workload> Worker<W> {
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
         let mut pace = self.pace(order, start_ns);
-        let sleeps_before = sleeps();
+        let (sleeps_before, waited_before) = (sleeps(), waited_for_cpu_ns());
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
         let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
@@ -303,13 +306,17 @@ impl<W: Workload> Worker<W> {
         let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let silent_lanes = self.silent_lanes(start_ns);
         let waits = self.waiter.audit();
+        let slept = sleeps_before.zip(sleeps()).map(|(before, after)| after.saturating_sub(before));
+        let waited_ns = waited_before.zip(waited_for_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let audit = WorkerAudit {
             cpu_ns,
+            // After each sleep a CPU has to come back, which the kernel counts as well.
+            waited_ns: waited_ns.map(|ns| ns.saturating_sub(slept.unwrap_or(0).saturating_mul(self.wake_costs_ns))),
             wall_ns: monotonic_ns().saturating_sub(wall_before),
             polling_ns: waits.polling_ns,
             taken_ns: waits.taken_ns,
             gave_way: waits.gave_way,
-            sleeps: sleeps_before.zip(sleeps()).map(|(before, after)| after.saturating_sub(before)),
+            sleeps: slept,
             notice_lag: self.recorder.notice_lag.snapshot(),
             schedule_lag: self.recorder.schedule_lag.snapshot(),
             loop_lag: self.recorder.loop_lag.snapshot(),
@@ -467,6 +474,9 @@ impl<W: Workload> Worker<W> {
             if pace.measures_schedule_lag() {
                 let could_start_ns = due_ns.max(self.lanes[lane].free_since_ns);
                 self.recorder.schedule_lag.record(now.saturating_sub(could_start_ns));
+                if pace.has_queue() {
+                    self.recorder.queue.record(could_start_ns - due_ns);
+                }
             }
             match self.start(pace, lane, due_ns, now) {
                 Progress::Pending => now = monotonic_ns(),
@@ -766,6 +776,12 @@ impl Pace {
     #[inline]
     fn measures_schedule_lag(&self) -> bool {
         !matches!(self.source, Source::Closed { think_ns: 0, .. })
+    }
+
+    /// Ops may become due while no lane is free.
+    #[inline]
+    fn has_queue(&self) -> bool {
+        matches!(self.source, Source::Open { .. })
     }
 
     /// Lanes that would go on in a longer slot, where that are not all.

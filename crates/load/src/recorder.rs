@@ -30,11 +30,14 @@ pub(crate) struct Recorder {
     pub(crate) started: u64,
     pub(crate) ok: u64,
     shed: u64,
+    failed_body_bytes: u64,
     /// By the places of the schema's kinds of failure.
     failed: [u64; MOST_FAILURES],
     failure_examples: Vec<String>,
     response: Recording,
     service: Recording,
+    /// How long ops of an open loop waited for a free lane.
+    pub(crate) queue: Recording,
     /// By the places of the schema's phases.
     phases: Vec<Recording>,
     pub(crate) schedule_lag: Recording,
@@ -57,10 +60,12 @@ impl Recorder {
             started: 0,
             ok: 0,
             shed: 0,
+            failed_body_bytes: 0,
             failed: [0; MOST_FAILURES],
             failure_examples: Vec::new(),
             response: Recording::from(lowest_ns(schema)),
             service: Recording::from(lowest_ns(schema)),
+            queue: Recording::new(),
             phases: schema.phases.iter().map(|_| Recording::new()).collect(),
             schedule_lag: Recording::new(),
             loop_lag: Recording::new(),
@@ -81,6 +86,7 @@ impl Recorder {
         self.started = 0;
         self.ok = 0;
         self.shed = 0;
+        self.failed_body_bytes = 0;
         self.failed = [0; MOST_FAILURES];
         self.failure_examples.clear();
         self.standstill = Standstill::default();
@@ -124,6 +130,7 @@ impl Recorder {
                 // Of a batch that failed no op is known to have ended well.
                 let ops = u64::from(op.ops.max(1));
                 interval.failed += ops;
+                self.failed_body_bytes += op.body_bytes;
                 self.failed[failure.kind.place()] += ops;
                 self.started += ops - 1;
                 if failure.kind.means.is_silence() {
@@ -245,6 +252,8 @@ impl Recorder {
             in_flight,
             unstarted,
             shed: self.shed,
+            failed_body_bytes: self.failed_body_bytes,
+            queue: self.queue.snapshot(),
             stages: self.stages.tallies(),
             response: self.response.snapshot(),
             service: self.service.snapshot(),
@@ -276,9 +285,9 @@ impl Recorder {
     }
 
     fn recordings(&mut self) -> impl Iterator<Item = &mut Recording> {
-        [&mut self.response, &mut self.service, &mut self.schedule_lag, &mut self.loop_lag, &mut self.notice_lag]
-            .into_iter()
-            .chain(&mut self.phases)
+        let of_ops = [&mut self.response, &mut self.service, &mut self.queue];
+        let of_ours = [&mut self.schedule_lag, &mut self.loop_lag, &mut self.notice_lag];
+        of_ops.into_iter().chain(of_ours).chain(&mut self.phases)
     }
 }
 
@@ -453,6 +462,16 @@ pub(crate) mod tests {
             assert_eq!(tally.failed, BTreeMap::from([(kind.id(), 1)]));
             assert_eq!(tally.failure_examples, [kind.name]);
         }
+    }
+
+    #[test]
+    fn the_body_of_an_error_is_no_part_of_what_ok_ops_brought() {
+        let mut recorder = Recorder::new(&TRIED);
+        recorder.reset(0, &[], false);
+        recorder.op_ended(0, 0, &OpEnd { body_bytes: 612, ..end(5, Ok(())) });
+        recorder.op_ended(0, 0, &OpEnd { body_bytes: 197, ..end(6, Err(BROKEN)) });
+        let tally = Tally { body_bytes: 612 + 197, ..recorder.tally(0, 0) };
+        assert_eq!((tally.failed_body_bytes, tally.body_bytes_per_ok()), (197, Some(612.0)));
     }
 
     #[test]

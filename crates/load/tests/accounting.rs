@@ -201,6 +201,11 @@ fn an_op_that_finds_no_free_connection_waits_and_its_due_time_stands() {
     assert!(service.min_ns().unwrap() >= 20 * MILLISECOND_NS);
     assert!(response.max_ns().unwrap() >= (20 + 19 * 10) * MILLISECOND_NS, "{response:?}");
     assert!(response.sum_ns >= (0..20).map(|n| (20 + n * 10) * u128::from(MILLISECOND_NS)).sum::<u128>());
+    // What lies between the two is the wait for the lane, and our own lateness, which is told as that.
+    let queue = &record.tally.queue;
+    assert!(queue.count() == 20 && queue.sum_ns >= (0..20).map(|n| n * 10 * u128::from(MILLISECOND_NS)).sum::<u128>());
+    let lag_ns: u128 = record.audit.workers.iter().map(|worker| worker.schedule_lag.sum_ns).sum();
+    assert_eq!(response.sum_ns - service.sum_ns, queue.sum_ns + lag_ns);
     assert!(record.elapsed_ns >= 400 * MILLISECOND_NS, "working off the backlog belongs to the slot");
 }
 

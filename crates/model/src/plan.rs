@@ -544,6 +544,13 @@ impl Plan {
         if self.lanes() > self.load.connections.max(1) { schema.shared_lane.one } else { schema.lane.one }
     }
 
+    /// How many ops can be under way at a time on a target, with what they run on: `20 connections`.
+    pub fn all_lanes(&self) -> String {
+        let (schema, lanes) = (self.schema(), self.lanes());
+        let noun = if lanes > self.load.connections.max(1) { &schema.shared_lane } else { &schema.lane };
+        format!("{lanes} {}", if lanes == 1 { noun.one } else { noun.many })
+    }
+
     /// What stands in place of a secret that is neither shown nor kept.
     pub const REDACTED: &'static str = "[not kept]";
     /// What stands in place of a secret in a text that is kept and leaves it out where it is shown to others.

@@ -106,6 +106,9 @@ pub struct Tally {
     pub bytes_out: u64,
     /// Bytes of response bodies as transferred, chunk framing left out.
     pub body_bytes: u64,
+    /// Those of them that came with ops that failed: the body of an error is no part of what ok ops brought.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub failed_body_bytes: u64,
     /// The same after decompression; `None` where nothing was decompressed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inflated_bytes: Option<u64>,
@@ -132,6 +135,10 @@ pub struct Tally {
     pub response: Distribution,
     /// End minus start, of the same ops but those never started or shed.
     pub service: Distribution,
+    /// How long ops that were started had waited, from their due time on, for a connection to be free; of open loops alone. It is
+    /// in `response` and not in `service`.
+    #[serde(default, skip_serializing_if = "Distribution::is_empty")]
+    pub queue: Distribution,
     /// Parts of the ops in `service`, the phase in which one was given up included; a phase that an op did not go through
     /// is not recorded for it.
     pub phases: BTreeMap<Id, Distribution>,
@@ -195,6 +202,11 @@ impl Tally {
         self.started + self.unstarted + self.shed
     }
 
+    /// Bytes of body for each op that ended well; `None` where none did.
+    pub fn body_bytes_per_ok(&self) -> Option<f64> {
+        (self.ok > 0).then(|| self.body_bytes.saturating_sub(self.failed_body_bytes) as f64 / self.ok as f64)
+    }
+
     /// Adds everything of `other`.
     pub fn merge(&mut self, other: &Self) {
         self.started += other.started;
@@ -208,6 +220,7 @@ impl Tally {
         self.bytes_in += other.bytes_in;
         self.bytes_out += other.bytes_out;
         self.body_bytes += other.body_bytes;
+        self.failed_body_bytes += other.failed_body_bytes;
         if let Some(bytes) = other.inflated_bytes {
             *self.inflated_bytes.get_or_insert(0) += bytes;
         }
@@ -226,6 +239,7 @@ impl Tally {
         }
         self.response.merge(&other.response);
         self.service.merge(&other.service);
+        self.queue.merge(&other.queue);
         for (&phase, distribution) in &other.phases {
             self.phases.entry(phase).or_default().merge(distribution);
         }
@@ -365,6 +379,10 @@ pub struct WorkerAudit {
     /// Others wanted the CPU, so the worker has polled for a part of the slot only.
     #[serde(default)]
     pub gave_way: bool,
+    /// Time in which the worker wanted a CPU and others had it, beyond what waking up from its sleeps takes; `None` where the
+    /// system does not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waited_ns: Option<Nanos>,
     /// How often the worker slept because it waited; `None` where that is not known.
     #[serde(default)]
     pub sleeps: Option<u64>,
@@ -418,6 +436,11 @@ impl WorkerAudit {
     /// Share of the slot in which the worker was at work on its CPU.
     pub fn utilisation(&self) -> Option<f64> {
         (self.wall_ns > 0).then_some(self.work_ns()? as f64 / self.wall_ns as f64)
+    }
+
+    /// Share of the slot in which it wanted a CPU and others had it.
+    pub fn waited(&self) -> Option<f64> {
+        (self.wall_ns > 0).then_some(self.waited_ns? as f64 / self.wall_ns as f64)
     }
 }
 

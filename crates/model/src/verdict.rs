@@ -178,6 +178,8 @@ pub enum DoubtId {
     GeneratorStoodStill,
     /// The generator itself was the bottleneck.
     GeneratorSaturated,
+    /// Others had the CPU that the generator wanted.
+    GeneratorWaited,
     /// Ops were started later than due though a connection was free.
     ScheduleLag,
     /// Ops that were due were never started: the offered rate was not reached.

@@ -5,6 +5,7 @@ mod hosts;
 mod shape;
 
 use crate::line::LineUse;
+use crate::phases::QUEUE;
 use crate::summary::{Amount, counted_per_byte, counted_per_op};
 use crate::totals::{Totals, all_doubts, totals};
 use duel_model::{
@@ -242,12 +243,19 @@ impl<'a> TargetDocument<'a> {
             let per_op_mean = totals.phase_per_op_ns(phase).map(ms);
             Some((phase.name, PhaseTimes { times: Times::of(times), ops: times.count(), per_op_mean }))
         });
-        let phases_ms = Phases(phases.collect());
+        // Of all ops that were started, whether or not it is long enough for a row of the text.
+        let queue = Some(&totals.tally.queue).filter(|times| !times.is_empty()).map(|times| {
+            let spent =
+                PhaseTimes { times: Times::of(times), ops: times.count(), per_op_mean: times.mean_ns().map(ms) };
+            (QUEUE, spent)
+        });
+        let phases_ms = Phases(queue.into_iter().chain(phases).collect());
         let audit = AuditDocument {
             worker_cpu: totals.worker_cpu.iter().map(|share| share.and_then(|s| digits(s, 4))).collect(),
             schedule_lag_ms: Times::of(&totals.schedule_lag),
             loop_lag_ms: Times::of(&totals.loop_lag),
             worker_polling: totals.worker_polling.iter().map(|share| share.and_then(|s| digits(s, 4))).collect(),
+            waited_for_cpu: totals.most_waited.and_then(|share| digits(share, 4)),
             sleeps_per_op: totals.sleeps_per_op().and_then(|sleeps| digits(sleeps, 4)),
             noticed_late_ms: Times::of(&totals.notice_lag),
             stood_still: StandstillDocument {
@@ -348,9 +356,9 @@ impl Serialize for Phases {
 struct PhaseTimes {
     #[serde(flatten)]
     times: Times,
-    /// How many ok ops went through it.
+    /// How many ops went through it.
     ops: u64,
-    /// Mean over all ok ops: those that skipped the phase spent none in it.
+    /// Mean over all ops that ended well or were given up: those that skipped the phase spent none in it.
     per_op_mean: Option<f64>,
 }
 
@@ -362,6 +370,8 @@ struct AuditDocument {
     loop_lag_ms: Times,
     /// Share of the time that each worker stayed awake with nothing to do.
     worker_polling: Vec<Option<f64>>,
+    /// Share of the time for which the worker that waited most wanted a CPU and others had it; `null` where that is not known.
+    waited_for_cpu: Option<f64>,
     /// How often a worker slept because it waited, for each op; `null` where that is not known.
     sleeps_per_op: Option<f64>,
     /// How much later than they had arrived ends of ops were noticed; response times end at the arrival. All `null` where the

@@ -104,7 +104,8 @@ mod tests {
     use super::*;
 
     fn of(rows: usize) -> String {
-        let row = |n: usize| Row::new(format!("  setting{n}"), vec!["on".into(), if n == 3 { "off" } else { "on" }.into()]);
+        let row =
+            |n: usize| Row::new(format!("  setting{n}"), vec!["on".into(), if n == 3 { "off" } else { "on" }.into()]);
         let rows = (0..rows).map(row).collect();
         let heads = vec!["A".into(), "B".into()];
         laid_out(Table { corner: String::new(), heads, rows, align: Align::Left }, Style::default()).join("\n")
@@ -117,7 +118,10 @@ mod tests {
         let many = of(FEW_ROWS + 1);
         let lines: Vec<&str> = many.lines().collect();
         assert!(lines[1].contains("setting3") && lines[1].contains("off"), "{many}");
-        assert!(lines[2].starts_with("  the same on all: setting0 on; setting1 on; setting2 on; setting4 on;"), "{many}");
+        assert!(
+            lines[2].starts_with("  the same on all: setting0 on; setting1 on; setting2 on; setting4 on;"),
+            "{many}"
+        );
         assert!(many.contains("setting20 on") && !many.contains("setting3 on"), "{many}");
     }
 }

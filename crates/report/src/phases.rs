@@ -178,8 +178,8 @@ pub(crate) fn gap(
 
 /// Mean time per op by phase of any number of targets.
 pub(crate) fn all(targets: &[Totals<'_>], noun: &str, style: Style) -> Vec<String> {
-    let totals =
-        targets.iter().map(|t| t.schema.phases.iter().filter_map(|&phase| t.phase_per_op_ns(phase)).sum::<f64>());
+    let in_phases = |t: &Totals<'_>| t.schema.phases.iter().filter_map(|&phase| t.phase_per_op_ns(phase)).sum::<f64>();
+    let totals = targets.iter().map(|t| in_phases(t) + t.queue_ns().unwrap_or(0.0));
     let totals: Vec<Option<f64>> = totals.map(|ns| Some(ns).filter(|&ns| ns > 0.0)).collect();
     let largest_ns = totals.iter().flatten().copied().fold(0.0, f64::max);
     if largest_ns == 0.0 {
@@ -192,6 +192,9 @@ pub(crate) fn all(targets: &[Totals<'_>], noun: &str, style: Style) -> Vec<Strin
         .map(|phase| (phase, targets.iter().map(|t| t.phase_per_op_ns(phase)).collect::<Vec<_>>()))
         .map(|(phase, values)| Row::new(format!("  {}", phase.name), cells(values)))
         .collect();
+    if targets.iter().any(|t| t.queue_ns().is_some()) {
+        rows.insert(0, Row::new(format!("  {QUEUE}"), cells(targets.iter().map(Totals::queue_ns).collect())));
+    }
     rows.push(Row::new("  total", cells(totals)));
     let title = format!("Where the time goes: mean time per {noun} by phase, {}", times.unit().name);
     let heads = targets.iter().map(|t| t.name.clone()).collect();
@@ -228,7 +231,11 @@ pub(crate) fn gone_through<'a>(targets: impl IntoIterator<Item = &'a Totals<'a>>
     phases.iter().copied().filter(|&phase| targets.iter().any(|t| t.phase_per_op_ns(phase).is_some())).collect()
 }
 
-/// The phases that at least one of the two went through, and the time outside of them where it is worth a row.
+/// What ops of an open loop wait in before they start. It is no phase of any kind of work: each may have it.
+pub(crate) const QUEUE: &str = "queue";
+
+/// The time before ops were started, the phases that at least one of the two went through, and the time outside of them; the
+/// first and the last where they are worth a row.
 fn compared(baseline: &Totals<'_>, target: &Totals<'_>) -> Vec<Share> {
     let shares = gone_through([baseline, target]).into_iter().map(|phase| Share {
         name: phase.name,
@@ -242,6 +249,11 @@ fn compared(baseline: &Totals<'_>, target: &Totals<'_>) -> Vec<Share> {
         if !shares.is_empty() && baseline_ns.abs().max(target_ns.abs()) > 0.01 * total_ns {
             shares.push(Share { name: "other", baseline_ns, target_ns });
         }
+    }
+    let queues = [baseline, target].map(Totals::queue_ns);
+    if !shares.is_empty() && queues != [None, None] {
+        let [baseline_ns, target_ns] = queues.map(Option::unwrap_or_default);
+        shares.insert(0, Share { name: QUEUE, baseline_ns, target_ns });
     }
     shares
 }

@@ -139,7 +139,11 @@ fn agreed(target: &Totals<'_>, style: Style) -> Vec<String> {
         .map(|(label, value)| Row::new(format!("  {label}"), vec![value]))
         .collect();
     if rows.len() > negotiated::FEW_ROWS {
-        return [wrap(target.schema.facts_title, style.columns(), "", "  "), negotiated::in_a_paragraph(&rows, "  ", style)].concat();
+        return [
+            wrap(target.schema.facts_title, style.columns(), "", "  "),
+            negotiated::in_a_paragraph(&rows, "  ", style),
+        ]
+        .concat();
     }
     if rows.is_empty() {
         return Vec::new();
@@ -158,6 +162,9 @@ fn generator(target: &Totals<'_>, style: Style) -> Vec<String> {
     if target.most_polling().is_some() {
         let polling: Vec<String> = target.worker_polling.iter().map(|&share| maybe(share, percent)).collect();
         rows.push(Row::new("  polling by worker", vec![polling.join(", ")]));
+    }
+    if let Some(waited) = target.most_waited.filter(|&waited| waited >= 0.01) {
+        rows.push(Row::new("  waited for a CPU", vec![percent(waited)]));
     }
     if let Some(sleeps) = target.sleeps_per_op() {
         rows.push(Row::new("  sleeps per op", vec![duel_model::format_figure(sleeps)]));

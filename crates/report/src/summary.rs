@@ -242,6 +242,9 @@ pub(crate) fn figures_table(noun: &str, targets: &[Totals<'_>]) -> (Table, bool)
         if targets.iter().any(|t| t.most_polling().is_some()) {
             rows.push(Row::new("polling max", each(&|t| maybe(t.most_polling(), percent))));
         }
+        if targets.iter().any(|t| t.most_waited.is_some_and(|waited| waited >= 0.01)) {
+            rows.push(Row::new("waited for a CPU", each(&|t| maybe(t.most_waited, percent))));
+        }
         // Our own lateness says nothing about the targets: no ratio.
         let lags = [
             time_rows("schedule lag", targets, |t| &t.schedule_lag, &LAG_QUANTILES),

@@ -33,6 +33,8 @@ pub(crate) struct Totals<'a> {
     pub(crate) works_itself: bool,
     /// Share of its CPU that each worker used for work, `None` where the system does not tell.
     pub(crate) worker_cpu: Vec<Option<f64>>,
+    /// Share of the time for which the worker that waited most for a CPU did so; `None` where that is not known.
+    pub(crate) most_waited: Option<f64>,
     /// Share of the time that each worker stayed awake without anything to do.
     pub(crate) worker_polling: Vec<Option<f64>>,
     /// How often workers slept because they waited; `None` where that is not known.
@@ -61,6 +63,8 @@ impl<'a> Totals<'a> {
         // Of each worker: its work, its polling and the time over which they were counted.
         let mut workers: Vec<(Option<u64>, u64, u64)> = Vec::new();
         let mut sleeps = Some(0);
+        // By worker: the time that it waited for a CPU, where all of its slots tell.
+        let mut waited: Vec<Option<u64>> = Vec::new();
         let mut standstill = Standstill::default();
         let mut works_itself = true;
         for slot in &slots {
@@ -74,13 +78,18 @@ impl<'a> Totals<'a> {
                 sleeps = sleeps.zip(worker.sleeps).map(|(a, b): (u64, u64)| a.saturating_add(b));
                 if workers.len() <= i {
                     workers.push((Some(0), 0, 0));
+                    waited.push(Some(0));
                 }
+                waited[i] = waited[i].zip(worker.waited_ns).map(|(a, b)| a.saturating_add(b));
                 let (work_ns, polling_ns, wall_ns) = &mut workers[i];
                 *work_ns = work_ns.zip(worker.work_ns()).map(|(a, b)| a.saturating_add(b));
                 *polling_ns = polling_ns.saturating_add(worker.polling_ns);
                 *wall_ns = wall_ns.saturating_add(worker.wall_ns);
             }
         }
+        let shares = workers.iter().zip(&waited).filter(|((_, _, wall_ns), _)| *wall_ns > 0);
+        let most_waited =
+            shares.filter_map(|((_, _, wall_ns), waited)| Some((*waited)? as f64 / *wall_ns as f64)).reduce(f64::max);
         let last = slots.iter().rev().find_map(|s| s.negotiated.clone());
         let first = run.first_contact.get(index).cloned().flatten();
         Self {
@@ -108,6 +117,7 @@ impl<'a> Totals<'a> {
                 .iter()
                 .map(|&(work_ns, _, wall_ns)| (wall_ns > 0).then_some(work_ns? as f64 / wall_ns as f64))
                 .collect(),
+            most_waited,
             worker_polling: workers
                 .iter()
                 .map(|&(_, polling_ns, wall_ns)| (wall_ns > 0).then_some(polling_ns as f64 / wall_ns as f64))
@@ -174,18 +184,23 @@ impl<'a> Totals<'a> {
         })
     }
 
-    /// Mean time in a phase per ok op in ns: ops that skipped the phase spent none in it. `None` when no op went
-    /// through it.
+    /// Mean time in a phase per op in ns, of the ops that have a service time: those that ended well, and those that were given up.
+    /// Ops that skipped the phase spent none in it. `None` when no op went through it.
     pub(crate) fn phase_per_op_ns(&self, phase: Phase) -> Option<f64> {
         let distribution = self.tally.phases.get(&phase.id()).filter(|d| !d.is_empty())?;
-        (self.tally.ok > 0).then(|| distribution.sum_ns as f64 / self.tally.ok as f64)
+        let ops = self.tally.service.count();
+        (ops > 0).then(|| distribution.sum_ns as f64 / ops as f64)
     }
 
-    /// Mean time per op outside all phases in ns. Known only if no op that failed is in the service times.
+    /// Mean time that ops waited for a free connection; `None` where they did not, as in every closed loop, or where it is not
+    /// worth a row: less than a hundredth of the response time.
+    pub(crate) fn queue_ns(&self) -> Option<f64> {
+        let mean_ns = self.tally.queue.mean_ns()?;
+        (mean_ns > 0.01 * self.tally.response.mean_ns()?).then_some(mean_ns)
+    }
+
+    /// Mean time per op outside all phases in ns.
     pub(crate) fn outside_phases_ns(&self) -> Option<f64> {
-        if self.tally.service.count() != self.tally.ok {
-            return None;
-        }
         let within = self.schema.phases.iter().filter(|phase| phase.when != When::Beforehand);
         let phases: f64 = within.filter_map(|&phase| self.phase_per_op_ns(phase)).sum();
         Some(self.tally.service.mean_ns()? - phases)

@@ -218,6 +218,15 @@ impl Found {
         {
             self.add(DoubtId::ScheduleLag, side.name, lag(side, "mean", Some(late as u64)));
         }
+        if let Some(waited) = side.waited.filter(|&waited| waited > LATE) {
+            let text = format!(
+                "others had the CPU that the generator wanted for {1} of the time while it loaded {0}: {0} may serve more than was \
+                 seen, and its times hold ours; leave duel a CPU of its own (taskset), or a quieter machine",
+                side.name,
+                percent(waited)
+            );
+            self.add(DoubtId::GeneratorWaited, side.name, text);
+        }
         if let Some(share) = side.unstarted_share().filter(|&share| share > WORTH_A_WORD) {
             let (due, shed) = (side.tally.due(), side.tally.shed);
             let of_them = match load.shape.deadline_ns {
@@ -411,7 +420,7 @@ fn failures(side: &Side<'_>, schema: &Schema) -> String {
 
 fn different_responses(baseline: &Side<'_>, target: &Side<'_>) -> Option<String> {
     let mut differences = Vec::new();
-    let body = |side: &Side<'_>| crate::observe::share(side.tally.body_bytes, side.tally.ok);
+    let body = |side: &Side<'_>| side.tally.body_bytes_per_ok();
     if let (Some(of_target), Some(of_baseline)) = (body(target), body(baseline))
         && (of_target - of_baseline).abs() > SAME_BYTES_WITHIN * of_target.min(of_baseline)
     {

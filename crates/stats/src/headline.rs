@@ -3,7 +3,7 @@
 //!
 //! These are counts of what happened in the run, and no inference: no interval stands behind them.
 
-use crate::side::{MISSING, is_measured, percent, scatter};
+use crate::side::{ALL_BUSY, MISSING, is_measured, percent, scatter};
 use crate::slots::without_spoilt;
 use duel_model::{
     Doubt, DoubtId, Headline, HeadlineKind, Id, Interruption, LoopKind, Meaning, Nanos, Plan, Run, RunStatus, Schema,
@@ -26,6 +26,8 @@ struct Counts {
     failed: BTreeMap<Id, u64>,
     statuses: BTreeMap<u16, u64>,
     elapsed_ns: Nanos,
+    /// Time that ops were under way, all of them together.
+    service_ns: u128,
     slots: u64,
 }
 
@@ -53,6 +55,7 @@ impl Counts {
                 *counts.statuses.entry(status).or_default() += count;
             }
             counts.elapsed_ns = counts.elapsed_ns.saturating_add(*elapsed_ns);
+            counts.service_ns += tally.service.sum_ns;
             counts.slots += 1;
         }
         counts
@@ -154,7 +157,15 @@ fn rate_not_reached(plan: &Plan, target: &str, counts: &Counts, doubts: &[Doubt]
     }
     let name = sanitize_line(target);
     let is_ours = is_told(DoubtId::GeneratorSaturated, target, doubts);
-    let limit = if is_ours { "; the generator itself may have been the limit" } else { "" };
+    // How many were busy on average, by Little's law.
+    let busy = counts.service_ns as f64 / counts.elapsed_ns.max(1) as f64;
+    let limit = if is_ours {
+        "; the generator itself may have been the limit".to_owned()
+    } else if plan.load.shape.stages.is_empty() && busy > ALL_BUSY * f64::from(plan.lanes()) {
+        format!(": all {} were busy", plan.all_lanes())
+    } else {
+        String::new()
+    };
     let (share, text) = if plan.load.shape.stages.is_empty() {
         let wanted = counts.elapsed_ns as f64 / 1e9 * rate_per_s;
         let missed = wanted - counts.ended as f64 - scatter(arrival, wanted, counts.slots);

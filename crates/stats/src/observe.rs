@@ -35,18 +35,22 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         phase_mean_ns: tally
             .phases
             .iter()
-            .filter(|_| tally.ok > 0)
-            .map(|(&phase, spent)| (phase, spent.sum_ns as f64 / tally.ok as f64))
+            // By as many as have a service time: those that were given up have one, and have phases.
+            .filter_map(|(&phase, spent)| Some((phase, per(spent.sum_ns as f64, tally.service.count())?)))
             .collect(),
         phase_profile: tally.phases.iter().map(|(&phase, spent)| (phase, Profile::of(spent))).collect(),
         service_profile: Profile::of(&tally.service),
-        body_bytes_per_op: share(tally.body_bytes, tally.ok),
+        body_bytes_per_op: tally.body_bytes_per_ok(),
         bytes_in_per_op: share(tally.bytes_in, tally.ok),
         counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
         reused_share: share(tally.reused, tally.started),
         resumed_share: share(tally.resumed, tally.connections),
         negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),
     }
+}
+
+fn per(sum: f64, count: u64) -> Option<f64> {
+    (count > 0).then(|| sum / count as f64)
 }
 
 /// `part / whole`, unknown when there is no whole.

@@ -3,7 +3,7 @@
 //! Both are functions of the slots alone, so that an archived search is judged again as it was while it ran.
 
 use crate::observe::share;
-use crate::side::Side;
+use crate::side::{ALL_BUSY, Side};
 use duel_model::{
     Arrival, Attempt, AttemptOutcome, Bound, Doubt, DoubtId, LoopKind, Nanos, Plan, Promise, PromiseMetric, RateSearch,
     Run, SECOND_NS, SearchEnd, SearchPlan, Slot, SlotRole, Stage, Tally, format_duration_ns,
@@ -310,8 +310,6 @@ pub(crate) fn doubts(search: &RateSearch, run: &Run) -> Vec<Doubt> {
 
 /// Service times that are longer by less than this share are those of a target that is no slower.
 const NO_SLOWER: f64 = 0.25;
-/// Share of the lanes that are busy on average where there are too few of them.
-const ALL_BUSY: f64 = 0.9;
 
 /// Whether connections of ours were the limit, in words: at the rate that was too high all of them were busy (by Little's
 /// law, the rate times the time that an op takes), and the target took no longer for an op than at the rate that was kept.

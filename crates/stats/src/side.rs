@@ -16,6 +16,9 @@ pub(crate) struct Side<'a> {
     /// How busy the generator was: of each slot the busier of its busiest worker and of all CPUs together, of that the
     /// median over slots. `None` where the system does not tell.
     pub utilisation: Option<f64>,
+    /// For which share of the time a worker of the generator wanted a CPU and others had it: of each slot that of the worker that
+    /// waited most, of that the median over slots. `None` where the system does not tell.
+    pub waited: Option<f64>,
     /// How late free connections started their ops, over all workers and slots.
     pub lag: Distribution,
     /// Ops started per lane and slot, median over slots.
@@ -56,6 +59,9 @@ pub(crate) const LATE: f64 = 0.10;
 /// many ops as the 99th percentile leaves out. These ops are missing from the latencies, and they are not the fast ones.
 pub(crate) const MISSING: f64 = 0.01;
 
+/// Share of the lanes that are busy on average where there are too few of them.
+pub(crate) const ALL_BUSY: f64 = 0.9;
+
 impl<'a> Side<'a> {
     /// Merges the slots of the target at `place`; `slots` in the order in which they ran.
     pub(crate) fn new(slots: &[&'a Slot], place: usize, target: &'a Target, plan: &'a Plan) -> Self {
@@ -70,6 +76,7 @@ impl<'a> Side<'a> {
         Self {
             name: &target.name,
             tally,
+            waited: median(own.iter().filter_map(|slot| waited(slot)).collect()),
             utilisation: median(own.iter().filter_map(|slot| utilisation(slot)).collect()),
             lag,
             ops_per_lane: median(own.iter().map(|slot| slot.tally.started as f64 / lanes).collect()),
@@ -195,6 +202,12 @@ fn utilisation(slot: &Slot) -> Option<f64> {
         shares.iter().sum::<f64>() / cpus
     });
     Some(busiest.max(together))
+}
+
+/// Workers that do the ops themselves wait as the target's own work would.
+fn waited(slot: &Slot) -> Option<f64> {
+    let ours = slot.audit.workers.iter().filter(|worker| !worker.works_itself);
+    ours.filter_map(WorkerAudit::waited).reduce(f64::max)
 }
 
 fn silent_lanes(slot: &Slot) -> Option<u32> {

@@ -4,8 +4,8 @@ mod synthetic;
 
 use duel_model::web::failure;
 use duel_model::{
-    Arrival, Call, DoubtId, FailureKind, HeadlineKind, Interruption, LoopKind, Metric, Plan, Run, RunStatus, SECOND_NS,
-    Slot, Standstill, Verdict, Versions, WorkerAudit,
+    Arrival, Call, Distribution, DoubtId, FailureKind, HeadlineKind, Interruption, LoopKind, Metric, Plan, Run,
+    RunStatus, SECOND_NS, Slot, Standstill, Verdict, Versions, WorkerAudit,
 };
 use duel_stats::judge;
 use synthetic::*;
@@ -95,6 +95,15 @@ fn a_rate_that_is_not_reached_is_told_first() {
         told(&verdict),
         [(HeadlineKind::RateNotReached, "A answers 911/s of the 2,000/s that were asked for (46 %)")]
     );
+    // Each of its connections was at an op for all of the time.
+    let mut plan = plan(1);
+    plan.load.kind = LoopKind::Open { rate_per_s: 2_000.0, arrival: Arrival::Constant };
+    let mut one = slot(0, 0, 0, 8.78);
+    (one.tally.started, one.tally.ok) = (8_000, 8_000);
+    one.tally.service = Distribution::from_values([(8.7e9 * f64::from(plan.lanes())) as u64]);
+    let busy = judge(&run(plan.clone(), vec![one]));
+    let all = format!("A answers 911/s of the 2,000/s that were asked for (46 %): all {} were busy", plan.all_lanes());
+    assert_eq!(told(&busy), [(HeadlineKind::RateNotReached, all.as_str())]);
     assert_eq!(told(&judged(8_000, 4.0)), []);
     assert_eq!(told(&judged(7_999, 4.0)), [], "a slot has up to one op less than its rate times its length");
     assert_eq!(told(&judged(7_800, 4.0)).len(), 1);

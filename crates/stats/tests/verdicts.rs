@@ -197,6 +197,25 @@ fn who_stays_awake_without_work_is_not_saturated() {
     assert_eq!(with_polling(20_000_000), [DoubtId::GeneratorSaturated; 2]);
 }
 
+/// Others on the generator's CPU take from both targets: no call is taken back, and the figures are doubted.
+#[test]
+fn a_generator_that_waits_for_a_cpu_says_so() {
+    let with_waiting = |waited_ns: Option<u64>| {
+        let mut slots = duel(1.3);
+        for slot in &mut slots {
+            busy(slot, 0.3);
+            slot.audit.workers[0].waited_ns = waited_ns;
+        }
+        judge_slots(&slots, &plan(2))
+    };
+    assert_eq!(ids(&with_waiting(None)), []);
+    assert_eq!(ids(&with_waiting(Some(90_000_000))), []);
+    let verdict = with_waiting(Some(600_000_000));
+    assert_eq!(ids(&verdict), [DoubtId::GeneratorWaited; 2]);
+    assert!(doubt(&verdict, DoubtId::GeneratorWaited).text.contains("wanted for 60 % of the time while it loaded A"));
+    assert_eq!(call(&verdict, "B", Metric::Rate), Call::Slower);
+}
+
 /// Where calls block or a database is embedded, the CPU time of a worker is that of the target.
 #[test]
 fn who_does_the_ops_itself_is_not_saturated() {
@@ -604,7 +623,7 @@ fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
 }
 
 #[test]
-fn observations_are_sums_over_sums_per_ok_op() {
+fn observations_are_sums_over_sums_per_op() {
     let mut slots = blocks(2, 2, |_, _, target| [1.0, 3.0][target]);
     for slot in &mut slots {
         slot.tally.started = 10;
@@ -626,7 +645,8 @@ fn observations_are_sums_over_sums_per_ok_op() {
     let a = &seen[0];
     assert_eq!((a.name.as_str(), a.ok, a.failed, a.rate_per_s), ("A", 40, 8, Some(10.0)));
     assert_eq!(a.service_mean_ns, Some(200.0));
-    assert_eq!(a.phase_mean_ns[&phase::CONNECT.id()], 3200.0 / 40.0);
+    // By the ops that have a service time: phases have to add up to it.
+    assert_eq!(a.phase_mean_ns[&phase::CONNECT.id()], 3200.0 / 12.0);
     assert_eq!((a.body_bytes_per_op, a.bytes_in_per_op), (Some(8.0), Some(16.0)));
     assert_eq!((a.reused_share, a.resumed_share), (Some(0.5), Some(0.25)));
     assert_eq!(a.negotiated.as_ref().unwrap().text(web::TLS_VERSION), Some("110"));
