@@ -181,6 +181,7 @@ pub fn slot(index: u32) -> Slot {
         polling_ns: 40_000_000,
         taken_ns: 1_000_000,
         gave_way: true,
+        waited_ns: Some(2_000_000),
         sleeps: Some(random.next() % 1_000),
         notice_lag: distribution(random, ops, 3_000.0),
         silent_lanes: Some(2),

@@ -455,7 +455,7 @@ fn a_folder_without_a_slash_is_asked_for_with_one() {
     let place = Place::new();
     // As in a shell: the program runs where the folder is.
     std::fs::create_dir(place.path("f1")).unwrap();
-    let sentence = place.duel(&["run", "f1"]).refused(BAD_USAGE);
+    let sentence = place.duel(["run", "f1"]).refused(BAD_USAGE);
     assert!(sentence.contains("did you mean ./f1?"), "{sentence}");
     refused(&place, &["run", "f2"], BAD_USAGE, &["a target is a URL", "a path with a slash"]);
 }
