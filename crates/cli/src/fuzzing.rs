@@ -3,7 +3,7 @@
 //! Compiled for fuzzers and for unit tests only. The tests run each of them over the corpus that is kept.
 
 pub use crate::plan_file::fuzzing::plan_file;
-pub use crate::telemetry::fuzzing::otlp_answer;
+pub use crate::telemetry::otlp::fuzzing::otlp_answer;
 
 #[cfg(test)]
 mod tests {

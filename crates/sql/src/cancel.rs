@@ -3,13 +3,12 @@
 
 use crate::client::{self, Client, Rows};
 use crate::connection::Server;
+use crate::failure;
 use crate::link::{End, Link, Sent};
-use crate::schema::failure;
-use crate::wire::SqlFailure;
+use crate::wire::{Cancellation, SqlFailure};
 use duel_load::monotonic_ns;
 use duel_model::{Nanos, SECOND_NS};
 use rustix::event::PollFlags;
-use std::fmt;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
@@ -24,21 +23,6 @@ const MOST_WAITING: usize = 16_384;
 const KEPT: Duration = Duration::from_millis(200);
 /// What a server of MySQL answers where the connection is gone, and the statement with it.
 const GONE: &str = "error 1094 ";
-
-/// How a server is told to stop what a connection does.
-pub(crate) enum Cancellation {
-    /// What is sent in place of a login: PostgreSQL.
-    Message(Vec<u8>),
-    /// A session's number at the server, and the port of ours that it comes from, where it has one: MySQL.
-    Session { number: u32, port: Option<u16> },
-}
-
-/// Without the key that the server has given the connection.
-impl fmt::Debug for Cancellation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Cancellation")
-    }
-}
 
 /// Asks the server of a target to stop statements, on a thread of its own, so that no worker waits for it.
 #[derive(Debug)]

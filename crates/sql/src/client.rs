@@ -1,8 +1,8 @@
 //! A connection that waits for its answers: for what is done before and after load.
 
 use crate::connection::{Connection, Server};
+use crate::failure;
 use crate::link::{End, Sent};
-use crate::schema::failure;
 use crate::wire::{Happened, SqlFailure};
 use duel_load::monotonic_ns;
 use duel_model::{Nanos, SECOND_NS, format_duration_ns};

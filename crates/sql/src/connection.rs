@@ -1,13 +1,12 @@
 //! A connection to a database server from its first segment on: connect, TLS, login, statements.
 
 use crate::address::{Place, ServerAddress, SslMode, System};
-use crate::cancel::Cancellation;
+use crate::failure;
 use crate::link::{End, Link, Sent};
 use crate::mysql::MySql;
 use crate::postgres::Postgres;
-use crate::schema::failure;
 use crate::tls::TlsClient;
-use crate::wire::{AskTls, Happened, Login, SqlFailure, Value, Wire};
+use crate::wire::{AskTls, Cancellation, Happened, Login, SqlFailure, Value, Wire};
 use duel_load::WorkloadError;
 use duel_model::sanitize_line;
 use rustix::fd::BorrowedFd;

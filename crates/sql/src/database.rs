@@ -2,7 +2,7 @@
 
 use crate::address::System;
 use crate::client::{Client, Rows};
-use crate::schema::failure;
+use crate::failure;
 use crate::wire::SqlFailure;
 use rusqlite::Connection;
 use rusqlite::types::ValueRef;

@@ -3,6 +3,7 @@
 use crate::address::System;
 use crate::database::Database;
 use crate::mysql::facts as mysql;
+use crate::schema::{MAY_SET, SET};
 use crate::wire::SqlFailure;
 use duel_model::{Facts, sanitize_line};
 
@@ -55,12 +56,6 @@ const SQLITE: [(&str, &str); 5] = [
     ("sql.mmap_bytes", "mmap_size"),
 ];
 
-/// Which settings duel's own sessions may change: a list of `fact=setting`.
-pub(crate) const MAY_SET: &str = "sql.may_set";
-/// Settings that are not as the server was built with, but for those that say where it is: a list of `setting=value`.
-pub(crate) const SET: &str = "sql.set";
-/// How the server goes about the statements of load: a list of `statement: plan`.
-pub(crate) const PLANS: &str = "sql.plans";
 const POSTGRES_SET: &str = "SELECT name || '=' || setting FROM pg_settings \
      WHERE source NOT IN ('default', 'override', 'client', 'session') AND context <> 'internal' \
      AND name !~ '(_file|_directory|_directories|_addresses|_command|^port|^application_name|^lc_|^cluster_name|^DateStyle|TimeZone|timezone)' \

@@ -2,10 +2,10 @@
 
 use crate::address::{self, Address, System};
 use crate::database::{Database, sqlite_failure};
+use crate::failure;
 use crate::keys::Keys;
 use crate::kind::{self, Opened};
 use crate::mix::append_digits;
-use crate::schema::failure;
 use crate::sqlite::Store;
 use crate::tables::{self, Standing};
 use crate::wire::SqlFailure;

@@ -13,7 +13,7 @@ use crate::ledger::{Common, Ledger};
 use crate::link::End;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{
-    KEYS, OP, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SESSION, TABLE_SIZE, TABLES,
+    KEYS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SESSION, TABLE_SIZE, TABLES,
     TRANSACTIONS,
 };
 use crate::script::Script;
@@ -273,7 +273,7 @@ fn ready_oltp(
     let mut mix = mix_of(kind, database.system());
     check_tables(database, kind, address, stop)?;
     let mut facts = facts::read(database, tables)?;
-    facts.note(facts::PLANS, explain::plans(database, &mix));
+    facts.note(PLANS, explain::plans(database, &mix));
     let is_counted = tables::is_counted(tables, size);
     let has_ledger = mix.writes && is_counted;
     let common = match identity(database, opened, address) {
@@ -437,7 +437,7 @@ pub(crate) fn open(
 
 /// Connects to a server; the address that answered is the one that load goes to.
 pub(crate) fn connect(server: &ServerAddress, patience_ns: Nanos) -> Result<(Client, Arc<Server>, End), SqlFailure> {
-    let server = Server::find(server).map_err(|error| SqlFailure::new(crate::schema::failure::REFUSED, error.0))?;
+    let server = Server::find(server).map_err(|error| SqlFailure::new(crate::failure::REFUSED, error.0))?;
     let (mut client, end) = Client::connect(&server, patience_ns)?;
     client.be_patient(QUESTION_NS);
     Ok((client, Arc::new(server), end))

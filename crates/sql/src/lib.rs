@@ -10,6 +10,7 @@ mod connection;
 mod database;
 mod explain;
 mod facts;
+pub mod failure;
 mod fill;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
@@ -36,4 +37,4 @@ mod workload;
 pub use address::public as public_address;
 pub use fill::{Existing, Filled, Progress, cleanup, prepare, prepare_bulk};
 pub use kind::Sql;
-pub use schema::{PARAMS, SCHEMA, TABLE_SIZE, TABLES, counter, failure, phase};
+pub use schema::{PARAMS, SCHEMA, TABLE_SIZE, TABLES, counter, phase};

@@ -1,6 +1,6 @@
 //! A socket to a database server, with or without TLS. It never blocks.
 
-use crate::schema::failure;
+use crate::failure;
 use crate::tls::TlsClient;
 use crate::wire::SqlFailure;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};

@@ -1,9 +1,9 @@
 //! What an op consists of: the statements of sysbench's OLTP tests, in its order.
 
 use crate::address::System;
+use crate::failure;
 use crate::keys::Keys;
 use crate::ledger::LastRows;
-use crate::schema::failure;
 use crate::wire::{SqlFailure, Value};
 use rand::RngExt;
 use rand_pcg::Pcg64Mcg;

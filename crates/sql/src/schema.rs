@@ -1,6 +1,6 @@
 //! What databases declare of themselves.
 
-use crate::mix;
+use crate::{failure, mix};
 use duel_model::{Compared, Declaration, Noun, Param, Reach, Schema, Sort, Threads};
 
 /// What ops on a database declare of themselves.
@@ -111,45 +111,12 @@ pub mod counter {
     }
 }
 
-/// How ops fail.
-pub mod failure {
-    use duel_model::Meaning;
-
-    duel_model::in_order! { FailureKind:
-        /// No complete answer in time.
-        TIMEOUT = "timeout", Meaning::UnansweredInTime;
-        /// No connection in time.
-        CONNECT_TIMEOUT = "connect-timeout", Meaning::UnconnectedInTime;
-        /// Nobody listens there, or the address cannot be reached.
-        REFUSED = "refused", Meaning::Unconnected;
-        /// The server has as many connections as it takes.
-        TOO_MANY = "too-many-connections", Meaning::Unconnected;
-        /// No agreement on TLS.
-        TLS = "tls", Meaning::Unconnected;
-        /// The server does not let this user in.
-        LOGIN = "login", Meaning::Unconnected;
-        /// The connection was lost, or the server ended it.
-        LOST = "lost", Meaning::Lost;
-        /// The server broke a deadlock by giving up this transaction, or a lock was waited for too long.
-        DEADLOCK = "deadlock", Meaning::Rejected;
-        /// The transaction could not be ordered among the others.
-        SERIALIZATION = "serialization", Meaning::Rejected;
-        /// A row with this key was there already.
-        DUPLICATE = "duplicate", Meaning::Rejected;
-        /// The server gave up a statement that took longer than it allows.
-        STATEMENT_TIMEOUT = "statement-timeout", Meaning::Rejected;
-        /// The server takes no writes: it is a standby, or was told so.
-        READ_ONLY = "read-only", Meaning::Rejected;
-        /// The server refused a statement for another reason.
-        ERROR = "sql-error", Meaning::Rejected;
-        /// What the server sent is not its protocol.
-        BROKEN = "protocol", Meaning::Broken;
-        /// The answer is not what these tables have to answer.
-        WRONG = "wrong-answer", Meaning::Broken;
-        /// This machine ran out of descriptors or local ports.
-        OURS = "not-connected", Meaning::Ours;
-    }
-}
+/// Which settings duel's own sessions may change: a list of `fact=setting`.
+pub(crate) const MAY_SET: &str = "sql.may_set";
+/// Settings that are not as the server was built with, but for those that say where it is: a list of `setting=value`.
+pub(crate) const SET: &str = "sql.set";
+/// How the server goes about the statements of load: a list of `statement: plan`.
+pub(crate) const PLANS: &str = "sql.plans";
 
 /// What is known of a database, as it says itself.
 const FACTS: &[Declaration] = &[
@@ -226,9 +193,9 @@ const FACTS: &[Declaration] = &[
     doubted("sql.page_bytes", "page size"),
     Declaration::listed("sql.cache_size", "cache_size"),
     Declaration::listed("sql.mmap_bytes", "mmap_size"),
-    Declaration { compared: Compared::Never, ..Declaration::unlisted(crate::facts::MAY_SET) },
-    Declaration { compared: Compared::Never, ..Declaration::unlisted(crate::facts::SET) },
-    Declaration { noun: "plans of the statements", ..Declaration::unlisted(crate::facts::PLANS) },
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(MAY_SET) },
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(SET) },
+    Declaration { noun: "plans of the statements", ..Declaration::unlisted(PLANS) },
     // What a server had counted before load, since it was started.
     counted("mysql.uptime_s"),
     counted("mysql.threads_running"),

@@ -1,10 +1,11 @@
 //! SQLite in this process: each lane is a thread with a connection of its own, and a call blocks until it is over.
 
 use crate::database::sqlite_failure;
+use crate::failure;
 use crate::kind::ForSession;
 use crate::ledger::{Change, Ledger};
 use crate::mix::Segment;
-use crate::schema::{SCHEMA, counter, failure, phase};
+use crate::schema::{SCHEMA, counter, phase};
 use crate::wire::{SqlFailure, Value};
 use crate::work::{Figures, Next, Turn, Work};
 use duel_load::{

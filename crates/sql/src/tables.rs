@@ -3,8 +3,8 @@
 use crate::address::System;
 use crate::client::Rows;
 use crate::database::Database;
+use crate::failure;
 use crate::ledger::Content;
-use crate::schema::failure;
 use crate::wire::SqlFailure;
 use duel_model::sanitize_line;
 

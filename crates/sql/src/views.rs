@@ -245,7 +245,7 @@ impl View {
         while let Some(question) = POSTGRES.get(state.question) {
             match client.rows(question) {
                 Ok(rows) => return postgres_reading(&rows),
-                Err(SqlFailure { kind, .. }) if kind == crate::schema::failure::ERROR => state.question += 1,
+                Err(SqlFailure { kind, .. }) if kind == crate::failure::ERROR => state.question += 1,
                 Err(_) => return None,
             }
         }

@@ -1,8 +1,8 @@
 //! What all database protocols look like from the event loop: bytes in, bytes out, and what happened.
 
-use crate::cancel::Cancellation;
-use crate::schema::failure;
+use crate::failure;
 use duel_model::{FailureKind, sanitize_line};
+use std::fmt;
 
 /// One connection's protocol, without sockets: bytes in, bytes out.
 ///
@@ -157,7 +157,7 @@ pub(crate) enum AskTls {
 /// Why a statement or a connection failed.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct SqlFailure {
-    /// The kind that it is counted under: one of [`crate::schema::failure`].
+    /// The kind that it is counted under: one of [`crate::failure`].
     pub(crate) kind: FailureKind,
     /// One sentence for the user, safe to show.
     pub(crate) text: String,
@@ -167,5 +167,20 @@ impl SqlFailure {
     /// One with a text that may hold what the server said.
     pub(crate) fn new(kind: FailureKind, text: impl AsRef<str>) -> Self {
         Self { kind, text: sanitize_line(text.as_ref()) }
+    }
+}
+
+/// How a server is told to stop what a connection does.
+pub(crate) enum Cancellation {
+    /// What is sent in place of a login: PostgreSQL.
+    Message(Vec<u8>),
+    /// A session's number at the server, and the port of ours that it comes from, where it has one: MySQL.
+    Session { number: u32, port: Option<u16> },
+}
+
+/// Without the key that the server has given the connection.
+impl fmt::Debug for Cancellation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Cancellation")
     }
 }

@@ -1,8 +1,9 @@
 //! What ops do, whoever has defined it: sysbench, or a file of own SQL.
 
+use crate::failure;
 use crate::ledger::Change;
 use crate::mix::{self, Mix, Place, Segment, Statement, Step};
-use crate::schema::{failure, phase};
+use crate::schema::phase;
 use crate::script::{Drawn, Script};
 use crate::wire::{SqlFailure, Value};
 use duel_model::{FailureKind, Id, Phase};

@@ -3,11 +3,12 @@
 use crate::address::System;
 use crate::cancel::Canceller;
 use crate::connection::{Connection, Server, Stage};
+use crate::failure;
 use crate::kind::ForSession;
 use crate::ledger::{Change, Ledger};
 use crate::link::{End, Sent};
 use crate::mix::Segment;
-use crate::schema::{SCHEMA, counter, failure, phase};
+use crate::schema::{SCHEMA, counter, phase};
 use crate::wire::{Happened, SqlFailure, Value};
 use crate::work::{Figures, Next, Turn, Work};
 use duel_load::{

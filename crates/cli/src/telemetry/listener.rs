@@ -1,6 +1,7 @@
 //! A page over HTTP, for scrapers: one thread that listens, and few, short-lived ones that answer.
 
-use super::{Shared, prometheus};
+use super::prometheus;
+use super::shared::{Shared, step_back};
 use crate::aside;
 use crate::outcome::Usage;
 use anyhow::Context;
@@ -78,7 +79,7 @@ impl Drop for Listener {
 }
 
 fn listen(listener: &TcpListener, figures: &Shared, stop: &AtomicBool) {
-    super::step_back();
+    step_back();
     let answering = Arc::new(AtomicUsize::new(0));
     for connection in listener.incoming() {
         if stop.load(Ordering::Relaxed) {
@@ -96,7 +97,7 @@ fn listen(listener: &TcpListener, figures: &Shared, stop: &AtomicBool) {
         }
         let (figures, done, broke_down) = (figures.clone(), Arc::clone(&answering), Arc::clone(&answering));
         let answer = move || {
-            super::step_back();
+            step_back();
             let _ = answer(connection, &figures);
             done.fetch_sub(1, Ordering::Relaxed);
         };

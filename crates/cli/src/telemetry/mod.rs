@@ -6,22 +6,19 @@
 
 mod figures;
 mod listener;
-mod otlp;
+pub(crate) mod otlp;
 mod prometheus;
-
-#[cfg(any(test, fuzzing))]
-pub(crate) use otlp::fuzzing;
+mod shared;
 
 use crate::outcome::Usage;
 use crate::output::OutputFlags;
 use clap::Args;
 use duel_lab::View;
 use duel_model::{Doubt, Run, Slot, Verdict};
-use figures::Figures;
 use listener::Listener;
 use otlp::{Destination, Exporter};
+use shared::Shared;
 use std::io::Write;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::SystemTime;
 
 /// Who is told figures while a run goes on.
@@ -45,22 +42,6 @@ impl TelemetryFlags {
         self.metrics.as_deref().map(listener::address).transpose()?;
         self.otlp.as_deref().map(Destination::of).transpose()?;
         Ok(())
-    }
-}
-
-/// Figures that threads share.
-#[derive(Debug, Clone, Default)]
-pub(crate) struct Shared(Arc<Mutex<Figures>>);
-
-impl Shared {
-    fn lock(&self) -> MutexGuard<'_, Figures> {
-        // Figures are replaced one by one: a panic elsewhere leaves none of them half-written.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A copy, so that writing it out holds nobody up.
-    fn copied(&self) -> Figures {
-        self.lock().clone()
     }
 }
 
@@ -114,11 +95,4 @@ impl Telemetry {
         self.figures.lock().conclude(verdict);
         self.exporter.and_then(Exporter::finish)
     }
-}
-
-/// Lets everybody else on this machine go first, the load generator above all. Where a priority is the whole process's and
-/// not a thread's, it is left alone.
-fn step_back() {
-    #[cfg(target_os = "linux")]
-    let _ = rustix::process::setpriority_process(None, 10);
 }

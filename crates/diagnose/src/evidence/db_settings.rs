@@ -1,60 +1,25 @@
 //! Settings in which databases differ, and what becomes of the gap when duel's own sessions have the fast side's.
 
-use crate::case::Case;
 use crate::cause::{CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
 use crate::evidence::database::{counted, same_system};
 use crate::gap::{Flip, Gap};
-use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS};
-use duel_model::{Confidence, Declaration, Facts, WorkloadPlan, assignments, sanitize_line};
-use std::collections::BTreeMap;
-
-/// Which settings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Group {
-    /// Those that have statements written to a log.
-    Logging,
-    /// All others.
-    Other,
-}
-
-const LOGGING: [&str; 7] = [
-    "sql.log_statement",
-    "sql.log_duration",
-    "sql.log_all_durations",
-    "sql.general_log",
-    "sql.slow_query_log",
-    "sql.long_query_s",
-    "sql.log_output",
-];
-/// What a database tells that is no setting of it.
-const NO_SETTINGS: [&str; 4] = ["sql.server", "sql.tls", "sql.rows", "sql.tables_bytes"];
+use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, sessions::Group, sessions::settable};
+use duel_model::{Confidence, Declaration, sanitize_line};
 
 /// Of several settings that differ each is tried alone, as far as the load time allows; of more than these nobody would read.
 const MOST_ALONE: usize = 4;
 
-impl Group {
-    fn has(self, fact: &str) -> bool {
-        fact.starts_with("sql.") && !NO_SETTINGS.contains(&fact) && LOGGING.contains(&fact) == (self == Self::Logging)
-    }
-
-    /// Whether both sides tell of them. Of logging: each setting that one of them tells of, and at least one; of all others: what
-    /// they have set at all.
-    fn is_known(self, gap: &Gap<'_>) -> bool {
-        let of_both = |name: &str| [gap.slow, gap.fast].map(|side| gap.fact(side, |seen| seen.value(name)).is_some());
-        let told: Vec<[bool; 2]> = match self {
-            Self::Other => vec![of_both("sql.set")],
-            Self::Logging => {
-                self.declared(&gap.case).map(|of| of_both(of.name)).filter(|of| of.contains(&true)).collect()
-            }
-        };
-        !told.is_empty() && told.iter().all(|of| *of == [true, true])
-    }
-
-    /// Its settings, as they are declared.
-    fn declared(self, case: &Case<'_>) -> impl Iterator<Item = &'static Declaration> {
-        let facts = case.plan.schema().facts.iter();
-        facts.filter(move |of| of.label.is_some() && self.has(of.name))
-    }
+/// Whether both sides tell of them. Of logging: each setting that one of them tells of, and at least one; of all others: what
+/// they have set at all.
+fn is_known(group: Group, gap: &Gap<'_>) -> bool {
+    let of_both = |name: &str| [gap.slow, gap.fast].map(|side| gap.fact(side, |seen| seen.value(name)).is_some());
+    let told: Vec<[bool; 2]> = match group {
+        Group::Other => vec![of_both("sql.set")],
+        Group::Logging => {
+            group.declared(&gap.case).map(|of| of_both(of.name)).filter(|of| of.contains(&true)).collect()
+        }
+    };
+    !told.is_empty() && told.iter().all(|of| *of == [true, true])
 }
 
 /// A setting in which both sides differ.
@@ -86,45 +51,6 @@ impl Differing {
 
 fn label(fact: &'static str) -> &'static str {
     Declaration::of(fact).and_then(|declared| declared.label).unwrap_or(fact)
-}
-
-/// A target's facts: those of its sessions of load hold no settings.
-fn facts<'a>(case: &Case<'a>, target: usize) -> Option<&'a Facts> {
-    case.first_contact.get(target)?.as_ref()
-}
-
-/// The name under which sessions of all targets may set what a fact tells.
-fn settable(case: &Case<'_>, fact: &str) -> Option<String> {
-    let name = |target: usize| {
-        let may = facts(case, target)?.list("sql.may_set");
-        may.iter().find_map(|set| set.strip_prefix(fact)?.strip_prefix('='))
-    };
-    let first = name(0)?;
-    (1..case.plan.targets.len()).all(|target| name(target) == Some(first)).then(|| first.to_owned())
-}
-
-/// What `--set` holds where sessions have this target's settings: one of them, or all of a group in which targets differ.
-/// `Err`: why that cannot be had.
-pub(crate) fn session_of(case: &Case<'_>, target: usize, group: Group, only: Option<&str>) -> Result<String, String> {
-    let WorkloadPlan::Plain(kind) = &case.plan.workload else { return Err("the workload has no sessions".to_owned()) };
-    let param = kind.schema.param("set").ok_or("the workload has no sessions")?;
-    let mut session: BTreeMap<String, String> =
-        assignments(kind.get(param)).map(|(name, value)| (name.to_owned(), value.to_owned())).collect();
-    let value = |target: usize, fact: &str| facts(case, target)?.value(fact).map(ToString::to_string);
-    let mut sets = false;
-    for declared in group.declared(case).filter(|declared| only.is_none_or(|only| only == declared.name)) {
-        let Some((setting, wanted)) = settable(case, declared.name).zip(value(target, declared.name)) else { continue };
-        if (0..case.plan.targets.len()).any(|other| value(other, declared.name).as_ref() != Some(&wanted)) {
-            session.insert(setting.to_ascii_lowercase(), wanted);
-            sets = true;
-        }
-    }
-    let text = session.iter().map(|(name, value)| format!("{name}={value}")).collect::<Vec<_>>().join(",");
-    match param.read(&text) {
-        Ok(read) if sets && read == text => Ok(text),
-        Ok(_) => Err("targets differ in no setting that a session may have".to_owned()),
-        Err(why) => Err(why),
-    }
 }
 
 /// Whether the sides differ in settings that sessions may have, such as those of the planner.
@@ -213,7 +139,7 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
 fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[String]) -> Standing {
     let told: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(unread.iter().cloned()).collect();
     if told.is_empty() {
-        return match group.is_known(gap) {
+        return match is_known(group, gap) {
             true => Standing::RuledOut(gap.first_contact("such settings are the same on both".to_owned())),
             false => {
                 Standing::Undecided(gap.not_measured("the servers do not both tell all of their settings".to_owned()))

@@ -3,6 +3,7 @@
 
 mod load;
 mod machines;
+pub(crate) mod sessions;
 mod settings;
 mod web;
 

@@ -1,8 +1,8 @@
 //! Probes that set declared settings of the work, on all targets, and change nothing else.
 
+use super::sessions::{Group, session_of};
 use super::{Entry, FLIP, Kind};
 use crate::case::Case;
-use crate::evidence::db_settings::{Group, session_of};
 use duel_model::{Id, Variation, WorkloadPlan};
 use std::collections::BTreeMap;
 

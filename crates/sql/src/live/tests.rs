@@ -2,7 +2,7 @@
 
 use super::server::{ESCAPED, PASSWORD, connect, server};
 use super::*;
-use crate::schema::failure;
+use crate::failure;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 

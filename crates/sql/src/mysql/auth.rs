@@ -3,7 +3,7 @@
 use super::ed25519;
 use super::handshake::NONCE_BYTES;
 use super::packets::broken;
-use crate::schema::failure::LOGIN;
+use crate::failure::LOGIN;
 use crate::wire::SqlFailure;
 use aws_lc_rs::digest::{SHA1_FOR_LEGACY_USE_ONLY, SHA256, digest};
 use duel_model::sanitize_line;

@@ -1,7 +1,7 @@
 //! What errors of the server mean.
 
 use super::packets::{Fields, broken};
-use crate::schema::failure::{
+use crate::failure::{
     BROKEN, DEADLOCK, DUPLICATE, ERROR, LOGIN, LOST, READ_ONLY, SERIALIZATION, STATEMENT_TIMEOUT, TOO_MANY,
 };
 use crate::wire::SqlFailure;

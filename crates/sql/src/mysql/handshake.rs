@@ -2,7 +2,7 @@
 
 use super::errors;
 use super::packets::{ERROR_MARK, Fields, broken};
-use crate::schema::failure::{LOGIN, TLS};
+use crate::failure::{LOGIN, TLS};
 use crate::wire::{AskTls, Login, SqlFailure};
 use duel_model::sanitize_line;
 

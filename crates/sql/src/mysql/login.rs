@@ -4,7 +4,7 @@ use super::auth::{self, Plugin};
 use super::errors;
 use super::handshake::Greeting;
 use super::packets::{ERROR_MARK, Fields, broken};
-use crate::schema::failure::LOGIN;
+use crate::failure::LOGIN;
 use crate::wire::{Login, SqlFailure};
 
 /// Messages of the server until it has decided. A user of MariaDB may have several ways to log in, each of which is tried; more than some

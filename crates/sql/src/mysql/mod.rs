@@ -21,9 +21,8 @@ mod statements;
 #[cfg(test)]
 mod tests;
 
-use crate::cancel::Cancellation;
-use crate::schema::failure::LOGIN;
-use crate::wire::{Happened, LONGEST_MESSAGE_BYTES, Login, SqlFailure, Value, Wire};
+use crate::failure::LOGIN;
+use crate::wire::{Cancellation, Happened, LONGEST_MESSAGE_BYTES, Login, SqlFailure, Value, Wire};
 use answers::{Answer, Described};
 use handshake::{Greeting, capability};
 use login::{Attempt, Step};

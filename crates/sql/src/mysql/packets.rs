@@ -3,7 +3,7 @@
 //! A packet is three bytes of length, one byte that counts the packets of an exchange, and the payload. A payload of
 //! [`LARGEST_PAYLOAD`] bytes says that the message goes on in the next packet.
 
-use crate::schema::failure::BROKEN;
+use crate::failure::BROKEN;
 use crate::wire::SqlFailure;
 use std::ops::Range;
 

@@ -2,7 +2,7 @@
 
 use super::packets::{Fields, broken, write_text};
 use super::rows::{Column, MOST_COLUMNS};
-use crate::schema::failure::ERROR;
+use crate::failure::ERROR;
 use crate::wire::{SqlFailure, Value};
 
 /// The command that executes one.

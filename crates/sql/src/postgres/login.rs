@@ -1,7 +1,7 @@
 //! How a session of PostgreSQL is let in: trust, password, MD5, SCRAM-SHA-256.
 
 use super::{broken, messages, reader};
-use crate::schema::failure;
+use crate::failure;
 use crate::wire::{Login, SqlFailure};
 use postgres_protocol::authentication::md5_hash;
 use postgres_protocol::authentication::sasl::{ChannelBinding, SCRAM_SHA_256, ScramSha256};

@@ -1,7 +1,7 @@
 //! The messages of PostgreSQL's protocol, byte by byte.
 
 use super::{broken, reader};
-use crate::schema::failure;
+use crate::failure;
 use crate::wire::{SqlFailure, Value};
 use duel_model::FailureKind;
 

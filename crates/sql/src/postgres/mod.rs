@@ -9,9 +9,10 @@ mod messages;
 #[cfg(test)]
 mod tests;
 
-use crate::cancel::Cancellation;
-use crate::schema::failure;
-use crate::wire::{self, Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, Login, SqlFailure, Value, Wire};
+use crate::failure;
+use crate::wire::{
+    self, Cancellation, Happened, LONGEST_MESSAGE_BYTES, LONGEST_ROW_BYTES, Login, SqlFailure, Value, Wire,
+};
 use login::Entrance;
 use messages::{Fields, Reader};
 

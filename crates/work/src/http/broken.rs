@@ -1,6 +1,7 @@
 //! Why an op cannot go on, in words and as what it is counted.
 
-use super::response::{ProtocolError, Truncated};
+use super::protocol_error::ProtocolError;
+use super::response::Truncated;
 use super::tls::TlsError;
 use duel_load::Failure;
 use duel_model::FailureKind;

@@ -6,7 +6,7 @@ use super::inflate::ration;
 use super::link::{READS_IN_A_ROW, SCRATCH_BYTES};
 use super::op::Op;
 use super::picker::Picker;
-use super::{Requests, Shared};
+use super::shared::{Requests, Shared};
 use duel_load::{Counters, Failure, WorkerId};
 use duel_model::Nanos;
 use duel_model::web::phase;

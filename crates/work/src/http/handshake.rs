@@ -1,11 +1,12 @@
 //! A handshake and nothing else: which protocol a server chooses is known before any request.
 
 use super::HttpFactory;
+use super::broken::Broken;
 use super::link::{Link, SCRATCH_BYTES, Traveller};
 use super::op::Op;
-use super::response::ProtocolError;
+use super::protocol_error::ProtocolError;
+use super::shared::Shared;
 use super::tls::HTTP2;
-use super::{Shared, broken::Broken};
 use duel_load::{
     Counters, Event, Io, LaneId, OpEnd, Progress, Session, SlotOrder, Traffic, Workload, WorkloadError,
     WorkloadFactory, monotonic_ns,

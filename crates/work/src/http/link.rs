@@ -2,14 +2,15 @@
 //!
 //! What is said on it afterwards is the affair of its owner, [`super::lane`] or [`super::streams`].
 
-use super::Shared;
 use super::arrival::{self, Heard};
 use super::broken::{Broken, CONNECT_FROM_SOURCE, errno_of};
 use super::manner::location_text;
 use super::op::Op;
+use super::protocol_error::ProtocolError;
 use super::proxy_protocol;
 use super::resolve::Way;
-use super::response::{ProtocolError, ResponseReader, field, surplus};
+use super::response::{ResponseReader, field, surplus};
+use super::shared::Shared;
 use super::source;
 use super::tls::{TlsError, TlsStream};
 use duel_load::{Counters, Event, Interest, Io, monotonic_ns};

@@ -24,6 +24,7 @@ mod network;
 mod op;
 mod origins;
 mod picker;
+mod protocol_error;
 mod proxy;
 mod proxy_protocol;
 mod repertoire;
@@ -31,6 +32,7 @@ mod request;
 mod resolve;
 mod response;
 mod search;
+mod shared;
 mod source;
 mod streams;
 mod tls;
@@ -46,17 +48,12 @@ pub use source::other_sources;
 pub use streams::Http2;
 pub use tls::{LIBRARY as TLS_LIBRARY, check_names as check_tls_names};
 
-pub(crate) use request::read_body;
-
 use address::Address;
 use duel_load::{Session, SessionError, WorkerId, WorkloadError, WorkloadFactory};
-use duel_model::web::settings;
-use duel_model::{HttpPlan, Nanos, ProxyProtocol, Schema};
-use picker::Draft;
+use duel_model::{HttpPlan, Nanos, Schema};
 use proxy::Tunnel;
-use repertoire::Repertoire;
-use request::{Outgoing, Request};
-use resolve::{Proof, Resolved};
+use resolve::Proof;
+use shared::{Http2Shared, Requests, Shared};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -67,90 +64,6 @@ use tls::TlsClient;
 #[derive(Debug, Clone)]
 pub struct HttpFactory {
     shared: Arc<Shared>,
-}
-
-/// What all connections to one target have in common.
-#[derive(Debug)]
-struct Shared {
-    resolved: Resolved,
-    tls: Option<TlsClient>,
-    requests: Requests,
-    /// Connections keep cookies.
-    cookies: bool,
-    /// Bodies are decompressed for counting.
-    decompress: bool,
-    keepalive: bool,
-    quick_ack: bool,
-    segment_bytes: Option<u16>,
-    /// Where connections are made from, where that is not our own network.
-    network: Option<Network>,
-    accepts_any_status: bool,
-    /// What the proxy is asked for before TLS begins, if there is one.
-    tunnel: Option<Tunnel>,
-    /// What HTTP/2 needs, where it is spoken.
-    http2: Option<Http2Shared>,
-    /// The header that connections begin with, if any.
-    proxy_protocol: Option<ProxyProtocol>,
-    /// Number of the next worker's first connection: all connections together go over all addresses in turn, and workers
-    /// share nothing for that while they run.
-    next_turn: AtomicUsize,
-    /// Time of the name's look-up, until an op has reported it; 0 when there is nothing to report.
-    unreported_lookup_ns: AtomicU64,
-}
-
-/// What connections to a target have in common where HTTP/2 is spoken.
-#[derive(Debug)]
-struct Http2Shared {
-    /// Streams of a connection.
-    streams: usize,
-    /// Octets that a server may send before it needs our leave.
-    window: u32,
-    /// The target's one request, or each one of the repertoire that stays as it is.
-    translated: Vec<Option<Translated>>,
-}
-
-/// A request whose head was translated beforehand.
-#[derive(Debug)]
-struct Translated {
-    fields: Vec<u8>,
-    /// Length of the head as HTTP/1.1 has it; the body is behind it.
-    head_bytes: usize,
-}
-
-impl Http2Shared {
-    fn build(plan: &HttpPlan, requests: &Requests, is_tls: bool) -> Self {
-        let translate = |request: &[u8]| {
-            let head_bytes = streams::head_bytes(request);
-            let mut fields = Vec::new();
-            h2::push_fields(&request[..head_bytes], is_tls, &mut fields);
-            Translated { fields, head_bytes }
-        };
-        let translated = match requests {
-            Requests::One(request) => vec![Some(translate(&request.bytes))],
-            Requests::Many(repertoire) => repertoire.fixed_heads().map(|head| head.map(translate)).collect(),
-        };
-        Self { streams: plan.streams() as usize, window: plan.number(&settings::H2_WINDOW) as u32, translated }
-    }
-}
-
-/// What ops send.
-#[derive(Debug)]
-enum Requests {
-    /// All the same.
-    One(Request),
-    /// Each what it chooses.
-    Many(Box<Repertoire>),
-}
-
-impl Requests {
-    /// `address` is the target's as it was typed.
-    fn build(plan: &HttpPlan, url: &url::Url, address: &str) -> Result<Self, WorkloadError> {
-        if Repertoire::is_needed(plan) {
-            Repertoire::build(plan, url, address).map(Box::new).map(Self::Many)
-        } else {
-            Request::build(plan, url).map(Self::One)
-        }
-    }
 }
 
 /// What is to be known of a plan's requests before any is sent.
@@ -311,62 +224,6 @@ fn check_quick_ack(plan: &HttpPlan) -> Result<(), WorkloadError> {
 #[derive(Debug)]
 struct Http2Factory {
     shared: Arc<Shared>,
-}
-
-impl Shared {
-    /// Streams of a connection.
-    fn streams(&self) -> usize {
-        self.http2.as_ref().map_or(1, |http2| http2.streams)
-    }
-
-    /// Octets that a server may send before it needs our leave.
-    fn window(&self) -> u32 {
-        self.http2.as_ref().map_or(0, |http2| http2.window)
-    }
-
-    /// What is sent: what a redirect led to, the target's one request, or what was chosen.
-    #[inline]
-    fn outgoing<'a>(&'a self, detour: Option<&'a Request>, draft: &'a Draft) -> Outgoing<'a> {
-        match (detour, &self.requests) {
-            (Some(detour), _) => detour.outgoing(),
-            (None, Requests::One(request)) => request.outgoing(),
-            (None, Requests::Many(repertoire)) => draft.outgoing(repertoire),
-        }
-    }
-
-    /// What a draft has chosen, translated beforehand; `None`: it has to be translated now.
-    #[inline]
-    fn translated(&self, draft: &Draft) -> Option<&Translated> {
-        let index = match self.requests {
-            Requests::One(_) => 0,
-            Requests::Many(_) => draft.fixed()?,
-        };
-        self.http2.as_ref()?.translated.get(index)?.as_ref()
-    }
-
-    /// On the worker's own thread, which makes all connections.
-    fn enter_network(&self) -> Result<(), WorkloadError> {
-        self.network.as_ref().map_or(Ok(()), Network::enter)
-    }
-
-    /// Where the plan asks for it: acknowledges what has arrived and what comes next at once. The system forgets it as
-    /// soon as it takes the connection for an interactive one, so that it is said again after each read.
-    #[inline]
-    fn acknowledge_soon(&self, socket: &rustix::fd::OwnedFd) {
-        #[cfg(any(target_os = "linux", target_os = "android"))]
-        if self.quick_ack {
-            // Linux refuses it on sockets that are no TCP sockets, which delay no acknowledgements either.
-            let _ = rustix::net::sockopt::set_tcp_quickack(socket, true);
-        }
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
-        let _ = socket;
-    }
-
-    fn take_lookup_ns(&self) -> Option<Nanos> {
-        // Looked at once per session and worker, not per op: see `Http::new`.
-        let lookup_ns = self.unreported_lookup_ns.swap(0, Ordering::Relaxed);
-        (lookup_ns > 0).then_some(lookup_ns)
-    }
 }
 
 impl WorkloadFactory for HttpFactory {

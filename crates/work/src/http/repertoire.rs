@@ -3,7 +3,8 @@
 //! A request without variables is kept as the bytes that go over the wire. One with variables is kept as its parts, and
 //! [`super::picker`] puts them together for each op.
 
-use super::request::{Common, announces_length, checked_token, is_idempotent, path_and_query, read_body};
+use super::request::{Common, announces_length, checked_token, is_idempotent, path_and_query};
+use crate::requests::body::read_body;
 use crate::requests::place::{self, Place};
 use crate::requests::sigv4::{self, Keys, Scope};
 use crate::requests::{Entry, EntryBody, Listed, authority_and_target, target_of};

@@ -2,12 +2,13 @@
 
 use super::proxy;
 use crate::requests::auth::Credentials;
+use crate::requests::body::{BODY_LIMIT_BYTES, checked_length, read_body};
 use crate::requests::form;
 use crate::requests::sigv4::{Keys, Scope};
 use duel_load::WorkloadError;
 use duel_model::{Body, HttpPlan, sanitize_line};
 use std::borrow::Cow;
-use std::io::{Read, Write};
+use std::io::Write;
 use std::path::Path;
 use url::Url;
 
@@ -45,8 +46,6 @@ impl<'a> Outgoing<'a> {
 
 /// `User-Agent` unless the user sets one.
 pub(super) const USER_AGENT: &str = concat!("duel/", env!("CARGO_PKG_VERSION"));
-/// Largest request body, all of which is kept in memory.
-const BODY_LIMIT_BYTES: u64 = 1 << 30;
 
 impl Request {
     /// Builds the request for an address; reads the body's file.
@@ -251,38 +250,6 @@ fn authority(url: &Url) -> String {
         Some(port) => format!("{host}:{port}"),
         None => host.to_owned(),
     }
-}
-
-fn checked_length(path: &Path) -> Result<usize, WorkloadError> {
-    let shown = sanitize_line(&path.to_string_lossy());
-    let length = std::fs::metadata(path)
-        .map_err(|error| WorkloadError(format!("cannot read the request body from {shown}: {error}")))?
-        .len();
-    if length > BODY_LIMIT_BYTES {
-        return Err(WorkloadError(format!(
-            "the request body in {shown} has {length} bytes; at most 1 GiB can be sent"
-        )));
-    }
-    Ok(length as usize)
-}
-
-/// Appends the content of a body's file to some bytes.
-pub(crate) fn read_body(path: &Path, mut bytes: Vec<u8>) -> Result<Vec<u8>, WorkloadError> {
-    let shown = sanitize_line(&path.to_string_lossy());
-    let error = |error: std::io::Error| WorkloadError(format!("cannot read the request body from {shown}: {error}"));
-    let length = checked_length(path)?;
-    // Growing step by step would need twice the memory for a moment.
-    bytes.reserve_exact(length);
-    let before = bytes.len();
-    let file = std::fs::File::open(path).map_err(error)?;
-    file.take(BODY_LIMIT_BYTES + 1).read_to_end(&mut bytes).map_err(error)?;
-    if bytes.len() - before > BODY_LIMIT_BYTES as usize {
-        return Err(WorkloadError(format!("the request body in {shown} is longer than 1 GiB, which is the most")));
-    }
-    if bytes.len() == before {
-        return Err(WorkloadError(format!("the request body file {shown} is empty; leave it out to send no body")));
-    }
-    Ok(bytes)
 }
 
 /// Text without meaning: each byte is one of 64 characters, drawn evenly, so that it carries 6 bits and no compression

@@ -37,6 +37,7 @@
 //! | bytes behind the end of a response | are nobody's, and are counted: see [`super::lane`] | 9112, 6.3 |
 
 use super::inflate::{Asked, Inflate};
+use super::protocol_error::ProtocolError;
 use memchr::{memchr, memchr2};
 use std::borrow::Cow;
 
@@ -46,11 +47,6 @@ pub(crate) const HEAD_LIMIT: usize = 256 * 1024;
 const CHUNK_LINE_LIMIT: usize = 16 * 1024;
 /// Most interim (1xx) responses before the final one.
 const INTERIM_LIMIT: u32 = 100;
-
-/// A response breaks the rules of HTTP/1.1, or limits stated here; the text says which.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub(crate) struct ProtocolError(pub(crate) String);
 
 /// What [`ResponseReader::feed`] made of some bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -60,7 +60,7 @@ pub(crate) enum TlsError {
     /// The handshake or a record.
     Tls(rustls::Error),
     /// What the plain text was fed to refused it.
-    Sink(super::response::ProtocolError),
+    Sink(super::protocol_error::ProtocolError),
     /// Messages of TLS itself fill all the room that there is for reading. Without an error here the next read would have no
     /// room, and what it answers, 0, would pass for the connection's end.
     TooManyMessages,
@@ -120,7 +120,7 @@ impl TlsStream {
         &mut self,
         received: &mut [u8],
         out: &mut Vec<u8>,
-        sink: &mut dyn FnMut(&[u8]) -> Result<(), super::response::ProtocolError>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), super::protocol_error::ProtocolError>,
     ) -> Result<Driven, TlsError> {
         let mut consumed = 0;
         let mut closed = false;
@@ -165,7 +165,7 @@ impl TlsStream {
         scratch: &mut [u8],
         filled: usize,
         out: &mut Vec<u8>,
-        sink: &mut dyn FnMut(&[u8]) -> Result<(), super::response::ProtocolError>,
+        sink: &mut dyn FnMut(&[u8]) -> Result<(), super::protocol_error::ProtocolError>,
     ) -> Result<bool, TlsError> {
         scratch[..self.incoming.len()].copy_from_slice(&self.incoming);
         let driven = self.drive(&mut scratch[..filled], out, sink)?;

@@ -83,7 +83,7 @@ fn value(value: &FormValue) -> Result<Vec<u8>, WorkloadError> {
 }
 
 fn file(path: &Path) -> Result<Vec<u8>, WorkloadError> {
-    crate::http::read_body(path, Vec::new())
+    crate::requests::body::read_body(path, Vec::new())
         .map_err(|error| WorkloadError(format!("a form's field: {}", sanitize_line(&error.0))))
 }
 

@@ -4,6 +4,7 @@
 //! what is wrong in one is told with its name and the line.
 
 pub(crate) mod auth;
+pub(crate) mod body;
 pub(crate) mod form;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;

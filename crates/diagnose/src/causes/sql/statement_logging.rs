@@ -6,7 +6,8 @@
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing};
-use crate::evidence::db_settings::{Group, weigh};
+use crate::evidence::db_settings::weigh;
+use crate::probes::sessions::Group;
 use crate::gap::Gap;
 
 static ENTRY: CauseEntry = CauseEntry {

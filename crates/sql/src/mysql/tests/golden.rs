@@ -3,7 +3,7 @@
 use super::super::auth::Plugin;
 use super::super::statements::Statements;
 use super::*;
-use crate::schema::failure::{DEADLOCK, ERROR, TOO_MANY};
+use crate::failure::{DEADLOCK, ERROR, TOO_MANY};
 use crate::wire::Value;
 
 /// Hexadecimal digits with spaces between them.

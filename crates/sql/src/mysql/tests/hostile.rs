@@ -1,7 +1,7 @@
 //! Servers that lie: each is met by a failure that says so, at once and with nothing given away.
 
 use super::*;
-use crate::schema::failure::{BROKEN, LOGIN, LOST, TLS};
+use crate::failure::{BROKEN, LOGIN, LOST, TLS};
 use crate::wire::{LONGEST_ROW_BYTES, Value};
 use duel_model::FailureKind;
 

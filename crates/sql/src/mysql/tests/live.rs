@@ -4,7 +4,7 @@ use super::super::facts;
 use super::super::handshake::capability::CACHE_METADATA;
 use super::mariadb::{Client, Outcome, by, server};
 use super::*;
-use crate::schema::failure::{DEADLOCK, DUPLICATE, ERROR, LOGIN, LOST, READ_ONLY, STATEMENT_TIMEOUT, TOO_MANY};
+use crate::failure::{DEADLOCK, DUPLICATE, ERROR, LOGIN, LOST, READ_ONLY, STATEMENT_TIMEOUT, TOO_MANY};
 use crate::wire::Value;
 use crate::{Existing, live};
 use duel_model::{Facts, FailureKind};

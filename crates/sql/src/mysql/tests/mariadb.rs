@@ -306,7 +306,7 @@ impl Client {
                 return Ok(happened);
             }
             match self.stream.read(&mut self.room) {
-                0 => return Err(SqlFailure::new(crate::schema::failure::LOST, "the server closed the connection")),
+                0 => return Err(SqlFailure::new(crate::failure::LOST, "the server closed the connection")),
                 count => self.wire.receive(&self.room[..count])?,
             }
         }

@@ -1,7 +1,8 @@
 //! A response as a stream carries it: fields, data, fields (RFC 9113, 8.1).
 
 use super::super::inflate::{Asked, Inflate};
-use super::super::response::{ContentLength, ProtocolError};
+use super::super::protocol_error::ProtocolError;
+use super::super::response::ContentLength;
 use super::{HEADER_LIST_LIMIT, INTERIM_LIMIT};
 use duel_model::Nanos;
 

@@ -1,10 +1,10 @@
 //! A connection: what is sent and received on it.
 
-use super::super::Shared;
 use super::super::broken::Broken;
 use super::super::cookies::Jar;
 use super::super::h2;
 use super::super::link::{Link, Sent};
+use super::super::shared::Shared;
 use super::lane::Lane;
 use duel_load::{Io, LaneId, monotonic_ns};
 use duel_model::{Facts, Nanos, web};

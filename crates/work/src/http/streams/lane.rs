@@ -4,7 +4,7 @@ use super::super::cookies::Jar;
 use super::super::op::Op;
 use super::super::picker::{Draft, Picker};
 use super::super::request::Request;
-use super::super::{Requests, Shared};
+use super::super::shared::{Requests, Shared};
 use duel_model::Nanos;
 use std::sync::Arc;
 

@@ -11,7 +11,6 @@ mod connection;
 mod lane;
 mod life;
 
-use super::Shared;
 use super::arrival::Heard;
 use super::broken::Broken;
 use super::cookies::path_of;
@@ -22,6 +21,7 @@ use super::link::Sent;
 use super::op::Op;
 use super::request::Request;
 use super::response::field;
+use super::shared::{Shared, head_bytes};
 use connection::Connection;
 use duel_load::{
     Counters, Event, Failure, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload, monotonic_ns,
@@ -29,7 +29,6 @@ use duel_load::{
 use duel_model::Nanos;
 use duel_model::web::{failure, phase};
 use lane::{Lane, Place};
-use memchr::memmem;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::sync::Arc;
@@ -450,9 +449,4 @@ impl Http2 {
         let Op { phases, bytes_in, .. } = state.op;
         OpEnd { phases, bytes_in, ..OpEnd::noticed(monotonic_ns(), Err(Box::new(failure))) }
     }
-}
-
-/// Length of a request's head.
-pub(super) fn head_bytes(request: &[u8]) -> usize {
-    memmem::find(request, b"\r\n\r\n").map_or(request.len(), |end| end + 4)
 }

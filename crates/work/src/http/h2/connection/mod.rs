@@ -5,7 +5,7 @@ mod ids;
 mod receiving;
 mod sending;
 
-use super::super::response::ProtocolError;
+use super::super::protocol_error::ProtocolError;
 use super::frame::{
     Header, LARGEST, PAYLOAD_LIMIT, PREFACE, code, flag, kind, push_goaway, push_number, push_settings, setting,
 };

@@ -1,6 +1,6 @@
 //! What arrives, taken apart: octets to frames, frames to what they mean.
 
-use super::super::super::response::ProtocolError;
+use super::super::super::protocol_error::ProtocolError;
 use super::super::frame::{HEADER_BYTES, Header, LARGEST, PAYLOAD_LIMIT, code, flag, kind};
 use super::super::hpack::HpackError;
 use super::super::{CONTINUATION_LIMIT, HEADER_LIST_LIMIT};

@@ -13,7 +13,7 @@ mod zstd;
 
 pub(crate) use asked::Asked;
 
-use super::response::ProtocolError;
+use super::protocol_error::ProtocolError;
 use brotli::Brotli;
 use duel_load::monotonic_ns;
 use flate2::write::{DeflateDecoder, MultiGzDecoder, ZlibDecoder};
@@ -230,10 +230,10 @@ mod tests {
     const HAS_ZSTD: bool = false;
 
     /// 200 lines, as the reference implementations of brotli (quality 11) and zstd (level 19) pack them.
-    const PAGE_BR: &[u8] = include_bytes!("../../tests/data/page.txt.br");
-    const PAGE_ZST: &[u8] = include_bytes!("../../tests/data/page.txt.zst");
+    const PAGE_BR: &[u8] = include_bytes!("../../../tests/data/page.txt.br");
+    const PAGE_ZST: &[u8] = include_bytes!("../../../tests/data/page.txt.zst");
     /// 1,100 MiB of zeros.
-    const ZEROS_BR: &[u8] = include_bytes!("../../tests/data/zeros.br");
+    const ZEROS_BR: &[u8] = include_bytes!("../../../tests/data/zeros.br");
 
     /// Held by tests whose decoders take much memory: of that there is so much for all of them.
     static LARGE_WINDOWS: Mutex<()> = Mutex::new(());

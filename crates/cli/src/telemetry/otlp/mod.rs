@@ -7,7 +7,7 @@ mod document;
 #[cfg(any(test, fuzzing))]
 pub(crate) mod fuzzing;
 
-use super::Shared;
+use super::shared::{Shared, step_back};
 use crate::aside;
 use crate::load::targets;
 use crate::outcome::Usage;
@@ -152,7 +152,7 @@ impl Exporter {
         let farewell = tell.clone();
         let broke_down = move || drop(farewell.send(Account::broken_down()));
         let work = move || {
-            super::step_back();
+            step_back();
             let _ = tell.send(export(&agent, &to, &figures, &end));
         };
         aside::spawn("otlp", broke_down, work).with_context(|| format!("cannot send metrics to {shown}"))?;
