@@ -4,12 +4,14 @@ use crate::case::Case;
 use crate::cause::CauseEntry;
 use crate::repeat;
 use crate::unknown;
-use duel_model::{Call, Confidence, Doubt, DoubtId, Evidence, Finding, PairVerdict, call_confidence, sanitize_line};
+use duel_model::{
+    Call, Confidence, Doubt, DoubtId, Evidence, Finding, PairVerdict, call_confidence, format_figure, sanitize_line,
+};
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
     id: "none",
     description: "no real difference: what is seen is within the practical margin, or chance",
-    signature: "the verdict is equivalent, or no difference was established",
+    signature: "the verdict is equivalent, or no difference was established, and no other metric is called",
     at_most: "confirmed if equivalent",
     needs_machine: false,
 };
@@ -20,20 +22,14 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
     let metric = pair.metric.name();
     let margin = 100.0 * case.plan.compare.margin;
     let interval = pair.low.zip(pair.high);
-    let figures = match (pair.ratio, interval) {
-        (Some(ratio), Some((low, high))) => format!(
-            "{metric} of {target} over {baseline}: {ratio:.3} ({:.0} % interval {low:.3} to {high:.3}, {} slots)",
-            100.0 * pair.confidence,
-            pair.slots
-        ),
-        _ => format!("{metric} of {target} over {baseline}: no interval ({} slots)", pair.slots),
-    };
     // Doubts are about the comparison, and come up again with it.
     let compared = |text: String| {
         let repeat = repeat::command(case, [0, index], None);
         Evidence::new("comparison", text, repeat)
     };
-    let mut evidence = vec![compared(figures)];
+    let differing = called_in_other_metrics(case, pair);
+    let shown = std::iter::once(pair).chain(differing.iter().copied());
+    let mut evidence: Vec<_> = shown.map(|pair| compared(figures(pair))).collect();
     let of_pair =
         |name: &Option<String>| name.as_ref().is_none_or(|name| [&pair.target, &pair.baseline].contains(&name));
     let doubts: Vec<_> = case.verdict.doubts.iter().filter(|doubt| of_pair(&doubt.target)).collect();
@@ -43,11 +39,30 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
 
     let includes_one = interval.is_some_and(|(low, high)| low <= 1.0 && 1.0 <= high);
     let (entry, confidence, summary, remedy) = match pair.call {
+        // Probes are judged by the rate, and their phases are means: none of them tells where a tail comes from.
+        _ if !differing.is_empty() && (pair.call == Call::Equivalent || !saturated) => (
+            &unknown::ENTRY,
+            Confidence::Possible,
+            format!(
+                "{target} is {} than {baseline}, though by its {metric} {}: no probe tells why.",
+                listed(&differing),
+                if pair.call == Call::Equivalent {
+                    format!("it is equivalent, within {margin:.0} %")
+                } else {
+                    "no difference was established".to_owned()
+                }
+            ),
+            format!(
+                "Look at when the slow {} come (`duel report` draws times over the run), and at what {} does then.",
+                case.plan.schema().op.many,
+                if differing.iter().any(|other| other.call == Call::Slower) { &target } else { &baseline }
+            ),
+        ),
         // That the interval lies within the margin is the very test of equivalence; no flip could add to it.
         Call::Equivalent => (
             &ENTRY,
             Confidence::Confirmed,
-            format!("{target} and {baseline} are equally fast, within {margin:.0} %."),
+            format!("{target} and {baseline} are equally fast by their {metric}, within {margin:.0} %."),
             "Nothing to mend. A smaller difference can be looked for with a smaller margin and more time.".to_owned(),
         ),
         // A gap that could not be opened: its interval or what the targets showed is not there.
@@ -96,6 +111,37 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
         summary,
         evidence,
         remedy,
+    }
+}
+
+/// What else was called of the same pair: a tail may differ where the rate does not.
+fn called_in_other_metrics<'a>(case: &Case<'a>, pair: &PairVerdict) -> Vec<&'a PairVerdict> {
+    let of_pair = case.verdict.pairs.iter().filter(|other| other.target == pair.target && other.metric != pair.metric);
+    of_pair.filter(|other| matches!(other.call, Call::Slower | Call::Faster)).collect()
+}
+
+/// `slower by its response p99 (3.02x)`, and so on for each metric.
+fn listed(differing: &[&PairVerdict]) -> String {
+    let one = |pair: &&PairVerdict| {
+        let slower = pair.call == Call::Slower;
+        let times = pair.slowdown().map(|(ratio, _, _)| if slower { ratio } else { 1.0 / ratio });
+        let times = times.map_or_else(String::new, |times| format!(" ({}x)", format_figure(times)));
+        format!("{} by its {}{times}", if slower { "slower" } else { "faster" }, pair.metric.name())
+    };
+    differing.iter().map(one).collect::<Vec<_>>().join(" and ")
+}
+
+/// The ratio of a pair in its metric, with its interval.
+fn figures(pair: &PairVerdict) -> String {
+    let [target, baseline] = [&pair.target, &pair.baseline].map(|name| sanitize_line(name));
+    let metric = pair.metric.name();
+    match (pair.ratio, pair.low.zip(pair.high)) {
+        (Some(ratio), Some((low, high))) => format!(
+            "{metric} of {target} over {baseline}: {ratio:.3} ({:.0} % interval {low:.3} to {high:.3}, {} slots)",
+            100.0 * pair.confidence,
+            pair.slots
+        ),
+        _ => format!("{metric} of {target} over {baseline}: no interval ({} slots)", pair.slots),
     }
 }
 

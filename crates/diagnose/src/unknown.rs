@@ -7,7 +7,7 @@ use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANG
 use duel_model::web::phase;
 use duel_model::{
     AboutCause, Compared, Confidence, Evidence, Finding, Phase, Probe, Stands, TargetObservation, Value, format_bytes,
-    format_duration_ns, sanitize_line, web,
+    format_duration_ns, format_figure, sanitize_line, web,
 };
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
@@ -93,7 +93,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
             ([], true) => ", and no known cause fits",
             ([], false) => ", and no cause could be shown",
         };
-        format!("{slow} is {:.2}x slower than {fast}{why}", gap.comparison.ratio)
+        format!("{slow} is {}x slower than {fast}{why}", format_figure(gap.comparison.ratio))
     } else {
         format!("About {} of the gap between {slow} and {fast} is left unexplained", percent(left))
     };

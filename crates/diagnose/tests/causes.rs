@@ -612,9 +612,73 @@ fn secrets_are_not_in_commands() {
     assert!(commands.contains("Authorization: [not kept]") && !commands.contains("Bearer 123"));
 }
 
+/// What is concluded at once of pairs of A and B.
+fn concluded(pairs: &[PairVerdict], doubts: Vec<Doubt>) -> Finding {
+    let world = world(&[good(), good()]);
+    let verdict = Verdict { pairs: pairs.to_vec(), doubts, ..Verdict::default() };
+    let case = Case {
+        plan: &world.plan,
+        verdict: &verdict,
+        first_contact: &[],
+        comparison: &[],
+        hosts: &[],
+        twins: &[],
+        sources: Err("this machine has no other address"),
+        round_ops: None,
+        outcomes: &[],
+        budget_left_ns: 60 * SECOND_NS,
+    };
+    match next(&case) {
+        Step::Conclude(explanation) => first(&explanation).clone(),
+        Step::Probe(probe) => panic!("{probe:?}"),
+    }
+}
+
+#[test]
+fn a_pair_that_is_equal_by_its_rate_and_not_in_the_tail_is_not_equally_fast() {
+    let pair = |metric, call, [ratio, low, high]: [f64; 3]| PairVerdict {
+        baseline: "A".to_owned(),
+        target: "B".to_owned(),
+        metric,
+        call,
+        ratio: Some(ratio),
+        low: Some(low),
+        high: Some(high),
+        confidence: 0.95,
+        slots: 24,
+    };
+    let equal = pair(Metric::Rate, Call::Equivalent, [1.001, 0.995, 1.006]);
+    let median = pair(Metric::ResponseP50, Call::Equivalent, [1.0, 0.99, 1.01]);
+    let tail = pair(Metric::ResponseP99, Call::Slower, [3.017, 2.8, 3.2]);
+    let finding = concluded(&[equal.clone(), median.clone(), tail.clone()], vec![]);
+    assert_eq!((finding.cause.as_str(), finding.confidence), ("unknown", Confidence::Possible));
+    assert_eq!(
+        finding.summary,
+        "B is slower by its response p99 (3.02x) than A, though by its rate it is equivalent, within 2 %: no probe tells \
+         why."
+    );
+    assert!(finding.evidence.iter().any(|line| line.text.starts_with("response p99 of B over A: 3.017")));
+    // As a tail that is shorter is told, and a rate that is open.
+    let open = pair(Metric::Rate, Call::Unknown, [1.01, 0.95, 1.06]);
+    let shorter = pair(Metric::ResponseP99, Call::Faster, [0.25, 0.2, 0.3]);
+    let finding = concluded(&[open.clone(), shorter], vec![]);
+    assert_eq!(
+        finding.summary,
+        "B is faster by its response p99 (4.00x) than A, though by its rate no difference was established: no probe tells \
+         why."
+    );
+    assert!(finding.remedy.contains("what A does then"), "{finding:#?}");
+    let finding = concluded(&[equal, median], vec![]);
+    assert_eq!((finding.cause.as_str(), finding.confidence), ("none", Confidence::Confirmed));
+    assert_eq!(finding.summary, "B and A are equally fast by their rate, within 2 %.");
+    // A generator that was the bottleneck comes before what it may have made of the tail.
+    let doubt =
+        Doubt { id: DoubtId::GeneratorSaturated, target: None, text: "workers used 99 % of their CPU".to_owned() };
+    assert!(concluded(&[open, tail], vec![doubt]).summary.contains("the generator was the bottleneck"));
+}
+
 #[test]
 fn a_pair_without_a_call_blames_no_server() {
-    let world = world(&[good(), good()]);
     let pair = PairVerdict {
         baseline: "A".to_owned(),
         target: "B".to_owned(),
@@ -627,25 +691,7 @@ fn a_pair_without_a_call_blames_no_server() {
         slots: 12,
     };
     let doubt = |id| Doubt { id, target: None, text: "workers used 99 % of their CPU".to_owned() };
-    let conclude = |pair: &PairVerdict, doubts: Vec<Doubt>| {
-        let verdict = Verdict { pairs: vec![pair.clone()], doubts, ..Verdict::default() };
-        let case = Case {
-            plan: &world.plan,
-            verdict: &verdict,
-            first_contact: &[],
-            comparison: &[],
-            hosts: &[],
-            twins: &[],
-            sources: Err("this machine has no other address"),
-            round_ops: None,
-            outcomes: &[],
-            budget_left_ns: 60 * SECOND_NS,
-        };
-        match next(&case) {
-            Step::Conclude(explanation) => first(&explanation).clone(),
-            Step::Probe(probe) => panic!("{probe:?}"),
-        }
-    };
+    let conclude = |pair: &PairVerdict, doubts| concluded(std::slice::from_ref(pair), doubts);
     let finding = conclude(&pair, vec![doubt(DoubtId::GeneratorSaturated)]);
     assert_eq!(finding.cause, "unknown");
     assert!(finding.summary.contains("the generator was the bottleneck"));
