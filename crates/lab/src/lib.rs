@@ -5,6 +5,7 @@
 //! [`Run`]; `stats` judges it; `diagnose` asks for probes, which are run by the same benches and judged the same way.
 
 mod bench;
+mod cache;
 mod clocks;
 mod compare;
 mod contact;
@@ -204,7 +205,7 @@ fn contradictions(plan: &Plan, found: Vec<Result<Option<String>, String>>) -> Ve
 
 /// What a run's slots say. Pure: judging again gives the same verdict.
 pub fn judge(run: &Run) -> Verdict {
-    duel_stats::judge(run)
+    Verdict { caches: cache::models(run), ..duel_stats::judge(run) }
 }
 
 /// Checks a target's address without touching the network.

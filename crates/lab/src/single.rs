@@ -1,17 +1,20 @@
 //! One target under load, as the plan's bound says.
 
-use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
 use crate::pulse::died_in;
 use crate::waiting;
 use crate::watch::Watcher;
-use duel_model::{Bound, Nanos, Plan, Run, SECOND_NS, SlotRole};
+use crate::{LabError, cache};
+use duel_model::{Bound, Nanos, Plan, Run, RunStatus, SECOND_NS, SlotRole};
 
 /// Longest wait for answers after the load's end, unless ops may take less.
 const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
 
-/// Runs the one slot that such a run has; `to_the_end` also where the target is gone.
+/// Slots of a run whose scatter is asked for: t of as many values less one is within a fifth of the normal's.
+const SLOTS: u32 = 8;
+
+/// Runs the one slot that such a run has, or some where their scatter is wanted; `to_the_end` also where the target is gone.
 pub(crate) fn run(
     bench: &mut Bench,
     plan: &Plan,
@@ -27,25 +30,31 @@ pub(crate) fn run(
     bench.expect(duration_ns, ops);
     waiting::choose(bench, plan, run, watcher)?;
     watcher.label("measuring");
-    let spec = SlotSpec {
-        target: 0,
-        role: SlotRole::Measured,
-        block: 0,
-        repeat: 0,
-        duration_ns,
-        ops,
-        back_to_back: false,
-        grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
-    };
+    let slots = if duration_ns.is_some() && cache::is_asked(plan) { SLOTS } else { 1 };
     if !to_the_end {
         bench.notice_death();
     }
     hosts.mark();
-    let slot = bench.slot(spec, watcher)?;
-    hosts.mark();
-    if let Some(status) = died_in(plan, &slot) {
-        run.status = status;
+    for block in 0..slots {
+        let spec = SlotSpec {
+            target: 0,
+            role: SlotRole::Measured,
+            block,
+            repeat: 0,
+            duration_ns: duration_ns.map(|ns| ns / u64::from(slots)),
+            ops,
+            back_to_back: false,
+            grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
+        };
+        let slot = bench.slot(spec, watcher)?;
+        if let Some(status) = died_in(plan, &slot) {
+            run.status = status;
+        }
+        run.slots.push(slot);
+        if run.status != RunStatus::Complete || bench.is_stopped() {
+            break;
+        }
     }
-    run.slots.push(slot);
+    hosts.mark();
     Ok(())
 }

@@ -6,6 +6,7 @@
 #[macro_use]
 mod kept;
 
+mod cache;
 mod command;
 mod contest;
 mod distribution;
@@ -40,6 +41,7 @@ mod verdict;
 mod waiting;
 pub mod web;
 
+pub use cache::{CacheBasis, CacheModel, CachePrediction};
 pub use contest::{Contest, HeadToHead, StageContrast};
 pub use distribution::Distribution;
 pub use experiment::{

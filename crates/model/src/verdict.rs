@@ -1,6 +1,6 @@
 //! What the slots say, and what weakens it.
 
-use crate::{Contest, Experiment, RateSearch, StageContrast};
+use crate::{CacheModel, Contest, Experiment, RateSearch, StageContrast};
 use serde::{Deserialize, Serialize};
 
 /// The judgement of a run: every target against the first.
@@ -26,6 +26,9 @@ pub struct Verdict {
     /// Every target against the first in each stage, where there were some.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<StageContrast>,
+    /// What targets are expected to do with caches of other sizes, in the plan's order; empty where nobody asked.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub caches: Vec<CacheModel>,
 }
 
 /// One target against the baseline in one metric.

@@ -254,7 +254,7 @@ pub(crate) fn shown_figure(figure: Option<&Ranged>, show: impl Fn(f64) -> String
 }
 
 /// `0.823 (0.806 to 0.847)`, with what is not known or open as `-`.
-fn bracketed(figure: &Ranged, show: impl Fn(f64) -> String) -> String {
+pub(crate) fn bracketed(figure: &Ranged, show: impl Fn(f64) -> String) -> String {
     match (figure.low, figure.high) {
         (None, None) => maybe(Some(figure.value), show),
         (low, high) => format!("{} ({} to {})", show(figure.value), maybe(low, &show), maybe(high, &show)),

@@ -7,7 +7,7 @@ use crate::style::{Ink, Style};
 use crate::table::{Align, Row, Table};
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::totals::{Totals, all_doubts, op_noun, totals};
-use crate::{chart, experiment, last_words, line, negotiated, phases, search, settings, single, stages};
+use crate::{cache, chart, experiment, last_words, line, negotiated, phases, search, settings, single, stages};
 use duel_model::{Call, Counter, Distribution, Doubt, Id, Run, Tally, Verdict, format_bytes};
 use std::collections::BTreeSet;
 
@@ -29,6 +29,12 @@ pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Stri
     if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
         let text = format!("({} below)", plural(doubts.len() as u64, "doubt"));
         first.push(style.paint(Ink::Doubt, &text));
+    }
+    for (title, table, notes) in cache::parts(verdict) {
+        let title = wrap(&title, style.columns(), "", "  ");
+        let notes = notes.iter().flat_map(|note| wrap(note, style.columns(), "", ""));
+        sections
+            .push([title, table.map_or_else(Vec::new, |table| table.lines(style.columns())), notes.collect()].concat());
     }
     sections.extend(last_words::sections(run, style));
     sections.push(doubt_list(&doubts, style));

@@ -127,6 +127,19 @@ pub(crate) fn read(database: &mut Database, tables: u32) -> Result<Facts, SqlFai
             );
             mysql::note_settings(&database.rows(&mysql::ask_settings())?, &mut facts);
             mysql::note_counted(&database.rows(&mysql::ask_counted())?, &mut facts);
+            if tables > 0 {
+                let names: Vec<String> = (0..tables).map(|table| format!("'{}'", crate::tables::name(table))).collect();
+                let ask = format!(
+                    "SELECT sum(data_length) FROM information_schema.tables WHERE table_schema = database() AND table_name IN ({})",
+                    names.join(", ")
+                );
+                // Some do not tell, which is no reason not to work on them.
+                let bytes = database.number(&ask).ok().flatten();
+                facts.note(
+                    "sql.rows_bytes",
+                    bytes.and_then(|bytes| u64::try_from(bytes).ok()).filter(|&bytes| bytes > 0),
+                );
+            }
             facts.note(MAY_SET, may_set(database, MARIADB_MAY_SET, &mysql::SETTINGS));
             facts.note(SET, set(database, MARIADB_SET));
         }

@@ -63,6 +63,55 @@ impl Keys {
         };
         (least + beyond as i64).min(most)
     }
+
+    /// Share of the draws from `rows` rows that fall below a place in them, from 0 to 1.
+    pub(crate) fn share_below(&self, place: f64, rows: u64) -> f64 {
+        let place = place.clamp(0.0, 1.0);
+        match self {
+            Self::Uniform => place,
+            Self::Gaussian => mean_below(place),
+            Self::Special => {
+                let [first, last] = SPECIAL_PLACES;
+                let special = ((place - first) / (last - first)).clamp(0.0, 1.0);
+                (1.0 - SPECIAL_DRAWS) * mean_below(place) + SPECIAL_DRAWS * special
+            }
+            Self::Pareto => place.powf((1.0 - PARETO_H).ln() / PARETO_H.ln()),
+            Self::Zipfian(_) => {
+                let weights = |rows: f64| area(rows + 0.5) - area(0.5);
+                weights(place * rows as f64) / weights(rows as f64)
+            }
+        }
+    }
+
+    /// Places where how often rows are drawn changes at once.
+    pub(crate) fn edges(&self) -> &'static [f64] {
+        if *self == Self::Special { &SPECIAL_PLACES } else { &[] }
+    }
+}
+
+/// Where special rows lie: what is drawn for them is not from 0 but from 1 - [`SPECIAL_DRAWS`] to 1, as sysbench has it.
+const SPECIAL_PLACES: [f64; 2] =
+    [0.5 - SPECIAL_SHARE / 2.0 + (1.0 - SPECIAL_DRAWS) * SPECIAL_SHARE, 0.5 + SPECIAL_SHARE / 2.0];
+
+/// How often [`mean`] is below a place: the distribution of Irwin and Hall, of the half where its sum has few terms.
+fn mean_below(place: f64) -> f64 {
+    if place > 0.5 {
+        return 1.0 - mean_below(1.0 - place);
+    }
+    let sum = place * f64::from(ITERATIONS);
+    let (mut below, mut choices, mut factorial) = (0.0, 1.0, 1.0);
+    for term in 0..ITERATIONS {
+        let distance = sum - f64::from(term);
+        if distance <= 0.0 {
+            break;
+        }
+        below += if term % 2 == 0 { choices } else { -choices } * distance.powi(ITERATIONS as i32);
+        choices *= f64::from(ITERATIONS - term) / f64::from(term + 1);
+    }
+    for factor in 1..=ITERATIONS {
+        factorial *= f64::from(factor);
+    }
+    (below / factorial).clamp(0.0, 1.0)
 }
 
 /// The mean of some uniform numbers.

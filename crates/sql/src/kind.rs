@@ -11,6 +11,7 @@ use crate::fill;
 use crate::keys::Keys;
 use crate::ledger::{Common, Ledger};
 use crate::link::End;
+use crate::machine::Machine;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{
     KEYS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SESSION, TABLE_SIZE, TABLES,
@@ -73,6 +74,7 @@ impl Kind for Sql {
         for (name, _) in assignments(kind.get(&SESSION)) {
             check_setting(name)?;
         }
+        crate::cache::cache_sizes(kind).map_err(WorkloadError)?;
         if at == Address::Memory && rows > MOST_MEMORY_ROWS {
             return Err(WorkloadError(format!(
                 "{rows} rows in memory are too many: SQLite holds 1 GiB there, which are {MOST_MEMORY_ROWS} rows; sqlite:FILE \
@@ -142,6 +144,9 @@ impl Kind for Sql {
         let opens: Arc<dyn Opens> = match opened {
             Opened::Server { server, end } => {
                 let beside: Arc<AtomicU64> = Arc::default();
+                let machine = Machine::of(&mut database, &end);
+                facts.note("sql.device", machine.as_ref().and_then(Machine::device));
+                facts.note("sql.cpus", machine.as_ref().and_then(|machine| machine.cpus));
                 let view = place(&mut database).zip(work.transactions()).map(|(place, transactions)| {
                     let targets = targets_at(plan, address);
                     let looks = work.writes();
@@ -153,6 +158,7 @@ impl Kind for Sql {
                         place,
                         &targets,
                         Arc::clone(&beside),
+                        machine,
                     )
                 });
                 let reach = Reach::Server {

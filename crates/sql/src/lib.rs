@@ -4,6 +4,7 @@
 //! sockets (`wire`); servers are driven on the event loop of `load` (`workload`), SQLite is called and blocks (`sqlite`).
 
 mod address;
+mod cache;
 mod cancel;
 mod client;
 mod connection;
@@ -20,6 +21,7 @@ mod ledger;
 mod link;
 #[cfg(test)]
 mod live;
+mod machine;
 mod mix;
 mod mysql;
 mod postgres;
@@ -35,6 +37,7 @@ mod work;
 mod workload;
 
 pub use address::public as public_address;
+pub use cache::{cache_sizes, page_shares};
 pub use fill::{Existing, Filled, Progress, cleanup, prepare, prepare_bulk};
 pub use kind::Sql;
-pub use schema::{PARAMS, SCHEMA, TABLE_SIZE, TABLES, counter, phase};
+pub use schema::{CACHE_SIZES, PARAMS, SCHEMA, TABLE_SIZE, TABLES, counter, phase};

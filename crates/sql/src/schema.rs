@@ -104,6 +104,12 @@ pub mod counter {
         SERVER_FLUSH_NS = "server-flush_ns", "server: log wait";
         /// Answers from the query cache.
         SERVER_CACHE_HITS = "server-query-cache-hits", "server: query cache hits";
+        /// Reads of the device under its data folder, where that is on this machine, whoever asked for them.
+        SERVER_DEVICE_READS = "server-device-reads", "server: device reads";
+        /// Bytes of these.
+        SERVER_DEVICE_READ_BYTES = "server-device-read_bytes", "server: device bytes read";
+        /// CPU time of its process, where that is one and on this machine.
+        SERVER_CPU_NS = "server-cpu_ns", "server: CPU time";
         /// Transactions of PostgreSQL that were not duel's.
         SERVER_OTHERS = "server-others", "server: work of other clients";
         /// Statements of MySQL that were not duel's, which are held against [`QUERIES`].
@@ -125,6 +131,9 @@ const FACTS: &[Declaration] = &[
     Declaration::listed("sql.checked", "afterwards checked"),
     Declaration::listed("sql.rows", "rows in the tables"),
     Declaration::listed("sql.tables_bytes", "size of the tables, bytes"),
+    Declaration::listed("sql.rows_bytes", "size of the rows without further indexes, bytes"),
+    Declaration { compared: Compared::Never, ..Declaration::listed("sql.device", "device under the data folder") },
+    Declaration::listed("sql.cpus", "CPUs that the server may use"),
     doubted("sql.isolation", "isolation"),
     doubted("sql.synchronous_commit", "synchronous_commit"),
     doubted("sql.fsync", "fsync"),
@@ -234,8 +243,21 @@ const fn counted(name: &'static str) -> Declaration {
 }
 
 /// Its settings, in the order in which they are shown.
-pub const PARAMS: &[Param] =
-    &[OP, TABLES, TABLE_SIZE, RANGE_SIZE, KEYS, TRANSACTIONS, PREPARED, RECONNECT, RETRY, SESSION, SCRIPT, SCRIPT_DATA];
+pub const PARAMS: &[Param] = &[
+    OP,
+    TABLES,
+    TABLE_SIZE,
+    RANGE_SIZE,
+    KEYS,
+    TRANSACTIONS,
+    PREPARED,
+    RECONNECT,
+    RETRY,
+    SESSION,
+    CACHE_SIZES,
+    SCRIPT,
+    SCRIPT_DATA,
+];
 
 /// What an op does.
 pub(crate) const OP: Param = Param {
@@ -341,6 +363,16 @@ pub(crate) const RETRY: Param = Param {
            does, up to 100 times; off: it failed",
     sort: Sort::Switch,
     default: "on",
+};
+
+/// Sizes of the cache that rates are predicted for.
+pub const CACHE_SIZES: Param = Param {
+    name: "cache-size",
+    value_name: "SIZE,...",
+    help: "Also predict the rate with a cache for blocks of these sizes, such as 1G,4G, from what the run counts: of MySQL and MariaDB \
+           on this machine (innodb_buffer_pool_size), for point-select",
+    sort: Sort::Words,
+    default: "none",
 };
 
 /// Settings of duel's own sessions.

@@ -12,6 +12,7 @@ use crate::address::System;
 use crate::client::{Client, Rows};
 use crate::connection::Server;
 use crate::link::End;
+use crate::machine::{Counted, Machine};
 use crate::schema::counter;
 use crate::wire::SqlFailure;
 use duel_load::monotonic_ns;
@@ -95,6 +96,8 @@ pub(crate) struct View {
     looking: Mutex<Option<Looking>>,
     /// What was asked of the server beside the statements of ops, at most: logins, settings, prepared statements, rollbacks.
     beside: Arc<AtomicU64>,
+    /// Where it runs, if that is here.
+    machine: Option<Machine>,
 }
 
 #[derive(Debug, Default)]
@@ -117,6 +120,8 @@ struct State {
     own: u64,
     /// How long sessions waited in the slot; `None` before the first look, and after one that failed.
     waits: Option<[Nanos; 2]>,
+    /// What its machine had counted when the slot began.
+    machine: Counted,
 }
 
 /// What a server has counted until now.
@@ -147,6 +152,7 @@ impl View {
         place: [String; 2],
         targets: &[String],
         beside: Arc<AtomicU64>,
+        machine: Option<Machine>,
     ) -> Self {
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         for place in &place {
@@ -154,7 +160,17 @@ impl View {
         }
         drop(places);
         let looks = looks && server.system == System::Postgres;
-        Self { server, end, transactions, looks, place, state: Arc::default(), looking: Mutex::default(), beside }
+        Self {
+            server,
+            end,
+            transactions,
+            looks,
+            place,
+            state: Arc::default(),
+            looking: Mutex::default(),
+            beside,
+            machine,
+        }
     }
 
     /// Whether no other target of ours is on the same server (0), or in the same database (1).
@@ -171,15 +187,31 @@ impl View {
             state.since = self.read(&mut state);
             state.own = 0;
         }
-        if self.looks && !state.is_blind {
+        let looks = self.looks && !state.is_blind;
+        if looks {
             state.waits = None;
-            drop(state);
+        }
+        // Last, so that none of this is counted.
+        state.machine = self.machine.as_ref().map(Machine::counted).unwrap_or_default();
+        drop(state);
+        if looks {
             *lock(&self.looking) = self.look();
         }
     }
 
     /// A slot is over, in which duel did what its tally tells: adds what the server tells of it.
     pub(crate) fn slot_ended(&self, tally: &mut Tally) {
+        if let Some(machine) = &self.machine {
+            let (now, before) = (machine.counted(), lock(&self.state).machine);
+            let more = |of: fn(&Counted) -> Option<u64>| of(&now)?.checked_sub(of(&before)?);
+            let counters = [counter::SERVER_DEVICE_READS, counter::SERVER_DEVICE_READ_BYTES, counter::SERVER_CPU_NS];
+            let counts = [more(|of| of.reads), more(|of| of.read_bytes), more(|of| of.cpu_ns)];
+            for (counter, count) in counters.into_iter().zip(counts) {
+                if let Some(count) = count {
+                    keep(tally, counter.id(), count);
+                }
+            }
+        }
         let looked = lock(&self.looking).take().map(Looking::end).is_some();
         let mut state = lock(&self.state);
         if let Some([lock_ns, log_ns]) = state.waits.take().filter(|_| looked) {

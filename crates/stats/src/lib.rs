@@ -12,12 +12,14 @@
 //! * [`rate_searches`], [`next_rate`]: the highest rate that keeps a promise, and which one to try next.
 //! * [`next_head_to_head`]: the rate that is to tell two targets apart, while that is not known.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
+//! * [`cache_model`]: the rate of a database with caches of other sizes, from the counters of one run.
 //! * [`Estimate`]: arithmetic on numbers with intervals, for who compares differences of differences.
 //!
 //! The method with its sources and its simulated error rates is told in `METHOD.md` at the root of the repository.
 
 mod bootstrap;
 mod budget;
+mod cache;
 mod check;
 mod contest;
 mod contrast;
@@ -41,6 +43,7 @@ mod usl;
 mod warmup;
 
 pub use budget::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
+pub use cache::{CacheCase, CacheSlot, PageGroup, cache_model, miss_share};
 pub use check::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
 pub use contest::next_head_to_head;
 pub use estimate::Estimate;

@@ -100,14 +100,14 @@ impl<'a> FigureDocument<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct RangedDocument {
+pub(super) struct RangedDocument {
     value: Option<f64>,
     low: Option<f64>,
     high: Option<f64>,
 }
 
 impl RangedDocument {
-    fn of(figure: &Ranged) -> Self {
+    pub(super) fn of(figure: &Ranged) -> Self {
         let short = |value: f64| digits(value, 6);
         Self { value: short(figure.value), low: figure.low.and_then(short), high: figure.high.and_then(short) }
     }

@@ -1,5 +1,6 @@
 //! The JSON document, schema `duel/1`.
 
+mod cache;
 mod experiment;
 mod hosts;
 mod shape;
@@ -8,6 +9,7 @@ use crate::line::LineUse;
 use crate::phases::QUEUE;
 use crate::summary::{Amount, counted_per_byte, counted_per_op};
 use crate::totals::{Totals, all_doubts, totals};
+use cache::CacheDocument;
 use duel_model::{
     Call, Confidence, Counter, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline,
     HeadlineKind, HostRecord, Id, Interruption, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus,
@@ -47,6 +49,9 @@ pub struct Document<'a> {
     /// Only of a run with factors; `pairs` are then over all treatments.
     #[serde(skip_serializing_if = "Option::is_none")]
     experiment: Option<ExperimentDocument<'a>>,
+    /// What targets are expected to do with caches of other sizes; only where that was asked.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    cache_models: Vec<CacheDocument<'a>>,
     doubts: Vec<DoubtDocument<'a>>,
     /// Whether diagnosis was asked; without it, empty findings mean nothing.
     explained: bool,
@@ -95,6 +100,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
             .map(|pair| PairDocument { headline: crate::told_first(verdict, pair), ..PairDocument::of(pair) })
             .collect(),
         experiment: verdict.experiment.as_ref().map(ExperimentDocument::of),
+        cache_models: verdict.caches.iter().map(CacheDocument::of).collect(),
         doubts: all_doubts(run, verdict).into_iter().map(DoubtDocument::of).collect(),
         explained: explanation.is_some(),
         findings: explanation.map(|e| e.findings.iter().map(FindingDocument::of).collect()).unwrap_or_default(),

@@ -63,6 +63,7 @@ pub fn page(run: &Run, verdict: &Verdict, commands: &[Command]) -> String {
     } else {
         searched(&mut html, run, verdict, &targets);
     }
+    cached(&mut html, verdict);
     environment::section(&mut html, run);
     again(&mut html, commands);
     html.raw("</main>");
@@ -170,6 +171,24 @@ fn unanswered(html: &mut Html, noun: &str, targets: &[Totals<'_>]) {
         html.raw("<p class=\"faint\">");
         html.text(&text);
         html.raw("</p>");
+    }
+}
+
+/// What is expected with caches of other sizes.
+fn cached(html: &mut Html, verdict: &Verdict) {
+    for (title, table, notes) in crate::cache::parts(verdict) {
+        html.raw("<section><h2>");
+        html.text(&title);
+        html.raw("</h2>");
+        if let Some(table) = table {
+            html.table(&table, &title);
+        }
+        for note in notes {
+            html.raw("<p class=\"faint\">");
+            html.text(&note);
+            html.raw("</p>");
+        }
+        html.raw("</section>");
     }
 }
 
