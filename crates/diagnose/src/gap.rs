@@ -1,6 +1,7 @@
 //! A case viewed for one pair that differs: who is slow, by how much, and what the probes did to it.
 
 use crate::case::Case;
+use crate::evidence::paths::Path;
 use crate::probes::{AGAIN, ALONE, CLOSED, HOSTS, Kind, LENS, Mode, is_https};
 use crate::repeat;
 use duel_model::web::phase;
@@ -228,7 +229,9 @@ impl<'a> Gap<'a> {
                 return missing(&format!("no {} to {name} succeeded", self.case.plan.schema().op.one));
             }
             // Ops that fail take other time than ops that do not: beyond a few, the rate of the rest is another rate.
-            let failed = failed_share(seen);
+            // A datagram that gets lost takes no time from those that come: that is what is asked for, and it is counted.
+            let lost = Path::of(seen).missing().map_or(0.0, |(lost, _)| lost);
+            let failed = (seen.failed as f64 - lost).max(0.0) / (seen.ok + seen.failed) as f64;
             if failed > 0.1 {
                 let ops = self.case.plan.schema().op.many;
                 return missing(&format!("{:.0} % of the {ops} to {name} failed", 100.0 * failed));

@@ -62,10 +62,13 @@ impl Path {
         let set = |name: &'static str| variation.settings.get(&Id::new(name)).and_then(|text| text.parse::<f64>().ok());
         let streams = f64::from(variation.connections.unwrap_or(streams));
         let mut facts = Facts::default();
+        // A datagram that does not come is an op that failed.
+        let mut failed = 0;
         let (rate, bytes, counted): (f64, f64, Vec<(&str, f64)>) = match op {
             "udp" => {
                 let sent = streams * set("bitrate").unwrap_or(10.0) * 1e6 / 8.0 / 1400.0;
                 let came = sent.min(self.cap / 1400.0) * (1.0 - self.lost);
+                failed = (3.0 * (sent - came)) as u64;
                 (came, 1400.0, vec![("datagrams_sent", 3.0 * sent), ("datagrams_lost", 3.0 * (sent - came))])
             }
             "rr" => (streams / (self.trip_s + 10.0 * self.packet_s), 1.0, Vec::new()),
@@ -98,6 +101,7 @@ impl Path {
         TargetObservation {
             name: if is_near { "near" } else { "far" }.to_owned(),
             ok: (3.0 * rate) as u64,
+            failed,
             rate_per_s: Some(rate),
             bytes_in_per_op: Some(bytes),
             reused_share: Some(1.0),

@@ -8,10 +8,11 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::causes::standing_of;
-use crate::evidence::database::{MUCH_MORE, Side, counted, same_system};
+use crate::evidence::database::{MUCH_MORE, Side, counted, same_system, setting};
 use crate::evidence::db_settings::differ_as_sessions_may;
 use crate::gap::{Gap, percent, phase_share_of};
 use duel_model::Confidence;
+use std::collections::BTreeSet;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.bad-plan",
@@ -51,6 +52,10 @@ impl Cause for BadPlan {
             })
             .collect();
         let Some((statement, plan, other)) = differing.first() else {
+            let told_of = of_slow.iter().filter_map(|plan| table_of(plan)).collect::<BTreeSet<_>>().len();
+            if setting(gap, "tables").and_then(|count| count.parse().ok()).is_some_and(|tables: usize| told_of < tables) {
+                return Err(open(format!("both go about all statements in the same way on the {told_of} tables that they tell of")));
+            }
             return Err(Standing::RuledOut(
                 gap.first_contact("both go about all statements in the same way".to_owned()),
             ));
@@ -86,9 +91,11 @@ impl Cause for BadPlan {
             capital(&rows),
             percent(share)
         );
+        let table = table_of(statement).unwrap_or("TABLE");
         let remedy = format!(
-            "Look at the table's indexes on {slow} and {fast} (`\\d sbtest1`, `SHOW INDEX FROM sbtest1`): make the one that is missing, or \
-             let it be used again; else `ANALYZE sbtest1`, and EXPLAIN the statement once more on both."
+            "Look at the table's indexes on {slow} and {fast} (`\\d {table}`, `SHOW INDEX FROM {table}`): make the one that is missing, or \
+             let it be used again; else `ANALYZE {table}` (`ANALYZE TABLE {table}` of MySQL and MariaDB), and EXPLAIN the statement once \
+             more on both."
         );
         let facts = vec![gap.first_contact(told), gap.at_reference(rows)];
         // By the logarithm: a share of the time is at most that of the gap.
@@ -102,7 +109,30 @@ impl Cause for BadPlan {
     }
 }
 
+/// The table of a statement, as far as it can stand in a command as it is.
+fn table_of(statement: &str) -> Option<&str> {
+    let mut words = statement.split_whitespace();
+    words.find(|word| matches!(*word, "FROM" | "INTO" | "UPDATE"))?;
+    let is_plain = |name: &str| name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_');
+    words.next().filter(|name| is_plain(name))
+}
+
 fn capital(text: &str) -> String {
     let mut rest = text.chars();
     rest.next().map_or_else(String::new, |first| first.to_uppercase().chain(rest).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::table_of;
+
+    #[test]
+    fn a_table_is_told_where_it_can_stand_in_a_command() {
+        assert_eq!(table_of("SELECT c FROM sbtest3 WHERE id=?"), Some("sbtest3"));
+        assert_eq!(table_of("UPDATE sbtest12 SET k=k+1 WHERE id=?: Index Scan"), Some("sbtest12"));
+        assert_eq!(table_of("INSERT INTO sbtest2 VALUES"), Some("sbtest2"));
+        for none in ["SELECT 1", "UPDATE ?", "DELETE FROM x`;id", "SELECT c FROM"] {
+            assert_eq!(table_of(none), None, "{none}");
+        }
+    }
 }

@@ -6,7 +6,7 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_host, shown_flip};
 use crate::evidence::database::setting;
-use crate::gap::{Gap, percent, phase_share_of};
+use crate::gap::{Flip, Gap, percent, phase_share_of};
 use crate::probes::KEPT_SESSIONS;
 use duel_model::Confidence;
 
@@ -18,6 +18,8 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
+/// With less the gap is one of something else in the first place.
+const HALF: f64 = 0.5;
 /// From here on the gap is one of logging in: four fifths is what explains a gap elsewhere, too.
 const MOST: f64 = 0.8;
 
@@ -43,8 +45,12 @@ impl Cause for CostlyConnect {
             return Err(Standing::Undecided(gap.at_reference("where the gap sits is not known".to_owned())));
         };
         let told = format!("{} of the extra time is spent until {slow} lets somebody in", percent(entering));
-        if entering < 0.5 {
+        // Of the logarithm of the gap it is no more than of the time.
+        if entering < Flip::NOTEWORTHY {
             return Err(Standing::RuledOut(gap.at_reference(told)));
+        }
+        if entering < HALF {
+            return Err(Standing::Undecided(gap.at_reference(format!("{told}; the greater part is spent elsewhere"))));
         }
         let summary = format!("{slow} takes longer than {fast} to let somebody in: {told}.");
         let remedy = format!(

@@ -7,7 +7,7 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, of_both, shown_flip};
 use crate::evidence::database::{MUCH_MORE, counted, same_system, writes};
-use crate::gap::Gap;
+use crate::gap::{Flip, Gap};
 use crate::probes::FEW_ROWS;
 use duel_model::{Confidence, sanitize_line};
 
@@ -22,6 +22,8 @@ static ENTRY: CauseEntry = CauseEntry {
 
 /// A block for each hundred transactions: of an op of 50 µs a hundredth of a block that takes 100 µs is 2 %, the margin.
 const FEWEST_READS: f64 = 0.01;
+/// A disk that turns takes so long for a block, and hardly any other takes longer: by this a memory may be acquitted.
+const LONGEST_READ_NS: f64 = 10e6;
 
 pub(super) struct SmallBufferPool;
 
@@ -53,10 +55,13 @@ impl Cause for SmallBufferPool {
         let told = format!(
             "{slow} reads {slow_reads:.3} blocks for each transaction with {of_slow} of memory for them, {fast} {fast_reads:.3} with {of_fast}"
         );
-        if slow_reads < FEWEST_READS.max(MUCH_MORE * fast_reads) {
+        let most_ns = (slow_reads - fast_reads) * LONGEST_READ_NS;
+        let is_little = gap.comparison.difference_ns().is_some_and(|gap| most_ns < Flip::NOTEWORTHY * gap.mid);
+        if most_ns <= 0.0 || is_little {
             return Err(Standing::RuledOut(gap.at_reference(told)));
         }
-        if of_slow == of_fast {
+        // Some more blocks may be a small memory's, or those of a table that was left behind.
+        if of_slow == of_fast || slow_reads < FEWEST_READS.max(MUCH_MORE * fast_reads) {
             return Err(Standing::Undecided(gap.at_reference(told)));
         }
         if writes(gap) {
