@@ -12,7 +12,7 @@ pub(crate) enum Outcome {
     AmongThree,
     /// It said that it does not know, or that no difference was established and neither that there is none.
     Unknown,
-    /// Something else was blamed, or the wrong target, or a difference was denied.
+    /// Something else was blamed, or the wrong target, or a difference was denied, or the fault was ruled out.
     Wrong,
     /// duel ended with an error instead of an answer.
     NoAnswer,
@@ -67,6 +67,8 @@ pub(crate) struct Judged {
     pub(crate) right: Option<Right>,
     /// What was blamed and is not the fault, wherever it stands: `cause on target`.
     pub(crate) wrongly_blamed: Vec<String>,
+    /// Names of the fault that are listed as ruled out; `None` where the document does not tell what is.
+    pub(crate) wrongly_ruled_out: Option<Vec<String>>,
 }
 
 /// How the right cause was told.
@@ -107,14 +109,14 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
         })
         .collect();
     let call = document["pairs"][0]["call"].as_str().unwrap_or("?").to_owned();
-    let outcome = match case.truth.len() {
+    let named = match case.truth.len() {
         0 => of_equals(&findings, &call),
         1 => of_one(&findings, &call, case, faulty),
         _ => of_two(&findings, case, faulty),
     };
     let mut said: Vec<String> = findings.iter().map(Finding::text).collect();
     said.extend(suspected(document));
-    let right = findings
+    let right: Option<Right> = findings
         .iter()
         .take(3)
         .find(|finding| is_right(finding, case, faulty))
@@ -124,7 +126,23 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
         .filter(|finding| !matches!(finding.cause, NONE | UNKNOWN) && !is_right(finding, case, faulty))
         .map(Finding::text)
         .collect();
-    Judged { outcome, said, call, right, wrongly_blamed }
+    let wrongly_ruled_out = wrongly_ruled_out(document, case, right.as_ref());
+    // An acquittal is a claim like an accusation: what else was said does not make it right.
+    let acquits = wrongly_ruled_out.as_ref().is_some_and(|names| !names.is_empty());
+    let outcome = if acquits { Outcome::Wrong } else { named };
+    Judged { outcome, said, call, right, wrongly_blamed, wrongly_ruled_out }
+}
+
+/// The fault's names among those that the document rules out. Of one fault with several names that was told by one of them,
+/// the others may be ruled out; of two faults neither may.
+fn wrongly_ruled_out(document: &Value, case: &Case, right: Option<&Right>) -> Option<Vec<String>> {
+    // Who did not look for causes has ruled out none, and its empty list says nothing.
+    if document["explained"] == false {
+        return None;
+    }
+    let listed = document["ruled_out"].as_array()?.iter().filter_map(Value::as_str);
+    let is_told = |name: &str| case.truth.len() == 1 && right.is_some_and(|right| right.cause != name);
+    Some(listed.filter(|name| case.accepts(name) && !is_told(name)).map(str::to_owned).collect())
 }
 
 /// Causes that fitted and may not be named yet; they stand in the evidence of `unknown`, and count for nothing.
@@ -247,6 +265,39 @@ mod tests {
         let three = [both[0], ("x", None), both[1]];
         assert_eq!(wrongly_blamed("double", &three), (Outcome::First, vec!["x".to_owned()]));
         assert_eq!(wrongly_blamed("none", &[right]).1, ["tls.large-key on B"]);
+    }
+
+    #[test]
+    fn ruling_the_fault_out_is_wrong() {
+        let said = |id: &str, findings: &[(&str, &str)], ruled_out: Value| {
+            let findings: Vec<Value> =
+                findings.iter().map(|(cause, target)| json!({"cause": cause, "target": target})).collect();
+            let document = json!({"pairs": [{"call": "slower"}], "findings": findings, "ruled_out": ruled_out});
+            let judged = judge(&document, &case(id), "B");
+            (judged.outcome, judged.wrongly_ruled_out)
+        };
+        let none = || Some(Vec::new());
+        let names = |names: &[&str]| Some(names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>());
+        let (key, loss) = ("tls.large-key", "net.loss");
+        let unknown = [("unknown", "B")];
+        assert_eq!(said(key, &unknown, json!([loss])), (Outcome::Unknown, none()));
+        assert_eq!(said(key, &unknown, json!([loss, key])), (Outcome::Wrong, names(&[key])), "unknown is no excuse");
+        assert_eq!(said(key, &[(key, "B")], json!([loss])), (Outcome::First, none()));
+        assert_eq!(said(key, &[(key, "A")], json!([key])), (Outcome::Wrong, names(&[key])));
+        assert_eq!(said("none", &[("none", "B")], json!([key, loss])), (Outcome::First, none()), "there is no fault");
+        let slower = |findings: &[(&str, &str)]| said("cpu.slower", findings, json!(["cpu.slower"]));
+        assert_eq!(slower(&[("cpu.quota", "B")]), (Outcome::First, none()), "it is told by its other name");
+        assert_eq!(slower(&unknown), (Outcome::Wrong, names(&["cpu.slower"])));
+        assert_eq!(said("cpu.slower", &unknown, json!(["cpu.quota"])), (Outcome::Wrong, names(&["cpu.quota"])));
+        let double = case("double");
+        let (one, other) = (double.truth[0], double.truth[1]);
+        assert_eq!(said("double", &[(one, "B")], json!([loss])), (Outcome::AmongThree, none()));
+        assert_eq!(said("double", &[(one, "B")], json!([other])), (Outcome::Wrong, names(&[other])));
+        for untold in [Value::Null, json!(5)] {
+            assert_eq!(said(key, &unknown, untold), (Outcome::Unknown, None));
+        }
+        let unasked = json!({"explained": false, "findings": [], "ruled_out": []});
+        assert_eq!(judge(&unasked, &case(key), "B").wrongly_ruled_out, None);
     }
 
     #[test]

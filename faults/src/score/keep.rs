@@ -29,6 +29,8 @@ pub(crate) struct Scored {
     pub(crate) right: Option<Right>,
     /// What was blamed and is not the fault. `None` where duel gave no answer, and in results that are older than this.
     pub(crate) wrongly_blamed: Option<Vec<String>>,
+    /// What was ruled out and is the fault. `None` where duel did not tell, and in results that are older than this.
+    pub(crate) wrongly_ruled_out: Option<Vec<String>>,
     /// From the end of the comparison to duel's answer.
     pub(crate) seconds: Option<f64>,
     /// duel's document.
@@ -57,6 +59,7 @@ impl Scored {
             call: String::new(),
             right: None,
             wrongly_blamed: None,
+            wrongly_ruled_out: None,
             seconds: None,
             file: String::new(),
             remark: String::new(),
@@ -72,6 +75,9 @@ impl Scored {
         if let Some(seconds) = self.seconds {
             line += &format!(" after {seconds:.0} s");
         }
+        if let Some(ruled_out) = self.ruled_out_text() {
+            line += &format!(", {ruled_out}");
+        }
         if !self.remark.is_empty() {
             line += &format!(" ({})", self.remark);
         }
@@ -81,6 +87,22 @@ impl Scored {
     /// The findings as they are shown.
     pub(super) fn said_text(&self) -> String {
         if self.said.is_empty() { "nothing".to_owned() } else { self.said.join(", ") }
+    }
+
+    /// The fault's names that were ruled out, where any was.
+    pub(super) fn ruled_out_text(&self) -> Option<String> {
+        let names = self.wrongly_ruled_out.as_deref().filter(|names| !names.is_empty())?;
+        Some(format!("ruled out {}", names.join(", ")))
+    }
+
+    /// Whether the fault was ruled out: `None` where that is not known.
+    pub(super) fn acquits(&self) -> Option<bool> {
+        self.wrongly_ruled_out.as_ref().map(|names| !names.is_empty())
+    }
+
+    /// Whether duel answered, and there was a fault to rule out.
+    pub(super) fn could_acquit(&self) -> bool {
+        self.cause != judge::NONE && self.outcome.counts() && self.outcome != Outcome::NoAnswer
     }
 
     /// Whether duel named a cause, right or wrong, in place of `none` and `unknown`.
@@ -108,7 +130,7 @@ impl Scored {
             "needs_host": self.needs_host, "round": self.round, "faulty": self.faulty, "verified": self.verified,
             "outcome": self.outcome.name(), "said": self.said, "call": self.call,
             "right": self.right.as_ref().map(|right| json!({"cause": right.cause, "confidence": right.confidence})),
-            "wrongly_blamed": self.wrongly_blamed, "seconds": self.seconds, "file": self.file, "remark": self.remark,
+            "wrongly_blamed": self.wrongly_blamed, "wrongly_ruled_out": self.wrongly_ruled_out, "seconds": self.seconds, "file": self.file, "remark": self.remark,
             "outside": self.terms.map(|terms| terms.outside), "suspects": self.terms.map(|terms| terms.suspects),
             "twins": self.terms.map(|terms| terms.twins),
             "commit": self.commit, "date": self.date,
@@ -145,6 +167,7 @@ impl Scored {
             call: text("call")?,
             right: right(&value["right"]),
             wrongly_blamed: texts("wrongly_blamed"),
+            wrongly_ruled_out: texts("wrongly_ruled_out"),
             seconds: value["seconds"].as_f64(),
             file: text("file")?,
             remark: text("remark")?,
@@ -225,6 +248,7 @@ mod tests {
         good.seconds = Some(2.5);
         good.right = Some(Right { cause: "cpu.quota".to_owned(), confidence: Some("likely".to_owned()) });
         good.wrongly_blamed = Some(vec!["net.loss on B".to_owned()]);
+        good.wrongly_ruled_out = Some(vec!["cpu.quota".to_owned()]);
         good.terms = Some(Terms { outside: true, suspects: false, twins: true });
         let failed = Scored::new(&cases[1], 1, "B");
         let mut kept = Kept::open(path.clone(), false).unwrap();
@@ -250,6 +274,7 @@ mod tests {
         let old = Scored::parse(OLD).unwrap();
         assert_eq!((old.outcome, old.seconds), (Outcome::First, Some(12.0)));
         assert_eq!((&old.right, &old.wrongly_blamed, old.terms), (&None, &None, None));
+        assert_eq!(old.wrongly_ruled_out, None);
         assert_eq!(old.named_as(), Some("cpu.quota"));
         assert_eq!(Scored::parse(&old.json().to_string()), Some(old));
     }

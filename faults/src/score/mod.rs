@@ -134,6 +134,7 @@ fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_
             result.call = judged.call;
             result.right = judged.right;
             result.wrongly_blamed = Some(judged.wrongly_blamed);
+            result.wrongly_ruled_out = judged.wrongly_ruled_out;
             result.seconds = said.seconds_to_finding;
         }
         Err(words) => {

@@ -66,8 +66,9 @@ fn page(cases: &[Case], results: &[Scored], header: &Header) -> String {
     text += "Twin servers on one machine; one has a fault, which was verified by other tools before duel was asked. Which of \
              the two it was changed. *First*: right cause on the right target, before all others. *Among three*: right, \
              but later; of two faults: one of them. *Besides*: right first, and yet something else was blamed that is not the \
-             fault, anywhere below; these are among *first*. *Wrong* includes a right cause on the wrong target, and a denied \
-             difference. Of equals, *first* means that nothing was blamed.\n\n";
+             fault, anywhere below; these are among *first*. *Wrong* includes a right cause on the wrong target, a denied \
+             difference, and a fault that was ruled out, whatever else was said; these last ones are counted in *ruled out* \
+             too (`?`: not known of any result). Of equals, *first* means that nothing was blamed.\n\n";
     text += &totals::totals(results);
     text += &by_cause(results);
     text += &by_case(results);
@@ -77,8 +78,8 @@ fn page(cases: &[Case], results: &[Scored], header: &Header) -> String {
 
 fn by_cause(results: &[Scored]) -> String {
     let mut text =
-        "## By cause\n\n| cause | first | besides | among three | unknown | wrong | no answer | not counted | \
-                    first of all (95 %) |\n|---|---|---|---|---|---|---|---|---|\n"
+        "## By cause\n\n| cause | first | besides | among three | unknown | wrong | ruled out | no answer | not counted | \
+                    first of all (95 %) |\n|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
     let told_cause = |result: &Scored| match result.named_as() {
         Some(name) => format!("`{}` (named as `{}`)", result.cause, cell(name)),
@@ -88,12 +89,13 @@ fn by_cause(results: &[Scored]) -> String {
         let counts = Counts::of(&of_cause);
         let _ = writeln!(
             text,
-            "| {cause} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {cause} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             counts.first,
             counts.besides(),
             counts.among_three,
             counts.unknown,
             counts.wrong,
+            counts.ruled_out(),
             counts.no_answer,
             counts.lost,
             share(counts.first, counts.answered()).replace(" | ", ", "),
@@ -106,8 +108,8 @@ fn by_case(results: &[Scored]) -> String {
     let mut text =
         "## By cause and set-up\n\nSet-up: server, scheme, body, connections, and whether they are kept, made \
                     anew or resumed. Seconds: from the end of the comparison to the answer, median.\n\n\
-                    | cause | set-up | strength | first | besides | among three | unknown | wrong | seconds | verified effect | \
-                    what was said otherwise |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
+                    | cause | set-up | strength | first | besides | among three | unknown | wrong | ruled out | seconds | verified effect | \
+                    what was said otherwise |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
     for (_, of_case) in groups(results, |result| result.case.clone()) {
         let Some(example) = of_case.first() else { continue };
@@ -116,7 +118,7 @@ fn by_case(results: &[Scored]) -> String {
         let host = if example.needs_host { " (host)" } else { "" };
         let _ = writeln!(
             text,
-            "| `{}`{host} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| `{}`{host} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             example.cause,
             example.setup,
             example.strength,
@@ -125,6 +127,7 @@ fn by_case(results: &[Scored]) -> String {
             counts.among_three,
             counts.unknown,
             counts.wrong,
+            counts.ruled_out(),
             seconds(&of_case),
             cell(&example.verified),
             cell(&otherwise.join("; ")),
@@ -146,7 +149,13 @@ fn otherwise(result: &Scored) -> Option<String> {
         Outcome::NotVerified => Some("did not bite".to_owned()),
         Outcome::NoAnswer | Outcome::Failed => Some(format!("{}: {}", result.outcome.name(), result.remark)),
         Outcome::AmongThree | Outcome::Unknown | Outcome::Wrong => {
-            Some(format!("{} ({} is faulty, main metric {})", result.said_text(), result.faulty, result.call))
+            let ruled_out = result.ruled_out_text().map(|told| format!(", {told}")).unwrap_or_default();
+            Some(format!(
+                "{}{ruled_out} ({} is faulty, main metric {})",
+                result.said_text(),
+                result.faulty,
+                result.call
+            ))
         }
     }
 }
@@ -179,6 +188,10 @@ struct Counts {
     among_three: usize,
     unknown: usize,
     wrong: usize,
+    /// Of those that answered and had a fault, in which it was ruled out, and of which that was not kept.
+    ruled_out: usize,
+    ruled_out_unknown: usize,
+    could_acquit: usize,
     no_answer: usize,
     lost: usize,
 }
@@ -187,6 +200,8 @@ impl Counts {
     fn of(results: &[&Scored]) -> Counts {
         let count = |wanted: Outcome| results.iter().filter(|result| result.outcome == wanted).count();
         let besides = |wanted: Option<bool>| results.iter().filter(|result| is_first_besides(result, wanted)).count();
+        let could_acquit: Vec<&Scored> = results.iter().copied().filter(|result| result.could_acquit()).collect();
+        let ruled_out = |wanted| could_acquit.iter().filter(|result| result.acquits() == wanted).count();
         Counts {
             first: count(Outcome::First),
             besides: besides(Some(true)),
@@ -194,22 +209,33 @@ impl Counts {
             among_three: count(Outcome::AmongThree),
             unknown: count(Outcome::Unknown),
             wrong: count(Outcome::Wrong),
+            ruled_out: ruled_out(Some(true)),
+            ruled_out_unknown: ruled_out(None),
+            could_acquit: could_acquit.len(),
             no_answer: count(Outcome::NoAnswer),
             lost: count(Outcome::NotVerified) + count(Outcome::Failed),
         }
     }
 
-    /// What was not kept is not nought.
     fn besides(&self) -> String {
-        match (self.besides, self.besides_unknown) {
-            (known, 0) => known.to_string(),
-            (_, unknown) if unknown == self.first => "?".to_owned(),
-            (known, unknown) => format!("{known}, {unknown} ?"),
-        }
+        with_unknown(self.besides, self.besides_unknown, self.first)
+    }
+
+    fn ruled_out(&self) -> String {
+        with_unknown(self.ruled_out, self.ruled_out_unknown, self.could_acquit)
     }
 
     fn answered(&self) -> usize {
         self.first + self.among_three + self.unknown + self.wrong + self.no_answer
+    }
+}
+
+/// A count among `all` results. What was not kept is not nought.
+fn with_unknown(known: usize, unknown: usize, all: usize) -> String {
+    match unknown {
+        0 => known.to_string(),
+        unknown if unknown == all => "?".to_owned(),
+        unknown => format!("{known}, {unknown} ?"),
     }
 }
 
@@ -295,14 +321,15 @@ mod tests {
             result(key, 3, Outcome::Unknown),
             result(key, 4, Outcome::NotVerified),
         ];
+        results[2].wrongly_ruled_out = Some(vec!["tls.large-key".to_owned()]);
         results[2].said = vec!["cpu.slower on B".to_owned(), "a|b\n".to_owned()];
         let page = page_of(&cases, &results);
         assert!(page.contains("right cause first | 1/3 | 33 % | 6 % to 79 %"), "{page}");
         assert!(page.contains("| wrong | 1/3 |"));
         assert!(page.contains("equals: nothing blamed | 1/1 |"));
-        assert!(page.contains("| `tls.large-key` | 1 | ? | 0 | 1 | 1 | 0 | 1 |"));
+        assert!(page.contains("| `tls.large-key` | 1 | ? | 0 | 1 | 1 | 1, 2 ? | 0 | 1 |"));
         assert!(page.contains("has not kept whether `--outside`"));
-        assert!(page.contains("cpu.slower on B, a/b (B is faulty"));
+        assert!(page.contains("cpu.slower on B, a/b, ruled out tls.large-key (B is faulty"));
         for case in cases.iter().filter(|case| case.unavailable.is_some()) {
             assert!(page.contains(&format!("* `{}`, {}", case.cause(), case.setup)));
         }

@@ -33,6 +33,9 @@ pub(super) fn totals(results: &[Scored]) -> String {
     row("right cause among three", count(&faults, &[Outcome::First, Outcome::AmongThree]), faults.len());
     row("unknown", count(&faults, &[Outcome::Unknown]), faults.len());
     row("wrong", count(&faults, &[Outcome::Wrong]), faults.len());
+    let could_acquit: Vec<&Scored> = faults.iter().copied().filter(|result| result.could_acquit()).collect();
+    let acquits: Vec<bool> = could_acquit.iter().filter_map(|result| result.acquits()).collect();
+    row("the fault ruled out (all are wrong)", acquits.iter().filter(|any| **any).count(), acquits.len());
     row("no answer", count(&faults, &[Outcome::NoAnswer]), faults.len());
     row("equals: nothing blamed", count(&equals, &[Outcome::First]), equals.len());
     row("equals: something blamed", count(&equals, &[Outcome::Wrong]), equals.len());
@@ -40,6 +43,10 @@ pub(super) fn totals(results: &[Scored]) -> String {
     text += &seconds(&faults);
     let lost = results.iter().filter(|result| !result.outcome.counts()).count();
     let _ = writeln!(text, "* Not counted, because the fault did not bite or the bench failed: {lost}.");
+    let untold = could_acquit.len() - acquits.len();
+    if untold > 0 {
+        let _ = writeln!(text, "* Of {untold} results of faults it is not known what was ruled out: it was not kept.");
+    }
     text += &not_kept("what was blamed besides", first.len() - besides.len());
     text += &not_kept("the confidence", first.len() - confidences.len());
     text += &other_names(&first);
@@ -124,9 +131,17 @@ mod tests {
             first(2, "confirmed", &["net.loss on B", "mem.limit on A"]),
             first(3, "likely", &[]),
             old.clone(),
-            Scored { outcome: Outcome::Wrong, ..Scored::new(key, 5, "B") },
+            Scored {
+                outcome: Outcome::Wrong,
+                wrongly_ruled_out: Some(vec!["tls.large-key".into()]),
+                ..Scored::new(key, 5, "B")
+            },
+            Scored { outcome: Outcome::Unknown, wrongly_ruled_out: Some(Vec::new()), ..Scored::new(key, 6, "B") },
+            Scored { outcome: Outcome::NoAnswer, ..Scored::new(key, 7, "B") },
         ]);
-        assert!(text.contains("| right cause first | 4/5 | 80 % |"), "{text}");
+        assert!(text.contains("| the fault ruled out (all are wrong) | 1/2 | 50 % |"), "{text}");
+        assert!(text.contains("Of 4 results of faults it is not known what was ruled out"), "{text}");
+        assert!(text.contains("| right cause first | 4/7 | 57 % |"), "{text}");
         assert!(text.contains("| of these: something else blamed besides | 1/3 | 33 % | 6 % to 79 % |"), "{text}");
         assert!(
             text.contains("| of these: confirmed | 2/3 |") && text.contains("| of these: likely | 1/3 |"),
