@@ -158,8 +158,8 @@ impl Kind for Sql {
                         place,
                         &targets,
                         Arc::clone(&beside),
-                        machine,
                     )
+                    .with_machine(machine)
                 });
                 let reach = Reach::Server {
                     server: Arc::clone(&server),

@@ -152,7 +152,6 @@ impl View {
         place: [String; 2],
         targets: &[String],
         beside: Arc<AtomicU64>,
-        machine: Option<Machine>,
     ) -> Self {
         let mut places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         for place in &place {
@@ -169,8 +168,13 @@ impl View {
             state: Arc::default(),
             looking: Mutex::default(),
             beside,
-            machine,
+            machine: None,
         }
+    }
+
+    /// Looks at the machine as well.
+    pub(crate) fn with_machine(self, machine: Option<Machine>) -> Self {
+        Self { machine, ..self }
     }
 
     /// Whether no other target of ours is on the same server (0), or in the same database (1).

@@ -178,9 +178,8 @@ impl Fitted {
         let held_share = capacity * case.page_bytes as f64 / case.cache_bytes as f64;
         if !(HELD[0]..=HELD[1]).contains(&held_share) {
             return Err(format!(
-                "{reads_per_op:.3} blocks read for each transaction would take a cache of {:.2} times the size that it has: it was not full, \
-                 holds other things, or the size that the server tells of its tables is old (ANALYZE TABLE)",
-                held_share
+                "{reads_per_op:.3} blocks read for each transaction would take a cache of {held_share:.2} times the size that it has: it was not full, \
+                 holds other things, or the size that the server tells of its tables is old (ANALYZE TABLE)"
             ));
         }
         let rate_per_s = ops / elapsed_s;
