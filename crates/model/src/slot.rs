@@ -25,7 +25,7 @@ pub struct Slot {
     /// Start in ns since the start of the run, on the monotonic clock.
     pub offset_ns: Nanos,
     /// From the slot's start until it was over: in a closed loop the end of its last op, so that
-    /// `ok / elapsed_ns` is the rate without a cut through ops in flight; of stragglers what they cost (METHOD.md).
+    /// `ok / elapsed_ns` is the rate without a cut through ops in flight; of stragglers what they cost (method/measuring.md).
     pub elapsed_ns: Nanos,
     /// Ops per second that an open loop offered; `None` in a closed loop, and where stages changed it.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -15,7 +15,7 @@
 //! * [`cache_model`]: the rate of a database with caches of other sizes, from the counters of one run.
 //! * [`Estimate`]: arithmetic on numbers with intervals, for who compares differences of differences.
 //!
-//! The method with its sources and its simulated error rates is told in `METHOD.md` at the root of the repository.
+//! The method with its sources and its simulated error rates is told in `method/verdicts.md` and `method/error-rates.md`.
 
 mod bootstrap;
 mod budget;

@@ -1,6 +1,6 @@
 //! Searches on several targets, and what is said of their highest rates, on simulated queues whose truth is known.
 //!
-//! The error rates that METHOD.md states: `DUEL_SIMULATED_RUNS=10000 cargo test --release -p duel-stats --test contests --
+//! The error rates that method/measuring.md states: `DUEL_SIMULATED_RUNS=10000 cargo test --release -p duel-stats --test contests --
 //! --nocapture`.
 
 #![expect(clippy::unwrap_used, reason = "a test may panic")]

@@ -2,7 +2,7 @@
 //!
 //! Each simulated run goes on block by block until [`duel_stats::early_stop`] says enough or 15 blocks (30 pairs) are done, and is
 //! then judged, as the lab does it. `cargo test -p duel-stats --test error_rates -- --nocapture` prints the rates that
-//! METHOD.md gives.
+//! method/error-rates.md gives.
 
 mod synthetic;
 

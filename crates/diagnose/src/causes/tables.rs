@@ -1,4 +1,4 @@
-//! The tables of causes in README.md and METHOD.md: made from the catalogue, and held against it.
+//! The tables of causes in README.md and method/diagnosis.md: made from the catalogue, and held against it.
 
 use super::{all, catalogue, is_proven, names};
 use crate::cause::{Cause, CauseEntry};
@@ -8,7 +8,7 @@ use std::{env, fs};
 const TABLES: [(&str, &str, Make); 3] = [
     ("README.md", "<!-- the causes, from crates/diagnose -->", what_they_are),
     ("README.md", "<!-- the causes of crypto libraries, from crates/diagnose -->", of_crypto_libraries),
-    ("METHOD.md", "<!-- the causes, from crates/diagnose -->", what_shows_them),
+    ("method/diagnosis.md", "<!-- the causes, from crates/diagnose -->", what_shows_them),
 ];
 
 /// Makes a table.
