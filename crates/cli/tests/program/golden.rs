@@ -76,6 +76,7 @@ fn an_archive_without_runs() {
 /// - The run's id and time become `ID` and `TIME`, the ruler's port `PORT`; bars and curves vanish.
 /// - The histogram, whose rows depend on the range, keeps its first row; a chart, whose scale does, its title.
 /// - Doubts depend on how busy the machine was: they vanish, and so does their announcement.
+/// - So does for how long the generator waited for a CPU.
 /// - Of the verdict's sentences only the first, on the rate, is certain; the others vanish.
 /// - Spaces that align, and breaks of lines within a paragraph of settings, depend on the width of figures: one space.
 fn masked(report: &str, id: &str, port: u16) -> String {
@@ -90,7 +91,8 @@ fn masked(report: &str, id: &str, port: u16) -> String {
             let is_of_figures = line.contains('│') || line.contains('┤');
             let is_announcement = line.starts_with('(') && line.ends_with("below)");
             let is_further_verdict = index == 0 && line.starts_with("  ");
-            if is_of_figures || is_announcement || is_further_verdict {
+            let is_of_machine = line.trim_start().starts_with("waited for a CPU");
+            if is_of_figures || is_announcement || is_further_verdict || is_of_machine {
                 continue;
             }
             let line = masked_line(line);
@@ -129,7 +131,7 @@ fn masked_line(line: &str) -> String {
 fn masking_keeps_words() {
     let line = "response p99     14,533 µs        198  HTTP/1.1 127.0.0.1:PORT (95 % interval 1.2 to 3), 3.4x ██▏ +0.1";
     assert_eq!(masked_line(line), "response p99 # u # HTTP/1.1 127.0.0.1:PORT (# % interval # to #), #x #");
-    let report = "a is 2x b\n  more\n(1 doubt below)\n\n! doubt\n\nup to 1 s 5 ██\nup to 2 s 7\n";
+    let report = "a is 2x b\n  more\nwaited for a CPU 3 %\n(1 doubt below)\n\n! doubt\n\nup to 1 s 5 ██\nup to 2 s 7\n";
     assert_eq!(masked(report, "20261121-233200-7f3a1", 65_000), "a is #x b\n\nup to # u #\n");
 }
 
