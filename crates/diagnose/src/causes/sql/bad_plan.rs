@@ -53,8 +53,11 @@ impl Cause for BadPlan {
             .collect();
         let Some((statement, plan, other)) = differing.first() else {
             let told_of = of_slow.iter().filter_map(|plan| table_of(plan)).collect::<BTreeSet<_>>().len();
-            if setting(gap, "tables").and_then(|count| count.parse().ok()).is_some_and(|tables: usize| told_of < tables) {
-                return Err(open(format!("both go about all statements in the same way on the {told_of} tables that they tell of")));
+            if setting(gap, "tables").and_then(|count| count.parse().ok()).is_some_and(|tables: usize| told_of < tables)
+            {
+                return Err(open(format!(
+                    "both go about all statements in the same way on the {told_of} tables that they tell of"
+                )));
             }
             return Err(Standing::RuledOut(
                 gap.first_contact("both go about all statements in the same way".to_owned()),

@@ -7,8 +7,8 @@
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing};
 use crate::evidence::db_settings::weigh;
-use crate::probes::sessions::Group;
 use crate::gap::Gap;
+use crate::probes::sessions::Group;
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.statement-logging",
