@@ -1,7 +1,7 @@
 //! A case viewed for one pair that differs: who is slow, by how much, and what the probes did to it.
 
 use crate::case::Case;
-use crate::evidence::paths::Path;
+use crate::path::Path;
 use crate::probes::{AGAIN, ALONE, CLOSED, HOSTS, Kind, LENS, Mode, is_https};
 use crate::repeat;
 use duel_model::web::phase;

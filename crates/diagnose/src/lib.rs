@@ -24,6 +24,7 @@ mod engine;
 mod evidence;
 mod gap;
 mod none;
+mod path;
 mod probes;
 mod repeat;
 mod twins;

@@ -3,9 +3,9 @@
 
 use crate::cause::Standing;
 use crate::gap::{Gap, Look, View};
+use crate::path::Path;
 use crate::probes::{ALONE, Kind, STREAMS};
-use duel_model::web::phase;
-use duel_model::{Id, TargetObservation, WorkloadPlan, format_bytes};
+use duel_model::{WorkloadPlan, format_bytes};
 
 /// The work that causes of paths are for.
 pub(crate) const KINDS: &[&str] = &["net"];
@@ -49,67 +49,6 @@ pub(crate) fn sends(gap: &Gap<'_>) -> Option<Sends> {
         "udp" => Sends::Datagrams,
         _ => return None,
     })
-}
-
-/// What a side's TCP said of its path while it was loaded.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Path<'a> {
-    seen: &'a TargetObservation,
-}
-
-impl<'a> Path<'a> {
-    pub(crate) fn of(seen: &'a TargetObservation) -> Self {
-        Self { seen }
-    }
-
-    fn fact(&self, name: &str) -> Option<f64> {
-        Some(self.seen.negotiated.as_ref()?.count(name)? as f64)
-    }
-
-    fn count(&self, name: &'static str) -> Option<f64> {
-        self.seen.counted_per_op.get(&Id::new(name)).map(|per_op| per_op * self.seen.ok as f64)
-    }
-
-    /// The shortest round trip, ns: what the path takes when nothing queues. TCP measures it from its first packet on, which the
-    /// kernel at the other end answers; where connections are not kept, near the shortest time of connecting.
-    pub(crate) fn shortest_trip_ns(&self) -> Option<f64> {
-        let connects = || Some(self.seen.phase_profile.get(&phase::CONNECT.id())?.quantile_ns(0.05)? as f64);
-        self.fact("tcp.min_rtt_us").map(|us| us * 1e3).or_else(connects)
-    }
-
-    /// A round trip under load, ns: what waits in queues is part of it.
-    pub(crate) fn loaded_trip_ns(&self) -> Option<f64> {
-        self.fact("tcp.rtt_us").map(|us| us * 1e3)
-    }
-
-    /// Share of the time in which its sender had something to send, or had not heard that it came, for which the receiver's
-    /// window or its own send buffer held it back.
-    pub(crate) fn held_back(&self) -> Option<f64> {
-        let busy = self.count("busy_us").filter(|&us| us > 0.0)?;
-        Some((self.count("window_limited_us")? + self.count("buffer_limited_us")?) / busy)
-    }
-
-    /// Segments sent again, and their share of all that were sent.
-    pub(crate) fn sent_again(&self) -> Option<(f64, f64)> {
-        let again = self.count("retransmits")?;
-        let all = self.count("segments").filter(|&segments| segments > 0.0)?;
-        Some((again, again / all))
-    }
-
-    /// Datagrams that got lost on the way, and all that were sent.
-    pub(crate) fn missing(&self) -> Option<(f64, f64)> {
-        Some((self.count("datagrams_lost")?, self.count("datagrams_sent").filter(|&sent| sent > 0.0)?))
-    }
-
-    /// Share of the datagrams that got lost on the way.
-    pub(crate) fn lost(&self) -> Option<f64> {
-        self.missing().map(|(lost, sent)| lost / sent)
-    }
-
-    /// Payload that was carried, bytes per second, over all streams.
-    pub(crate) fn bytes_per_s(&self) -> Option<f64> {
-        Some(self.seen.rate_per_s? * self.seen.bytes_in_per_op?)
-    }
 }
 
 /// Both sides of a view.

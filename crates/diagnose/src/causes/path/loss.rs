@@ -6,9 +6,10 @@
 //! less is sent, it is a cap.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, sends, streams};
+use crate::evidence::paths::{KINDS, Sends, both, loses_more, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent};
+use crate::path::Path;
 use crate::probes::FEWER_DATAGRAMS;
 use duel_model::{Confidence, Evidence, TargetObservation};
 

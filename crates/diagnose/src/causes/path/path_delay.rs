@@ -6,9 +6,10 @@
 //! work on each packet (long chains of filter rules, say) and from caps, which delay the first packet as well or hold all streams.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, queues, sends, streams};
+use crate::evidence::paths::{KINDS, Sends, both, loses_more, queues, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, View, percent};
+use crate::path::Path;
 use duel_model::{Confidence, format_bytes, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {

@@ -5,9 +5,10 @@
 //! its window, and nothing queues on the way. Datagrams beyond it get lost, and at a lower rate they do not.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, queues, sends, streams};
+use crate::evidence::paths::{KINDS, Sends, both, loses_more, queues, sends, streams};
 use crate::evidence::worth::reference;
 use crate::gap::{Flip, Gap, Look, View};
+use crate::path::Path;
 use crate::probes::{FEWER_DATAGRAMS, SHORT_SEGMENTS};
 use duel_model::{Confidence, Evidence, format_bytes};
 

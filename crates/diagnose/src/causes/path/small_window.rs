@@ -8,9 +8,10 @@
 //! the window that holds TCP back. Rejected: buffers of megabytes, which no system grants unless somebody changed it.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit, shown_flip};
-use crate::evidence::paths::{KINDS, Path, Sends, both, loses_more, sends, streams};
+use crate::evidence::paths::{KINDS, Sends, both, loses_more, sends, streams};
 use crate::evidence::worth::reference;
 use crate::gap::{Gap, percent};
+use crate::path::Path;
 use crate::probes::SET_WINDOW;
 use duel_model::{Confidence, format_bytes, format_duration_ns};
 
