@@ -66,9 +66,10 @@ fn a_folder_is_loaded_and_left_as_it_was() {
     assert_eq!(document["workload"], "disk");
     assert!(names(&folder).is_empty());
     let shown = place.duel(["show", "last"]).ok().stdout;
-    for told in ["ops ok", "Disks", "file system", "engine", "destroy none"] {
+    for told in ["ops ok", "Disks", "file system", "engine", "op randread"] {
         assert!(shown.contains(told), "{told}: {shown}");
     }
+    assert!(!shown.contains("destroy"), "what was not given says nothing: {shown}");
 }
 
 #[test]
