@@ -170,7 +170,7 @@ impl Fitted {
         {
             return Err(format!(
                 "blocks read for each transaction went from {first:.3} to {second:.3} during the run: the cache is still filling; \
-                 --warm-up makes the time before longer"
+                 run it once more, or longer (-d), before this"
             ));
         }
         let all: f64 = case.pages.iter().map(|group| group.pages).sum();
