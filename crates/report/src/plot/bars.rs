@@ -36,10 +36,12 @@ impl Bars {
         let top = canvas.take(height + 52.0) + 2.0;
         let bottom = top + height;
         let at_x = |value: f64| left + self.axis.place(value) * (right - left);
+        let mut ticks = Vec::new();
         for (value, text) in self.axis.ticks(layout.choose(8, 4)) {
             canvas.rule((at_x(value), top), (at_x(value), bottom), false);
-            canvas.text(at_x(value).max(text_width(&text) / 2.0 + 2.0), bottom + 17.0, Anchor::Middle, true, &text);
+            ticks.push((at_x(value), text));
         }
+        canvas.tick_texts(&ticks, bottom + 17.0);
         canvas.text(right, bottom + 36.0, Anchor::End, true, &fitted(&self.axis.label, right - left));
         for (i, bar) in self.bars.iter().enumerate() {
             let y = top + i as f64 * ROW;

@@ -32,17 +32,12 @@ impl<'a> Frame<'a> {
             canvas.text(left - 8.0, frame.y(*value) + 4.5, Anchor::End, true, text);
         }
         canvas.rule((left, bottom), (right, bottom), true);
-        let mut free_from = f64::NEG_INFINITY;
+        let mut ticks = Vec::new();
         for (value, text) in x.ticks(layout.choose(9, 5)) {
-            let text = fitted(&text, (right - left) / 2.0);
-            let (x, half) = (frame.x(value), text_width(&text) / 2.0);
-            canvas.rule((x, bottom), (x, bottom + 4.0), true);
-            // A text that would run into its neighbour is left out; its tick stays.
-            if x - half >= free_from && x + half <= width {
-                canvas.text(x, bottom + 19.0, Anchor::Middle, true, &text);
-                free_from = x + half + 8.0;
-            }
+            canvas.rule((frame.x(value), bottom), (frame.x(value), bottom + 4.0), true);
+            ticks.push((frame.x(value), fitted(&text, (right - left) / 2.0)));
         }
+        canvas.tick_texts(&ticks, bottom + 19.0);
         canvas.text(right, bottom + 37.0, Anchor::End, true, &fitted(&x.label, right - 8.0));
         frame
     }

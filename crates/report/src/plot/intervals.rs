@@ -50,12 +50,14 @@ impl Intervals {
                 canvas.zone(at_x(low), from, (at_x(high) - at_x(low)).max(1.0), to - from);
             }
         }
+        let mut ticks = Vec::new();
         for (value, text) in self.axis.ticks(layout.choose(6, 5)) {
             for &(from, to) in &stretches {
                 canvas.rule((at_x(value), from), (at_x(value), to), false);
             }
-            canvas.text(at_x(value), bottom + 18.0, Anchor::Middle, true, &format!("{text}x"));
+            ticks.push((at_x(value), format!("{text}x")));
         }
+        canvas.tick_texts(&ticks, bottom + 18.0);
         for &(from, to) in &stretches {
             canvas.rule((at_x(1.0), from), (at_x(1.0), to), true);
         }

@@ -57,6 +57,20 @@ impl<'a> Canvas<'a> {
         from
     }
 
+    /// Texts below the ticks of an axis, each at its middle. One at an end of the axis is moved until the drawing holds it
+    /// whole; one that would run into its neighbour is left out.
+    pub(super) fn tick_texts(&mut self, ticks: &[(f64, String)], y: f64) {
+        let mut free_from = 0.0;
+        for (x, text) in ticks {
+            let half = text_width(text) / 2.0;
+            let x = x.min(self.layout.width() - half).max(half);
+            if x - half >= free_from && x + half <= self.layout.width() {
+                self.text(x, y, Anchor::Middle, true, text);
+                free_from = x + half + 8.0;
+            }
+        }
+    }
+
     /// A text of the usual size.
     pub(super) fn text(&mut self, x: f64, y: f64, anchor: Anchor, is_faint: bool, text: &str) {
         let anchor = match anchor {
@@ -323,6 +337,29 @@ fn short(value: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn texts_of_ticks_are_whole_and_apart() {
+        let texts = Texts { id: "", title: "", description: "" };
+        let mut canvas = Canvas::new(Layout::Narrow, texts, Setting::File);
+        canvas.body.clear();
+        let ticks = [(0.0, "0.5x"), (340.0, "1.5x"), (346.0, "1.75x")].map(|(x, text)| (x, text.to_owned()));
+        canvas.tick_texts(&ticks, 10.0);
+        let drawn: Vec<(f64, &str)> = canvas
+            .body
+            .split("<text x=\"")
+            .skip(1)
+            .map(|element| {
+                let (x, rest) = element.split_once('"').unwrap();
+                (x.parse().unwrap(), rest.split_once('>').unwrap().1.split_once('<').unwrap().0)
+            })
+            .collect();
+        assert_eq!(drawn.iter().map(|(_, text)| *text).collect::<Vec<_>>(), ["0.5x", "1.5x"]);
+        for (x, text) in drawn {
+            let half = text_width(text) / 2.0 - 0.05;
+            assert!(x - half >= 0.0 && x + half <= Layout::Narrow.width(), "{text} at {x}");
+        }
+    }
 
     #[test]
     fn coordinates_are_short() {
