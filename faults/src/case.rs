@@ -1,7 +1,7 @@
 //! What is put before duel: a set-up, a fault in it or none, and what counts as the right answer.
 
-use crate::arena::Arena;
-use crate::twin::{Content, Server, Tls, Twin};
+use crate::kinds::web::Web;
+use crate::kinds::{Kind, Pair, Trial, Verify};
 
 /// One pair of twins and the truth about them.
 #[derive(Clone)]
@@ -16,17 +16,14 @@ pub(crate) struct Case {
     pub(crate) needs_host: bool,
     pub(crate) setup: String,
     pub(crate) strength: String,
-    pub(crate) healthy: Twin,
-    pub(crate) faulty: Twin,
-    pub(crate) load: Load,
-    /// Each verifies one of the faults, by other means than duel.
-    pub(crate) verify: Vec<Verify>,
+    /// The twins, of whatever kind of work.
+    pub(crate) trial: Trial,
     /// Why this case cannot be had on this machine, if it cannot.
     pub(crate) unavailable: Option<String>,
 }
 
-/// Looks whether a fault bites.
-pub(crate) type Verify = fn(&Arena) -> anyhow::Result<Bite>;
+/// The truth about a fault that is none of the causes of its kind of work: nothing may be named in its place.
+pub(crate) const NAMELESS: &str = "nameless";
 
 /// What a fault does, as measured without duel.
 #[derive(Clone, Debug, PartialEq)]
@@ -69,64 +66,22 @@ fn figure(value: f64) -> String {
     }
 }
 
-/// The load that duel is told to make.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Load {
-    pub(crate) connections: u32,
-    pub(crate) connect_anew: bool,
-    pub(crate) resumption: bool,
-}
-
 /// Twins as they are before one of them gets its fault.
 #[derive(Clone)]
-pub(crate) struct Setup {
-    pub(crate) twin: Twin,
-    pub(crate) load: Load,
+pub(crate) struct Setup<K: Kind = Web> {
+    pub(crate) twin: K::Twin,
+    pub(crate) load: K::Load,
     /// What is special about the path and other circumstances.
     remark: Option<String>,
 }
 
-impl Setup {
-    /// 612 bytes over HTTP and 16 kept connections.
-    pub(crate) fn of(server: Server) -> Setup {
-        let load = Load { connections: 16, connect_anew: false, resumption: false };
-        Setup { twin: Twin::healthy(server), load, remark: None }
-    }
-
-    pub(crate) fn https(mut self) -> Setup {
-        self.twin.tls = Some(Tls::default());
-        self
-    }
-
-    pub(crate) fn bytes(mut self, bytes: u64) -> Setup {
-        self.twin.content = Content::Text { bytes };
-        self
-    }
-
-    pub(crate) fn path(mut self, path: &str) -> Setup {
-        self.twin.content = Content::Path(path.to_owned());
-        self
-    }
-
-    pub(crate) fn connections(mut self, connections: u32) -> Setup {
-        self.load.connections = connections;
-        self
-    }
-
-    /// A new connection for each request.
-    pub(crate) fn connecting(mut self) -> Setup {
-        self.load.connect_anew = true;
-        self
-    }
-
-    /// New connections resume TLS sessions.
-    pub(crate) fn resuming(mut self) -> Setup {
-        self.load.resumption = true;
-        self.connecting()
+impl<K: Kind> Setup<K> {
+    pub(crate) fn new(twin: K::Twin, load: K::Load) -> Setup<K> {
+        Setup { twin, load, remark: None }
     }
 
     /// Whatever else both twins have; `remark` names it.
-    pub(crate) fn with(mut self, remark: &str, change: impl FnOnce(&mut Twin)) -> Setup {
+    pub(crate) fn with(mut self, remark: &str, change: impl FnOnce(&mut K::Twin)) -> Setup<K> {
         change(&mut self.twin);
         self.remark = Some(match self.remark {
             Some(before) => format!("{before}-{remark}"),
@@ -137,62 +92,44 @@ impl Setup {
 
     /// The set-up in one word, as it stands in a case's id.
     pub(crate) fn name(&self) -> String {
-        let what = match &self.twin.content {
-            Content::Text { bytes } => size(*bytes),
-            Content::Path(path) => path.trim_start_matches('/').replace('/', "-"),
-        };
-        let connections = match (self.load.connect_anew, self.load.resumption) {
-            (false, _) => "kept",
-            (true, false) => "anew",
-            (true, true) => "resumed",
-        };
-        let mut words = vec![
-            self.twin.server.name().to_owned(),
-            self.twin.scheme().to_owned(),
-            what,
-            format!("c{}", self.load.connections),
-            connections.to_owned(),
-        ];
+        let mut words = K::words_of_setup(&self.twin, &self.load);
         words.extend(self.remark.clone());
         words.join("-")
     }
-}
 
-fn size(bytes: u64) -> String {
-    match bytes {
-        0..1000 => format!("{bytes}B"),
-        1000..1_000_000 => format!("{}k", bytes / 1000),
-        _ => format!("{}M", bytes / 1_000_000),
+    /// A case in which the faulty twin is this one, or a pair of equals.
+    fn trial(&self, faulty: K::Twin, verify: Vec<Verify<K>>) -> Trial {
+        K::trial(Pair { healthy: self.twin.clone(), faulty, load: self.load.clone(), verify })
     }
 }
 
 /// A cause that can be injected.
 #[derive(Clone, Copy)]
-pub(crate) struct Injection {
+pub(crate) struct Injection<K: Kind = Web> {
     pub(crate) cause: &'static str,
     pub(crate) alternates: &'static [&'static str],
     pub(crate) needs_host: bool,
-    pub(crate) verify: Verify,
+    pub(crate) verify: Verify<K>,
 }
 
-impl Injection {
+impl<K: Kind> Injection<K> {
     /// One that can be told from outside.
-    pub(crate) const fn new(cause: &'static str, verify: Verify) -> Injection {
+    pub(crate) const fn new(cause: &'static str, verify: Verify<K>) -> Injection<K> {
         Injection { cause, alternates: &[], needs_host: false, verify }
     }
 
     /// One that can only be told from the host.
-    pub(crate) const fn on_host(cause: &'static str, verify: Verify) -> Injection {
+    pub(crate) const fn on_host(cause: &'static str, verify: Verify<K>) -> Injection<K> {
         Injection { needs_host: true, ..Injection::new(cause, verify) }
     }
 
     /// Names that are as right.
-    pub(crate) const fn or(self, alternates: &'static [&'static str]) -> Injection {
+    pub(crate) const fn or(self, alternates: &'static [&'static str]) -> Injection<K> {
         Injection { alternates, ..self }
     }
 
     /// A case of this fault alone.
-    pub(crate) fn case(&self, setup: &Setup, strength: &str, inject: impl FnOnce(&mut Twin)) -> Case {
+    pub(crate) fn case(&self, setup: &Setup<K>, strength: &str, inject: impl FnOnce(&mut K::Twin)) -> Case {
         let mut faulty = setup.twin.clone();
         inject(&mut faulty);
         Case {
@@ -202,35 +139,43 @@ impl Injection {
             needs_host: self.needs_host,
             setup: setup.name(),
             strength: strength.to_owned(),
-            healthy: setup.twin.clone(),
-            faulty,
-            load: setup.load,
-            verify: vec![self.verify],
+            trial: setup.trial(faulty, vec![self.verify]),
             unavailable: None,
         }
     }
 
     /// A case that cannot be had here.
-    pub(crate) fn unavailable(&self, setup: &Setup, strength: &str, why: &str) -> Case {
+    pub(crate) fn unavailable(&self, setup: &Setup<K>, strength: &str, why: &str) -> Case {
         Case { unavailable: Some(why.to_owned()), ..self.case(setup, strength, |_| {}) }
     }
 }
 
 impl Case {
     /// Puts a second fault on the faulty twin.
-    pub(crate) fn and(mut self, other: &Injection, strength: &str, inject: impl FnOnce(&mut Twin)) -> Case {
-        inject(&mut self.faulty);
+    ///
+    /// # Panics
+    ///
+    /// Where it is a fault of another kind of work.
+    #[expect(clippy::expect_used, reason = "a mistake in the catalogue of cases, which a test goes through")]
+    pub(crate) fn and<K: Kind>(
+        mut self,
+        other: &Injection<K>,
+        strength: &str,
+        inject: impl FnOnce(&mut K::Twin),
+    ) -> Case {
+        let pair = K::pair_of(&mut self.trial).expect("two faults of one case are of one kind of work");
+        inject(&mut pair.faulty);
+        pair.verify.push(other.verify);
         self.truth.push(other.cause);
         self.alternates.extend(other.alternates);
         self.needs_host |= other.needs_host;
         self.strength = format!("{}+{strength}", self.strength);
         self.id = format!("{}/{}/{}", self.truth.join("+"), self.setup, self.strength);
-        self.verify.push(other.verify);
         self
     }
 
     /// Equals: the same twice.
-    pub(crate) fn equals(setup: &Setup) -> Case {
+    pub(crate) fn equals<K: Kind>(setup: &Setup<K>) -> Case {
         Case {
             id: format!("none/{}/a-a", setup.name()),
             truth: Vec::new(),
@@ -238,10 +183,7 @@ impl Case {
             needs_host: false,
             setup: setup.name(),
             strength: "a-a".to_owned(),
-            healthy: setup.twin.clone(),
-            faulty: setup.twin.clone(),
-            load: setup.load,
-            verify: Vec::new(),
+            trial: setup.trial(setup.twin.clone(), Vec::new()),
             unavailable: None,
         }
     }

@@ -1,10 +1,9 @@
 //! `faults list` and `faults check`.
 
-use crate::arena::Arena;
 use crate::case::{Bite, Case};
 use crate::select::select;
 use crate::servers::Place;
-use crate::world::{Interrupted, Stop, World};
+use crate::world::{Interrupted, Stop, World, beside};
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -57,22 +56,5 @@ pub(crate) fn check(ids: &[String]) -> anyhow::Result<ExitCode> {
 }
 
 fn verify(world: &World, case: &Case) -> anyhow::Result<Bite> {
-    let arena = Arena::start(world, case, Place::B)?;
-    verify_in(&arena, case)
-}
-
-/// All faults of a case have to bite. Equals have none; that they serve at all is looked at.
-pub(crate) fn verify_in(arena: &Arena, case: &Case) -> anyhow::Result<Bite> {
-    let serving = |up| arena.client.curl(up, &crate::arena::Requests::kept_alive(2));
-    serving(&arena.healthy)?;
-    serving(&arena.faulty)?;
-    let mut all = Bite { bites: true, figures: String::new() };
-    for verify in &case.verify {
-        let one = verify(arena)?;
-        all = if all.figures.is_empty() { one } else { all.and(one) };
-    }
-    if case.verify.is_empty() {
-        all.figures = "equals; both serve".to_owned();
-    }
-    Ok(all)
+    case.trial.start(world, Place::B, &beside("duel")?)?.verify()
 }

@@ -4,6 +4,7 @@ mod arena;
 mod case;
 mod check;
 mod injections;
+mod kinds;
 mod names;
 mod openssl;
 mod own;

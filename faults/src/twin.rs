@@ -273,6 +273,11 @@ impl Twin {
         if self.tls.is_some() { "https" } else { "http" }
     }
 
+    /// The port that the client connects to.
+    pub(crate) fn port(&self) -> u16 {
+        if self.tls.is_some() { 443 } else { 80 }
+    }
+
     /// Bytes of a body, where the twin serves a file; else 0.
     pub(crate) fn path_bytes(&self) -> u64 {
         match self.content {

@@ -1,9 +1,10 @@
 //! The program that is scored, run as a user would.
 
 use super::ScoreFlags;
-use crate::arena::{Arena, wait_for};
+use crate::arena::wait_for;
 use crate::case::Case;
-use crate::world::World;
+use crate::kinds::Stage;
+use crate::world::{World, beside};
 use anyhow::Context;
 use serde_json::Value;
 use std::fs::File;
@@ -41,7 +42,7 @@ impl Duel {
     pub(super) fn find(flags: &ScoreFlags) -> anyhow::Result<Duel> {
         let program = match &flags.duel {
             Some(path) => path.clone(),
-            None => std::env::current_exe()?.with_file_name("duel"),
+            None => beside("duel")?,
         };
         let program = program
             .canonicalize()
@@ -60,14 +61,18 @@ impl Duel {
         })
     }
 
+    /// The program.
+    pub(super) fn program(&self) -> &Path {
+        &self.program
+    }
+
     /// Lets it compare the twins and look for the cause.
-    pub(super) fn look(&self, world: &World, arena: &Arena, case: &Case, round: u32) -> anyhow::Result<Said> {
+    pub(super) fn look(&self, world: &World, stage: &dyn Stage, case: &Case, round: u32) -> anyhow::Result<Said> {
         let name = format!("{}.{round}", case.id.replace('/', "_"));
         let (document, progress) = (self.raw.join(format!("{name}.json")), self.raw.join(format!("{name}.progress")));
-        let mut child = arena
-            .client
-            .launch(&self.program.to_string_lossy())
-            .args(self.words(arena, case))
+        let mut child = stage
+            .duel(&self.program, self.local)
+            .args(self.words())
             .command()
             .stdin(Stdio::null())
             .stdout(File::create(&document)?)
@@ -96,12 +101,10 @@ impl Duel {
         })
     }
 
-    fn words(&self, arena: &Arena, case: &Case) -> Vec<String> {
-        let mut words: Vec<String> =
-            arena.in_order().iter().map(|up| format!("{}={}", up.place().target_name(), up.url())).collect();
+    /// What is the same of every kind of work.
+    fn words(&self) -> Vec<String> {
         let text = |word: &str| word.to_owned();
-        words.extend([text("--why"), text("--json"), text("--insecure")]);
-        words.extend([text("-c"), case.load.connections.to_string(), text("-t"), text("1")]);
+        let mut words = vec![text("--why"), text("--json")];
         words.extend([
             text("-d"),
             format!("{}s", self.seconds),
@@ -109,25 +112,11 @@ impl Duel {
             format!("{}s", self.why_seconds),
         ]);
         words.extend([text("--archive"), self.raw.join("runs.sqlite").display().to_string()]);
-        if case.load.connect_anew {
-            words.push(text("--no-keepalive"));
-        }
-        if case.load.resumption {
-            words.push(text("--resumption"));
-        }
         if self.suspects {
             words.push(text("--name-suspects"));
         }
         if self.twins {
             words.push(text("--may-start-twin"));
-        }
-        if self.local {
-            for up in arena.in_order() {
-                let name = up.place().target_name();
-                // The port is looked up in duel's own network, and each server has one of its own.
-                words.extend([text("--local"), name.to_owned()]);
-                words.extend(up.pid().into_iter().flat_map(|pid| [text("--pid"), format!("{name}={pid}")]));
-            }
         }
         words
     }

@@ -1,12 +1,12 @@
 //! duel's document held against the truth.
 
-use crate::case::Case;
+use crate::case::{Case, NAMELESS};
 use serde_json::Value;
 
 /// How duel did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Outcome {
-    /// The right cause, on the right target, before all others. Of equals: nothing was blamed.
+    /// The right cause, on the right target, before all others. Of equals, and of what has no name: nothing was blamed.
     First,
     /// Among the first three. Of two faults: both.
     AmongThree,
@@ -111,6 +111,7 @@ pub(crate) fn judge(document: &Value, case: &Case, faulty: &str) -> Judged {
     let call = document["pairs"][0]["call"].as_str().unwrap_or("?").to_owned();
     let named = match case.truth.len() {
         0 => of_equals(&findings, &call),
+        1 if case.truth == [NAMELESS] => of_nameless(&findings, &call),
         1 => of_one(&findings, &call, case, faulty),
         _ => of_two(&findings, case, faulty),
     };
@@ -153,11 +154,13 @@ fn suspected(document: &Value) -> Vec<String> {
     texts
         .filter_map(|evidence| {
             let about = &evidence["about"];
-            (about["stands"] == "suspected").then(|| format!("suspected {}", about["cause"].as_str().unwrap_or("?")))
+            (about["stands"] == "suspected").then(|| format!("{SUSPECTED}{}", about["cause"].as_str().unwrap_or("?")))
         })
         .collect()
 }
 
+/// Before what is suspected only.
+pub(super) const SUSPECTED: &str = "suspected ";
 pub(super) const UNKNOWN: &str = "unknown";
 pub(super) const NONE: &str = "none";
 
@@ -168,6 +171,17 @@ fn of_equals(findings: &[Finding<'_>], call: &str) -> Outcome {
         Some(UNKNOWN) | None if matches!(call, "faster" | "slower") => Outcome::Wrong,
         Some(UNKNOWN) | None => Outcome::First,
         Some(_) => Outcome::Wrong,
+    }
+}
+
+/// A fault that has no name among the causes of its kind of work: not to know is right, and whatever is named is wrong.
+fn of_nameless(findings: &[Finding<'_>], call: &str) -> Outcome {
+    match findings.first().map(|finding| finding.cause) {
+        // "Unknown" may stand beside names, which is an accusation nevertheless.
+        _ if findings.iter().any(|finding| !matches!(finding.cause, NONE | UNKNOWN)) => Outcome::Wrong,
+        Some(NONE) if call == "unknown" => Outcome::Unknown,
+        Some(NONE) => Outcome::Wrong,
+        _ => Outcome::First,
     }
 }
 
@@ -330,6 +344,18 @@ mod tests {
         assert_eq!(outcome(&equals, "unknown", &[("unknown", None)]), Outcome::First);
         assert_eq!(outcome(&equals, "slower", &[("unknown", Some("B"))]), Outcome::Wrong);
         assert_eq!(outcome(&equals, "unknown", &[("cpu.slower", Some("B"))]), Outcome::Wrong);
+    }
+
+    #[test]
+    fn what_has_no_name_is_not_to_be_given_one() {
+        let nameless = Case { truth: vec![NAMELESS], ..case("tls.large-key") };
+        let said = |call: &str, findings: &[(&str, Option<&str>)]| outcome(&nameless, call, findings);
+        assert_eq!(said("slower", &[("unknown", Some("B"))]), Outcome::First);
+        assert_eq!(said("slower", &[]), Outcome::First);
+        assert_eq!(said("slower", &[("net.rate-cap", Some("B"))]), Outcome::Wrong);
+        assert_eq!(said("slower", &[("unknown", Some("B")), ("net.loss", Some("A"))]), Outcome::Wrong);
+        assert_eq!(said("equivalent", &[("none", None)]), Outcome::Wrong, "it is denied");
+        assert_eq!(said("unknown", &[("none", None)]), Outcome::Unknown);
     }
 
     #[test]

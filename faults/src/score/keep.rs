@@ -2,7 +2,7 @@
 
 use super::judge::{self, Outcome, Right};
 use super::terms::Terms;
-use crate::case::Case;
+use crate::case::{Case, NAMELESS};
 use anyhow::Context;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
@@ -13,6 +13,8 @@ use std::path::PathBuf;
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Scored {
     pub(crate) case: String,
+    /// The kind of work; "web" in results that are older than this.
+    pub(crate) kind: String,
     pub(crate) cause: String,
     pub(crate) setup: String,
     pub(crate) strength: String,
@@ -47,6 +49,7 @@ impl Scored {
     pub(super) fn new(case: &Case, round: u32, faulty: &str) -> Scored {
         Scored {
             case: case.id.clone(),
+            kind: case.trial.kind().to_owned(),
             cause: case.cause(),
             setup: case.setup.clone(),
             strength: case.strength.clone(),
@@ -102,19 +105,33 @@ impl Scored {
 
     /// Whether duel answered, and there was a fault to rule out.
     pub(super) fn could_acquit(&self) -> bool {
-        self.cause != judge::NONE && self.outcome.counts() && self.outcome != Outcome::NoAnswer
+        !matches!(&*self.cause, judge::NONE | NAMELESS) && self.outcome.counts() && self.outcome != Outcome::NoAnswer
+    }
+
+    /// Whether duel did not know, and yet has the fault among the causes that fit and may not be named.
+    pub(super) fn suspects_the_fault(&self) -> bool {
+        let is_fault = |said: &String| {
+            said.strip_prefix(judge::SUSPECTED).is_some_and(|name| self.cause.split('+').any(|cause| cause == name))
+        };
+        self.outcome == Outcome::Unknown && self.said.iter().any(is_fault)
+    }
+
+    /// Whether anything is suspected.
+    pub(super) fn suspects_anything(&self) -> bool {
+        self.said.iter().any(|said| said.starts_with(judge::SUSPECTED))
     }
 
     /// Whether duel named a cause, right or wrong, in place of `none` and `unknown`.
     pub(super) fn names_a_cause(&self) -> bool {
-        let is_cause =
-            |said: &String| !said.starts_with("suspected ") && !matches!(cause_of(said), judge::NONE | judge::UNKNOWN);
+        let is_cause = |said: &String| {
+            !said.starts_with(judge::SUSPECTED) && !matches!(cause_of(said), judge::NONE | judge::UNKNOWN)
+        };
         self.said.iter().any(is_cause)
     }
 
     /// The other name under which a single fault was found, as right as the injected one.
     pub(super) fn named_as(&self) -> Option<&str> {
-        let is_single = self.cause != judge::NONE && !self.cause.contains('+');
+        let is_single = !matches!(&*self.cause, judge::NONE | NAMELESS) && !self.cause.contains('+');
         let name = match &self.right {
             Some(right) => &right.cause,
             // Results that are older than that field: who is first has said the right name first.
@@ -126,7 +143,7 @@ impl Scored {
 
     fn json(&self) -> Value {
         json!({
-            "case": self.case, "cause": self.cause, "setup": self.setup, "strength": self.strength,
+            "case": self.case, "kind": self.kind, "cause": self.cause, "setup": self.setup, "strength": self.strength,
             "needs_host": self.needs_host, "round": self.round, "faulty": self.faulty, "verified": self.verified,
             "outcome": self.outcome.name(), "said": self.said, "call": self.call,
             "right": self.right.as_ref().map(|right| json!({"cause": right.cause, "confidence": right.confidence})),
@@ -155,6 +172,7 @@ impl Scored {
             || Some(Terms { outside: value["outside"].as_bool()?, suspects: value["suspects"].as_bool()?, twins });
         Some(Scored {
             case: text("case")?,
+            kind: text("kind").unwrap_or_else(|| "web".to_owned()),
             cause: text("cause")?,
             setup: text("setup")?,
             strength: text("strength")?,
@@ -274,9 +292,24 @@ mod tests {
         let old = Scored::parse(OLD).unwrap();
         assert_eq!((old.outcome, old.seconds), (Outcome::First, Some(12.0)));
         assert_eq!((&old.right, &old.wrongly_blamed, old.terms), (&None, &None, None));
-        assert_eq!(old.wrongly_ruled_out, None);
+        assert_eq!((old.wrongly_ruled_out.as_ref(), &*old.kind), (None, "web"));
         assert_eq!(old.named_as(), Some("cpu.quota"));
         assert_eq!(Scored::parse(&old.json().to_string()), Some(old));
+    }
+
+    #[test]
+    fn a_fault_is_suspected_where_it_is_not_known_and_stands_among_what_fits() {
+        let result = |outcome, said: &[&str]| {
+            let said = said.iter().map(|&said| said.to_owned()).collect();
+            let result = Scored::new(&crate::injections::cases()[0], 1, "A");
+            Scored { cause: "disk.iops-cap".to_owned(), outcome, said, ..result }
+        };
+        let both = ["unknown on B", "suspected disk.iops-cap"];
+        assert!(result(Outcome::Unknown, &both).suspects_the_fault());
+        assert!(!result(Outcome::Wrong, &both).suspects_the_fault(), "it was ruled out, or something else was named");
+        let other = result(Outcome::Unknown, &["unknown on B", "suspected disk.iops-cap-of-others"]);
+        assert!(!other.suspects_the_fault() && other.suspects_anything());
+        assert!(!result(Outcome::First, &["disk.iops-cap on B"]).suspects_anything());
     }
 
     #[test]

@@ -9,9 +9,7 @@ mod terms;
 mod totals;
 mod wilson;
 
-use crate::arena::Arena;
 use crate::case::Case;
-use crate::check::verify_in;
 use crate::select::select;
 use crate::servers::Place;
 use crate::world::{Interrupted, Stop, World};
@@ -116,15 +114,15 @@ fn one(world: &World, duel: &Duel, case: &Case, round: u32) -> anyhow::Result<Sc
 }
 
 fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_place: Place) -> anyhow::Result<()> {
-    let arena = Arena::start(world, case, faulty_place)?;
-    let bite = verify_in(&arena, case)?;
+    let stage = case.trial.start(world, faulty_place, duel.program())?;
+    let bite = stage.verify()?;
     result.verified = bite.figures;
     if !bite.bites {
         result.outcome = Outcome::NotVerified;
         return Ok(());
     }
     world.go_on()?;
-    let said = duel.look(world, &arena, case, result.round)?;
+    let said = duel.look(world, &*stage, case, result.round)?;
     result.file = said.file;
     match said.answer {
         Ok(document) => {

@@ -68,7 +68,9 @@ fn page(cases: &[Case], results: &[Scored], header: &Header) -> String {
              but later; of two faults: one of them. *Besides*: right first, and yet something else was blamed that is not the \
              fault, anywhere below; these are among *first*. *Wrong* includes a right cause on the wrong target, a denied \
              difference, and a fault that was ruled out, whatever else was said; these last ones are counted in *ruled out* \
-             too (`?`: not known of any result). Of equals, *first* means that nothing was blamed.\n\n";
+             too (`?`: not known of any result). *Suspected*: duel did not know, and told the fault as a cause that fits and may not be \
+             named yet; these are among *unknown*. Of equals, and of faults that have no name in their kind of work (`nameless`), *first* means \
+             that nothing was blamed.\n\n";
     text += &totals::totals(results);
     text += &by_cause(results);
     text += &by_case(results);
@@ -78,22 +80,23 @@ fn page(cases: &[Case], results: &[Scored], header: &Header) -> String {
 
 fn by_cause(results: &[Scored]) -> String {
     let mut text =
-        "## By cause\n\n| cause | first | besides | among three | unknown | wrong | ruled out | no answer | not counted | \
-                    first of all (95 %) |\n|---|---|---|---|---|---|---|---|---|---|\n"
+        "## By cause\n\n| cause | first | besides | among three | unknown | of these suspected | wrong | ruled out | no answer | not counted | \
+                    first of all (95 %) |\n|---|---|---|---|---|---|---|---|---|---|---|\n"
             .to_owned();
     let told_cause = |result: &Scored| match result.named_as() {
-        Some(name) => format!("`{}` (named as `{}`)", result.cause, cell(name)),
-        None => format!("`{}`", result.cause),
+        Some(name) => format!("{} (named as `{}`)", with_kind(result), cell(name)),
+        None => with_kind(result),
     };
     for (cause, of_cause) in groups(results, told_cause) {
         let counts = Counts::of(&of_cause);
         let _ = writeln!(
             text,
-            "| {cause} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            "| {cause} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
             counts.first,
             counts.besides(),
             counts.among_three,
             counts.unknown,
+            counts.suspected,
             counts.wrong,
             counts.ruled_out(),
             counts.no_answer,
@@ -104,9 +107,17 @@ fn by_cause(results: &[Scored]) -> String {
     text + "\n"
 }
 
+/// The cause, and the kind of work where that is not the web: causes of several kinds have one name.
+fn with_kind(result: &Scored) -> String {
+    match &*result.kind {
+        "web" => format!("`{}`", result.cause),
+        kind => format!("`{}` of {kind}", result.cause),
+    }
+}
+
 fn by_case(results: &[Scored]) -> String {
     let mut text =
-        "## By cause and set-up\n\nSet-up: server, scheme, body, connections, and whether they are kept, made \
+        "## By cause and set-up\n\nSet-up of web servers: server, scheme, body, connections, and whether they are kept, made \
                     anew or resumed. Seconds: from the end of the comparison to the answer, median.\n\n\
                     | cause | set-up | strength | first | besides | among three | unknown | wrong | ruled out | seconds | verified effect | \
                     what was said otherwise |\n|---|---|---|---|---|---|---|---|---|---|---|---|\n"
@@ -118,8 +129,8 @@ fn by_case(results: &[Scored]) -> String {
         let host = if example.needs_host { " (host)" } else { "" };
         let _ = writeln!(
             text,
-            "| `{}`{host} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-            example.cause,
+            "| {}{host} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
+            with_kind(example),
             example.setup,
             example.strength,
             counts.first,
@@ -187,6 +198,8 @@ struct Counts {
     besides_unknown: usize,
     among_three: usize,
     unknown: usize,
+    /// Of the unknown, those in which the fault is suspected.
+    suspected: usize,
     wrong: usize,
     /// Of those that answered and had a fault, in which it was ruled out, and of which that was not kept.
     ruled_out: usize,
@@ -208,6 +221,7 @@ impl Counts {
             besides_unknown: besides(None),
             among_three: count(Outcome::AmongThree),
             unknown: count(Outcome::Unknown),
+            suspected: results.iter().filter(|result| result.suspects_the_fault()).count(),
             wrong: count(Outcome::Wrong),
             ruled_out: ruled_out(Some(true)),
             ruled_out_unknown: ruled_out(None),
@@ -327,7 +341,7 @@ mod tests {
         assert!(page.contains("right cause first | 1/3 | 33 % | 6 % to 79 %"), "{page}");
         assert!(page.contains("| wrong | 1/3 |"));
         assert!(page.contains("equals: nothing blamed | 1/1 |"));
-        assert!(page.contains("| `tls.large-key` | 1 | ? | 0 | 1 | 1 | 1, 2 ? | 0 | 1 |"));
+        assert!(page.contains("| `tls.large-key` | 1 | ? | 0 | 1 | 0 | 1 | 1, 2 ? | 0 | 1 |"));
         assert!(page.contains("has not kept whether `--outside`"));
         assert!(page.contains("cpu.slower on B, a/b, ruled out tls.large-key (B is faulty"));
         for case in cases.iter().filter(|case| case.unavailable.is_some()) {

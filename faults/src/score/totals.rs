@@ -1,18 +1,20 @@
 //! The totals: how often duel was right over all results, how firmly, and how soon.
 
-use super::judge::Outcome;
+use super::judge::{NONE, Outcome};
 use super::keep::Scored;
 use super::wilson::interval;
+use crate::case::NAMELESS;
 use crate::injections::UNPROVEN;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 /// The table of totals, and what belongs beneath it.
 pub(super) fn totals(results: &[Scored]) -> String {
+    let counted: Vec<&Scored> = results.iter().filter(|result| result.outcome.counts()).collect();
     let faults: Vec<&Scored> =
-        results.iter().filter(|result| result.cause != "none" && result.outcome.counts()).collect();
-    let equals: Vec<&Scored> =
-        results.iter().filter(|result| result.cause == "none" && result.outcome.counts()).collect();
+        counted.iter().copied().filter(|result| !matches!(&*result.cause, NONE | NAMELESS)).collect();
+    let equals: Vec<&Scored> = counted.iter().copied().filter(|result| result.cause == NONE).collect();
+    let nameless: Vec<&Scored> = counted.iter().copied().filter(|result| result.cause == NAMELESS).collect();
     let first: Vec<&Scored> = faults.iter().copied().filter(|result| result.outcome == Outcome::First).collect();
     let mut text = "## Totals\n\n| | of | share | 95 % interval (Wilson) |\n|---|---|---|---|\n".to_owned();
     let mut row = |name: &str, hits: usize, of: usize| {
@@ -32,6 +34,9 @@ pub(super) fn totals(results: &[Scored]) -> String {
     }
     row("right cause among three", count(&faults, &[Outcome::First, Outcome::AmongThree]), faults.len());
     row("unknown", count(&faults, &[Outcome::Unknown]), faults.len());
+    let unknown: Vec<&Scored> = faults.iter().copied().filter(|result| result.outcome == Outcome::Unknown).collect();
+    let suspects = unknown.iter().filter(|result| result.suspects_the_fault()).count();
+    row("of these: the fault suspected", suspects, unknown.len());
     row("wrong", count(&faults, &[Outcome::Wrong]), faults.len());
     let could_acquit: Vec<&Scored> = faults.iter().copied().filter(|result| result.could_acquit()).collect();
     let acquits: Vec<bool> = could_acquit.iter().filter_map(|result| result.acquits()).collect();
@@ -39,6 +44,9 @@ pub(super) fn totals(results: &[Scored]) -> String {
     row("no answer", count(&faults, &[Outcome::NoAnswer]), faults.len());
     row("equals: nothing blamed", count(&equals, &[Outcome::First]), equals.len());
     row("equals: something blamed", count(&equals, &[Outcome::Wrong]), equals.len());
+    row("equals: something suspected", equals.iter().filter(|result| result.suspects_anything()).count(), equals.len());
+    row("faults without a name: nothing blamed", count(&nameless, &[Outcome::First]), nameless.len());
+    row("faults without a name: something blamed or denied", count(&nameless, &[Outcome::Wrong]), nameless.len());
     text.push('\n');
     text += &seconds(&faults);
     let lost = results.iter().filter(|result| !result.outcome.counts()).count();

@@ -1,21 +1,39 @@
-//! Servers with a private configuration in a private namespace: from a [`Twin`] to a running [`Up`].
+//! Servers with a private configuration in a private namespace: from a [`Twin`], or whatever else can [`Serve`], to a running
+//! [`Up`].
 
 mod apache;
 mod certificates;
+mod companion;
 mod content;
 mod haproxy;
 mod network;
 mod nginx;
 mod processes;
 
-use crate::twin::{Address, Twin};
-use crate::world::{Cgroup, Folder, Namespace, Running, SyncDisk, World};
+use crate::twin::{Address, Network, Process, Twin};
+use crate::world::{Cgroup, Folder, Launch, Namespace, Running, SyncDisk, World};
 use anyhow::Context;
 pub(crate) use network::Place;
 use std::time::{Duration, Instant};
 
+/// A server to be, of any kind of work.
+pub(crate) trait Serve: Clone {
+    /// As messages call it.
+    fn name(&self) -> &'static str;
+    fn process(&self) -> &Process;
+    fn network(&self) -> &Network;
+    /// How the client finds it.
+    fn address(&self) -> Address {
+        Address::Literal
+    }
+    /// The TCP ports that are open once it is ready.
+    fn ports(&self) -> Vec<u16>;
+    /// Starts its processes, the one that answers the client at last, and makes what they need.
+    fn start(world: &World, up: &mut Up<Self>) -> anyhow::Result<()>;
+}
+
 /// A server that runs. Everything of it goes away when this is dropped.
-pub(crate) struct Up {
+pub(crate) struct Up<S: Serve = Twin> {
     // Dropped in this order: processes, what they hold on to, and the folder at last.
     companion: Option<Running>,
     processes: Vec<Running>,
@@ -25,43 +43,38 @@ pub(crate) struct Up {
     namespace: Namespace,
     folder: Folder,
     place: Place,
-    twin: Twin,
+    twin: S,
 }
 
-impl Up {
+impl<S: Serve> Up<S> {
     /// Starts it, and waits until it accepts connections.
-    pub(crate) fn start(world: &World, client: &Namespace, place: Place, twin: &Twin) -> anyhow::Result<Up> {
+    pub(crate) fn start(world: &World, client: &Namespace, place: Place, twin: &S) -> anyhow::Result<Up<S>> {
         let folder = world.folder()?;
-        content::place(&folder, twin)?;
         let namespace = Namespace::new(world)?;
-        let relay = network::connect(client, &namespace, place, twin, &folder)?;
-        let cgroup = match &twin.process.limits {
+        let relay = network::connect(client, &namespace, place, (twin.network(), twin.process().cpus), &folder)?;
+        let cgroup = match &twin.process().limits {
             limits if limits.is_none() => None,
             limits => Some(Cgroup::new(world, limits)?),
-        };
-        let disk = match twin.http.log {
-            crate::twin::Log::Off => None,
-            crate::twin::Log::OnDisk { synchronous } => Some(SyncDisk::new(world, synchronous)?),
         };
         let mut up = Up {
             companion: None,
             processes: Vec::new(),
             _relay: relay,
             cgroup,
-            disk,
+            disk: None,
             namespace,
             folder,
             place,
             twin: twin.clone(),
         };
-        processes::start(&mut up)?;
+        S::start(world, &mut up)?;
         up.wait_until_ready()?;
-        processes::start_companion(&mut up)?;
+        companion::start(&mut up)?;
         Ok(up)
     }
 
     /// What it was asked to be.
-    pub(crate) fn twin(&self) -> &Twin {
+    pub(crate) fn twin(&self) -> &S {
         &self.twin
     }
 
@@ -75,15 +88,6 @@ impl Up {
 
     pub(crate) fn place(&self) -> Place {
         self.place
-    }
-
-    /// The address that the client asks for.
-    pub(crate) fn url(&self) -> String {
-        let host = match self.twin.address {
-            Address::Literal => self.place.server_address().to_string(),
-            Address::Name { .. } => self.place.name(),
-        };
-        format!("{}://{host}{}", self.twin.scheme(), self.twin.path())
     }
 
     /// The process that answers the client: the foremost one.
@@ -114,9 +118,18 @@ impl Up {
         Ok(sum)
     }
 
-    /// The port that the client connects to.
-    fn port(&self) -> u16 {
-        if self.twin.tls.is_some() { 443 } else { 80 }
+    /// A launch as the server's: its CPUs, its group, its environment.
+    fn as_server(&self, launch: Launch) -> Launch {
+        let process = self.twin.process();
+        launch.on(process.cpus).env(&process.env).member_of(self.cgroup.as_ref()).within(&self.namespace)
+    }
+
+    /// Starts one of its processes.
+    pub(crate) fn run(&mut self, name: &str, launch: Launch) -> anyhow::Result<()> {
+        let log = self.folder.path().join(format!("{name}.log"));
+        let running = self.as_server(launch).start(&log)?;
+        self.processes.push(running);
+        Ok(())
     }
 
     fn wait_until_ready(&mut self) -> anyhow::Result<()> {
@@ -128,16 +141,27 @@ impl Up {
                 process.check()?;
             }
             let listening = listening_ports(&self.namespace)?;
-            if processes::ports(&self.twin, self.port()).iter().all(|port| listening.contains(port)) {
+            if self.twin.ports().iter().all(|port| listening.contains(port)) {
                 return Ok(());
             }
-            anyhow::ensure!(Instant::now() < until, "{} does not open its ports", self.twin.server.name());
+            anyhow::ensure!(Instant::now() < until, "{} does not open its ports", self.twin.name());
             std::thread::sleep(Duration::from_millis(20));
         }
     }
 }
 
-impl Drop for Up {
+impl Up {
+    /// The address that the client asks for.
+    pub(crate) fn url(&self) -> String {
+        let host = match self.twin.address {
+            Address::Literal => self.place.server_address().to_string(),
+            Address::Name { .. } => self.place.name(),
+        };
+        format!("{}://{host}{}", self.twin.scheme(), self.twin.path())
+    }
+}
+
+impl<S: Serve> Drop for Up<S> {
     fn drop(&mut self) {
         // Killing a master leaves its workers, which hold log files open.
         self.namespace.end_processes();

@@ -2,7 +2,7 @@
 
 use crate::arena::CLIENT_CPU;
 use crate::relay::packets::link_word;
-use crate::twin::{Network, Path, Twin};
+use crate::twin::{Network, Path};
 use crate::world::{Folder, Launch, Namespace, Running, veth};
 use anyhow::Context;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -16,6 +16,14 @@ pub(crate) enum Place {
 }
 
 impl Place {
+    /// The place beside it.
+    pub(crate) fn other(self) -> Place {
+        match self {
+            Place::A => Place::B,
+            Place::B => Place::A,
+        }
+    }
+
     /// As duel is told.
     pub(crate) fn target_name(self) -> &'static str {
         match self {
@@ -69,10 +77,9 @@ pub(crate) fn connect(
     client: &Namespace,
     server: &Namespace,
     place: Place,
-    twin: &Twin,
+    (network, server_cpus): (&Network, &str),
     folder: &Folder,
 ) -> anyhow::Result<Option<Running>> {
-    let network = &twin.network;
     let outer = format!("to-{}", place.target_name());
     let relay = match &network.path {
         Path::Veth => {
@@ -101,7 +108,7 @@ pub(crate) fn connect(
         // Of both places: duel wants addresses that it can reach both targets from.
         server.ip(&["route", "add", FURTHER_CLIENTS, "dev", INTERFACE])?;
     }
-    receive_on(server, INTERFACE, twin.process.cpus)?;
+    receive_on(server, INTERFACE, server_cpus)?;
     receive_on(client, &outer, CLIENT_CPU)?;
     condition(server, place, network)?;
     if let Some(per_mille) = network.lost_to_client_per_mille {

@@ -1,9 +1,9 @@
 //! Which processes make a twin, on which ports of its namespace.
 
 use super::certificates::Identity;
-use super::{Up, apache, haproxy, nginx};
-use crate::twin::{Address, Ciphers, Companion, Content, Front, Key, Log, Server, Tls, Twin, Versions};
-use crate::world::Launch;
+use super::{Serve, Up, apache, content, haproxy, nginx};
+use crate::twin::{Address, Ciphers, Content, Front, Key, Log, Network, Process, Server, Tls, Twin, Versions};
+use crate::world::{Launch, SyncDisk, World};
 use anyhow::{Context, bail, ensure};
 
 /// Where the server listens when something stands before it.
@@ -11,20 +11,45 @@ const BEHIND_PORT: u16 = 8080;
 /// Where the backend of [`Server::HaproxyNginx`] and [`Server::HaproxyRuler`] listens.
 const BACKEND_PORT: u16 = 8081;
 
-/// The ports that are open once the twin is ready.
-pub(super) fn ports(twin: &Twin, public: u16) -> Vec<u16> {
-    let mut ports = vec![public];
-    if twin.front.is_some() {
-        ports.push(BEHIND_PORT);
+impl Serve for Twin {
+    fn name(&self) -> &'static str {
+        self.server.name()
     }
-    if matches!(twin.server, Server::HaproxyNginx | Server::HaproxyRuler) {
-        ports.push(BACKEND_PORT);
+
+    fn process(&self) -> &Process {
+        &self.process
     }
-    ports
+
+    fn network(&self) -> &Network {
+        &self.network
+    }
+
+    fn address(&self) -> Address {
+        self.address.clone()
+    }
+
+    fn ports(&self) -> Vec<u16> {
+        let mut ports = vec![self.port()];
+        if self.front.is_some() {
+            ports.push(BEHIND_PORT);
+        }
+        if matches!(self.server, Server::HaproxyNginx | Server::HaproxyRuler) {
+            ports.push(BACKEND_PORT);
+        }
+        ports
+    }
+
+    fn start(world: &World, up: &mut Up) -> anyhow::Result<()> {
+        content::place(&up.folder, &up.twin)?;
+        if let Log::OnDisk { synchronous } = up.twin.http.log {
+            up.disk = Some(SyncDisk::new(world, synchronous)?);
+        }
+        start(up)
+    }
 }
 
 /// Starts everything but the companion, from the back to the front.
-pub(super) fn start(up: &mut Up) -> anyhow::Result<()> {
+fn start(up: &mut Up) -> anyhow::Result<()> {
     let twin = up.twin.clone();
     let folder = up.folder.path().to_owned();
     let identity = match &twin.tls {
@@ -32,7 +57,7 @@ pub(super) fn start(up: &mut Up) -> anyhow::Result<()> {
         None => None,
     };
     let tls = twin.tls.as_ref().zip(identity.as_ref());
-    let public = public_listens(&twin, up.port());
+    let public = public_listens(&twin, twin.port());
     let behind = [format!("127.0.0.1:{BEHIND_PORT}")];
     let listens: &[String] = if twin.front.is_some() { &behind } else { &public };
     match twin.server {
@@ -48,52 +73,12 @@ pub(super) fn start(up: &mut Up) -> anyhow::Result<()> {
     }
 }
 
-/// Starts who else is at the machine. The server is up by then, since a tracer needs its processes.
-pub(super) fn start_companion(up: &mut Up) -> anyhow::Result<()> {
-    let Some(companion) = up.twin.process.companion else { return Ok(()) };
-    let launch = match companion {
-        Companion::Spinners(count) => {
-            let script = format!(
-                "i=1; while [ $i -lt {count} ]; do (while :; do :; done) & i=$((i+1)); done; while :; do :; done"
-            );
-            Launch::new("sh").args(["-c", &script]).on(up.twin.process.cpus).member_of(up.cgroup.as_ref())
-        }
-        Companion::Tracer => {
-            let mut tracer = Launch::new("strace").args(["-f", "-q", "-o", "/dev/null"]);
-            for pid in up.pids()? {
-                tracer = tracer.args(["-p", &pid.to_string()]);
-            }
-            tracer.on(up.twin.process.cpus)
-        }
-    };
-    let log = up.folder.path().join("companion.log");
-    let mut running = launch.within(&up.namespace).start(&log)?;
-    // Attaching takes a moment.
-    std::thread::sleep(std::time::Duration::from_millis(500));
-    running.check()?;
-    up.companion = Some(running);
-    Ok(())
-}
-
 fn public_listens(twin: &Twin, port: u16) -> Vec<String> {
     let mut listens = vec![format!("0.0.0.0:{port}")];
     if let Address::Name { ipv6: true, .. } = twin.address {
         listens.push(format!("[::]:{port}"));
     }
     listens
-}
-
-/// A launch as the twin's server: its CPUs, its group, its environment.
-fn as_server(up: &Up, launch: Launch) -> Launch {
-    let process = &up.twin.process;
-    launch.on(process.cpus).env(&process.env).member_of(up.cgroup.as_ref()).within(&up.namespace)
-}
-
-fn run(up: &mut Up, name: &str, launch: Launch) -> anyhow::Result<()> {
-    let log = up.folder.path().join(format!("{name}.log"));
-    let running = as_server(up, launch).start(&log)?;
-    up.processes.push(running);
-    Ok(())
 }
 
 fn log_path(up: &Up) -> Option<std::path::PathBuf> {
@@ -116,7 +101,7 @@ fn launch_nginx(up: &mut Up, name: &str, site: &nginx::Site<'_>) -> anyhow::Resu
         "-c".as_ref(),
         config.as_os_str(),
     ]);
-    run(up, name, launch)
+    up.run(name, launch)
 }
 
 fn start_nginx(
@@ -145,7 +130,7 @@ fn start_apache(up: &mut Up, listen: &[String], tls: Option<(&Tls, &Identity)>, 
     let config = folder.join("apache.conf");
     std::fs::write(&config, apache::config(&folder, &site))?;
     let launch = Launch::new("apache2").args(["-DFOREGROUND".as_ref(), "-f".as_ref(), config.as_os_str()]);
-    run(up, "server", launch)
+    up.run("server", launch)
 }
 
 fn start_ruler(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
@@ -168,7 +153,7 @@ fn start_ruler(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
     if !twin.http.keepalive {
         launch = launch.args(["--no-keepalive"]);
     }
-    run(up, "server", launch)
+    up.run("server", launch)
 }
 
 fn ruler_key(key: Key) -> anyhow::Result<&'static str> {
@@ -192,7 +177,7 @@ fn start_own(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
     if twin.http.shared_lock {
         launch = launch.args(["--shared-lock"]);
     }
-    run(up, "server", launch)
+    up.run("server", launch)
 }
 
 fn start_haproxy_pair(
@@ -210,7 +195,7 @@ fn start_haproxy_pair(
         start_nginx(up, "backend", std::slice::from_ref(&backend), None, &backend_twin)?;
     } else {
         let launch = Launch::new(std::env::current_exe()?).args(["ruler", "--", "--listen", &backend]);
-        run(up, "backend", launch)?;
+        up.run("backend", launch)?;
     }
     let site = haproxy::Site {
         listen,
@@ -226,7 +211,7 @@ fn start_haproxy_pair(
 fn launch_haproxy(up: &mut Up, name: &str, site: &haproxy::Site<'_>) -> anyhow::Result<()> {
     let config = up.folder.path().join(format!("{name}.cfg"));
     std::fs::write(&config, haproxy::config(site))?;
-    run(up, name, Launch::new("haproxy").args(["-db".as_ref(), "-f".as_ref(), config.as_os_str()]))
+    up.run(name, Launch::new("haproxy").args(["-db".as_ref(), "-f".as_ref(), config.as_os_str()]))
 }
 
 /// A front speaks what the server would speak, and speaks it with the server, too.
@@ -267,7 +252,7 @@ fn start_front(
             if let Some(rate) = rate_total {
                 launch = launch.args(["--rate-total", &rate.to_string()]);
             }
-            run(up, "front", launch)
+            up.run("front", launch)
         }
     }
 }

@@ -20,7 +20,7 @@ pub(crate) use journal::Journal;
 pub(crate) use launch::{Launch, Running};
 pub(crate) use made::{Made, PREFIX};
 pub(crate) use namespace::{Namespace, veth};
-pub(crate) use tools::{is_installed, run, run_with_input, succeed};
+pub(crate) use tools::{beside, is_installed, run, run_with_input, succeed};
 
 use signal_hook::consts::{SIGINT, SIGTERM};
 use std::cell::Cell;

@@ -2,6 +2,7 @@
 
 use anyhow::{Context, bail};
 use std::io::Write;
+use std::path::PathBuf;
 use std::process::{Command, Output, Stdio};
 
 /// Runs a program and returns what it wrote to standard output.
@@ -38,6 +39,11 @@ fn mortal(program: &str) -> Command {
     let mut command = Command::new("setpriv");
     command.args(["--pdeathsig", "KILL", "--", program]);
     command
+}
+
+/// Where a program of this name would be that was built together with this one.
+pub(crate) fn beside(program: &str) -> anyhow::Result<PathBuf> {
+    Ok(std::env::current_exe()?.with_file_name(program))
 }
 
 /// Whether a program can be found.

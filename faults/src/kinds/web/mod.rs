@@ -1,0 +1,134 @@
+//! Web servers: loaded over HTTP, by one client that is equally far from both.
+
+mod tools;
+
+use super::{Kind, Pair, Trial};
+use crate::arena::Arena;
+use crate::case::Setup;
+use crate::servers::{Place, Up};
+use crate::twin::{Content, Server, Tls, Twin};
+use crate::world::{Launch, World};
+use std::path::Path;
+pub(crate) use tools::{Requests, ToolLoad};
+
+/// The kind.
+#[derive(Clone, Copy)]
+pub(crate) struct Web;
+
+/// The load that duel is told to make.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Load {
+    pub(crate) connections: u32,
+    pub(crate) connect_anew: bool,
+    pub(crate) resumption: bool,
+}
+
+impl Kind for Web {
+    const NAME: &'static str = "web";
+    type Twin = Twin;
+    type Load = Load;
+    type Arena = Arena;
+
+    fn words_of_setup(twin: &Twin, load: &Load) -> Vec<String> {
+        let what = match &twin.content {
+            Content::Text { bytes } => size(*bytes),
+            Content::Path(path) => path.trim_start_matches('/').replace('/', "-"),
+        };
+        let connections = match (load.connect_anew, load.resumption) {
+            (false, _) => "kept",
+            (true, false) => "anew",
+            (true, true) => "resumed",
+        };
+        vec![
+            twin.server.name().to_owned(),
+            twin.scheme().to_owned(),
+            what,
+            format!("c{}", load.connections),
+            connections.to_owned(),
+        ]
+    }
+
+    fn start(world: &World, pair: &Pair<Web>, faulty: Place, _duel: &Path) -> anyhow::Result<Arena> {
+        Arena::start(world, [&pair.healthy, &pair.faulty], faulty)
+    }
+
+    fn ensure_both_work(arena: &Arena) -> anyhow::Result<()> {
+        let serves = |up| arena.client.curl(up, &Requests::kept_alive(2));
+        serves(&arena.healthy)?;
+        serves(&arena.faulty)?;
+        Ok(())
+    }
+
+    fn duel(arena: &Arena, load: &Load, duel: &Path, local: bool) -> Launch {
+        let address = |up: &&Up| format!("{}={}", up.place().target_name(), up.url());
+        let mut words: Vec<String> = arena.in_order().iter().map(address).collect();
+        words.extend(["--insecure", "-t", "1", "-c", &load.connections.to_string()].map(str::to_owned));
+        if load.connect_anew {
+            words.push("--no-keepalive".to_owned());
+        }
+        if load.resumption {
+            words.push("--resumption".to_owned());
+        }
+        if local {
+            words.extend(arena.machines());
+        }
+        arena.client.launch(&duel.to_string_lossy()).args(words)
+    }
+
+    fn trial(pair: Pair<Web>) -> Trial {
+        Trial::Web(pair)
+    }
+
+    fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Web>> {
+        match trial {
+            Trial::Web(pair) => Some(pair),
+        }
+    }
+}
+
+impl Setup {
+    /// 612 bytes over HTTP and 16 kept connections.
+    pub(crate) fn of(server: Server) -> Setup {
+        Setup::new(Twin::healthy(server), Load { connections: 16, connect_anew: false, resumption: false })
+    }
+
+    pub(crate) fn https(mut self) -> Setup {
+        self.twin.tls = Some(Tls::default());
+        self
+    }
+
+    pub(crate) fn bytes(mut self, bytes: u64) -> Setup {
+        self.twin.content = Content::Text { bytes };
+        self
+    }
+
+    pub(crate) fn path(mut self, path: &str) -> Setup {
+        self.twin.content = Content::Path(path.to_owned());
+        self
+    }
+
+    pub(crate) fn connections(mut self, connections: u32) -> Setup {
+        self.load.connections = connections;
+        self
+    }
+
+    /// A new connection for each request.
+    pub(crate) fn connecting(mut self) -> Setup {
+        self.load.connect_anew = true;
+        self
+    }
+
+    /// New connections resume TLS sessions.
+    pub(crate) fn resuming(mut self) -> Setup {
+        self.load.resumption = true;
+        self.connecting()
+    }
+}
+
+fn size(bytes: u64) -> String {
+    match bytes {
+        0..1000 => format!("{bytes}B"),
+        1000..1_000_000 => format!("{}k", bytes / 1000),
+        _ => format!("{}M", bytes / 1_000_000),
+    }
+}

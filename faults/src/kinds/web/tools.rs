@@ -1,0 +1,126 @@
+//! Looks at web servers by other means than duel: curl, wrk and ab.
+
+use crate::arena::{Client, median};
+use crate::servers::Up;
+use anyhow::Context;
+
+impl Client {
+    /// Times of requests by curl, one after the other: the median of each phase.
+    pub(crate) fn curl(&self, up: &Up, requests: &Requests) -> anyhow::Result<Times> {
+        const FORMAT: &str = "%{time_namelookup} %{time_connect} %{time_appconnect} %{time_total} \
+                              %{size_download} %{size_header} %{num_connects}\\n";
+        let url = format!("{}?n=[1-{}]", up.url(), requests.count);
+        let mut args =
+            vec!["-s", "-k", "--http1.1", "--no-sessionid", "--max-time", "120", "-o", "/dev/null", "-w", FORMAT];
+        if requests.connect_anew {
+            args.extend(["-H", "Connection: close"]);
+        }
+        for word in &requests.words {
+            args.push(word);
+        }
+        args.push(&url);
+        let printed = self.run("curl", &args)?;
+        let rows: Vec<Vec<f64>> = printed
+            .lines()
+            .map(|line| line.split(' ').filter_map(|figure| figure.parse().ok()).collect())
+            .filter(|row: &Vec<f64>| row.len() == 7)
+            .collect();
+        let column = |n: usize| median(rows.iter().map(|row| row[n]).collect());
+        Ok(Times {
+            lookup_s: column(0)?,
+            connect_s: column(1)? - column(0)?,
+            tls_s: (column(2)? - column(1)?).max(0.0),
+            total_s: column(3)?,
+            body_bytes: column(4)?,
+            head_bytes: column(5)?,
+            connects: rows.iter().map(|row| row[6]).sum(),
+        })
+    }
+
+    /// Load by another generator: wrk, or ab where each connection is to make a full TLS handshake (wrk resumes).
+    pub(crate) fn load(&self, up: &Up, load: &ToolLoad) -> anyhow::Result<Served> {
+        let (connections, seconds, url) = (load.connections.to_string(), load.seconds.to_string(), up.url());
+        let full_handshakes = load.connect_anew && up.twin().tls.is_some();
+        let (program, mut args, figure) = if full_handshakes {
+            ("ab", vec!["-q", "-c", &connections, "-t", &seconds, "-n", "10000000", "-s", "20"], "Requests per second:")
+        } else {
+            ("wrk", vec!["-t", "1", "-c", &connections, "-d", &seconds, "--timeout", "20s"], "Requests/sec:")
+        };
+        if load.connect_anew && !full_handshakes {
+            args.extend(["-H", "Connection: close"]);
+        }
+        if let Some(header) = load.header {
+            args.extend(["-H", header]);
+        }
+        args.push(&url);
+        let cpu_before = up.cpu_ns()?;
+        let printed = self.run(program, &args)?;
+        let cpu_ns = up.cpu_ns()?.saturating_sub(cpu_before);
+        let per_s: f64 = printed
+            .lines()
+            .find_map(|line| line.trim().strip_prefix(figure)?.split_whitespace().next()?.parse().ok())
+            .with_context(|| format!("{program} printed {printed:?}"))?;
+        anyhow::ensure!(per_s > 0.0, "{program} got no answers: {printed}");
+        Ok(Served { per_s, server_cpu_us: cpu_ns as f64 / 1e3 / (per_s * f64::from(load.seconds)) })
+    }
+}
+
+/// What curl is to do.
+#[derive(Clone, Debug)]
+pub(crate) struct Requests {
+    pub(crate) count: u32,
+    pub(crate) connect_anew: bool,
+    pub(crate) words: Vec<&'static str>,
+}
+
+impl Requests {
+    pub(crate) fn connecting(count: u32) -> Requests {
+        Requests { count, connect_anew: true, words: Vec::new() }
+    }
+
+    pub(crate) fn kept_alive(count: u32) -> Requests {
+        Requests { count, connect_anew: false, words: Vec::new() }
+    }
+}
+
+/// Medians over requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Times {
+    pub(crate) lookup_s: f64,
+    pub(crate) connect_s: f64,
+    pub(crate) tls_s: f64,
+    pub(crate) total_s: f64,
+    pub(crate) body_bytes: f64,
+    pub(crate) head_bytes: f64,
+    /// Connections made for all requests together.
+    pub(crate) connects: f64,
+}
+
+/// What a load generator is to do.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToolLoad {
+    pub(crate) connections: u32,
+    pub(crate) seconds: u32,
+    pub(crate) connect_anew: bool,
+    pub(crate) header: Option<&'static str>,
+}
+
+impl ToolLoad {
+    /// Two seconds over kept connections.
+    pub(crate) fn over(connections: u32) -> ToolLoad {
+        ToolLoad { connections, seconds: 2, connect_anew: false, header: None }
+    }
+
+    /// Two seconds, a new connection for each request.
+    pub(crate) fn connecting(connections: u32) -> ToolLoad {
+        ToolLoad { connect_anew: true, ..ToolLoad::over(connections) }
+    }
+}
+
+/// What a load generator saw, and what the server needed for it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    pub(crate) per_s: f64,
+    /// CPU time of all server processes per request.
+    pub(crate) server_cpu_us: f64,
+}
