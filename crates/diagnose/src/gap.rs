@@ -538,7 +538,8 @@ impl<'a> Gap<'a> {
                 if share > 0.01 {
                     let (failed, all) = (seen.failed, seen.ok + seen.failed);
                     let text = format!(
-                        "{failed} of {all} requests to {} failed ({:.1} %): what is said of speed holds for the others",
+                        "{failed} of {all} {} to {} failed ({:.1} %): what is said of speed holds for the others",
+                        self.case.plan.schema().op.many,
                         self.name(index),
                         100.0 * share
                     );

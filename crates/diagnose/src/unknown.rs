@@ -166,9 +166,9 @@ impl Place {
         for (side, seen) in [(gap.slow, gap.comparison.slow), (gap.fast, gap.comparison.fast)] {
             let share = failed_share(seen);
             if share > 0.1 {
-                let name = gap.name(side);
-                self.says.push(format!("{:.0} % of the requests to {name} failed", 100.0 * share));
-                self.remedy.get_or_insert(format!("Find out first why requests to {name} fail; then compare again."));
+                let (name, ops) = (gap.name(side), gap.case.plan.schema().op.many);
+                self.says.push(format!("{:.0} % of the {ops} to {name} failed", 100.0 * share));
+                self.remedy.get_or_insert(format!("Find out first why {ops} to {name} fail; then compare again."));
             }
         }
     }
