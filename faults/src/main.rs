@@ -57,6 +57,11 @@ enum Verb {
         #[arg(last = true)]
         arguments: Vec<OsString>,
     },
+    /// Send and receive over a path, to see what it does
+    #[command(hide = true)]
+    FlowServe(kinds::net::flow::ServeFlags),
+    #[command(hide = true)]
+    FlowAsk(kinds::net::flow::AskFlags),
     /// Answer questions for names
     #[command(hide = true)]
     Names(names::NameFlags),
@@ -85,6 +90,8 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::RelayPackets(flags) => relay::packets::main(&flags)?,
         Verb::RelayStream(flags) => relay::stream::main(&flags)?,
         Verb::Own(flags) => own::main(&flags)?,
+        Verb::FlowServe(flags) => kinds::net::flow::serve(&flags)?,
+        Verb::FlowAsk(flags) => kinds::net::flow::ask(&flags)?,
         Verb::Names(flags) => names::main(&flags)?,
         Verb::Ruler { arguments } => {
             let arguments = arguments.iter().map(|argument| argument.to_string_lossy().into_owned());

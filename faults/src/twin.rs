@@ -175,6 +175,13 @@ pub(crate) struct Process {
     pub(crate) companion: Option<Companion>,
 }
 
+impl Default for Process {
+    /// On CPU 0, and nothing is special.
+    fn default() -> Process {
+        Process { env: Vec::new(), cpus: "0", limits: Limits::default(), companion: None }
+    }
+}
+
 /// Who else is at the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Companion {
@@ -196,12 +203,33 @@ pub(crate) struct Network {
     pub(crate) sysctls: Vec<(&'static str, String)>,
     /// nftables rules in the server's namespace.
     pub(crate) firewall: Option<String>,
-    /// Packets of a thousand that get lost on the way to the client.
-    pub(crate) lost_to_client_per_mille: Option<u32>,
+    /// Packets that get lost on the way.
+    pub(crate) losses: Vec<Loss>,
     /// A token bucket filter on the server's interface, in bits per second.
     pub(crate) shaper_bit_per_s: Option<u64>,
     /// Addresses that the client has besides its usual one.
     pub(crate) further_clients: u8,
+}
+
+/// Packets that get lost at random, before their receiver hears of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Loss {
+    pub(crate) way: Way,
+    /// What they carry: a fault of datagrams is none of the connections beside them.
+    pub(crate) packets: Packets,
+    pub(crate) per_mille: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    ToServer,
+    ToClient,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Packets {
+    Tcp,
+    Udp,
 }
 
 /// How packets go between client and server.
@@ -252,7 +280,7 @@ impl Twin {
             tls: None,
             content: Content::Text { bytes: 612 },
             http: Http::default(),
-            process: Process { env: Vec::new(), cpus: "0", limits: Limits::default(), companion: None },
+            process: Process::default(),
             network: Network::default(),
             front: None,
             address: Address::Literal,

@@ -1,24 +1,25 @@
 //! `net.filter-chain`: every packet passes thousands of rules that do not concern it.
 
 use super::*;
+use crate::twin::Network;
 use std::fmt::Write;
 
 pub(super) const INJECTION: Injection = Injection::new("net.filter-chain", verify);
 
 pub(super) fn cases() -> Vec<Case> {
     vec![
-        INJECTION.case(&Setup::of(Server::Nginx), "10000-in", |twin| chain(twin, 10_000, &["input"])),
+        INJECTION.case(&Setup::of(Server::Nginx), "10000-in", |twin| chain(&mut twin.network, 10_000, &["input"])),
         INJECTION.case(&Setup::of(Server::Nginx).https().connecting(), "10000-in-out", |twin| {
-            chain(twin, 10_000, &["input", "output"]);
+            chain(&mut twin.network, 10_000, &["input", "output"]);
         }),
         INJECTION.case(&Setup::of(Server::Apache).bytes(20_000), "5000-in-out", |twin| {
-            chain(twin, 5_000, &["input", "output"]);
+            chain(&mut twin.network, 5_000, &["input", "output"]);
         }),
-        INJECTION.case(&Setup::of(Server::Ruler).connecting(), "20000-in", |twin| chain(twin, 20_000, &["input"])),
+        INJECTION.case(&Setup::of(Server::Ruler).connecting(), "20000-in", |twin| chain(&mut twin.network, 20_000, &["input"])),
     ]
 }
 
-fn chain(twin: &mut Twin, rules: u32, hooks: &[&str]) {
+pub(super) fn chain(network: &mut Network, rules: u32, hooks: &[&str]) {
     let mut text = "table inet faults {\n".to_owned();
     for hook in hooks {
         let _ = writeln!(text, " chain {hook} {{\n  type filter hook {hook} priority 0; policy accept;");
@@ -28,7 +29,7 @@ fn chain(twin: &mut Twin, rules: u32, hooks: &[&str]) {
         }
         text += " }\n";
     }
-    twin.network.firewall = Some(text + "}\n");
+    network.firewall = Some(text + "}\n");
 }
 
 /// Connecting is slow already, and all else as well.

@@ -1,6 +1,7 @@
 //! `net.loss`: packets get lost at random.
 
 use super::*;
+use crate::twin::{Loss, Packets, Way};
 
 pub(super) const INJECTION: Injection = Injection::new("net.loss", verify);
 
@@ -26,7 +27,7 @@ pub(super) fn cases() -> Vec<Case> {
 }
 
 fn lose_to_client(twin: &mut Twin, per_mille: u32) {
-    twin.network.lost_to_client_per_mille = Some(per_mille);
+    twin.network.losses.push(Loss { way: Way::ToClient, packets: Packets::Tcp, per_mille });
 }
 
 /// Rules that drop so many packets in a thousand before the server hears of them. The loopback interface is spared:

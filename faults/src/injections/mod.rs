@@ -2,6 +2,7 @@
 //! it bites without asking duel.
 
 mod doubles;
+mod net;
 mod none;
 mod unproven;
 
@@ -14,6 +15,7 @@ macro_rules! causes {
             let mut cases = none::cases();
             $(cases.extend($module::cases());)*
             cases.extend(doubles::cases());
+            cases.extend(net::cases());
             cases
         }
     };

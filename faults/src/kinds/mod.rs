@@ -3,11 +3,13 @@
 //!
 //! A further kind is a folder with an implementation of [`Kind`], and a line for it in [`Trial`].
 
+pub(crate) mod net;
 pub(crate) mod web;
 
 use crate::case::Bite;
 use crate::servers::Place;
 use crate::world::{Launch, World};
+use net::Net;
 use std::path::Path;
 use web::Web;
 
@@ -62,16 +64,18 @@ pub(crate) type Verify<K> = fn(&<K as Kind>::Arena) -> anyhow::Result<Bite>;
 #[derive(Clone)]
 pub(crate) enum Trial {
     Web(Pair<Web>),
+    Net(Pair<Net>),
 }
 
 impl Trial {
     /// The names of all kinds.
     #[cfg(test)]
-    pub(crate) const KINDS: &[&str] = &[Web::NAME];
+    pub(crate) const KINDS: &[&str] = &[Web::NAME, Net::NAME];
 
     fn pair(&self) -> &dyn AnyPair {
         match self {
             Trial::Web(pair) => pair,
+            Trial::Net(pair) => pair,
         }
     }
 

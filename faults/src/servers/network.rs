@@ -2,7 +2,7 @@
 
 use crate::arena::CLIENT_CPU;
 use crate::relay::packets::link_word;
-use crate::twin::{Network, Path};
+use crate::twin::{Network, Packets, Path, Way};
 use crate::world::{Folder, Launch, Namespace, Running, veth};
 use anyhow::Context;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -111,11 +111,24 @@ pub(crate) fn connect(
     receive_on(server, INTERFACE, server_cpus)?;
     receive_on(client, &outer, CLIENT_CPU)?;
     condition(server, place, network)?;
-    if let Some(per_mille) = network.lost_to_client_per_mille {
-        // Not on its way out of the server: a sender is told of that, and what it then does is no retransmission.
-        client.firewall(&format!(
-            "table inet faults-{outer} {{\n chain lossy {{\n  type filter hook input priority 0; policy accept;\n  \
-             iifname \"{outer}\" meta l4proto tcp numgen random mod 1000 < {per_mille} counter drop\n }}\n}}\n"
+    if network.no_offload {
+        // Towards the server as well: who answers little does not notice.
+        client.ip(&["link", "set", &outer, "gso_max_segs", "1"])?;
+    }
+    for loss in &network.losses {
+        // Not on its way out of its sender: who sends is told of that, and what it then does is no retransmission.
+        let (receiver, interface) = match loss.way {
+            Way::ToClient => (client, outer.as_str()),
+            Way::ToServer => (server, INTERFACE),
+        };
+        let protocol = match loss.packets {
+            Packets::Tcp => "tcp",
+            Packets::Udp => "udp",
+        };
+        receiver.firewall(&format!(
+            "table inet faults-{outer}-{protocol} {{\n chain lossy {{\n  type filter hook input priority 0; policy accept;\n  \
+             iifname \"{interface}\" meta l4proto {protocol} numgen random mod 1000 < {} counter drop\n }}\n}}\n",
+            loss.per_mille
         ))?;
     }
     Ok(relay)

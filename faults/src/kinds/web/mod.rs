@@ -82,6 +82,7 @@ impl Kind for Web {
     fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Web>> {
         match trial {
             Trial::Web(pair) => Some(pair),
+            _ => None,
         }
     }
 }

@@ -1,0 +1,34 @@
+//! `nameless`: the server at the other end is slow, by what is no cause of a path. Whatever duel says of the path is wrong.
+
+use super::*;
+use crate::case::NAMELESS;
+use crate::world::Quota;
+
+const INJECTION: Injection<Net> = Injection::new(NAMELESS, |arena| slower(arena, 1.2));
+/// A few exchanges at a time never use a quota up: the kernel tells whether it holds the server back under load.
+const OF_QUOTAS: Injection<Net> = Injection::new(NAMELESS, |arena: &Paths| {
+    let flow = if arena.faulty.twin().op == Op::Bulk { Op::Bulk } else { Op::BulkReverse };
+    for _ in 0..3 {
+        arena.client.bytes_per_s(&arena.faulty, flow, 2)?;
+    }
+    Ok(Bite::more("periods throttled", (0.0, arena.faulty.cgroup()?.throttled()? as f64), 10.0))
+});
+
+pub(super) fn cases() -> Vec<Case> {
+    let quota = |twin: &mut PathTwin, quota_us: u64, period_us: u64| {
+        twin.process.limits.quota = Some(Quota { quota_us, period_us });
+    };
+    let hosts = |setup: Setup<Net>| setup.with("groups", |twin| twin.process.limits.shares = Some(262_144));
+    vec![
+        OF_QUOTAS.case(&Setup::over(Op::Exchange).streams(8), "quota-5of50ms", |twin| quota(twin, 5_000, 50_000)),
+        OF_QUOTAS.case(&Setup::over(Op::BulkReverse).streams(2), "quota-20of100ms", |twin| quota(twin, 20_000, 100_000)),
+        OF_QUOTAS.case(&Setup::over(Op::Bulk).streams(2), "quota-4of20ms", |twin| quota(twin, 4_000, 20_000)),
+        INJECTION.case(&hosts(Setup::over(Op::Bulk).streams(2)), "2-spinners", |twin| {
+            twin.process.limits.shares = Some(1024);
+            twin.process.companion = Some(Companion::Spinners(2));
+        }),
+        INJECTION.case(&Setup::over(Op::Connect).streams(4), "filter-chain-20000", |twin| {
+            filter_chain::chain(&mut twin.network, 20_000, &["input"]);
+        }),
+    ]
+}
