@@ -63,8 +63,8 @@ pub(crate) type Verify<K> = fn(&<K as Kind>::Arena) -> anyhow::Result<Bite>;
 /// A pair of any kind.
 #[derive(Clone)]
 pub(crate) enum Trial {
-    Web(Pair<Web>),
-    Net(Pair<Net>),
+    Web(Box<Pair<Web>>),
+    Net(Box<Pair<Net>>),
 }
 
 impl Trial {
@@ -74,8 +74,8 @@ impl Trial {
 
     fn pair(&self) -> &dyn AnyPair {
         match self {
-            Trial::Web(pair) => pair,
-            Trial::Net(pair) => pair,
+            Trial::Web(pair) => &**pair,
+            Trial::Net(pair) => &**pair,
         }
     }
 

@@ -108,7 +108,7 @@ impl Kind for Net {
     }
 
     fn trial(pair: Pair<Net>) -> Trial {
-        Trial::Net(pair)
+        Trial::Net(Box::new(pair))
     }
 
     fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Net>> {

@@ -76,7 +76,7 @@ impl Kind for Web {
     }
 
     fn trial(pair: Pair<Web>) -> Trial {
-        Trial::Web(pair)
+        Trial::Web(Box::new(pair))
     }
 
     fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Web>> {
