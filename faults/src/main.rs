@@ -3,11 +3,15 @@
 mod arena;
 mod case;
 mod check;
+mod dice;
+mod handler;
 mod injections;
 mod kinds;
 mod names;
 mod openssl;
 mod own;
+mod possible;
+mod random;
 mod relay;
 mod score;
 mod select;
@@ -40,6 +44,8 @@ enum Verb {
     },
     /// Let duel look for the causes, and count how often it is right
     Score(score::ScoreFlags),
+    /// Draw set-ups and faults at random, let duel look once at each, and count
+    Random(random::RandomFlags),
     /// Remove what processes have left that were killed
     Clean,
     /// Relay packets between two namespaces
@@ -86,6 +92,7 @@ fn run(verb: Verb) -> anyhow::Result<ExitCode> {
         Verb::List { ids } => check::list(&ids)?,
         Verb::Check { ids } => return check::check(&ids),
         Verb::Score(flags) => score::score(&flags)?,
+        Verb::Random(flags) => random::random(&flags)?,
         Verb::Clean => world::clean()?,
         Verb::RelayPackets(flags) => relay::packets::main(&flags)?,
         Verb::RelayStream(flags) => relay::stream::main(&flags)?,

@@ -1,5 +1,6 @@
 //! What a server is to be, with everything around it, before it exists. A fault is a change of this, and of nothing else.
 
+pub(crate) use crate::handler::Handler;
 use crate::relay::LinkPlan;
 use crate::world::Limits;
 
@@ -30,6 +31,8 @@ pub(crate) enum Server {
     Ruler,
     /// The bench's own server: see [`crate::own`].
     Own,
+    /// A file from memory by Node.js.
+    Node,
 }
 
 impl Server {
@@ -41,6 +44,7 @@ impl Server {
             Server::HaproxyRuler => "haproxy+ruler",
             Server::Ruler => "ruler",
             Server::Own => "own",
+            Server::Node => "node",
         }
     }
 }
@@ -133,6 +137,8 @@ pub(crate) struct Http {
     pub(crate) nodelay: bool,
     /// One lock for all connections (the bench's own server).
     pub(crate) shared_lock: bool,
+    /// What is done for each request besides serving it (the bench's own server, Node).
+    pub(crate) handler: Handler,
 }
 
 impl Default for Http {
@@ -152,6 +158,7 @@ impl Default for Http {
             log: Log::Off,
             nodelay: true,
             shared_lock: false,
+            handler: Handler::Plain,
         }
     }
 }
@@ -160,6 +167,8 @@ impl Default for Http {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Log {
     Off,
+    /// To `/dev/null`.
+    Nowhere,
     /// Unbuffered, on a file system of its own, mounted `sync` or not.
     OnDisk {
         synchronous: bool,
@@ -189,6 +198,10 @@ pub(crate) enum Companion {
     Spinners(u32),
     /// `strace -f` on all of the server's processes.
     Tracer,
+    /// A process that sleeps.
+    Sleeper,
+    /// Stops all of the server's processes for `stopped_ms`, then lets them run for `running_ms`, again and again.
+    Pauser { stopped_ms: u32, running_ms: u32 },
 }
 
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -320,6 +333,7 @@ impl Twin {
             Content::Text { bytes } if matches!(self.server, Server::Ruler | Server::HaproxyRuler) => {
                 format!("/size/{bytes}")
             }
+            Content::Text { bytes } if self.server == Server::Own => format!("/page/{bytes}"),
             Content::Text { .. } => "/f.html".to_owned(),
             Content::Path(path) => path.clone(),
         }

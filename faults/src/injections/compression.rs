@@ -19,6 +19,6 @@ pub(super) fn compressing(twin: &mut Twin, level: u8) {
 }
 
 pub(super) fn verify(arena: &Arena) -> anyhow::Result<Bite> {
-    let load = ToolLoad { header: Some("Accept-Encoding: gzip"), ..ToolLoad::over(8) };
+    let load = ToolLoad { headers: &["Accept-Encoding: gzip"], ..ToolLoad::over(8) };
     Ok(Bite::ratio("server CPU per request, us", cpu_per_request(arena, &load)?, 1.5))
 }

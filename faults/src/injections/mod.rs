@@ -2,6 +2,7 @@
 //! it bites without asking duel.
 
 mod doubles;
+pub(crate) mod drawn;
 mod net;
 mod none;
 mod unproven;

@@ -7,12 +7,16 @@
 //! | `/two-writes/N` | head and N bytes of body in two writes | `--nagle`: the second waits for the client's delayed ACK |
 //! | `/pause/N` | the same with a millisecond between, so that a proxy passes the writes on one by one | `tcp_nodelay` of the proxy |
 //! | `/sleep/US` | waits as for a slow backend | `--at-a-time K`: the others queue |
+//! | `/page/N` | N bytes of body in one write | `--handler`: what an application does before, see [`handler`] |
 //! | `/critical/US` | short work that needs a lock, in which it blocks for US | `--shared-lock`: one lock for all connections |
 
+mod handler;
 mod ticket;
 
+use crate::twin::Handler;
 use anyhow::Context;
 use clap::Args;
+use handler::Worker;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -33,6 +37,9 @@ pub(crate) struct OwnFlags {
     /// One lock for all connections, instead of one for each
     #[arg(long)]
     pub(crate) shared_lock: bool,
+    /// What is done for each page
+    #[arg(long, value_parser = Handler::parse, default_value = "plain")]
+    pub(crate) handler: Handler,
 }
 
 /// Serves until it is killed.
@@ -40,21 +47,24 @@ pub(crate) fn main(flags: &OwnFlags) -> anyhow::Result<()> {
     let listener = TcpListener::bind(flags.listen).with_context(|| format!("could not listen on {}", flags.listen))?;
     let places = flags.at_a_time.map(|count| Arc::new(Places::new(count)));
     let lock = Arc::new(TicketLock::default());
+    let worker = Arc::new(Worker::new(flags.handler));
     for stream in listener.incoming() {
         let Ok(stream) = stream else { continue };
         stream.set_nodelay(!flags.nagle)?;
         let lock = if flags.shared_lock { Arc::clone(&lock) } else { Arc::default() };
-        let places = places.clone();
+        let (places, worker) = (places.clone(), Arc::clone(&worker));
         // A connection without a thread is closed; the others go on.
-        let _ =
-            std::thread::Builder::new().stack_size(256 << 10).spawn(move || serve(stream, places.as_deref(), &lock));
+        let _ = std::thread::Builder::new()
+            .stack_size(256 << 10)
+            .spawn(move || serve(stream, places.as_deref(), &lock, &worker));
     }
     Ok(())
 }
 
 /// Requests are without bodies, and come one after the other: that is what load generators send.
-fn serve(mut stream: TcpStream, places: Option<&Places>, lock: &TicketLock) -> std::io::Result<()> {
+fn serve(mut stream: TcpStream, places: Option<&Places>, lock: &TicketLock, worker: &Worker) -> std::io::Result<()> {
     const HEAD_LIMIT: usize = 16 << 10;
+    let own_lock = Mutex::new(());
     let mut head = Vec::new();
     let mut buffer = [0; 4096];
     loop {
@@ -71,6 +81,9 @@ fn serve(mut stream: TcpStream, places: Option<&Places>, lock: &TicketLock) -> s
         head.clear();
         {
             let _place = places.map(Places::take);
+            if matches!(answer, Answer::Page { .. }) {
+                worker.work(&own_lock);
+            }
             answer.give(&mut stream, lock)?;
         }
         if closes {
@@ -82,6 +95,7 @@ fn serve(mut stream: TcpStream, places: Option<&Places>, lock: &TicketLock) -> s
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Answer {
     TwoWrites { bytes: usize, pause: Duration },
+    Page { bytes: usize },
     Sleep { us: u64 },
     Critical { us: u64 },
     NotFound,
@@ -100,6 +114,7 @@ impl Answer {
             (Some("pause"), Some(bytes @ 1..=0xf_ffff)) => {
                 Answer::TwoWrites { bytes: bytes as usize, pause: Duration::from_millis(1) }
             }
+            (Some("page"), Some(bytes @ 1..=0xff_ffff)) => Answer::Page { bytes: bytes as usize },
             (Some("sleep"), Some(us)) => Answer::Sleep { us },
             (Some("critical"), Some(us)) => Answer::Critical { us },
             _ => Answer::NotFound,
@@ -115,9 +130,10 @@ impl Answer {
                 }
                 stream.write_all(&vec![b'x'; bytes])
             }
+            Answer::Page { bytes } => page(stream, bytes),
             Answer::Sleep { us } => {
                 std::thread::sleep(Duration::from_micros(us));
-                page(stream)
+                page(stream, USUAL_BYTES)
             }
             Answer::Critical { us } => {
                 {
@@ -125,17 +141,18 @@ impl Answer {
                     burn(Duration::from_micros(20));
                     std::thread::sleep(Duration::from_micros(us));
                 }
-                page(stream)
+                page(stream, USUAL_BYTES)
             }
             Answer::NotFound => stream.write_all(head("404 Not Found", 0).as_bytes()),
         }
     }
 }
 
-fn page(stream: &mut TcpStream) -> std::io::Result<()> {
-    const BYTES: usize = 612;
-    let mut answer = head("200 OK", BYTES).into_bytes();
-    answer.resize(answer.len() + BYTES, b'x');
+const USUAL_BYTES: usize = 612;
+
+fn page(stream: &mut TcpStream, bytes: usize) -> std::io::Result<()> {
+    let mut answer = head("200 OK", bytes).into_bytes();
+    answer.resize(answer.len() + bytes, b'x');
     stream.write_all(&answer)
 }
 
@@ -187,6 +204,7 @@ mod tests {
     #[test]
     fn paths() {
         assert_eq!(Answer::parse("/two-writes/300?n=1"), Answer::TwoWrites { bytes: 300, pause: Duration::ZERO });
+        assert_eq!(Answer::parse("/page/2000000"), Answer::Page { bytes: 2_000_000 });
         assert_eq!(Answer::parse("/sleep/5000"), Answer::Sleep { us: 5000 });
         assert_eq!(Answer::parse("/critical/50"), Answer::Critical { us: 50 });
         for wrong in ["", "/", "/sleep", "/sleep/x", "/two-writes/0", "/two-writes/99999999", "*"] {

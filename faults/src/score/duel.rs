@@ -1,8 +1,7 @@
 //! The program that is scored, run as a user would.
 
-use super::ScoreFlags;
+use super::terms::Terms;
 use crate::arena::wait_for;
-use crate::case::Case;
 use crate::kinds::Stage;
 use crate::world::{World, beside};
 use anyhow::Context;
@@ -14,34 +13,40 @@ use std::process::{Command, Stdio};
 use std::time::Instant;
 
 /// Where it is and how it is called.
-pub(super) struct Duel {
+pub(crate) struct Duel {
     program: PathBuf,
-    raw: PathBuf,
-    seconds: u32,
-    why_seconds: u32,
-    /// Whether it can look at the host of a target, and is to.
-    local: bool,
-    /// Whether it is to name causes that are not proven yet.
-    suspects: bool,
-    /// Whether it may start private twins.
-    twins: bool,
+    how: How,
+    /// Whether it can look at the host of a target.
+    knows_local: bool,
+}
+
+/// How it is asked.
+#[derive(Clone, Debug)]
+pub(crate) struct How {
+    /// Folder for its documents and its archive.
+    pub(crate) raw: PathBuf,
+    /// Load time of the comparison.
+    pub(crate) seconds: u32,
+    /// Load time for finding the cause.
+    pub(crate) why_seconds: u32,
+    pub(crate) terms: Terms,
 }
 
 /// What it said.
-pub(super) struct Said {
+pub(crate) struct Said {
     /// Its document, or its last words where it ended with an error.
-    pub(super) answer: Result<Value, String>,
+    pub(crate) answer: Result<Value, String>,
     /// From the end of the comparison to the end of duel, to a second; `None` where the comparison's end was not seen.
-    pub(super) seconds_to_finding: Option<f64>,
+    pub(crate) seconds_to_finding: Option<f64>,
     /// The document, in the raw folder.
-    pub(super) file: String,
+    pub(crate) file: String,
 }
 
 impl Duel {
     /// The program asked for, or the one beside this one.
-    pub(super) fn find(flags: &ScoreFlags) -> anyhow::Result<Duel> {
-        let program = match &flags.duel {
-            Some(path) => path.clone(),
+    pub(crate) fn find(program: Option<&Path>, how: How) -> anyhow::Result<Duel> {
+        let program = match program {
+            Some(path) => path.to_owned(),
             None => beside("duel")?,
         };
         let program = program
@@ -49,29 +54,22 @@ impl Duel {
             .with_context(|| format!("duel is not at {}; build it, or name it by --duel", program.display()))?;
         let help = Command::new(&program).arg("--help").stdin(Stdio::null()).output()?;
         let knows_local = String::from_utf8_lossy(&help.stdout).contains("--local");
-        std::fs::create_dir_all(&flags.raw)?;
-        Ok(Duel {
-            program,
-            raw: flags.raw.canonicalize()?,
-            seconds: flags.seconds,
-            why_seconds: flags.why_seconds,
-            local: knows_local && !flags.outside,
-            suspects: flags.suspects,
-            twins: flags.twins,
-        })
+        std::fs::create_dir_all(&how.raw)?;
+        let how = How { raw: how.raw.canonicalize()?, ..how };
+        Ok(Duel { program, how, knows_local })
     }
 
     /// The program.
-    pub(super) fn program(&self) -> &Path {
+    pub(crate) fn program(&self) -> &Path {
         &self.program
     }
 
-    /// Lets it compare the twins and look for the cause.
-    pub(super) fn look(&self, world: &World, stage: &dyn Stage, case: &Case, round: u32) -> anyhow::Result<Said> {
-        let name = format!("{}.{round}", case.id.replace('/', "_"));
-        let (document, progress) = (self.raw.join(format!("{name}.json")), self.raw.join(format!("{name}.progress")));
+    /// Lets it compare the twins and look for the cause. `name` is that of its document.
+    pub(crate) fn look(&self, world: &World, stage: &dyn Stage, name: &str) -> anyhow::Result<Said> {
+        let raw = &self.how.raw;
+        let (document, progress) = (raw.join(format!("{name}.json")), raw.join(format!("{name}.progress")));
         let mut child = stage
-            .duel(&self.program, self.local)
+            .duel(&self.program, self.knows_local && !self.how.terms.outside)
             .args(self.words())
             .command()
             .stdin(Stdio::null())
@@ -107,15 +105,15 @@ impl Duel {
         let mut words = vec![text("--why"), text("--json")];
         words.extend([
             text("-d"),
-            format!("{}s", self.seconds),
+            format!("{}s", self.how.seconds),
             text("--why-budget"),
-            format!("{}s", self.why_seconds),
+            format!("{}s", self.how.why_seconds),
         ]);
-        words.extend([text("--archive"), self.raw.join("runs.sqlite").display().to_string()]);
-        if self.suspects {
+        words.extend([text("--archive"), self.how.raw.join("runs.sqlite").display().to_string()]);
+        if self.how.terms.suspects {
             words.push(text("--name-suspects"));
         }
-        if self.twins {
+        if self.how.terms.twins {
             words.push(text("--may-start-twin"));
         }
         words

@@ -7,7 +7,7 @@ use anyhow::Context;
 use serde_json::{Value, json};
 use std::fs::{File, OpenOptions};
 use std::io::Write;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// One case in one round.
 #[derive(Clone, Debug, PartialEq)]
@@ -225,9 +225,7 @@ impl Kept {
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n").with_context(doing)?;
         }
-        let mut kept = Kept { file, results: Vec::new() };
-        text.lines().filter_map(Scored::parse).for_each(|result| kept.take(result));
-        Ok(kept)
+        Ok(Kept { file, results: parsed(&text) })
     }
 
     /// Whether duel has been asked. What failed or did not bite is tried again: the machine may have been busy.
@@ -238,19 +236,33 @@ impl Kept {
     /// Writes it down, too.
     pub(super) fn add(&mut self, result: Scored) -> anyhow::Result<()> {
         writeln!(self.file, "{}", result.json()).context("could not write the results")?;
-        self.take(result);
+        take(&mut self.results, result);
         Ok(())
-    }
-
-    /// The latest of a case and round counts.
-    fn take(&mut self, result: Scored) {
-        self.results.retain(|old| (&old.case, old.round) != (&result.case, result.round));
-        self.results.push(result);
     }
 
     pub(super) fn results(&self) -> &[Scored] {
         &self.results
     }
+}
+
+/// The results in a file, which is left as it is. One that is not there has none.
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Scored>> {
+    match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        text => Ok(parsed(&text.with_context(|| format!("could not read {}", path.display()))?)),
+    }
+}
+
+fn parsed(text: &str) -> Vec<Scored> {
+    let mut results = Vec::new();
+    text.lines().filter_map(Scored::parse).for_each(|result| take(&mut results, result));
+    results
+}
+
+/// The latest of a case and round counts.
+fn take(results: &mut Vec<Scored>, result: Scored) {
+    results.retain(|old| (&old.case, old.round) != (&result.case, result.round));
+    results.push(result);
 }
 
 #[cfg(test)]

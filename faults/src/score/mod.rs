@@ -1,11 +1,11 @@
 //! `faults score`: injects, verifies, lets duel look, and counts how often it is right.
 
-mod duel;
-mod judge;
+pub(crate) mod duel;
+pub(crate) mod judge;
 mod keep;
-mod stamp;
+pub(crate) mod stamp;
 mod table;
-mod terms;
+pub(crate) mod terms;
 mod totals;
 mod wilson;
 
@@ -14,11 +14,13 @@ use crate::select::select;
 use crate::servers::Place;
 use crate::world::{Interrupted, Stop, World};
 use clap::Args;
-use duel::Duel;
+use duel::{Duel, How};
 use judge::Outcome;
 use keep::{Kept, Scored};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+pub(crate) use table::cell;
 use terms::Terms;
+pub(crate) use totals::share;
 
 /// What is scored, and where the results go.
 #[derive(Args, Clone, Debug)]
@@ -35,6 +37,9 @@ pub(crate) struct ScoreFlags {
     /// The table
     #[arg(long, value_name = "FILE", default_value = "faults/SCORE.md")]
     out: PathBuf,
+    /// The draws of `faults random`, for the table's first part
+    #[arg(long, value_name = "FILE", default_value = "faults/draws.jsonl")]
+    draws: PathBuf,
     /// Folder for duel's JSON documents, its archive and the results
     #[arg(long, value_name = "FOLDER", default_value = "target/faults")]
     raw: PathBuf,
@@ -71,14 +76,23 @@ pub(crate) fn score(flags: &ScoreFlags) -> anyhow::Result<()> {
     }
     let measured = if flags.table_only { Ok(()) } else { measure(flags, &cases, &mut kept) };
     // Also after an interruption: what was measured is shown.
-    table::write(&flags.out, &cases, kept.results())?;
+    table::write(&flags.out, &cases, kept.results(), &crate::random::part_of_page(&flags.draws)?)?;
     println!("{} holds the table", flags.out.display());
     measured
 }
 
+/// Writes the table anew from the results of the hand-made cases in this file, with this part of draws before them. A file
+/// that is not there has none.
+pub(crate) fn rewrite(out: &Path, results: &Path, draws: &str) -> anyhow::Result<()> {
+    let cases = select(&[])?;
+    table::write(out, &cases, &keep::read(results)?, draws)
+}
+
 fn measure(flags: &ScoreFlags, cases: &[Case], kept: &mut Kept) -> anyhow::Result<()> {
     let world = World::new(Stop::on_signals()?)?;
-    let duel = Duel::find(flags)?;
+    let how =
+        How { raw: flags.raw.clone(), seconds: flags.seconds, why_seconds: flags.why_seconds, terms: Terms::of(flags) };
+    let duel = Duel::find(flags.duel.as_deref(), how)?;
     let possible: Vec<&Case> = cases.iter().filter(|case| case.unavailable.is_none()).collect();
     let (commit, terms) = (stamp::commit(), Some(Terms::of(flags)));
     let total = possible.len() * flags.rounds as usize;
@@ -122,7 +136,7 @@ fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_
         return Ok(());
     }
     world.go_on()?;
-    let said = duel.look(world, &*stage, case, result.round)?;
+    let said = duel.look(world, &*stage, &document_name(case, result.round))?;
     result.file = said.file;
     match said.answer {
         Ok(document) => {
@@ -141,6 +155,10 @@ fn try_one(world: &World, duel: &Duel, case: &Case, result: &mut Scored, faulty_
         }
     }
     Ok(())
+}
+
+fn document_name(case: &Case, round: u32) -> String {
+    format!("{}.{round}", case.id.replace('/', "_"))
 }
 
 /// Either side by turns, and not the same for all cases: duel must not be right because the second target always is.

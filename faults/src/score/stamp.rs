@@ -3,15 +3,15 @@
 use std::path::Path;
 use std::process::Command;
 
-pub(super) fn date() -> String {
+pub(crate) fn date() -> String {
     said("date", &["-u", "+%Y-%m-%d %H:%M UTC"])
 }
 
 /// What a score writes, from the top of the repository: kept there, and no change of what is scored.
-const WRITTEN: [&str; 2] = ["faults/results.jsonl", "faults/SCORE.md"];
+const WRITTEN: [&str; 3] = ["faults/results.jsonl", "faults/draws.jsonl", "faults/SCORE.md"];
 
 /// The commit of the work tree, and whether anything else than the score itself has changed since.
-pub(super) fn commit() -> String {
+pub(crate) fn commit() -> String {
     commit_in(Path::new("."))
 }
 
@@ -19,12 +19,12 @@ fn commit_in(folder: &Path) -> String {
     let git = |args: &[&str]| said_in(folder, "git", args);
     let id = git(&["rev-parse", "--short", "HEAD"]);
     let but = WRITTEN.map(|path| format!(":(top,exclude){path}"));
-    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ":(top)", &but[0], &but[1]]);
+    let changed = git(&["status", "--porcelain", "--untracked-files=no", "--", ":(top)", &but[0], &but[1], &but[2]]);
     if changed.is_empty() { id } else { format!("{id} with changes") }
 }
 
 /// What it was measured on: figures of other machines may differ.
-pub(super) fn machine() -> String {
+pub(crate) fn machine() -> String {
     let cpus = std::thread::available_parallelism().map_or(0, std::num::NonZero::get);
     format!("{cpus} CPUs, Linux {}", said("uname", &["-r"]))
 }

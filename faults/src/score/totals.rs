@@ -16,7 +16,7 @@ pub(super) fn totals(results: &[Scored]) -> String {
     let equals: Vec<&Scored> = counted.iter().copied().filter(|result| result.cause == NONE).collect();
     let nameless: Vec<&Scored> = counted.iter().copied().filter(|result| result.cause == NAMELESS).collect();
     let first: Vec<&Scored> = faults.iter().copied().filter(|result| result.outcome == Outcome::First).collect();
-    let mut text = "## Totals\n\n| | of | share | 95 % interval (Wilson) |\n|---|---|---|---|\n".to_owned();
+    let mut text = "### Totals\n\n| | of | share | 95 % interval (Wilson) |\n|---|---|---|---|\n".to_owned();
     let mut row = |name: &str, hits: usize, of: usize| {
         let _ = writeln!(text, "| {name} | {hits}/{of} | {} |", share(hits, of));
     };
@@ -64,7 +64,7 @@ pub(super) fn totals(results: &[Scored]) -> String {
 }
 
 /// A share and its interval, as two cells.
-pub(super) fn share(hits: usize, of: usize) -> String {
+pub(crate) fn share(hits: usize, of: usize) -> String {
     match interval(hits, of) {
         None => "- | -".to_owned(),
         Some((low, high)) => {

@@ -22,6 +22,17 @@ pub(super) fn start<S: Serve>(up: &mut Up<S>) -> anyhow::Result<()> {
             }
             tracer.on(cpus)
         }
+        Companion::Sleeper => Launch::new("sleep").args(["infinity"]).on(cpus),
+        Companion::Pauser { stopped_ms, running_ms } => {
+            // On the client's CPU: a server that is stopped needs somebody who is not.
+            let seconds = |ms: u32| format!("{}.{:03}", ms / 1000, ms % 1000);
+            let script = "s=$1 r=$2; shift 2; while :; do kill -STOP $@; sleep $s; kill -CONT $@; sleep $r; done";
+            let mut pauser = Launch::new("sh").args(["-c", script, "sh", &seconds(stopped_ms), &seconds(running_ms)]);
+            for pid in up.pids()? {
+                pauser = pauser.args([pid.to_string()]);
+            }
+            pauser.on(crate::arena::CLIENT_CPU)
+        }
     };
     let log = up.folder.path().join("companion.log");
     let mut running = launch.within(&up.namespace).start(&log)?;

@@ -8,6 +8,7 @@ mod content;
 mod haproxy;
 mod network;
 mod nginx;
+mod node;
 mod processes;
 
 use crate::twin::{Address, Network, Process, Twin};

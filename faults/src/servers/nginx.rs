@@ -82,8 +82,12 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
 /// Header fields that nobody needs, of so many bytes in all.
 pub(crate) fn padding(bytes: u32) -> impl Iterator<Item = (String, String)> {
     /// A line of 500 bytes: `X-Padding-NN: `, the value, and the line's end.
-    const VALUE: usize = 500 - 16;
-    (0..bytes.div_ceil(500)).map(|n| (format!("X-Padding-{n:02}"), "p".repeat(VALUE)))
+    const VALUE: u32 = 500 - 16;
+    // The last line is as long as is left, and has a value.
+    (0..bytes.div_ceil(500)).map(move |n| {
+        let value = (bytes - n * 500).saturating_sub(16).clamp(1, VALUE);
+        (format!("X-Padding-{n:02}"), "p".repeat(value as usize))
+    })
 }
 
 fn tls_directives(tls: &Tls, identity: &Identity) -> String {

@@ -1,10 +1,10 @@
 //! Which processes make a twin, on which ports of its namespace.
 
 use super::certificates::Identity;
-use super::{Serve, Up, apache, content, haproxy, nginx};
-use crate::twin::{Address, Ciphers, Content, Front, Key, Log, Network, Process, Server, Tls, Twin, Versions};
+use super::{Serve, Up, apache, content, haproxy, nginx, node};
+use crate::twin::{Address, Ciphers, Front, Handler, Key, Log, Network, Process, Server, Tls, Twin, Versions};
 use crate::world::{Launch, SyncDisk, World};
-use anyhow::{Context, bail, ensure};
+use anyhow::{Context, bail};
 
 /// Where the server listens when something stands before it.
 const BEHIND_PORT: u16 = 8080;
@@ -51,6 +51,7 @@ impl Serve for Twin {
 /// Starts everything but the companion, from the back to the front.
 fn start(up: &mut Up) -> anyhow::Result<()> {
     let twin = up.twin.clone();
+    twin.possible().map_err(anyhow::Error::msg)?;
     let folder = up.folder.path().to_owned();
     let identity = match &twin.tls {
         Some(tls) => Some(Identity::make(&folder, tls)?),
@@ -65,6 +66,7 @@ fn start(up: &mut Up) -> anyhow::Result<()> {
         Server::Apache => start_apache(up, listens, tls, &twin)?,
         Server::Ruler => start_ruler(up, &listens[0], &twin)?,
         Server::Own => start_own(up, &listens[0], &twin)?,
+        Server::Node => start_node(up, &listens[0], tls, &twin)?,
         Server::HaproxyNginx | Server::HaproxyRuler => start_haproxy_pair(up, listens, tls, &twin)?,
     }
     match twin.front {
@@ -84,6 +86,7 @@ fn public_listens(twin: &Twin, port: u16) -> Vec<String> {
 fn log_path(up: &Up) -> Option<std::path::PathBuf> {
     match up.twin.http.log {
         Log::Off => None,
+        Log::Nowhere => Some("/dev/null".into()),
         Log::OnDisk { .. } => up.disk.as_ref().map(|disk| disk.path().join("access.log")),
     }
 }
@@ -113,11 +116,7 @@ fn start_nginx(
 ) -> anyhow::Result<()> {
     let root = up.folder.path().to_owned();
     let log = log_path(up);
-    let serve = match &twin.content {
-        Content::Text { .. } => nginx::Serve::Files(&root),
-        Content::Path(_) => bail!("nginx serves files"),
-    };
-    ensure!(twin.http.at_a_time.is_none(), "nginx does not count requests");
+    let serve = nginx::Serve::Files(&root);
     launch_nginx(up, name, &nginx::Site { listen, tls, http: &twin.http, log: log.as_deref(), serve })
 }
 
@@ -144,10 +143,8 @@ fn start_ruler(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
             Versions::Both => {}
             Versions::Tls12 => launch = launch.args(["--tls12"]),
         }
-        match tls.suites13 {
-            None => {}
-            Some(Ciphers::CHACHA20) => launch = launch.args(["--cipher", "chacha20"]),
-            Some(other) => bail!("the ruler is not asked for {other}"),
+        if tls.suites13 == Some(Ciphers::CHACHA20) {
+            launch = launch.args(["--cipher", "chacha20"]);
         }
     }
     if !twin.http.keepalive {
@@ -166,7 +163,6 @@ fn ruler_key(key: Key) -> anyhow::Result<&'static str> {
 }
 
 fn start_own(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
-    ensure!(twin.tls.is_none(), "the bench's own server speaks no TLS");
     let mut launch = Launch::new(std::env::current_exe()?).args(["own", "--listen", listen]);
     if !twin.http.nodelay {
         launch = launch.args(["--nagle"]);
@@ -177,7 +173,19 @@ fn start_own(up: &mut Up, listen: &str, twin: &Twin) -> anyhow::Result<()> {
     if twin.http.shared_lock {
         launch = launch.args(["--shared-lock"]);
     }
+    if twin.http.handler != Handler::Plain {
+        launch = launch.args(["--handler", &twin.http.handler.word()]);
+    }
     up.run("server", launch)
+}
+
+fn start_node(up: &mut Up, listen: &str, tls: Option<(&Tls, &Identity)>, twin: &Twin) -> anyhow::Result<()> {
+    let folder = up.folder.path().to_owned();
+    let script = folder.join("server.js");
+    std::fs::write(&script, node::SERVER)?;
+    let file = folder.join("f.html");
+    let settings = node::settings(listen, tls, twin, &file);
+    up.run("server", Launch::new("node").args([script.into_os_string(), settings.into()]))
 }
 
 fn start_haproxy_pair(

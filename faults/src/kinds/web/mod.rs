@@ -21,6 +21,8 @@ pub(crate) struct Load {
     pub(crate) connections: u32,
     pub(crate) connect_anew: bool,
     pub(crate) resumption: bool,
+    /// Header fields that the user types.
+    pub(crate) headers: &'static [&'static str],
 }
 
 impl Kind for Web {
@@ -69,6 +71,7 @@ impl Kind for Web {
         if load.resumption {
             words.push("--resumption".to_owned());
         }
+        words.extend(load.headers.iter().flat_map(|header| ["-H".to_owned(), (*header).to_owned()]));
         if local {
             words.extend(arena.machines());
         }
@@ -90,7 +93,8 @@ impl Kind for Web {
 impl Setup {
     /// 612 bytes over HTTP and 16 kept connections.
     pub(crate) fn of(server: Server) -> Setup {
-        Setup::new(Twin::healthy(server), Load { connections: 16, connect_anew: false, resumption: false })
+        let load = Load { connections: 16, connect_anew: false, resumption: false, headers: &[] };
+        Setup::new(Twin::healthy(server), load)
     }
 
     pub(crate) fn https(mut self) -> Setup {

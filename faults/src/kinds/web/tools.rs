@@ -40,7 +40,7 @@ impl Client {
     /// Load by another generator: wrk, or ab where each connection is to make a full TLS handshake (wrk resumes).
     pub(crate) fn load(&self, up: &Up, load: &ToolLoad) -> anyhow::Result<Served> {
         let (connections, seconds, url) = (load.connections.to_string(), load.seconds.to_string(), up.url());
-        let full_handshakes = load.connect_anew && up.twin().tls.is_some();
+        let full_handshakes = load.connect_anew && up.twin().tls.is_some() && !load.resumes;
         let (program, mut args, figure) = if full_handshakes {
             ("ab", vec!["-q", "-c", &connections, "-t", &seconds, "-n", "10000000", "-s", "20"], "Requests per second:")
         } else {
@@ -49,7 +49,7 @@ impl Client {
         if load.connect_anew && !full_handshakes {
             args.extend(["-H", "Connection: close"]);
         }
-        if let Some(header) = load.header {
+        for header in load.headers {
             args.extend(["-H", header]);
         }
         args.push(&url);
@@ -102,13 +102,15 @@ pub(crate) struct ToolLoad {
     pub(crate) connections: u32,
     pub(crate) seconds: u32,
     pub(crate) connect_anew: bool,
-    pub(crate) header: Option<&'static str>,
+    /// New connections resume TLS sessions.
+    pub(crate) resumes: bool,
+    pub(crate) headers: &'static [&'static str],
 }
 
 impl ToolLoad {
     /// Two seconds over kept connections.
     pub(crate) fn over(connections: u32) -> ToolLoad {
-        ToolLoad { connections, seconds: 2, connect_anew: false, header: None }
+        ToolLoad { connections, seconds: 2, connect_anew: false, resumes: false, headers: &[] }
     }
 
     /// Two seconds, a new connection for each request.

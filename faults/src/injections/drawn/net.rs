@@ -1,0 +1,195 @@
+//! Faults of paths, names and what stands on the way.
+
+use super::*;
+use crate::injections::{
+    address_fallback, backlog_overflow, client_limit, delayed_ack, extra_hop, filter_chain, initcwnd, loss, path_delay,
+    rate_cap, slow_names, small_mtu, small_window,
+};
+use crate::relay::LinkPlan;
+use crate::twin::{Front, Loss, Packets, Way};
+use std::fmt::Write;
+
+pub(super) const ALL: &[Drawable] = &[
+    Drawable::new(path_delay::INJECTION, Setup::is_literal, |twin, _, dice| {
+        let plus_us = dice.whole(1_000, 30_000);
+        twin.network.path = Path::round_trip_us(round_trip_us(twin) + u64::from(plus_us));
+        format!("plus{plus_us}us")
+    })
+    // Both through the relay, or it would differ, too.
+    .after(|setup, _| match setup.twin.network.path {
+        Path::Veth => setup.with("rtt0us", |twin| twin.network.path = Path::round_trip_us(0)),
+        Path::Relay { .. } => setup,
+    }),
+    Drawable::new(
+        small_window::INJECTION,
+        |setup| setup.body_bytes() >= 300_000 && setup.load.connections <= 8 && setup.is_kept(),
+        |twin, _, dice| {
+            let kib = dice.whole(16, 192);
+            twin.network.sysctls.push(("net.ipv4.tcp_wmem", format!("4096 16384 {}", kib << 10)));
+            format!("wmem{kib}k")
+        },
+    )
+    .after(|setup, dice| distant(setup, dice, (5_000, 50_000))),
+    Drawable::new(
+        loss::INJECTION,
+        |setup| setup.is_near() && setup.is_literal(),
+        |twin, _, dice| {
+            let per_mille = dice.whole(5, 50);
+            if dice.one_in(2) {
+                twin.network.losses.push(Loss { way: Way::ToClient, packets: Packets::Tcp, per_mille });
+                return format!("{per_mille}permille-out");
+            }
+            twin.network.firewall = Some(format!(
+                "table inet faults {{\n chain lossy {{\n  type filter hook input priority 0; policy accept;\n  \
+                 iifname \"eth0\" meta l4proto tcp numgen random mod 1000 < {per_mille} counter drop\n }}\n}}\n"
+            ));
+            format!("{per_mille}permille-in")
+        },
+    ),
+    Drawable::new(
+        rate_cap::INJECTION,
+        // All connections together are served within two seconds at the least rate there is.
+        |setup| {
+            let round = setup.body_bytes() * u64::from(setup.load.connections);
+            setup.body_bytes() >= 100_000 && setup.is_kept() && round <= 40_000_000
+        },
+        |twin, load, dice| {
+            let round = (twin.path_bytes() * u64::from(load.connections)) as f64;
+            if let Path::Relay { to_client, .. } = &mut twin.network.path {
+                let rate = dice.between((round / 2.0).max(2e6), 60e6) as u64;
+                *to_client = LinkPlan { bytes_per_s: Some(rate), ..*to_client };
+                return format!("line-{}kBps", rate / 1000);
+            }
+            if twin.server == Server::Nginx && twin.path_bytes() >= 500_000 && dice.one_in(2) {
+                // nginx lets the bytes of one second pass at once.
+                let rate = (twin.path_bytes() as f64 * dice.between(0.4, 0.9)) as u64;
+                twin.http.limit_rate = Some(rate);
+                return format!("limit-rate-{}kBps", rate / 1000);
+            }
+            let bit_per_s = (8.0 * dice.between((round / 2.0).max(2e6), 120e6)) as u64;
+            twin.network.shaper_bit_per_s = Some(bit_per_s);
+            format!("tbf-{}Mbps", bit_per_s / 1_000_000)
+        },
+    ),
+    Drawable::new(
+        delayed_ack::INJECTION,
+        |setup| setup.is_on(&[Server::Own]) && setup.is_kept() && setup.is_near(),
+        |twin, _, _| {
+            twin.http.nodelay = false;
+            "nagle".to_owned()
+        },
+    )
+    .after(|setup, dice| setup.path(&format!("/two-writes/{}", dice.whole(100, 1400)))),
+    Drawable::new(
+        backlog_overflow::INJECTION,
+        |setup| setup.load.connect_anew && setup.is_on(&PACKAGED) && setup.is_near(),
+        |twin, _, dice| {
+            twin.http.backlog = dice.whole(1, 4);
+            format!("backlog{}", twin.http.backlog)
+        },
+    )
+    .after(|setup, dice| setup.connections(dice.whole(32, 64))),
+    Drawable::new(
+        small_mtu::INJECTION,
+        |setup| setup.body_bytes() >= 100_000 && setup.is_near(),
+        |twin, _, dice| {
+            twin.network.no_offload = true;
+            if dice.one_in(3) {
+                return "no-tso".to_owned();
+            }
+            let mtu = dice.whole(296, 1200);
+            twin.network.mtu = Some(mtu);
+            format!("mtu{mtu}-no-tso")
+        },
+    ),
+    Drawable::new(
+        initcwnd::INJECTION,
+        |setup| (6_000..60_000).contains(&setup.body_bytes()) && setup.load.connect_anew && setup.is_literal(),
+        |twin, _, dice| {
+            let segments = dice.whole(1, 4);
+            twin.network.initcwnd = Some(segments);
+            format!("initcwnd{segments}")
+        },
+    )
+    .after(|setup, dice| distant(setup, dice, (5_000, 50_000))),
+    Drawable::new(
+        filter_chain::INJECTION,
+        |setup| setup.is_near() && setup.is_literal(),
+        |twin, _, dice| {
+            let (rules, both) = (dice.whole(2_000, 20_000), dice.one_in(2));
+            let mut text = "table inet faults {\n".to_owned();
+            for hook in if both { &["input", "output"][..] } else { &["input"] } {
+                let _ = writeln!(text, " chain {hook} {{\n  type filter hook {hook} priority 0; policy accept;");
+                for n in 0..rules {
+                    // Addresses for benchmarks: nobody here has one.
+                    let _ = writeln!(text, "  ip saddr 198.18.{}.{} tcp dport {} drop", n / 256 % 256, n % 256, 1 + n);
+                }
+                text += " }\n";
+            }
+            twin.network.firewall = Some(text + "}\n");
+            format!("{rules}-in{}", if both { "-out" } else { "" })
+        },
+    ),
+    Drawable::new(
+        client_limit::INJECTION,
+        |setup| setup.is_on(&[Server::Nginx]) && setup.is_kept() && setup.is_near() && setup.load.connections >= 8,
+        |twin, _, dice| {
+            let per_s = dice.whole(50, 3_000);
+            twin.http.per_address_per_s = Some(per_s);
+            format!("{per_s}-per-s")
+        },
+    )
+    .after(|setup, dice| {
+        let further = dice.whole(4, 16) as u8;
+        setup.with(&format!("{further}addresses"), |twin| twin.network.further_clients = further)
+    }),
+    Drawable::new(
+        extra_hop::INJECTION,
+        |setup| {
+            let behind = [Server::Nginx, Server::Apache, Server::Ruler, Server::Node, Server::Own];
+            setup.is_on(&behind) && setup.is_near() && setup.is_literal() && setup.body_bytes() > 0
+        },
+        |twin, _, dice| match dice.whole(1, 3) {
+            1 => {
+                twin.front = Some(Front::Haproxy);
+                "haproxy".to_owned()
+            }
+            2 => {
+                twin.front = Some(Front::Nginx);
+                "nginx".to_owned()
+            }
+            _ => {
+                let delay_us = u64::from(dice.whole(100, 3_000));
+                twin.front = Some(Front::Stream { rate_per_connection: None, rate_total: None, delay_us });
+                format!("stream-relay-{delay_us}us")
+            }
+        },
+    )
+    .needing(&["haproxy", "nginx"]),
+    Drawable::new(
+        slow_names::INJECTION,
+        |setup| setup.load.connect_anew,
+        |twin, _, dice| {
+            let delay_ms = u64::from(dice.whole(50, 800));
+            twin.address = Address::Name { delay_ms, ipv6: false };
+            format!("{delay_ms}ms")
+        },
+    )
+    .after(|setup, _| setup.with("named", |twin| twin.address = Address::Name { delay_ms: 0, ipv6: false }))
+    .unseen_by_load(),
+    Drawable::new(
+        address_fallback::INJECTION,
+        |setup| setup.load.connect_anew && setup.is_on(&PACKAGED) && setup.is_near(),
+        |twin, _, dice| {
+            let (name, how) =
+                *dice.pick(&[("silent", "drop"), ("unreachable", "reject with icmpv6 type admin-prohibited")]);
+            twin.network.firewall = Some(format!(
+                "table ip6 faults {{\n chain dead {{\n  type filter hook input priority 0; policy accept;\n  \
+                 meta l4proto tcp iifname \"eth0\" counter {how}\n }}\n}}\n"
+            ));
+            name.to_owned()
+        },
+    )
+    .after(|setup, _| setup.with("ipv6-first", |twin| twin.address = Address::Name { delay_ms: 0, ipv6: true }))
+    .unseen_by_load(),
+];

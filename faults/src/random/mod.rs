@@ -1,0 +1,196 @@
+//! `faults random`: set-ups and faults by chance, each looked at once.
+//!
+//! The hand-made cases are those that the diagnosis was mended on. What it is worth on others, only others tell.
+
+mod draw;
+mod installed;
+mod kept;
+mod looked;
+mod setups;
+mod stage;
+mod table;
+mod tally;
+
+use crate::kinds::Stage;
+use crate::score::duel::{Duel, How};
+use crate::score::judge::{self, Outcome};
+use crate::score::stamp;
+use crate::score::terms::Terms;
+use crate::world::{Interrupted, Stop, World};
+use anyhow::Context;
+use clap::Args;
+use draw::Draw;
+use installed::Installed;
+use kept::Kept;
+use looked::{Key, Looked};
+use stage::Drawn;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+/// What is drawn, and where the looks go.
+#[derive(Args, Clone, Debug)]
+pub(crate) struct RandomFlags {
+    /// Where chance begins; take one after the last change of the diagnosis
+    #[arg(long)]
+    seed: u64,
+    /// How many draws
+    #[arg(long, default_value_t = 30, value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    count: u32,
+    /// The number of the first draw
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1_000_000))]
+    from: u32,
+    /// Go on with what was not looked at yet by this commit
+    #[arg(long)]
+    resume: bool,
+    /// Show the draws, and do nothing
+    #[arg(long, conflicts_with_all = ["resume", "check"])]
+    list: bool,
+    /// Inject and verify, but do not ask duel: that is no look
+    #[arg(long, conflicts_with = "resume")]
+    check: bool,
+    /// The duel that looks [default: beside this program]
+    #[arg(long, value_name = "PATH")]
+    duel: Option<PathBuf>,
+    /// The looks: lines are appended and never replaced
+    #[arg(long, value_name = "FILE", default_value = "faults/draws.jsonl")]
+    results: PathBuf,
+    /// The table
+    #[arg(long, value_name = "FILE", default_value = "faults/SCORE.md")]
+    out: PathBuf,
+    /// The results of the hand-made cases, for the table's second part
+    #[arg(long, value_name = "FILE", default_value = "faults/results.jsonl")]
+    hand_made: PathBuf,
+    /// Folder for duel's JSON documents and its archive
+    #[arg(long, value_name = "FOLDER", default_value = "target/faults")]
+    raw: PathBuf,
+}
+
+/// Draws, and lets duel look at each draw once.
+pub(crate) fn random(flags: &RandomFlags) -> anyhow::Result<()> {
+    let installed = Installed::here();
+    if flags.list {
+        return list(flags, &installed);
+    }
+    if flags.check {
+        return check(flags, &installed);
+    }
+    let commit = stamp::commit();
+    anyhow::ensure!(
+        !commit.is_empty() && !commit.contains(' '),
+        "a look counts for a commit, and the work tree is none ({commit}): commit first, or verify alone with --check"
+    );
+    let mut kept = Kept::open(&flags.results)?;
+    let looked = look_at_all(flags, &installed, &commit, &mut kept);
+    // Also after an interruption: what was looked at is shown.
+    crate::score::rewrite(&flags.out, &flags.hand_made, &table::text(kept.looks()))?;
+    println!("{} holds the table", flags.out.display());
+    looked
+}
+
+/// The draws of a file as a part of `SCORE.md`.
+///
+/// # Errors
+///
+/// Where the file has lines that are no draws. One that is not there has none.
+pub(crate) fn part_of_page(path: &Path) -> anyhow::Result<String> {
+    let text = match std::fs::read_to_string(path) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
+        read => read.with_context(|| format!("could not read {}", path.display()))?,
+    };
+    Ok(table::text(&kept::read(&text).with_context(|| path.display().to_string())?))
+}
+
+fn numbers(flags: &RandomFlags) -> std::ops::Range<u32> {
+    flags.from..flags.from + flags.count
+}
+
+fn list(flags: &RandomFlags, installed: &Installed) -> anyhow::Result<()> {
+    let mut text = format!("installed: {}\n", installed.names().join(", "));
+    for number in numbers(flags) {
+        let Draw { sort, case, faulty, .. } = draw::draw(flags.seed, number, installed)?;
+        text += &format!("{number} {} {} on {}\n", sort.name(), case.id, faulty.target_name());
+    }
+    match std::io::stdout().write_all(text.as_bytes()) {
+        // Who reads has seen enough, as `head` does.
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => Ok(written?),
+    }
+}
+
+fn check(flags: &RandomFlags, installed: &Installed) -> anyhow::Result<()> {
+    let world = World::new(Stop::on_signals()?)?;
+    let duel = crate::world::beside("duel")?;
+    for number in numbers(flags) {
+        world.go_on()?;
+        let draw = draw::draw(flags.seed, number, installed)?;
+        let verdict = match Drawn::start(&world, &draw, &duel).and_then(|stage| stage.verify()) {
+            Err(error) if error.is::<Interrupted>() => return Err(error),
+            Err(error) => format!("FAILED: {error:#}"),
+            Ok(bite) if bite.bites => format!("as drawn: {}", bite.figures),
+            Ok(bite) => format!("NOT AS DRAWN: {}", bite.figures),
+        };
+        println!("{number} {} {}\n    {verdict}", draw.sort.name(), draw.case.id);
+    }
+    Ok(())
+}
+
+fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &mut Kept) -> anyhow::Result<()> {
+    let key = |number| Key { seed: flags.seed, number, commit: commit.to_owned() };
+    let done: Vec<u32> = numbers(flags).filter(|number| kept.is_done(&key(*number))).collect();
+    anyhow::ensure!(
+        flags.resume || done.is_empty(),
+        "{} of these draws have been looked at with commit {commit}; --resume goes on with the others",
+        done.len()
+    );
+    let world = World::new(Stop::on_signals()?)?;
+    // The same terms for all draws: hosts are looked at, no private twins, and only causes that are proven.
+    let terms = Terms { outside: false, suspects: false, twins: false };
+    let how = How { raw: flags.raw.clone(), seconds: 20, why_seconds: 60, terms };
+    let duel = Duel::find(flags.duel.as_deref(), how)?;
+    for number in numbers(flags).filter(|number| !done.contains(number)) {
+        let draw = draw::draw(flags.seed, number, installed)?;
+        let mut look = Looked::new(key(number), &draw, installed, stamp::date());
+        if let Err(error) = look_at(&world, &duel, &draw, &mut look) {
+            if error.is::<Interrupted>() {
+                return Err(error);
+            }
+            look.outcome = Outcome::Failed;
+            look.remark = format!("{error:#}");
+        }
+        println!("{number} {} {}: {}, said {:?}", look.sort.name(), draw.case.id, look.outcome.name(), look.said);
+        kept.add(look)?;
+    }
+    Ok(())
+}
+
+fn look_at(world: &World, duel: &Duel, draw: &Draw, look: &mut Looked) -> anyhow::Result<()> {
+    world.go_on()?;
+    let stage = Drawn::start(world, draw, duel.program())?;
+    let bite = stage.verify()?;
+    look.verified = bite.figures;
+    if !bite.bites {
+        look.outcome = Outcome::NotVerified;
+        return Ok(());
+    }
+    world.go_on()?;
+    look.load_average = load_average();
+    let name = format!("draw-{}-{}-{}", look.key.seed, look.key.number, look.key.commit);
+    let said = duel.look(world, &stage, &name)?;
+    look.file = said.file;
+    match said.answer {
+        Ok(document) => {
+            look.take(judge::judge(&document, &draw.case, draw.faulty.target_name()), &document);
+            look.seconds = said.seconds_to_finding;
+        }
+        Err(words) => {
+            look.outcome = Outcome::NoAnswer;
+            look.remark = words;
+        }
+    }
+    Ok(())
+}
+
+/// Of the last minute.
+fn load_average() -> Option<f64> {
+    std::fs::read_to_string("/proc/loadavg").ok()?.split(' ').next()?.parse().ok()
+}
