@@ -43,7 +43,7 @@ pub(crate) const ALL: &[Drawable] = &[
         format!("each-{every}th-takes-{us}us")
     }),
     Drawable::new(INJECTION, is_own, |twin, _, dice| {
-        let (per_window, window_us) = (dice.whole(2, 60), u64::from(dice.whole(10, 100)) * 1000);
+        let (per_window, window_us) = (dice.whole(20, 300), u64::from(dice.whole(5, 50)) * 1000);
         twin.http.handler = Handler::Limits { per_window, window_us };
         format!("limits-{per_window}-each-{window_us}us")
     }),
