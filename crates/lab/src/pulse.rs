@@ -287,6 +287,7 @@ mod tests {
                 block: 0,
                 repeat: 0,
                 treatment: None,
+                start: None,
                 started_unix_ms: 0,
                 offset_ns: 0,
                 elapsed_ns: 0,

@@ -3,8 +3,8 @@
 use crate::text::shell_line;
 use crate::units::typed_duration as time;
 use crate::{
-    Arrival, Body, Bound, BusyPoll, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Param, Plan, SECOND_NS, Stage,
-    Threads, TlsPlan, WorkloadPlan,
+    Arrival, Body, Bound, BusyPoll, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Param, Plan, RestartCommand,
+    RestartPlan, SECOND_NS, Stage, Threads, TlsPlan, WorkloadPlan,
 };
 use std::path::Path;
 
@@ -51,7 +51,7 @@ impl Plan {
                 words.push("run".to_owned());
                 options.single(self);
             }
-            _ => options.comparison(&self.compare)?,
+            _ => options.comparison(&self.redacted().compare)?,
         }
         let targets = self.targets.iter().map(|target| format!("{}={}", target.name, target.address));
         if targets.clone().any(|target| target.starts_with('-')) {
@@ -177,6 +177,14 @@ impl Options {
             self.value("--slot", time(ns));
         }
         self.flag("--no-early-stop", !compare.stop_early);
+        if let Some(restart) = &compare.restart {
+            for RestartCommand { target, command } in &restart.commands {
+                self.value("--restart", format!("{target}={command}"));
+            }
+            if restart.timeout_ns != RestartPlan::TIMEOUT_NS {
+                self.value("--restart-timeout", time(restart.timeout_ns));
+            }
+        }
         Some(())
     }
 

@@ -26,6 +26,7 @@ mod profile;
 mod promise;
 mod reach;
 mod requests;
+mod restart;
 mod run;
 mod schema;
 mod secret;
@@ -71,6 +72,7 @@ pub use reach::{AddressChoice, AddressRange, IpFamily, NameOverride, ParseReachE
 pub use requests::{
     AuthPlan, FormField, FormPlan, FormValue, RequestFormat, RequestOrder, RequestSource, RequestsPlan, SecretSource,
 };
+pub use restart::{RestartCommand, RestartPlan, redacted_command, without_secrets_of_command};
 pub use run::{Interruption, Run, RunKind, RunStatus, Versions};
 pub use schema::{
     Counter, FailureKind, Id, MOST_COUNTERS, MOST_FAILURES, MOST_PHASES, Meaning, NoId, Noun, Parts, Phase, Reach,

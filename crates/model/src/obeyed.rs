@@ -4,9 +4,9 @@
 //! Every field of a plan is named here, so that a new one cannot be forgotten: each is either told or said to be harmless.
 
 use crate::{
-    AuthPlan, Body, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, LoadPlan, Param, Plan,
-    ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, SecretSource, Sort, Target, TlsPlan, WorkloadPlan,
-    sanitize_line,
+    AuthPlan, Body, ComparePlan, ConnectTo, FormField, FormPlan, FormValue, HostAccess, HostPlan, HttpPlan, LoadPlan,
+    Param, Plan, ProxyPlan, ReachPlan, RedfishPlan, RequestSource, RequestsPlan, RestartCommand, SecretSource, Sort,
+    Target, TlsPlan, WorkloadPlan, sanitize, sanitize_line,
 };
 use std::path::Path;
 
@@ -19,6 +19,7 @@ impl Plan {
         let Self { targets, workload, load: LoadPlan { .. }, compare: _, factors: _ } = self;
         // First, so that it is not among what is left out of a long list.
         let mut told = self.overwritten();
+        told.extend(self.carried_out());
         let reaches = if let WorkloadPlan::Plain(kind) = workload { kind.schema.reaches } else { &[] };
         let runs_targets = matches!(workload, WorkloadPlan::Plain(kind) if kind.schema.runs_targets);
         for Target { name, address, host } in targets {
@@ -57,6 +58,25 @@ impl Plan {
         let told =
             |param: &Param, one: &str| format!("OVERWRITE THE CONTENT OF {} (--{})", path(Path::new(one)), param.name);
         lists.flat_map(|(param, value)| value.split(',').map(|one| told(param, one)).collect::<Vec<_>>()).collect()
+    }
+
+    /// The commands by which the plan starts targets anew, a line for each, whole: an end that is cut might be what matters.
+    pub fn carried_out(&self) -> Vec<String> {
+        let ComparePlan {
+            restart,
+            seed: _,
+            margin: _,
+            confidence: _,
+            max_load_ns: _,
+            slot_ns: _,
+            min_pairs: _,
+            stop_early: _,
+        } = &self.compare;
+        let whole = |text: &str| sanitize(text).replace(['\n', '\t'], " ");
+        let told = |command: &RestartCommand| {
+            format!("RUN THE COMMAND '{}', to start {} anew", whole(&command.command), shown(&command.target))
+        };
+        restart.iter().flat_map(|restart| &restart.commands).map(told).collect()
     }
 
     /// What to say of a plan under which whoever answers gets what is sent; to be told beside what that is.

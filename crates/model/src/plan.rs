@@ -1,7 +1,8 @@
 //! What is to be measured: the meaning of what was typed, complete, with every default made explicit.
 
 use crate::{
-    BusyPoll, Factor, Facts, Id, KindPlan, LoadShape, Nanos, Param, ReachPlan, RequestsPlan, SECOND_NS, Schema,
+    BusyPoll, Factor, Facts, Id, KindPlan, LoadShape, Nanos, Param, ReachPlan, RequestsPlan, RestartPlan, SECOND_NS,
+    Schema,
 };
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -266,6 +267,9 @@ pub struct ComparePlan {
     pub min_pairs: u32,
     /// Stop as soon as the interval is narrow enough.
     pub stop_early: bool,
+    /// How targets are started anew in between; `None`: they stay as they run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restart: Option<RestartPlan>,
 }
 
 impl Default for ComparePlan {
@@ -278,6 +282,7 @@ impl Default for ComparePlan {
             slot_ns: None,
             min_pairs: 6,
             stop_early: true,
+            restart: None,
         }
     }
 }
@@ -556,10 +561,11 @@ impl Plan {
     /// What stands in place of a secret in a text that is kept and leaves it out where it is shown to others.
     pub const LEFT_OUT: &'static str = "[left out]";
 
-    /// The plan as it may be archived: values of header fields that carry secrets are left out. More is left out of what is
-    /// shown: see [`Plan::shown`].
+    /// The plan as it may be archived: values of header fields that carry secrets are left out, and those of commands that start
+    /// targets anew. More is left out of what is shown: see [`Plan::shown`].
     pub fn redacted(&self) -> Self {
         let mut plan = self.clone();
+        plan.compare.restart.iter_mut().for_each(RestartPlan::redact);
         if let WorkloadPlan::Http(http) = &mut plan.workload {
             for (name, value) in &mut http.headers {
                 if crate::is_secret_field(name, value) {
@@ -568,6 +574,11 @@ impl Plan {
             }
         }
         plan
+    }
+
+    /// The targets whose commands for starting them anew were not kept whole, which a repetition has to ask for.
+    pub fn missing_commands(&self) -> Vec<&str> {
+        self.compare.restart.iter().flat_map(RestartPlan::incomplete).collect()
     }
 
     /// The header fields whose values were not kept, which a repetition has to ask for.

@@ -5,9 +5,9 @@
 
 use crate::{
     Body, Doubt, Evidence, Explanation, Factor, Facts, Finding, FormValue, HostAccess, HostRecord, Interruption,
-    KernelLine, Known, LensIdentity, LensReading, PairVerdict, Plan, Probe, ProbeOutcome, Run, RunStatus, Slot, Tally,
-    Target, TargetObservation, TwinReading, Value, WorkloadPlan, public_address, sanitize, sanitize_line, shell_word,
-    without_secrets,
+    KernelLine, Known, LensIdentity, LensReading, PairVerdict, Plan, Probe, ProbeOutcome, RestartPlan, Run, RunStatus,
+    Slot, Tally, Target, TargetObservation, TwinReading, Value, WorkloadPlan, public_address, sanitize, sanitize_line,
+    shell_word, without_secrets,
 };
 use std::collections::BTreeMap;
 
@@ -34,6 +34,7 @@ impl Plan {
     #[must_use]
     pub fn shown(&self) -> Self {
         let mut plan = self.redacted();
+        plan.compare.restart.iter_mut().for_each(RestartPlan::leave_out);
         for target in &mut plan.targets {
             *target = target.shown();
         }
@@ -62,6 +63,9 @@ impl Plan {
         let is_left_out = |text: &str| text.contains(Self::LEFT_OUT) || text.contains(Self::REDACTED);
         if let Some(target) = self.targets.iter().find(|target| is_left_out(&target.address)) {
             return Some(format!("the address of {}", sanitize_line(&target.name)));
+        }
+        if let Some(target) = self.compare.restart.iter().flat_map(RestartPlan::incomplete).next() {
+            return Some(format!("the command that starts {} anew", sanitize_line(target)));
         }
         let mut paths = self.factors.iter().filter_map(|factor| match factor {
             Factor::Path(paths) => Some(paths),
@@ -237,6 +241,7 @@ impl Texts for Slot {
             block: _,
             repeat: _,
             treatment: _,
+            start: _,
             started_unix_ms: _,
             offset_ns: _,
             elapsed_ns: _,

@@ -20,6 +20,9 @@ pub struct Slot {
     /// Which treatment of the plan it was under; `None` in a run without factors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub treatment: Option<u32>,
+    /// Which start of the targets that are started anew it belongs to, counted from 0; `None` where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub start: Option<u32>,
     /// Start on the wall clock, in ms since 1970.
     pub started_unix_ms: i64,
     /// Start in ns since the start of the run, on the monotonic clock.

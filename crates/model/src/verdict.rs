@@ -9,6 +9,9 @@ pub struct Verdict {
     /// One entry per target and metric; for each target the main metric first. In a run with factors: averaged over
     /// all treatments (geometric means).
     pub pairs: Vec<PairVerdict>,
+    /// Over how many starts of the targets that are started anew; `None` where none is.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub starts: Option<u32>,
     /// What weakens the numbers.
     pub doubts: Vec<Doubt>,
     /// What has to be told before any figure, the worst first; empty where all targets did what was asked of them.

@@ -163,6 +163,7 @@ fn slot(
         block,
         repeat,
         treatment: None,
+        start: None,
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_000,
         offset_ns: u64::from(index) * SECOND_NS,
         elapsed_ns,

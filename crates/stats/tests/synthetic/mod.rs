@@ -46,6 +46,7 @@ pub(crate) fn slot(block: u32, repeat: u32, target: usize, elapsed_s: f64) -> Sl
         block,
         repeat,
         treatment: None,
+        start: None,
         started_unix_ms: 0,
         offset_ns: 0,
         elapsed_ns: (elapsed_s * 1e9).round() as u64,
