@@ -2,6 +2,7 @@
 
 use crate::side::is_measured;
 use crate::signed_rank::pairs_needed;
+use crate::starts::FEWEST_STARTS;
 use duel_model::{Nanos, Run, RunStatus, SECOND_NS, Slot, SlotRole};
 
 /// Pairs of slots that a block holds.
@@ -21,6 +22,12 @@ pub(crate) fn would_do(run: &Run) -> Option<Nanos> {
         return None;
     }
     let of_blocks = || run.slots.iter().filter(|slot| is_measured(slot));
+    if run.plan.compare.restart.is_some() {
+        // Each start takes its part of the load time, that of warming up included.
+        let starts = of_blocks().filter_map(|slot| slot.start).max()? as u64 + 1;
+        let whole_ns = run.plan.compare.max_load_ns.saturating_mul(FEWEST_STARTS as u64) / starts / 10 * 11;
+        return (starts < FEWEST_STARTS as u64).then(|| whole_ns.div_ceil(SECOND_NS) * SECOND_NS);
+    }
     let last = of_blocks().map(|slot| slot.block).max()?;
     let longest_block_ns = (0..=last).map(|block| block_ns(run, block)).max()?;
     let nominal_ns = of_blocks().map(|slot| slot.elapsed_ns).min()?;

@@ -99,14 +99,22 @@ fn few_blocks(pairs: &[Pair], confidence: f64) -> Option<Span> {
         .chunk_by(|a, b| a.block == b.block)
         .map(|block| block.iter().map(|pair| pair.log_ratio).sum::<f64>() / block.len() as f64)
         .collect();
-    let blocks = means.len() as f64;
-    if means.len() < 2 || means.len() >= pairs_needed(confidence)? as usize {
+    if means.len() >= pairs_needed(confidence)? as usize {
         return None;
     }
-    let mean = means.iter().sum::<f64>() / blocks;
-    let variance = means.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (blocks - 1.0);
-    let student = StudentsT::new(0.0, 1.0, blocks - 1.0).ok()?;
-    let half_width = student.inverse_cdf(f64::midpoint(1.0, confidence)) * (variance / blocks).sqrt();
+    students_t(&means, confidence)
+}
+
+/// Student's t interval of the mean of independent values; `None` with fewer than two.
+pub(crate) fn students_t(values: &[f64], confidence: f64) -> Option<Span> {
+    let count = values.len() as f64;
+    if values.len() < 2 {
+        return None;
+    }
+    let mean = values.iter().sum::<f64>() / count;
+    let variance = values.iter().map(|value| (value - mean).powi(2)).sum::<f64>() / (count - 1.0);
+    let student = StudentsT::new(0.0, 1.0, count - 1.0).ok()?;
+    let half_width = student.inverse_cdf(f64::midpoint(1.0, confidence)) * (variance / count).sqrt();
     Some(Span { low: mean - half_width, high: mean + half_width })
 }
 

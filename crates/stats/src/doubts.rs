@@ -4,6 +4,7 @@ use crate::contrast::{Contrast, log_margin};
 use crate::pairing::{Pairs, TAIL_OPS_AT_LEAST, batched, log_ratios};
 use crate::side::{LATE, MISSING, SATURATED, Side, percent};
 use crate::signed_rank::pairs_needed;
+use crate::starts::FEWEST_STARTS;
 use crate::trend::trend;
 use duel_model::{
     Call, ComparePlan, Declaration, Doubt, DoubtId, Facts, LoopKind, Metric, Nanos, PairVerdict, Plan, SECOND_NS,
@@ -94,20 +95,33 @@ impl Found {
         compare: &ComparePlan,
         would_do: Option<Nanos>,
     ) {
-        let needed = compare.min_pairs.max(pairs_needed(compare.confidence).unwrap_or(u32::MAX));
+        let over_starts = compare.restart.is_some();
+        let needed = match over_starts {
+            true => FEWEST_STARTS,
+            false => compare.min_pairs.max(pairs_needed(compare.confidence).unwrap_or(u32::MAX)) as usize,
+        };
         let count = pairs.pairs.len();
-        if count < needed as usize {
-            let text = if metric == Metric::ResponseP99 && count == 0 {
+        if count < needed {
+            let text = if metric == Metric::ResponseP99 && count == 0 && over_starts {
+                format!(
+                    "too few requests for {TAIL_OPS_AT_LEAST} in each start, below which the 99th percentile is the maximum"
+                )
+            } else if metric == Metric::ResponseP99 && count == 0 {
                 format!(
                     "too few requests for {} groups of slots with at least {TAIL_OPS_AT_LEAST} each, below which the 99th \
                      percentile is the maximum",
                     compare.min_pairs
                 )
             } else {
-                let pairs = if count == 1 { "pair" } else { "pairs" };
+                let counted = match (over_starts, count) {
+                    (false, 1) => "pair of slots",
+                    (false, _) => "pairs of slots",
+                    (true, 1) => "start",
+                    (true, _) => "starts",
+                };
                 let would_do = would_do.map(|ns| format!(", for which -d {}s would do", ns.div_ceil(SECOND_NS)));
                 format!(
-                    "{count} {pairs} of slots; a verdict at {} takes {needed}{}",
+                    "{count} {counted}; a verdict at {} takes {needed}{}",
                     percent(compare.confidence),
                     would_do.unwrap_or_default()
                 )

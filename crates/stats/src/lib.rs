@@ -37,6 +37,7 @@ mod search;
 mod side;
 mod signed_rank;
 mod slots;
+mod starts;
 mod stopping;
 mod trend;
 mod usl;

@@ -77,10 +77,10 @@ pub(crate) fn value_of(slot: &Slot, metric: Metric) -> Option<f64> {
 }
 
 /// What belongs together: block, the target's, the baseline's.
-type Matched<T> = (u32, T, T);
+pub(crate) type Matched<T> = (u32, T, T);
 
 /// Matches what stands at the same block and repeat; and how many found no counterpart.
-fn match_up<T: Copy>(
+pub(crate) fn match_up<T: Copy>(
     placed: impl Iterator<Item = (usize, (u32, u32), T)>,
     baseline: usize,
     target: usize,
@@ -99,7 +99,7 @@ fn match_up<T: Copy>(
     (matched, unmatched as u32)
 }
 
-fn pair_values<T: Copy>(matched: &[Matched<T>], value: impl Fn(T) -> Option<f64>) -> Pairs {
+pub(crate) fn pair_values<T: Copy>(matched: &[Matched<T>], value: impl Fn(T) -> Option<f64>) -> Pairs {
     let value = |item: T| value(item).filter(|v| v.is_finite() && *v > 0.0);
     let mut out = Pairs::default();
     for &(block, target, baseline) in matched {

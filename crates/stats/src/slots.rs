@@ -5,6 +5,7 @@ use crate::courses::stage_contrasts;
 use crate::doubts;
 use crate::pairing::pair_up;
 use crate::side::{Bias, Side, biases};
+use crate::starts::{contrast_of_starts, fewest, pair_up_starts, starts};
 use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Slot, Verdict};
 
 /// Judges any selection of slots, such as those of a probe; `plan` is the plan under which *these* slots ran (for a
@@ -13,7 +14,8 @@ use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, 
 /// Closed loop: rate (ops/s), then median and 99th percentile of the response time; open loop: median, 99th percentile,
 /// rate; for each target after the first, the main metric first. Ratios are target over baseline. `ratio`, `low` and
 /// `high` are `None` where they are not known, and the call is then `Unknown`; it is so too with fewer pairs than
-/// `plan.compare.min_pairs`, though the ratio is given. With one target there are no pairs, only doubts.
+/// `plan.compare.min_pairs`, though the ratio is given. Where the plan has targets started anew, each start is one pair
+/// (see `starts`). With one target there are no pairs, only doubts.
 ///
 /// Slots of a target that the plan does not have are not looked at, nor are those in which the generator stood still.
 pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -> Verdict {
@@ -35,8 +37,18 @@ pub(crate) fn judge_pairs<'a>(
     for (place, target) in sides.iter().enumerate().skip(1) {
         let baseline = &sides[0];
         for metric in metrics(&plan.load.kind) {
-            let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
-            let contrast = contrast(&pairs.pairs, &plan.compare);
+            let (pairs, contrast) = match plan.compare.restart {
+                Some(_) => {
+                    let pairs = pair_up_starts(&slots, 0, place, metric);
+                    let contrast = contrast_of_starts(&pairs.pairs, &plan.compare);
+                    (pairs, contrast)
+                }
+                None => {
+                    let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
+                    let contrast = contrast(&pairs.pairs, &plan.compare);
+                    (pairs, contrast)
+                }
+            };
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
             let call_of = |contrast: &Contrast| call(contrast, pairs.pairs.len(), metric, &plan.compare);
             let seen = call_of(&contrast);
@@ -70,6 +82,7 @@ pub(crate) fn judge_pairs<'a>(
         found.of_standstill(side.name, &of_target(&all, place), "left out");
     }
     verdict.doubts = found.into_doubts();
+    verdict.starts = plan.compare.restart.is_some().then(|| starts(&slots));
     verdict.stages = stage_contrasts(&slots, plan);
     verdict
 }
@@ -132,7 +145,8 @@ pub(crate) fn in_order<'a>(slots: impl IntoIterator<Item = &'a Slot>) -> Vec<&'a
     slots
 }
 
-/// What the numbers alone say, with m the margin as a log-ratio, and `pairs` the number of pairs of slots.
+/// What the numbers alone say, with m the margin as a log-ratio, and `pairs` the number of pairs of slots, or of starts where
+/// targets are started anew.
 ///
 /// *Equivalent*: the whole interval lies within -m to m. That both ends do is the test of Schuirmann (1987), two
 /// one-sided tests; with an interval of confidence 0.95 each of them at 2.5 % rather than the usual 5 %.
@@ -149,7 +163,7 @@ pub(crate) fn call(contrast: &Contrast, pairs: usize, metric: Metric, compare: &
         return Call::Unknown;
     };
     let margin = log_margin(compare);
-    if pairs < compare.min_pairs as usize {
+    if pairs < fewest(compare) {
         Call::Unknown
     } else if -margin <= interval.low && interval.high <= margin {
         Call::Equivalent

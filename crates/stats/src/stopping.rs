@@ -5,7 +5,9 @@ use crate::lasting::FEWEST_BLOCKS;
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
 use crate::slots::{call, holds_for_whole, metrics};
+use crate::starts::{by_start, contrast_of_starts, fewest as fewest_observations, interval_of_starts};
 use duel_model::{ComparePlan, Metric, Nanos, Plan, Slot};
+use std::collections::BTreeMap;
 
 /// Whether to go on.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,6 +30,8 @@ pub struct SlotFigure {
     block: u32,
     repeat: u32,
     index: u32,
+    /// Which start of the targets it belongs to, where any is started anew.
+    start: Option<u32>,
     /// The slot's value in the main metric.
     value: Option<f64>,
     /// How long the slot was.
@@ -43,6 +47,7 @@ impl SlotFigure {
             block: slot.block,
             repeat: slot.repeat,
             index: slot.index,
+            start: slot.start,
             value,
             elapsed_ns: slot.elapsed_ns,
         }
@@ -80,6 +85,9 @@ pub enum Wanted {
 ///   evidence (Haybittle 1971, Peto et al. 1976) adds at most 0.1 % to the error rate; a gap that is known to within
 ///   the difference that nobody cares for is known well enough. For a verdict not before the 8th block either.
 ///
+/// Where the plan has targets started anew, a verdict is asked for after all blocks of a start, and all of this is about starts in
+/// the place of pairs and blocks.
+///
 /// Looks are spaced geometrically so that there are few, each on half as many more pairs. `error_rates.rs` in the tests
 /// measures what the rule does to the error rate.
 pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, wanted: Wanted) -> Stop {
@@ -90,21 +98,31 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
     let mut slots: Vec<SlotFigure> = slots.into_iter().collect();
     slots.sort_by_key(|slot| (slot.block, slot.repeat, slot.target, slot.index));
     let slots = whole_blocks(&slots, plan.targets.len());
-    let Some(last) = slots.last().map(|slot| slot.block) else { return Stop::Go };
-    let main = metrics(&plan.load.kind)[0];
+    let over_starts = plan.compare.restart.is_some() && wanted == Wanted::Verdict;
     let placed = || slots.iter().map(|slot| (slot.target, (slot.block, slot.repeat), slot.value));
-    let of_targets: Vec<Vec<Pair>> =
-        (1..plan.targets.len()).map(|target| pair_up_values(placed(), 0, target).pairs).collect();
+    let starts: BTreeMap<u32, u32> = slots.iter().filter_map(|slot| Some((slot.block, slot.start?))).collect();
+    let start_of = |block: u32| starts.get(&block).copied().unwrap_or(0);
+    let of_target = |target: usize| match (pair_up_values(placed(), 0, target).pairs, over_starts) {
+        (pairs, true) => by_start(&pairs, start_of),
+        (pairs, false) => pairs,
+    };
+    let of_targets: Vec<Vec<Pair>> = (1..plan.targets.len()).map(of_target).collect();
+    let Some(last) = slots.last().map(|slot| if over_starts { start_of(slot.block) } else { slot.block }) else {
+        return Stop::Go;
+    };
+    let main = metrics(&plan.load.kind)[0];
     let fewest = |counted: &dyn Fn(&Pair) -> bool| {
         of_targets.iter().map(|pairs| pairs.iter().filter(|pair| counted(pair)).count()).min().unwrap_or(0)
     };
     let (before, pairs) = (fewest(&|pair| pair.block < last), fewest(&|_| true));
-    if !is_look(before, pairs, plan.compare.min_pairs as usize) {
+    if !is_look(before, pairs, fewest_observations(&plan.compare)) {
         return Stop::Go;
     }
     let mut reasons = Vec::new();
     for ((place, target), values) in plan.targets.iter().enumerate().skip(1).zip(&of_targets) {
-        let Some((why, half_width, contrast)) = known(values, &plan.compare, wanted) else { return Stop::Go };
+        let known =
+            if over_starts { known_of_starts(values, &plan.compare) } else { known(values, &plan.compare, wanted) };
+        let Some((why, half_width, contrast)) = known else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
         let seen = call(&contrast, values.len(), main, &plan.compare);
         if main == Metric::Rate
@@ -119,7 +137,8 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
             half_width.exp_m1() * 100.0
         ));
     }
-    Stop::Enough { pairs: pairs as u32, reason: format!("{} after {pairs} pairs", reasons.join(", ")) }
+    let counted = if over_starts { "starts" } else { "pairs" };
+    Stop::Enough { pairs: pairs as u32, reason: format!("{} after {pairs} {counted}", reasons.join(", ")) }
 }
 
 /// Share of a gap's logarithm to which it need be known.
@@ -151,6 +170,24 @@ fn known(pairs: &[Pair], compare: &ComparePlan, wanted: Wanted) -> Option<(&'sta
     let contrast = contrast(pairs, compare);
     let half_width = contrast.interval?.half_width();
     Some((narrow_enough(half_width)?, half_width, contrast))
+}
+
+/// The same by starts of the targets. Each of them has connections and memory of its own, so that they resemble their neighbours less
+/// than blocks do; nothing is known from fewer than [`FEWEST_STARTS`](crate::starts::FEWEST_STARTS).
+fn known_of_starts(starts: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64, Contrast)> {
+    let contrast = contrast_of_starts(starts, compare);
+    let (estimate, half_width, margin) = (contrast.estimate?, contrast.interval?.half_width(), log_margin(compare));
+    let is_clear = || interval_of_starts(starts, CLEAR).is_some_and(|wide| wide.low > margin || wide.high < -margin);
+    let why = if half_width <= margin / 2.0 {
+        "sharp"
+    } else if half_width <= SHARE_OF_GAP * estimate.abs() {
+        "sharp for its size"
+    } else if half_width <= margin && is_clear() {
+        "clear gap"
+    } else {
+        return None;
+    };
+    Some((why, half_width, contrast))
 }
 
 /// Ops of a target by all of its time over those of the baseline, in log.
