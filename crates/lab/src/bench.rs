@@ -30,6 +30,8 @@ pub(crate) struct Bench {
     ops_differ: bool,
     /// Which treatment is under way, in a run with factors.
     treatment: Option<u32>,
+    /// Which start of the targets is under way, where any is started anew.
+    start: Option<u32>,
     /// How often each target was given new connections.
     renewed: Vec<u64>,
     /// Local ports for connections to each target, where the system tells.
@@ -91,6 +93,7 @@ impl Bench {
             keeps_lanes: keeps_lanes(plan),
             ops_differ: ops_differ(plan),
             treatment: None,
+            start: None,
             load: plan.load.clone(),
             polling_workers: 0,
             taken: (0, 0),
@@ -149,6 +152,25 @@ impl Bench {
         Ok(())
     }
 
+    /// Closes the connections to all targets, some of which are about to be started anew.
+    pub(crate) fn hang_up(&mut self) {
+        self.sessions.clear();
+    }
+
+    /// Opens those sessions again.
+    pub(crate) fn dial_anew(&mut self) -> Result<(), LabError> {
+        self.renewed.iter_mut().for_each(|renewed| *renewed += 1);
+        let open =
+            |factory: &Factory| factory.session(self.load.connections, self.load.threads, Arc::clone(&self.stop));
+        self.sessions = self.factories.iter().map(open).collect::<Result<_, _>>()?;
+        Ok(())
+    }
+
+    /// Slots from now on belong to this start.
+    pub(crate) fn begin_start(&mut self, start: u32) {
+        self.start = Some(start);
+    }
+
     /// Slots are numbered on from here, and placed on the clock of a run that began so long ago.
     pub(crate) fn continue_run(&mut self, next_index: u32, since_start_ns: Nanos) {
         self.next_index = next_index;
@@ -173,7 +195,7 @@ impl Bench {
 
     /// Number of targets.
     pub(crate) fn targets(&self) -> usize {
-        self.sessions.len()
+        self.factories.len()
     }
 
     /// Whether the user wants it to end.
@@ -306,6 +328,7 @@ impl Bench {
             block: spec.block,
             repeat: spec.repeat,
             treatment: self.treatment,
+            start: self.start,
             started_unix_ms: record.started_unix_ms,
             offset_ns: record.start_ns.saturating_sub(self.run_start_ns),
             // Of a target that died: the time that it lived.

@@ -4,6 +4,8 @@ use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::hosts::Hosts;
 use crate::pulse::{Pulses, died_in, gone};
+use crate::restart::Restarts;
+use crate::rounds::{self, FirstStart};
 use crate::waiting;
 use crate::watch::Watcher;
 use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
@@ -32,15 +34,28 @@ const OPS_PER_INTERVAL: u64 = 20;
 pub(crate) fn run(
     bench: &mut Bench,
     plan: &Plan,
+    mut restarts: Option<Restarts<'_>>,
     hosts: &Hosts,
     run: &mut Run,
     watcher: &mut dyn Watcher,
 ) -> Result<(), LabError> {
     bench.expect(Some(plan.compare.max_load_ns), None);
+    let mut took_ns = 0;
+    if let Some(restarts) = &mut restarts {
+        bench.begin_start(0);
+        took_ns = restarts.start_anew(bench, watcher)?;
+        if bench.is_stopped() {
+            return Ok(());
+        }
+    }
     watcher.label("warming up");
-    let typical_op_ns = warm_up(bench, plan, run, watcher)?;
+    let Warm { op_ns: typical_op_ns, steady_after_ns } = warm_up(bench, plan, run, watcher)?;
     if bench.is_stopped() {
         return Ok(());
+    }
+    let first = FirstStart { took_ns, steady_after_ns };
+    if let Some(restarts) = &restarts {
+        run.doubts.extend(warm_up_doubts(plan, &first, restarts));
     }
     waiting::choose(bench, plan, run, watcher)?;
     if bench.is_stopped() {
@@ -59,13 +74,14 @@ pub(crate) fn run(
         grace_ns: bench.grace_ns(typical_op_ns, left_ns / (PAIRS_WANTED * bench.targets() as u64)),
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
+        blocks: None,
         renews: true,
     };
     let mut pulses = Pulses::of(plan);
     bench.notice_death();
     // What machines do for the ops of the comparison is counted from here to its end.
     hosts.mark();
-    let result = blocks(bench, plan, &schedule, watcher, &mut Unread, &mut |slot, bench| {
+    let mut keep = |slot: Slot, bench: &Bench| {
         let (died, failed, target) = (died_in(plan, &slot), pulses.feel(&slot), slot.target);
         run.slots.push(slot);
         let Some(status) = died.or_else(|| Some(gone(plan, target, bench.since_start_ns(), failed?))) else {
@@ -73,7 +89,11 @@ pub(crate) fn run(
         };
         run.status = status;
         Next::End
-    });
+    };
+    let result = match &mut restarts {
+        Some(restarts) => rounds::run(bench, plan, restarts, &first, &schedule, watcher, &mut keep),
+        None => blocks(bench, plan, &schedule, watcher, &mut Unread, &mut keep),
+    };
     hosts.mark();
     result
 }
@@ -87,6 +107,8 @@ pub(crate) struct BlockSchedule {
     /// The bench's load time at which no further block begins.
     pub(crate) end_load_ns: Nanos,
     pub(crate) first_block: u32,
+    /// How many blocks there are, whatever is known by then; `None`: until it is known enough.
+    pub(crate) blocks: Option<u32>,
     /// Each block has connections of its own, where connections are kept.
     pub(crate) renews: bool,
 }
@@ -131,7 +153,8 @@ pub(crate) fn blocks(
     let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed.wrapping_add(u64::from(schedule.first_block)));
     let mut order: Vec<usize> = (0..bench.targets()).collect();
     let mut longest_block_ns = 0;
-    for block in schedule.first_block.. {
+    let end = schedule.blocks.map_or(u32::MAX, |blocks| schedule.first_block.saturating_add(blocks));
+    for block in schedule.first_block..end {
         // A block that would not end in time is not begun.
         if bench.load_ns() + longest_block_ns > schedule.end_load_ns {
             return Ok(());
@@ -172,6 +195,9 @@ pub(crate) fn blocks(
             }
         }
         longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
+        if schedule.blocks.is_some() {
+            continue;
+        }
         let wanted = if schedule.role == SlotRole::Measured { Wanted::Verdict } else { Wanted::Probe };
         if matches!(duel_stats::early_stop(judged.iter().copied(), plan, wanted), Stop::Enough { .. }) {
             return Ok(());
@@ -225,16 +251,45 @@ pub(crate) fn whole_periods_ns(slot_ns: Nanos, kind: LoopKind) -> Nanos {
     (periods * 1e9 / rate_per_s).round() as Nanos
 }
 
-/// Loads each target until its rate is steady, and answers how long an op typically takes on the slowest.
+/// Of which targets later starts are given less warm-up than they needed behind the first one.
+fn warm_up_doubts(plan: &Plan, first: &FirstStart, restarts: &Restarts<'_>) -> Vec<Doubt> {
+    let (warm_ups, most_ns) = rounds::warm_ups(first, plan, restarts);
+    let needs_more = warm_ups.iter().filter_map(|&(target, given_ns)| {
+        let needed_ns = first.steady_after_ns[target].filter(|&needed_ns| needed_ns > most_ns)?;
+        Some(Doubt {
+            id: DoubtId::WarmupUnfinished,
+            target: Some(plan.targets[target].name.clone()),
+            text: format!(
+                "{} took {} of load to become steady behind its first start, and is given {} behind each later one; a longer -d \
+                 gives it more",
+                duel_model::sanitize_line(&plan.targets[target].name),
+                duel_model::format_duration_ns(needed_ns as f64),
+                duel_model::format_duration_ns(given_ns as f64)
+            ),
+        })
+    });
+    needs_more.collect()
+}
+
+/// What warm-up has shown.
+pub(crate) struct Warm {
+    /// How long an op typically takes on the slowest target.
+    pub(crate) op_ns: Nanos,
+    /// After how much load each target was steady; `None`: it was not, or that could not be seen.
+    pub(crate) steady_after_ns: Vec<Option<Nanos>>,
+}
+
+/// Loads each target until its rate is steady.
 pub(crate) fn warm_up(
     bench: &mut Bench,
     plan: &Plan,
     run: &mut Run,
     watcher: &mut dyn Watcher,
-) -> Result<Nanos, LabError> {
+) -> Result<Warm, LabError> {
     let share_ns = plan.compare.max_load_ns / LOAD_TIMES_PER_WARM_UP / bench.targets() as u64;
     let piece_ns = (share_ns / 2).clamp(50 * MILLISECOND_NS, SECOND_NS);
     let mut slowest_op_ns = 0;
+    let mut steady_after_ns = vec![None; bench.targets()];
     for target in 0..bench.targets() {
         let (mut rates, mut spent_ns, mut tally) = (Vec::new(), 0, Tally::default());
         // A few ops may take far longer than the others, and all of the time would go by waiting for them. Only where no
@@ -256,7 +311,7 @@ pub(crate) fn warm_up(
             tally.merge(&slot.tally);
             steady_part(&slot, piece_ns, &mut rates);
             if bench.is_stopped() {
-                return Ok(slowest_op_ns);
+                return Ok(Warm { op_ns: slowest_op_ns, steady_after_ns });
             }
             run.slots.push(slot);
             if tally.ok == 0 && tally.started > 0 {
@@ -266,7 +321,8 @@ pub(crate) fn warm_up(
                 grace_ns = bench.op_timeout_ns();
                 continue;
             }
-            if duel_stats::warmup_ended(&rates).is_some() {
+            if let Some(cut) = duel_stats::warmup_ended(&rates) {
+                steady_after_ns[target] = Some((spent_ns as f64 * cut as f64 / rates.len() as f64) as Nanos);
                 break;
             }
             if spent_ns >= share_ns {
@@ -287,7 +343,7 @@ pub(crate) fn warm_up(
         let mean_ns = tally.service.mean_ns().unwrap_or(0.0) as Nanos;
         slowest_op_ns = slowest_op_ns.max(mean_ns);
     }
-    Ok(slowest_op_ns)
+    Ok(Warm { op_ns: slowest_op_ns, steady_after_ns })
 }
 
 /// Adds the rates of a slot's whole intervals: not the last one, which is cut, nor what was drained after its time.

@@ -249,6 +249,7 @@ impl Lab {
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,
             first_block: 1,
+            blocks: None,
             renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS,
         };
         let Seen { slots, demands } = seen;

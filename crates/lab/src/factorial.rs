@@ -8,7 +8,7 @@
 //! and a server that holds 127 of them is not one that holds 1.
 
 use crate::bench::{Bench, SlotSpec, has_ports, keeps_lanes};
-use crate::compare::{slot_length_ns, warm_up, whole_periods_ns};
+use crate::compare::{Warm, slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Contact, Factory, contact_all};
 use crate::hosts::Hosts;
 use crate::pulse::{Pulses, died_in, gone};
@@ -161,7 +161,8 @@ fn warm_up_all(
         ports.take(treatment, bench);
         bench.take_up(number as u32, &treatment.plan, &treatment.factories)?;
         let doubts = run.doubts.len();
-        let typical = warm_up(bench, &treatment.plan, run, watcher).map_err(|error| at(&treatment.name, error))?;
+        let Warm { op_ns: typical, .. } =
+            warm_up(bench, &treatment.plan, run, watcher).map_err(|error| at(&treatment.name, error))?;
         treatment.pace = Pace { op_ns: typical, think_ns: bench.think_ns(), ..Pace::default() };
         for doubt in &mut run.doubts[doubts..] {
             doubt.text = format!("at {}: {}", treatment.name, doubt.text);

@@ -18,6 +18,8 @@ mod identity;
 pub mod kinds;
 mod lens;
 mod pulse;
+mod restart;
+mod rounds;
 mod route;
 mod search;
 mod servers;
@@ -40,6 +42,7 @@ use bench::Bench;
 use duel_load::{LimitError, SessionError};
 use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
 use hosts::Hosts;
+use restart::Restarts;
 use route::Route;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -127,6 +130,7 @@ impl Lab {
         let first = &plan.treated(0);
         run.plan = plan.redacted();
         let mut treatments = factorial::prepare(plan, &contacts, &routes, &self.stop)?;
+        let restarts = Restarts::of(plan, &routes, &run.first_contact, &self.stop);
         *self.last_ways() = Some(Ways { run_id: run.id.clone(), routes });
         if plan.targets.iter().any(|target| target.host.is_some()) {
             watcher.label("reading the hosts");
@@ -145,7 +149,7 @@ impl Lab {
         } else if !plan.load.shape.stages.is_empty() {
             courses::run(&mut bench, plan, &hosts, &mut run, watcher)
         } else {
-            compare::run(&mut bench, plan, &hosts, &mut run, watcher)
+            compare::run(&mut bench, plan, restarts, &hosts, &mut run, watcher)
         };
         match result {
             Ok(()) => {}

@@ -15,7 +15,7 @@ use duel_model::{ComparePlan, Distribution, Metric, Slot};
 /// Fewest starts for a verdict. The shape of what differs between starts is not known, and it is often that of a coin: a
 /// program is laid out well or badly. Then all starts of two targets fall on one side, as far as they differ at all, in 2 of 4^n runs,
 /// and the scatter is seen as none: at 5 starts that is 0.2 %, well below the 1 % of a call, at 4 it is 0.8 %.
-pub(crate) const FEWEST_STARTS: usize = 5;
+pub const FEWEST_STARTS: usize = 5;
 
 /// How many observations a verdict takes: starts where targets are started anew, pairs of slots where they are not.
 pub(crate) fn fewest(compare: &ComparePlan) -> usize {

@@ -1,0 +1,132 @@
+//! A comparison in rounds: targets are started anew, warmed up, and compared in a few blocks.
+
+use crate::LabError;
+use crate::bench::{Bench, SlotSpec};
+use crate::compare::{BlockSchedule, Next, Unread, blocks};
+use crate::restart::Restarts;
+use crate::watch::Watcher;
+use duel_model::{MILLISECOND_NS, Nanos, Plan, Slot, SlotRole};
+use duel_stats::{FEWEST_STARTS, LOAD_TIMES_PER_WARM_UP, SlotFigure, Stop, Wanted};
+
+/// Fewest blocks of a round, where the time allows: of four pairs of slots a wild one does not move the estimate far.
+const BLOCKS_WANTED: u64 = 2;
+/// Shortest warm-up behind a start: connections are made, and what is read first comes into memory.
+const SHORTEST_WARM_UP_NS: Nanos = 100 * MILLISECOND_NS;
+/// Behind later starts warm-up takes at most one part in so many of the load time: twice as much as without starts.
+const LOAD_TIMES_PER_WARM_UPS: u64 = LOAD_TIMES_PER_WARM_UP / 2;
+
+/// What the first start has shown.
+#[derive(Debug, Clone)]
+pub(crate) struct FirstStart {
+    /// How long starting all targets anew took.
+    pub(crate) took_ns: Nanos,
+    /// After how much load each target was steady; `None`: it was not, or that could not be seen.
+    pub(crate) steady_after_ns: Vec<Option<Nanos>>,
+}
+
+/// How long each target that is started anew is warmed up behind later starts: as long as it needed behind the first one, and what
+/// there is for it where that is not known; and the most that there is.
+pub(crate) fn warm_ups(first: &FirstStart, plan: &Plan, restarts: &Restarts<'_>) -> (Vec<(usize, Nanos)>, Nanos) {
+    let targets = first.steady_after_ns.len() as u64;
+    let most_ns = plan.compare.max_load_ns / LOAD_TIMES_PER_WARM_UPS / FEWEST_STARTS as u64 / targets.max(1);
+    let needed = |target: usize| first.steady_after_ns[target].unwrap_or(most_ns).max(SHORTEST_WARM_UP_NS).min(most_ns);
+    (restarts.targets().map(|target| (target, needed(target))).collect(), most_ns)
+}
+
+/// Runs rounds until it is known enough or the time is over. The targets have been started anew and warmed up for the first one.
+pub(crate) fn run(
+    bench: &mut Bench,
+    plan: &Plan,
+    restarts: &mut Restarts<'_>,
+    first: &FirstStart,
+    schedule: &BlockSchedule,
+    watcher: &mut dyn Watcher,
+    keep: &mut dyn FnMut(Slot, &Bench) -> Next,
+) -> Result<(), LabError> {
+    let (warm_ups, _) = warm_ups(first, plan, restarts);
+    let warm_ns: Nanos = warm_ups.iter().map(|(_, ns)| ns).sum();
+    let left_ns = schedule.end_load_ns.saturating_sub(bench.load_ns());
+    // Slots end with their last op, and each block makes new connections: a tenth more.
+    let block_ns = 2 * bench.targets() as u64 * schedule.slot_ns * 11 / 10;
+    let of_round = blocks_of_round(first.took_ns + warm_ns, warm_ns, block_ns, left_ns);
+    let mut figures: Vec<SlotFigure> = Vec::new();
+    let mut longest_ns = 0;
+    for start in 0.. {
+        if start > 0 {
+            // A round that would not end in time is not begun.
+            if bench.load_ns() + longest_ns + warm_ns > schedule.end_load_ns {
+                return Ok(());
+            }
+            bench.begin_start(start);
+            restarts.start_anew(bench, watcher)?;
+            watcher.label("measuring");
+            for &(target, duration_ns) in &warm_ups {
+                if bench.is_stopped() {
+                    return Ok(());
+                }
+                let slot = bench.slot(warm_up(target, duration_ns, start * of_round, schedule.grace_ns), watcher)?;
+                if bench.is_stopped() || keep(slot, bench) == Next::End {
+                    return Ok(());
+                }
+            }
+        }
+        let (before_ns, mut is_over) = (bench.load_ns(), false);
+        let round = BlockSchedule { first_block: start * of_round, blocks: Some(of_round), ..schedule.clone() };
+        blocks(bench, plan, &round, watcher, &mut Unread, &mut |slot, bench| {
+            if slot.role == SlotRole::Measured {
+                figures.push(SlotFigure::of(&slot, plan));
+            }
+            let next = keep(slot, bench);
+            is_over = next == Next::End;
+            next
+        })?;
+        if is_over || bench.is_stopped() {
+            return Ok(());
+        }
+        longest_ns = longest_ns.max(bench.load_ns() - before_ns);
+        if matches!(duel_stats::early_stop(figures.iter().copied(), plan, Wanted::Verdict), Stop::Enough { .. }) {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// How many blocks a round has. What a start costs, with its warm-up, is to be spent on it again in blocks, in the ratio that makes
+/// the interval narrowest for the time: the root of what a start costs over what a block does, where starts scatter as much as
+/// blocks do (Kalibera and Jones 2013, section 6; how much they do is not known before). There are to be as many rounds as a verdict
+/// takes, above all.
+fn blocks_of_round(start_costs_ns: Nanos, warm_ns: Nanos, block_ns: Nanos, left_ns: Nanos) -> u32 {
+    let block_ns = block_ns.max(1);
+    let best = (start_costs_ns as f64 / block_ns as f64).sqrt().round() as u64;
+    let affordable = (left_ns / FEWEST_STARTS as u64).saturating_sub(warm_ns) / block_ns;
+    u32::try_from(best.max(BLOCKS_WANTED).min(affordable).max(1)).unwrap_or(u32::MAX)
+}
+
+fn warm_up(target: usize, duration_ns: Nanos, block: u32, grace_ns: Nanos) -> SlotSpec {
+    SlotSpec {
+        target,
+        role: SlotRole::Warmup,
+        block,
+        repeat: 0,
+        duration_ns: Some(duration_ns),
+        ops: None,
+        grace_ns,
+        back_to_back: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn dear_starts_get_more_blocks_and_there_are_enough_starts_all_the_same() {
+        let ms = MILLISECOND_NS;
+        // A start that takes as long as a block; one that takes a minute; and time for five starts of one block each.
+        assert_eq!(blocks_of_round(660 * ms, 200 * ms, 660 * ms, 28_000 * ms), 2);
+        assert_eq!(blocks_of_round(60_000 * ms, 200 * ms, 660 * ms, 280_000 * ms), 10);
+        assert_eq!(blocks_of_round(60_000 * ms, 200 * ms, 660 * ms, 28_000 * ms), 8);
+        assert_eq!(blocks_of_round(60_000 * ms, 200 * ms, 660 * ms, 7_000 * ms), 1);
+        assert_eq!(blocks_of_round(0, 0, 0, 0), 1);
+    }
+}
