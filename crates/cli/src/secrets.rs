@@ -2,7 +2,7 @@
 
 use crate::outcome::Usage;
 use clap::Args;
-use duel_model::Plan;
+use duel_model::{Plan, sanitize_line};
 
 /// What an archived plan does not hold.
 #[derive(Args, Clone)]
@@ -19,6 +19,19 @@ pub(crate) fn refuse_missing_secrets(plan: &Plan) -> Result<(), Usage> {
         missing => Err(Usage(format!(
             "the values of {} were not kept, because they are secrets; give them again with -H 'Name: value' or -H @FILE",
             missing.join(", ")
+        ))),
+    }
+}
+
+/// Refuses a plan that starts targets anew by commands of which something is missing.
+pub(crate) fn refuse_missing_commands(plan: &Plan) -> Result<(), Usage> {
+    let names: Vec<String> = plan.missing_commands().into_iter().map(sanitize_line).collect();
+    match names.first() {
+        None => Ok(()),
+        Some(first) => Err(Usage(format!(
+            "the commands that start {} anew were not kept whole, because of the secrets in them; give them again with --restart \
+             {first}='...'",
+            names.join(", ")
         ))),
     }
 }

@@ -13,7 +13,8 @@ use std::path::Path;
 #[derive(Args, Clone)]
 pub(crate) struct TrustFlags {
     /// Do what the archive's plan says, also where it names files, passwords, proxies or machines to log in to. Without it,
-    /// what a plan of another archive than your own names is shown and asked for
+    /// what a plan of another archive than your own names is shown and asked for; so are, of any archive, commands that start
+    /// targets anew
     #[arg(long)]
     pub(crate) trust_archive: bool,
 }
@@ -25,25 +26,29 @@ const MOST_TOLD: usize = 20;
 /// to be sent to its targets. Nothing is opened before.
 pub(crate) fn ensure(plan: &Plan, given: &[String], trust: &TrustFlags, output: &OutputFlags) -> anyhow::Result<()> {
     let told = told(plan, given);
-    if told.is_empty() || trust.trust_archive || keep::path(output).is_ok_and(|path| is_own(&path, output)) {
+    // A command by which a server is started anew is asked for in the user's own archive, too: it breaks off what others do with that
+    // server, and by the time that a run is repeated, the name in it may be that of another one, or one that is in use.
+    let is_own = keep::path(output).is_ok_and(|path| is_own(&path, output));
+    if told.is_empty() || trust.trust_archive || (is_own && plan.carried_out().is_empty()) {
         return Ok(());
     }
+    let whose = if is_own { "" } else { "this archive may be somebody else's, and " };
     let targets: Vec<String> = plan.targets.iter().map(|target| sanitize_line(&target.address)).collect();
     if !(std::io::stdin().is_terminal() && std::io::stderr().is_terminal()) {
         return Err(Usage(format!(
-            "this archive may be somebody else's, and its plan would, on its way to {}: {}; if you want that, say so with \
-             --trust-archive",
+            "{whose}its plan would, on its way to {}: {}; if you want that, say so with --trust-archive",
             shortened(&targets, 2).join(", "),
             shortened(&told, 3).join("; ")
         ))
         .into());
     }
-    let mut question = String::from("This archive may be somebody else's. Its plan sends requests to:\n");
+    let mut question = String::from(if is_own { "" } else { "This archive may be somebody else's. " });
+    question += "Its plan sends requests to:\n";
     let list = |lines: &[String]| lines.iter().map(|line| format!("  {line}\n")).collect::<String>();
     question += &list(&shortened(&targets, MOST_TOLD));
     question += "and it would:\n";
-    // Whoever agrees has seen all that is overwritten.
-    question += &list(&shortened(&told, MOST_TOLD.max(plan.overwritten().len())));
+    // Whoever agrees has seen all that is overwritten, and all commands.
+    question += &list(&shortened(&told, MOST_TOLD.max(plan.overwritten().len() + plan.carried_out().len())));
     question += "Do that? (y/N) ";
     let mut answer = String::new();
     let asked =

@@ -151,6 +151,9 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
             if judging.slot.is_some() || judging.no_early_stop {
                 return Err(Usage("--slot and --no-early-stop have a meaning with two targets only".into()));
             }
+            if judging.restart.is_given() {
+                return Err(Usage("--restart has a meaning with two targets only".into()));
+            }
             meaning::single(target, flags.requests, judging.seed.unwrap_or(1), load)?
         }
         several => {

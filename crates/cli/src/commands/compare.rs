@@ -46,6 +46,11 @@ pub(crate) fn plan(compare: &CompareFlags, load: &LoadFlags) -> Result<(Plan, Di
     if compare.why && !plan.factors.is_empty() {
         return Err(Usage("--why looks for the cause of one difference; leave the factors out, or --why".into()));
     }
+    if compare.why && plan.compare.restart.is_some() {
+        return Err(Usage(
+            "--why probes processes as they run, and starts none anew; leave --restart out, or --why".into(),
+        ));
+    }
     let shape = &plan.load.shape;
     if compare.why && (!shape.stages.is_empty() || shape.search.is_some()) {
         return Err(Usage(

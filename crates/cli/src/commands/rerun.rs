@@ -4,6 +4,7 @@ use super::{demo, execute};
 use crate::keep;
 use crate::keep::RunName;
 use crate::load::request;
+use crate::load::restart::RestartFlags;
 use crate::outcome::{Outcome, say};
 use crate::output::OutputFlags;
 use crate::secrets::{self, SecretFlags};
@@ -20,6 +21,9 @@ pub(crate) struct RerunFlags {
     pub(crate) run: RunName,
     #[command(flatten)]
     pub(crate) secrets: SecretFlags,
+    /// Start target NAME anew by this command, in the place of one that was not kept whole because of the secrets in it
+    #[arg(long, value_name = "NAME=COMMAND")]
+    pub(crate) restart: Vec<String>,
     #[command(flatten)]
     pub(crate) trust: TrustFlags,
     #[command(flatten)]
@@ -35,6 +39,8 @@ pub(crate) fn rerun(rerun: &RerunFlags, output: &OutputFlags) -> anyhow::Result<
     for (_, why) in duel_lab::forget_unproven_ids(&mut plan) {
         say(&why);
     }
+    RestartFlags { restart: rerun.restart.clone(), restart_timeout: None }.restore(&mut plan)?;
+    secrets::refuse_missing_commands(&plan)?;
     restore_secrets(&mut plan, &rerun.secrets, &rerun.trust, output)?;
     execute(&plan, None, Shown::Progress, &rerun.telemetry, output)
 }

@@ -54,6 +54,13 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
             Usage(format!("the load of run {id} changed; compare under one load, and ask why of that run")).into()
         );
     }
+    if run.plan.compare.restart.is_some() {
+        let id = &run.id;
+        return Err(Usage(format!(
+            "run {id} started its targets anew, and probes start none; compare without --restart, and ask why of that run"
+        ))
+        .into());
+    }
     demo::refuse_if_made(&run)?;
     let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();

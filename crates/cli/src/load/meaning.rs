@@ -1,6 +1,7 @@
 //! What the flags mean: the plan of a run or of a comparison, put together from what each subject's file makes of its own
 //! options.
 
+use crate::load::restart::{self, RestartFlags};
 use crate::load::{LoadFlags, factors, request, shape, targets, tls};
 use crate::outcome::Usage;
 use crate::usage;
@@ -31,6 +32,8 @@ pub(crate) struct JudgingFlags {
     /// Seed of all random choices [default: from the clock; shown and kept]
     #[arg(long, allow_negative_numbers = true, value_name = "N")]
     pub(crate) seed: Option<u64>,
+    #[command(flatten)]
+    pub(crate) restart: RestartFlags,
 }
 
 /// The plan of a run on one target.
@@ -76,12 +79,15 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
         max_load_ns,
         slot_ns: judging.slot.as_deref().map(|slot| positive("--slot", slot)).transpose()?,
         stop_early: !judging.no_early_stop,
+        restart: judging.restart.plan(&targets)?,
         ..ComparePlan::default()
     };
     let load_plan = load_plan(load, Bound::Duration(max_load_ns), &workload)?;
     let mut plan = Plan { targets, workload, load: load_plan, compare, factors: Vec::new() };
     shape::comparison(&mut plan, load)?;
-    factors::vary(plan, load, false)
+    let plan = factors::vary(plan, load, false)?;
+    restart::refuse(&plan)?;
+    Ok(plan)
 }
 
 /// Half of the CPUs: the other half may be the server's, and is the kernel's in any case.

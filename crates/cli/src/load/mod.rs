@@ -7,6 +7,7 @@ pub(crate) mod meaning;
 pub(crate) mod netns;
 pub(crate) mod request;
 pub(crate) mod requests;
+pub(crate) mod restart;
 pub(crate) mod settings;
 pub(crate) mod shape;
 pub(crate) mod targets;

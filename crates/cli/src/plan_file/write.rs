@@ -4,7 +4,7 @@ use super::{TARGETS, is_planned, is_typed, table_of};
 use crate::load::targets;
 use crate::outcome::Usage;
 use clap::{Arg, ArgAction, ArgMatches, Command};
-use duel_model::{Plan, is_secret_field, is_secret_name, public_address};
+use duel_model::{Plan, is_secret_field, is_secret_name, public_address, redacted_command};
 use std::any::TypeId;
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -133,6 +133,7 @@ fn public(arg: &Arg, value: &str) -> String {
         }
         _ if is_secret_name(option) && !is_file => Plan::REDACTED.to_owned(),
         _ if has_password(value) => Plan::REDACTED.to_owned(),
+        _ if option == "restart" => redacted_command(value),
         // A body is the request itself; without it the plan would mean another one.
         _ if option == "body" => value.to_owned(),
         _ => public_address(value),
