@@ -5,6 +5,7 @@
 //! wrote is made safe before it is laid out, and no line is longer than the style's width, except an address or a
 //! command that has to stay in one piece to be copied.
 
+mod about;
 mod cache;
 mod calendar;
 mod chart;

@@ -1,5 +1,6 @@
 //! The report of a run: the verdict first, then what it rests on.
 
+use crate::about::about;
 use crate::figures::{self, Lengths, byte_rate, count, maybe, part, percent, rate, three_digits};
 use crate::sentence::{headlines, pair_sentence};
 use crate::settings::Again;
@@ -24,7 +25,7 @@ pub fn summary(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Stri
         (Some(experiment), targets) => experiment::sections(run, verdict, experiment, targets, style),
         (None, targets) if !verdict.searches.is_empty() => search::sections(run, verdict, targets, style),
         (None, [one]) => single::sections(run, verdict, one, style),
-        (None, many) => compared(run, verdict, many, style),
+        (None, many) => compared(run, verdict, many, again, style),
     };
     if let (Some(first), false) = (sections.first_mut(), doubts.is_empty()) {
         let text = format!("({} below)", plural(doubts.len() as u64, "doubt"));
@@ -112,9 +113,9 @@ pub(crate) fn failure_examples(target: &Totals<'_>, style: Style) -> Vec<String>
         .collect()
 }
 
-fn compared(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], style: Style) -> Vec<Vec<String>> {
+fn compared(run: &Run, verdict: &Verdict, targets: &[Totals<'_>], again: Again, style: Style) -> Vec<Vec<String>> {
     let noun = op_noun(run);
-    let mut sections = vec![sentences(run, verdict, style), addresses(targets, style)];
+    let mut sections = vec![sentences(run, verdict, again, style), addresses(targets, style)];
     sections.push(side_by_side(noun, targets, style));
     let of_stages = stages::compared(run, verdict, targets);
     let has_stages = !of_stages.is_empty();
@@ -152,7 +153,7 @@ pub(crate) fn gap_call(verdict: &Verdict, target: &str) -> Option<Call> {
 }
 
 /// The verdict: the main metric of each target, the others indented below it, and whether the run came to its end.
-fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
+fn sentences(run: &Run, verdict: &Verdict, again: Again, style: Style) -> Vec<String> {
     let mut lines = first_of_all(verdict, style);
     let mut seen: BTreeSet<&str> = BTreeSet::new();
     let doubts: Vec<Doubt> = all_doubts(run, verdict).into_iter().cloned().collect();
@@ -172,6 +173,9 @@ fn sentences(run: &Run, verdict: &Verdict, style: Style) -> Vec<String> {
     }
     if verdict.pairs.is_empty() {
         lines.extend(wrap("No verdict: no pair of targets was compared", style.columns(), "", "  "));
+    }
+    if let Some(text) = about(run, verdict, again == Again::Shown) {
+        lines.extend(wrap(&text, style.columns(), "", "  "));
     }
     if let Some(text) = settings::ended_early(&run.status) {
         lines.extend(style.paint_lines(Some(Ink::Doubt), wrap(&text, style.columns(), "", "  ")));

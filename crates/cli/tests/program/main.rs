@@ -35,6 +35,7 @@ mod proxies;
 mod redirects;
 mod report;
 mod requests;
+mod restarts;
 #[cfg(target_os = "linux")]
 mod rights;
 mod secrets;

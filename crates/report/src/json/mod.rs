@@ -46,6 +46,8 @@ pub struct Document<'a> {
     /// `rate-not-reached` (`share` of the rate asked for). Empty where each target did what was asked of it.
     headlines: &'a [Headline],
     pairs: Vec<PairDocument<'a>>,
+    /// Over how many starts of the targets that were started anew; `null` where none was, so that `pairs` are about processes.
+    starts: Option<u32>,
     /// Only of a run with factors; `pairs` are then over all treatments.
     #[serde(skip_serializing_if = "Option::is_none")]
     experiment: Option<ExperimentDocument<'a>>,
@@ -99,6 +101,7 @@ pub fn json<'a>(run: &'a Run, verdict: &'a Verdict, explanation: Option<&'a Expl
             .iter()
             .map(|pair| PairDocument { headline: crate::told_first(verdict, pair), ..PairDocument::of(pair) })
             .collect(),
+        starts: verdict.starts,
         experiment: verdict.experiment.as_ref().map(ExperimentDocument::of),
         cache_models: verdict.caches.iter().map(CacheDocument::of).collect(),
         doubts: all_doubts(run, verdict).into_iter().map(DoubtDocument::of).collect(),

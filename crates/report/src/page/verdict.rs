@@ -1,6 +1,7 @@
 //! The verdict and its doubts.
 
 use super::html::Html;
+use crate::about::about;
 use crate::sentence::{headlines, pair_sentence, told_first};
 use crate::settings::{ended_early, status_word};
 use crate::summary::names;
@@ -39,6 +40,11 @@ pub(super) fn section(html: &mut Html, run: &Run, verdict: &Verdict, targets: &[
         html.raw("</p>");
     } else {
         calls(html, run, verdict);
+    }
+    if let Some(text) = about(run, verdict, false) {
+        html.raw("<p class=\"faint\">");
+        html.text(&text);
+        html.raw(".</p>");
     }
     if let Some(text) = ended_early(&run.status) {
         html.raw("<p class=\"doubt\">");
