@@ -1,13 +1,18 @@
 //! `--restart`: servers that are started anew in the course of a comparison.
 
-use crate::common::{Place, Ruler, Running, free_port, measuring, wait_until};
-use duel_ruler::Config;
+use crate::common::{Place, Running, free_port, measuring, wait_until};
+use duel_ruler::{Config, Ruler};
 use rustix::process::{Pid, Signal};
 
 const BAD_USAGE: i32 = 2;
-const COULD_NOT_RUN: i32 = 3;
+const COULD_NOT_RUN: i32 = 1;
 const INTERRUPTED: i32 = 130;
 const LOAD: [&str; 9] = ["-c", "2", "-t", "1", "--slot", "20ms", "-d", "2s", "--no-early-stop"];
+
+/// These words, and a short load.
+fn loaded(words: &[&str]) -> Vec<String> {
+    words.iter().chain(&LOAD).map(ToString::to_string).collect()
+}
 
 /// A tiny server that says when it was started, and ends the one before it. It is ended with its owner.
 struct Daemon {
@@ -82,7 +87,7 @@ fn both_servers_are_started_anew_and_live_on() {
     let (_alone, place, a, b) = (measuring(), Place::new(), Daemon::new(), Daemon::new());
     [&a, &b].iter().for_each(|daemon| daemon.start());
     let (restart_a, restart_b) = (format!("A={}", a.command()), format!("B={}", b.command()));
-    let args = [&[&*a.url(), &b.url(), "--restart", &restart_a, "--restart", &restart_b][..], &LOAD].concat();
+    let args = loaded(&[&*a.url(), &b.url(), "--restart", &restart_a, "--restart", &restart_b]);
     let document = place.json(args);
     let starts = document["starts"].as_u64().unwrap();
     assert!(starts >= 5, "{document}");
@@ -113,11 +118,11 @@ fn both_servers_are_started_anew_and_live_on() {
 
 #[test]
 fn a_restart_that_fails_hangs_or_brings_nobody_back_ends_the_run_with_a_sentence() {
-    let (place, ruler) = (Place::new(), Ruler::start(Config::default()));
+    let (place, ruler) = (Place::new(), Ruler::start(Config::default()).unwrap());
     let url = ruler.url("/");
     let failing = |command: &str| {
         let restart = format!("B={command}");
-        let args = [&[&*url, &url, "--restart", &restart, "--restart-timeout", "500ms", "-q"][..], &LOAD].concat();
+        let args = loaded(&[&*url, &url, "--restart", &restart, "--restart-timeout", "500ms", "-q"]);
         place.duel(args).refused(COULD_NOT_RUN)
     };
     let said = failing("echo no such unit >&2; TOKEN=s3cr3t; exit 5");
@@ -132,7 +137,7 @@ fn a_restart_that_fails_hangs_or_brings_nobody_back_ends_the_run_with_a_sentence
     let daemon = Daemon::new();
     daemon.start();
     let restart = format!("B=kill $(cat {})", daemon.place.path("pid").display());
-    let args = [&[&*url, &daemon.url(), "--restart", &restart, "--restart-timeout", "500ms", "-q"][..], &LOAD].concat();
+    let args = loaded(&[&*url, &daemon.url(), "--restart", &restart, "--restart-timeout", "500ms", "-q"]);
     let said = place.duel(args).refused(COULD_NOT_RUN);
     assert!(said.contains("it did not answer as before within 500 ms"), "{said}");
 }
@@ -140,12 +145,12 @@ fn a_restart_that_fails_hangs_or_brings_nobody_back_ends_the_run_with_a_sentence
 #[test]
 fn what_was_measured_before_a_restart_that_fails_is_kept_with_a_doubt() {
     let (_alone, place, daemon) = (measuring(), Place::new(), Daemon::new());
-    let ruler = Ruler::start(Config::default());
+    let ruler = Ruler::start(Config::default()).unwrap();
     daemon.start();
     let counter = place.path("third");
     let restart =
         format!("B=echo x >>{0}; test $(wc -l <{0}) -lt 3 || exit 1; {1}", counter.display(), daemon.command());
-    let args = [&[&*ruler.url("/"), &daemon.url(), "--restart", &restart][..], &LOAD].concat();
+    let args = loaded(&[&*ruler.url("/"), &daemon.url(), "--restart", &restart]);
     let document = place.json_ended(args, COULD_NOT_RUN);
     assert_eq!((&document["status"], &document["starts"]), (&"interrupted".into(), &2.into()), "{document}");
     let doubts = document["doubts"].to_string();
@@ -157,7 +162,7 @@ fn what_was_measured_before_a_restart_that_fails_is_kept_with_a_doubt() {
 #[test]
 fn who_ends_the_run_within_a_restart_keeps_what_there_is_and_the_command_goes_on() {
     let (_alone, place, daemon) = (measuring(), Place::new(), Daemon::new());
-    let ruler = Ruler::start(Config::default());
+    let ruler = Ruler::start(Config::default()).unwrap();
     daemon.start();
     let (counter, done) = (place.path("count"), place.path("done"));
     let restart = format!(
@@ -167,7 +172,7 @@ fn who_ends_the_run_within_a_restart_keeps_what_there_is_and_the_command_goes_on
         daemon.command()
     );
     let mut command = place.command();
-    command.args([&[&*ruler.url("/"), &daemon.url(), "--restart", &restart, "-q"][..], &LOAD].concat());
+    command.args(loaded(&[&*ruler.url("/"), &daemon.url(), "--restart", &restart, "-q"]));
     let running = Running::start(command);
     wait_until("the second start", || std::fs::read_to_string(&counter).is_ok_and(|lines| lines.lines().count() >= 2));
     running.signal(Signal::INT);
@@ -204,10 +209,10 @@ fn combinations_without_a_meaning_are_refused() {
 #[test]
 fn secrets_of_a_command_are_not_kept_and_a_repetition_asks_for_them() {
     let (_alone, place) = (measuring(), Place::new());
-    let ruler = Ruler::start(Config::default());
+    let ruler = Ruler::start(Config::default()).unwrap();
     let url = ruler.url("/");
     let restart = "B=MY_TOKEN=s3cr3t true";
-    place.duel([&[&*url, &url, "--restart", restart, "-q"][..], &LOAD].concat()).ok();
+    place.duel(loaded(&[&*url, &url, "--restart", restart, "-q"])).ok();
     let archive = std::fs::read(place.archive()).unwrap();
     assert!(!archive.windows(6).any(|bytes| bytes == b"s3cr3t"), "it is in the archive");
     let said = place.duel(["rerun", "last", "-q", "--trust-archive"]).refused(BAD_USAGE);
