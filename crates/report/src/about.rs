@@ -23,7 +23,6 @@ pub(crate) fn about(run: &Run, verdict: &Verdict, ends_with_run: bool) -> Option
     }
     let is_called = verdict.pairs.iter().any(|pair| pair.call != Call::Unknown);
     let these = if targets.len() == 2 { "two".to_owned() } else { targets.len().to_string() };
-    (is_called && !ends_with_run && run.plan.load.shape.stages.is_empty()).then(|| {
-        format!("About these {these} processes as they run, not about the {these} programs: --restart starts them anew")
-    })
+    (is_called && !ends_with_run && run.plan.load.shape.stages.is_empty())
+        .then(|| format!("About these {these} processes as they run, not the {these} programs: see --restart"))
 }
