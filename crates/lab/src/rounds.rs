@@ -93,7 +93,7 @@ pub(crate) fn run(
 
 /// How many blocks a round has. What a start costs, with its warm-up, is to be spent on it again in blocks, in the ratio that makes
 /// the interval narrowest for the time: the root of what a start costs over what a block does, where starts scatter as much as
-/// blocks do (Kalibera and Jones 2013, section 6; how much they do is not known before). There are to be as many rounds as a verdict
+/// blocks do (Kalibera and Jones 2013; how much they do is not known before). There are to be as many rounds as a verdict
 /// takes, above all.
 fn blocks_of_round(start_costs_ns: Nanos, warm_ns: Nanos, block_ns: Nanos, left_ns: Nanos) -> u32 {
     let block_ns = block_ns.max(1);

@@ -24,7 +24,7 @@ pub(crate) fn would_do(run: &Run) -> Option<Nanos> {
     let of_blocks = || run.slots.iter().filter(|slot| is_measured(slot));
     if run.plan.compare.restart.is_some() {
         // Each start takes its part of the load time, that of warming up included.
-        let starts = of_blocks().filter_map(|slot| slot.start).max()? as u64 + 1;
+        let starts = u64::from(of_blocks().filter_map(|slot| slot.start).max()?) + 1;
         let whole_ns = run.plan.compare.max_load_ns.saturating_mul(FEWEST_STARTS as u64) / starts / 10 * 11;
         return (starts < FEWEST_STARTS as u64).then(|| whole_ns.div_ceil(SECOND_NS) * SECOND_NS);
     }

@@ -64,7 +64,7 @@ pub(crate) fn starts(slots: &[&Slot]) -> u32 {
 }
 
 /// Estimates the log-ratio from one pair for each start, and encloses it: the mean, in which each start counts alike however many
-/// slots it had, and Student's t on the starts (Kalibera and Jones 2013, section 7 with starts as the highest level). From 8 starts
+/// slots it had, and Student's t on the starts (Kalibera and Jones 2013, with starts as the highest level). From 8 starts
 /// on also by batches of neighbours, for noise of a target's own that outlasts a start. `interval` is `None` with fewer than
 /// [`FEWEST_STARTS`].
 ///
