@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 
 const FAULTS: &str = env!("CARGO_BIN_EXE_faults");
 
-/// A case with a control group and one with a loop device and a mount, and the line of the journal by which it is there.
-const CASES: [(&str, &str); 2] = [
+/// A case with a control group, one with a loop device and a mount, and one in whose group tools work on a mount, and the line of the journal by which it is there.
+const CASES: [(&str, &str); 3] = [
     ("cpu.quota/nginx-http-612B-c16-kept/30of100ms", "made cgroup "),
     ("http.sync-logging/nginx-http-612B-c16-kept-logged/sync-mount", "made mount "),
+    ("disk.iops-cap/disk-ext4-randread-4k-direct/500ios", "made cgroup "),
 ];
 
 /// `faults clean` cleans for all, so one test would take the other's leftovers away.

@@ -1,6 +1,7 @@
 //! The faults: a file for each cause says how it is injected, in which set-ups, at which strengths, and how to see that
 //! it bites without asking duel.
 
+mod disk;
 mod doubles;
 pub(crate) mod drawn;
 mod net;
@@ -17,6 +18,7 @@ macro_rules! causes {
             $(cases.extend($module::cases());)*
             cases.extend(doubles::cases());
             cases.extend(net::cases());
+            cases.extend(disk::cases());
             cases
         }
     };

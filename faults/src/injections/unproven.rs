@@ -13,7 +13,7 @@ pub(crate) const UNPROVEN: [(&str, &str); 9] = [
     ("disk.slow-spindle", "no disk here turns"),
 ];
 
-const BENCH: &str = "this bench has web servers; set-ups of disks are too few so far";
+const BENCH: &str = "set-ups of disks are too few so far";
 
 #[cfg(test)]
 mod tests {

@@ -3,12 +3,14 @@
 //!
 //! A further kind is a folder with an implementation of [`Kind`], and a line for it in [`Trial`].
 
+pub(crate) mod disk;
 pub(crate) mod net;
 pub(crate) mod web;
 
 use crate::case::Bite;
 use crate::servers::Place;
 use crate::world::{Launch, World};
+use disk::Disk;
 use net::Net;
 use std::path::Path;
 use web::Web;
@@ -65,17 +67,19 @@ pub(crate) type Verify<K> = fn(&<K as Kind>::Arena) -> anyhow::Result<Bite>;
 pub(crate) enum Trial {
     Web(Box<Pair<Web>>),
     Net(Box<Pair<Net>>),
+    Disk(Box<Pair<Disk>>),
 }
 
 impl Trial {
     /// The names of all kinds.
     #[cfg(test)]
-    pub(crate) const KINDS: &[&str] = &[Web::NAME, Net::NAME];
+    pub(crate) const KINDS: &[&str] = &[Web::NAME, Net::NAME, Disk::NAME];
 
     fn pair(&self) -> &dyn AnyPair {
         match self {
             Trial::Web(pair) => &**pair,
             Trial::Net(pair) => &**pair,
+            Trial::Disk(pair) => &**pair,
         }
     }
 

@@ -8,15 +8,15 @@ use crate::injections::UNPROVEN;
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-/// The table of totals, and what belongs beneath it.
-pub(super) fn totals(results: &[Scored]) -> String {
+/// The table of totals of one kind of work, and what belongs beneath it.
+pub(super) fn totals(kind: &str, results: &[Scored]) -> String {
     let counted: Vec<&Scored> = results.iter().filter(|result| result.outcome.counts()).collect();
     let faults: Vec<&Scored> =
         counted.iter().copied().filter(|result| !matches!(&*result.cause, NONE | NAMELESS)).collect();
     let equals: Vec<&Scored> = counted.iter().copied().filter(|result| result.cause == NONE).collect();
     let nameless: Vec<&Scored> = counted.iter().copied().filter(|result| result.cause == NAMELESS).collect();
     let first: Vec<&Scored> = faults.iter().copied().filter(|result| result.outcome == Outcome::First).collect();
-    let mut text = "### Totals\n\n| | of | share | 95 % interval (Wilson) |\n|---|---|---|---|\n".to_owned();
+    let mut text = format!("### Totals of {kind}\n\n| | of | share | 95 % interval (Wilson) |\n|---|---|---|---|\n");
     let mut row = |name: &str, hits: usize, of: usize| {
         let _ = writeln!(text, "| {name} | {hits}/{of} | {} |", share(hits, of));
     };
@@ -58,7 +58,6 @@ pub(super) fn totals(results: &[Scored]) -> String {
     text += &not_kept("what was blamed besides", first.len() - besides.len());
     text += &not_kept("the confidence", first.len() - confidences.len());
     text += &other_names(&first);
-    text += &unproven();
     text.push('\n');
     text
 }
@@ -109,10 +108,11 @@ fn other_names(first: &[&Scored]) -> String {
     counts.into_iter().map(line).collect()
 }
 
-fn unproven() -> String {
+/// What duel may not name yet, of whatever kind.
+pub(super) fn unproven() -> String {
     let causes: Vec<String> = UNPROVEN.iter().map(|(cause, why)| format!("`{cause}` ({why})")).collect();
     format!(
-        "* Cannot be proven on such a machine, so duel tells them as suspicions unless it is scored with `--suspects`: {}.\n",
+        "Not proven here so far, so duel tells them as suspicions unless it is scored with `--suspects`: {}.\n\n",
         causes.join(", ")
     )
 }
@@ -134,19 +134,22 @@ mod tests {
             ..Scored::new(key, round, "B")
         };
         let old = Scored { outcome: Outcome::First, ..Scored::new(key, 4, "B") };
-        let text = totals(&[
-            first(1, "confirmed", &[]),
-            first(2, "confirmed", &["net.loss on B", "mem.limit on A"]),
-            first(3, "likely", &[]),
-            old.clone(),
-            Scored {
-                outcome: Outcome::Wrong,
-                wrongly_ruled_out: Some(vec!["tls.large-key".into()]),
-                ..Scored::new(key, 5, "B")
-            },
-            Scored { outcome: Outcome::Unknown, wrongly_ruled_out: Some(Vec::new()), ..Scored::new(key, 6, "B") },
-            Scored { outcome: Outcome::NoAnswer, ..Scored::new(key, 7, "B") },
-        ]);
+        let text = totals(
+            "web",
+            &[
+                first(1, "confirmed", &[]),
+                first(2, "confirmed", &["net.loss on B", "mem.limit on A"]),
+                first(3, "likely", &[]),
+                old.clone(),
+                Scored {
+                    outcome: Outcome::Wrong,
+                    wrongly_ruled_out: Some(vec!["tls.large-key".into()]),
+                    ..Scored::new(key, 5, "B")
+                },
+                Scored { outcome: Outcome::Unknown, wrongly_ruled_out: Some(Vec::new()), ..Scored::new(key, 6, "B") },
+                Scored { outcome: Outcome::NoAnswer, ..Scored::new(key, 7, "B") },
+            ],
+        );
         assert!(text.contains("| the fault ruled out (all are wrong) | 1/2 | 50 % |"), "{text}");
         assert!(text.contains("Of 4 results of faults it is not known what was ruled out"), "{text}");
         assert!(text.contains("| right cause first | 4/7 | 57 % |"), "{text}");
@@ -157,10 +160,10 @@ mod tests {
         );
         assert!(text.contains("| of these: possible | 0/3 |"), "{text}");
         assert!(text.contains("Of 1 results that were right first what was blamed besides is not known"), "{text}");
-        let text = totals(&[old]);
+        let text = totals("web", &[old]);
         assert!(text.contains("| of these: something else blamed besides | 0/0 | - | - |"), "{text}");
         let known = Scored { wrongly_ruled_out: Some(Vec::new()), ..first(1, "likely", &[]) };
-        assert!(!totals(&[known]).contains("not known"));
+        assert!(!totals("web", &[known]).contains("not known"));
     }
 
     #[test]
@@ -173,17 +176,20 @@ mod tests {
             seconds: Some(seconds),
             ..Scored::new(case, round, "B")
         };
-        let text = totals(&[
-            said(key, 1, "tls.large-key on B", 10.0),
-            said(key, 2, "net.loss on A", 20.0),
-            said(key, 3, "tls.large-key on B", 30.0),
-            said(key, 4, "unknown on B", 900.0),
-            said(key, 5, "unknown on B", 900.0),
-            said(key, 6, "none", 900.0),
-            said(equals, 1, "net.loss on B", 900.0),
-        ]);
+        let text = totals(
+            "web",
+            &[
+                said(key, 1, "tls.large-key on B", 10.0),
+                said(key, 2, "net.loss on A", 20.0),
+                said(key, 3, "tls.large-key on B", 30.0),
+                said(key, 4, "unknown on B", 900.0),
+                said(key, 5, "unknown on B", 900.0),
+                said(key, 6, "none", 900.0),
+                said(equals, 1, "net.loss on B", 900.0),
+            ],
+        );
         assert!(text.contains("a cause was named: 20 in the median of 3 results."), "{text}");
-        assert!(totals(&[]).contains("no cause was named"));
+        assert!(totals("web", &[]).contains("no cause was named"));
     }
 
     #[test]
@@ -195,8 +201,8 @@ mod tests {
             right: Some(Right { cause: name.into(), confidence: None }),
             ..Scored::new(slower, round, "B")
         };
-        let text = totals(&[named(1, "cpu.quota"), named(2, "cpu.quota"), named(3, "cpu.slower")]);
+        let text = totals("web", &[named(1, "cpu.quota"), named(2, "cpu.quota"), named(3, "cpu.slower")]);
         assert!(text.contains("Among the first are 2 in which `cpu.slower` was named as `cpu.quota`"), "{text}");
-        assert!(!totals(&[named(1, "cpu.slower")]).contains("was named as"));
+        assert!(!totals("web", &[named(1, "cpu.slower")]).contains("was named as"));
     }
 }

@@ -12,7 +12,7 @@ mod node;
 mod processes;
 
 use crate::twin::{Address, Network, Process, Twin};
-use crate::world::{Cgroup, Folder, Launch, Namespace, Running, SyncDisk, World};
+use crate::world::{Cgroup, Folder, Launch, Namespace, Running, Volume, World};
 use anyhow::Context;
 pub(crate) use network::Place;
 use std::time::{Duration, Instant};
@@ -40,7 +40,7 @@ pub(crate) struct Up<S: Serve = Twin> {
     processes: Vec<Running>,
     _relay: Option<Running>,
     cgroup: Option<Cgroup>,
-    disk: Option<SyncDisk>,
+    disk: Option<Volume>,
     namespace: Namespace,
     folder: Folder,
     place: Place,

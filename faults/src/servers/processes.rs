@@ -3,7 +3,7 @@
 use super::certificates::Identity;
 use super::{Serve, Up, apache, content, haproxy, nginx, node};
 use crate::twin::{Address, Ciphers, Front, Handler, Key, Log, Network, Process, Server, Tls, Twin, Versions};
-use crate::world::{Launch, SyncDisk, World};
+use crate::world::{Launch, World, log_volume};
 use anyhow::{Context, bail};
 
 /// Where the server listens when something stands before it.
@@ -42,7 +42,7 @@ impl Serve for Twin {
     fn start(world: &World, up: &mut Up) -> anyhow::Result<()> {
         content::place(&up.folder, &up.twin)?;
         if let Log::OnDisk { synchronous } = up.twin.http.log {
-            up.disk = Some(SyncDisk::new(world, synchronous)?);
+            up.disk = Some(log_volume(world, synchronous)?);
         }
         start(up)
     }

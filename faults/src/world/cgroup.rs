@@ -11,6 +11,27 @@ pub(crate) struct Quota {
     pub(crate) period_us: u64,
 }
 
+/// How much the members of a group may do on one device, per second.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Throttle {
+    pub(crate) read_calls: Option<u64>,
+    pub(crate) read_bytes: Option<u64>,
+    pub(crate) written_calls: Option<u64>,
+    pub(crate) written_bytes: Option<u64>,
+}
+
+impl Throttle {
+    /// Each limit with its file in version 1 and its key in version 2.
+    fn limits(self) -> [(Option<u64>, &'static str, &'static str); 4] {
+        [
+            (self.read_calls, "blkio.throttle.read_iops_device", "riops"),
+            (self.read_bytes, "blkio.throttle.read_bps_device", "rbps"),
+            (self.written_calls, "blkio.throttle.write_iops_device", "wiops"),
+            (self.written_bytes, "blkio.throttle.write_bps_device", "wbps"),
+        ]
+    }
+}
+
 /// What a group may have.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Limits {
@@ -20,6 +41,8 @@ pub(crate) struct Limits {
     pub(crate) memory_bytes: Option<u64>,
     /// Share of the CPU against other groups; 1024 is usual.
     pub(crate) shares: Option<u64>,
+    /// Devices by their numbers, `MAJOR:MINOR`.
+    pub(crate) devices: Vec<(String, Throttle)>,
 }
 
 impl Limits {
@@ -97,13 +120,23 @@ impl Cgroup {
             let path = folder("memory")?;
             set(&path, "memory.limit_in_bytes", bytes)?;
         }
+        if !limits.devices.is_empty() {
+            let path = folder("blkio")?;
+            for (device, throttle) in &limits.devices {
+                for (limit, file, _) in throttle.limits() {
+                    if let Some(per_s) = limit {
+                        set(&path, file, format!("{device} {per_s}"))?;
+                    }
+                }
+            }
+        }
         Ok(())
     }
 
     fn version_2(&mut self, world: &World, path: &Path, limits: &Limits) -> anyhow::Result<()> {
         let root = path.parent().context("the group has no parent")?;
         // Refused where a controller is on already or not to be had; what is missing shows below.
-        for controller in ["+cpu", "+cpuset", "+memory"] {
+        for controller in ["+cpu", "+cpuset", "+memory", "+io"] {
             let _ = std::fs::write(root.join("cgroup.subtree_control"), controller);
         }
         self._guards.push(world.promise(Made::Cgroup(path.to_owned()))?);
@@ -121,6 +154,13 @@ impl Cgroup {
         }
         if let Some(bytes) = limits.memory_bytes {
             set(path, "memory.max", bytes)?;
+        }
+        for (device, throttle) in &limits.devices {
+            for (limit, _, key) in throttle.limits() {
+                if let Some(per_s) = limit {
+                    set(path, "io.max", format!("{device} {key}={per_s}"))?;
+                }
+            }
         }
         self.cpu = Some(path.to_owned());
         Ok(())

@@ -13,9 +13,9 @@ mod made;
 mod namespace;
 mod tools;
 
-pub(crate) use cgroup::{Cgroup, Limits, Quota};
+pub(crate) use cgroup::{Cgroup, Limits, Quota, Throttle};
 pub(crate) use clean::clean;
-pub(crate) use disk::SyncDisk;
+pub(crate) use disk::{Volume, VolumePlan, log_volume};
 pub(crate) use journal::Journal;
 pub(crate) use launch::{Launch, Running};
 pub(crate) use made::{Made, PREFIX};

@@ -1,0 +1,20 @@
+//! `disk.iops-cap` and `disk.bandwidth-cap`: the device does so many calls per second, or so many bytes, and no more.
+
+use super::*;
+
+const CALLS: Injection<Disk> = Injection::new("disk.iops-cap", slower);
+const BYTES: Injection<Disk> = Injection::new("disk.bandwidth-cap", slower);
+
+pub(super) fn cases() -> Vec<Case> {
+    let random = |volume| Setup::on(volume, "randread");
+    let written = |volume| Setup::on(volume, "randwrite");
+    let wide = |setup: Setup<Disk>| setup.load(|work| work.block_bytes = 64 << 10);
+    let cap = |throttle: Throttle| move |twin: &mut crate::kinds::disk::DiskTwin| twin.throttle = throttle;
+    let none = Throttle::default();
+    vec![
+        CALLS.case(&random(EXT4), "500ios", cap(Throttle { read_calls: Some(500), ..none })),
+        CALLS.case(&written(XFS), "800ios", cap(Throttle { written_calls: Some(800), ..none })),
+        BYTES.case(&wide(random(EXT4)), "20MBps", cap(Throttle { read_bytes: Some(20_000_000), ..none })),
+        BYTES.case(&wide(written(XFS)), "30MBps", cap(Throttle { written_bytes: Some(30_000_000), ..none })),
+    ]
+}

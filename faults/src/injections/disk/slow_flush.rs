@@ -1,0 +1,25 @@
+//! `disk.slow-flush`: flushes are sent to the device and waited for, and on the healthy twin they are not.
+
+use super::*;
+
+const INJECTION: Injection<Disk> = Injection::new("disk.slow-flush", verify);
+
+pub(super) fn cases() -> Vec<Case> {
+    // A device with a cache: writing is as quick as memory, and what is flushed has to reach the disk below.
+    let cached = VolumePlan { direct_io: false, mount: "barrier=0", ..EXT4 };
+    let waits = |twin: &mut crate::kinds::disk::DiskTwin| twin.volume.mount = "barrier=1";
+    vec![
+        INJECTION.case(&Setup::on(cached, "fsync").load(|work| work.words = &[]), "barriers", waits),
+        INJECTION.case(
+            &Setup::on(cached, "randwrite").load(|work| work.words = &["--flush", "4"]),
+            "barriers",
+            waits,
+        ),
+    ]
+}
+
+fn verify(arena: &DiskArena) -> anyhow::Result<Bite> {
+    let [healthy, faulty] = arena.samples()?;
+    let flushes = Bite::ratio("us per flush", (healthy.flush_us, faulty.flush_us), 1.5);
+    Ok(flushes.and(Bite::ratio("us per op", (1e6 / healthy.ops_per_s, 1e6 / faulty.ops_per_s), 1.3)))
+}
