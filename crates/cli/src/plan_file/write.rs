@@ -133,10 +133,10 @@ fn public(arg: &Arg, value: &str) -> String {
         }
         _ if is_secret_name(option) && !is_file => Plan::REDACTED.to_owned(),
         _ if has_password(value) => Plan::REDACTED.to_owned(),
-        _ if option == "restart" => {
-            let (name, command) = value.split_once('=').unwrap_or(("", value));
-            format!("{name}={}", redacted_command(command))
-        }
+        _ if option == "restart" => match value.split_once('=') {
+            Some((name, command)) => format!("{name}={}", redacted_command(command)),
+            None => redacted_command(value),
+        },
         // A body is the request itself; without it the plan would mean another one.
         _ if option == "body" => value.to_owned(),
         _ => public_address(value),
