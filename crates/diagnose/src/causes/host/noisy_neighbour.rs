@@ -11,7 +11,8 @@
 //! makes a gap larger, and it is not what makes it. Only what the slow side waits beyond that counts.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, QUOTA, Side, allowed_cpus, is_same_fact};
+use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, QUOTA, Side, allowed_cpus, is_same_fact, worth_log};
+use crate::evidence::worth::acquit;
 use crate::gap::{Flip, Gap, percent};
 use duel_model::{Confidence, format_duration_ns};
 use std::collections::BTreeSet;
@@ -46,14 +47,14 @@ impl Cause for NoisyNeighbour {
             return Err(open(format!("how long {slow}'s threads waited for a CPU, and for whom, is not known")));
         };
         let of_fast = machines.fast.as_ref().and_then(|side| loss(gap.fast, side));
-        let worth_log = |side: usize, loss: &Loss, taken: f64| {
+        let log_of = |side: usize, loss: &Loss, taken: f64| {
             machines.loss_log_of_wanted(gap, side, loss.run, taken, loss.run + loss.wait)
         };
         let anyhow = of_fast.as_ref().map_or(0.0, |loss| {
-            let by_own_need = worth_log(gap.slow, &of_slow, loss.for_each_cpu() * of_slow.run);
-            worth_log(gap.fast, loss, loss.taken).max(by_own_need)
+            let by_own_need = log_of(gap.slow, &of_slow, loss.for_each_cpu() * of_slow.run);
+            log_of(gap.fast, loss, loss.taken).max(by_own_need)
         });
-        let worth = worth_log(gap.slow, &of_slow, of_slow.taken) - anyhow;
+        let worth = log_of(gap.slow, &of_slow, of_slow.taken) - anyhow;
 
         let tell = |name: &str, loss: &Loss| {
             format!(
@@ -71,6 +72,12 @@ impl Cause for NoisyNeighbour {
             // Many threads together get more of a CPU beside somebody else than one does that has to wake up there for each
             // request. So load hides much of the gap over one connection, where nobody counts for how long it waits.
             Err(Standing::Undecided(_)) if machines.matters_under_load(worth) => machines.share(worth),
+            // Its threads did not fill the CPU. But those of a server behind it may have waited there for the same requests, and
+            // nobody counts for how long: what is not worth a name even if all requests waited is ruled out, and no more.
+            Err(Standing::RuledOut(line)) => {
+                let most = (worth_log(of_slow.run, of_slow.taken) - anyhow) / machines.view.log.low();
+                return Err(acquit(&Ok(most), line));
+            }
             share => share?,
         };
         if share > MOST_OF_THE_GAP {
