@@ -420,6 +420,22 @@ fn a_neighbour_is_seen_where_interrupts_are_counted_for_whom_they_hit() {
     }
 }
 
+/// A proxy needs little of a CPU, and so waits little for it. The server behind it waits on the same CPU, for the same requests,
+/// and nobody counts for how long: beside somebody who runs there a neighbour is neither blamed nor ruled out.
+#[test]
+fn a_neighbour_of_a_server_behind_a_proxy_is_not_ruled_out() {
+    let one = Server { cores: 1.0, ..good() };
+    let beside = |others: f64| with_counts(Server { delay: 4e6, others, ..one.clone() }, &[("workers.wait_ns", 30e3)]);
+    for (slow, is_ruled_out) in [(beside(0.8), false), (beside(0.0), true)] {
+        both_ways(&a_world(&slow, &one, (2e3, true, 14)), |_, explanation, _| {
+            let is_it = |cause: &str| cause == "cpu.noisy-neighbour";
+            assert!(named(explanation).iter().all(|(cause, _)| !is_it(cause)), "{explanation:#?}");
+            let ruled_out = explanation.ruled_out.iter().any(|cause| is_it(cause));
+            assert_eq!(ruled_out, is_ruled_out, "{explanation:#?}");
+        });
+    }
+}
+
 /// Load hides most of a gap over one connection. What is counted is worth much of what is left, and little of the whole.
 #[test]
 fn a_neighbour_that_matters_under_load_alone_is_possible() {

@@ -68,14 +68,16 @@ impl Cause for NoisyNeighbour {
             text.push_str(&format!("; {}", tell(&fast, of_fast)));
         }
         let counted = gap.on_host(text, Some("top -b -n 1 | head -n 20".to_owned()));
+        let running = machines.slow.gauge("cpu.running");
+        let somebody_runs = running.map(|running| running >= SOMEBODY_RUNS);
         let share = match machines.noteworthy(worth, &counted) {
             // Many threads together get more of a CPU beside somebody else than one does that has to wake up there for each
             // request. So load hides much of the gap over one connection, where nobody counts for how long it waits.
             Err(Standing::Undecided(_)) if machines.matters_under_load(worth) => machines.share(worth),
-            // Its threads did not fill the CPU. But those of a server behind it may have waited there for the same requests, and
-            // nobody counts for how long: what is not worth a name even if all requests waited is ruled out, and no more.
-            Err(Standing::RuledOut(line)) => {
-                let most = (worth_log(of_slow.run, of_slow.taken) - anyhow) / machines.view.log.low();
+            // A server behind this one may have waited on the same CPUs for the same requests, and nobody counts for how long: no
+            // longer than others ran there. A neighbour runs without load, too.
+            Err(Standing::RuledOut(line)) if somebody_runs.is_none_or(|seen| seen) => {
+                let most = worth_log(of_slow.run, of_slow.others) / machines.view.log.low();
                 return Err(acquit(&Ok(most), line));
             }
             share => share?,
@@ -102,8 +104,7 @@ impl Cause for NoisyNeighbour {
         if gap.host_fact(gap.slow, QUOTA).is_none() {
             return Err(open(format!("{}; but whether a quota held {slow} back is not known", counted.text)));
         }
-        let running = machines.slow.gauge("cpu.running");
-        if running.is_none_or(|running| running < SOMEBODY_RUNS) {
+        if somebody_runs != Some(true) {
             return Err(open(format!(
                 "{}; but without load nobody was seen to run there, so they may work for the same requests",
                 counted.text
@@ -158,6 +159,8 @@ struct Loss {
     /// By others, while its threads waited. What interrupts took then is not in it, although much of that is work for the
     /// server's packets that it would have done in its own time: it is the least that others took.
     taken: f64,
+    /// They ran so much, whether its threads waited or not.
+    others: f64,
     wait_ns: f64,
     others_ns: f64,
 }
@@ -176,7 +179,7 @@ impl Loss {
         let [wait_ns, others_ns] = [wait, others].map(|cpus| cpus * side.wall_ns());
         let wait = (wait - by_quota).max(0.0);
         let taken = (wait * for_others).min(others);
-        Some(Self { run, wait, taken, wait_ns, others_ns })
+        Some(Self { run, wait, taken, others, wait_ns, others_ns })
     }
 
     /// What was taken for each CPU's worth of time that it ran.
