@@ -54,8 +54,8 @@ pub(crate) fn run(
         return Ok(());
     }
     let first = FirstStart { took_ns, steady_after_ns };
-    if let Some(restarts) = &restarts {
-        run.doubts.extend(warm_up_doubts(plan, &first, restarts));
+    if restarts.is_some() {
+        run.doubts.extend(warm_up_doubts(plan, &first));
     }
     waiting::choose(bench, plan, run, watcher)?;
     if bench.is_stopped() {
@@ -252,9 +252,9 @@ pub(crate) fn whole_periods_ns(slot_ns: Nanos, kind: LoopKind) -> Nanos {
 }
 
 /// Of which targets later starts are given less warm-up than they needed behind the first one.
-fn warm_up_doubts(plan: &Plan, first: &FirstStart, restarts: &Restarts<'_>) -> Vec<Doubt> {
-    let (warm_ups, most_ns) = rounds::warm_ups(first, plan, restarts);
-    let needs_more = warm_ups.iter().filter_map(|&(target, given_ns)| {
+fn warm_up_doubts(plan: &Plan, first: &FirstStart) -> Vec<Doubt> {
+    let (warm_ups, most_ns) = rounds::warm_ups(first, plan);
+    let needs_more = warm_ups.iter().enumerate().filter_map(|(target, &given_ns)| {
         let needed_ns = first.steady_after_ns[target].filter(|&needed_ns| needed_ns > most_ns)?;
         Some(Doubt {
             id: DoubtId::WarmupUnfinished,

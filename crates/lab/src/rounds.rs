@@ -24,13 +24,13 @@ pub(crate) struct FirstStart {
     pub(crate) steady_after_ns: Vec<Option<Nanos>>,
 }
 
-/// How long each target that is started anew is warmed up behind later starts: as long as it needed behind the first one, and what
-/// there is for it where that is not known; and the most that there is.
-pub(crate) fn warm_ups(first: &FirstStart, plan: &Plan, restarts: &Restarts<'_>) -> (Vec<(usize, Nanos)>, Nanos) {
+/// How long each target is warmed up behind later starts: as long as it needed behind the first one, and what there is for it where
+/// that is not known; and the most that there is. One that stays as it runs is, too: it has idled, and lost its connections.
+pub(crate) fn warm_ups(first: &FirstStart, plan: &Plan) -> (Vec<Nanos>, Nanos) {
     let targets = first.steady_after_ns.len() as u64;
     let most_ns = plan.compare.max_load_ns / LOAD_TIMES_PER_WARM_UPS / FEWEST_STARTS as u64 / targets.max(1);
-    let needed = |target: usize| first.steady_after_ns[target].unwrap_or(most_ns).max(SHORTEST_WARM_UP_NS).min(most_ns);
-    (restarts.targets().map(|target| (target, needed(target))).collect(), most_ns)
+    let given = |needed: &Option<Nanos>| needed.unwrap_or(most_ns).max(SHORTEST_WARM_UP_NS).min(most_ns);
+    (first.steady_after_ns.iter().map(given).collect(), most_ns)
 }
 
 /// Runs rounds until it is known enough or the time is over. The targets have been started anew and warmed up for the first one.
@@ -43,8 +43,8 @@ pub(crate) fn run(
     watcher: &mut dyn Watcher,
     keep: &mut dyn FnMut(Slot, &Bench) -> Next,
 ) -> Result<(), LabError> {
-    let (warm_ups, _) = warm_ups(first, plan, restarts);
-    let warm_ns: Nanos = warm_ups.iter().map(|(_, ns)| ns).sum();
+    let (warm_ups, _) = warm_ups(first, plan);
+    let warm_ns: Nanos = warm_ups.iter().sum();
     let left_ns = schedule.end_load_ns.saturating_sub(bench.load_ns());
     // Slots end with their last op, and each block makes new connections: a tenth more.
     let block_ns = 2 * bench.targets() as u64 * schedule.slot_ns * 11 / 10;
@@ -60,11 +60,13 @@ pub(crate) fn run(
             bench.begin_start(start);
             restarts.start_anew(bench, watcher)?;
             watcher.label("measuring");
-            for &(target, duration_ns) in &warm_ups {
+            // Another one is warmed up last in each round, just before it is measured.
+            for target in (0..warm_ups.len()).map(|place| (place + start as usize) % warm_ups.len()) {
                 if bench.is_stopped() {
                     return Ok(());
                 }
-                let slot = bench.slot(warm_up(target, duration_ns, start * of_round, schedule.grace_ns), watcher)?;
+                let slot =
+                    bench.slot(warm_up(target, warm_ups[target], start * of_round, schedule.grace_ns), watcher)?;
                 if bench.is_stopped() || keep(slot, bench) == Next::End {
                     return Ok(());
                 }
@@ -93,8 +95,8 @@ pub(crate) fn run(
 
 /// How many blocks a round has. What a start costs, with its warm-up, is to be spent on it again in blocks, in the ratio that makes
 /// the interval narrowest for the time: the root of what a start costs over what a block does, where starts scatter as much as
-/// blocks do (Kalibera and Jones 2013; how much they do is not known before). There are to be as many rounds as a verdict
-/// takes, above all.
+/// blocks do (Kalibera and Jones 2013; how much they do is not known before). That is by the user's time, of which a start may take
+/// much; by load time, which is what is bounded, there are to be as many rounds as a verdict takes, above all.
 fn blocks_of_round(start_costs_ns: Nanos, warm_ns: Nanos, block_ns: Nanos, left_ns: Nanos) -> u32 {
     let block_ns = block_ns.max(1);
     let best = (start_costs_ns as f64 / block_ns as f64).sqrt().round() as u64;
@@ -122,10 +124,10 @@ mod tests {
     #[test]
     fn dear_starts_get_more_blocks_and_there_are_enough_starts_all_the_same() {
         let ms = MILLISECOND_NS;
-        // A start that takes as long as a block; one that takes a minute; and time for five starts of one block each.
+        // A start that takes as long as a block; one that takes a minute; and time for eight starts of one block each.
         assert_eq!(blocks_of_round(660 * ms, 200 * ms, 660 * ms, 28_000 * ms), 2);
         assert_eq!(blocks_of_round(60_000 * ms, 200 * ms, 660 * ms, 280_000 * ms), 10);
-        assert_eq!(blocks_of_round(60_000 * ms, 200 * ms, 660 * ms, 28_000 * ms), 8);
+        assert_eq!(blocks_of_round(60_000 * ms, 200 * ms, 660 * ms, 28_000 * ms), 5);
         assert_eq!(blocks_of_round(60_000 * ms, 200 * ms, 660 * ms, 7_000 * ms), 1);
         assert_eq!(blocks_of_round(0, 0, 0, 0), 1);
     }

@@ -93,7 +93,8 @@ fn secret_ranges(command: &str) -> Vec<Range<usize>> {
             if is_known(begin + at) {
                 continue;
             }
-            let is_quoted = text.starts_with(['\'', '"']) && text[at..].ends_with(&text[..1]);
+            // A quote that was opened before the value ends behind it.
+            let is_quoted = text.ends_with(['\'', '"']) && text[..at].matches(&text[text.len() - 1..]).count() % 2 == 1;
             found.push(begin + at..word.end - usize::from(is_quoted));
         } else if let Some(inner) = inside(text) {
             found.extend(secret_ranges(&text[inner.clone()]).into_iter().map(|range| {
@@ -105,13 +106,14 @@ fn secret_ranges(command: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// Where the secret value of `name=value` or of `name: value` begins.
+/// Where the secret value of `name=value`, of `name: value` or of an option that has such a value (`--header='name: value'`) begins.
 fn value_of(word: &str) -> Option<usize> {
     let is_name = |c: char| c.is_ascii_alphanumeric() || "-_.'\"".contains(c);
     let mark = word.find(|c: char| !is_name(c))?;
     let name = word[..mark].trim_start_matches(['\'', '"', '-']);
     let (value, is_secret) = match (word[mark..].strip_prefix('='), word[mark..].strip_prefix(':')) {
-        (Some(value), _) => (value, is_secret_name(name)),
+        (Some(value), _) if !is_secret_name(name) => return value_of(value).map(|at| mark + 1 + at),
+        (Some(value), _) => (value, true),
         (None, Some(value)) => (value, word.contains(' ') && is_secret_field(name, value)),
         (None, None) => return None,
     };
@@ -164,6 +166,8 @@ mod tests {
             ("./start --token s3cr3t --port 80", "./start --token [not kept] --port 80"),
             ("./start --token=s3cr3t >/dev/null 2>&1 &", "./start --token=[not kept] >/dev/null 2>&1 &"),
             ("curl -H 'Authorization: Bearer s3cr3t' http://h/", "curl -H 'Authorization:[not kept]' http://h/"),
+            ("wget --header='X-Api-Key: s3cr3t' http://h/", "wget --header='X-Api-Key:[not kept]' http://h/"),
+            ("wget '--header=Authorization: Bearer s3cr3t'", "wget '--header=Authorization:[not kept]'"),
             ("ssh web 'cd /srv; PASSWORD=s3cr3t ./start'", "ssh web 'cd /srv; PASSWORD=[not kept] ./start'"),
             // Where the value ends is not known.
             ("env 'PASSWORD=s3cr3t two' ./start", "env 'PASSWORD=[not kept]' ./start"),

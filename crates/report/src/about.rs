@@ -15,8 +15,11 @@ pub(crate) fn about(run: &Run, verdict: &Verdict, ends_with_run: bool) -> Option
         let names =
             |of: &[&duel_model::Target]| of.iter().map(|target| clean(&target.name)).collect::<Vec<_>>().join(" and ");
         let over = format!("Over {} of {}", plural(u64::from(starts), "start"), names(&anew));
+        // From too few of them there is no interval.
+        let has_intervals = verdict.pairs.iter().any(|pair| pair.low.is_some());
         return Some(match same.len() {
-            0 => format!("{over}: how these differ from each other is in the intervals"),
+            0 if has_intervals => format!("{over}: how these differ from each other is in the intervals"),
+            0 => over,
             1 => format!("{over}; {} is one process as it runs", names(&same)),
             _ => format!("{over}; {} are processes as they run", names(&same)),
         });

@@ -179,6 +179,14 @@ pub(crate) fn settings(run: &Run) -> String {
             None => None,
         });
         parts.push(format!("margin {}", exact_percent(compare.margin)));
+        parts.extend(compare.restart.as_ref().map(|restart| {
+            let names: Vec<String> = restart.commands.iter().map(|command| clean(&command.target)).collect();
+            format!(
+                "{} started anew before each round, within {}",
+                names.join(" and "),
+                set_duration(restart.timeout_ns)
+            )
+        }));
         let stop = if compare.stop_early || !plan.factors.is_empty() || !is_plain { "" } else { ", no early stop" };
         let bound = if plan.factors.is_empty() { "at most " } else { "" };
         parts.push(format!("{bound}{} of load{stop}", set_duration(compare.max_load_ns)));

@@ -19,7 +19,7 @@ pub(super) fn cases() -> Vec<Case> {
     ]
 }
 
-pub(super) fn chain(network: &mut Network, rules: u32, hooks: &[&str]) {
+pub(crate) fn chain(network: &mut Network, rules: u32, hooks: &[&str]) {
     let mut text = "table inet faults {\n".to_owned();
     for hook in hooks {
         let _ = writeln!(text, " chain {hook} {{\n  type filter hook {hook} priority 0; policy accept;");

@@ -1,7 +1,7 @@
 //! The kinds of work that twins do: a folder for each says what a twin of it is, how two of them are started, how it is
 //! seen without duel that they do their work, and how duel is pointed at them.
 //!
-//! A further kind is a folder with an implementation of [`Kind`], and a line for it in [`Trial`].
+//! A further kind is a folder with an implementation of [`Kind`], and a variant of [`Trial`].
 
 pub(crate) mod disk;
 pub(crate) mod net;

@@ -59,7 +59,7 @@ pub(crate) struct Draw {
 ///
 /// Where no set-up is found, which a test excludes for what is installed on this machine and for nothing at all.
 pub(crate) fn draw(seed: u64, number: u32, installed: &Installed) -> anyhow::Result<Draw> {
-    /// Half of the draws are the catalogue's; of each other sort there are twenty and more in two hundred.
+    /// Half of the draws are the catalogue's; of each other sort there are at least twenty in two hundred on average.
     const SHARES: [Sort; 20] = [
         Sort::Catalogue,
         Sort::Catalogue,
@@ -164,6 +164,10 @@ fn double(one: &Drawable, other: &Drawable, setup: Setup, dice: &mut Dice) -> Op
         return None;
     }
     let setup = (other.prepare)(setup, dice);
+    // Nor what the second one needs for the first.
+    if !((one.fits)(&setup) && (other.fits)(&setup)) {
+        return None;
+    }
     let healthy = setup.twin.clone();
     let (mut first, mut second) = (healthy.clone(), healthy.clone());
     let one_strength = (one.inject)(&mut first, &setup.load, dice);

@@ -2,7 +2,7 @@
 
 use super::draw::{Draw, Sort};
 use super::installed::Installed;
-use crate::score::judge::{Judged, Outcome};
+use crate::score::judge::{Judged, NONE, Outcome, SUSPECTED, UNKNOWN};
 use serde_json::{Value, json};
 
 /// The form of the lines. A later form gets a later number; lines of an unknown one are refused.
@@ -100,9 +100,8 @@ impl Looked {
 
     /// Whether some cause was named, right or wrong.
     pub(super) fn names_a_cause(&self) -> bool {
-        let silent = ["none", "unknown"];
         let cause = |said: &String| said.split(" on ").next().unwrap_or_default().to_owned();
-        self.said.iter().any(|said| !said.starts_with("suspected ") && !silent.contains(&cause(said).as_str()))
+        self.said.iter().any(|said| !said.starts_with(SUSPECTED) && ![NONE, UNKNOWN].contains(&cause(said).as_str()))
     }
 
     pub(super) fn json(&self) -> Value {

@@ -2,7 +2,7 @@
 
 use super::draw::Sort;
 use super::looked::Looked;
-use crate::score::judge::Outcome;
+use crate::score::judge::{NONE, Outcome};
 
 /// So many of so many.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -37,8 +37,7 @@ impl Tally {
         let share = |sort: Sort, wanted: Outcome| Share::count(of_sort(sort), |look| Some(look.outcome == wanted));
         let faults = || asked.iter().copied().filter(|look| !matches!(look.sort, Sort::Equals | Sort::Decoy));
         let named = || faults().filter(|look| look.sort != Sort::Outside);
-        let denied =
-            |look: &Looked| Some(look.said.first().is_some_and(|said| said == "none") && look.call != "unknown");
+        let denied = |look: &Looked| Some(look.said.first().is_some_and(|said| said == NONE) && look.call != "unknown");
         let seconds: Vec<f64> =
             asked.iter().filter(|look| look.names_a_cause()).filter_map(|look| look.seconds).collect();
         let timed = seconds.len();

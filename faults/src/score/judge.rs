@@ -160,9 +160,9 @@ fn suspected(document: &Value) -> Vec<String> {
 }
 
 /// Before what is suspected only.
-pub(super) const SUSPECTED: &str = "suspected ";
-pub(super) const UNKNOWN: &str = "unknown";
-pub(super) const NONE: &str = "none";
+pub(crate) const SUSPECTED: &str = "suspected ";
+pub(crate) const UNKNOWN: &str = "unknown";
+pub(crate) const NONE: &str = "none";
 
 /// Equals: a cause other than `none` is an accusation, and so is a difference that nothing takes back.
 fn of_equals(findings: &[Finding<'_>], call: &str) -> Outcome {

@@ -21,7 +21,7 @@ pub(crate) struct RerunFlags {
     pub(crate) run: RunName,
     #[command(flatten)]
     pub(crate) secrets: SecretFlags,
-    /// Start target NAME anew by this command, in the place of one that was not kept whole because of the secrets in it
+    /// Start target NAME anew by this command in the place of the kept one, which is not whole where there were secrets in it
     #[arg(long, value_name = "NAME=COMMAND")]
     pub(crate) restart: Vec<String>,
     #[command(flatten)]
@@ -39,9 +39,11 @@ pub(crate) fn rerun(rerun: &RerunFlags, output: &OutputFlags) -> anyhow::Result<
     for (_, why) in duel_lab::forget_unproven_ids(&mut plan) {
         say(&why);
     }
-    RestartFlags { restart: rerun.restart.clone(), restart_timeout: None }.restore(&mut plan)?;
+    let typed = RestartFlags { restart: rerun.restart.clone(), restart_timeout: None }.replace(&mut plan)?;
     secrets::refuse_missing_commands(&plan)?;
+    // Whoever has typed a command wants it, and it may hold a secret: neither is it asked for, nor shown.
     restore_secrets(&mut plan, &rerun.secrets, &rerun.trust, output)?;
+    plan.compare.restart.iter_mut().for_each(|restart| restart.commands.extend(typed.iter().cloned()));
     execute(&plan, None, Shown::Progress, &rerun.telemetry, output)
 }
 

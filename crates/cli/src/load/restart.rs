@@ -4,7 +4,7 @@ use crate::load::meaning::positive;
 use crate::outcome::Usage;
 use crate::secrets;
 use clap::Args;
-use duel_model::{Plan, RestartCommand, RestartPlan, Target, WorkloadPlan, sanitize_line};
+use duel_model::{Plan, RestartCommand, RestartPlan, ServerPlan, Target, WorkloadPlan, sanitize_line};
 
 /// How targets are started anew.
 #[derive(Args, Clone, Default)]
@@ -49,21 +49,26 @@ impl RestartFlags {
         Ok((!commands.is_empty()).then_some(RestartPlan { commands, timeout_ns }))
     }
 
-    /// Puts commands that were not kept whole back into an archived plan; others stay as they were kept.
-    pub(crate) fn restore(&self, plan: &mut Plan) -> Result<(), Usage> {
-        for (name, command) in self.typed()? {
-            let kept = plan.compare.restart.iter_mut().flat_map(|restart| &mut restart.commands);
-            match kept.into_iter().find(|kept| kept.target == name) {
-                Some(kept) => command.clone_into(&mut kept.command),
-                None => {
-                    return Err(Usage(format!(
-                        "--restart: the run did not start '{}' anew, so a repetition does not either",
-                        sanitize_line(name)
-                    )));
-                }
-            }
+    /// Takes the commands out of an archived plan in whose place others are typed, and answers those.
+    pub(crate) fn replace(&self, plan: &mut Plan) -> Result<Vec<RestartCommand>, Usage> {
+        let typed = self.typed()?;
+        if let Some((name, _)) = typed
+            .iter()
+            .find(|(name, _)| plan.compare.restart.as_ref().is_none_or(|restart| restart.of(name).is_none()))
+        {
+            return Err(Usage(format!(
+                "--restart: the run did not start '{}' anew, so a repetition does not either",
+                sanitize_line(name)
+            )));
         }
-        Ok(())
+        if let Some(restart) = &mut plan.compare.restart {
+            restart.commands.retain(|kept| typed.iter().all(|(name, _)| kept.target != *name));
+        }
+        let command = |(target, command): &(&str, &str)| RestartCommand {
+            target: (*target).to_owned(),
+            command: (*command).to_owned(),
+        };
+        Ok(typed.iter().map(command).collect())
     }
 
     /// Names and commands, each name once.
@@ -96,19 +101,29 @@ impl RestartFlags {
 
 /// Refuses a plan under which targets cannot be started anew.
 pub(crate) fn refuse(plan: &Plan) -> Result<(), Usage> {
-    if plan.compare.restart.is_none() {
-        return Ok(());
-    }
+    let Some(restart) = &plan.compare.restart else { return Ok(()) };
     let why = if !matches!(plan.workload, WorkloadPlan::Http(_)) {
         "is for web servers"
     } else if !plan.factors.is_empty() {
         "starts targets anew for one comparison; leave the factors out, or --restart"
     } else if !plan.load.shape.stages.is_empty() || plan.load.shape.search.is_some() {
         "starts targets anew for a comparison under one load; leave --stages and --find-rate out, or --restart"
+    } else if let Some(target) =
+        plan.targets.iter().find(|target| has_process(target) && restart.of(&target.name).is_some())
+    {
+        return Err(Usage(format!(
+            "--pid {0}: --restart starts {0} anew, and then it is another process; leave --pid out",
+            sanitize_line(&target.name)
+        )));
     } else {
         return Ok(());
     };
     Err(Usage(format!("--restart {why}")))
+}
+
+/// Whether the user has said which process the target's server is.
+fn has_process(target: &Target) -> bool {
+    target.host.as_ref().is_some_and(|host| matches!(host.server, ServerPlan::Pid(_)))
 }
 
 #[cfg(test)]

@@ -62,11 +62,6 @@ impl<'a> Restarts<'a> {
         })
     }
 
-    /// The targets that are started anew.
-    pub(crate) fn targets(&self) -> impl Iterator<Item = usize> {
-        self.commands.iter().map(|(target, _)| *target)
-    }
-
     /// Starts them anew, in random order, so that none is always the one that was started last; connections to all targets are
     /// closed before and made anew. Answers how long it took. What was begun is left to itself where the user ends the run.
     pub(crate) fn start_anew(&mut self, bench: &mut Bench, watcher: &mut dyn Watcher) -> Result<Nanos, LabError> {

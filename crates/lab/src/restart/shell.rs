@@ -1,6 +1,6 @@
 //! A command that starts a target anew: a shell on this machine, in a group of its own, with a time limit.
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use rustix::process::{Pid, Signal, kill_process_group, test_kill_process_group};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::os::unix::process::CommandExt;
@@ -84,11 +84,13 @@ impl Shell {
         // It was not waited for yet, so its id is still its own.
         let group = Pid::from_child(&self.child);
         let _ = kill_process_group(group, Signal::TERM);
+        // What it has started may outlive the shell, and as long as somebody is in the group its id is nobody else's.
         let until = Instant::now() + LAST_WORDS;
-        while self.child.try_wait()?.is_none() {
+        while self.child.try_wait()?.is_none() || test_kill_process_group(group).is_ok() {
             if Instant::now() >= until {
                 let _ = kill_process_group(group, Signal::KILL);
                 self.child.wait()?;
+                break;
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -130,6 +132,26 @@ mod tests {
         let (how, said) = ended("trap '' TERM; echo begun; while :; do sleep 60; done", Duration::from_millis(200));
         assert!(matches!(how, Ended::Late), "{how:?}");
         assert_eq!(said, "begun");
+    }
+
+    #[test]
+    fn what_a_command_that_hangs_has_started_is_ended_with_it() {
+        let mut shell = Shell::start("(trap '' TERM; sleep 60) & echo $!; wait").unwrap();
+        let how = shell.wait(Instant::now() + Duration::from_millis(200), &AtomicBool::new(false)).unwrap();
+        assert!(matches!(how, Ended::Late), "{how:?}");
+        let pid = Pid::from_raw(shell.said().parse().unwrap()).unwrap();
+        // Whoever inherits it reaps it a moment later.
+        let until = Instant::now() + LONG;
+        while rustix::process::test_kill_process(pid).is_ok() && !is_dead(pid) {
+            assert!(Instant::now() < until, "it lives on");
+            std::thread::sleep(LOOK_EVERY);
+        }
+    }
+
+    /// Whether it only waits to be reaped.
+    fn is_dead(pid: Pid) -> bool {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+        stat.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'))
     }
 
     #[test]

@@ -7,7 +7,6 @@ use crate::injections::{
 };
 use crate::relay::LinkPlan;
 use crate::twin::{Front, Loss, Packets, Way};
-use std::fmt::Write;
 
 pub(super) const ALL: &[Drawable] = &[
     Drawable::new(path_delay::INJECTION, Setup::is_literal, |twin, _, dice| {
@@ -119,16 +118,7 @@ pub(super) const ALL: &[Drawable] = &[
         |setup| setup.is_near() && setup.is_literal(),
         |twin, _, dice| {
             let (rules, both) = (dice.whole(2_000, 20_000), dice.one_in(2));
-            let mut text = "table inet faults {\n".to_owned();
-            for hook in if both { &["input", "output"][..] } else { &["input"] } {
-                let _ = writeln!(text, " chain {hook} {{\n  type filter hook {hook} priority 0; policy accept;");
-                for n in 0..rules {
-                    // Addresses for benchmarks: nobody here has one.
-                    let _ = writeln!(text, "  ip saddr 198.18.{}.{} tcp dport {} drop", n / 256 % 256, n % 256, 1 + n);
-                }
-                text += " }\n";
-            }
-            twin.network.firewall = Some(text + "}\n");
+            filter_chain::chain(&mut twin.network, rules, if both { &["input", "output"] } else { &["input"] });
             format!("{rules}-in{}", if both { "-out" } else { "" })
         },
     ),

@@ -239,6 +239,6 @@ mod tests {
         assert!(up(&flags, time).unwrap() > 0.0 && down(&flags, time).unwrap() > 0.0);
         assert!(exchange_us(&flags).unwrap() > 0.0 && connect_us(&flags).unwrap() > 0.0);
         let lost = lost_per_mille(&flags, time).unwrap();
-        assert!((0.0..=1000.0).contains(&lost), "{lost}");
+        assert!((0.0..1000.0).contains(&lost), "some come: {lost}");
     }
 }

@@ -38,7 +38,7 @@ impl Client {
 }
 
 impl Arena<PathTwin> {
-    /// Segments that both ends send again while the op goes over the path, and packets that rules drop meanwhile.
+    /// Segments that both ends send again while the op goes over the path.
     pub(crate) fn sent_again(&self, up: &Up<PathTwin>) -> anyhow::Result<f64> {
         let before = self.again_so_far(up)?;
         self.client.op_takes(up)?;
