@@ -1,6 +1,7 @@
 //! What every command that measures takes besides the load.
 
 use crate::hosts::{self, HostFlags};
+use crate::load::restart;
 use crate::outcome::Usage;
 use crate::telemetry::TelemetryFlags;
 use clap::Args;
@@ -27,6 +28,7 @@ impl MeasuringFlags {
     /// Says in the plan which machines are read; refuses what cannot be meant.
     pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Usage> {
         hosts::assign(&mut plan.targets, &self.hosts)?;
+        restart::refuse(plan)?;
         self.telemetry.checked()
     }
 }

@@ -1,7 +1,7 @@
 //! What the flags mean: the plan of a run or of a comparison, put together from what each subject's file makes of its own
 //! options.
 
-use crate::load::restart::{self, RestartFlags};
+use crate::load::restart::RestartFlags;
 use crate::load::{LoadFlags, factors, request, shape, targets, tls};
 use crate::outcome::Usage;
 use crate::usage;
@@ -85,9 +85,7 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
     let load_plan = load_plan(load, Bound::Duration(max_load_ns), &workload)?;
     let mut plan = Plan { targets, workload, load: load_plan, compare, factors: Vec::new() };
     shape::comparison(&mut plan, load)?;
-    let plan = factors::vary(plan, load, false)?;
-    restart::refuse(&plan)?;
-    Ok(plan)
+    factors::vary(plan, load, false)
 }
 
 /// Half of the CPUs: the other half may be the server's, and is the kernel's in any case.

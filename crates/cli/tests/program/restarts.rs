@@ -187,7 +187,7 @@ fn who_ends_the_run_within_a_restart_keeps_what_there_is_and_the_command_goes_on
 fn combinations_without_a_meaning_are_refused() {
     let place = Place::new();
     let refused = |args: &[&str]| {
-        let args = [&["http://127.0.0.1:9/", "http://127.0.0.1:9/", "--restart", "A=touch never"][..], args].concat();
+        let args = [&["A=http://127.0.0.1:9/", "http://127.0.0.1:9/", "--restart", "A=touch never"][..], args].concat();
         place.duel(args).refused(BAD_USAGE)
     };
     for (args, part) in [
@@ -195,6 +195,7 @@ fn combinations_without_a_meaning_are_refused() {
         (&["-c", "1,2"], "leave the factors out"),
         (&["--find-rate", "p99<50ms"], "leave --stages and --find-rate out"),
         (&["--stages", "1s@10"], "leave --stages and --find-rate out"),
+        (&["--local", "A", "--pid", "A=1"], "--restart starts A anew"),
         (&["--restart", "A=x"], "told about twice"),
         (&["--restart-timeout", "0"], "--restart-timeout"),
     ] {
