@@ -13,7 +13,7 @@ pub(super) fn text(looks: &[Looked]) -> String {
     let mut text = "## Draws\n\nSet-ups and faults by chance, of which nobody knew when the diagnosis was written. Each draw is \
                     looked at once by each commit, and the first look is the one that counts. Before duel was asked, other \
                     tools saw under the draw's own load that a fault makes a request 1.05 times as long at least, and that a decoy \
-                    does not. Near that line the tools' own noise decides: decoys scatter by some 13 % on a busy machine.\n\n"
+                    does not. Near that line the tools' own noise decides, as the decoys show.\n\n"
         .to_owned();
     if looks.is_empty() {
         return text + "None so far.\n\n";
