@@ -6,7 +6,7 @@
 mod common;
 
 use common::{children, get, may_make_namespaces, skipped, wait_until, within};
-use duel_twin::{ServerProcess, Twin, TwinOrder};
+use duel_twin::{NoTwin, ServerProcess, Twin, TwinOrder};
 use std::fs;
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
@@ -54,12 +54,16 @@ impl Server {
         let expected = get(&mut TcpStream::connect(self.address).unwrap());
         assert!(expected.starts_with("HTTP/1.1 200"), "{expected}");
         for worker in children(self.main.id()) {
-            let server = ServerProcess::read(worker).unwrap();
-            assert_eq!(server.pid, self.main.id(), "the main process was started, not its worker");
+            // A process tells no arguments while it executes itself anew, so its worker leads nowhere for that moment.
+            wait_until("the worker leads to the main process", || {
+                once_started(|| ServerProcess::read(worker)).pid == self.main.id()
+            });
         }
-        let server = ServerProcess::read(self.main.id()).unwrap();
-        let order = TwinOrder { server: &server, change: None, mask: None, address: self.address };
-        let twin = Twin::start(&order, &AtomicBool::new(false)).unwrap();
+        let twin = once_started(|| {
+            let server = ServerProcess::read(self.main.id())?;
+            let order = TwinOrder { server: &server, change: None, mask: None, address: self.address };
+            Twin::start(&order, &AtomicBool::new(false))
+        });
         let body = |answer: &str| answer.split_once("\r\n\r\n").unwrap().1.to_owned();
         let mut answer = String::new();
         wait_until("the twin answers", || {
@@ -68,6 +72,20 @@ impl Server {
         });
         assert_eq!(body(&answer), body(&expected));
     }
+}
+
+/// What `look` finds, tried again for as long as it is told that the server is still starting. A server answers before it has
+/// started: HAProxy's main process executes itself anew once its worker runs, and a worker gives up root's rights.
+fn once_started<T>(mut look: impl FnMut() -> Result<T, NoTwin>) -> T {
+    let mut found = None;
+    wait_until("the server has started", || {
+        let result = look();
+        let is_starting =
+            matches!(&result, Err(why) if why.to_string().contains("try again when the server has started"));
+        found = (!is_starting).then_some(result);
+        found.is_some()
+    });
+    found.unwrap().unwrap()
 }
 
 impl Drop for Server {
