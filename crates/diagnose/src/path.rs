@@ -58,6 +58,23 @@ impl<'a> Path<'a> {
         self.missing().map(|(lost, sent)| lost / sent)
     }
 
+    /// Datagrams that had not come when the time was over, and all that were sent: those that got lost, and those that still waited.
+    /// Those that were dropped at the other end did come.
+    pub(crate) fn not_come(&self) -> Option<(f64, f64)> {
+        let (_, sent) = self.missing()?;
+        let came = self.seen.ok as f64 + self.count("datagrams_dropped")?;
+        Some(((sent - came).max(0.0), sent))
+    }
+
+    /// Whether datagrams wait on the way: at the other end's system they come further apart than they were sent, each later than the
+    /// one before by what the queue grows meanwhile. Who reads them too slowly has them in time. `None`: not known.
+    pub(crate) fn datagrams_queue(&self, streams: u32) -> Option<bool> {
+        let (waiting, sent) = self.not_come()?;
+        let apart_us = f64::from(streams) * 1e6 / self.seen.rate_per_s?;
+        // Half of it: jitter is a mean that begins at nothing, and is no sharper than that.
+        Some(self.fact("udp.jitter_us")? >= 0.5 * apart_us * waiting / sent)
+    }
+
     /// Payload that was carried, bytes per second, over all streams.
     pub(crate) fn bytes_per_s(&self) -> Option<f64> {
         Some(self.seen.rate_per_s? * self.seen.bytes_in_per_op?)

@@ -32,6 +32,8 @@ struct Disk {
     /// From one end to the other of all that is used.
     seek_ns: f64,
     has_mechanics: bool,
+    /// What the system tells of its control groups: reads per second, and bytes written per second.
+    limits: [Option<u64>; 2],
 }
 
 const GOOD: Disk = Disk {
@@ -47,6 +49,7 @@ const GOOD: Disk = Disk {
     fits_bytes: f64::INFINITY,
     seek_ns: 0.0,
     has_mechanics: false,
+    limits: [None, None],
 };
 
 struct Disks {
@@ -109,7 +112,7 @@ impl Disks {
         let seek_ns = if is_random { disk.seek_ns * (size / 256e6).min(1.0).sqrt() } else { 0.0 };
         let content_ns = disk.content_ns * block * (1.0 - number("compressibility"));
         let op_ns = calls * disk.call_ns + bytes * disk.byte_ns + flush_ns + seek_ns + content_ns;
-        let in_flight = number("depth").min(if seek_ns > 0.0 { 4.0 } else { disk.at_a_time });
+        let in_flight = number("depth").min(if seek_ns > 0.0 { disk.at_a_time.min(4.0) } else { disk.at_a_time });
         let rate = (in_flight * 1e9 / op_ns).min(disk.calls_per_s / calls).min(disk.bytes_per_s / bytes);
         Shown { rate, reads, writes: written, read_bytes, written_bytes, flush_ns }
     }
@@ -123,7 +126,12 @@ impl Disks {
             ("device-writes", shown.writes),
             ("device-written-bytes", shown.written_bytes),
         ];
-        let facts = Facts::default()
+        let limits = ["disk.limit_reads_per_s", "disk.limit_written_bytes_per_s"].into_iter().zip(disk.limits);
+        let facts = limits.fold(Facts::default(), |facts, (name, limit)| match limit {
+            Some(limit) => facts.with(name, limit),
+            None => facts,
+        });
+        let facts = facts
             .with("disk.target", "a work file in a folder")
             .with("disk.allocation_bytes", disk.unit_bytes as u64)
             .with("disk.is_rotational", disk.has_mechanics)
@@ -331,6 +339,44 @@ fn a_cap_on_both_is_not_what_makes_one_of_them_slow() {
         let named = Disks::new([capped.clone(), misses.clone()], &[("op", "randread"), ("direct", "on")], seed).named();
         assert_eq!(named[0].0, "disk.metadata-misses", "{named:?}");
         assert!(named.iter().all(|(cause, _)| !cause.ends_with("-cap")), "{named:?}");
+    }
+}
+
+#[test]
+fn a_limit_that_is_known_confirms_a_cap_only_where_the_device_keeps_to_it() {
+    use duel_model::Confidence::{Confirmed, Likely};
+    let told = |fault: &Fault, limits: [Option<u64>; 2]| {
+        let mut world = world(fault, 5.0, false, 11);
+        world.disks[1].limits = limits;
+        let finding = world.explain().findings.swap_remove(0);
+        (finding.cause, finding.confidence)
+    };
+    // The caps are 1,600 reads, and 8 MB written, per second.
+    for (fault, limits) in [(&FAULTS[0], [Some(1600), None]), (&FAULTS[1], [None, Some(8_000_000)])] {
+        assert_eq!(told(fault, limits), (fault.0.to_owned(), Confirmed));
+        assert_eq!(told(fault, [None, None]), (fault.0.to_owned(), Likely), "nothing is known of a limit");
+        let far_above = limits.map(|limit| limit.map(|limit| 5 * limit));
+        assert_eq!(told(fault, far_above), (fault.0.to_owned(), Likely), "another cap comes first");
+    }
+    // A limit of writes does not hold back who reads.
+    assert_eq!(told(&FAULTS[0], [None, Some(1600 * 4096)]).1, Likely);
+}
+
+#[test]
+fn a_disk_whose_head_has_to_move_is_not_said_to_be_capped() {
+    let settings = [("op", "randread"), ("direct", "on")];
+    for at_a_time in [1.0, 4.0] {
+        let disk = Disk { seek_ns: 2e6, has_mechanics: true, at_a_time, ..GOOD };
+        for seed in 0..10 {
+            let named = Disks::new([GOOD, disk.clone()], &settings, seed).named();
+            assert!(named.iter().all(|(cause, _)| cause == "disk.slow-spindle"), "{named:?}");
+        }
+        // Of virtual disks systems say so, too, where nothing moves.
+        let capped = Disk { seek_ns: 0.0, calls_per_s: 900.0, ..disk };
+        for seed in 0..10 {
+            let named = Disks::new([GOOD, capped.clone()], &settings, seed).named();
+            assert_eq!(named[0].0, "disk.iops-cap", "{named:?}");
+        }
     }
 }
 

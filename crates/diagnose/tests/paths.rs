@@ -41,6 +41,10 @@ struct Path {
     /// Bytes per second that the receiving end reads at most, all streams together: then its window closes.
     reads: f64,
     lost: f64,
+    /// Datagrams beyond the cap wait, and none is dropped.
+    has_long_queue: bool,
+    /// What waits does so at the other end.
+    waits_there: bool,
     congestion: &'static str,
 }
 
@@ -54,6 +58,8 @@ const CLEAN: Path = Path {
     cap: 1e12,
     reads: 600e6,
     lost: 0.0,
+    has_long_queue: false,
+    waits_there: false,
     congestion: "cubic",
 };
 
@@ -68,8 +74,13 @@ impl Path {
             "udp" => {
                 let sent = streams * set("bitrate").unwrap_or(10.0) * 1e6 / 8.0 / 1400.0;
                 let came = sent.min(self.cap / 1400.0) * (1.0 - self.lost);
-                failed = (3.0 * (sent - came)) as u64;
-                (came, 1400.0, vec![("datagrams_sent", 3.0 * sent), ("datagrams_lost", 3.0 * (sent - came))])
+                let waits = if self.has_long_queue { (sent - self.cap / 1400.0).max(0.0) } else { 0.0 };
+                let lost = 3.0 * (sent - came - waits);
+                failed = lost as u64;
+                let later_us = streams * 1e6 * (1.0 / came - 1.0 / sent);
+                facts.note("udp.jitter_us", Some(if self.waits_there { 5 } else { (0.8 * later_us) as u64 }));
+                let counted = [("datagrams_sent", 3.0 * sent), ("datagrams_lost", lost), ("datagrams_dropped", 0.0)];
+                (came, 1400.0, counted.to_vec())
             }
             "rr" => (streams / (self.trip_s + 10.0 * self.packet_s), 1.0, Vec::new()),
             _ => {
@@ -223,6 +234,12 @@ fn each_cause_is_named_over_one_stream_and_over_several() {
     }
     assert_eq!(first("udp", 2, &CLEAN, &Path { cap: 1e6, ..CLEAN }), "net.rate-cap");
     assert_eq!(first("udp", 2, &CLEAN, &Path { lost: 0.15, ..CLEAN }), "net.loss");
+    for streams in [1, 2] {
+        let queues = Path { cap: 1e6, has_long_queue: true, ..CLEAN };
+        assert_eq!(first("udp", streams, &CLEAN, &queues), "net.rate-cap", "{streams}");
+        let reads_late = Path { waits_there: true, ..queues };
+        assert_eq!(found("udp", streams, &CLEAN, &reads_late), ["unknown"], "{streams}");
+    }
 }
 
 #[test]

@@ -16,6 +16,9 @@ pub(crate) struct Mount {
     pub(crate) file_system: String,
     pub(crate) options: String,
     source: String,
+    /// The folder of the file system that is mounted, and where.
+    pub(crate) root: PathBuf,
+    pub(crate) point: PathBuf,
 }
 
 /// A block device.
@@ -47,7 +50,7 @@ pub(crate) fn mounts() -> Vec<Mount> {
 }
 
 /// A line of `mountinfo`: `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE SUPER-OPTIONS`.
-fn mount(line: &str) -> Option<Mount> {
+pub(crate) fn mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
     let right: Vec<&str> = right.split(' ').collect();
@@ -60,6 +63,8 @@ fn mount(line: &str) -> Option<Mount> {
         file_system: sanitize_line(right.first()?),
         options: sanitize_line(&options.join(",")),
         source: (*right.get(1)?).to_owned(),
+        root: left.get(3)?.into(),
+        point: left.get(4)?.into(),
     })
 }
 

@@ -1,6 +1,7 @@
 //! What is known of a target.
 
 use crate::device::Done;
+use crate::limits;
 use crate::place::Place;
 use crate::schema::fact;
 use crate::settings::Engine;
@@ -32,6 +33,11 @@ pub(crate) fn of(target: &Target) -> Facts {
         facts.note(fact::PHYSICAL_BLOCK, device.told_number("queue/physical_block_size"));
         facts.note(fact::READ_AHEAD, device.told_number("queue/read_ahead_kb"));
         facts.note(fact::SCHEDULER, device.scheduler());
+        let limits = limits::of(device);
+        facts.note(fact::READS_LIMIT, limits.reads);
+        facts.note(fact::READ_BYTES_LIMIT, limits.read_bytes);
+        facts.note(fact::WRITES_LIMIT, limits.writes);
+        facts.note(fact::WRITTEN_BYTES_LIMIT, limits.written_bytes);
     }
     facts.note(fact::ENGINE, Some(engine(target)));
     facts.note(fact::SIZE, Some(target.bytes));

@@ -31,6 +31,8 @@ mod kind;
 #[path = "kind_elsewhere.rs"]
 mod kind;
 #[cfg(target_os = "linux")]
+mod limits;
+#[cfg(target_os = "linux")]
 mod place;
 #[cfg(target_os = "linux")]
 mod ring;

@@ -114,6 +114,14 @@ pub mod fact {
     pub const READ_AHEAD: &str = "disk.read_ahead_kib";
     /// Who orders the requests to the device.
     pub const SCHEDULER: &str = "disk.scheduler";
+    /// How many reads per second control groups let duel make on the device.
+    pub const READS_LIMIT: &str = "disk.limit_reads_per_s";
+    /// How many bytes it may read there per second.
+    pub const READ_BYTES_LIMIT: &str = "disk.limit_read_bytes_per_s";
+    /// How many writes.
+    pub const WRITES_LIMIT: &str = "disk.limit_writes_per_s";
+    /// How many bytes it may write.
+    pub const WRITTEN_BYTES_LIMIT: &str = "disk.limit_written_bytes_per_s";
     /// How ops are handed to the system.
     pub const ENGINE: &str = "disk.engine";
     /// Size of what is worked on.
@@ -138,6 +146,10 @@ const FACTS: &[Declaration] = &[
     Declaration::listed(fact::PHYSICAL_BLOCK, "physical block"),
     Declaration::listed(fact::READ_AHEAD, "read-ahead"),
     Declaration::listed(fact::SCHEDULER, "scheduler"),
+    Declaration::listed(fact::READS_LIMIT, "group's limit of reads per second"),
+    Declaration::listed(fact::READ_BYTES_LIMIT, "group's limit of bytes read per second"),
+    Declaration::listed(fact::WRITES_LIMIT, "group's limit of writes per second"),
+    Declaration::listed(fact::WRITTEN_BYTES_LIMIT, "group's limit of bytes written per second"),
     Declaration { is_doubted: true, ..Declaration::listed(fact::ENGINE, "engine") },
     Declaration { is_doubted: true, ..Declaration::listed(fact::SIZE, "size") },
     Declaration::listed(fact::USED, "space used"),

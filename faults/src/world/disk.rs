@@ -4,6 +4,17 @@ use super::{Folder, Guard, Made, World, run, succeed};
 use anyhow::Context;
 use std::path::{Path, PathBuf};
 
+/// What a loop device's image lies on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Backing {
+    /// A disk of this machine.
+    Disk,
+    /// Memory: as fast in one moment as in the next, whoever else uses the disk, and flushed at once.
+    Memory,
+    /// A file system on another loop device, which is in memory: each call takes twice the way, and nothing is capped.
+    Loop,
+}
+
 /// A file system to be, and the device under it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct VolumePlan {
@@ -14,6 +25,7 @@ pub(crate) struct VolumePlan {
     /// Options of the mount.
     pub(crate) mount: &'static str,
     pub(crate) mib: u32,
+    pub(crate) backing: Backing,
     /// Whether the device keeps nothing in memory of its own.
     pub(crate) direct_io: bool,
     /// How far the system reads ahead; `None` leaves it as it is.
@@ -23,17 +35,31 @@ pub(crate) struct VolumePlan {
 impl VolumePlan {
     /// All as it is made by default, and a device that passes everything on.
     pub(crate) const fn of(file_system: &'static str, mib: u32) -> VolumePlan {
-        VolumePlan { file_system, make: &[], mount: "async", mib, direct_io: true, read_ahead_kib: None }
+        VolumePlan {
+            file_system,
+            make: &[],
+            mount: "async",
+            mib,
+            backing: Backing::Disk,
+            direct_io: true,
+            read_ahead_kib: None,
+        }
     }
 }
 
+/// A file system in memory that every Linux has.
+const SHARED_MEMORY: &str = "/dev/shm";
+/// What a file system takes for itself beside an image.
+const SPARE_MIB: u32 = 128;
+
 /// A mounted file system. It goes away with everything under it.
 pub(crate) struct Volume {
-    // Dropped in this order: unmounted, detached, removed.
+    // Dropped in this order: unmounted, detached, removed; then what is below.
     _mount: Guard,
     _parent: Guard,
     _device: Guard,
     _folder: Folder,
+    _below: Option<Box<Volume>>,
     path: PathBuf,
     /// As `/sys/class/block` has it.
     device: String,
@@ -42,7 +68,18 @@ pub(crate) struct Volume {
 impl Volume {
     /// Makes and mounts it.
     pub(crate) fn new(world: &World, plan: &VolumePlan) -> anyhow::Result<Volume> {
-        let folder = world.folder()?;
+        let (below, folder) = match plan.backing {
+            Backing::Disk => (None, world.folder()?),
+            Backing::Memory => (None, world.folder_in(Path::new(SHARED_MEMORY))?),
+            Backing::Loop => {
+                let below = Volume::new(
+                    world,
+                    &VolumePlan { backing: Backing::Memory, ..VolumePlan::of("ext4", plan.mib + SPARE_MIB) },
+                )?;
+                let folder = world.folder_in(below.path())?;
+                (Some(Box::new(below)), folder)
+            }
+        };
         let image = folder.path().join("image");
         let parent = folder.path().join("disk");
         let path = parent.join("mounted");
@@ -73,6 +110,7 @@ impl Volume {
             _parent: parent_mount,
             _device: device,
             _folder: folder,
+            _below: below,
             path,
             device: device_name,
         };

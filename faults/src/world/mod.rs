@@ -15,7 +15,7 @@ mod tools;
 
 pub(crate) use cgroup::{Cgroup, Limits, Quota, Throttle};
 pub(crate) use clean::clean;
-pub(crate) use disk::{Volume, VolumePlan, log_volume};
+pub(crate) use disk::{Backing, Volume, VolumePlan, log_volume};
 pub(crate) use journal::Journal;
 pub(crate) use launch::{Launch, Running};
 pub(crate) use made::{Made, PREFIX};
@@ -61,7 +61,12 @@ impl World {
 
     /// A new folder for temporary files. Servers that give up root can look into it, but nobody else can write.
     pub(crate) fn folder(&self) -> anyhow::Result<Folder> {
-        let path = std::env::temp_dir().join(self.name());
+        self.folder_in(&std::env::temp_dir())
+    }
+
+    /// The same in this folder.
+    pub(crate) fn folder_in(&self, parent: &Path) -> anyhow::Result<Folder> {
+        let path = parent.join(self.name());
         let guard = self.promise(Made::Folder(path.clone()))?;
         std::fs::create_dir(&path)?;
         Ok(Folder { path, _guard: guard })

@@ -1,8 +1,8 @@
 //! What the devices under both sides did, by the system's counters of them.
 
-use crate::cause::Standing;
+use crate::cause::{Standing, shown_flip};
 use crate::gap::{Flip, Gap, Look, View, percent};
-use crate::probes::{DEEPER, Kind, LARGER_BLOCK};
+use crate::probes::{DEEPER, Kind, LARGER_BLOCK, SMALLER_FILE};
 use duel_model::{Evidence, Id, TargetObservation, WorkloadPlan, format_bytes, format_count};
 
 /// What a device did for each op.
@@ -50,6 +50,8 @@ pub(crate) struct Answers<'a> {
     pub(crate) bytes: Answer,
     /// At larger blocks and with more ops in flight.
     pub(crate) views: [View<'a>; 2],
+    /// What the slow side's device did for each op at the reference.
+    done: PerOp,
 }
 
 /// A rate of the device, per second.
@@ -74,6 +76,8 @@ pub(crate) enum Change {
 /// scatter (a cap of 500 calls per second gave 569 in a comparison and 450 in a probe). What is not capped moves by more than that: blocks
 /// are 16 times as large, and 8 times as many are in flight.
 const SAME: f64 = 1.5;
+/// Of this share of its calls it is said that they are all.
+const NEARLY_ALL: f64 = 0.9;
 /// From here on nearly each op reaches the device.
 const REACHES: f64 = 0.5;
 /// Larger blocks have to reach the device as larger calls: at least by a quarter of how much larger they are. Read-ahead and
@@ -149,7 +153,23 @@ impl<'a> Answers<'a> {
             let share = 1.0 + (of(fast) / of(slow)).ln() / reference.log.mid;
             Answer { at_reference, at_larger_blocks, in_flight, share }
         };
-        Ok(Self { ios: answer(PerOp::ios), bytes: answer(|done| done.bytes), views: [larger, deeper] })
+        let (ios, bytes) = (answer(PerOp::ios), answer(|done| done.bytes));
+        Ok(Self { ios, bytes, views: [larger, deeper], done: slow })
+    }
+
+    /// The limit that control groups set on what the slow side's device does of this per second, by the facts that tell those of reads
+    /// and of writes. `None` where there is none, where the device both reads and writes, or where it does not keep to the limit: what
+    /// holds it back then is something else.
+    pub(crate) fn limit(&self, gap: &Gap<'_>, answer: Answer, [of_reads, of_writes]: [&str; 2]) -> Option<u64> {
+        let is_all = |part: f64| part >= NEARLY_ALL * self.done.ios();
+        let name = match self.done {
+            PerOp { reads, .. } if is_all(reads) => of_reads,
+            PerOp { writes, .. } if is_all(writes) => of_writes,
+            _ => return None,
+        };
+        let limit = gap.count(gap.slow, name)?;
+        let keeps = |per_s: f64| change(per_s / limit as f64) == Change::Same;
+        [answer.at_reference, answer.at_larger_blocks, answer.in_flight].into_iter().all(keeps).then_some(limit)
     }
 
     /// What was seen, as evidence.
@@ -173,6 +193,21 @@ impl<'a> Answers<'a> {
             gap.evidence(&self.views[1], line(DEEPER.phrase(), self.ios.in_flight, self.bytes.in_flight)),
         ]
     }
+}
+
+/// That the time does not go into the way from one place to another: a disk with mechanics does as many calls per second with larger
+/// blocks and with more ops in flight, too. Within a small part of it ops take less time then.
+pub(crate) fn without_seeks(gap: &Gap<'_>) -> Result<(), Standing> {
+    let has_mechanics = gap.fact(gap.slow, |facts| facts.is("disk.is_rotational")) != Some(false);
+    if !has_mechanics || !setting(gap, "op").is_some_and(|op| op.starts_with("rand")) {
+        return Ok(());
+    }
+    let flip = shown_flip(gap, SMALLER_FILE)?;
+    if flip.is_negligible() {
+        return Ok(());
+    }
+    let text = format!("{}: it may be the way from one place to another that takes the time", gap.tell_flip(&flip));
+    Err(Standing::Undecided(gap.evidence(&flip.view, text)))
 }
 
 /// What a probe showed that is not held against the gap.

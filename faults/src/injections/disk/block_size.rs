@@ -11,8 +11,17 @@ pub(super) fn cases() -> Vec<Case> {
             twin.throttle = Throttle { read_bytes: Some(20_000_000), ..Throttle::default() };
         })
     };
+    // Nothing is capped: the bytes themselves take the time.
+    let uncapped = |op, words: &'static [&'static str]| {
+        in_memory(Setup::on(XFS, op).load(move |work| work.words = words))
+    };
     vec![
         INJECTION.case(&cached(), "64k", |twin| twin.volume.make = &["-b", "size=65536"]),
+        INJECTION.case(&uncapped("randread", &["--cold"]), "64k", |twin| twin.volume.make = &["-b", "size=65536"]),
+        INJECTION.case(&uncapped("randwrite", &["--cold", "--flush", "1"]), "64k", |twin| {
+            twin.volume.make = &["-b", "size=65536"];
+        }),
+        INJECTION.case(&in_memory(cached()), "32k", |twin| twin.volume.make = &["-b", "size=32768"]),
         INJECTION.case(&cached(), "16k", |twin| twin.volume.make = &["-b", "size=16384"]),
     ]
 }

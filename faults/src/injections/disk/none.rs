@@ -11,6 +11,8 @@ pub(super) fn cases() -> Vec<Case> {
         capped(Setup::on(XFS, "read").load(|work| work.words = &["--cold"])),
         Setup::on(EXT4, "fsync").load(|work| work.words = &[]),
         Setup::on(XFS, "randwrite"),
+        in_memory(capped(Setup::on(XFS, "randread"))),
+        in_memory(Setup::on(EXT4, "write").load(|work| work.words = &["--flush", "8"])),
         // Less memory than the file has bytes.
         Setup::on(EXT4, "randread").load(|work| {
             work.words = &["--cold"];

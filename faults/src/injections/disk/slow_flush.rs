@@ -7,6 +7,11 @@ const INJECTION: Injection<Disk> = Injection::new("disk.slow-flush", verify);
 pub(super) fn cases() -> Vec<Case> {
     // A device with a cache: writing is as quick as memory, and what is flushed has to reach the disk below.
     let cached = VolumePlan { direct_io: false, mount: "barrier=0", ..EXT4 };
+    // The same on the healthy twin alone: its image is in memory, where there is nothing to wait for.
+    let safe_at_once = |op, words: &'static [&'static str]| {
+        in_memory(Setup::on(VolumePlan { direct_io: false, ..EXT4 }, op).load(move |work| work.words = words))
+    };
+    let on_disk = |twin: &mut crate::kinds::disk::DiskTwin| twin.volume.backing = Backing::Disk;
     let waits = |twin: &mut crate::kinds::disk::DiskTwin| twin.volume.mount = "barrier=1";
     vec![
         INJECTION.case(&Setup::on(cached, "fsync").load(|work| work.words = &[]), "barriers", waits),
@@ -15,6 +20,9 @@ pub(super) fn cases() -> Vec<Case> {
             "barriers",
             waits,
         ),
+        INJECTION.case(&safe_at_once("fsync", &[]), "on-disk", on_disk),
+        INJECTION.case(&safe_at_once("randwrite", &["--flush", "4"]), "on-disk", on_disk),
+        INJECTION.case(&safe_at_once("write", &["--flush", "8"]), "on-disk", on_disk),
     ]
 }
 

@@ -6,7 +6,7 @@
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::device::{Answers, Change};
+use crate::evidence::device::{Answers, Change, without_seeks};
 use crate::gap::Gap;
 use duel_model::{Confidence, format_bytes};
 
@@ -15,7 +15,7 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "the device moves no more than so many bytes per second, whatever the size of calls and however many wait",
     signature: "the same of bytes: with larger blocks as many bytes by fewer calls, with more ops in flight no \
                 more",
-    at_most: "told as a suspicion only",
+    at_most: "likely; confirmed where a control group's limit is known that the device keeps to",
     needs_machine: false,
 };
 
@@ -41,10 +41,19 @@ impl Cause for BandwidthCap {
             (Change::Less, _) => return Err(Standing::Undecided(by_blocks)),
             (_, Change::Less) => return Err(Standing::Undecided(by_depth)),
         }
+        let limit =
+            answers.limit(gap, answers.bytes, ["disk.limit_read_bytes_per_s", "disk.limit_written_bytes_per_s"]);
+        if limit.is_none() {
+            without_seeks(gap)?;
+        }
         let slow = gap.slow_name();
+        let by_group = limit.map_or_else(String::new, |limit| {
+            format!(" The control group that duel works in may move {} per second there.", format_bytes(limit as f64))
+        });
         let bytes = format_bytes(answers.bytes.at_reference);
         let summary = format!(
-            "{slow}'s device moves {bytes} per second and no more, whatever the size of its calls and however many are in flight."
+            "{slow}'s device moves {bytes} per second and no more, whatever the size of its calls and however many are in \
+             flight.{by_group}"
         );
         let remedy = format!(
             "Look for a limit on {slow}'s device: `cat /sys/fs/cgroup/blkio/*/blkio.throttle.*_bps_device` or `io.max` of control groups, \
@@ -55,6 +64,10 @@ impl Cause for BandwidthCap {
         let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
         if let Standing::Fits(fit) = &mut standing {
             fit.hides_rest = true;
+            // What the kernel was told to do and what the device does agree under three loads, and the other side does more.
+            if limit.is_some() {
+                fit.finding.confidence = Confidence::Confirmed;
+            }
         }
         Ok(standing)
     }

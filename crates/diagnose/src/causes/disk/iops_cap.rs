@@ -1,12 +1,13 @@
 //! `disk.iops-cap`: the slow side's device does so many calls per second, however large they are and however many wait.
 //!
 //! Larger blocks move more bytes then, by as many calls; more ops in flight change nothing. What looks like it: a cap on bytes (calls
-//! fall as blocks grow); a device whose every call takes long (more in flight are more per second); and a slow flush. What the device
-//! would do without the cap is hidden behind it, so no share of the gap is told.
+//! fall as blocks grow); a device whose every call takes long (more in flight are more per second); a slow flush; and a disk with mechanics,
+//! which does more where ops lie close together. What the device would do without the cap is hidden behind it, so no share of the gap is
+//! told. Where a control group's limit is known, and the device keeps to it, the cap has a name.
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::device::{Answers, Change};
+use crate::evidence::device::{Answers, Change, without_seeks};
 use crate::gap::Gap;
 use duel_model::{Confidence, format_count};
 
@@ -15,7 +16,7 @@ static ENTRY: CauseEntry = CauseEntry {
     description: "the device does no more than so many calls per second, whatever their size and however many wait",
     signature: "the slow side's device does as many calls per second with blocks 16 times as large, which move \
                 more bytes then, and with 8 times as many ops in flight",
-    at_most: "told as a suspicion only",
+    at_most: "likely; confirmed where a control group's limit is known that the device keeps to",
     needs_machine: false,
 };
 
@@ -43,10 +44,18 @@ impl Cause for IopsCap {
             (Change::Less, ..) => return Err(Standing::Undecided(by_blocks)),
             _ => return Err(Standing::Undecided(by_depth)),
         }
+        let limit = answers.limit(gap, answers.ios, ["disk.limit_reads_per_s", "disk.limit_writes_per_s"]);
+        if limit.is_none() {
+            without_seeks(gap)?;
+        }
         let slow = gap.slow_name();
+        let by_group = limit.map_or_else(String::new, |limit| {
+            format!(" The control group that duel works in may make {} per second there.", format_count(limit))
+        });
         let calls = format_count(answers.ios.at_reference.round() as u64);
         let summary = format!(
-            "{slow}'s device does {calls} calls per second and no more, whatever their size and however many are in flight."
+            "{slow}'s device does {calls} calls per second and no more, whatever their size and however many are in \
+             flight.{by_group}"
         );
         let remedy = format!(
             "Look for a limit on {slow}'s device: `cat /sys/fs/cgroup/blkio/*/blkio.throttle.*_iops_device` or `io.max` of control groups, \
@@ -57,6 +66,10 @@ impl Cause for IopsCap {
         let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
         if let Standing::Fits(fit) = &mut standing {
             fit.hides_rest = true;
+            // What the kernel was told to do and what the device does agree under three loads, and the other side does more.
+            if limit.is_some() {
+                fit.finding.confidence = Confidence::Confirmed;
+            }
         }
         Ok(standing)
     }

@@ -2,7 +2,7 @@
 //!
 //! A cap is no matter of the distance: the shortest round trip is as long as the fast side's, and packets queue before it, or are dropped.
 //! It counts bytes: with short segments it carries about as much, which tells it from work on each packet. Who reads too slowly closes
-//! its window, and nothing queues on the way. Datagrams beyond it get lost, and at a lower rate they do not.
+//! its window, and nothing queues on the way. Datagrams beyond it get lost, or come late, and at a lower rate they do not.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::paths::{KINDS, Sends, both, loses_more, queues, sends, streams};
@@ -16,7 +16,7 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "net.rate-cap",
     description: "bandwidth is capped on the path or by the server, per connection or in total",
     signature: "streams share one flow, packets queue or are dropped though single ones take no longer, and with \
-                segments a third as long as much flows. Of datagrams: with a sixteenth of them hardly any gets lost",
+                segments a third as long as much flows. Of datagrams: with a sixteenth of them nearly all come in time",
     at_most: "likely",
     needs_machine: false,
 };
@@ -128,23 +128,37 @@ fn told(gap: &Gap<'_>, text: &str, facts: Vec<Evidence>) -> Told {
 }
 
 fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standing> {
-    let [Some(slow), Some(fast)] = both(reference).map(|path| path.lost()) else {
-        return Err(Standing::Undecided(gap.not_measured("how many datagrams got lost is not known".to_owned())));
+    // Before a cap packets queue, and a long queue loses few of them for as long as a slot takes.
+    let share_of = |of: fn(&Path<'_>) -> Option<f64>| {
+        let [slow, fast] = both(reference).map(|path| of(&path));
+        let (slow, fast) = (slow?, fast?);
+        Some((slow, ((1.0 - fast) / (1.0 - slow)).ln() / reference.log.mid))
     };
-    let share = ((1.0 - fast) / (1.0 - slow)).ln() / reference.log.mid;
-    let lost = format!("{:.2} % of the datagrams to {} got lost", 100.0 * slow, gap.slow_name());
+    let (Some((slow, share)), Some((_, share_lost))) =
+        (share_of(|path| path.not_come().map(|(missing, sent)| missing / sent)), share_of(Path::lost))
+    else {
+        return Err(Standing::Undecided(gap.not_measured("how many datagrams came is not known".to_owned())));
+    };
+    let lost = format!("{:.2} % of the datagrams to {} did not come in time", 100.0 * slow, gap.slow_name());
     if share.is_nan() || share < Flip::NOTEWORTHY {
         return Err(Standing::RuledOut(gap.evidence(reference, lost)));
+    }
+    // What gets lost was too much for the way. What only waits may wait at the other end.
+    let queues = reference.connections().and_then(|streams| Path::of(reference.slow).datagrams_queue(streams));
+    if share_lost < Flip::NOTEWORTHY && queues != Some(true) {
+        let text = format!("{lost}, and that they wait on the way is not seen: they may wait for who reads them");
+        return Err(Standing::Undecided(gap.evidence(reference, text)));
     }
     let fewer = match gap.look(FEWER_DATAGRAMS) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         Look::Missing(why) => return Err(Standing::Undecided(gap.evidence(reference, format!("{lost}; {why}")))),
     };
-    let Some((missing, sent)) = Path::of(fewer.slow).missing() else {
+    let Some((missing, sent)) = Path::of(fewer.slow).not_come() else {
         return Err(Standing::Undecided(gap.evidence(reference, lost)));
     };
-    // Of what gets lost at random no more than a fifth gets lost there once in a thousand times, where ten are expected.
+    // Of what gets lost at random no more than a fifth gets lost there once in a thousand times, where ten are expected. Nor is a way
+    // that only takes long any shorter for fewer.
     const LEAST_EXPECTED: f64 = 10.0;
     let expected = slow * sent;
     let text = format!(
@@ -154,6 +168,6 @@ fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standin
         return Err(Standing::Undecided(gap.evidence(&fewer, text)));
     }
     let facts = vec![gap.evidence(&fewer, text)];
-    let summary = format!("{lost}, and with a sixteenth of them hardly any");
+    let summary = format!("{lost}, and of a sixteenth of them hardly any");
     Ok(fit_by_host(gap, &ENTRY, Some(share.clamp(0.0, 1.0)), Confidence::Likely, told(gap, &summary, facts)))
 }
