@@ -57,6 +57,10 @@ impl DiskArena {
             "--output-format=json".to_owned(),
         ];
         all.extend(flush.map(|every| format!("--fsync={every}")));
+        if work.op == "write" {
+            // btrfs compresses nothing that is written where space was reserved before.
+            all.push("--fallocate=none".to_owned());
+        }
         if work.op == "fsync" {
             all.push("--fsync=1".to_owned());
         }
