@@ -363,6 +363,18 @@ fn a_limit_that_is_known_confirms_a_cap_only_where_the_device_keeps_to_it() {
 }
 
 #[test]
+fn one_processor_that_compresses_is_not_a_device_that_is_capped() {
+    // So many bytes per second, in however large blocks and however many at a time.
+    let disk = Disk { content_ns: 75.0, at_a_time: 1.0, ..GOOD };
+    for block in ["4096", "65536"] {
+        for seed in 0..10 {
+            let named = Disks::new([GOOD, disk.clone()], &[("op", "write"), ("block", block)], seed).named();
+            assert!(named.iter().all(|(cause, _)| cause == "disk.compression"), "{named:?}");
+        }
+    }
+}
+
+#[test]
 fn a_disk_whose_head_has_to_move_is_not_said_to_be_capped() {
     let settings = [("op", "randread"), ("direct", "on")];
     for at_a_time in [1.0, 4.0] {

@@ -1,13 +1,15 @@
 //! `disk.bandwidth-cap`: the slow side's device moves so many bytes per second, however large its calls are and however many wait.
 //!
 //! Larger blocks are fewer calls then, of as many bytes; more ops in flight change nothing. What looks like it: a cap on calls (bytes
-//! grow with the blocks); a device whose every call takes long (more in flight move more). What the device would do without the cap is
-//! hidden behind it, so no share of the gap is told.
+//! grow with the blocks); a device whose every call takes long (more in flight move more); a file system that works on each byte, where
+//! the gap goes with the content. What the device would do without the cap is hidden behind it, so no share of the gap is told. Where a
+//! control group's limit is known, and the device keeps to it, the cap has a name.
 
 use super::KINDS;
-use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, shown_flip};
 use crate::evidence::device::{Answers, Change, without_seeks};
 use crate::gap::Gap;
+use crate::probes::COMPRESSIBLE;
 use duel_model::{Confidence, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -45,6 +47,11 @@ impl Cause for BandwidthCap {
             answers.limit(gap, answers.bytes, ["disk.limit_read_bytes_per_s", "disk.limit_written_bytes_per_s"]);
         if limit.is_none() {
             without_seeks(gap)?;
+            let by_content = shown_flip(gap, COMPRESSIBLE)?;
+            if !by_content.is_negligible() {
+                let text = format!("{}: it may be work on the data that takes the time", gap.tell_flip(&by_content));
+                return Err(Standing::Undecided(gap.evidence(&by_content.view, text)));
+            }
         }
         let slow = gap.slow_name();
         let by_group = limit.map_or_else(String::new, |limit| {
