@@ -23,9 +23,13 @@ struct Disk {
     calls_per_s: f64,
     bytes_per_s: f64,
     flush_ns: f64,
+    /// Whatever is written is flushed.
+    is_synchronous: bool,
     /// For each byte that does not compress.
     content_ns: f64,
     unit_bytes: f64,
+    /// Only what goes through the page cache is completed to a unit.
+    completes_in_cache: bool,
     /// Reads beside each op at a random place, where the file is larger than this.
     misses: f64,
     fits_bytes: f64,
@@ -43,8 +47,10 @@ const GOOD: Disk = Disk {
     calls_per_s: f64::INFINITY,
     bytes_per_s: f64::INFINITY,
     flush_ns: 200e3,
+    is_synchronous: false,
     content_ns: 0.0,
     unit_bytes: 4096.0,
+    completes_in_cache: false,
     misses: 0.0,
     fits_bytes: f64::INFINITY,
     seek_ns: 0.0,
@@ -101,14 +107,16 @@ impl Disks {
         let (op, block) = (text("op"), number("block"));
         let size = if number("size") > 0.0 { number("size") } else { 256e6 };
         let (is_random, writes) = (op.starts_with("rand"), op.contains("write") || op.ends_with("sync"));
-        let whole = block.max(disk.unit_bytes);
-        let is_part = block < disk.unit_bytes;
+        // What is flushed and written past the page cache is not completed to a unit.
+        let completes = !(disk.completes_in_cache && text("direct") == "on");
+        let whole = if completes { block.max(disk.unit_bytes) } else { block };
+        let is_part = completes && block < disk.unit_bytes;
         let misses = if is_random && size > disk.fits_bytes { disk.misses } else { 0.0 };
         let reads = misses + if !writes || is_part { 1.0 } else { 0.0 };
         let read_bytes = 4096.0 * misses + if !writes || is_part { whole } else { 0.0 };
         let (written, written_bytes) = if writes { (1.0, whole) } else { (0.0, 0.0) };
         let (calls, bytes) = (reads + written, read_bytes + written_bytes);
-        let flush_ns = if op.ends_with("sync") { disk.flush_ns } else { 0.0 };
+        let flush_ns = if op.ends_with("sync") || (writes && disk.is_synchronous) { disk.flush_ns } else { 0.0 };
         let seek_ns = if is_random { disk.seek_ns * (size / 256e6).min(1.0).sqrt() } else { 0.0 };
         let content_ns = disk.content_ns * block * (1.0 - number("compressibility"));
         let op_ns = calls * disk.call_ns + bytes * disk.byte_ns + flush_ns + seek_ns + content_ns;
@@ -126,6 +134,11 @@ impl Disks {
             ("device-writes", shown.writes),
             ("device-written-bytes", shown.written_bytes),
         ];
+        let options = match disk {
+            Disk { is_synchronous: true, .. } => "rw,sync,relatime",
+            Disk { content_ns, .. } if *content_ns > 0.0 => "rw,compress-force=zstd:15",
+            _ => "rw",
+        };
         let limits = ["disk.limit_reads_per_s", "disk.limit_written_bytes_per_s"].into_iter().zip(disk.limits);
         let facts = limits.fold(Facts::default(), |facts, (name, limit)| match limit {
             Some(limit) => facts.with(name, limit),
@@ -136,7 +149,7 @@ impl Disks {
             .with("disk.allocation_bytes", disk.unit_bytes as u64)
             .with("disk.is_rotational", disk.has_mechanics)
             .with("disk.read_ahead_kib", 128_u64)
-            .with("disk.mount_options", if disk.content_ns > 0.0 { "rw,compress-force=zstd:15" } else { "rw" });
+            .with("disk.mount_options", options);
         let rate = shown.rate * (self.noise * dice.normal()).exp();
         TargetObservation {
             name: self.plan.targets[index].name.clone(),
@@ -371,6 +384,26 @@ fn one_processor_that_compresses_is_not_a_device_that_is_capped() {
             let named = Disks::new([GOOD, disk.clone()], &[("op", "write"), ("block", block)], seed).named();
             assert!(named.iter().all(|(cause, _)| cause == "disk.compression"), "{named:?}");
         }
+    }
+}
+
+#[test]
+fn what_the_page_cache_completes_is_no_slow_flush() {
+    let disk = Disk { unit_bytes: 65_536.0, completes_in_cache: true, byte_ns: 4.0, ..GOOD };
+    for seed in 0..10 {
+        let good = Disk { byte_ns: 4.0, ..GOOD };
+        let named = Disks::new([good, disk.clone()], &[("op", "fsync")], seed).named();
+        assert_eq!(named, [("disk.block-size".to_owned(), Some("B".to_owned()))]);
+    }
+}
+
+#[test]
+fn a_disk_that_is_mounted_sync_is_neither_accused_nor_acquitted_of_slow_flushes() {
+    for op in ["write", "fsync"] {
+        let disk = Disk { flush_ns: 4e6, is_synchronous: true, ..GOOD };
+        let explanation = Disks::new([GOOD, disk], &[("op", op)], 3).explain();
+        assert!(explanation.findings.iter().all(|found| found.cause == "unknown"), "{op}: {explanation:#?}");
+        assert!(!explanation.ruled_out.iter().any(|id| id == "disk.slow-flush"), "{op}");
     }
 }
 

@@ -1,13 +1,15 @@
 //! `disk.slow-flush`: until what was written is on the slow side's device it takes longer, while writing itself does not.
 //!
 //! The same writes without a flush, past the page cache on all targets: the gap goes away. Into the page cache they would be no test,
-//! for it takes writes at any speed. What looks like it: a device that is slow to write, capped or not, where the gap stays; and a file
-//! system that compresses when it flushes, where the gap goes with the content.
+//! for it takes writes at any speed. What looks like it: a device that is slow to write, capped or not, where the gap stays; a file
+//! system that compresses when it flushes, where the gap goes with the content; and one whose units are larger than what is written,
+//! which the page cache reads and writes as a whole. A file system that is mounted `sync` flushes whatever is asked, so nothing is told
+//! by not asking.
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
-use crate::evidence::device::setting;
-use crate::gap::Gap;
+use crate::evidence::device::{of_view, setting};
+use crate::gap::{Flip, Gap};
 use crate::probes::{COMPRESSIBLE, NO_FLUSH};
 use duel_model::{Confidence, Id, format_duration_ns};
 
@@ -39,6 +41,16 @@ impl Cause for SlowFlush {
             }
             _ => false,
         };
+        let is_synchronous = gap
+            .text(gap.slow, "disk.mount_options")
+            .is_some_and(|options| options.split(',').any(|option| option == "sync"));
+        if is_synchronous {
+            let text = format!(
+                "{} is mounted sync: it flushes each write, whether duel asks for that or not",
+                gap.slow_name()
+            );
+            return Err(Standing::Undecided(gap.first_contact(text)));
+        }
         if !flushes {
             return Err(Standing::RuledOut(gap.not_measured("no op of this plan is flushed".to_owned())));
         }
@@ -51,6 +63,9 @@ impl Cause for SlowFlush {
         if by_content.moved() {
             let text = format!("{}: it goes with what is written", gap.tell_flip(&by_content));
             return Err(Standing::Undecided(gap.evidence(&by_content.view, text)));
+        }
+        if let Some(text) = moves_less_unflushed(gap, &flip) {
+            return Err(Standing::Undecided(gap.evidence(&flip.view, text)));
         }
         let slow = gap.slow_name();
         let summary = format!(
@@ -76,4 +91,23 @@ impl Cause for SlowFlush {
         let told = Told { summary, remedy, facts: facts.into_iter().collect(), further: Vec::new() };
         Ok(fit(gap, &ENTRY, &flip, confidence, told))
     }
+}
+
+/// That the slow side's unit is larger than the fast side's and than a block, and that its device moves no more any longer once the page
+/// cache does not complete what is written; `None` where that is not so, or not known.
+fn moves_less_unflushed(gap: &Gap<'_>, flip: &Flip<'_>) -> Option<String> {
+    /// Journals are written beside data, and by less than this.
+    const MORE: f64 = 1.5;
+    let unit = |side: usize| gap.count(side, "disk.allocation_bytes");
+    let block = setting(gap, "block")?.parse::<u64>().ok()?;
+    let [before, then] = [gap.known_reference()?, &flip.view]
+        .map(|view| of_view(gap, view).ok().map(|[slow, fast]| slow.bytes / fast.bytes));
+    let is_larger = unit(gap.slow)? > unit(gap.fast)?.max(block);
+    (is_larger && before? > MORE && then? <= MORE).then(|| {
+        format!(
+            "{}: but {}'s units are larger than a block, and its device moves no more than the other any longer",
+            gap.tell_flip(flip),
+            gap.slow_name()
+        )
+    })
 }
