@@ -12,8 +12,7 @@ use duel_model::{Confidence, Evidence, Explanation, Finding, Probe};
 ///
 /// Ends after a bounded number of probes, for no probe is asked for twice and there are finitely many.
 pub fn next(case: &Case<'_>) -> Step {
-    let of_disks = case.plan.schema().kind == "disk";
-    next_naming(case, if of_disks { causes::is_proven_of_disks } else { causes::is_proven })
+    next_naming(case, causes::is_proven)
 }
 
 /// The same, naming the causes that `may_be_named` holds for, by their ids; those that fit and are not among them are

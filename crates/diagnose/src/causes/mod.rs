@@ -69,14 +69,10 @@ pub fn catalogue() -> Vec<&'static CauseEntry> {
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
 /// file system forget where blocks lie.
-static UNPROVEN: [&str; 9] = [
+static UNPROVEN: [&str; 5] = [
     "cpu.slower",
     "cpu.slow-clock",
     "cpu.stolen",
-    "disk.iops-cap",
-    "disk.bandwidth-cap",
-    "disk.compression",
-    "disk.block-size",
     "disk.metadata-misses",
     "disk.slow-spindle",
 ];
@@ -84,11 +80,6 @@ static UNPROVEN: [&str; 9] = [
 /// Whether a cause may be named as a finding.
 pub(crate) fn is_proven(id: &str) -> bool {
     !UNPROVEN.contains(&id)
-}
-
-/// Whether a cause may be named as a finding of disk work: slow flushes were found under databases, and on no disk by itself yet.
-pub(crate) fn is_proven_of_disks(id: &str) -> bool {
-    is_proven(id) && id != "disk.slow-flush"
 }
 
 /// The causes that are told as suspicions: the fault bench tells of them, too.

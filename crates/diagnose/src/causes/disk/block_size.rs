@@ -18,7 +18,7 @@ static ENTRY: CauseEntry = CauseEntry {
     signature: "the slow side's smallest file takes more than a block and more than the fast side's, its device \
                 moves at least twice as many bytes for each op, and with blocks 16 times as large neither is so \
                 any more",
-    at_most: "told as a suspicion only",
+    at_most: "confirmed",
     needs_machine: false,
 };
 
