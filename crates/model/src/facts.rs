@@ -273,9 +273,8 @@ impl Declaration {
     }
 }
 
-/// The unit that the end of a fact's name tells.
+/// The unit that the last word of a fact's name tells.
 pub fn unit(name: &str) -> Option<&'static str> {
-    const RATES: [(&str, &str); 2] = [("_bytes_per_s", "bytes/s"), ("_per_s", "/s")];
     const UNITS: [(&str, &str); 13] = [
         ("bytes", "bytes"),
         ("kib", "KiB"),
@@ -291,9 +290,6 @@ pub fn unit(name: &str) -> Option<&'static str> {
         ("percent", "%"),
         ("watts", "W"),
     ];
-    if let Some((_, unit)) = RATES.iter().find(|(end, _)| name.ends_with(end)) {
-        return Some(unit);
-    }
     let word = name.rsplit(['.', '_']).next()?;
     UNITS.iter().find(|(end, _)| *end == word).map(|(_, unit)| *unit)
 }
