@@ -33,6 +33,8 @@ struct Disk {
     /// Reads beside each op at a random place, where the file is larger than this.
     misses: f64,
     fits_bytes: f64,
+    /// Calls in flight that lie next to each other are one call to the device.
+    merges: bool,
     /// From one end to the other of all that is used.
     seek_ns: f64,
     has_mechanics: bool,
@@ -53,6 +55,7 @@ const GOOD: Disk = Disk {
     completes_in_cache: false,
     misses: 0.0,
     fits_bytes: f64::INFINITY,
+    merges: false,
     seek_ns: 0.0,
     has_mechanics: false,
     limits: [None, None],
@@ -122,7 +125,8 @@ impl Disks {
         let op_ns = calls * disk.call_ns + bytes * disk.byte_ns + flush_ns + seek_ns + content_ns;
         let in_flight = number("depth").min(if seek_ns > 0.0 { disk.at_a_time.min(4.0) } else { disk.at_a_time });
         let rate = (in_flight * 1e9 / op_ns).min(disk.calls_per_s / calls).min(disk.bytes_per_s / bytes);
-        Shown { rate, reads, writes: written, read_bytes, written_bytes, flush_ns }
+        let merged = if disk.merges && !is_random { number("depth") } else { 1.0 };
+        Shown { rate, reads: reads / merged, writes: written / merged, read_bytes, written_bytes, flush_ns }
     }
 
     fn observe(&self, index: usize, variation: &Variation, dice: &mut Dice) -> TargetObservation {
@@ -373,6 +377,17 @@ fn a_limit_that_is_known_confirms_a_cap_only_where_the_device_keeps_to_it() {
     }
     // A limit of writes does not hold back who reads.
     assert_eq!(told(&FAULTS[0], [None, Some(1600 * 4096)]).1, Likely);
+}
+
+#[test]
+fn a_cap_of_calls_is_found_where_those_in_flight_are_merged() {
+    for op in ["read", "write"] {
+        let disk = Disk { calls_per_s: 900.0, merges: true, ..GOOD };
+        for seed in 0..10 {
+            let named = Disks::new([GOOD, disk.clone()], &[("op", op), ("direct", "on")], seed).named();
+            assert_eq!(named, [("disk.iops-cap".to_owned(), Some("B".to_owned()))], "{op}");
+        }
+    }
 }
 
 #[test]

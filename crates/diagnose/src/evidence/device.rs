@@ -169,7 +169,7 @@ impl<'a> Answers<'a> {
         };
         let limit = gap.count(gap.slow, name)?;
         let keeps = |per_s: f64| change(per_s / limit as f64) == Change::Same;
-        [answer.at_reference, answer.at_larger_blocks, answer.in_flight].into_iter().all(keeps).then_some(limit)
+        [answer.at_reference, answer.at_larger_blocks].into_iter().all(keeps).then_some(limit)
     }
 
     /// What was seen, as evidence.

@@ -71,7 +71,7 @@ impl Cause for BandwidthCap {
         let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
         if let Standing::Fits(fit) = &mut standing {
             fit.hides_rest = true;
-            // What the kernel was told to do and what the device does agree under three loads, and the other side does more.
+            // What the kernel was told to do and what the device does agree at both sizes of blocks, and the other side does more.
             if limit.is_some() {
                 fit.finding.confidence = Confidence::Confirmed;
             }

@@ -35,7 +35,12 @@ impl Cause for IopsCap {
         let answers = Answers::of(gap)?;
         answers.ios.makes_gap(gap, "calls")?;
         let [by_blocks, by_depth] = answers.told(gap);
-        match (answers.ios.by_blocks(), answers.ios.by_depth(), answers.bytes.by_blocks()) {
+        // Calls in flight that lie next to each other become one on their way to the device, behind what counts them.
+        let in_flight = match (answers.ios.by_depth(), answers.bytes.by_depth()) {
+            (Change::Less, Change::Same) => Change::Same,
+            (calls, _) => calls,
+        };
+        match (answers.ios.by_blocks(), in_flight, answers.bytes.by_blocks()) {
             (Change::Same, Change::Same, Change::More) => {}
             (Change::More, ..) => return Err(Standing::RuledOut(by_blocks)),
             (_, Change::More, _) => return Err(Standing::RuledOut(by_depth)),
@@ -66,7 +71,7 @@ impl Cause for IopsCap {
         let mut standing = fit_by_host(gap, &ENTRY, None, Confidence::Likely, told);
         if let Standing::Fits(fit) = &mut standing {
             fit.hides_rest = true;
-            // What the kernel was told to do and what the device does agree under three loads, and the other side does more.
+            // What the kernel was told to do and what the device does agree at both sizes of blocks, and the other side does more.
             if limit.is_some() {
                 fit.finding.confidence = Confidence::Confirmed;
             }
