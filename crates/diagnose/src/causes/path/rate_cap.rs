@@ -129,14 +129,13 @@ fn told(gap: &Gap<'_>, text: &str, facts: Vec<Evidence>) -> Told {
 
 fn of_datagrams(gap: &Gap<'_>, reference: &View<'_>) -> Result<Standing, Standing> {
     // Before a cap packets queue, and a long queue loses few of them for as long as a slot takes.
-    let share_of = |of: fn(&Path<'_>) -> Option<f64>| {
-        let [slow, fast] = both(reference).map(|path| of(&path));
+    let share_of = |[slow, fast]: [Option<f64>; 2]| {
         let (slow, fast) = (slow?, fast?);
         Some((slow, ((1.0 - fast) / (1.0 - slow)).ln() / reference.log.mid))
     };
-    let (Some((slow, share)), Some((_, share_lost))) =
-        (share_of(|path| path.not_come().map(|(missing, sent)| missing / sent)), share_of(Path::lost))
-    else {
+    let not_come = both(reference).map(|path| path.not_come().map(|(missing, sent)| missing / sent));
+    let lost = both(reference).map(|path| path.lost());
+    let (Some((slow, share)), Some((_, share_lost))) = (share_of(not_come), share_of(lost)) else {
         return Err(Standing::Undecided(gap.not_measured("how many datagrams came is not known".to_owned())));
     };
     let lost = format!("{:.2} % of the datagrams to {} did not come in time", 100.0 * slow, gap.slow_name());
