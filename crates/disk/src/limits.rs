@@ -21,12 +21,10 @@ pub(crate) fn of(device: &Device) -> Limits {
     let (Some(number), Ok(groups)) = (device.told("dev"), fs::read_to_string("/proc/self/cgroup")) else {
         return Limits::default();
     };
-    let mut limits = Limits::default();
-    for folder in groups.lines().filter_map(|line| folder_of(line, &mounts())).flat_map(|(top, own)| up_to(&top, &own))
-    {
-        limits = limits.stricter(in_folder(&folder, &number));
-    }
-    limits
+    let mounts = mounts();
+    let own = groups.lines().filter_map(|line| folder_of(line, &mounts));
+    let folders = own.flat_map(|(top, own)| up_to(&top, &own));
+    folders.map(|folder| in_folder(&folder, &number)).fold(Limits::default(), Limits::stricter)
 }
 
 /// Of a line `NUMBER:CONTROLLERS:PATH`, the folder of the group's hierarchy and that of the group, where it can limit devices: version
@@ -49,7 +47,7 @@ fn folder_of(line: &str, mounts: &[Mount]) -> Option<(PathBuf, PathBuf)> {
 }
 
 /// A folder and all above it, up to this one.
-fn up_to<'a>(top: &'a Path, folder: &'a Path) -> Vec<PathBuf> {
+fn up_to(top: &Path, folder: &Path) -> Vec<PathBuf> {
     folder.ancestors().take_while(|above| above.starts_with(top)).map(Path::to_owned).collect()
 }
 
