@@ -4,7 +4,7 @@
 use super::*;
 use crate::case::NAMELESS;
 
-const INJECTION: Injection<Disk> = Injection::new(NAMELESS, |arena| {
+const INJECTION: Injection<Disk> = Injection::new(NAMELESS, |arena: &DiskArena| {
     let [healthy, faulty] = arena.samples()?.map(|sample| 1e6 / sample.ops_per_s);
     Ok(Bite::ratio("us per op", (healthy, faulty), 1.2))
 });
