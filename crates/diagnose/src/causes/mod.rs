@@ -69,14 +69,8 @@ pub fn catalogue() -> Vec<&'static CauseEntry> {
 /// accusation is worse than none. Of all others real faults were found by the fault bench (`faults/SCORE.md`). It can
 /// make no clock slow, no CPU but by a quota, which is found as that, no hypervisor withhold anything, no disk turn, and no
 /// file system forget where blocks lie.
-static UNPROVEN: [&str; 6] = [
-    "cpu.slower",
-    "cpu.slow-clock",
-    "cpu.stolen",
-    "disk.compression",
-    "disk.metadata-misses",
-    "disk.slow-spindle",
-];
+static UNPROVEN: [&str; 6] =
+    ["cpu.slower", "cpu.slow-clock", "cpu.stolen", "disk.compression", "disk.metadata-misses", "disk.slow-spindle"];
 
 /// Whether a cause may be named as a finding.
 pub(crate) fn is_proven(id: &str) -> bool {
