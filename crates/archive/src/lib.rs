@@ -45,10 +45,10 @@ mod write;
 #[cfg(test)]
 mod crash;
 #[cfg(test)]
-#[path = "../tests/mounted/mod.rs"]
+#[path = "../tests/integration/mounted/mod.rs"]
 mod mounted;
 #[cfg(test)]
-#[path = "../tests/sample/mod.rs"]
+#[path = "../tests/integration/sample/mod.rs"]
 mod sample;
 
 pub use error::ArchiveError;

@@ -2,16 +2,16 @@
 
 // What the reader's own tests have of it.
 #[cfg(target_os = "linux")]
-#[path = "../../../host/tests/common/child.rs"]
+#[path = "../../../host/tests/integration/common/child.rs"]
 mod child;
 #[cfg(target_os = "linux")]
-#[path = "../../../host/tests/common/moving.rs"]
+#[path = "../../../host/tests/integration/common/moving.rs"]
 mod moving;
 #[cfg(target_os = "linux")]
-#[path = "../../../host/tests/common/prerequisites.rs"]
+#[path = "../../../host/tests/integration/common/prerequisites.rs"]
 mod prerequisites;
 #[cfg(target_os = "linux")]
-#[path = "../../../host/tests/common/sshd.rs"]
+#[path = "../../../host/tests/integration/common/sshd.rs"]
 #[expect(dead_code, reason = "not every test file uses all of it")]
 mod sshd;
 

@@ -1,6 +1,6 @@
 //! `duel report` and `duel export`: files of real runs.
 
-#[path = "../../../report/tests/browser/chromium.rs"]
+#[path = "../../../report/tests/integration/browser/chromium.rs"]
 mod chromium;
 
 use crate::common::{Place, Ruler, measuring};

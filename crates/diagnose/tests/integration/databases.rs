@@ -1,0 +1,461 @@
+//! Causes of databases, in worlds whose truth is known: found where they are at work, and not where something like them is.
+
+use duel_diagnose::{Case, Step, next};
+use duel_model::{
+    Bound, BusyPoll, Call, ComparePlan, Compared, Declaration, Facts, Id, KindPlan, LoadPlan, LoadShape, LoopKind,
+    Metric, Noun, PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Target, TargetObservation,
+    Threads, Variation, Verdict, WorkloadPlan,
+};
+use std::collections::BTreeMap;
+
+mod failure {
+    use duel_model::Meaning;
+    duel_model::in_order! { FailureKind:
+        TIMEOUT = "timeout", Meaning::UnansweredInTime;
+    }
+}
+
+mod phase {
+    use duel_model::When;
+    duel_model::in_order! { Phase:
+        LOGIN = "login", When::Connecting;
+        FIRST_ROW = "first-row", When::Each;
+        COMMIT = "commit", When::Each;
+    }
+}
+
+const fn param(name: &'static str, sort: Sort, default: &'static str) -> Param {
+    Param { name, value_name: "X", help: "", sort, default }
+}
+
+static SCHEMA: Schema = Schema {
+    kind: "sql",
+    targets: "Databases",
+    op: Noun { one: "transaction", many: "transactions" },
+    lane: Noun { one: "connection", many: "connections" },
+    shared_lane: Noun { one: "connection", many: "connections" },
+    phases: phase::ALL,
+    failures: failure::ALL,
+    bytes: "bytes",
+    facts_title: "Databases",
+    facts: &[
+        Declaration::listed("sql.server", "server"),
+        Declaration::listed("sql.synchronous_commit", "synchronous_commit"),
+        Declaration::listed("sql.fsync", "fsync"),
+        Declaration::listed("sql.work_mem", "work_mem"),
+        Declaration::listed("sql.enable_indexscan", "enable_indexscan"),
+        Declaration::listed("sql.shared_buffers", "shared_buffers"),
+        Declaration::listed("sql.log_statement", "log_statement"),
+        Declaration::listed("sql.log_duration", "log_duration"),
+        Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.may_set") },
+        Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.set") },
+        Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.plans") },
+    ],
+    params: &[
+        param("op", Sort::Choice(&["update-index", "point-select"]), "update-index"),
+        param("keys", Sort::Choice(&["special", "uniform"]), "special"),
+        param("tables", Sort::Count { least: 1, most: 64, zero: "" }, "1"),
+        param("table-size", Sort::Count { least: 1, most: 1 << 30, zero: "" }, "10000"),
+        param("reconnect", Sort::Switch, "off"),
+        param("set", Sort::Assignments, ""),
+        param("script", Sort::File, ""),
+    ],
+    runs_targets: false,
+    reaches: &[],
+    threads: Threads::Connections,
+    depth: None,
+    counters: &[],
+    parts: None,
+}
+.sound();
+
+/// What a server is asked to do.
+struct Asked {
+    connections: f64,
+    session: BTreeMap<String, String>,
+    reconnects: bool,
+    rows: u64,
+}
+
+/// The time of an op by phase, from what is asked and from what its settings are.
+type Time = fn(&Asked, &dyn Fn(&str) -> String) -> [f64; 3];
+
+/// A database: what its settings are, and what that makes of an op's time, by phase in ns, for a client among so many.
+#[derive(Clone)]
+struct Server {
+    facts: Facts,
+    counted: &'static [(&'static str, f64)],
+    time: Time,
+}
+
+/// 50 us for a statement, 300 us for a commit that waits.
+fn healthy(_: &Asked, set: &dyn Fn(&str) -> String) -> [f64; 3] {
+    [0.0, 50e3, if set("synchronous_commit") == "on" { 300e3 } else { 20e3 }]
+}
+
+fn server(time: Time) -> Server {
+    let may = ["synchronous_commit", "work_mem", "enable_indexscan", "log_statement"];
+    let may: Vec<String> = may.iter().map(|name| format!("sql.{name}={name}")).collect();
+    let facts = Facts::default()
+        .with("sql.server", "PostgreSQL 15")
+        .with("sql.synchronous_commit", "on")
+        .with("sql.fsync", "on")
+        .with("sql.work_mem", "4MB")
+        .with("sql.enable_indexscan", "on")
+        .with("sql.shared_buffers", "128MB")
+        .with("sql.log_statement", "none")
+        .with("sql.set", vec!["max_connections=80".to_owned()])
+        .with("sql.plans", vec!["UPDATE sbtest1: Index Scan".to_owned()])
+        .with("sql.may_set", may);
+    let counted = &[("server-flushes", 1.0), ("server-reads", 0.0), ("server-rows", 1.0), ("server-lock_ns", 0.0)];
+    Server { facts, counted, time }
+}
+
+impl Server {
+    fn with(mut self, name: &str, value: &str) -> Self {
+        self.facts = self.facts.with(name, value);
+        self
+    }
+
+    fn counting(self, counted: &'static [(&'static str, f64)]) -> Self {
+        Self { counted, ..self }
+    }
+
+    fn phases(&self, asked: &Asked) -> [f64; 3] {
+        let set = |name: &str| {
+            let own = || self.facts.text(&format!("sql.{name}")).unwrap_or_default().to_owned();
+            asked.session.get(name).cloned().unwrap_or_else(own)
+        };
+        (self.time)(asked, &set)
+    }
+}
+
+struct World {
+    plan: Plan,
+    servers: [Server; 2],
+    half: f64,
+}
+
+fn world(fast: Server, slow: Server, connections: u32, settings: &[(&'static str, &str)]) -> World {
+    let target = |name: &str| Target { name: name.into(), address: format!("postgres://{name}/d"), host: None };
+    let settings = settings.iter().map(|(name, value)| (Id::new(name), (*value).to_owned())).collect();
+    let plan = Plan {
+        targets: vec![target("A"), target("B")],
+        workload: WorkloadPlan::Plain(KindPlan { settings, ..KindPlan::of(&SCHEMA) }),
+        load: LoadPlan {
+            connections,
+            threads: 1,
+            kind: LoopKind::Closed { think_ns: 0 },
+            bound: Bound::Duration(10 * SECOND_NS),
+            connect_timeout_ns: SECOND_NS,
+            op_timeout_ns: SECOND_NS,
+            busy_poll: BusyPoll::Never,
+            shape: LoadShape::default(),
+        },
+        compare: ComparePlan::default(),
+        factors: Vec::new(),
+    };
+    World { plan, servers: [fast, slow], half: 0.03 }
+}
+
+impl World {
+    fn asked(&self, variation: &Variation) -> Asked {
+        let plan = self.plan.varied(variation);
+        let WorkloadPlan::Plain(kind) = &plan.workload else { panic!() };
+        let value = |name: &str| kind.get(SCHEMA.param(name).unwrap()).to_owned();
+        let session = value("set");
+        let session = duel_model::assignments(&session).map(|(name, value)| (name.to_owned(), value.to_owned()));
+        Asked {
+            connections: f64::from(plan.load.connections),
+            session: session.collect(),
+            reconnects: value("reconnect") == "on",
+            rows: value("table-size").parse().unwrap(),
+        }
+    }
+
+    fn observe(&self, variation: &Variation) -> Vec<TargetObservation> {
+        let asked = self.asked(variation);
+        let names = self.plan.targets.iter().zip(&self.servers);
+        let seen = names.map(|(target, server)| {
+            let phases = server.phases(&asked);
+            let ns: f64 = phases.iter().sum();
+            TargetObservation {
+                name: target.name.clone(),
+                ok: 10_000,
+                rate_per_s: Some(asked.connections * 1e9 / ns),
+                service_mean_ns: Some(ns),
+                phase_mean_ns: phase::ALL.iter().map(|phase| phase.id()).zip(phases).collect(),
+                counted_per_op: server.counted.iter().map(|(name, count)| (Id::new(name), *count)).collect(),
+                ..TargetObservation::default()
+            }
+        });
+        seen.collect()
+    }
+
+    fn pairs(&self, seen: &[TargetObservation]) -> Vec<PairVerdict> {
+        let ratio = seen[1].rate_per_s.unwrap() / seen[0].rate_per_s.unwrap();
+        let (low, high) = (ratio * (-self.half).exp(), ratio * self.half.exp());
+        let call = if high < 0.98 {
+            Call::Slower
+        } else if low > 1.02 {
+            Call::Faster
+        } else {
+            Call::Unknown
+        };
+        vec![PairVerdict {
+            baseline: "A".into(),
+            target: "B".into(),
+            metric: Metric::Rate,
+            call,
+            ratio: Some(ratio),
+            low: Some(low),
+            high: Some(high),
+            confidence: 0.95,
+            slots: 24,
+        }]
+    }
+
+    /// The causes that are named, those that are ruled out, and the probes.
+    fn explain(&self) -> (Vec<String>, Vec<String>, Vec<String>) {
+        let comparison = self.observe(&Variation::default());
+        let verdict = Verdict { pairs: self.pairs(&comparison), ..Verdict::default() };
+        let first_contact: Vec<_> = self.servers.iter().map(|server| Some(server.facts.clone())).collect();
+        let mut outcomes: Vec<ProbeOutcome> = Vec::new();
+        loop {
+            let case = Case {
+                plan: &self.plan,
+                verdict: &verdict,
+                first_contact: &first_contact,
+                comparison: &comparison,
+                hosts: &[None, None],
+                twins: &[],
+                sources: Err("none"),
+                round_ops: None,
+                outcomes: &outcomes,
+                budget_left_ns: (120 * SECOND_NS).saturating_sub(outcomes.len() as u64 * 6 * SECOND_NS),
+            };
+            match next(&case) {
+                Step::Probe(probe) => outcomes.push(self.answer(probe)),
+                Step::Conclude(explanation) => {
+                    let named = explanation.findings.iter().map(|finding| finding.cause.clone()).collect();
+                    return (named, explanation.ruled_out, outcomes.into_iter().map(|of| of.probe.id).collect());
+                }
+            }
+        }
+    }
+
+    fn answer(&self, probe: Probe) -> ProbeOutcome {
+        let targets = self.observe(&probe.variation);
+        let pairs = self.pairs(&targets);
+        ProbeOutcome {
+            probe,
+            pairs,
+            targets,
+            demands: vec![],
+            lens: None,
+            twin: None,
+            doubts: vec![],
+            unavailable: None,
+        }
+    }
+}
+
+fn names(world: &World) -> Vec<String> {
+    world.explain().0
+}
+
+#[test]
+fn a_setting_is_found_among_others_that_differ_and_change_nothing() {
+    let fast = server(healthy).with("sql.synchronous_commit", "off").with("sql.work_mem", "64MB");
+    let (named, _, probes) = world(fast, server(healthy), 1, &[]).explain();
+    assert_eq!(named, ["db.config"], "{probes:?}");
+    assert!(probes.contains(&"settings-of-0-synchronous_commit".to_owned()), "{probes:?}");
+}
+
+#[test]
+fn a_slow_disk_is_found_by_commits_that_do_not_wait_for_it() {
+    let slow = |_: &Asked, set: &dyn Fn(&str) -> String| {
+        [0.0, 50e3, if set("synchronous_commit") == "on" { 3e6 } else { 20e3 }]
+    };
+    let slow = server(slow).with("sql.work_mem", "1MB");
+    assert_eq!(names(&world(server(healthy), slow, 1, &[])), ["disk.slow-flush"]);
+}
+
+#[test]
+fn a_server_that_does_not_flush_at_all_makes_no_disk_slow() {
+    let never = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 50e3, 20e3];
+    let named = names(&world(server(never).with("sql.fsync", "off"), server(healthy), 1, &[]));
+    assert_eq!(named, ["unknown"], "only a setting of the whole server would tell");
+}
+
+#[test]
+fn whatever_else_makes_a_statement_slow_is_none_of_these() {
+    let busy = |_: &Asked, set: &dyn Fn(&str) -> String| {
+        [0.0, 500e3, if set("synchronous_commit") == "on" { 300e3 } else { 20e3 }]
+    };
+    for settings in [&[][..], &[("op", "point-select")]] {
+        let (named, ..) = world(server(healthy), server(busy), 1, settings).explain();
+        assert_eq!(named, ["unknown"]);
+        // Settings differ, and none of them matters.
+        let slow =
+            server(busy).with("sql.log_statement", "all").with("sql.work_mem", "1MB").with("sql.shared_buffers", "1MB");
+        let (named, ruled_out, _) = world(server(healthy), slow, 1, settings).explain();
+        assert_eq!(named, ["unknown"]);
+        assert!(ruled_out.contains(&"db.statement-logging".to_owned()), "{ruled_out:?}");
+    }
+}
+
+#[test]
+fn logging_is_found_beside_other_settings() {
+    let logs =
+        |_: &Asked, set: &dyn Fn(&str) -> String| [0.0, if set("log_statement") == "all" { 120e3 } else { 50e3 }, 0.0];
+    let slow = server(logs).with("sql.log_statement", "all").with("sql.work_mem", "1MB");
+    assert_eq!(names(&world(server(logs), slow, 1, &[("op", "point-select")])), ["db.statement-logging"]);
+    // Either of two has statements logged: neither alone takes the gap away.
+    let either = |_: &Asked, set: &dyn Fn(&str) -> String| {
+        [0.0, if set("log_statement") == "all" || set("log_duration") == "on" { 120e3 } else { 50e3 }, 0.0]
+    };
+    let with = |server: Server, value: &str| {
+        let may = ["log_statement", "log_duration"].map(|name| format!("sql.{name}={name}")).to_vec();
+        let mut server = server.with("sql.log_duration", value);
+        server.facts = server.facts.with("sql.may_set", may);
+        server
+    };
+    let slow = with(server(either).with("sql.log_statement", "all"), "on");
+    assert_eq!(
+        names(&world(with(server(either), "off"), slow, 1, &[("op", "point-select")])),
+        ["db.statement-logging"]
+    );
+}
+
+#[test]
+fn another_plan_is_a_cause_where_it_looks_at_more_rows_and_no_setting_is_why() {
+    const MANY: &[(&str, f64)] = &[("server-rows", 10_000.0), ("server-reads", 0.0)];
+    const AS_MANY: &[(&str, f64)] = &[("server-rows", 1.0), ("server-reads", 0.0)];
+    let scans = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 900e3, 0.0];
+    let planned = |_: &Asked, set: &dyn Fn(&str) -> String| {
+        [0.0, if set("enable_indexscan") == "on" { 50e3 } else { 900e3 }, 0.0]
+    };
+    let settings = [("op", "point-select")];
+    let another = |time, counted| {
+        let mut server = server(time).counting(counted);
+        server.facts = server.facts.with("sql.plans", vec!["UPDATE sbtest1: Seq Scan".to_owned()]);
+        server
+    };
+    assert_eq!(names(&world(server(planned), another(scans, MANY), 1, &settings)), ["db.bad-plan"]);
+    let by_setting = another(planned, MANY).with("sql.enable_indexscan", "off");
+    assert_eq!(names(&world(server(planned), by_setting, 1, &settings)), ["db.config"]);
+    assert_eq!(
+        names(&world(server(planned), another(scans, AS_MANY), 1, &settings)),
+        ["unknown"],
+        "it is not the plan"
+    );
+}
+
+#[test]
+fn a_plan_is_acquitted_where_all_tables_have_the_same() {
+    let slow = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 900e3, 0.0];
+    let plan = |table: u32, way: &str| format!("SELECT c FROM sbtest{table} WHERE id=?: {way}");
+    let of = |time: Time, plans: Vec<String>, counted| {
+        let mut server = server(time).counting(counted);
+        server.facts = server.facts.with("sql.plans", plans);
+        server
+    };
+    const FEW: &[(&str, f64)] = &[("server-rows", 1.0), ("server-reads", 0.0)];
+    const MANY: &[(&str, f64)] = &[("server-rows", 10_000.0), ("server-reads", 0.0)];
+    let both = vec![plan(1, "Index Scan"), plan(2, "Index Scan")];
+    let settings = |tables| [("op", "point-select"), ("tables", tables)];
+    for (tables, acquitted) in [("2", true), ("3", false)] {
+        let world = world(of(healthy, both.clone(), FEW), of(slow, both.clone(), FEW), 1, &settings(tables));
+        let (named, ruled_out, _) = world.explain();
+        assert_eq!(named, ["unknown"]);
+        assert_eq!(ruled_out.contains(&"db.bad-plan".to_owned()), acquitted, "{tables}: {ruled_out:?}");
+    }
+    // The second table lacks its index, and the first does not.
+    let one = vec![plan(1, "Index Scan"), plan(2, "Seq Scan")];
+    let world = world(of(healthy, both, FEW), of(slow, one, MANY), 1, &settings("2"));
+    assert_eq!(names(&world), ["db.bad-plan"]);
+}
+
+#[test]
+fn a_small_memory_is_found_by_rows_that_any_memory_holds() {
+    const READS: &[(&str, f64)] = &[("server-reads", 2.0), ("server-rows", 1.0)];
+    let small = |asked: &Asked, _: &dyn Fn(&str) -> String| [0.0, if asked.rows > 1000 { 250e3 } else { 45e3 }, 0.0];
+    let large = |asked: &Asked, _: &dyn Fn(&str) -> String| [0.0, if asked.rows > 1000 { 50e3 } else { 45e3 }, 0.0];
+    let settings = [("op", "point-select")];
+    let slow = server(small).counting(READS).with("sql.shared_buffers", "1MB");
+    assert_eq!(names(&world(server(large), slow, 1, &settings)), ["db.small-buffer-pool"]);
+    // The same memory: a slow disk, or a table that was left behind.
+    assert_eq!(names(&world(server(large), server(small).counting(READS), 1, &settings)), ["unknown"]);
+    // A smaller memory that holds all of it.
+    let other = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 250e3, 0.0];
+    let (named, ruled_out, _) =
+        world(server(large), server(other).with("sql.shared_buffers", "1MB"), 1, &settings).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(ruled_out.contains(&"db.small-buffer-pool".to_owned()), "{ruled_out:?}");
+    // Twice as many blocks may be all of it, if they come from a disk that turns.
+    const TWICE: &[(&str, f64)] = &[("server-reads", 0.02), ("server-rows", 1.0)];
+    const ONCE: &[(&str, f64)] = &[("server-reads", 0.01), ("server-rows", 1.0)];
+    let slow = server(small).counting(TWICE).with("sql.shared_buffers", "1MB");
+    let (named, ruled_out, _) = world(server(large).counting(ONCE), slow, 1, &settings).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(!ruled_out.contains(&"db.small-buffer-pool".to_owned()), "{ruled_out:?}");
+    // Which rows own SQL asks for is not known: fewer of them cannot be asked for, and nothing follows.
+    let own = [("op", "point-select"), ("script", "own.sql")];
+    let slow = server(small).counting(READS).with("sql.shared_buffers", "1MB");
+    let (named, ruled_out, _) = world(server(large), slow, 1, &own).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(!ruled_out.contains(&"db.small-buffer-pool".to_owned()), "{ruled_out:?}");
+}
+
+#[test]
+fn letting_somebody_in_is_told_from_a_server_that_is_slow_afterwards() {
+    let costly = |asked: &Asked, _: &dyn Fn(&str) -> String| [if asked.reconnects { 9e6 } else { 0.0 }, 50e3, 0.0];
+    let cheap = |asked: &Asked, _: &dyn Fn(&str) -> String| [if asked.reconnects { 1e6 } else { 0.0 }, 50e3, 0.0];
+    let busy = |asked: &Asked, _: &dyn Fn(&str) -> String| [if asked.reconnects { 1e6 } else { 0.0 }, 8e6, 0.0];
+    let settings = [("op", "point-select"), ("reconnect", "on")];
+    assert_eq!(names(&world(server(cheap), server(costly), 1, &settings)), ["db.costly-connect"]);
+    assert_eq!(names(&world(server(cheap), server(busy), 1, &settings)), ["unknown"]);
+    // A third of the gap is worth a name, and a tenth is not: nobody is acquitted of the first.
+    let [a_third, a_tenth]: [Time; 2] = [|_, _| [4e6, 6e6, 0.0], |_, _| [1.9e6, 8e6, 0.0]];
+    let acquitted = |slow| {
+        let (named, ruled_out, _) = world(server(cheap), server(slow), 1, &settings).explain();
+        assert_eq!(named, ["unknown"]);
+        ruled_out.contains(&"db.costly-connect".to_owned())
+    };
+    assert!(!acquitted(a_third));
+    assert!(acquitted(a_tenth));
+}
+
+#[test]
+fn a_hot_row_is_found_by_what_is_waited_for_and_a_slow_commit_under_it_is_not_taken_for_it() {
+    const WAITS: &[(&str, f64)] = &[("server-lock_ns", 3_100_000.0), ("server-flushes", 1.0)];
+    // One at a time.
+    let hot = |asked: &Asked, _: &dyn Fn(&str) -> String| [0.0, 350e3 * asked.connections, 0.0];
+    let cool = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 350e3, 0.0];
+    assert_eq!(names(&world(server(cool), server(hot).counting(WAITS), 10, &[])), ["lock.contention"]);
+    // As long alone: locks are held for as long as its disk takes.
+    let slow = |asked: &Asked, set: &dyn Fn(&str) -> String| {
+        [0.0, 50e3 * asked.connections, if set("synchronous_commit") == "on" { 3e6 } else { 20e3 }]
+    };
+    assert_eq!(names(&world(server(healthy), server(slow).counting(WAITS), 10, &[])), ["disk.slow-flush"]);
+    // Few connections get as little done for another reason, and nobody waits for a lock.
+    assert_eq!(names(&world(server(cool), server(hot), 10, &[])), ["unknown"]);
+}
+
+#[test]
+fn equal_servers_are_accused_of_nothing_whatever_their_settings() {
+    for slow in [server(healthy), server(healthy).with("sql.work_mem", "1MB").with("sql.log_statement", "all")] {
+        let (named, _, probes) = world(server(healthy), slow, 4, &[]).explain();
+        assert_eq!((named.as_slice(), probes.len()), (&["none".to_owned()][..], 0));
+    }
+}
+
+#[test]
+fn servers_of_two_makes_are_not_held_against_each_other_by_what_they_tell() {
+    let slow = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 500e3, 0.0];
+    let maria = server(slow).with("sql.server", "10.11-MariaDB").with("sql.synchronous_commit", "off");
+    let (named, ruled_out, _) = world(server(healthy), maria, 1, &[("op", "point-select")]).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(!ruled_out.contains(&"db.config".to_owned()), "{ruled_out:?}");
+}

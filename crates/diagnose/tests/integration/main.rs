@@ -1,0 +1,24 @@
+//! Tests of the diagnosis, in simulated worlds: one program,
+//! since each further one is compiled and linked for itself.
+
+#![allow(
+    clippy::unwrap_used,
+    missing_docs,
+    unreachable_pub,
+    reason = "helpers of tests may panic, and are seen by tests only"
+)]
+
+mod causes;
+mod client_limit;
+mod databases;
+mod disks;
+mod handshakes_and_sizes;
+mod kinds;
+mod lens;
+mod machines;
+mod network;
+mod paths;
+mod servers_at_work;
+mod twins;
+mod wanted_cpus;
+mod world;

@@ -1,0 +1,260 @@
+//! Causes of paths, in simulated ones beside what looks like them.
+
+use duel_diagnose::{Case, Step, next_naming};
+use duel_model::{
+    Bound, Call, ComparePlan, Explanation, Facts, Id, KindPlan, LoadPlan, LoopKind, Metric, PairVerdict, Param, Plan,
+    ProbeOutcome, SECOND_NS, Schema, Sort, Target, TargetObservation, Variation, Verdict, WorkloadPlan,
+};
+
+const fn param(name: &'static str, default: &'static str) -> Param {
+    Param { name, value_name: "X", help: "", sort: Sort::Count { least: 0, most: u64::MAX, zero: "" }, default }
+}
+static PARAMS: [Param; 7] = [
+    Param { sort: Sort::Choice(&["bulk", "rr", "udp"]), ..param("op", "bulk") },
+    param("block", "1"),
+    param("response", "1"),
+    param("mss", "0"),
+    param("window", "0"),
+    Param { sort: Sort::Choice(&["system", "reno", "cubic", "bbr"]), ..param("congestion", "system") },
+    param("bitrate", "10"),
+];
+static SCHEMA: Schema = Schema { kind: "net", params: &PARAMS, ..duel_model::null::SCHEMA };
+
+/// Bytes of a block of `bulk`, and of a datagram.
+const BLOCK: f64 = 131_072.0;
+
+/// A path with its ends.
+#[derive(Clone)]
+struct Path {
+    trip_s: f64,
+    /// What sockets let be under way, unless it is set.
+    window: f64,
+    /// Whether TCP tells that it was the window: of its own send buffer it does not.
+    tells_window: bool,
+    segment: f64,
+    /// What a packet costs, all streams together.
+    packet_s: f64,
+    /// Bytes per second that all streams together may have, before which packets queue.
+    cap: f64,
+    /// Bytes per second that the receiving end reads at most, all streams together: then its window closes.
+    reads: f64,
+    lost: f64,
+    /// Datagrams beyond the cap wait, and none is dropped.
+    has_long_queue: bool,
+    /// What waits does so at the other end.
+    waits_there: bool,
+    congestion: &'static str,
+}
+
+/// 2 ms, and nothing else in the way.
+const CLEAN: Path = Path {
+    trip_s: 2e-3,
+    window: 3e6,
+    tells_window: true,
+    segment: 1448.0,
+    packet_s: 1.5e-6,
+    cap: 1e12,
+    reads: 600e6,
+    lost: 0.0,
+    has_long_queue: false,
+    waits_there: false,
+    congestion: "cubic",
+};
+
+impl Path {
+    fn observe(&self, op: &str, streams: u32, variation: &Variation, is_near: bool) -> TargetObservation {
+        let set = |name: &'static str| variation.settings.get(&Id::new(name)).and_then(|text| text.parse::<f64>().ok());
+        let streams = f64::from(variation.connections.unwrap_or(streams));
+        let mut facts = Facts::default();
+        // A datagram that does not come is an op that failed.
+        let mut failed = 0;
+        let (rate, bytes, counted): (f64, f64, Vec<(&str, f64)>) = match op {
+            "udp" => {
+                let sent = streams * set("bitrate").unwrap_or(10.0) * 1e6 / 8.0 / 1400.0;
+                let came = sent.min(self.cap / 1400.0) * (1.0 - self.lost);
+                let waits = if self.has_long_queue { (sent - self.cap / 1400.0).max(0.0) } else { 0.0 };
+                let lost = 3.0 * (sent - came - waits);
+                failed = lost as u64;
+                let later_us = streams * 1e6 * (1.0 / came - 1.0 / sent);
+                facts.note("udp.jitter_us", Some(if self.waits_there { 5 } else { (0.8 * later_us) as u64 }));
+                let counted = [("datagrams_sent", 3.0 * sent), ("datagrams_lost", lost), ("datagrams_dropped", 0.0)];
+                (came, 1400.0, counted.to_vec())
+            }
+            "rr" => (streams / (self.trip_s + 10.0 * self.packet_s), 1.0, Vec::new()),
+            _ => {
+                let segment = set("mss").map_or(self.segment, |mss| (mss - 12.0).min(self.segment));
+                let congestion = variation.settings.get(&Id::new("congestion")).map_or(self.congestion, |name| name);
+                let window = set("window").unwrap_or(self.window) / self.trip_s;
+                // What a loss leaves under way (Mathis et al. 1997); BBR does not mind.
+                let left = if self.lost > 0.0 && congestion != "bbr" { 1.2 / self.lost.sqrt() } else { 1e9 };
+                let left = left * segment / self.trip_s;
+                let all = [self.cap, self.reads, segment / self.packet_s].into_iter().reduce(f64::min).unwrap();
+                let flow = (streams * window.min(left)).min(all);
+                let is_capped = self.cap <= flow;
+                let waits =
+                    (window * streams <= flow && self.tells_window && set("window").is_none()) || self.reads <= flow;
+                let loaded_s = self.trip_s + if is_capped { 20e-3 } else { 0.0 };
+                facts.note("tcp.rtt_us", Some((loaded_s * 1e6) as u64));
+                facts.note("tcp.segment_bytes", Some(segment as u64));
+                facts.note("tcp.congestion", Some(congestion));
+                let segments = 3.0 * flow / segment;
+                let again = self.lost * segments;
+                let held = if waits { 2.5e6 } else { 0.0 };
+                let counted = [("busy_us", 3e6), ("window_limited_us", held), ("buffer_limited_us", 0.0)];
+                let sent = [("segments", segments), ("retransmits", again)];
+                (flow / BLOCK, BLOCK, counted.into_iter().chain(sent).collect())
+            }
+        };
+        facts.note("tcp.min_rtt_us", Some((self.trip_s * 1e6) as u64));
+        facts.note("tcp.timestamps", Some(true));
+        TargetObservation {
+            name: if is_near { "near" } else { "far" }.to_owned(),
+            ok: (3.0 * rate) as u64,
+            failed,
+            rate_per_s: Some(rate),
+            bytes_in_per_op: Some(bytes),
+            reused_share: Some(1.0),
+            counted_per_op: counted
+                .into_iter()
+                .map(|(name, count)| (Id::new(name), count / (3.0 * rate).floor()))
+                .collect(),
+            negotiated: Some(facts),
+            ..TargetObservation::default()
+        }
+    }
+}
+
+/// What is found where these differ: ids, the first first.
+fn found(op: &'static str, streams: u32, near: &Path, far: &Path) -> Vec<String> {
+    let target = |name: &str| Target { name: name.into(), address: format!("tcp://{name}"), host: None };
+    let plan = Plan {
+        targets: vec![target("near"), target("far")],
+        workload: WorkloadPlan::Plain(KindPlan { schema: &SCHEMA, settings: [(Id::new("op"), op.to_owned())].into() }),
+        load: LoadPlan {
+            connections: streams,
+            threads: 1,
+            kind: LoopKind::Closed { think_ns: 0 },
+            bound: Bound::Duration(SECOND_NS),
+            connect_timeout_ns: SECOND_NS,
+            op_timeout_ns: SECOND_NS,
+            busy_poll: duel_model::BusyPoll::Auto,
+            shape: duel_model::LoadShape::default(),
+        },
+        compare: ComparePlan::default(),
+        factors: vec![],
+    };
+    let observe = |variation: &Variation| {
+        vec![near.observe(op, streams, variation, true), far.observe(op, streams, variation, false)]
+    };
+    let pair = |seen: &[TargetObservation]| {
+        let ratio = seen[1].rate_per_s.unwrap() / seen[0].rate_per_s.unwrap();
+        let call = if ratio < 0.9 { Call::Slower } else { Call::Equivalent };
+        let (baseline, target) = ("near".to_owned(), "far".to_owned());
+        let (low, high) = (Some(0.97 * ratio), Some(1.03 * ratio));
+        PairVerdict {
+            baseline,
+            target,
+            metric: Metric::Rate,
+            call,
+            ratio: Some(ratio),
+            low,
+            high,
+            confidence: 0.95,
+            slots: 12,
+        }
+    };
+    let comparison = observe(&Variation::default());
+    let verdict = Verdict { pairs: vec![pair(&comparison)], ..Verdict::default() };
+    let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
+    let mut outcomes: Vec<ProbeOutcome> = Vec::new();
+    let explanation: Explanation = loop {
+        let case = Case {
+            plan: &plan,
+            verdict: &verdict,
+            first_contact: &first_contact,
+            comparison: &comparison,
+            hosts: &[None, None],
+            twins: &[],
+            sources: Err("no other"),
+            round_ops: None,
+            outcomes: &outcomes,
+            budget_left_ns: 600 * SECOND_NS,
+        };
+        match next_naming(&case, |_| true) {
+            Step::Conclude(explanation) => break explanation,
+            Step::Probe(probe) => {
+                assert!(outcomes.len() < 20, "no end");
+                let targets = observe(&probe.variation);
+                let pairs = vec![pair(&targets)];
+                let (demands, doubts) = Default::default();
+                outcomes.push(ProbeOutcome {
+                    probe,
+                    pairs,
+                    targets,
+                    demands,
+                    lens: None,
+                    twin: None,
+                    doubts,
+                    unavailable: None,
+                });
+            }
+        }
+    };
+    for finding in &explanation.findings {
+        let texts = finding.evidence.iter().map(|line| &line.text).chain([&finding.summary, &finding.remedy]);
+        texts.for_each(|text| assert!(!text.contains("NaN") && !text.contains("  ") && !text.contains('{'), "{text}"));
+    }
+    explanation.findings.into_iter().map(|finding| finding.cause).collect()
+}
+
+fn first(op: &'static str, streams: u32, near: &Path, far: &Path) -> String {
+    found(op, streams, near, far).remove(0)
+}
+
+#[test]
+fn each_cause_is_named_over_one_stream_and_over_several() {
+    let small_mtu = Path { segment: 524.0, packet_s: 5e-6, ..CLEAN };
+    let of_packets = Path { packet_s: 5e-6, ..CLEAN };
+    for streams in [1, 2] {
+        for (far, cause) in [
+            (Path { trip_s: 40e-3, ..CLEAN }, "net.path-delay"),
+            (Path { window: 65e3, ..CLEAN }, "net.small-window"),
+            (Path { window: 65e3, tells_window: false, ..CLEAN }, "net.small-window"),
+            (Path { cap: 20e6, ..CLEAN }, "net.rate-cap"),
+            (Path { lost: 0.01, ..CLEAN }, "net.loss"),
+        ] {
+            assert_eq!(first("bulk", streams, &CLEAN, &far), cause, "{streams}");
+        }
+        assert_eq!(first("bulk", streams, &of_packets, &small_mtu), "net.small-mtu", "{streams}");
+        let lossy = |congestion| Path { lost: 0.01, congestion, ..CLEAN };
+        assert_eq!(first("bulk", streams, &lossy("bbr"), &lossy("cubic")), "net.congestion-control", "{streams}");
+        assert_eq!(first("rr", streams, &CLEAN, &Path { trip_s: 8e-3, ..CLEAN }), "net.path-delay", "{streams}");
+    }
+    assert_eq!(first("udp", 2, &CLEAN, &Path { cap: 1e6, ..CLEAN }), "net.rate-cap");
+    assert_eq!(first("udp", 2, &CLEAN, &Path { lost: 0.15, ..CLEAN }), "net.loss");
+    for streams in [1, 2] {
+        let queues = Path { cap: 1e6, has_long_queue: true, ..CLEAN };
+        assert_eq!(first("udp", streams, &CLEAN, &queues), "net.rate-cap", "{streams}");
+        let reads_late = Path { waits_there: true, ..queues };
+        assert_eq!(found("udp", streams, &CLEAN, &reads_late), ["unknown"], "{streams}");
+    }
+}
+
+#[test]
+fn what_looks_like_a_cause_of_paths_is_none() {
+    for streams in [1, 4] {
+        for (what, far) in [
+            // Its window closes, as one that is too small does; nothing queues on the way, as before a cap.
+            ("a receiver that reads slowly", Path { reads: 20e6, ..CLEAN }),
+            // Hundreds of filter rules, or a slow CPU: bytes are not what is capped, and the way is not long.
+            ("work on each packet", Path { packet_s: 60e-6, ..CLEAN }),
+        ] {
+            assert_eq!(found("bulk", streams, &CLEAN, &far), ["unknown"], "{what}, {streams}");
+        }
+        // A longer way and a cap, each worth a part: the cap holds all streams, the way does not.
+        let capped = Path { trip_s: 4e-3, cap: 20e6, ..CLEAN };
+        assert_ne!(first("bulk", streams, &CLEAN, &capped), "net.path-delay", "{streams}");
+        assert_eq!(first("bulk", streams, &CLEAN, &CLEAN), "none");
+        assert_eq!(found("rr", streams, &CLEAN, &Path { packet_s: 800e-6, ..CLEAN }), ["unknown"], "{streams}");
+    }
+}

@@ -1,0 +1,221 @@
+//! How often duel errs, by simulation: seeded, so that every run of the tests sees the same numbers.
+//!
+//! Each simulated run goes on block by block until [`duel_stats::early_stop`] says enough or 15 blocks (30 pairs) are done, and is
+//! then judged, as the lab does it. `cargo test -p duel-stats --test integration error_rates -- --nocapture` prints the rates that
+//! method/error-rates.md gives.
+
+use crate::synthetic::*;
+use duel_model::{Call, Metric, Plan, Slot};
+use duel_stats::{Stop, judge_slots};
+use rand::{RngExt, SeedableRng};
+use rand_pcg::Pcg64;
+
+/// Noise of one slot, in logarithms.
+#[derive(Clone, Copy, Debug)]
+enum Noise {
+    /// Normal with this standard deviation.
+    Normal(f64),
+    /// Student's t with 3 degrees of freedom times this scale: one slot of 70 is off by more than 5 scales.
+    Heavy(f64),
+    /// As normal noise; and one slot of ten takes up to half as long again (another tenant, a pause).
+    Skewed(f64),
+    /// Normal, each slot's noise correlated with that of the slot before at 0.7, whatever its target.
+    Wandering(f64),
+    /// Normal, of which 70 % of the variance is common to both slots of a target in a block, and of it alone: the pairs
+    /// of a block say nearly the same thing.
+    Sticky(f64),
+    /// Normal, a target's own, each time correlated at 0.9 with what it was a slot's time before, whichever target was loaded.
+    Lasting(f64),
+    /// A target's own, too: it is either fast or slow, by so much, and changes in one slot's time of ten; and a little normal noise.
+    Regimes(f64),
+}
+
+struct Simulation {
+    noise: Noise,
+    /// Logarithm of B's time over A's.
+    gap: f64,
+    runs: u32,
+    /// Most blocks.
+    blocks: u32,
+    plan: Plan,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Rates {
+    faster: f64,
+    slower: f64,
+    equivalent: f64,
+    pairs: f64,
+}
+
+impl Rates {
+    fn wrong(self) -> f64 {
+        self.faster + self.slower
+    }
+}
+
+fn simulate(noise: Noise, gap: f64) -> Rates {
+    simulate_blocks(noise, gap, 15)
+}
+
+/// `DUEL_SIMULATED_RUNS` asks for more than the tests have time for.
+fn simulate_blocks(noise: Noise, gap: f64, blocks: u32) -> Rates {
+    let runs = std::env::var("DUEL_SIMULATED_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300);
+    Simulation { noise, gap, runs, blocks, plan: plan(2) }.rates()
+}
+
+impl Simulation {
+    fn rates(&self) -> Rates {
+        // Counted, not summed up in shares: all of them are then exactly 1.
+        let (mut calls, mut pairs) = (Vec::new(), 0.0);
+        for seed in 0..self.runs {
+            let (call, judged) = self.run(u64::from(seed));
+            calls.push(call);
+            pairs += judged;
+        }
+        let runs = f64::from(self.runs);
+        let share = |wanted: Call| calls.iter().filter(|&&call| call == wanted).count() as f64 / runs;
+        let rates = Rates {
+            faster: share(Call::Faster),
+            slower: share(Call::Slower),
+            equivalent: share(Call::Equivalent),
+            pairs: pairs / runs,
+        };
+        println!(
+            "{:<18} gap {:+.4}: faster {:5.2} % slower {:6.2} % equivalent {:6.2} % after {:4.1} pairs",
+            format!("{:?}", self.noise),
+            self.gap,
+            rates.faster * 100.0,
+            rates.slower * 100.0,
+            rates.equivalent * 100.0,
+            rates.pairs
+        );
+        rates
+    }
+
+    fn run(&self, seed: u64) -> (Call, f64) {
+        let mut plan = self.plan.clone();
+        plan.compare.seed = seed;
+        let mut rng = Pcg64::seed_from_u64(seed ^ 0x5eed_0000_0000);
+        let mut slots: Vec<Slot> = Vec::new();
+        let mut wander = normal(&mut rng);
+        let mut lasting = [normal(&mut rng), normal(&mut rng)];
+        let mut is_slow = [rng.random(), rng.random()];
+        for block in 0..self.blocks {
+            let sticky = [normal(&mut rng), normal(&mut rng)];
+            let first = rng.random_range(0..2usize);
+            for (repeat, target) in [(0, first), (0, 1 - first), (1, 1 - first), (1, first)] {
+                lasting = lasting.map(|before| 0.9 * before + (1.0f64 - 0.81).sqrt() * normal(&mut rng));
+                is_slow = is_slow.map(|before: bool| before ^ (rng.random_range(0..10) == 0));
+                let noise = match self.noise {
+                    Noise::Normal(scale) => scale * normal(&mut rng),
+                    Noise::Heavy(scale) => scale * student3(&mut rng),
+                    Noise::Skewed(scale) => {
+                        let disturbed = rng.random_range(0..10) == 0;
+                        scale * normal(&mut rng) + if disturbed { 0.4 * rng.random::<f64>() } else { 0.0 }
+                    }
+                    Noise::Wandering(scale) => {
+                        wander = 0.7 * wander + (1.0f64 - 0.49).sqrt() * normal(&mut rng);
+                        scale * wander
+                    }
+                    Noise::Lasting(scale) => scale * lasting[target],
+                    Noise::Regimes(apart) => apart * (f64::from(is_slow[target]) - 0.5) + 0.005 * normal(&mut rng),
+                    Noise::Sticky(scale) => scale * (0.7f64.sqrt() * sticky[target] + 0.3f64.sqrt() * normal(&mut rng)),
+                };
+                let gap = if target == 1 { self.gap } else { 0.0 };
+                slots.push(slot(block, repeat, target, (noise + gap).exp()));
+            }
+            if stop(&slots, &plan) != Stop::Go {
+                break;
+            }
+        }
+        let verdict = judge_slots(&slots, &plan);
+        (call(&verdict, "B", Metric::Rate), slots.len() as f64 / 2.0)
+    }
+}
+
+/// Box and Muller 1958.
+fn normal(rng: &mut Pcg64) -> f64 {
+    let (u, v) = (1.0 - rng.random::<f64>(), rng.random::<f64>());
+    (-2.0 * u.ln()).sqrt() * (std::f64::consts::TAU * v).cos()
+}
+
+fn student3(rng: &mut Pcg64) -> f64 {
+    let chi_squared: f64 = (0..3).map(|_| normal(rng).powi(2)).sum();
+    normal(rng) / (chi_squared / 3.0).sqrt()
+}
+
+#[test]
+fn the_same_target_twice_is_not_called_faster_or_slower() {
+    for noise in [
+        Noise::Normal(0.003),
+        Noise::Normal(0.01),
+        Noise::Normal(0.03),
+        Noise::Normal(0.10),
+        Noise::Heavy(0.003),
+        Noise::Heavy(0.01),
+        Noise::Heavy(0.03),
+        Noise::Skewed(0.01),
+        Noise::Wandering(0.01),
+        Noise::Wandering(0.03),
+        Noise::Wandering(0.10),
+        Noise::Sticky(0.01),
+        Noise::Sticky(0.03),
+        Noise::Sticky(0.10),
+    ] {
+        let rates = simulate(noise, 0.0);
+        assert!(rates.wrong() <= 0.05, "{noise:?}: {rates:?}");
+    }
+}
+
+/// What lasts for seconds cannot be told from a difference in a short run. These are the rates in runs as long as those by default
+/// (50 blocks of slots of 0.15 s): before intervals went by batches of blocks, 13 % and 9 %.
+#[test]
+fn noise_that_lasts_is_seldom_called() {
+    for (noise, most) in [(Noise::Lasting(0.015), 0.06), (Noise::Regimes(0.04), 0.05)] {
+        let rates = simulate_blocks(noise, 0.0, 50);
+        assert!(rates.wrong() <= most, "{noise:?}: {rates:?}");
+        print!("15 blocks: ");
+        simulate_blocks(noise, 0.0, 15);
+        print!("at the margin: ");
+        simulate_blocks(noise, 0.02f64.ln_1p(), 50);
+    }
+}
+
+#[test]
+fn short_runs_do_not_err_more_often() {
+    for blocks in [3, 4, 5, 6, 8] {
+        for noise in [Noise::Normal(0.10), Noise::Heavy(0.10), Noise::Wandering(0.10), Noise::Sticky(0.10)] {
+            print!("{blocks} blocks: ");
+            let rates = simulate_blocks(noise, 0.0, blocks);
+            // The fewer blocks, the more the chance of the simulation shows: 300 runs at 5 % have a standard error of 1.3 %.
+            assert!(rates.wrong() <= 0.06, "{blocks} blocks of {noise:?}: {rates:?}");
+        }
+    }
+}
+
+#[test]
+fn a_gap_of_the_margin_is_not_called_equivalent() {
+    for noise in
+        [Noise::Normal(0.003), Noise::Normal(0.01), Noise::Normal(0.02), Noise::Heavy(0.003), Noise::Heavy(0.01)]
+    {
+        let rates = simulate(noise, 0.02f64.ln_1p());
+        assert!(rates.equivalent <= 0.05, "{noise:?}: {rates:?}");
+    }
+}
+
+#[test]
+fn gaps_are_found() {
+    for (noise, gap, share) in [
+        (Noise::Normal(0.03), 1.05f64, 0.9),
+        (Noise::Normal(0.01), 1.03, 0.9),
+        (Noise::Heavy(0.03), 1.10, 0.9),
+        (Noise::Normal(0.03), 3.0, 1.0),
+    ] {
+        let rates = simulate(noise, gap.ln());
+        assert!(rates.slower >= share, "{noise:?} {gap}: {rates:?}");
+        assert!(rates.faster == 0.0, "{noise:?} {gap}: {rates:?}");
+    }
+    let rates = simulate(Noise::Normal(0.01), 0.0);
+    assert!(rates.equivalent >= 0.9, "{rates:?}");
+}
