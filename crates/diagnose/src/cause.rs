@@ -3,7 +3,7 @@
 use crate::gap::{Flip, FlipLook, Gap};
 use crate::probes::Kind;
 use crate::twins::{self, Twins};
-use duel_model::{Confidence, Evidence, Finding, HttpPlan, Probe, TwinChange};
+use duel_model::{Confidence, Evidence, Finding, HttpPlan, Leads, Probe, TwinChange};
 
 /// A cause, to be held against a gap.
 pub(crate) trait Cause: Sync {
@@ -154,6 +154,7 @@ pub(crate) fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence
             summary: told.summary,
             evidence,
             remedy: told.remedy,
+            leads: Leads::default(),
         },
         moved_ns: flip.moved_ns,
         is_counted: false,
@@ -192,6 +193,7 @@ pub(crate) fn fit_by_host(
             summary: told.summary,
             evidence,
             remedy: told.remedy,
+            leads: Leads::default(),
         },
         moved_ns: moved_ns.unwrap_or(0.0),
         is_counted: true,

@@ -5,7 +5,8 @@ use crate::cause::CauseEntry;
 use crate::repeat;
 use crate::unknown;
 use duel_model::{
-    Call, Confidence, Doubt, DoubtId, Evidence, Finding, PairVerdict, call_confidence, format_figure, sanitize_line,
+    Call, Confidence, Doubt, DoubtId, Evidence, Finding, Leads, PairVerdict, call_confidence, format_figure,
+    sanitize_line,
 };
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
@@ -111,6 +112,7 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
         summary,
         evidence,
         remedy,
+        leads: Leads::default(),
     }
 }
 

@@ -3,11 +3,12 @@
 
 use crate::cause::{Cause, CauseEntry, Fit, Standing};
 use crate::gap::{Flip, FlipLook, Gap, Look, Reference, differences_in, failed_share, per_byte_share, percent};
+use crate::leads::leads;
 use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANGE_1, RANGE_HALF, RESUMED};
 use duel_model::web::phase;
 use duel_model::{
-    AboutCause, Compared, Confidence, Evidence, Finding, Phase, Probe, Stands, TargetObservation, Value, format_bytes,
-    format_duration_ns, format_figure, sanitize_line, web,
+    AboutCause, Confidence, Evidence, Finding, Phase, Probe, Stands, TargetObservation, format_bytes,
+    format_duration_ns, format_figure, web,
 };
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
@@ -19,9 +20,6 @@ pub(crate) static ENTRY: CauseEntry = CauseEntry {
     at_most: "possible",
     needs_machine: false,
 };
-
-/// Most facts in which targets differ that are listed.
-const MOST_FACTS: usize = 8;
 
 /// The flips that place a gap, whatever its cause.
 const PLACING: [Kind; 5] = [RANGE_1, CHACHA20, ALL_CLOSE, KEPT, RANGE_HALF];
@@ -54,7 +52,6 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
     place.by_size(gap);
     place.by_flips(gap);
     place.by_bytes(gap);
-    place.by_facts(gap);
 
     let mut evidence = gap.preamble();
     evidence.extend(place.evidence);
@@ -113,6 +110,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
                 "Give diagnosis more time, and look at {slow}'s host (CPU, disk, network) while the comparison runs."
             )
         }),
+        leads: leads(gap, causes, standings),
     }
 }
 
@@ -321,32 +319,6 @@ impl Place {
             self.evidence.push(gap.evidence(&gap.comparison, text.clone()));
             self.says.push(text);
         }
-    }
-}
-
-impl Place {
-    /// What the targets tell of themselves, where it differs: the next thing to look at, whether or not it is the cause.
-    fn by_facts(&mut self, gap: &Gap<'_>) {
-        let declared = gap.case.plan.schema().facts.iter();
-        let lasting = declared
-            .filter(|of| of.label.is_some() && !of.is_of_answer && !of.is_address && of.compared == Compared::Whole);
-        let told = |side: usize, name: &str| gap.fact(side, |seen| seen.value(name).map(Value::to_string));
-        let differing: Vec<String> = lasting
-            .filter_map(|of| {
-                let (slow, fast) = (told(gap.slow, of.name)?, told(gap.fast, of.name)?);
-                let [slow, fast] = [&slow, &fast].map(|text| sanitize_line(text));
-                (slow != fast).then(|| format!("{} {slow} instead of {fast}", of.label.unwrap_or(of.noun)))
-            })
-            .collect();
-        if differing.is_empty() {
-            return;
-        }
-        let left_out = differing.len().saturating_sub(MOST_FACTS);
-        let more = if left_out > 0 { format!("; and {left_out} more") } else { String::new() };
-        let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        let listed = differing[..differing.len() - left_out].join("; ");
-        let text = format!("{slow} differs from {fast} in what it tells of itself: {listed}{more}");
-        self.evidence.push(Evidence::new("first-contact", text, None));
     }
 }
 

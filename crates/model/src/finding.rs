@@ -1,6 +1,9 @@
 //! Why: probes, what they showed, and the causes held against it.
 
-use crate::{Doubt, Facts, HostDemand, Id, LensReading, Nanos, PairVerdict, Profile, TwinReading, Variation};
+use crate::{
+    Doubt, Facts, HostDemand, Id, Leads, LensReading, Nanos, PairVerdict, Profile, Scatter, SlowClass, TwinReading,
+    Variation,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -75,6 +78,12 @@ pub struct TargetObservation {
     /// What its kind of work counts beside, for each ok op.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub counted_per_op: BTreeMap<Id, f64>,
+    /// How that scatters over slots.
+    #[serde(default, skip_serializing_if = "Scatter::is_empty")]
+    pub scatter: Scatter<Id>,
+    /// Ops that take far longer than its others; `None` where there is no such class, or it was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub slow_class: Option<SlowClass>,
     /// Share of ops that went over a connection used before.
     pub reused_share: Option<f64>,
     /// Share of new connections whose TLS session was resumed.
@@ -101,6 +110,9 @@ pub struct Finding {
     pub evidence: Vec<Evidence>,
     /// What to try next.
     pub remedy: String,
+    /// Where to look, if no cause is named.
+    #[serde(default)]
+    pub leads: Leads,
 }
 
 /// How firmly a finding stands.

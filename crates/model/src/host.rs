@@ -1,6 +1,6 @@
 //! What the machine of a target is and was doing: facts, samples of raw counters, and rates from pairs of samples.
 
-use crate::{Facts, Nanos, SECOND_NS};
+use crate::{Facts, Nanos, SECOND_NS, Scatter};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -83,6 +83,9 @@ pub struct HostDemand {
     /// Time in which they grew by that, ns; 0 where nobody looked.
     #[serde(default)]
     pub quiet_ns: Nanos,
+    /// How what it grew by scatters over slots.
+    #[serde(default, skip_serializing_if = "Scatter::is_empty")]
+    pub scatter: Scatter<String>,
 }
 
 impl HostDemand {
@@ -91,6 +94,7 @@ impl HostDemand {
         let Some(elapsed_ns) = span.elapsed_ns() else { return };
         let growths: BTreeMap<String, u64> = span.growths().map(|(key, growth)| (key.to_owned(), growth)).collect();
         let gauges = span.to.gauges.keys().filter_map(|key| Some((key.clone(), span.gauge(key)?)));
+        self.scatter.add(ops, &growths);
         if self.spans == 0 {
             self.growth = growths;
             self.gauges = gauges.collect();

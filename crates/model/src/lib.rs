@@ -16,6 +16,7 @@ mod facts;
 mod finding;
 mod host;
 pub mod kinds;
+mod leads;
 mod lens;
 mod machine;
 pub mod null;
@@ -57,6 +58,7 @@ pub use finding::{
 };
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;
+pub use leads::{Difference, DifferenceKind, Leads, Scatter, SlotSums, SlowClass, SlowOps, Unread};
 pub use lens::{
     Assembly, Capabilities, CapabilityVector, Gain, HardwareUse, LensFigure, LensIdentity, LensMeans, LensOp,
     LensReading, LensTreatment, MaskEffect, ProcessVector,

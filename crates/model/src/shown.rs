@@ -4,10 +4,10 @@
 //! is sent to others, and is without them: reports, JSON, exports, pages and charts are made of [`Run::shown`].
 
 use crate::{
-    Body, Doubt, Evidence, Explanation, Factor, Facts, Finding, FormValue, HostAccess, HostRecord, Interruption,
-    KernelLine, Known, LensIdentity, LensReading, PairVerdict, Plan, Probe, ProbeOutcome, RestartPlan, Run, RunStatus,
-    Slot, Tally, Target, TargetObservation, TwinReading, Value, WorkloadPlan, public_address, sanitize, sanitize_line,
-    shell_word, without_secrets,
+    Body, Difference, Doubt, Evidence, Explanation, Factor, Facts, Finding, FormValue, HostAccess, HostRecord,
+    Interruption, KernelLine, Known, Leads, LensIdentity, LensReading, PairVerdict, Plan, Probe, ProbeOutcome,
+    RestartPlan, Run, RunStatus, Slot, SlowOps, Tally, Target, TargetObservation, TwinReading, Unread, Value,
+    WorkloadPlan, public_address, sanitize, sanitize_line, shell_word, without_secrets,
 };
 use std::collections::BTreeMap;
 
@@ -347,10 +347,27 @@ impl Texts for Explanation {
 
 impl Texts for Finding {
     fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
-        let Self { cause: _, target: _, confidence: _, explains: _, summary, evidence, remedy } = self;
+        let Self { cause: _, target: _, confidence: _, explains: _, summary, evidence, remedy, leads } = self;
         change(summary);
         evidence.each(change);
         change(remedy);
+        leads.each(change);
+    }
+}
+
+impl Texts for Leads {
+    fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
+        let Self { slow_ops, differences, unread } = self;
+        if let Some(SlowOps { probe: _, target: _, class: _, of_other: _, share_of_gap: _, text }) = slow_ops {
+            change(text);
+        }
+        for Difference { name: _, kind: _, slow, fast, text, look } in differences {
+            [slow, fast, text].into_iter().for_each(&mut *change);
+            look.each(change);
+        }
+        for Unread { target: _, option, causes: _, text } in unread {
+            [option, text].into_iter().for_each(&mut *change);
+        }
     }
 }
 
@@ -398,6 +415,8 @@ impl Texts for TargetObservation {
             body_bytes_per_op: _,
             bytes_in_per_op: _,
             counted_per_op: _,
+            scatter: _,
+            slow_class: _,
             reused_share: _,
             resumed_share: _,
             negotiated,

@@ -1,10 +1,11 @@
 //! Why: findings first, then what was ruled out.
 
 use crate::figures::percent;
+use crate::leads;
 use crate::style::{Ink, Style};
 use crate::summary::{doubt_list, join};
 use crate::text::{clean, clean_whole, plural, wrap};
-use duel_model::{AboutCause, Confidence, Doubt, Evidence, Explanation, Finding, Stands};
+use duel_model::{AboutCause, Confidence, Doubt, Evidence, Explanation, Finding, Leads, Stands};
 
 /// What diagnosis found, as text: each finding with its evidence, how to repeat it and what to try next, then what was
 /// ruled out and which probes could not be made.
@@ -34,6 +35,7 @@ fn finding<'a>(finding: &'a Finding, ruled_out: &[String], repeated: &mut Vec<&'
     if finding.cause != "none" {
         lines.extend(wrap(&clean_whole(&finding.summary), width, "  ", "  "));
     }
+    lines.extend(leads_of(finding, style));
     let (of_causes, told): (Vec<_>, Vec<_>) =
         finding.evidence.iter().partition(|evidence| about_a_cause(evidence, ruled_out).is_some());
     for evidence in told {
@@ -59,6 +61,27 @@ fn finding<'a>(finding: &'a Finding, ruled_out: &[String], repeated: &mut Vec<&'
     let remedy = clean_whole(&finding.remedy);
     if !remedy.trim().is_empty() {
         lines.extend(wrap(&remedy, width, "  Remedy: ", "  "));
+    }
+    lines
+}
+
+/// Where to look next, numbered in the order in which it is worth it, and what was not read.
+fn leads_of(finding: &Finding, style: Style) -> Vec<String> {
+    let width = style.columns();
+    let (first, unread) = (leads::first(finding), leads::unread(finding));
+    let mut lines = Vec::new();
+    if !first.is_empty() {
+        lines.push(format!("  {}", leads::FIRST));
+    }
+    for (number, (text, look)) in first.into_iter().enumerate() {
+        lines.extend(wrap(&clean_whole(text), width, &format!("  {}. ", number + 1), "     "));
+        lines.extend(look.map(|command| style.paint(Ink::Bar, &format!("       {}", clean_whole(command)))));
+    }
+    lines.extend(leads::more(finding).map(|text| format!("     ({text})")));
+    let unread: Vec<String> = unread.flat_map(|text| wrap(&clean_whole(text), width, "  - ", "    ")).collect();
+    if !unread.is_empty() {
+        lines.push(format!("  {}", leads::UNREAD));
+        lines.extend(unread);
     }
     lines
 }
@@ -177,6 +200,7 @@ mod tests {
                 about("tls.large-key", RuledOut, said("resumed", "B has a small key", None)),
             ],
             remedy: String::new(),
+            leads: Leads::default(),
         };
         let ruled_out = ["tls.aes-unused", "tls.no-asm", "http.compression"].map(str::to_owned).to_vec();
         let explained = Explanation { findings: vec![finding], ruled_out, probes: Vec::new() };

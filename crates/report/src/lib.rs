@@ -20,6 +20,7 @@ mod figures;
 mod json;
 mod junit;
 mod last_words;
+mod leads;
 mod level_chart;
 mod line;
 mod listing;

@@ -11,6 +11,7 @@
 //! * [`observe`]: what each target showed, merged over its slots.
 //! * [`rate_searches`], [`next_rate`]: the highest rate that keeps a promise, and which one to try next.
 //! * [`next_head_to_head`]: the rate that is to tell two targets apart, while that is not known.
+//! * [`Ratio`]: a counter per op with its scatter over slots, and what differs between two of them.
 //! * [`warmup_ended`]: from when on a series of rates is steady.
 //! * [`cache_model`]: the rate of a database with caches of other sizes, from the counters of one run.
 //! * [`Estimate`]: arithmetic on numbers with intervals, for who compares differences of differences.
@@ -33,10 +34,12 @@ mod lasting;
 mod linear;
 mod observe;
 mod pairing;
+mod ratio;
 mod search;
 mod side;
 mod signed_rank;
 mod slots;
+mod slow_class;
 mod starts;
 mod stopping;
 mod trend;
@@ -50,6 +53,7 @@ pub use contest::next_head_to_head;
 pub use estimate::Estimate;
 pub use judge::judge;
 pub use observe::observe;
+pub use ratio::Ratio;
 pub use search::{START_SHARE, SearchStep, attempt, attempt_ns, next_rate, promised_figure, rate_searches};
 pub use slots::judge_slots;
 pub use starts::FEWEST_STARTS;

@@ -1,6 +1,7 @@
 //! What each target showed, merged over its slots.
 
-use duel_model::{Profile, Slot, Tally, Target, TargetObservation};
+use crate::slow_class::slow_class;
+use duel_model::{Profile, Scatter, Slot, Tally, Target, TargetObservation};
 
 /// One observation for each target, in the order given, over all its slots (whatever their role: the caller selects).
 ///
@@ -21,9 +22,14 @@ pub fn observe<'a>(slots: impl IntoIterator<Item = &'a Slot>, targets: &[Target]
 }
 
 fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
-    let mut tally = Tally::default();
+    let (mut tally, mut scatter) = (Tally::default(), Scatter::default());
     for slot in slots {
         tally.merge(&slot.tally);
+    }
+    for slot in slots.iter().filter(|_| !tally.counted.is_empty()) {
+        // What did not occur in a slot is absent there, and was zero.
+        let counted = |id| (id, slot.tally.counted.get(&id).copied().unwrap_or(0));
+        scatter.add(slot.tally.ok, &tally.counted.keys().copied().map(counted).collect());
     }
     let elapsed_ns: u128 = slots.iter().map(|slot| u128::from(slot.elapsed_ns)).sum();
     TargetObservation {
@@ -43,6 +49,8 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         body_bytes_per_op: tally.body_bytes_per_ok(),
         bytes_in_per_op: share(tally.bytes_in, tally.ok),
         counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
+        scatter,
+        slow_class: slow_class(slots, &tally.service),
         reused_share: share(tally.reused, tally.started),
         resumed_share: share(tally.resumed, tally.connections),
         negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),

@@ -171,6 +171,7 @@ impl Disks {
             reused_share: None,
             resumed_share: None,
             negotiated: Some(facts),
+            ..TargetObservation::default()
         }
     }
 

@@ -12,7 +12,7 @@ use crate::totals::{Totals, all_doubts, totals};
 use cache::CacheDocument;
 use duel_model::{
     Call, Confidence, Counter, Distribution, Doubt, DoubtId, Evidence, Explanation, Facts, Finding, Headline,
-    HeadlineKind, HostRecord, Id, Interruption, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus,
+    HeadlineKind, HostRecord, Id, Interruption, Leads, Metric, PairVerdict, Plan, ProbeOutcome, Run, RunStatus,
     TargetObservation, Variation, Verdict, Versions, Waiting, without_secrets,
 };
 use experiment::ExperimentDocument;
@@ -463,6 +463,7 @@ struct FindingDocument<'a> {
     summary: &'a str,
     evidence: &'a [Evidence],
     remedy: &'a str,
+    leads: &'a Leads,
 }
 
 impl<'a> FindingDocument<'a> {
@@ -475,6 +476,7 @@ impl<'a> FindingDocument<'a> {
             summary: &finding.summary,
             evidence: &finding.evidence,
             remedy: &finding.remedy,
+            leads: &finding.leads,
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::html::Html;
 use crate::explanation::{excludes, headline};
+use crate::leads;
 use crate::text::{clean, clean_whole};
 use duel_model::{Confidence, Doubt, Evidence, Explanation, Finding, Run};
 
@@ -34,6 +35,7 @@ fn finding(html: &mut Html, finding: &Finding, ruled_out: &[String]) {
         html.prose(&finding.summary);
         html.raw("</p>");
     }
+    leads_of(html, finding);
     let (excluding, telling): (Vec<&Evidence>, Vec<&Evidence>) =
         finding.evidence.iter().partition(|evidence| excludes(evidence, ruled_out));
     let mut repeated = Vec::new();
@@ -52,6 +54,38 @@ fn finding(html: &mut Html, finding: &Finding, ruled_out: &[String]) {
         html.raw("</p>");
     }
     html.raw("</article>");
+}
+
+/// Where to look next, in the order in which it is worth it, and what was not read.
+fn leads_of(html: &mut Html, finding: &Finding) {
+    let first = leads::first(finding);
+    if !first.is_empty() {
+        html.raw(&format!("<h4>{}</h4><ol>", leads::FIRST));
+        for (text, look) in first {
+            html.raw("<li>");
+            html.prose(text);
+            if let Some(command) = look {
+                html.command(command);
+            }
+            html.raw("</li>");
+        }
+        html.raw("</ol>");
+    }
+    if let Some(text) = leads::more(finding) {
+        html.raw("<p class=\"faint\">");
+        html.text(&text);
+        html.raw("</p>");
+    }
+    let unread: Vec<&str> = leads::unread(finding).collect();
+    if !unread.is_empty() {
+        html.raw(&format!("<h4>{}</h4><ul>", leads::UNREAD));
+        for text in unread {
+            html.raw("<li>");
+            html.prose(text);
+            html.raw("</li>");
+        }
+        html.raw("</ul>");
+    }
 }
 
 /// A command that repeats several pieces of evidence stands below the first of them.

@@ -216,6 +216,7 @@ fn explanations_without_a_cause() {
         summary: summary.into(),
         evidence: vec![],
         remedy: String::new(),
+        leads: Leads::default(),
     };
     let of = |finding| Explanation { findings: vec![finding], ..Explanation::default() };
     let unknown = finding("unknown", "No cause of the catalogue fits; 97 % of the gap sits in waiting for the server.");

@@ -178,6 +178,7 @@ prop_compose! {
             cause, target: Some(summary.clone()), confidence: Confidence::Likely, explains, remedy: summary.clone(),
             evidence: vec![Evidence::new(summary.clone(), evidence, Some("duel\x1b x".into()))],
             summary,
+            leads: Leads::default(),
         };
         Explanation { findings: causes.into_iter().map(finding).collect(), ruled_out, probes: vec![] }
     }

@@ -146,6 +146,7 @@ pub fn explanation() -> Explanation {
                 Some("duel A B --cipher TLS_CHACHA20_POLY1305_SHA256".into()),
             )],
             remedy: "link another libcrypto".into(),
+            leads: Leads::default(),
         }],
         ruled_out: vec!["http.compression".into()],
         probes: vec![outcome],

@@ -18,7 +18,7 @@ use crate::evidence::worth::reference;
 use crate::gap::{DemandLook, Flip, FlipLook, Gap, Reference, View, failed_share, phase_share};
 use crate::probes::{Kind, Mode, SOURCE_OTHER, SOURCES_SPREAD};
 use duel_model::web::phase;
-use duel_model::{AddressRange, Confidence, Finding, TwinChange};
+use duel_model::{AddressRange, Confidence, Finding, Leads, TwinChange};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.client-limit",
@@ -269,6 +269,7 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
             summary,
             evidence,
             remedy,
+            leads: Leads::default(),
         },
         moved_ns: moved_ns(gap, spread).unwrap_or(0.0),
         is_counted: false,

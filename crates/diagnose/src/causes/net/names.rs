@@ -6,7 +6,8 @@
 use crate::case::Case;
 use crate::cause::CauseEntry;
 use duel_model::{
-    Confidence, Evidence, Facts, Finding, MILLISECOND_NS, Nanos, SECOND_NS, format_duration_ns, sanitize_line, web,
+    Confidence, Evidence, Facts, Finding, Leads, MILLISECOND_NS, Nanos, SECOND_NS, format_duration_ns, sanitize_line,
+    web,
 };
 
 static DNS_SLOW: CauseEntry = CauseEntry {
@@ -81,6 +82,7 @@ fn slow_lookup(case: &Case<'_>, index: usize, lookup_ns: Nanos, quickest_ns: Nan
                  in `/etc/resolv.conf` that is dead costs seconds each time; a zone with a short TTL or distant name \
                  servers costs it whenever caches forget."
                 .to_owned(),
+        leads: Leads::default(),
     })
 }
 
@@ -117,6 +119,7 @@ fn dead_addresses(case: &Case<'_>, index: usize) -> Option<Finding> {
         remedy: "Let the server listen on every address that its name has (often the IPv6 one is forgotten: `listen [::]:443`), \
                  let the firewall pass them, or take dead ones out of the zone (`dig NAME A`, `dig NAME AAAA`)."
             .to_owned(),
+        leads: Leads::default(),
     })
 }
 

@@ -86,6 +86,7 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
         generator_allowed: Vec::new(),
         quiet_growth: if server.seen_in_silence { in_silence.collect() } else { BTreeMap::new() },
         quiet_ns: if server.seen_in_silence { (SILENCE_S * 1e9) as Nanos } else { 0 },
+        ..HostDemand::default()
     }
 }
 

@@ -501,6 +501,7 @@ impl World {
             reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(facts),
+            ..TargetObservation::default()
         }
     }
 

@@ -488,6 +488,7 @@ pub fn explained() -> Explanation {
                 remedy: "See which libcrypto the server process on B maps, and whether OPENSSL_ia32cap hides the AES \
                          instructions from it."
                     .into(),
+                leads: Leads::default(),
             },
             Finding {
                 cause: "http.chunked".into(),
@@ -497,6 +498,7 @@ pub fn explained() -> Explanation {
                 summary: "Both answer in chunks.".into(),
                 evidence: vec![],
                 remedy: String::new(),
+                leads: Leads::default(),
             },
         ],
         ruled_out: [
@@ -567,6 +569,7 @@ pub fn why() -> Explanation {
         summary: format!("What {cause} means for B, in a sentence that is long enough to be broken into two lines."),
         evidence,
         remedy: "What to try next.".into(),
+        leads: Leads::default(),
     };
     let evidence =
         |probe: &str, text: &str, repeat: Option<&str>| Evidence::new(probe, text, repeat.map(str::to_owned));
