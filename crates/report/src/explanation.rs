@@ -5,7 +5,7 @@ use crate::leads;
 use crate::style::{Ink, Style};
 use crate::summary::{doubt_list, join};
 use crate::text::{clean, clean_whole, plural, wrap};
-use duel_model::{AboutCause, Confidence, Doubt, Evidence, Explanation, Finding, Leads, Stands};
+use duel_model::{AboutCause, Confidence, Doubt, Evidence, Explanation, Finding, Stands};
 
 /// What diagnosis found, as text: each finding with its evidence, how to repeat it and what to try next, then what was
 /// ruled out and which probes could not be made.
@@ -165,6 +165,7 @@ fn search(explanation: &Explanation, style: Style) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use duel_model::Leads;
 
     fn said(probe: &str, text: &str, repeat: Option<&str>) -> Evidence {
         Evidence::new(probe, text, repeat.map(str::to_owned))

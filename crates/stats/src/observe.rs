@@ -1,7 +1,7 @@
 //! What each target showed, merged over its slots.
 
 use crate::slow_class::slow_class;
-use duel_model::{Profile, Scatter, Slot, Tally, Target, TargetObservation};
+use duel_model::{Id, Profile, Scatter, Slot, Tally, Target, TargetObservation};
 
 /// One observation for each target, in the order given, over all its slots (whatever their role: the caller selects).
 ///
@@ -28,7 +28,7 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
     }
     for slot in slots.iter().filter(|_| !tally.counted.is_empty()) {
         // What did not occur in a slot is absent there, and was zero.
-        let counted = |id| (id, slot.tally.counted.get(&id).copied().unwrap_or(0));
+        let counted = |id: Id| (id, slot.tally.counted.get(&id).copied().unwrap_or(0));
         scatter.add(slot.tally.ok, &tally.counted.keys().copied().map(counted).collect());
     }
     let elapsed_ns: u128 = slots.iter().map(|slot| u128::from(slot.elapsed_ns)).sum();

@@ -5,7 +5,7 @@ use super::counted::{Counted, calls_by_time};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::HOSTS;
 use duel_model::{
-    Difference, DifferenceKind, HostDemand, TargetObservation, format_bytes, format_duration_ns, format_figure,
+    Difference, DifferenceKind, HostDemand, Id, TargetObservation, format_bytes, format_duration_ns, format_figure,
 };
 use duel_stats::{Estimate, Ratio};
 
@@ -27,7 +27,7 @@ fn by_work(gap: &Gap<'_>) -> Vec<Ranked> {
     let view = &gap.comparison;
     let counters = gap.case.plan.schema().counters;
     let confidence = of_many(counters.len());
-    let ratio = |seen: &TargetObservation, id| {
+    let ratio = |seen: &TargetObservation, id: Id| {
         let (ops, sums) = (seen.ok as f64, seen.scatter.counters.get(&id)?);
         let counted = seen.counted_per_op.get(&id)? * ops;
         let squares = [seen.scatter.ops_squares, sums.products, sums.squares];

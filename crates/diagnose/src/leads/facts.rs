@@ -98,7 +98,7 @@ fn told_by_machines<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + 
     let both = facts(gap.slow).zip(facts(gap.fast));
     let boot = |side: usize| gap.host_fact(side, "os.boot_id");
     let is_one_machine = boot(gap.slow).is_some() && boot(gap.slow) == boot(gap.fast);
-    both.into_iter().flat_map(move |(slow, fast): (&Facts, &Facts)| {
+    both.into_iter().flat_map(move |(slow, fast)| {
         slow.0.iter().filter_map(move |(name, known)| {
             let is_of_machine = !["process.", "cgroup."].iter().any(|begin| name.starts_with(begin));
             if is_one_machine && is_of_machine || Declaration::of(name).is_some_and(|of| of.compared == Compared::Never)

@@ -220,6 +220,7 @@ fn explanations_without_a_cause() {
     };
     let of = |finding| Explanation { findings: vec![finding], ..Explanation::default() };
     let unknown = finding("unknown", "No cause of the catalogue fits; 97 % of the gap sits in waiting for the server.");
+    let unknown = Finding { leads: leads(), ..unknown };
     let none = finding("none", "There is no gap to explain: the targets are equivalent.");
     let text = [of(unknown), of(none), Explanation::default()].map(|e| explanation(&e, PLAIN)).join("---\n");
     golden("no-cause.txt", &text);

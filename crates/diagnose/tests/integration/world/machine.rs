@@ -1,7 +1,7 @@
 //! What is read of a simulated server's machine: facts, and counters around some slots of load.
 
 use super::{Server, Shown};
-use duel_model::{Facts, HostDemand, Known, Nanos};
+use duel_model::{Facts, HostDemand, Known, Nanos, Scatter};
 use std::collections::BTreeMap;
 
 /// Load, and the time between the samples: some of that is silence and reading.
@@ -75,18 +75,24 @@ pub fn demand(server: &Server, shown: &Shown) -> HostDemand {
     for (key, per_s) in &server.background {
         *growth.entry((*key).to_owned()).or_default() += per_s * BETWEEN_SAMPLES_S;
     }
+    let growth: BTreeMap<String, u64> = growth.into_iter().map(|(key, value)| (key, value.round() as u64)).collect();
+    let mut scatter = Scatter::default();
+    for factor in [0.97, 1.02, 1.01, 0.99, 1.03, 0.98] {
+        let of_slot = |(key, value): (&String, &u64)| (key.clone(), (*value as f64 * factor / 6.0).round() as u64);
+        scatter.add((ops / 6.0).round() as u64, &growth.iter().map(of_slot).collect());
+    }
     let in_silence = server.background.iter().map(|(key, per_s)| ((*key).to_owned(), (per_s * SILENCE_S) as u64));
     HostDemand {
         ops: ops.round() as u64,
         elapsed_ns: (BETWEEN_SAMPLES_S * 1e9) as Nanos,
-        growth: growth.into_iter().map(|(key, value)| (key, value.round() as u64)).collect(),
+        growth,
+        scatter,
         gauges,
         spans: 6,
         generator_cpu_ns: (ops * server.generator) as Nanos,
         generator_allowed: Vec::new(),
         quiet_growth: if server.seen_in_silence { in_silence.collect() } else { BTreeMap::new() },
         quiet_ns: if server.seen_in_silence { (SILENCE_S * 1e9) as Nanos } else { 0 },
-        ..HostDemand::default()
     }
 }
 

@@ -8,8 +8,8 @@ use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::{
     AddressRange, Arrival, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand, HttpPlan,
-    LensReading, LoadPlan, LoopKind, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS, Target,
-    TargetObservation, TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan, web,
+    LensReading, LoadPlan, LoopKind, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS,
+    SlowClass, Target, TargetObservation, TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -102,6 +102,8 @@ pub struct Server {
     /// Counters per second that go on without load, and whether they are seen then.
     pub background: Vec<(&'static str, f64)>,
     pub seen_in_silence: bool,
+    /// The share of its ops that form a slow class, and how much longer they take; the mean of that is to be in its delay.
+    pub slow_ops: Option<(f64, f64)>,
     pub net: network::Net,
 }
 
@@ -161,6 +163,7 @@ impl Default for Server {
             uncounted: Vec::new(),
             background: Vec::new(),
             seen_in_silence: false,
+            slow_ops: None,
             net: network::Net::default(),
         }
     }
@@ -501,6 +504,15 @@ impl World {
             reused_share: Some(shown.reused),
             resumed_share: Some(if shown.resumed { 0.95 } else { 0.0 }),
             negotiated: Some(facts),
+            slow_class: server.slow_ops.map(|(share, longer_ns)| SlowClass {
+                ops: (share * ok as f64) as u64,
+                of: ok,
+                from_ns: (shown.service + longer_ns / 2.0) as Nanos,
+                slow_ns: (shown.service + longer_ns) as Nanos,
+                others_ns: shown.service as Nanos,
+                adds_ns: share * longer_ns,
+                adds_half_ns: 0.1 * share * longer_ns,
+            }),
             ..TargetObservation::default()
         }
     }

@@ -517,6 +517,64 @@ pub fn explained() -> Explanation {
     }
 }
 
+/// Leads of each kind, and more of them than are shown.
+pub fn leads() -> Leads {
+    let class = SlowClass {
+        ops: 51,
+        of: 1_000,
+        from_ns: 7_600_000,
+        slow_ns: 51_200_000,
+        others_ns: 1_050_000,
+        adds_ns: 2_557_650.0,
+        adds_half_ns: 210_000.0,
+    };
+    let text =
+        "over one connection: 5.1 % of the requests to B take 51.2 ms (the others 1.05 ms) and add 2.56 ms to the mean";
+    let slow_ops = SlowOps {
+        probe: "alone".into(),
+        target: "B".into(),
+        class,
+        of_other: None,
+        share_of_gap: 0.98,
+        text: text.into(),
+    };
+    let differs = |name: &str, kind, slow: &str, fast: &str, look: Option<&str>| Difference {
+        name: name.into(),
+        kind,
+        slow: slow.into(),
+        fast: fast.into(),
+        text: format!("{name}: {slow} on B, {fast} on A"),
+        look: look.map(str::to_owned),
+    };
+    let fact = |name: &str| differs(name, DifferenceKind::Fact, "yes <b>", "no", None);
+    Leads {
+        slow_ops: Some(slow_ops),
+        differences: vec![
+            differs(
+                "process.asleep",
+                DifferenceKind::Asleep,
+                "20 \u{b5}s",
+                "19 \u{b5}s",
+                Some("timeout 10 strace -c -f -w -p 71"),
+            ),
+            differs("process.user_ns", DifferenceKind::Time, "2 ms", "1 ms", Some("perf top -p 71")),
+            differs("process.major_faults", DifferenceKind::Count, "1", "0", None),
+            fact("vm.swappiness"),
+            fact("os.kernel"),
+            fact("os.arch"),
+            fact("cpu.model"),
+        ],
+        unread: vec![Unread {
+            target: "A".into(),
+            option: "--ssh A=ubuntu.example".into(),
+            causes: vec!["http.few-workers".into()],
+            text:
+                "the machine of A was not read: with --ssh A=ubuntu.example duel could have looked for http.few-workers"
+                    .into(),
+        }],
+    }
+}
+
 /// What `--why` answers, with a probe of each kind: one that was made, with pairs, observations, a doubt and a command,
 /// and one that could not be; and a finding of each confidence.
 pub fn why() -> Explanation {
@@ -592,6 +650,7 @@ pub fn why() -> Explanation {
             ),
             finding("tls.large-key", Confidence::Likely, None, vec![]),
             finding("http.compression", Confidence::Possible, Some(0.04), vec![]),
+            Finding { leads: leads(), ..finding("unknown", Confidence::Possible, None, vec![]) },
         ],
         ruled_out: vec!["http.no-keepalive".into()],
         probes: vec![made, not_made],
