@@ -162,7 +162,7 @@ fn parted(service: &Distribution, from_ns: Nanos) -> (Class, Class) {
 mod tests {
     use super::*;
     use duel_model::{GeneratorAudit, Series, SlotRole, Tally};
-    use rand::{Rng, SeedableRng};
+    use rand::{RngExt, SeedableRng};
 
     type Dice = rand_pcg::Pcg64;
 
