@@ -13,7 +13,7 @@ use duel_model::{
 
 pub(crate) static ENTRY: CauseEntry = CauseEntry {
     id: "unknown",
-    description: "no cause of the catalogue fits; tells where the gap sits and what was ruled out",
+    description: "no cause of the catalogue fits; tells where the gap sits, where to look first and what was ruled out",
     signature: "no cause fits, or not all of the gap is told: tells in which phase the gap sits, whether it is \
                 paid per request or per byte, whether it shows over one connection, what does not matter, what is \
                 ruled out and what is left open",
