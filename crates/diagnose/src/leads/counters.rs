@@ -108,26 +108,35 @@ fn longer(slow: &HostDemand, fast: &HostDemand, key: &str) -> f64 {
 }
 
 /// Where what the slow side's threads run longer, and wait longer for a CPU, cannot be a noteworthy part of the gap: they sleep.
+/// Where nobody counts waiting, they may do that instead, and it is said so.
 fn asleep(gap: &Gap<'_>, slow: &HostDemand, fast: &HostDemand, view: &View<'_>) -> Option<Ranked> {
-    let of = |demand: &HostDemand| Some(demand.per_op("process.cpu_ns")? + demand.per_op("workers.wait_ns")?);
-    let more_ns = (of(slow)? - of(fast)?).max(0.0);
+    let both = |key: &str| slow.per_op(key).zip(fast.per_op(key));
+    let ran = both("process.cpu_ns")?;
+    let waited = both("workers.wait_ns");
+    let [slow_ns, fast_ns] = waited.map_or([ran.0, ran.1], |waited| [ran.0 + waited.0, ran.1 + waited.1]);
+    let more_ns = (slow_ns - fast_ns).max(0.0);
     let most = more_ns / Worth::of(view)?.together_ns;
     if most >= Flip::NOTEWORTHY {
         return None;
     }
-    let (name, op) = (gap.slow_name(), gap.case.plan.schema().op.one);
+    let (of, instead) = match waited {
+        Some(_) => ("CPU time and of waiting for a CPU", "sleep"),
+        None => ("CPU time", "wait for a CPU (which was not counted) or sleep"),
+    };
     let text = format!(
-        "{name} takes only {} more of CPU time and of waiting for a CPU per {op} than {}, at most {} of the gap: its threads \
-         sleep meanwhile (for a lock, a timer, a disk, another server), or the time goes by outside of it",
+        "{} takes only {} more of {of} per {} than {}, at most {} of the gap: its threads {instead} meanwhile (for a lock, a \
+         timer, a disk, another server), or the time goes by outside of it",
+        gap.slow_name(),
         format_duration_ns(more_ns),
+        gap.case.plan.schema().op.one,
         gap.fast_name(),
         percent(most)
     );
     let difference = Difference {
         name: "process.asleep".to_owned(),
         kind: DifferenceKind::Asleep,
-        slow: format_duration_ns(of(slow)?),
-        fast: format_duration_ns(of(fast)?),
+        slow: format_duration_ns(slow_ns),
+        fast: format_duration_ns(fast_ns),
         text,
         look: Some(calls_by_time(gap, gap.slow)),
     };
