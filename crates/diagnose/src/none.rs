@@ -2,6 +2,7 @@
 
 use crate::case::Case;
 use crate::cause::CauseEntry;
+use crate::leads::of_tail;
 use crate::repeat;
 use crate::unknown;
 use duel_model::{
@@ -112,7 +113,11 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
         summary,
         evidence,
         remedy,
-        leads: Leads::default(),
+        leads: match &differing[..] {
+            [] => Leads::default(),
+            [first, ..] if first.call == Call::Slower => of_tail(case, index, 0),
+            [..] => of_tail(case, 0, index),
+        },
     }
 }
 

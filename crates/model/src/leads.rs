@@ -55,8 +55,9 @@ pub struct SlowOps {
     pub class: SlowClass,
     /// The class of slow ops that the fast side has; `None`: it has none.
     pub of_other: Option<SlowClass>,
-    /// The share of the difference of mean times that goes away if slow ops take as long as the others.
-    pub share_of_gap: f64,
+    /// The share of the difference of mean times that goes away if slow ops take as long as the others; `None` where the
+    /// means do not differ that way.
+    pub share_of_gap: Option<f64>,
     /// All of it in one sentence.
     pub text: String,
 }

@@ -23,7 +23,10 @@ pub(super) fn differing(gap: &Gap<'_>) -> Vec<Ranked> {
     let near = near_to(gap);
     let weight = |name: &str| {
         let begins = |list: &[&str]| list.iter().any(|begin| name.starts_with(begin));
-        if begins(near) {
+        // Any two servers were started in different words.
+        if name == "process.command_line" {
+            ANY
+        } else if begins(near) {
             NEAR
         } else if begins(&OF_ITSELF) {
             OF_SERVER

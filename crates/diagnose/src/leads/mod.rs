@@ -6,6 +6,7 @@ mod facts;
 mod slow_ops;
 mod unread;
 
+use crate::case::Case;
 use crate::cause::{Cause, Standing};
 use crate::gap::Gap;
 use duel_model::{Difference, Leads};
@@ -20,10 +21,15 @@ pub(crate) fn leads(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standing]
     // Stable: of equally strong ones those that were found first, which is counters before facts.
     ranked.sort_by(|a, b| b.weight.total_cmp(&a.weight));
     Leads {
-        slow_ops: slow_ops::slow_ops(gap),
+        slow_ops: slow_ops::of_gap(gap),
         differences: ranked.into_iter().take(MOST).map(|ranked| ranked.difference).collect(),
         unread: unread::unread(gap, causes, standings),
     }
+}
+
+/// What is known of a tail that differs where the main metric does not: no probe was made.
+pub(crate) fn of_tail(case: &Case<'_>, slow: usize, fast: usize) -> Leads {
+    Leads { slow_ops: slow_ops::of_tail(case, slow, fast), ..Leads::default() }
 }
 
 /// A difference and how telling it is, from 0 to 1.

@@ -1,53 +1,68 @@
 //! A share of the slow side's ops that takes far longer than all others.
 
+use crate::case::Case;
 use crate::gap::{Flip, Gap, View, percent};
-use duel_model::{SlowClass, SlowOps, format_duration_ns};
+use duel_model::{SlowClass, SlowOps, TargetObservation, format_duration_ns, sanitize_line};
 
 /// The class of slow ops that makes a part of the gap worth a name: at the reference, where no op waits for another one, else
 /// in the comparison.
-pub(super) fn slow_ops(gap: &Gap<'_>) -> Option<SlowOps> {
-    [gap.known_reference(), Some(&gap.comparison)].into_iter().flatten().find_map(|view| in_view(gap, view))
+pub(super) fn of_gap(gap: &Gap<'_>) -> Option<SlowOps> {
+    let views = [gap.known_reference(), Some(&gap.comparison)].into_iter().flatten();
+    views.map(|view| in_view(gap, view)).find_map(|told| told.filter(is_worth_a_name))
+}
+
+/// The class of slow ops that one target has in the comparison, and another one has not or less of: a tail differs, and what
+/// ops cost in the mean may not.
+pub(super) fn of_tail(case: &Case<'_>, slow: usize, fast: usize) -> Option<SlowOps> {
+    let seen = [case.comparison.get(slow)?, case.comparison.get(fast)?];
+    tell(case, "comparison", "in the comparison", seen)
 }
 
 fn in_view(gap: &Gap<'_>, view: &View<'_>) -> Option<SlowOps> {
-    let class = view.slow.slow_class.clone()?;
-    let of_other = view.fast.slow_class.clone();
-    let difference_ns = view.slow.service_mean_ns? - view.fast.service_mean_ns?;
+    tell(&gap.case, view.id, &view.over(gap.case.plan), [view.slow, view.fast])
+}
+
+fn is_worth_a_name(told: &SlowOps) -> bool {
+    told.share_of_gap.is_some_and(|share| share >= Flip::NOTEWORTHY)
+}
+
+/// `None` where the slow side has no class, or where that adds no more than the fast side's, as far as both are known.
+fn tell(case: &Case<'_>, probe: &str, over: &str, [slow, fast]: [&TargetObservation; 2]) -> Option<SlowOps> {
+    let class = slow.slow_class.clone()?;
+    let of_other = fast.slow_class.clone();
     let (other_ns, other_half_ns) = of_other.as_ref().map_or((0.0, 0.0), |other| (other.adds_ns, other.adds_half_ns));
     let beyond_ns = class.adds_ns - other_ns;
-    let share_of_gap = beyond_ns / difference_ns;
-    let is_beyond_chance = beyond_ns > class.adds_half_ns.hypot(other_half_ns);
-    if difference_ns <= 0.0 || share_of_gap < Flip::NOTEWORTHY || !is_beyond_chance {
+    if beyond_ns <= class.adds_half_ns.hypot(other_half_ns) {
         return None;
     }
-    let (target, ops) = (gap.slow_name(), gap.case.plan.schema().op.many);
+    let difference_ns = slow.service_mean_ns.zip(fast.service_mean_ns).map(|(slow, fast)| slow - fast);
+    let share_of_gap = difference_ns.filter(|ns| *ns > 0.0).map(|ns| beyond_ns / ns);
+    let (ops, [target, other]) = (case.plan.schema().op.many, [slow, fast].map(|seen| sanitize_line(&seen.name)));
+    let of_gap = match share_of_gap {
+        // What slow ops add is known to its interval, and the gap to its own.
+        Some(share) if share > 0.95 => ": that is the whole gap of the means".to_owned(),
+        Some(share) => format!(": {} of the gap of the means", percent(share)),
+        None => String::new(),
+    };
     let text = format!(
-        "{}: {} of the {ops} to {target} take {} (the others {}) and add {} to the mean (95 % interval {} to {}): {}. {}",
-        view.over(gap.case.plan),
+        "{over}: {} of the {ops} to {target} take {} (the others {}) and add {} to the mean (95 % interval {} to {}){of_gap}. {}",
         share(&class),
         format_duration_ns(class.slow_ns as f64),
         format_duration_ns(class.others_ns as f64),
         format_duration_ns(class.adds_ns),
         format_duration_ns((class.adds_ns - class.adds_half_ns).max(0.0)),
         format_duration_ns(class.adds_ns + class.adds_half_ns),
-        // What slow ops add is known to its interval, and the gap to its own.
-        if share_of_gap > 0.95 {
-            "that is the whole gap".to_owned()
-        } else {
-            format!("{} of the gap", percent(share_of_gap))
-        },
         match &of_other {
-            None => format!("{} has no such class", gap.fast_name()),
-            Some(other) => format!(
-                "To {} it is {} of {}, which add {}",
-                gap.fast_name(),
-                share(other),
-                format_duration_ns(other.slow_ns as f64),
-                format_duration_ns(other.adds_ns)
+            None => format!("{other} has no such class"),
+            Some(of_other) => format!(
+                "To {other} it is {} of {}, which add {}",
+                share(of_other),
+                format_duration_ns(of_other.slow_ns as f64),
+                format_duration_ns(of_other.adds_ns)
             ),
         }
     );
-    Some(SlowOps { probe: view.id.to_owned(), target, class, of_other, share_of_gap, text })
+    Some(SlowOps { probe: probe.to_owned(), target, class, of_other, share_of_gap, text })
 }
 
 /// `5.1 %`, `32 %`.

@@ -535,7 +535,7 @@ pub fn leads() -> Leads {
         target: "B".into(),
         class,
         of_other: None,
-        share_of_gap: 0.98,
+        share_of_gap: Some(0.98),
         text: text.into(),
     };
     let differs = |name: &str, kind, slow: &str, fast: &str, look: Option<&str>| Difference {
