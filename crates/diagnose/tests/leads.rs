@@ -76,9 +76,12 @@ fn threads_that_sleep_are_told_and_threads_that_compute_are_not() {
     });
     let computing = Server { fixed: 40e3 + 2e6, ..good() };
     leads(&good(), &computing, |leads, _| {
-        let first = &leads.differences[0];
-        assert_eq!((&*first.name, first.kind), ("process.user_ns", DifferenceKind::Time), "{leads:#?}");
-        assert!(first.text.contains("of the gap at most"), "{first:?}");
+        // Half of it is spent in the kernel.
+        let mut first: Vec<_> = leads.differences[..2].iter().map(|differs| (&*differs.name, differs.kind)).collect();
+        first.sort_unstable_by_key(|(name, _)| *name);
+        let time = DifferenceKind::Time;
+        assert_eq!(first, [("process.system_ns", time), ("process.user_ns", time)], "{leads:#?}");
+        assert!(leads.differences[0].text.contains("of the gap at most"), "{leads:#?}");
         assert!(!names(leads).contains(&"process.asleep"), "{leads:#?}");
     });
 }
@@ -131,8 +134,8 @@ fn the_option_that_lets_duel_look_is_told_where_a_machine_was_not_read() {
     let unread = |server: Server| Server { facts: None, all_read: false, ..server };
     leads(&unread(good()), &unread(sleeping(good())), |leads, slow| {
         let first = &leads.unread[0];
-        let host = format!("{}.example", slow.to_lowercase());
-        assert!(first.option.starts_with(&format!("--ssh {slow}={host} ")), "{first:?}");
+        // The slow server keeps its address on either side.
+        assert!(first.option.starts_with(&format!("--ssh {slow}=b.example ")), "{first:?}");
         assert!(!first.causes.is_empty() && first.text.contains(&first.causes[0]), "{first:?}");
         assert_eq!(leads.unread.len(), 2);
         assert!(names(leads).is_empty(), "{leads:#?}");

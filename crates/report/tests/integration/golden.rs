@@ -1,7 +1,7 @@
 //! Reports of fixed runs, compared with files under `tests/golden`. `UPDATE=1 cargo test` writes them anew: read the
 //! difference before it is kept.
 
-use crate::sample::{self, doubt, pair, server};
+use crate::sample::{self, doubt, leads, pair, server};
 use duel_model::web::failure;
 use duel_model::*;
 use duel_report::*;
