@@ -55,7 +55,8 @@ pub(crate) fn slow_class(slots: &[&Slot], service: &Distribution) -> Option<Slow
 /// Where the distribution parts into two classes, in ns: the middle of the valley between them.
 fn valley(service: &Distribution) -> Option<Nanos> {
     let mut steps = vec![0_u64; MOST_STEPS];
-    for &(value, count) in service.buckets() {
+    // What is shorter is left out rather than counted as if it took that long: it would make a peak that is none.
+    for &(value, count) in service.buckets().iter().filter(|(value, _)| *value >= SHORTEST_NS) {
         steps[step(value)] += count;
     }
     let windows: Vec<u64> = steps.windows(STEPS).map(|window| window.iter().sum()).collect();
@@ -63,8 +64,9 @@ fn valley(service: &Distribution) -> Option<Nanos> {
     let below = running_max(windows.iter());
     let mut above = running_max(windows.iter().rev());
     above.reverse();
+    // Where there are no ops at all, nothing stands out.
     let stands_out = |peak: u64, low: u64| {
-        low as f64 <= VALLEY * peak as f64 && (peak - low) as f64 >= STANDS_OUT * ((peak + low) as f64).sqrt()
+        low as f64 <= VALLEY * peak as f64 && (peak - low) as f64 > STANDS_OUT * ((peak + low) as f64).sqrt()
     };
     let mut best: Option<(f64, Nanos)> = None;
     let is_valley = |at: usize| {
