@@ -167,6 +167,8 @@ mod tests {
     use rand::{RngExt, SeedableRng};
 
     type Dice = rand_pcg::Pcg64;
+    /// Draws a time of an op, in ms.
+    type Draw = fn(&mut Dice) -> f64;
 
     fn slots(times_ns: &[Nanos], many: usize) -> Vec<Slot> {
         let slot = |(index, times): (usize, &[Nanos])| Slot {
@@ -206,7 +208,7 @@ mod tests {
 
     #[test]
     fn a_long_tail_is_no_class_of_its_own() {
-        let shapes: [(&str, fn(&mut Dice) -> f64); 8] = [
+        let shapes: [(&str, Draw); 8] = [
             ("narrow log-normal", |dice| (0.05 * normal(dice)).exp()),
             ("log-normal", |dice| (0.5 * normal(dice)).exp()),
             ("wide log-normal", |dice| (1.5 * normal(dice)).exp()),
