@@ -14,6 +14,7 @@ mod databases;
 mod disks;
 mod handshakes_and_sizes;
 mod kinds;
+mod leads;
 mod lens;
 mod machines;
 mod network;

@@ -1,12 +1,7 @@
 //! Where `unknown` says to look, in the simulated world: at what was planted, and at nothing that only seems to differ.
-// Clippy's leave for tests does not reach helpers outside of `#[test]` functions.
-#![allow(missing_docs, unreachable_pub, clippy::unwrap_used)]
 
-#[allow(dead_code, reason = "each test of the world uses its own part")]
-mod world;
-
+use crate::world::{Server, World, named, world};
 use duel_model::{DifferenceKind, Leads, SECOND_NS};
-use world::{Server, World, named, world};
 
 /// A server whose machine is read.
 fn good() -> Server {
