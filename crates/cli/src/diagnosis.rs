@@ -1,6 +1,6 @@
 //! Options of looking for a cause, and what they mean.
 
-use crate::load::meaning::positive;
+use crate::load::values::positive;
 use crate::outcome::Usage;
 use clap::Args;
 use duel_lab::DiagnosisPlan;

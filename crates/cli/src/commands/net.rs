@@ -1,6 +1,6 @@
 //! `duel net serve`: the other end of network work. `duel net watch`: whether a link falls silent, and for how long.
 
-use crate::load::meaning;
+use crate::load::values;
 use crate::outcome::{Outcome, Usage};
 use crate::output::OutputFlags;
 use crate::{signals, terminal};
@@ -97,7 +97,7 @@ pub(crate) fn net(flags: &NetFlags, output: &OutputFlags) -> anyhow::Result<Outc
 }
 
 fn serve(flags: &ServeFlags) -> anyhow::Result<Outcome> {
-    let time = |name: &str, typed: &str| meaning::positive(name, typed).map(Duration::from_nanos);
+    let time = |name: &str, typed: &str| values::positive(name, typed).map(Duration::from_nanos);
     let limits = Limits {
         connections: flags.connections,
         idle: time("--idle", &flags.idle)?,
@@ -136,10 +136,10 @@ fn serve(flags: &ServeFlags) -> anyhow::Result<Outcome> {
 
 fn watch(flags: &WatchFlags, output: &OutputFlags) -> anyhow::Result<Outcome> {
     let plan = WatchPlan {
-        every_ns: meaning::positive("--every", &flags.every)?,
-        gap_ns: meaning::positive("--gap", &flags.gap)?,
-        duration_ns: flags.duration.as_deref().map(|typed| meaning::positive("-d", typed)).transpose()?,
-        timeout_ns: meaning::positive("--connect-timeout", &flags.connect_timeout)?,
+        every_ns: values::positive("--every", &flags.every)?,
+        gap_ns: values::positive("--gap", &flags.gap)?,
+        duration_ns: flags.duration.as_deref().map(|typed| values::positive("-d", typed)).transpose()?,
+        timeout_ns: values::positive("--connect-timeout", &flags.connect_timeout)?,
     };
     if plan.every_ns < SHORTEST_PAUSE_NS {
         return Err(Usage(

@@ -1,7 +1,7 @@
 //! What hey's flags mean: one conversion from what was typed to a plan and the form of the output, with all checks in it.
 
 use super::flags::{CSV, CURRENT, Flags, HISTORIC, Unusable};
-use crate::load::{meaning, targets};
+use crate::load::{meaning, targets, values};
 use crate::{basic, proxy};
 use duel_model::{
     Arrival, Body, Bound, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoopKind, Nanos, Plan, ProxyPlan, SECOND_NS,
@@ -62,7 +62,7 @@ impl Task {
             .filter(|&seconds| seconds > 0)
             .map_or(NEVER_NS, |seconds| seconds.saturating_mul(SECOND_NS).min(NEVER_NS));
         let threads = u32::try_from(flags.cpus).ok().filter(|&cpus| cpus > 0);
-        let threads = threads.unwrap_or_else(meaning::default_threads).min(meaning::MOST_THREADS);
+        let threads = threads.unwrap_or_else(meaning::default_threads).min(values::MOST_THREADS);
         let plan = Plan {
             targets: vec![Target { name: "A".to_owned(), address, host: None }],
             workload: WorkloadPlan::Http(Box::new(http)),

@@ -5,9 +5,7 @@
 //! list themselves. The lists of `--ciphers` and `--groups` are orders of preference, that of `--encoding` is what is
 //! accepted, and they keep that meaning; as levels of a factor what is allowed together is joined by `+`.
 
-pub(crate) use crate::load::levels::{body_sizes, connections, rates, switches, threads};
-
-use crate::load::{LoadFlags, levels};
+use crate::load::{LoadFlags, values};
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{
@@ -158,7 +156,7 @@ fn all(load: &LoadFlags, schema: &'static Schema) -> Result<Vec<Factor>, Usage> 
         distinct(factor)?;
     }
     for (option, name, typed) in typed {
-        let factor = levels::factor(&option, name.trim(), typed, schema)?;
+        let factor = values::factor(&option, name.trim(), typed, schema)?;
         if factors.iter().any(|known| known.name() == factor.name()) {
             return Err(Usage(format!("'{}' is varied twice", factor.name())));
         }

@@ -2,19 +2,18 @@
 //! options.
 
 use crate::load::restart::RestartFlags;
+use crate::load::values::{self, positive};
 use crate::load::{LoadFlags, factors, request, shape, targets, tls};
 use crate::outcome::Usage;
 use crate::usage;
 use clap::Args;
 use duel_model::{
-    Bound, BusyPoll, ComparePlan, KindPlan, LoadPlan, LoadShape, LoopKind, Nanos, Plan, Target, Threads, WorkloadPlan,
-    null, parse_duration_ns, parse_ratio, sanitize_line,
+    Bound, BusyPoll, ComparePlan, KindPlan, LoadPlan, LoadShape, LoopKind, Plan, Target, Threads, WorkloadPlan, null,
+    parse_ratio, sanitize_line,
 };
 
 /// Connections that are not given.
 const CONNECTIONS: &str = "50";
-/// More of them only get in each other's way.
-pub(crate) const MOST_THREADS: u32 = 1024;
 
 /// How a comparison is judged.
 #[derive(Args, Clone)]
@@ -69,7 +68,8 @@ pub(crate) fn comparison(typed: &[String], judging: &JudgingFlags, load: &LoadFl
     let workload = workload(&targets, load, seed)?;
     tls::refuse_unspoken(&targets, load)?;
     let max_load_ns = positive("-d", load.duration.as_deref().unwrap_or("30s"))?;
-    let margin = parse_ratio(&judging.margin).map_err(|_| wants("--margin", usage::SHARE, &judging.margin))?;
+    let margin =
+        parse_ratio(&judging.margin).map_err(|_| Usage(usage::takes("--margin", usage::SHARE, &judging.margin)))?;
     if !(margin > 0.0 && margin < 1.0) {
         return Err(Usage("--margin has to lie between 0 and 100 %".into()));
     }
@@ -94,27 +94,11 @@ pub(crate) fn default_threads() -> u32 {
     (cpus / 2).clamp(1, 64) as u32
 }
 
-/// A duration that has to be above zero.
-pub(crate) fn positive(flag: &str, typed: &str) -> Result<Nanos, Usage> {
-    match time(flag, typed)? {
-        0 => Err(Usage(format!("{flag} has to be longer than 0"))),
-        nanos => Ok(nanos),
-    }
-}
-
 /// A seed that differs from run to run and is easy to type again.
 pub(crate) fn seed_from_clock() -> u64 {
     std::time::SystemTime::now()
         .duration_since(std::time::UNIX_EPOCH)
         .map_or(1, |since| since.as_millis() as u64 % 1_000_000)
-}
-
-fn time(flag: &str, typed: &str) -> Result<Nanos, Usage> {
-    parse_duration_ns(typed).map_err(|_| wants(flag, usage::TIME, typed))
-}
-
-fn wants(flag: &str, wanted: &str, typed: &str) -> Usage {
-    Usage(usage::takes(flag, wanted, typed))
 }
 
 /// The kind of work that the targets are for: the same for all of them.
@@ -152,20 +136,19 @@ fn workload(targets: &[Target], load: &LoadFlags, seed: u64) -> Result<WorkloadP
 fn load_plan(load: &LoadFlags, bound: Bound, workload: &WorkloadPlan) -> Result<LoadPlan, Usage> {
     // Of lists the first level: `factors` makes the others.
     let lanes = load.lanes(workload.schema())?;
-    let levels = factors::connections(lanes.unwrap_or(CONNECTIONS))?;
-    let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
+    let levels = values::connections(lanes.unwrap_or(CONNECTIONS))?;
+    let rates = load.rate.as_deref().map(values::rates).transpose()?.unwrap_or_default();
     let kind = match rates.first() {
-        None => LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| time("--think", think))? },
+        None => {
+            LoopKind::Closed { think_ns: load.think.as_deref().map_or(Ok(0), |think| values::time("--think", think))? }
+        }
         Some(&rate_per_s) => LoopKind::Open { rate_per_s, arrival: load.arrival.into() },
     };
     let counted = workload.schema().threads;
-    let typed = load.threads.as_deref().map(|typed| factors::threads(typed, counted != Threads::OfDuel)).transpose()?;
+    let typed = load.threads.as_deref().map(|typed| values::threads(typed, counted != Threads::OfDuel)).transpose()?;
     let threads = typed.unwrap_or_else(default_threads);
     if threads == 0 {
         return Err(Usage("-t 0: without threads nothing can be sent; use at least 1".into()));
-    }
-    if threads > MOST_THREADS {
-        return Err(Usage(format!("-t {threads}: more than {MOST_THREADS} threads only get in each other's way")));
     }
     if counted != Threads::OfDuel && lanes.is_some() && typed.is_some() {
         let schema = workload.schema();

@@ -2,7 +2,6 @@
 
 pub(crate) mod connection;
 pub(crate) mod factors;
-mod levels;
 pub(crate) mod meaning;
 pub(crate) mod netns;
 pub(crate) mod request;
@@ -12,6 +11,7 @@ pub(crate) mod settings;
 pub(crate) mod shape;
 pub(crate) mod targets;
 pub(crate) mod tls;
+pub(crate) mod values;
 
 use crate::load::connection::ConnectionFlags;
 use crate::load::factors::FactorFlags;

@@ -2,7 +2,7 @@
 
 use crate::load::LoadFlags;
 use crate::load::tls::ALPN;
-use crate::load::{factors, requests};
+use crate::load::{requests, values};
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{Body, HttpPlan, sanitize_line, web};
@@ -57,13 +57,13 @@ pub(crate) fn http(load: &LoadFlags, seed: u64) -> Result<HttpPlan, Usage> {
     let body = match (&flags.body, &flags.body_file, &flags.body_size) {
         (Some(text), ..) => Body::Text(text.clone()),
         (None, Some(path), _) => Body::File(checked_body_file(path)?.to_path_buf()),
-        (None, None, Some(size)) => match factors::body_sizes(size)?[0] {
+        (None, None, Some(size)) => match values::body_sizes(size)?[0] {
             0 => Body::None,
             bytes => Body::Generated(bytes),
         },
         (None, None, None) => Body::None,
     };
-    let keepalive = flags.keepalive.as_deref().map(|typed| factors::switches("--keepalive", typed)).transpose()?;
+    let keepalive = flags.keepalive.as_deref().map(|typed| values::switches("--keepalive", typed)).transpose()?;
     let encoding = flags.encoding.trim();
     let mut plan = HttpPlan {
         method: flags.method.clone(),

@@ -1,6 +1,6 @@
 //! `--restart`: by which commands targets are started anew, and where that has no meaning.
 
-use crate::load::meaning::positive;
+use crate::load::values::positive;
 use crate::outcome::Usage;
 use crate::secrets;
 use clap::Args;

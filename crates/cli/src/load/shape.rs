@@ -1,8 +1,7 @@
 //! Options of load that does not stay as it is: stages, a deadline, the search for a rate.
 
 use crate::load::LoadFlags;
-use crate::load::factors;
-use crate::load::meaning::positive;
+use crate::load::values::{positive, rates};
 use crate::outcome::Usage;
 use clap::Args;
 use duel_model::{Arrival, Bound, LoadPlan, LoopKind, Plan, Promise, SECOND_NS, SearchPlan, Stage, typed_duration};
@@ -93,8 +92,8 @@ fn search(plan: &mut Plan, typed: &str, load: &LoadFlags) -> Result<(), Usage> {
             typed_duration(shortest_ns)
         )));
     }
-    let rates = load.rate.as_deref().map(factors::rates).transpose()?.unwrap_or_default();
-    let rate_per_s = rates.first().copied().unwrap_or(0.0);
+    let typed = load.rate.as_deref().map(rates).transpose()?.unwrap_or_default();
+    let rate_per_s = typed.first().copied().unwrap_or(0.0);
     plan.load.kind = LoopKind::Open { rate_per_s, arrival: load.arrival.into() };
     plan.load.shape.search = Some(SearchPlan { promises, precision: SearchPlan::PRECISION });
     Ok(())

@@ -3,7 +3,7 @@
 use super::read::{LONGEST_FILE_BYTES, PlanFile};
 use super::{COMMANDS, PlanError, command_of, commands, indulgent, is_planned, table_of};
 use super::{understood, understood_with, words, write};
-use crate::load::meaning;
+use crate::load::values;
 use crate::outcome::Usage;
 use crate::{command_line, outcome};
 use clap::{Arg, ArgMatches, Command};
@@ -82,7 +82,7 @@ fn assert_within_limits(words: &[OsString]) {
 
 fn assert_within(plan: &Plan) {
     let load = &plan.load;
-    assert!((1..=meaning::MOST_THREADS).contains(&load.threads), "{} threads", load.threads);
+    assert!((1..=values::MOST_THREADS).contains(&load.threads), "{} threads", load.threads);
     assert!(load.connections > 0 && load.op_timeout_ns > 0 && load.connect_timeout_ns > 0);
     assert!((1..=Plan::MOST_TREATMENTS).contains(&plan.treatments()), "{} treatments", plan.treatments());
     assert!(load.shape.stages.len() <= Stage::MOST, "{} stages", load.shape.stages.len());

@@ -1,9 +1,27 @@
-//! Levels as they are typed: lists, and ranges of numbers.
+//! Values as they are typed: times, lists, and ranges of numbers.
 
-use crate::load::meaning;
 use crate::outcome::Usage;
 use crate::usage;
-use duel_model::{Factor, Param, Plan, Schema, SettingLevels, TlsVersion, kinds, parse_size_bytes, sanitize_line};
+use duel_model::{
+    Factor, Nanos, Param, Plan, Schema, SettingLevels, TlsVersion, kinds, parse_duration_ns, parse_size_bytes,
+    sanitize_line,
+};
+
+/// More of them only get in each other's way.
+pub(crate) const MOST_THREADS: u32 = 1024;
+
+/// A duration.
+pub(crate) fn time(option: &str, typed: &str) -> Result<Nanos, Usage> {
+    parse_duration_ns(typed).map_err(|_| Usage(usage::takes(option, usage::TIME, typed)))
+}
+
+/// A duration that has to be above zero.
+pub(crate) fn positive(option: &str, typed: &str) -> Result<Nanos, Usage> {
+    match time(option, typed)? {
+        0 => Err(Usage(format!("{option} has to be longer than 0"))),
+        nanos => Ok(nanos),
+    }
+}
 
 /// Connections as typed: one number, or the levels of a factor.
 pub(crate) fn connections(typed: &str) -> Result<Vec<u32>, Usage> {
@@ -22,11 +40,8 @@ pub(crate) fn threads(typed: &str, may_be_list: bool) -> Result<u32, Usage> {
     if levels.len() > 1 && !may_be_list {
         return Err(Usage(usage::takes("--threads", usage::THREADS, typed)));
     }
-    if let Some(many) = levels.iter().find(|level| **level > meaning::MOST_THREADS) {
-        return Err(Usage(format!(
-            "-t {many}: more than {} threads only get in each other's way",
-            meaning::MOST_THREADS
-        )));
+    if let Some(many) = levels.iter().find(|level| **level > MOST_THREADS) {
+        return Err(Usage(format!("-t {many}: more than {MOST_THREADS} threads only get in each other's way")));
     }
     Ok(levels[0])
 }
