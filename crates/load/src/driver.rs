@@ -1,112 +1,20 @@
 //! The one driver loop: wait until an op is due, start it, hear of its end, record it.
 
 use crate::clock::{monotonic_ns, sleeps, thread_cpu_ns, waited_for_cpu_ns};
-use crate::course::{LaneCourse, RateCourse};
 use crate::idle::Idle;
 use crate::log::OpLog;
-use crate::pacing::Schedule;
+use crate::pace::{Pace, Source};
 use crate::poller::{self, Poller};
-use crate::recorder::{Recorder, Signs};
+use crate::recorder::Recorder;
 use crate::session::LiveSlot;
+use crate::slot::{Drain, SlotOrder, USUAL_DRAIN_MEDIANS, WorkerSlot};
 use crate::waiter::Waiter;
 use crate::wake::wake_cost_ns;
-use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, Workload};
-use duel_model::{Facts, LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos, Schema, Series, Stage, Tally, WorkerAudit};
-use std::cmp::Reverse;
-use std::collections::{BinaryHeap, VecDeque};
+use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, WorkerId, Workload};
+use duel_model::{MILLISECOND_NS, Nanos, Schema, WorkerAudit};
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// What all workers of a session are to do in one slot.
-#[derive(Debug, Clone, PartialEq)]
-pub struct SlotOrder {
-    /// Closed or open loop.
-    pub kind: LoopKind,
-    /// No op becomes due after this time from the slot's start; `None`: `ops` bounds it.
-    pub duration_ns: Option<Nanos>,
-    /// No more than this many ops, over all workers.
-    pub ops: Option<u64>,
-    /// Longest time to establish a connection.
-    pub connect_timeout_ns: Nanos,
-    /// Longest time of a whole op from its start.
-    pub op_timeout_ns: Nanos,
-    /// After the slot's time, how long ops that are due are still waited for.
-    pub grace_ns: Nanos,
-    /// Seed of this slot's Poisson arrivals.
-    pub seed: u64,
-    /// How rate or connections change within the slot, whose `duration_ns` is then theirs; empty: they do not.
-    pub stages: Vec<Stage>,
-    /// Open loop: an op that could only start later than this after its due time is not sent.
-    pub deadline_ns: Option<Nanos>,
-    /// How many of the workers may stay awake for a while when they wait for answers; the others sleep at once.
-    pub polling_workers: u32,
-    /// They sleep for the rest of the slot where others want their CPUs.
-    pub polling_gives_way: bool,
-}
-
-impl SlotOrder {
-    /// When the schedule or the slot's time ends, from the slot's start; `None` where that depends on how fast ops end.
-    pub fn planned_ns(&self) -> Option<Nanos> {
-        let scheduled_ns = match (self.kind, self.ops) {
-            (LoopKind::Open { rate_per_s, .. }, Some(ops)) => Some((ops as f64 * 1e9 / rate_per_s) as Nanos),
-            _ => None,
-        };
-        scheduled_ns.into_iter().chain(self.duration_ns).min()
-    }
-}
-
-/// What one worker brings back from a slot.
-#[derive(Debug)]
-pub(crate) struct WorkerSlot {
-    pub(crate) tally: Tally,
-    pub(crate) series: Series,
-    pub(crate) audit: WorkerAudit,
-    /// When the last op ended; `None` if none did.
-    pub(crate) last_end_ns: Option<Nanos>,
-    /// What a closed loop of a set time lost by waiting for stragglers; `None` of other loops.
-    pub(crate) drain: Option<Drain>,
-    /// Ops waited for a free connection when the slot's time was over.
-    pub(crate) had_backlog: bool,
-    pub(crate) negotiated: Option<Facts>,
-    pub(crate) signs: Signs,
-}
-
-/// How the lanes of a worker came to rest after a slot's time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Drain {
-    /// By then lanes have usually come to rest: ops that end later are stragglers.
-    pub(crate) usual_end_ns: Nanos,
-    /// Time beyond that which lanes spent on stragglers, summed over them.
-    pub(crate) straggling_ns: Nanos,
-    pub(crate) lanes: u64,
-}
-
-/// Lanes that share a busy server come to rest within one response time of each other, lanes whose ops end at random
-/// (exponentially) within ln(n) of them. Four medians is what thirty of the latter take.
-const USUAL_DRAIN_MEDIANS: Nanos = 4;
-
-impl WorkerSlot {
-    /// What a worker reports once, before its first slot: that it is there.
-    pub(crate) fn ready() -> Self {
-        Self {
-            tally: Tally::default(),
-            series: Series::default(),
-            audit: WorkerAudit::default(),
-            last_end_ns: None,
-            drain: None,
-            had_backlog: false,
-            negotiated: None,
-            signs: Signs::default(),
-        }
-    }
-}
-
-/// A connection that could not be established is not tried again at once: a closed loop would otherwise become a
-/// flood of connection attempts as soon as a server is down. 10 ms is short against any timeout and long against the
-/// microseconds that a refusal takes.
-const PAUSE_AFTER_FAILED_CONNECT_NS: Nanos = 10 * MILLISECOND_NS;
-/// Longest sleep, so that a request to stop is seen.
-const LONGEST_SLEEP_NS: Nanos = 50 * MILLISECOND_NS;
 /// Longest time from an event to the worker that it wakes; on a machine whose CPUs are busy it may be longer, and then it is
 /// not known since when something was there to be read.
 const LONGEST_WAKE_NS: Nanos = MILLISECOND_NS;
@@ -120,12 +28,6 @@ const STANDSTILL_NS: Nanos = 50 * MILLISECOND_NS;
 /// at events of other lanes, at the slot's end, at a request to stop.
 const SYNCHRONOUS_BATCH_NS: Nanos = MILLISECOND_NS;
 
-/// A thread that sleeps wakes up some microseconds late, longer on a virtual machine whose CPU went idle. In front of
-/// an op's due time the loop therefore polls without sleeping: for this long at most, and no more than one part in
-/// [`SPIN_SHARE`] of the mean gap between ops, so that punctuality costs an eighth of a CPU at most.
-const LONGEST_SPIN_NS: Nanos = 50 * MICROSECOND_NS;
-const SPIN_SHARE: f64 = 8.0;
-
 /// One worker: a workload, its lanes and what it records.
 pub(crate) struct Worker<W> {
     workload: W,
@@ -138,8 +40,7 @@ pub(crate) struct Worker<W> {
     schema: &'static Schema,
     /// When the poller was last asked for all that is ready: what it did not tell of then was not.
     asked_ns: Nanos,
-    number: u32,
-    workers: u32,
+    id: WorkerId,
     /// As [`WorkerAudit::works_itself`].
     works_itself: bool,
     /// What a sleep costs: see [`wake_cost_ns`].
@@ -155,62 +56,6 @@ struct Lane {
     free_since_ns: Nanos,
 }
 
-/// The state of the slot under way.
-struct Pace {
-    order: SlotOrder,
-    end_ns: Nanos,
-    /// This worker's share of the ops; `u64::MAX` without such a bound.
-    ops_left: u64,
-    source: Source,
-    busy: usize,
-    next_expiry_ns: Nanos,
-    expiry_step_ns: Nanos,
-    last_end_ns: Option<Nanos>,
-    /// When an open loop's schedule ends: at the slot's end, or when its last op is due.
-    schedule_end_ns: Nanos,
-    /// An op of an open loop waited for a connection beyond the schedule's end.
-    started_after_end: bool,
-    /// How long before a due time the loop stops sleeping.
-    spin_ns: Nanos,
-    /// When the turn under way began, and when it is to have ended: that of a loop which runs.
-    turn: Turn,
-}
-
-/// A turn of the loop, as it was meant.
-#[derive(Debug, Clone, Copy)]
-struct Turn {
-    /// By when it is to be over: when it began, and the time that it wanted to sleep for at most. Ops that end within their
-    /// start (blocking workloads) add what they took.
-    until_ns: Nanos,
-    /// CPU time of the thread's work, read some time before the turn began.
-    work_ns: Option<Nanos>,
-}
-
-/// Where due times come from.
-enum Source {
-    /// Lanes make their own next op due; those whose time has not come yet are in the heap, those without pause that
-    /// could not be started from within the event (blocking workloads, the slot's start) in the queue.
-    Closed {
-        think_ns: Nanos,
-        ready: VecDeque<LaneId>,
-        later: BinaryHeap<Reverse<(Nanos, LaneId)>>,
-        /// How many lanes may carry ops; `None`: all.
-        crew: Option<Crew>,
-    },
-    /// A schedule makes ops due, idle lanes take them in turn.
-    Open { schedule: Schedule, idle: Idle },
-}
-
-/// Of a closed loop whose connections change by stages: which lanes carry ops.
-struct Crew {
-    course: LaneCourse,
-    /// Lanes that carry ops, or wait for their next one.
-    active: usize,
-    /// How many of them there may be.
-    allowed: usize,
-    resting: Vec<LaneId>,
-}
-
 impl<W: Workload> Worker<W> {
     /// `streams` lanes in a row share a connection.
     pub(crate) fn new(
@@ -218,8 +63,7 @@ impl<W: Workload> Worker<W> {
         workload: W,
         lanes: usize,
         streams: usize,
-        number: u32,
-        workers: u32,
+        id: WorkerId,
     ) -> io::Result<Self> {
         Ok(Self {
             workload,
@@ -230,8 +74,7 @@ impl<W: Workload> Worker<W> {
             recorder: Recorder::new(schema),
             schema,
             asked_ns: 0,
-            number,
-            workers,
+            id,
             works_itself: false,
             wake_costs_ns: wake_cost_ns(),
         })
@@ -258,12 +101,13 @@ impl<W: Workload> Worker<W> {
         // than responses have.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
-        let mut pace = self.pace(order, start_ns);
+        self.lanes.fill(Lane { free_since_ns: start_ns, ..Lane::default() });
+        let mut pace = Pace::new(order, start_ns, self.id, Idle::all(self.lanes.len(), self.streams));
         let (sleeps_before, waited_before) = (sleeps(), waited_for_cpu_ns());
         // The wall is read around the CPU, not within it: in a slot of some microseconds the readings themselves are a
         // good part, and a worker would seem to have used more than all of its CPU.
         let (wall_before, cpu_before) = (monotonic_ns(), thread_cpu_ns());
-        self.waiter.begin(self.number < order.polling_workers, order.polling_gives_way, start_ns);
+        self.waiter.begin(self.id.number < order.polling_workers, order.polling_gives_way, start_ns);
         pace.turn.work_ns = cpu_before;
         let mut next_live_ns = start_ns + LIVE_INTERVAL_NS;
         let mut interrupted = false;
@@ -330,28 +174,18 @@ impl<W: Workload> Worker<W> {
         live.publish(&self.recorder, self.workload.traffic());
         self.recorder.hand_over(log);
         self.workload.slot_ended();
-        let counters = self.workload.take_counters();
-        let mut tally = self.recorder.tally(in_flight, unstarted);
-        tally.bytes_in = counters.bytes_in;
-        tally.bytes_out = counters.bytes_out;
-        tally.body_bytes = counters.body_bytes;
-        tally.inflated_bytes = counters.inflated_bytes;
-        tally.connections = counters.connections;
-        tally.resumed = counters.resumed;
-        tally.reused = counters.reused;
-        tally.resent = counters.resent;
+        let mut counters = self.workload.take_counters();
         // Bytes that came too late for their slot are those of the one before, and would be nobody's.
-        tally.surplus = counters.surplus + parked.surplus;
-        tally.counted = counters.counted;
-        tally.statuses = counters.statuses;
+        counters.surplus += parked.surplus;
+        let negotiated = counters.negotiated.take().or(parked.negotiated);
         Ok(WorkerSlot {
-            tally,
+            tally: self.recorder.tally(in_flight, unstarted, counters),
             series: self.recorder.series().clone(),
             audit,
             last_end_ns: pace.last_end_ns,
             drain,
             had_backlog: pace.started_after_end || unstarted > 0,
-            negotiated: counters.negotiated.or(parked.negotiated),
+            negotiated,
             signs: self.recorder.signs,
         })
     }
@@ -620,244 +454,5 @@ impl<W: Workload> Worker<W> {
                 batches_left -= 1;
             }
         }
-    }
-
-    fn pace(&mut self, order: &SlotOrder, start_ns: Nanos) -> Pace {
-        for lane in &mut self.lanes {
-            *lane = Lane { free_since_ns: start_ns, ..Lane::default() };
-        }
-        let idle = Idle::all(self.lanes.len(), self.streams);
-        let source = match order.kind {
-            LoopKind::Closed { think_ns } if !order.stages.is_empty() => Source::Closed {
-                think_ns,
-                ready: VecDeque::new(),
-                later: BinaryHeap::new(),
-                crew: Some(Crew {
-                    course: LaneCourse::new(&order.stages, start_ns, self.number, self.workers),
-                    active: 0,
-                    allowed: 0,
-                    // Taken from the end.
-                    resting: idle.in_turn().into_iter().rev().collect(),
-                }),
-            },
-            LoopKind::Closed { think_ns } => {
-                Source::Closed { think_ns, ready: idle.in_turn().into(), later: BinaryHeap::new(), crew: None }
-            }
-            LoopKind::Open { rate_per_s, arrival } => Source::Open {
-                schedule: if order.stages.is_empty() {
-                    Schedule::new(start_ns, rate_per_s, arrival, self.number, self.workers, order.seed)
-                } else {
-                    Schedule::staged(start_ns, &order.stages, arrival, self.number, self.workers, order.seed)
-                },
-                idle,
-            },
-        };
-        let ops_left = order.ops.map_or(u64::MAX, |ops| {
-            let (number, workers) = (u64::from(self.number), u64::from(self.workers));
-            ops / workers + u64::from(number < ops % workers)
-        });
-        let shortest_ns = order.op_timeout_ns.min(order.connect_timeout_ns);
-        let end_ns = order.duration_ns.map_or(Nanos::MAX, |duration_ns| start_ns.saturating_add(duration_ns));
-        let schedule_end_ns = match (order.kind, order.ops) {
-            (LoopKind::Open { rate_per_s, .. }, Some(ops)) => {
-                end_ns.min(start_ns.saturating_add((ops as f64 * 1e9 / rate_per_s) as Nanos))
-            }
-            _ => end_ns,
-        };
-        Pace {
-            order: order.clone(),
-            end_ns,
-            schedule_end_ns,
-            ops_left,
-            source,
-            busy: 0,
-            next_expiry_ns: start_ns.saturating_add(shortest_ns),
-            // A timeout is noticed at most 1 % late, or 1 ms, and looking for it costs next to nothing.
-            expiry_step_ns: (shortest_ns / 100).clamp(MILLISECOND_NS, LIVE_INTERVAL_NS),
-            last_end_ns: None,
-            started_after_end: false,
-            spin_ns: match order.kind {
-                LoopKind::Open { rate_per_s, .. } => {
-                    let highest_per_s = RateCourse::highest_per_s(&order.stages).max(rate_per_s);
-                    let mean_gap_ns = 1e9 * f64::from(self.workers) / highest_per_s;
-                    ((mean_gap_ns / SPIN_SHARE) as Nanos).min(LONGEST_SPIN_NS)
-                }
-                LoopKind::Closed { .. } => 0,
-            },
-            turn: Turn { until_ns: start_ns, work_ns: None },
-        }
-    }
-}
-
-impl Pace {
-    /// The next op that is due by `now`, with the lane to run it on; the lane is taken from the idle ones.
-    #[inline]
-    fn next_due(&mut self, now: Nanos) -> Option<(LaneId, Nanos)> {
-        if self.ops_left == 0 {
-            return None;
-        }
-        match &mut self.source {
-            Source::Closed { .. } if now >= self.end_ns => None,
-            Source::Closed { ready, later, crew, .. } => loop {
-                if let Some(lane) = crew.as_mut().and_then(|crew| crew.called(now)) {
-                    return Some((lane, now));
-                }
-                let (lane, due_ns) = if let Some(lane) = ready.pop_front() {
-                    (lane, now)
-                } else if let Some(&Reverse((due_ns, lane))) = later.peek()
-                    && due_ns <= now
-                    && due_ns < self.end_ns
-                {
-                    later.pop();
-                    (lane, due_ns)
-                } else {
-                    return None;
-                };
-                match crew.as_mut().filter(|crew| crew.is_too_many()) {
-                    Some(crew) => crew.rest(lane),
-                    None => return Some((lane, due_ns)),
-                }
-            },
-            Source::Open { schedule, idle } => {
-                let due_ns = schedule.next_due_ns();
-                if due_ns > now || due_ns >= self.end_ns {
-                    return None;
-                }
-                let lane = idle.pop()?;
-                schedule.advance();
-                self.started_after_end |= now >= self.schedule_end_ns;
-                Some((lane, due_ns))
-            }
-        }
-    }
-
-    /// The due time of the next op whose deadline has passed at `now`; it is taken from the schedule.
-    #[inline]
-    fn next_shed(&mut self, now: Nanos) -> Option<Nanos> {
-        let deadline_ns = self.order.deadline_ns?;
-        let Source::Open { schedule, .. } = &mut self.source else { return None };
-        let due_ns = schedule.next_due_ns();
-        if self.ops_left == 0 || due_ns >= self.end_ns || due_ns.saturating_add(deadline_ns) >= now {
-            return None;
-        }
-        schedule.advance();
-        self.ops_left -= 1;
-        Some(due_ns)
-    }
-
-    /// Whether a lane whose op ended at `now` goes on without pause.
-    #[inline]
-    fn takes_next_at_once(&self, now: Nanos) -> bool {
-        // Where connections come and go, the queue decides.
-        matches!(self.source, Source::Closed { think_ns: 0, crew: None, .. }) && now < self.end_ns && self.ops_left > 0
-    }
-
-    /// A lane is free for its next op.
-    #[inline]
-    fn release(&mut self, lane: LaneId, now: Nanos) {
-        match &mut self.source {
-            Source::Closed { think_ns: 0, ready, .. } => ready.push_back(lane),
-            Source::Closed { think_ns, later, .. } => later.push(Reverse((now + *think_ns, lane))),
-            Source::Open { idle, .. } => idle.push(lane),
-        }
-    }
-
-    /// A lane could not connect: it waits before it tries again. An open loop keeps to its schedule.
-    fn pause(&mut self, lane: LaneId, now: Nanos) {
-        match &mut self.source {
-            Source::Closed { think_ns, later, .. } => {
-                later.push(Reverse((now + PAUSE_AFTER_FAILED_CONNECT_NS.max(*think_ns), lane)));
-            }
-            Source::Open { idle, .. } => idle.push(lane),
-        }
-    }
-
-    /// Own lateness can be told where a time was set beforehand.
-    #[inline]
-    fn measures_schedule_lag(&self) -> bool {
-        !matches!(self.source, Source::Closed { think_ns: 0, .. })
-    }
-
-    /// Ops may become due while no lane is free.
-    #[inline]
-    fn has_queue(&self) -> bool {
-        matches!(self.source, Source::Open { .. })
-    }
-
-    /// Lanes that would go on in a longer slot, where that are not all.
-    #[inline]
-    fn lanes_at_work(&self) -> Option<usize> {
-        match &self.source {
-            Source::Closed { crew: Some(crew), .. } => Some(crew.active),
-            _ => None,
-        }
-    }
-
-    /// Whether nothing is left to do, or to wait for.
-    #[inline]
-    fn is_over(&self, now: Nanos) -> bool {
-        let nothing_more_due = self.ops_left == 0
-            || match &self.source {
-                Source::Closed { .. } => now >= self.end_ns,
-                Source::Open { schedule, .. } => now >= self.end_ns && schedule.next_due_ns() >= self.end_ns,
-            };
-        (nothing_more_due && self.busy == 0) || now >= self.end_ns.saturating_add(self.order.grace_ns)
-    }
-
-    /// How long the loop may sleep if nothing becomes ready.
-    #[inline]
-    fn sleep_ns(&self, now: Nanos) -> Nanos {
-        let left_ns = self.next_wake_ns(now).saturating_sub(now);
-        left_ns.saturating_sub(self.spin_ns).min(LONGEST_SLEEP_NS)
-    }
-
-    /// When the loop has to look again even if nothing becomes ready.
-    #[inline]
-    fn next_wake_ns(&self, now: Nanos) -> Nanos {
-        let mut wake_ns = self.next_expiry_ns;
-        if now < self.end_ns {
-            wake_ns = wake_ns.min(self.end_ns);
-        } else {
-            wake_ns = wake_ns.min(self.end_ns.saturating_add(self.order.grace_ns));
-        }
-        if self.ops_left == 0 {
-            return wake_ns;
-        }
-        match &self.source {
-            Source::Closed { ready, .. } if !ready.is_empty() && now < self.end_ns => now,
-            Source::Closed { later, crew, .. } => {
-                let next_ns = later.peek().map(|&Reverse((due_ns, _))| due_ns).filter(|&due_ns| due_ns < self.end_ns);
-                let change_ns = crew.as_ref().and_then(|crew| crew.course.next_change_ns());
-                [next_ns, change_ns].into_iter().flatten().fold(wake_ns, Nanos::min)
-            }
-            Source::Open { schedule, idle } if !idle.is_empty() && schedule.next_due_ns() < self.end_ns => {
-                wake_ns.min(schedule.next_due_ns())
-            }
-            Source::Open { .. } => wake_ns,
-        }
-    }
-}
-
-impl Crew {
-    /// A resting lane that is to carry ops from `now` on; and as many as then may is what [`Crew::is_too_many`] goes by.
-    fn called(&mut self, now: Nanos) -> Option<LaneId> {
-        self.allowed = self.course.allowed(now);
-        if self.active >= self.allowed {
-            return None;
-        }
-        let lane = self.resting.pop()?;
-        self.active += 1;
-        Some(lane)
-    }
-
-    /// Whether one of the lanes at work has to rest.
-    #[inline]
-    fn is_too_many(&self) -> bool {
-        self.active > self.allowed
-    }
-
-    fn rest(&mut self, lane: LaneId) {
-        self.active -= 1;
-        self.resting.push(lane);
     }
 }

@@ -6,28 +6,31 @@
 
 mod clock;
 mod course;
+mod crew;
 mod driver;
 mod idle;
 mod kind;
 mod limits;
 mod log;
+mod pace;
 mod pacing;
 mod poller;
 mod recorder;
 mod session;
+mod slot;
 mod stages;
 mod waiter;
 mod wake;
 mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
-pub use driver::SlotOrder;
 pub use kind::{Kind, Opens, Prepared};
 pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, usable_cpus};
 pub use log::OpRecord;
 pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};
+pub use slot::SlotOrder;
 pub use waiter::is_in_the_way;
 pub use wake::wake_cost_ns;
 pub use workload::{

@@ -4,7 +4,7 @@ use crate::clock::monotonic_ns;
 use crate::log::{OpLog, OpRecord};
 use crate::session::Live;
 use crate::stages::StageRecorder;
-use crate::workload::{OpEnd, PhaseTimes, Traffic};
+use crate::workload::{Counters, OpEnd, PhaseTimes, Traffic};
 use duel_model::{
     Distribution, Id, Interval, MOST_FAILURES, Meaning, Nanos, SECOND_NS, Schema, Series, Stage, Standstill, Tally,
     sanitize_line,
@@ -243,9 +243,20 @@ impl Recorder {
         (!self.service.histogram.is_empty()).then(|| self.service.histogram.value_at_quantile(0.5))
     }
 
-    /// What was recorded, with the ops that are still in flight or were never started.
-    pub(crate) fn tally(&self, in_flight: u64, unstarted: u64) -> Tally {
+    /// What was recorded, with the ops that are still in flight or were never started, and what the workload counted.
+    pub(crate) fn tally(&self, in_flight: u64, unstarted: u64, counters: Counters) -> Tally {
         Tally {
+            bytes_in: counters.bytes_in,
+            bytes_out: counters.bytes_out,
+            body_bytes: counters.body_bytes,
+            inflated_bytes: counters.inflated_bytes,
+            connections: counters.connections,
+            resumed: counters.resumed,
+            reused: counters.reused,
+            resent: counters.resent,
+            surplus: counters.surplus,
+            counted: counters.counted,
+            statuses: counters.statuses,
             started: self.started,
             ok: self.ok,
             failed: self.failed_by_kind(),
@@ -263,7 +274,6 @@ impl Recorder {
                 .filter(|(_, distribution)| !distribution.is_empty())
                 .collect(),
             failure_examples: self.failure_examples.clone(),
-            ..Tally::default()
         }
     }
 
@@ -458,7 +468,7 @@ pub(crate) mod tests {
             let mut recorder = Recorder::new(&TRIED);
             recorder.reset(0, &[], false);
             recorder.op_ended(0, 0, &end(5, Err(kind)));
-            let tally = recorder.tally(0, 0);
+            let tally = recorder.tally(0, 0, Counters::default());
             assert_eq!(tally.failed, BTreeMap::from([(kind.id(), 1)]));
             assert_eq!(tally.failure_examples, [kind.name]);
         }
@@ -470,7 +480,7 @@ pub(crate) mod tests {
         recorder.reset(0, &[], false);
         recorder.op_ended(0, 0, &OpEnd { body_bytes: 612, ..end(5, Ok(())) });
         recorder.op_ended(0, 0, &OpEnd { body_bytes: 197, ..end(6, Err(BROKEN)) });
-        let tally = Tally { body_bytes: 612 + 197, ..recorder.tally(0, 0) };
+        let tally = Tally { body_bytes: 612 + 197, ..recorder.tally(0, 0, Counters::default()) };
         assert_eq!((tally.failed_body_bytes, tally.body_bytes_per_ok()), (197, Some(612.0)));
     }
 
@@ -480,7 +490,7 @@ pub(crate) mod tests {
         recorder.reset(0, &[], false);
         recorder.op_ended(0, 1_000, &end(30_000_000, Err(TIMEOUT)));
         recorder.op_ended(0, 1_000, &end(5_000, Err(LOST)));
-        let tally = recorder.tally(0, 0);
+        let tally = recorder.tally(0, 0, Counters::default());
         assert_eq!(tally.response.count(), 1);
         assert_eq!(tally.response.max_ns(), Some(30_000_000));
         assert_eq!(tally.service.max_ns(), Some(29_999_000));

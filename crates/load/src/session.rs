@@ -1,10 +1,11 @@
 //! Workers as threads that live from the first slot on a target to the last, their connections parked in between.
 
 use crate::clock::{monotonic_ns, unix_ms};
-use crate::driver::{SlotOrder, Worker, WorkerSlot};
+use crate::driver::Worker;
 use crate::limits;
 use crate::log::{OpLog, OpRecord};
 use crate::recorder::{Recorder, Signs};
+use crate::slot::{SlotOrder, WorkerSlot};
 use crate::workload::{LanesPerWorker, Traffic, WorkerId, WorkloadFactory};
 use duel_model::{
     Distribution, Facts, GeneratorAudit, Id, LoopKind, MICROSECOND_NS, Nanos, Series, Standstill, Tally, Threads,
@@ -193,8 +194,13 @@ impl Session {
             // The first workers take the remainder, so that exactly `connections` lanes exist.
             let connections = connections / workers + u32::from(number < connections % workers);
             let lanes = connections.saturating_mul(lanes_per_connection);
-            let handle =
-                spawn(Arc::clone(&factory), lanes, number, workers, report.clone(), Arc::clone(&session.stop))?;
+            let handle = spawn(
+                Arc::clone(&factory),
+                lanes,
+                WorkerId { number, of: workers },
+                report.clone(),
+                Arc::clone(&session.stop),
+            )?;
             session.workers.push(handle);
         }
         for _ in 0..workers {
@@ -267,8 +273,7 @@ impl Drop for Session {
 fn spawn<F: WorkloadFactory>(
     factory: Arc<F>,
     lanes: u32,
-    number: u32,
-    workers: u32,
+    id: WorkerId,
     report: Sender<Report>,
     stop: Arc<AtomicBool>,
 ) -> Result<Handle, SessionError> {
@@ -276,20 +281,17 @@ fn spawn<F: WorkloadFactory>(
     let live = Arc::new(LiveSlot::default());
     let their_live = Arc::clone(&live);
     let thread = std::thread::Builder::new()
-        .name(format!("duel-load-{number}"))
+        .name(format!("duel-load-{}", id.number))
         .spawn(move || {
-            let made = factory
-                .make_for(WorkerId { number, of: workers }, lanes as usize)
-                .map_err(SessionError::from)
-                .and_then(|workload| {
-                    let streams = factory.lanes_per_connection();
-                    let schema = factory.schema();
-                    let works_itself =
-                        factory.lanes_per_worker() == LanesPerWorker::One || schema.threads == Threads::Working;
-                    Worker::new(schema, workload, lanes as usize, streams, number, workers)
-                        .map(|worker| worker.works_itself(works_itself))
-                        .map_err(|error| SessionError::System { what: "create an event loop", error })
-                });
+            let made = factory.make_for(id, lanes as usize).map_err(SessionError::from).and_then(|workload| {
+                let streams = factory.lanes_per_connection();
+                let schema = factory.schema();
+                let works_itself =
+                    factory.lanes_per_worker() == LanesPerWorker::One || schema.threads == Threads::Working;
+                Worker::new(schema, workload, lanes as usize, streams, id)
+                    .map(|worker| worker.works_itself(works_itself))
+                    .map_err(|error| SessionError::System { what: "create an event loop", error })
+            });
             let mut worker = match made {
                 Ok(worker) => worker,
                 Err(error) => {
@@ -297,7 +299,7 @@ fn spawn<F: WorkloadFactory>(
                     return;
                 }
             };
-            let _ = report.send(Report(Ok(WorkerSlot::ready())));
+            let _ = report.send(Report(Ok(WorkerSlot::default())));
             while let Ok(Start { order, at_ns, log }) = inbox.recv() {
                 let slot = worker
                     .run_slot(&order, at_ns, &stop, &their_live, log.as_ref())
@@ -401,8 +403,8 @@ fn elapsed_ns(order: &SlotOrder, passed: u64, busy_ns: Nanos, had_backlog: bool)
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::driver::Drain;
     use crate::recorder::tests::{LOST, TRIED};
+    use crate::slot::Drain;
     use crate::workload::{Failure, OpEnd};
     use duel_model::{Arrival, FailureKind, MILLISECOND_NS, SECOND_NS};
 
@@ -478,7 +480,7 @@ mod tests {
         let worker = |last_end_ms: u64, straggling_ms: u64| WorkerSlot {
             last_end_ns: Some(last_end_ms * ms),
             drain: Some(Drain { usual_end_ns: 1_040 * ms, straggling_ns: straggling_ms * ms, lanes: 2 }),
-            ..WorkerSlot::ready()
+            ..WorkerSlot::default()
         };
         assert_eq!(served_until_ns(&[worker(1_010, 0), worker(1_015, 0)]), Some(1_015 * ms), "the last end, as ever");
         assert_eq!(served_until_ns(&[worker(1_010, 0), worker(5_040, 4_000)]), Some(2_040 * ms), "a fourth of 4 s");
@@ -486,7 +488,7 @@ mod tests {
         assert_eq!(served_until_ns(&[worker(1_010, 0), worker(1_012, 4_000)]), Some(2_040 * ms));
         // All lanes: the server stood still.
         assert_eq!(served_until_ns(&[worker(5_040, 8_000), worker(5_040, 8_000)]), Some(5_040 * ms));
-        assert_eq!(served_until_ns(&[WorkerSlot::ready()]), None);
+        assert_eq!(served_until_ns(&[WorkerSlot::default()]), None);
     }
 
     #[test]
