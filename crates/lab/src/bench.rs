@@ -75,6 +75,26 @@ pub(crate) struct SlotSpec {
     pub(crate) back_to_back: bool,
 }
 
+impl SlotSpec {
+    /// A slot of a set time, with ops as the plan offers them.
+    pub(crate) fn timed(target: usize, role: SlotRole, duration_ns: Nanos, grace_ns: Nanos) -> Self {
+        let duration_ns = Some(duration_ns);
+        Self { target, role, block: 0, repeat: 0, duration_ns, ops: None, grace_ns, back_to_back: false }
+    }
+
+    /// One op on each lane: new connections carry a request before anything is measured. The number of ops ends it; the time does
+    /// if the server has begun to hang.
+    pub(crate) fn settling(target: usize, lanes: u32, patience_ns: Nanos) -> Self {
+        let ops = Some(u64::from(lanes));
+        Self { ops, back_to_back: true, ..Self::timed(target, SlotRole::Warmup, patience_ns, 0) }
+    }
+
+    /// The same in this place of a block.
+    pub(crate) fn at(self, block: u32, repeat: u32) -> Self {
+        Self { block, repeat, ..self }
+    }
+}
+
 impl Bench {
     /// Opens a session on each target that was contacted.
     pub(crate) fn open(plan: &Plan, contacts: Vec<Contact>, stop: Arc<AtomicBool>) -> Result<Self, LabError> {

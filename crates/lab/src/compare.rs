@@ -2,17 +2,15 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
+use crate::blocks::{BlockSchedule, Next, Unread, blocks};
 use crate::hosts::Hosts;
-use crate::pulse::{Pulses, died_in, gone};
+use crate::pulse::Pulses;
 use crate::restart::Restarts;
 use crate::rounds::{self, FirstStart};
 use crate::waiting;
 use crate::watch::Watcher;
 use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
-use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS, SlotFigure, Stop, Wanted};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64Mcg;
+use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
 
 /// Shortest slot. Hiccups of some milliseconds must be small against it; below that, many short slots tell more than few
 /// long ones: neighbours are closer in time, so that more of what disturbs them is common to both, and there are more
@@ -82,11 +80,9 @@ pub(crate) fn run(
     // What machines do for the ops of the comparison is counted from here to its end.
     hosts.mark();
     let mut keep = |slot: Slot, bench: &Bench| {
-        let (died, failed, target) = (died_in(plan, &slot), pulses.feel(&slot), slot.target);
+        let ended = pulses.ended_by(&slot, plan, bench.since_start_ns());
         run.slots.push(slot);
-        let Some(status) = died.or_else(|| Some(gone(plan, target, bench.since_start_ns(), failed?))) else {
-            return Next::Look;
-        };
+        let Some(status) = ended else { return Next::Look };
         run.status = status;
         Next::End
     };
@@ -96,140 +92,6 @@ pub(crate) fn run(
     };
     hosts.mark();
     result
-}
-
-/// Blocks of slots, and when they end.
-#[derive(Debug, Clone)]
-pub(crate) struct BlockSchedule {
-    pub(crate) role: SlotRole,
-    pub(crate) slot_ns: Nanos,
-    pub(crate) grace_ns: Nanos,
-    /// The bench's load time at which no further block begins.
-    pub(crate) end_load_ns: Nanos,
-    pub(crate) first_block: u32,
-    /// How many blocks there are, whatever is known by then; `None`: until it is known enough.
-    pub(crate) blocks: Option<u32>,
-    /// Each block has connections of its own, where connections are kept.
-    pub(crate) renews: bool,
-}
-
-/// What is to follow after a slot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Next {
-    /// Go on, and look after the block whether it is known enough.
-    Look,
-    /// End here.
-    End,
-}
-
-/// Something that is done around each slot of a block, outside of its time.
-pub(crate) trait Around {
-    /// A slot on this target is about to begin.
-    fn before(&mut self, target: usize);
-    /// It is over.
-    fn after(&mut self, slot: &Slot);
-}
-
-/// Nothing is done around slots.
-pub(crate) struct Unread;
-
-impl Around for Unread {
-    fn before(&mut self, _target: usize) {}
-    fn after(&mut self, _slot: &Slot) {}
-}
-
-/// Runs blocks: every target once in random order, then once more in the reverse order (ABBA or BAAB for two), so that
-/// a steady drift hits all targets alike. Each slot is given to `keep`; after each block it is asked whether more
-/// would tell more.
-pub(crate) fn blocks(
-    bench: &mut Bench,
-    plan: &Plan,
-    schedule: &BlockSchedule,
-    watcher: &mut dyn Watcher,
-    around: &mut dyn Around,
-    keep: &mut dyn FnMut(Slot, &Bench) -> Next,
-) -> Result<(), LabError> {
-    let mut judged: Vec<SlotFigure> = Vec::new();
-    let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed.wrapping_add(u64::from(schedule.first_block)));
-    let mut order: Vec<usize> = (0..bench.targets()).collect();
-    let mut longest_block_ns = 0;
-    let end = schedule.blocks.map_or(u32::MAX, |blocks| schedule.first_block.saturating_add(blocks));
-    for block in schedule.first_block..end {
-        // A block that would not end in time is not begun.
-        if bench.load_ns() + longest_block_ns > schedule.end_load_ns {
-            return Ok(());
-        }
-        let before_ns = bench.load_ns();
-        bench.give_way();
-        order.shuffle(&mut random);
-        for &target in order.iter().filter(|_| schedule.renews) {
-            if let Some(slot) = renew(bench, target, block, schedule.grace_ns, watcher)?
-                && (bench.is_stopped() || keep(slot, bench) == Next::End)
-            {
-                return Ok(());
-            }
-        }
-        let mirrored: Vec<(u32, usize)> =
-            order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();
-        for (repeat, target) in mirrored {
-            let spec = SlotSpec {
-                target,
-                role: schedule.role.clone(),
-                block,
-                repeat,
-                duration_ns: Some(schedule.slot_ns),
-                ops: None,
-                grace_ns: schedule.grace_ns,
-                back_to_back: false,
-            };
-            around.before(target);
-            let slot = bench.slot(spec, watcher)?;
-            around.after(&slot);
-            if bench.is_stopped() {
-                // Cut at an arbitrary moment: not judged, and not kept.
-                return Ok(());
-            }
-            judged.push(SlotFigure::of(&slot, plan));
-            if keep(slot, bench) == Next::End {
-                return Ok(());
-            }
-        }
-        longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
-        if schedule.blocks.is_some() {
-            continue;
-        }
-        let wanted = if schedule.role == SlotRole::Measured { Wanted::Verdict } else { Wanted::Probe };
-        if matches!(duel_stats::early_stop(judged.iter().copied(), plan, wanted), Stop::Enough { .. }) {
-            return Ok(());
-        }
-    }
-    Ok(())
-}
-
-/// Gives a target new connections, and lets each of them carry a request before anything is measured; the slot in which
-/// they do. `None` where connections are not kept.
-pub(crate) fn renew(
-    bench: &mut Bench,
-    target: usize,
-    block: u32,
-    grace_ns: Nanos,
-    watcher: &mut dyn Watcher,
-) -> Result<Option<Slot>, LabError> {
-    if !bench.renew(target)? {
-        return Ok(None);
-    }
-    let spec = SlotSpec {
-        target,
-        role: SlotRole::Warmup,
-        block,
-        repeat: 0,
-        // The number of ops ends it; the time does if the server has begun to hang.
-        duration_ns: Some(grace_ns),
-        ops: Some(u64::from(bench.lanes())),
-        grace_ns: 0,
-        back_to_back: true,
-    };
-    bench.slot(spec, watcher).map(Some)
 }
 
 /// Slot length from the time that an op takes and the load time that is left.
@@ -296,17 +158,7 @@ pub(crate) fn warm_up(
         // op ends within that, an op is given all the time that it may take.
         let mut grace_ns = share_ns.max(SECOND_NS).min(bench.op_timeout_ns());
         loop {
-            let spec = SlotSpec {
-                target,
-                role: SlotRole::Warmup,
-                block: 0,
-                repeat: 0,
-                duration_ns: Some(piece_ns),
-                ops: None,
-                grace_ns,
-                back_to_back: false,
-            };
-            let slot = bench.slot(spec, watcher)?;
+            let slot = bench.slot(SlotSpec::timed(target, SlotRole::Warmup, piece_ns, grace_ns), watcher)?;
             spent_ns += slot.elapsed_ns;
             tally.merge(&slot.tally);
             steady_part(&slot, piece_ns, &mut rates);

@@ -5,15 +5,13 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
-use crate::compare::renew;
+use crate::blocks::renew;
 use crate::hosts::Hosts;
-use crate::pulse::{Pulses, died_in, gone};
+use crate::pulse::Pulses;
+use crate::turns::{Turns, mirrored};
 use crate::waiting;
 use crate::watch::Watcher;
-use duel_model::{Nanos, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Stage, sanitize_line};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64Mcg;
+use duel_model::{Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Stage, sanitize_line};
 
 /// Longest wait for answers after a course, as after a run on one target.
 const LONGEST_GRACE_NS: Nanos = 5 * SECOND_NS;
@@ -36,33 +34,24 @@ pub(crate) fn run(
 }
 
 fn blocks(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mut dyn Watcher) -> Result<(), LabError> {
-    let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
+    let mut turns = Turns::new(plan.compare.seed, plan.compare.max_load_ns);
     let mut order: Vec<usize> = (0..bench.targets()).collect();
     let mut pulses = Pulses::of(plan);
-    let mut longest_block_ns = 0;
     bench.notice_death();
     for block in 0.. {
-        if bench.load_ns() + longest_block_ns > plan.compare.max_load_ns {
+        if !turns.begins(bench) {
             return Ok(());
         }
-        let before_ns = bench.load_ns();
-        bench.give_way();
-        order.shuffle(&mut random);
-        let mirrored: Vec<(u32, usize)> =
-            order.iter().map(|&target| (0, target)).chain(order.iter().rev().map(|&target| (1, target))).collect();
-        for (repeat, target) in mirrored {
+        turns.shuffle(&mut order);
+        for (repeat, target) in mirrored(&order) {
             let Some(slot) = course(bench, plan, (block, repeat, target), run, watcher)? else { return Ok(()) };
-            if let Some(status) = died_in(plan, &slot) {
-                run.status = status;
-            } else if let Some(how) = pulses.feel(&slot) {
-                run.status = gone(plan, target, bench.since_start_ns(), how);
-            }
+            let ended = pulses.ended_by(&slot, plan, bench.since_start_ns());
             run.slots.push(slot);
-            if run.status != RunStatus::Complete {
+            if let Some(status) = ended {
+                run.status = status;
                 return Ok(());
             }
         }
-        longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
     }
     Ok(())
 }
@@ -89,16 +78,8 @@ fn course(
         }
         run.slots.push(slot);
     }
-    let spec = SlotSpec {
-        target,
-        role: SlotRole::Measured,
-        block,
-        repeat,
-        duration_ns: Some(Stage::total_ns(&plan.load.shape.stages)),
-        ops: None,
-        grace_ns,
-        back_to_back: false,
-    };
+    let course_ns = Stage::total_ns(&plan.load.shape.stages);
+    let spec = SlotSpec::timed(target, SlotRole::Measured, course_ns, grace_ns).at(block, repeat);
     let slot = bench.slot(spec, watcher)?;
     Ok((!bench.is_stopped()).then_some(slot))
 }

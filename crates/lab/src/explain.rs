@@ -1,7 +1,7 @@
 //! Why: runs the probes that diagnosis asks for, each a small comparison of all targets.
 
 use crate::bench::{Bench, SlotSpec};
-use crate::compare::{Around, BlockSchedule, Next, Unread, blocks};
+use crate::blocks::{Around, BlockSchedule, Next, Unread, blocks};
 use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::twins::{StandIn, answers_alike};

@@ -11,16 +11,14 @@ use crate::bench::{Bench, SlotSpec, has_ports, keeps_lanes};
 use crate::compare::{Warm, slot_length_ns, warm_up, whole_periods_ns};
 use crate::contact::{Contact, Factory, contact_all};
 use crate::hosts::Hosts;
-use crate::pulse::{Pulses, died_in, gone};
+use crate::pulse::Pulses;
 use crate::route::Route;
+use crate::turns::{Turns, mirrored};
 use crate::waiting;
 use crate::watch::Watcher;
 use crate::{LabError, descriptors};
 use duel_load::monotonic_ns;
 use duel_model::{Factor, Nanos, Plan, Run, SECOND_NS, SlotRole, sanitize_line};
-use rand::SeedableRng;
-use rand::seq::SliceRandom;
-use rand_pcg::Pcg64Mcg;
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -184,38 +182,33 @@ fn blocks(
     run: &mut Run,
     watcher: &mut dyn Watcher,
 ) -> Result<(), LabError> {
-    let mut random = Pcg64Mcg::seed_from_u64(plan.compare.seed);
+    let mut turns = Turns::new(plan.compare.seed, plan.compare.max_load_ns);
     let mut pulses = Pulses::of(plan);
     bench.notice_death();
-    let mut longest_block_ns = 0;
     for block in 0.. {
-        // A block that would not end in time is not begun.
-        if bench.load_ns() + longest_block_ns > plan.compare.max_load_ns {
+        if !turns.begins(bench) {
             return Ok(());
         }
-        let before_ns = bench.load_ns();
-        bench.give_way();
-        for number in shuffled(treatments.len(), &mut random) {
+        for number in shuffled(treatments.len(), &mut turns) {
             let treatment = &treatments[number];
             watcher.label(&format!("block {}: {}", block + 1, treatment.name));
             ports.take(treatment, bench);
             bench.take_up(number as u32, &treatment.plan, &treatment.factories)?;
-            let order = shuffled(plan.targets.len(), &mut random);
+            let order = shuffled(plan.targets.len(), &mut turns);
             for spec in treatment.slots(block, &order, bench) {
                 let slot = bench.slot(spec, watcher)?;
                 if bench.is_stopped() {
                     // Cut at an arbitrary moment: not judged, and not kept.
                     return Ok(());
                 }
-                let (died, failed, target) = (died_in(plan, &slot), pulses.feel(&slot), slot.target);
+                let ended = pulses.ended_by(&slot, plan, bench.since_start_ns());
                 run.slots.push(slot);
-                if let Some(status) = died.or_else(|| Some(gone(plan, target, bench.since_start_ns(), failed?))) {
+                if let Some(status) = ended {
                     run.status = status;
                     return Ok(());
                 }
             }
         }
-        longest_block_ns = longest_block_ns.max(bench.load_ns() - before_ns);
     }
     Ok(())
 }
@@ -226,33 +219,12 @@ impl Treatment {
     /// target has one slot, since nothing is held against it within the treatment, and more blocks tell more.
     fn slots(&self, block: u32, order: &[usize], bench: &Bench) -> Vec<SlotSpec> {
         let Pace { slot_ns, grace_ns, .. } = self.pace;
-        let settling = |&target: &usize| SlotSpec {
-            target,
-            role: SlotRole::Warmup,
-            block,
-            repeat: 0,
-            // The number of ops ends it; the time does if the server has begun to hang.
-            duration_ns: Some(grace_ns),
-            ops: Some(u64::from(bench.lanes())),
-            grace_ns: 0,
-            back_to_back: true,
-        };
-        let measured = |repeat: u32, target: usize| SlotSpec {
-            target,
-            role: SlotRole::Measured,
-            block,
-            repeat,
-            duration_ns: Some(slot_ns),
-            ops: None,
-            grace_ns,
-            back_to_back: false,
-        };
-        let mut slots: Vec<SlotSpec> = order.iter().filter(|_| bench.keeps_lanes()).map(settling).collect();
-        slots.extend(order.iter().map(|&target| measured(0, target)));
-        if order.len() > 1 {
-            slots.extend(order.iter().rev().map(|&target| measured(1, target)));
-        }
-        slots
+        let settling = |&target: &usize| SlotSpec::settling(target, bench.lanes(), grace_ns).at(block, 0);
+        let measured =
+            |(repeat, target)| SlotSpec::timed(target, SlotRole::Measured, slot_ns, grace_ns).at(block, repeat);
+        let turns = if order.len() == 1 { 1 } else { 2 * order.len() };
+        let settling = order.iter().filter(|_| bench.keeps_lanes()).map(settling);
+        settling.chain(mirrored(order).take(turns).map(measured)).collect()
     }
 
     /// Whether its connections outlive their requests: those of others come and go with them, and are not ours to count.
@@ -294,9 +266,9 @@ impl Ports {
     }
 }
 
-fn shuffled(count: usize, random: &mut Pcg64Mcg) -> Vec<usize> {
+fn shuffled(count: usize, turns: &mut Turns) -> Vec<usize> {
     let mut order: Vec<usize> = (0..count).collect();
-    order.shuffle(random);
+    turns.shuffle(&mut order);
     order
 }
 

@@ -5,6 +5,7 @@
 //! [`Run`]; `stats` judges it; `diagnose` asks for probes, which are run by the same benches and judged the same way.
 
 mod bench;
+mod blocks;
 mod cache;
 mod clocks;
 mod compare;
@@ -24,6 +25,7 @@ mod route;
 mod search;
 mod servers;
 mod single;
+mod turns;
 mod twins;
 mod waiting;
 mod watch;

@@ -162,6 +162,12 @@ pub(crate) struct Pulses {
 }
 
 impl Pulses {
+    /// What becomes of a run after this slot, at this time of it; `None` where the target lives.
+    pub(crate) fn ended_by(&mut self, slot: &Slot, plan: &Plan, now_ns: Nanos) -> Option<RunStatus> {
+        let silent = self.feel(slot);
+        died_in(plan, slot).or_else(|| Some(gone(plan, slot.target, now_ns, silent?)))
+    }
+
     pub(crate) fn of(plan: &Plan) -> Self {
         let patience_ns = GONE_AFTER_NS.min(plan.load.op_timeout_ns);
         Self { schema: plan.schema(), without: vec![(0, 0); plan.targets.len()], patience_ns }

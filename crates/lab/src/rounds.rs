@@ -2,7 +2,7 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
-use crate::compare::{BlockSchedule, Next, Unread, blocks};
+use crate::blocks::{BlockSchedule, Next, Unread, blocks};
 use crate::restart::Restarts;
 use crate::watch::Watcher;
 use duel_model::{MILLISECOND_NS, Nanos, Plan, Slot, SlotRole};
@@ -65,8 +65,8 @@ pub(crate) fn run(
                 if bench.is_stopped() {
                     return Ok(());
                 }
-                let slot =
-                    bench.slot(warm_up(target, warm_ups[target], start * of_round, schedule.grace_ns), watcher)?;
+                let spec = SlotSpec::timed(target, SlotRole::Warmup, warm_ups[target], schedule.grace_ns);
+                let slot = bench.slot(spec.at(start * of_round, 0), watcher)?;
                 if bench.is_stopped() || keep(slot, bench) == Next::End {
                     return Ok(());
                 }
@@ -102,19 +102,6 @@ fn blocks_of_round(start_costs_ns: Nanos, warm_ns: Nanos, block_ns: Nanos, left_
     let best = (start_costs_ns as f64 / block_ns as f64).sqrt().round() as u64;
     let affordable = (left_ns / FEWEST_STARTS as u64).saturating_sub(warm_ns) / block_ns;
     u32::try_from(best.max(BLOCKS_WANTED).min(affordable).max(1)).unwrap_or(u32::MAX)
-}
-
-fn warm_up(target: usize, duration_ns: Nanos, block: u32, grace_ns: Nanos) -> SlotSpec {
-    SlotSpec {
-        target,
-        role: SlotRole::Warmup,
-        block,
-        repeat: 0,
-        duration_ns: Some(duration_ns),
-        ops: None,
-        grace_ns,
-        back_to_back: false,
-    }
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
-use crate::compare;
+use crate::blocks;
 use crate::hosts::Hosts;
 use crate::pulse::gone;
 use crate::waiting;
@@ -157,16 +157,7 @@ impl Search<'_> {
         }
         self.renew(target)?;
         self.bench.offer(rate_per_s, self.arrival);
-        let spec = SlotSpec {
-            target,
-            role,
-            block: self.block,
-            repeat: 0,
-            duration_ns: Some(attempt_ns),
-            ops: None,
-            grace_ns,
-            back_to_back: false,
-        };
+        let spec = SlotSpec::timed(target, role, attempt_ns, grace_ns).at(self.block, 0);
         let slot = self.bench.slot(spec, self.watcher)?;
         if self.bench.is_stopped() {
             return Ok((Next::End, None));
@@ -187,7 +178,7 @@ impl Search<'_> {
     fn renew(&mut self, target: usize) -> Result<(), LabError> {
         if self.plan.targets.len() > 1 {
             let patience_ns = self.patience_ns();
-            let slot = compare::renew(self.bench, target, self.block, patience_ns, self.watcher)?;
+            let slot = blocks::renew(self.bench, target, self.block, patience_ns, self.watcher)?;
             self.run.slots.extend(slot.filter(|_| !self.bench.is_stopped()));
         }
         Ok(())
@@ -198,16 +189,9 @@ impl Search<'_> {
     /// that ended well.
     fn rest(&mut self, target: usize, duration_ns: Option<Nanos>) -> Result<f64, LabError> {
         let patience_ns = self.patience_ns();
-        let spec = SlotSpec {
-            target,
-            role: SlotRole::Warmup,
-            block: 0,
-            repeat: 0,
-            duration_ns: Some(duration_ns.unwrap_or(patience_ns)),
-            ops: duration_ns.is_none().then(|| u64::from(self.bench.lanes())),
-            grace_ns: patience_ns,
-            back_to_back: true,
-        };
+        let timed = SlotSpec::timed(target, SlotRole::Warmup, duration_ns.unwrap_or(patience_ns), patience_ns);
+        let ops = duration_ns.is_none().then(|| u64::from(self.bench.lanes()));
+        let spec = SlotSpec { ops, back_to_back: true, ..timed };
         let slot = self.bench.slot(spec, self.watcher)?;
         let per_s = slot.rate_per_s().filter(|&per_s| per_s > 0.0);
         let what = slot.tally.failure_examples.first().cloned();

@@ -36,17 +36,10 @@ pub(crate) fn run(
     }
     hosts.mark();
     for block in 0..slots {
-        let spec = SlotSpec {
-            target: 0,
-            role: SlotRole::Measured,
-            block,
-            repeat: 0,
-            duration_ns: duration_ns.map(|ns| ns / u64::from(slots)),
-            ops,
-            back_to_back: false,
-            grace_ns: plan.load.op_timeout_ns.min(LONGEST_GRACE_NS),
-        };
-        let slot = bench.slot(spec, watcher)?;
+        let (grace_ns, duration_ns) =
+            (plan.load.op_timeout_ns.min(LONGEST_GRACE_NS), duration_ns.map(|ns| ns / u64::from(slots)));
+        let spec = SlotSpec { duration_ns, ops, ..SlotSpec::timed(0, SlotRole::Measured, 0, grace_ns) };
+        let slot = bench.slot(spec.at(block, 0), watcher)?;
         if let Some(status) = died_in(plan, &slot) {
             run.status = status;
         }
