@@ -97,7 +97,7 @@ checked).";
 /// As in wrk, h2load and ab, where a bare number of `-d` or `-t` counts seconds.
 const TIMES: &str = "TIME is 500ms, 10s, 2m or the like; a bare number counts seconds.";
 
-/// Words of the reports that a reader cannot know from elsewhere. The README has the same ones, GLOSSARY.md all of them.
+/// Words of the reports that a reader cannot know from elsewhere. The README has the same ones.
 const WORDS: &str = "\
 Words of the reports:
   baseline      the first target; every ratio is of a target over the baseline
