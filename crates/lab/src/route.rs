@@ -173,7 +173,7 @@ fn elsewhere(before: &str, now: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{Bound, ComparePlan, LoadPlan, LoopKind, SECOND_NS, Target};
+    use duel_model::{Bound, ComparePlan, LoadPlan, SECOND_NS, Target};
     use std::io::{Read, Write};
     use std::net::TcpListener;
 
@@ -198,14 +198,10 @@ mod tests {
             targets: vec![Target { name: "A".to_owned(), address, host: None }],
             workload: WorkloadPlan::Http(Box::default()),
             load: LoadPlan {
-                connections: 1,
-                threads: 1,
-                kind: LoopKind::Closed { think_ns: 0 },
                 bound: Bound::Ops(1),
-                connect_timeout_ns: 10 * SECOND_NS,
                 op_timeout_ns: 10 * SECOND_NS,
                 busy_poll: duel_model::BusyPoll::Never,
-                shape: duel_model::LoadShape::default(),
+                ..LoadPlan::default()
             },
             compare: ComparePlan::default(),
             factors: vec![],

@@ -142,7 +142,7 @@ fn same(pid: u32, then: Option<&ProcessIdentity>, now: &Serving) -> Result<(), S
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{Bound, ComparePlan, HostAccess, HttpPlan, LoadPlan, LoopKind, ProxyPlan, SECOND_NS, Target};
+    use duel_model::{ComparePlan, HostAccess, HttpPlan, LoadPlan, ProxyPlan, Target};
 
     /// A plan on one target, whose server is this very process.
     fn plan(process: Option<ProcessIdentity>) -> Plan {
@@ -151,16 +151,7 @@ mod tests {
         Plan {
             targets: vec![Target { name: "A".into(), address: "http://127.0.0.1:9/".into(), host }],
             workload: WorkloadPlan::Http(Box::default()),
-            load: LoadPlan {
-                connections: 1,
-                threads: 1,
-                kind: LoopKind::Closed { think_ns: 0 },
-                op_timeout_ns: SECOND_NS,
-                busy_poll: duel_model::BusyPoll::Never,
-                connect_timeout_ns: SECOND_NS,
-                bound: Bound::Ops(1),
-                shape: duel_model::LoadShape::default(),
-            },
+            load: LoadPlan::default(),
             compare: ComparePlan::default(),
             factors: vec![],
         }

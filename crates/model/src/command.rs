@@ -3,8 +3,8 @@
 use crate::text::shell_line;
 use crate::units::typed_duration as time;
 use crate::{
-    Arrival, Body, Bound, BusyPoll, ComparePlan, HttpPlan, LoadPlan, LoopKind, Nanos, Param, Plan, RestartCommand,
-    RestartPlan, SECOND_NS, Stage, Threads, TlsPlan, WorkloadPlan,
+    Arrival, Body, Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Param, Plan, RestartCommand, RestartPlan, Stage,
+    Threads, TlsPlan, WorkloadPlan,
 };
 use std::path::Path;
 
@@ -66,11 +66,6 @@ impl Plan {
     }
 }
 
-/// The longest time of an op where none is typed.
-const OP_TIMEOUT_NS: Nanos = 30 * SECOND_NS;
-/// The longest time to connect where none is typed.
-const CONNECT_TIMEOUT_NS: Nanos = 10 * SECOND_NS;
-
 /// Options and their values in the order in which they are typed.
 struct Options(Vec<String>);
 
@@ -106,7 +101,7 @@ impl Options {
     }
 
     fn load(&mut self, load: &LoadPlan, counted: Threads) {
-        let (stages, search) = (&load.shape.stages, &load.shape.search);
+        let (stages, search, usual) = (&load.shape.stages, &load.shape.search, LoadPlan::default());
         if counted != Threads::OfDuel {
             self.value("-t", load.connections.to_string());
         } else {
@@ -139,13 +134,13 @@ impl Options {
         if let Some(ns) = load.shape.deadline_ns {
             self.value("--deadline", time(ns));
         }
-        if load.busy_poll != BusyPoll::default() && !matches!(counted, Threads::Beside | Threads::Working) {
+        if load.busy_poll != usual.busy_poll && !matches!(counted, Threads::Beside | Threads::Working) {
             self.value("--busy-poll", load.busy_poll.name().to_owned());
         }
-        if load.op_timeout_ns != OP_TIMEOUT_NS {
+        if load.op_timeout_ns != usual.op_timeout_ns {
             self.value("--timeout", time(load.op_timeout_ns));
         }
-        if load.connect_timeout_ns != CONNECT_TIMEOUT_NS {
+        if load.connect_timeout_ns != usual.connect_timeout_ns {
             self.value("--connect-timeout", time(load.connect_timeout_ns));
         }
     }

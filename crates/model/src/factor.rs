@@ -288,22 +288,13 @@ fn with_path(address: &str, path: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bound, ComparePlan, LoadPlan, Target};
+    use crate::{ComparePlan, LoadPlan, Target};
 
     fn plan(factors: Vec<Factor>) -> Plan {
         Plan {
             targets: vec![Target { name: "A".into(), address: "https://[::1]:81/a?b#c".into(), host: None }],
             workload: WorkloadPlan::Http(Box::default()),
-            load: LoadPlan {
-                connections: 50,
-                threads: 4,
-                kind: LoopKind::Closed { think_ns: 0 },
-                bound: Bound::Ops(1),
-                connect_timeout_ns: 1,
-                op_timeout_ns: 1,
-                busy_poll: crate::BusyPoll::Never,
-                shape: crate::LoadShape::default(),
-            },
+            load: LoadPlan { connections: 50, threads: 4, ..LoadPlan::default() },
             compare: ComparePlan::default(),
             factors,
         }

@@ -236,24 +236,13 @@ fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{
-        Bound, ComparePlan, Factor, KindPlan, LoadShape, LoopKind, NameOverride, RequestFormat, ServerPlan, TlsVersion,
-    };
+    use crate::{ComparePlan, Factor, KindPlan, NameOverride, RequestFormat, ServerPlan, TlsVersion};
 
     fn plan(http: HttpPlan) -> Plan {
         Plan {
             targets: vec![Target { name: "A".into(), address: "http://a/".into(), host: None }],
             workload: WorkloadPlan::Http(Box::new(http)),
-            load: LoadPlan {
-                connections: 1,
-                threads: 1,
-                kind: LoopKind::Closed { think_ns: 0 },
-                bound: Bound::Ops(1),
-                connect_timeout_ns: 1,
-                op_timeout_ns: 1,
-                busy_poll: crate::BusyPoll::Never,
-                shape: LoadShape::default(),
-            },
+            load: LoadPlan::default(),
             compare: ComparePlan::default(),
             factors: vec![Factor::Path(vec!["/x".into()]), Factor::Tls(vec![vec![TlsVersion::V1_3]])],
         }

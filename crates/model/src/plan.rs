@@ -211,6 +211,23 @@ pub struct LoadPlan {
     pub shape: LoadShape,
 }
 
+impl Default for LoadPlan {
+    /// One connection in a closed loop, with what a command line that sets no more means. How many connections and threads there
+    /// are then depends on the kind of work, and on the machine.
+    fn default() -> Self {
+        Self {
+            connections: 1,
+            threads: 1,
+            kind: LoopKind::Closed { think_ns: 0 },
+            bound: Bound::Duration(10 * SECOND_NS),
+            connect_timeout_ns: 10 * SECOND_NS,
+            op_timeout_ns: 30 * SECOND_NS,
+            busy_poll: BusyPoll::default(),
+            shape: LoadShape::default(),
+        }
+    }
+}
+
 /// What makes the next op due.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "loop", rename_all = "kebab-case")]
@@ -611,16 +628,7 @@ mod tests {
                 ],
                 ..HttpPlan::default()
             })),
-            load: LoadPlan {
-                connections: 1,
-                threads: 1,
-                kind: LoopKind::Closed { think_ns: 0 },
-                bound: Bound::Ops(1),
-                connect_timeout_ns: 1,
-                op_timeout_ns: 1,
-                busy_poll: crate::BusyPoll::Never,
-                shape: LoadShape::default(),
-            },
+            load: LoadPlan::default(),
             compare: ComparePlan::default(),
             factors: vec![],
         };

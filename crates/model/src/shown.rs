@@ -458,7 +458,7 @@ impl Texts for TwinReading {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Bound, ComparePlan, FormField, FormPlan, HttpPlan, LoadPlan, LoadShape, LoopKind, RequestsPlan, web};
+    use crate::{ComparePlan, FormField, FormPlan, HttpPlan, LoadPlan, RequestsPlan, web};
 
     fn plan() -> Plan {
         let form = FormPlan {
@@ -474,16 +474,7 @@ mod tests {
         Plan {
             targets: vec![Target { name: "A".into(), address: "http://a/?id=7&sig=S3CR3T".into(), host: None }],
             workload: WorkloadPlan::Http(Box::new(http)),
-            load: LoadPlan {
-                connections: 1,
-                threads: 1,
-                kind: LoopKind::Closed { think_ns: 0 },
-                bound: Bound::Ops(1),
-                connect_timeout_ns: 1,
-                op_timeout_ns: 1,
-                busy_poll: crate::BusyPoll::Never,
-                shape: LoadShape::default(),
-            },
+            load: LoadPlan::default(),
             compare: ComparePlan::default(),
             factors: vec![Factor::Path(vec!["/x?token=S3CR3T&id=7".into()])],
         }

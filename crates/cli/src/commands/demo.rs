@@ -9,9 +9,7 @@ use crate::watching::Shown;
 use anyhow::Context;
 use clap::Args;
 use duel_lab::DiagnosisPlan;
-use duel_model::{
-    Bound, ComparePlan, HttpPlan, LoadPlan, LoopKind, Plan, Run, SECOND_NS, Target, TlsPlan, WorkloadPlan,
-};
+use duel_model::{Bound, ComparePlan, HttpPlan, LoadPlan, Plan, Run, SECOND_NS, Target, TlsPlan, WorkloadPlan};
 use duel_ruler::child::Child;
 use std::io::Write;
 
@@ -60,13 +58,9 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
         })),
         load: LoadPlan {
             connections: 4,
-            threads: 1,
-            kind: LoopKind::Closed { think_ns: 0 },
             bound: Bound::Duration(COMPARE_NS),
-            connect_timeout_ns: 10 * SECOND_NS,
-            op_timeout_ns: 30 * SECOND_NS,
             busy_poll: duel_model::BusyPoll::Auto,
-            shape: duel_model::LoadShape::default(),
+            ..LoadPlan::default()
         },
         compare: ComparePlan {
             seed: demo.seed.unwrap_or_else(meaning::seed_from_clock),

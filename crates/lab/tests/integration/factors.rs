@@ -2,8 +2,8 @@
 
 use duel_lab::{Lab, LabError, Watcher};
 use duel_model::{
-    Bound, ComparePlan, Factor, LoadPlan, LoopKind, MILLISECOND_NS, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole,
-    Target, WorkloadPlan,
+    Bound, ComparePlan, Factor, LoadPlan, MILLISECOND_NS, Plan, Run, RunStatus, SECOND_NS, Slot, SlotRole, Target,
+    WorkloadPlan,
 };
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -35,14 +35,12 @@ fn plan(targets: usize, seed: u64, factors: Vec<Factor>) -> Plan {
         targets: (0..targets).map(target).collect(),
         workload: WorkloadPlan::NULL,
         load: LoadPlan {
-            connections: 1,
             threads: 2,
-            kind: LoopKind::Closed { think_ns: 0 },
             bound: Bound::Duration(2 * SECOND_NS),
             connect_timeout_ns: SECOND_NS,
             op_timeout_ns: SECOND_NS,
             busy_poll: duel_model::BusyPoll::Never,
-            shape: duel_model::LoadShape::default(),
+            ..LoadPlan::default()
         },
         compare: ComparePlan {
             seed,

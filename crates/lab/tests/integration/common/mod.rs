@@ -1,10 +1,7 @@
 //! Servers that note what they hear, and a plan of load on them.
 
 use duel_lab::{Lab, LabError, Watcher};
-use duel_model::{
-    Bound, ComparePlan, HttpPlan, LoadPlan, LoadShape, LoopKind, MILLISECOND_NS, Plan, Run, SECOND_NS, Target,
-    WorkloadPlan,
-};
+use duel_model::{Bound, ComparePlan, HttpPlan, LoadPlan, MILLISECOND_NS, Plan, Run, SECOND_NS, Target, WorkloadPlan};
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::{Arc, Mutex};
@@ -85,13 +82,10 @@ pub fn plan(servers: &[&Server], http: HttpPlan) -> Plan {
         workload: WorkloadPlan::Http(Box::new(http)),
         load: LoadPlan {
             connections: 2,
-            threads: 1,
-            kind: LoopKind::Closed { think_ns: 0 },
             bound: Bound::Ops(30),
-            connect_timeout_ns: 10 * SECOND_NS,
             op_timeout_ns: 10 * SECOND_NS,
             busy_poll: duel_model::BusyPoll::Never,
-            shape: LoadShape::default(),
+            ..LoadPlan::default()
         },
         compare: ComparePlan {
             seed: 1,

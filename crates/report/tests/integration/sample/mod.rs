@@ -99,12 +99,11 @@ pub fn plan(targets: Vec<Target>) -> Plan {
         load: LoadPlan {
             connections: 64,
             threads: 2,
-            kind: LoopKind::Closed { think_ns: 0 },
             bound: Bound::Duration(10 * SECOND_NS),
             connect_timeout_ns: 5 * SECOND_NS,
             op_timeout_ns: 20 * SECOND_NS,
             busy_poll: duel_model::BusyPoll::Never,
-            shape: duel_model::LoadShape::default(),
+            ..LoadPlan::default()
         },
         compare: ComparePlan { seed: 42, ..ComparePlan::default() },
         factors: vec![],

@@ -16,13 +16,11 @@ pub(crate) fn plan(targets: usize) -> Plan {
         workload: WorkloadPlan::Http(Box::default()),
         load: LoadPlan {
             connections: 4,
-            threads: 1,
-            kind: LoopKind::Closed { think_ns: 0 },
             bound: Bound::Ops(1),
             connect_timeout_ns: 1,
             op_timeout_ns: 1,
             busy_poll: duel_model::BusyPoll::Never,
-            shape: duel_model::LoadShape::default(),
+            ..LoadPlan::default()
         },
         compare: ComparePlan::default(),
         factors: vec![],
