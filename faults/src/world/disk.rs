@@ -11,8 +11,6 @@ pub(crate) enum Backing {
     Disk,
     /// Memory: as fast in one moment as in the next, whoever else uses the disk, and flushed at once.
     Memory,
-    /// A file system on another loop device, which is in memory: each call takes twice the way, and nothing is capped.
-    Loop,
 }
 
 /// A file system to be, and the device under it.
@@ -49,17 +47,14 @@ impl VolumePlan {
 
 /// A file system in memory that every Linux has.
 const SHARED_MEMORY: &str = "/dev/shm";
-/// What a file system takes for itself beside an image.
-const SPARE_MIB: u32 = 128;
 
 /// A mounted file system. It goes away with everything under it.
 pub(crate) struct Volume {
-    // Dropped in this order: unmounted, detached, removed; then what is below.
+    // Dropped in this order: unmounted, detached, removed.
     _mount: Guard,
     _parent: Guard,
     _device: Guard,
     _folder: Folder,
-    _below: Option<Box<Volume>>,
     path: PathBuf,
     /// As `/sys/class/block` has it.
     device: String,
@@ -68,17 +63,9 @@ pub(crate) struct Volume {
 impl Volume {
     /// Makes and mounts it.
     pub(crate) fn new(world: &World, plan: &VolumePlan) -> anyhow::Result<Volume> {
-        let (below, folder) = match plan.backing {
-            Backing::Disk => (None, world.folder()?),
-            Backing::Memory => (None, world.folder_in(Path::new(SHARED_MEMORY))?),
-            Backing::Loop => {
-                let below = Volume::new(
-                    world,
-                    &VolumePlan { backing: Backing::Memory, ..VolumePlan::of("ext4", plan.mib + SPARE_MIB) },
-                )?;
-                let folder = world.folder_in(below.path())?;
-                (Some(Box::new(below)), folder)
-            }
+        let folder = match plan.backing {
+            Backing::Disk => world.folder()?,
+            Backing::Memory => world.folder_in(Path::new(SHARED_MEMORY))?,
         };
         let image = folder.path().join("image");
         let parent = folder.path().join("disk");
@@ -110,7 +97,6 @@ impl Volume {
             _parent: parent_mount,
             _device: device,
             _folder: folder,
-            _below: below,
             path,
             device: device_name,
         };

@@ -80,9 +80,9 @@ const SAME: f64 = 1.5;
 const NEARLY_ALL: f64 = 0.9;
 /// From here on nearly each op reaches the device.
 const REACHES: f64 = 0.5;
-/// Larger blocks have to reach the device as larger calls: at least by a quarter of how much larger they are. Read-ahead and
-/// write-back make calls of their own sizes.
-const GROWN: f64 = 4.0;
+/// Larger blocks have to reach the device as larger calls, by more than two rates scatter: else calls and bytes are not told apart.
+/// Read-ahead and write-back make calls of their own sizes, and what is too large for one call is cut (256 KiB to some MiB).
+const GROWN: f64 = SAME * SAME;
 
 impl Answer {
     pub(crate) fn by_blocks(self) -> Change {

@@ -30,6 +30,8 @@ struct Disk {
     /// Reads beside each op at a random place, where the file is larger than this.
     misses: f64,
     fits_bytes: f64,
+    /// A call has no more bytes than this.
+    most_bytes: f64,
     /// Calls in flight that lie next to each other are one call to the device.
     merges: bool,
     /// From one end to the other of all that is used.
@@ -52,6 +54,7 @@ const GOOD: Disk = Disk {
     completes_in_cache: false,
     misses: 0.0,
     fits_bytes: f64::INFINITY,
+    most_bytes: f64::INFINITY,
     merges: false,
     seek_ns: 0.0,
     has_mechanics: false,
@@ -112,9 +115,10 @@ impl Disks {
         let whole = if completes { block.max(disk.unit_bytes) } else { block };
         let is_part = completes && block < disk.unit_bytes;
         let misses = if is_random && size > disk.fits_bytes { disk.misses } else { 0.0 };
-        let reads = misses + if !writes || is_part { 1.0 } else { 0.0 };
+        let pieces = (whole / disk.most_bytes).ceil().max(1.0);
+        let reads = misses + if !writes || is_part { pieces } else { 0.0 };
         let read_bytes = 4096.0 * misses + if !writes || is_part { whole } else { 0.0 };
-        let (written, written_bytes) = if writes { (1.0, whole) } else { (0.0, 0.0) };
+        let (written, written_bytes) = if writes { (pieces, whole) } else { (0.0, 0.0) };
         let (calls, bytes) = (reads + written, read_bytes + written_bytes);
         let flush_ns = if op.ends_with("sync") || (writes && disk.is_synchronous) { disk.flush_ns } else { 0.0 };
         let seek_ns = if is_random { disk.seek_ns * (size / 256e6).min(1.0).sqrt() } else { 0.0 };
@@ -384,6 +388,21 @@ fn a_cap_of_calls_is_found_where_those_in_flight_are_merged() {
         for seed in 0..10 {
             let named = Disks::new([GOOD, disk.clone()], &[("op", op), ("direct", "on")], seed).named();
             assert_eq!(named, [("disk.iops-cap".to_owned(), Some("B".to_owned()))], "{op}");
+        }
+    }
+}
+
+#[test]
+fn caps_are_told_apart_where_large_blocks_are_cut() {
+    let settings = [("op", "read"), ("direct", "on"), ("block", "131072")];
+    let cut = Disk { most_bytes: 524_288.0, ..GOOD };
+    for (cause, disk) in [
+        ("disk.iops-cap", Disk { calls_per_s: 300.0, ..cut.clone() }),
+        ("disk.bandwidth-cap", Disk { bytes_per_s: 100e6, ..cut.clone() }),
+    ] {
+        for seed in 0..10 {
+            let named = Disks::new([cut.clone(), disk.clone()], &settings, seed).named();
+            assert_eq!(named, [(cause.to_owned(), Some("B".to_owned()))]);
         }
     }
 }

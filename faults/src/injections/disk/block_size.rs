@@ -17,7 +17,6 @@ pub(super) fn cases() -> Vec<Case> {
     };
     vec![
         INJECTION.case(&cached(), "64k", |twin| twin.volume.make = &["-b", "size=65536"]),
-        INJECTION.case(&uncapped("randread", &["--cold"]), "64k", |twin| twin.volume.make = &["-b", "size=65536"]),
         INJECTION.case(&uncapped("randwrite", &["--cold", "--flush", "1"]), "64k", |twin| {
             twin.volume.make = &["-b", "size=65536"];
         }),

@@ -16,7 +16,7 @@ macro_rules! disks {
     };
 }
 
-disks!(none, read_ahead, caps, slow_flush, compression, block_size, metadata_misses, slow_spindle, longer_way);
+disks!(none, read_ahead, caps, slow_flush, compression, block_size, metadata_misses, slow_spindle);
 
 const EXT4: VolumePlan = VolumePlan::of("ext4", 512);
 /// XFS is not made smaller than 300 MB.
