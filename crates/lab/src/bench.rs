@@ -133,6 +133,15 @@ impl Bench {
         })
     }
 
+    /// What each target tells of load when all of it is over. Of several treatments nobody could tell whose it is, and who has stopped
+    /// the run does not wait for it.
+    pub(crate) fn told_after(&self) -> Vec<Facts> {
+        if self.is_stopped() || !self.taken_up.is_empty() {
+            return Vec::new();
+        }
+        self.factories.iter().map(Factory::told_after).collect()
+    }
+
     /// Closes the sessions on all targets, and tells of each what does not agree with what was done to it under any treatment. Who
     /// has stopped the run does not wait for that.
     pub(crate) fn close(&mut self) -> Vec<Result<Option<String>, String>> {

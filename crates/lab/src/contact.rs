@@ -264,6 +264,14 @@ impl Factory {
         }
     }
 
+    /// What the target tells of load when all of it is over: see [`Opens::told_after`].
+    pub(crate) fn told_after(&self) -> Facts {
+        match self {
+            Self::Kind(opens) => opens.told_after(),
+            Self::Null | Self::Http(_) | Self::Following(_) => Facts::default(),
+        }
+    }
+
     /// A slot is about to begin: see [`Opens::slot_begins`].
     pub(crate) fn slot_begins(&self) {
         if let Self::Kind(opens) = self {

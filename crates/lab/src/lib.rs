@@ -171,6 +171,11 @@ impl Lab {
         if let Some(waiting) = &mut run.waiting {
             waiting.gave_way = bench.has_given_way();
         }
+        for (seen, told) in run.first_contact.iter_mut().zip(bench.told_after()) {
+            if let Some(seen) = seen {
+                seen.0.extend(told.0);
+            }
+        }
         run.doubts.extend(contradictions(plan, bench.close()));
         let (records, doubts) = hosts.finish(plan, !self.is_stopped());
         run.hosts = records;

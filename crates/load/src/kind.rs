@@ -47,6 +47,12 @@ pub trait Kind: Sync {
         let _ = stop;
         self.prepare(plan, kind, address)
     }
+
+    /// Holds the settings of an earlier run, which is to be repeated or asked further, to the files that it has read, as the facts of
+    /// one of its targets tell them: by now they may be others, and would be taken for them.
+    fn hold(&self, kind: &mut KindPlan, facts: &Facts) {
+        let _ = (kind, facts);
+    }
 }
 
 /// A target that is ready for load.
@@ -70,6 +76,11 @@ pub trait Opens: fmt::Debug + Send + Sync {
     /// left out.
     fn slot_ended(&self, tally: &mut Tally) {
         let _ = tally;
+    }
+
+    /// What the target tells of load when all of it is over, while sessions are still open.
+    fn told_after(&self) -> Facts {
+        Facts::default()
     }
 
     /// What of the target does not agree with what load has done to it, in one sentence without the target's name; asked when

@@ -16,7 +16,8 @@ pub struct Run {
     pub versions: Versions,
     /// All slots in the order in which they ran, those of probes included.
     pub slots: Vec<Slot>,
-    /// What each target's first response told, in the plan's order; `None` where none came.
+    /// What each target's first response told, and what the target told of load when that was over, in the plan's order; `None` where
+    /// no response came.
     pub first_contact: Vec<Option<Facts>>,
     /// What each target's machine was and did, in the plan's order; `None` where it was not read, empty where none was.
     #[serde(default)]

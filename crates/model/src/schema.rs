@@ -100,7 +100,7 @@ pub struct Counter {
 }
 
 /// Most counters that a kind may have.
-pub const MOST_COUNTERS: usize = 24;
+pub const MOST_COUNTERS: usize = 32;
 
 /// The parts that an op is handed over in.
 #[derive(Debug, PartialEq)]

@@ -148,7 +148,7 @@ fn version_facts(versions: &Versions) -> Named {
 }
 
 fn negotiated_facts(target: &Totals<'_>) -> Named {
-    target.negotiated.iter().flat_map(negotiated::rows).map(|(name, value)| (name.to_owned(), value)).collect()
+    target.negotiated.iter().flat_map(negotiated::rows_to_compare).collect()
 }
 
 fn flatten(path: &str, value: &Value, facts: &mut Named) {

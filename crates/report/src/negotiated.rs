@@ -6,6 +6,7 @@ use crate::table::{Align, Row, Table};
 use crate::text::{clean, wrap};
 use crate::totals::Totals;
 use duel_model::{Compared, Declaration, Facts, Value};
+use std::collections::BTreeSet;
 
 /// Marks a row whose values differ.
 const DIFFERS: &str = "≠";
@@ -46,9 +47,10 @@ pub(crate) fn in_a_paragraph(rows: &[Row], first: &str, style: Style) -> Vec<Str
 pub(crate) fn table(targets: &[Totals<'_>]) -> Option<(String, Table)> {
     let mut differs = false;
     let mut rows = Vec::new();
-    for (declared, label) in listed() {
+    let seen: Vec<&Facts> = targets.iter().filter_map(|target| target.negotiated.as_ref()).collect();
+    for (declared, name, label) in listed(&seen) {
         let cells: Vec<Option<String>> =
-            targets.iter().map(|target| shown(declared, target.negotiated.as_ref()?)).collect();
+            targets.iter().map(|target| shown(declared, &name, target.negotiated.as_ref()?)).collect();
         if cells.iter().all(Option::is_none) {
             continue;
         }
@@ -83,16 +85,33 @@ pub(crate) fn table(targets: &[Totals<'_>]) -> Option<(String, Table)> {
 }
 
 /// Every fact that is known and that tables have a row for, with its label. The texts are safe to show.
-pub(crate) fn rows(seen: &Facts) -> impl Iterator<Item = (&'static str, String)> {
-    listed().filter_map(|(declared, label)| Some((label, shown(declared, seen)?)))
+pub(crate) fn rows(seen: &Facts) -> impl Iterator<Item = (String, String)> {
+    listed(&[seen]).into_iter().filter_map(|(declared, name, label)| Some((label, shown(declared, &name, seen)?)))
 }
 
-fn listed() -> impl Iterator<Item = (&'static Declaration, &'static str)> {
-    Declaration::all().filter_map(|declared| Some((declared, declared.label?)))
+/// Those of them that say something about a difference.
+pub(crate) fn rows_to_compare(seen: &Facts) -> impl Iterator<Item = (String, String)> {
+    let comparable = listed(&[seen]).into_iter().filter(|(declared, ..)| declared.compared != Compared::Never);
+    comparable.filter_map(|(declared, name, label)| Some((label, shown(declared, &name, seen)?)))
 }
 
-fn shown(declared: &Declaration, seen: &Facts) -> Option<String> {
-    Some(match seen.value(declared.name)? {
+/// What is declared of the facts that tables have a row for, each with its name and its label. One that is declared for any name
+/// has a row for each that some target has, called by what it is about.
+fn listed(seen: &[&Facts]) -> Vec<(&'static Declaration, String, String)> {
+    let declared = Declaration::all().filter_map(|declared| Some((declared, declared.label?)));
+    let rows = declared.flat_map(|(declared, label)| {
+        let Some((begin, end)) = declared.name.split_once('*') else {
+            return vec![(declared, declared.name.to_owned(), label.to_owned())];
+        };
+        let names: BTreeSet<&str> = seen.iter().flat_map(|facts| facts.0.keys()).map(String::as_str).collect();
+        let about = names.into_iter().filter_map(|name| Some((name, name.strip_prefix(begin)?.strip_suffix(end)?)));
+        about.map(|(name, about)| (declared, name.to_owned(), format!("{label}: {}", clean(about)))).collect()
+    });
+    rows.collect()
+}
+
+fn shown(declared: &Declaration, name: &str, seen: &Facts) -> Option<String> {
+    Some(match seen.value(name)? {
         Value::Number(number) if declared.unbounded == Some(*number) => "any number".to_owned(),
         Value::Number(number) => count(*number),
         value => clean(&value.to_string()),

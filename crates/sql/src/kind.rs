@@ -14,13 +14,13 @@ use crate::link::End;
 use crate::machine::Machine;
 use crate::mix::{self, Mix, Step};
 use crate::schema::{
-    KEYS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SESSION, TABLE_SIZE, TABLES,
-    TRANSACTIONS,
+    KEYS, OP, PLANS, PREPARED, RANGE_SIZE, RECONNECT, RETRY, SCHEMA, SCRIPT, SCRIPT_DATA, SCRIPT_READ, SCRIPT_SHA256,
+    SESSION, TABLE_SIZE, TABLES, TRANSACTIONS,
 };
 use crate::script::Script;
 use crate::sqlite::{self, Store};
 use crate::tables::{self, Standing};
-use crate::views::View;
+use crate::views::{Own, View};
 use crate::wire::SqlFailure;
 use crate::work::Work;
 use crate::workload;
@@ -89,10 +89,19 @@ impl Kind for Sql {
                 param.name
             )));
         }
+        if !is_own && is_set(kind, &SCRIPT_SHA256) {
+            return Err(WorkloadError("--script-sha256 says which file --script has to be, and there is none".into()));
+        }
         if !is_own && is_set(kind, &SCRIPT_DATA) {
             return Err(WorkloadError("--script-data has values for a --script, and there is none".into()));
         }
         Ok(())
+    }
+
+    fn hold(&self, kind: &mut KindPlan, facts: &Facts) {
+        if let Some(read) = facts.text(SCRIPT_READ).filter(|_| !kind.get(&SCRIPT).is_empty()) {
+            kind.settings.insert(SCRIPT_SHA256.id(), read.to_owned());
+        }
     }
 
     fn prepare(&self, plan: &Plan, kind: &KindPlan, address: &str) -> Result<Prepared, WorkloadError> {
@@ -159,7 +168,7 @@ impl Kind for Sql {
                         &targets,
                         Arc::clone(&beside),
                     )
-                    .with_machine(machine)
+                    .looking_at(machine, Own::of(work.named()))
                 });
                 let reach = Reach::Server {
                     server: Arc::clone(&server),
@@ -201,6 +210,22 @@ impl Kind for Sql {
         };
         Ok(Prepared { facts, opens })
     }
+}
+
+/// Refuses own SQL that is not the one that was meant. Answers which it is.
+fn script_read(kind: &KindPlan, script: &Script) -> Result<String, Trouble> {
+    let meant = kind.get(&SCRIPT_SHA256);
+    if is_set(kind, &SCRIPT_SHA256) && !meant.eq_ignore_ascii_case(script.digest()) {
+        return Err(Trouble::Told(format!(
+            "{} is another file, or has other values, than was meant: its SHA-256 is {}, and {} was to be; to run it as it is, type the \
+             command anew without --{}",
+            sanitize_line(kind.get(&SCRIPT)),
+            script.digest(),
+            sanitize_line(meant),
+            SCRIPT_SHA256.name
+        )));
+    }
+    Ok(script.digest().to_owned())
 }
 
 /// What a session is by itself, or the protocol here: whom it is, where, and how texts and transactions go. With another one
@@ -319,12 +344,18 @@ fn ready_own(database: &mut Database, opened: &Opened, kind: &KindPlan, address:
     let prepares = kind.get(&PREPARED) == "on";
     let script = Script::read(Path::new(kind.get(&SCRIPT)), values, database.system(), prepares);
     let script = script.map_err(|why| Trouble::Told(why.0))?;
-    for number in script.prepared_ahead() {
+    let read = script_read(kind, &script)?;
+    for number in script.to_check() {
         let sql = script.prepared(number.into()).unwrap_or_default();
-        let taken = database.prepare(number, sql);
-        taken.map_err(|why| Trouble::Told(script.told(number.into(), &why.text)))?;
+        match database.prepare(number, sql) {
+            Err(why) if !script.may_mend(&why.text) => {
+                return Err(Trouble::Told(script.told(number.into(), &why.text)));
+            }
+            _ => {}
+        }
     }
     let mut facts = facts::read(database, 0)?;
+    facts.note(SCRIPT_READ, Some(read));
     facts.note("sql.checked", Some("nothing: of own SQL duel does not know what must agree".to_owned()));
     // It may write to tables that other load of this run is held against. Where there are none of these, there is no such load.
     if script.writes()
@@ -332,7 +363,7 @@ fn ready_own(database: &mut Database, opened: &Opened, kind: &KindPlan, address:
     {
         Common::of(&identity).note_other_writer();
     }
-    Ok(Ready { work: Work::Own(script), facts, books: None })
+    Ok(Ready { work: Work::Own(Box::new(script)), facts, books: None })
 }
 
 /// A factory that is told of the session that it makes workers for.
@@ -389,6 +420,10 @@ impl<F: ForSession> Opens for Target<F> {
         if let Some(view) = &self.view {
             view.slot_ended(tally);
         }
+    }
+
+    fn told_after(&self) -> Facts {
+        self.view.as_ref().map(View::told_after).unwrap_or_default()
     }
 
     /// Rows and sums against what was done, and the index against the table.

@@ -417,6 +417,7 @@ pub(crate) fn push_literal(system: System, value: &Value, text: &mut String) {
     let value = match value {
         // Writing to a String cannot fail.
         Value::Int(number) => return write!(text, "{number}").unwrap_or_default(),
+        Value::Decimal(number) => return text.push_str(number),
         Value::Text(value) => value,
     };
     let has_backslash = value.contains('\\') && system != System::Sqlite;

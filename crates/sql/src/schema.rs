@@ -102,6 +102,10 @@ pub mod counter {
         SERVER_LOCK_NS = "server-lock_ns", "server: lock wait";
         /// How long sessions waited for the log.
         SERVER_FLUSH_NS = "server-flush_ns", "server: log wait";
+        /// How long it worked on statements, waits within them included.
+        SERVER_ACTIVE_NS = "server-active_ns", "server: time in statements";
+        /// How long it waited for blocks that it read.
+        SERVER_READ_NS = "server-read_ns", "server: read wait";
         /// Answers from the query cache.
         SERVER_CACHE_HITS = "server-query-cache-hits", "server: query cache hits";
         /// Reads of the device under its data folder, where that is on this machine, whoever asked for them.
@@ -123,6 +127,9 @@ pub(crate) const MAY_SET: &str = "sql.may_set";
 pub(crate) const SET: &str = "sql.set";
 /// How the server goes about the statements of load: a list of `statement: plan`.
 pub(crate) const PLANS: &str = "sql.plans";
+
+/// Which file of own SQL was read, as [`SCRIPT_SHA256`] has it.
+pub(crate) const SCRIPT_READ: &str = "sql.script_sha256";
 
 /// What is known of a database, as it says itself.
 const FACTS: &[Declaration] = &[
@@ -205,6 +212,12 @@ const FACTS: &[Declaration] = &[
     Declaration { compared: Compared::Never, ..Declaration::unlisted(MAY_SET) },
     Declaration { compared: Compared::Never, ..Declaration::unlisted(SET) },
     Declaration { noun: "plans of the statements", ..Declaration::unlisted(PLANS) },
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(SCRIPT_READ) },
+    // What it told when load was over, by statement, by what was waited for, and by what reads were for.
+    told_after("sql.statement.*", "server's time"),
+    told_after("sql.wait.*", "wait"),
+    told_after("sql.io.*", "reads and writes"),
+    told_after("sql.not_told", "would tell more"),
     // What a server had counted before load, since it was started.
     counted("mysql.uptime_s"),
     counted("mysql.threads_running"),
@@ -237,6 +250,11 @@ const fn doubted(name: &'static str, label: &'static str) -> Declaration {
     Declaration { is_doubted: true, ..Declaration::listed(name, label) }
 }
 
+/// What a server told of load: of each target something else.
+const fn told_after(name: &'static str, label: &'static str) -> Declaration {
+    Declaration { compared: Compared::Never, ..Declaration::listed(name, label) }
+}
+
 /// Something that a server counts: another number each time that it is read.
 const fn counted(name: &'static str) -> Declaration {
     Declaration { compared: Compared::Never, ..Declaration::unlisted(name) }
@@ -257,6 +275,7 @@ pub const PARAMS: &[Param] = &[
     CACHE_SIZES,
     SCRIPT,
     SCRIPT_DATA,
+    SCRIPT_SHA256,
 ];
 
 /// What an op does.
@@ -353,6 +372,16 @@ pub(crate) const SCRIPT_DATA: Param = Param {
     help: "Values for --script: the first line names the columns, and each transaction takes the next row",
     sort: Sort::Sent("send to the targets values of the file"),
     default: "",
+};
+
+/// Which own SQL it has to be.
+pub(crate) const SCRIPT_SHA256: Param = Param {
+    name: "script-sha256",
+    value_name: "DIGEST",
+    help: "Refuse a --script whose SHA-256 is another one (behind a '+' that of --script-data); `duel rerun` and `duel why` hold a \
+           run to the files that it has read",
+    sort: Sort::Words,
+    default: "none",
 };
 
 /// Whether what may be tried again is.

@@ -148,6 +148,10 @@ impl ToSql for Value {
     fn to_sql(&self) -> rusqlite::Result<ToSqlOutput<'_>> {
         Ok(match self {
             Self::Int(number) => ToSqlOutput::from(*number),
+            Self::Decimal(number) => match number.parse::<f64>() {
+                Ok(number) => ToSqlOutput::from(number),
+                Err(_) => ToSqlOutput::Borrowed(ValueRef::Text(number.as_bytes())),
+            },
             Self::Text(text) => ToSqlOutput::Borrowed(ValueRef::Text(text.as_bytes())),
         })
     }

@@ -117,6 +117,8 @@ pub(crate) enum Value {
     Int(i64),
     /// A text.
     Text(String),
+    /// A number with a point, as it was written.
+    Decimal(String),
 }
 
 /// Whom to be, and how.

@@ -13,7 +13,7 @@ use rand_pcg::Pcg64Mcg;
 #[derive(Debug)]
 pub(crate) enum Work {
     Oltp(Mix),
-    Own(Script),
+    Own(Box<Script>),
 }
 
 /// What was drawn for the op of a lane.
@@ -83,6 +83,26 @@ impl Work {
                 Next::Run { number: step.number as u16, is_prepared: step.is_prepared, phase: step.phase }
             }
         }
+    }
+
+    /// All statements, each by a name for tables and its text. Those of several tables that differ in nothing else have one name; of own
+    /// SQL only the line is told, for a text may hold what nobody is to see.
+    pub(crate) fn named(&self) -> Vec<(String, String)> {
+        let named = (0..self.statements()).filter_map(|number| {
+            let number = u16::try_from(number).ok()?;
+            Some(match self {
+                Self::Oltp(mix) => {
+                    let (statement, table) = mix.numbered(number);
+                    let name = statement.parts(0).join("?");
+                    let name = if mix.tables > 1 { name.replace("sbtest1", "sbtestN") } else { name };
+                    (name, statement.prepared(table, mix.system))
+                }
+                Self::Own(script) => {
+                    (format!("line {} of the script", script.line(number.into())), self.prepared(number))
+                }
+            })
+        });
+        named.filter(|(_, text)| !text.is_empty()).chain([("COMMIT".to_owned(), "COMMIT".to_owned())]).collect()
     }
 
     /// The text of a statement with places for values.

@@ -36,6 +36,7 @@ pub(crate) fn rerun(rerun: &RerunFlags, output: &OutputFlags) -> anyhow::Result<
     let run = keep::open_to_read(output)?.load(&rerun.run.name)?;
     demo::refuse_if_made(&run)?;
     let mut plan = run.plan;
+    duel_lab::kinds::hold(&mut plan, &run.first_contact);
     for (_, why) in duel_lab::forget_unproven_ids(&mut plan) {
         say(&why);
     }

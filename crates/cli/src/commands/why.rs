@@ -64,6 +64,7 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
     demo::refuse_if_made(&run)?;
     let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();
+    duel_lab::kinds::hold(&mut plan, &run.first_contact);
     restore_secrets(&mut plan, &why.secrets, &why.trust, output)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));

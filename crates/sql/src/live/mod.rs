@@ -6,7 +6,7 @@ pub(crate) mod script;
 mod server;
 mod sqlite;
 mod tests;
-mod views;
+pub(crate) mod views;
 
 use crate::schema::SCHEMA;
 use crate::{Existing, Progress, Sql};

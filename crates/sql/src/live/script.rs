@@ -104,3 +104,67 @@ fn own_sql_works_on_sqlite() {
     let folder = tempfile::tempdir().unwrap();
     own_sql_does_what_it_says(&format!("sqlite:{}", folder.path().join("own.db").display()));
 }
+
+#[test]
+fn another_file_than_the_one_that_was_meant_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (own, values) = (folder.path().join("own.sql"), folder.path().join("values.csv"));
+    std::fs::write(&own, "SELECT {id}").unwrap();
+    std::fs::write(&values, "id\n1\n").unwrap();
+    let [own_path, values_path] = [&own, &values].map(|path| path.display().to_string());
+    let settings = [("script", own_path.as_str()), ("script-data", &values_path)];
+    let facts = ready("sqlite::memory:", 1, &settings).unwrap().facts;
+    let mut held = kind(&settings);
+    Sql.hold(&mut held, &facts);
+    let again = |held: &KindPlan| Sql.prepare(&plan("sqlite::memory:", 1, held), held, "sqlite::memory:");
+    assert!(again(&held).is_ok());
+    // Of another run, which read another file, nothing is held.
+    let mut other = kind(&[]);
+    Sql.hold(&mut other, &facts);
+    assert_eq!(other, kind(&[]));
+    for (path, text, back) in [(&own, "SELECT {id} + 1", "SELECT {id}"), (&values, "id\n2\n", "id\n1\n")] {
+        std::fs::write(path, text).unwrap();
+        let said = again(&held).unwrap_err().to_string();
+        assert!(said.contains("another file") && said.contains("--script-sha256"), "{said}");
+        std::fs::write(path, back).unwrap();
+    }
+    assert!(again(&held).is_ok());
+}
+
+#[test]
+fn a_statement_that_makes_something_lets_no_slip_of_the_pen_pass() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = folder.path().join("own.sql");
+    let said = |text: &str| {
+        std::fs::write(&own, text).unwrap();
+        ready("sqlite::memory:", 1, &[("script", &own.display().to_string())]).map(|_| ()).map_err(|why| why.0)
+    };
+    let makes = "CREATE TABLE IF NOT EXISTS made (id INTEGER);\n";
+    assert_eq!(said(&format!("{makes}SELECT id FROM made;")), Ok(()), "what is made is not there yet");
+    let slip = said(&format!("{makes}SELECT id FORM made;")).unwrap_err();
+    assert!(slip.contains("line 2") && slip.contains("syntax error"), "{slip}");
+    let slip = said("ANALYZE;\nSELECT id FROM nowhere;").unwrap_err();
+    assert!(slip.contains("line 2") && slip.contains("nowhere"), "what tidies up makes no table: {slip}");
+}
+
+#[test]
+fn a_number_with_a_point_is_a_number_to_sqlite() {
+    let folder = tempfile::tempdir().unwrap();
+    let [own, values, database] = ["own.sql", "values.csv", "x.db"].map(|name| folder.path().join(name));
+    std::fs::write(&own, "UPDATE found SET n = n + 1 WHERE {price} < 2").unwrap();
+    std::fs::write(&values, "price\n1.5\n").unwrap();
+    let connection = rusqlite::Connection::open(&database).unwrap();
+    connection.execute_batch("CREATE TABLE found (n INTEGER); INSERT INTO found VALUES (0)").unwrap();
+    for (prepared, found) in [("on", 20), ("off", 40)] {
+        let settings = [
+            ("script", own.display().to_string()),
+            ("script-data", values.display().to_string()),
+            ("prepared", prepared.to_owned()),
+        ];
+        let settings = settings.each_ref().map(|(name, value)| (*name, value.as_str()));
+        let target = ready(&format!("sqlite:{}", database.display()), 1, &settings).unwrap();
+        assert_eq!(load(&target, 1, 20).tally.ok, 20);
+        let n: i64 = connection.query_row("SELECT n FROM found", [], |row| row.get(0)).unwrap();
+        assert_eq!(n, found, "{prepared}: to SQLite a text is greater than all numbers");
+    }
+}

@@ -23,7 +23,7 @@ pub(super) const ESCAPED: &str = "hunter2%20is%20a%2Fdistinctive%40password";
 /// Makes a data folder and starts a server on it, waits for the end of its input, which comes with the end of the tests however
 /// they end, and cleans up.
 const KEEPER: &str = r#"
-folder=$1 programs=$2 as=$3 port=$4
+folder=$1 programs=$2 as=$3 port=$4 # and libraries that it loads
 trap '' TERM
 (
     trap - TERM
@@ -31,7 +31,7 @@ trap '' TERM
     cp "$folder/hba" "$folder/data/pg_hba.conf" &&
     exec $as "$programs/postgres" -D "$folder/data" -k "$folder" -p "$port" -c listen_addresses=127.0.0.1 -c fsync=off \
         -c shared_buffers=16MB -c ssl=on -c ssl_cert_file="$folder/cert.pem" -c ssl_key_file="$folder/key.pem" \
-        -c max_connections=40 -c deadlock_timeout=20ms
+        -c max_connections=40 -c deadlock_timeout=20ms -c track_io_timing=on -c shared_preload_libraries="$5"
 ) >"$folder/log" 2>&1 </dev/null &
 server=$!
 read -r _
@@ -73,9 +73,14 @@ pub(super) fn server() -> Option<&'static Server> {
 }
 
 /// Debian has a folder for each version.
-fn programs() -> Option<PathBuf> {
+pub(super) fn programs() -> Option<PathBuf> {
     let versions = fs::read_dir("/usr/lib/postgresql").ok()?;
     versions.filter_map(|version| Some(version.ok()?.path().join("bin"))).find(|bin| bin.join("initdb").exists())
+}
+
+/// Whether this PostgreSQL has its view of statements: some systems have it in a package of its own.
+pub(super) fn tells_of_statements(programs: &Path) -> bool {
+    programs.join("../lib/pg_stat_statements.so").exists()
 }
 
 impl Server {
@@ -99,6 +104,8 @@ impl Server {
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let mut keeper = Command::new("sh");
         keeper.args(["-c", KEEPER, "sh"]).arg(&folder).arg(programs).arg(&unprivileged).arg(port.to_string());
+        let libraries = if tells_of_statements(programs) { "pg_stat_statements" } else { "" };
+        keeper.arg(libraries);
         // Ctrl-C is for the tests; the keeper cleans up behind them.
         let keeper =
             keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();

@@ -1,6 +1,6 @@
 //! The server's own view, and settings of our own sessions.
 
-use super::server::{Server, server};
+use super::server::{Server, programs, server, tells_of_statements};
 use super::*;
 use crate::address::{Address, parse};
 use crate::kind::connect as open;
@@ -54,6 +54,64 @@ fn a_server_tells_what_it_did_for_each_transaction_and_of_others() {
         }
     }
     assert!((200..=320).contains(&others), "{others}");
+}
+
+/// Loads a target in two slots, and answers what its server tells of it afterwards.
+pub(crate) fn told_after(address: &str, prepared: &str) -> duel_model::Facts {
+    fill(address, 2, 300, Existing::default()).unwrap();
+    let settings = [("op", "read-only"), ("tables", "2"), ("table-size", "300"), ("prepared", prepared)];
+    let target = ready(address, 2, &settings).unwrap();
+    // Sessions stay open until the server was asked, as in a comparison.
+    let mut session = target.opens.session(2, 2, Arc::default()).unwrap();
+    for _ in 0..2 {
+        target.opens.slot_begins();
+        let mut record = session.run_slot(&order(Some(50), None), &mut |_| ControlFlow::Continue(())).unwrap();
+        target.opens.slot_ended(&mut record.tally);
+        assert_eq!(record.tally.ok, 50, "{:?}", record.tally.failure_examples);
+    }
+    target.opens.told_after()
+}
+
+/// Of the ten point selects of each of 100 transactions the server tells, under one name for both tables.
+pub(crate) fn tells_of_point_selects(facts: &duel_model::Facts) {
+    let told = facts.text("sql.statement.SELECT c FROM sbtestN WHERE id=?").unwrap_or_else(|| panic!("{facts:?}"));
+    assert!(told.contains(" each of 1000"), "{told}");
+    assert!(facts.0.keys().filter(|name| name.starts_with("sql.statement.SELECT")).count() == 5, "{facts:?}");
+}
+
+#[test]
+fn a_server_tells_of_each_statement_of_ours_and_how_it_would() {
+    let Some(server) = server() else { return };
+    for (prepared, is_made) in [("on", true), ("off", true), ("on", false)] {
+        let name = server.database();
+        if is_made && tells_of_statements(&programs().unwrap()) {
+            server
+                .client(&name)
+                .run("CREATE SCHEMA \"my views\"; CREATE EXTENSION pg_stat_statements SCHEMA \"my views\"")
+                .unwrap();
+            tells_of_point_selects(&told_after(&server.address("u", &name), prepared));
+            continue;
+        }
+        let facts = told_after(&server.address("u", &name), prepared);
+        assert!(facts.0.keys().all(|name| !name.starts_with("sql.statement.")), "{facts:?}");
+        let would = facts.list("sql.not_told");
+        assert!(would.iter().any(|told| told.contains("CREATE EXTENSION pg_stat_statements")), "{would:?}");
+    }
+}
+
+#[test]
+fn new_sessions_are_no_transactions_of_load() {
+    let Some(server) = server() else { return };
+    let address = filled(server);
+    let each = |reconnect: &str| {
+        let target = ready(&address, 2, &[("table-size", "300"), ("reconnect", reconnect)]).unwrap();
+        slot(&target, 300);
+        let rows = told(&slot(&target, 300), "server-rows").unwrap();
+        rows as f64 / 300.0
+    };
+    // A point select looks at one row and one entry; a login looks some up, too, but is no transaction of load.
+    let (kept, new) = (each("off"), each("on"));
+    assert!(new >= 0.99 * kept, "{kept} with kept sessions, {new} with new ones");
 }
 
 #[test]

@@ -100,7 +100,7 @@ impl Statement {
         for value in values {
             match value {
                 Value::Int(number) => out.extend_from_slice(&number.to_le_bytes()),
-                Value::Text(text) => write_text(out, text.as_bytes()),
+                Value::Text(text) | Value::Decimal(text) => write_text(out, text.as_bytes()),
             }
         }
     }
@@ -110,7 +110,7 @@ impl Statement {
 fn kind(value: &Value) -> [u8; 2] {
     match value {
         Value::Int(_) => LONGLONG,
-        Value::Text(_) => VAR_STRING,
+        Value::Text(_) | Value::Decimal(_) => VAR_STRING,
     }
 }
 /// The statement that sets a session's settings, if there are any. Their names and values hold no quotes; a number in quotes

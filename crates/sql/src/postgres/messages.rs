@@ -67,7 +67,7 @@ pub(super) fn bind(out: &mut Vec<u8>, number: u16, values: &[Value]) {
             out.extend_from_slice(&[0; 4]);
             match value {
                 Value::Int(number) => decimal(out, *number),
-                Value::Text(text) => out.extend_from_slice(text.as_bytes()),
+                Value::Text(text) | Value::Decimal(text) => out.extend_from_slice(text.as_bytes()),
             }
             let bytes = length(out.len() - begin - 4);
             out[begin..begin + 4].copy_from_slice(&bytes.to_be_bytes());

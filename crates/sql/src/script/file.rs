@@ -19,6 +19,7 @@
 
 use super::pieces::{self, Piece};
 use crate::address::System;
+use aws_lc_rs::digest::{SHA256, digest};
 use duel_load::WorkloadError;
 use duel_model::{Id, sanitize_line};
 use duel_template::{Columns, Part, Rows, read_text};
@@ -59,6 +60,8 @@ impl Flaw {
 pub(super) struct Read {
     /// Its name, safe to show.
     pub(super) name: String,
+    /// SHA-256 of its bytes.
+    pub(super) digest: String,
     pub(super) transactions: Vec<Transaction>,
 }
 
@@ -100,11 +103,18 @@ pub(super) enum Sort {
     Reads,
     /// It changes rows, or may do so.
     Writes,
-    /// Something else: it defines, sets, locks.
+    /// It may make what others name: it defines, calls, sets.
+    Defines,
+    /// Something else: it locks, shows, tidies up.
     Other,
     /// Its first word begins no statement that we know of: one of a system like these, or a slip of the pen.
     Unknown,
 }
+
+/// Of these what makes nothing that another statement may name, and changes not which names are found.
+const HARMLESS_WORDS: &str = "ANALYZE BINLOG CACHE CHECK CHECKPOINT CHECKSUM CLOSE CLUSTER COMMENT DEALLOCATE DESC DESCRIBE EXPLAIN \
+    FETCH FLUSH GET GRANT HANDLER HELP KILL LISTEN LOCK MOVE NOTIFY OPEN OPTIMIZE PURGE REASSIGN REINDEX RELEASE REPAIR REVOKE \
+    SAVEPOINT SECURITY SHOW SIGNAL TRUNCATE UNLISTEN UNLOCK VACUUM XA";
 
 /// What begins a statement of PostgreSQL, MariaDB, MySQL or SQLite, by their manuals, beside what [`Sort::of`] knows by itself.
 const OTHER_WORDS: &str = "ALTER ANALYZE ATTACH BACKUP BINLOG CACHE CALL CHANGE CHECK CHECKPOINT CHECKSUM CLONE CLOSE CLUSTER \
@@ -122,11 +132,11 @@ impl Sort {
 
     /// Whether it may change something.
     pub(super) fn may_write(self) -> bool {
-        matches!(self, Self::Writes | Self::Other | Self::Unknown)
+        matches!(self, Self::Writes | Self::Defines | Self::Other | Self::Unknown)
     }
 
     fn of(pieces: &[Piece]) -> Self {
-        let Some(Piece::Text(text)) = pieces.first() else { return Self::Other };
+        let Some(Piece::Text(text)) = pieces.first() else { return Self::Defines };
         let mut text = text.as_str();
         while let Some((_, behind)) = text.strip_prefix("/*").and_then(|comment| comment.split_once("*/")) {
             text = behind.trim_start();
@@ -144,11 +154,16 @@ impl Sort {
             "SELECT" | "VALUES" | "TABLE" => Self::Reads,
             "INSERT" | "UPDATE" | "DELETE" | "REPLACE" | "MERGE" | "WITH" => Self::Writes,
             // A bracket, say.
-            "" => Self::Other,
-            _ if OTHER_WORDS.split_ascii_whitespace().any(|known| known == first) => Self::Other,
+            "" => Self::Defines,
+            first if is_one_of(first, HARMLESS_WORDS) => Self::Other,
+            first if is_one_of(first, OTHER_WORDS) => Self::Defines,
             _ => Self::Unknown,
         }
     }
+}
+
+fn is_one_of(word: &str, words: &str) -> bool {
+    words.split_ascii_whitespace().any(|known| known == word)
 }
 
 /// Reads a file of statements.
@@ -165,9 +180,14 @@ pub(super) fn read(path: &Path, system: System, rows: Option<&Rows>) -> Result<R
     }
     let none = Columns::default();
     match parse(&text, system, rows.map_or(&none, Rows::columns)) {
-        Ok(transactions) => Ok(Read { name, transactions }),
+        Ok(transactions) => Ok(Read { name, digest: digest_of(&text), transactions }),
         Err(flaw) => Err(WorkloadError(format!("{name}, line {}: {}", flaw.line, sanitize_line(&flaw.what)))),
     }
+}
+
+/// SHA-256 of a text, in hexadecimal digits.
+pub(super) fn digest_of(text: &str) -> String {
+    digest(&SHA256, text.as_bytes()).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Reads the text of one.
@@ -376,7 +396,7 @@ impl Reader<'_> {
             match statement.sort {
                 Sort::Begin => open = Some(statement.line),
                 Sort::Commit | Sort::Rollback => open = None,
-                Sort::Reads | Sort::Writes | Sort::Other | Sort::Unknown => {}
+                Sort::Reads | Sort::Writes | Sort::Defines | Sort::Other | Sort::Unknown => {}
             }
         }
         match open {

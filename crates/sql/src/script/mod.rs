@@ -14,7 +14,7 @@ use crate::schema::phase;
 use crate::wire::Value;
 use duel_load::WorkloadError;
 use duel_model::{Id, Phase, sanitize_line};
-use duel_template::{Part, Rows, Variable, push_uuid};
+use duel_template::{Part, Rows, Variable, push_uuid, read_text};
 use file::{Name, Sort};
 use pieces::Piece;
 use rand::RngExt;
@@ -35,6 +35,8 @@ pub(crate) struct Script {
     system: System,
     /// The file's name, safe to show.
     file: String,
+    /// SHA-256 of what was read.
+    digest: String,
     transactions: Vec<Transaction>,
     statements: Vec<Statement>,
     /// Sums of weights up to and with each transaction.
@@ -42,6 +44,8 @@ pub(crate) struct Script {
     rows: Option<Rows>,
     /// Which columns hold whole numbers and nothing else.
     is_whole: Vec<bool>,
+    /// Which hold numbers, some of them with a point.
+    is_decimal: Vec<bool>,
     /// Ops that have begun, over all workers and sessions.
     begun: AtomicU64,
 }
@@ -91,7 +95,14 @@ impl Script {
     ) -> Result<Self, WorkloadError> {
         let rows = values.map(Rows::read).transpose()?;
         let read = file::read(path, system, rows.as_ref())?;
-        Self::build(read, rows, system, prepares)
+        let of_values = |path| Ok::<_, WorkloadError>(format!("+{}", file::digest_of(&read_text(path)?.1)));
+        let digest = format!("{}{}", read.digest, values.map(of_values).transpose()?.unwrap_or_default());
+        Ok(Self { digest, ..Self::build(read, rows, system, prepares)? })
+    }
+
+    /// SHA-256 of the file that was read, and behind a `+` that of the values.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
     }
 
     fn build(read: file::Read, rows: Option<Rows>, system: System, prepares: bool) -> Result<Self, WorkloadError> {
@@ -121,8 +132,9 @@ impl Script {
             transactions.push(Transaction { name: transaction.name, statements: first..statements.len(), sets });
         }
         let is_whole = columns.iter().map(|column| column.is_whole).collect();
-        let (file, begun) = (read.name, AtomicU64::new(0));
-        Ok(Self { system, file, transactions, statements, cumulative, rows, is_whole, begun })
+        let is_decimal = columns.iter().map(|column| column.is_decimal).collect();
+        let (file, digest, begun) = (read.name, read.digest, AtomicU64::new(0));
+        Ok(Self { system, file, digest, transactions, statements, cumulative, rows, is_whole, is_decimal, begun })
     }
 
     /// How many statements there are.
@@ -212,10 +224,27 @@ impl Script {
     /// What can be prepared before anything of the file was executed: where something in it may make tables, only what may be a
     /// slip of the pen.
     pub(crate) fn prepared_ahead(&self) -> Vec<u16> {
-        let may_define = self.statements.iter().any(|statement| statement.sort == Sort::Other);
+        let may_define = self.may_define();
+        let is_ahead = |number: &u16| !may_define || self.statements[usize::from(*number)].sort == Sort::Unknown;
+        self.to_check().into_iter().filter(is_ahead).collect()
+    }
+
+    /// What the server is asked about before load.
+    pub(crate) fn to_check(&self) -> Vec<u16> {
         let numbered = self.statements.iter().enumerate();
-        let ahead = numbered.filter(|(_, one)| one.prepared.is_some() && (!may_define || one.sort == Sort::Unknown));
-        ahead.map(|(number, _)| number as u16).collect()
+        numbered.filter(|(_, one)| one.prepared.is_some()).map(|(number, _)| number as u16).collect()
+    }
+
+    /// Whether a statement that the server refused now may be right when its turn comes: another one of the file may make what it
+    /// lacks. What is no SQL stays none.
+    pub(crate) fn may_mend(&self, refused: &str) -> bool {
+        let refused = refused.to_ascii_lowercase();
+        let is_no_sql = ["(42601)", "(42000)", "error 1064", "syntax error"].iter().any(|sign| refused.contains(sign));
+        self.may_define() && !is_no_sql
+    }
+
+    fn may_define(&self) -> bool {
+        self.statements.iter().any(|statement| statement.sort == Sort::Defines)
     }
 
     /// The text of a statement that is prepared.
@@ -225,8 +254,12 @@ impl Script {
 
     /// Something is wrong with a statement.
     pub(crate) fn told(&self, number: usize, what: &str) -> String {
-        let line = self.statements.get(number).map_or(0, |statement| statement.line);
-        format!("{}, line {line}: {what}", self.file)
+        format!("{}, line {}: {what}", self.file, self.line(number))
+    }
+
+    /// Where a statement stands in its file.
+    pub(crate) fn line(&self, number: usize) -> usize {
+        self.statements.get(number).map_or(0, |statement| statement.line)
     }
 
     /// The values of a statement that is prepared.
@@ -268,6 +301,10 @@ impl Script {
                             return Value::Int(number);
                         }
                     }
+                    // To SQLite a text is greater than all numbers; the others take the type from the statement.
+                    None if self.is_decimal[column] && self.system == System::Sqlite => {
+                        return Value::Decimal(self.cell(column, drawn).to_owned());
+                    }
                     None => {}
                 },
             }
@@ -291,7 +328,7 @@ impl Script {
                 None => out.push_str(self.cell(*column, drawn)),
                 Some(set) => match drawn.sets.get(set) {
                     Some(Value::Int(number)) => out.push_str(&number.to_string()),
-                    Some(Value::Text(text)) => out.push_str(text),
+                    Some(Value::Text(text) | Value::Decimal(text)) => out.push_str(text),
                     None => {}
                 },
             },
@@ -313,7 +350,7 @@ pub(crate) fn fuzzed(text: &str, system: System) {
     match file::parse(text, system, &duel_template::Columns::default()) {
         Err(flaw) => assert!(flaw.line >= 1 && flaw.line <= text.matches('\n').count() + 2, "{flaw:?}"),
         Ok(transactions) => {
-            let read = file::Read { name: "own.sql".to_owned(), transactions };
+            let read = file::Read { name: "own.sql".to_owned(), digest: String::new(), transactions };
             let Ok(script) = Script::build(read, None, system, true) else { return };
             let (mut drawn, mut rng) = (Drawn::default(), Pcg64Mcg::seed_from_u64(1));
             script.begin(&mut drawn, &mut rng);
@@ -335,6 +372,8 @@ pub(crate) fn fuzzed(text: &str, system: System) {
 struct ColumnOf {
     /// Whole numbers as they are written: no sign before them but a minus, no zeros, within 64 bits.
     is_whole: bool,
+    /// Numbers as SQLite writes them, with a point or without.
+    is_decimal: bool,
     /// Letters, digits and `_`: they can be a part of a name.
     is_name: bool,
     longest: usize,
@@ -343,10 +382,11 @@ struct ColumnOf {
 impl ColumnOf {
     fn all(rows: &Rows) -> Vec<Self> {
         let of = |column: usize| {
-            let mut of = Self { is_whole: true, is_name: true, longest: 0 };
+            let mut of = Self { is_whole: true, is_decimal: true, is_name: true, longest: 0 };
             for row in 0..rows.len() {
                 let value = str::from_utf8(rows.value(row, column)).unwrap_or_default();
                 of.is_whole = of.is_whole && value.parse::<i64>().is_ok_and(|number| number.to_string() == value);
+                of.is_decimal = of.is_decimal && value.parse::<f64>().is_ok_and(|number| number.to_string() == value);
                 of.is_name = of.is_name && !value.is_empty() && is_name(value);
                 of.longest = of.longest.max(value.len());
             }
@@ -360,22 +400,22 @@ impl ColumnOf {
         let longest = each().fold(0_usize, |sum, of| sum.saturating_add(of.longest));
         Self {
             is_whole: matches!(parts, [_]) && each().all(|of| of.is_whole),
+            is_decimal: matches!(parts, [_]) && each().all(|of| of.is_decimal),
             is_name: each().all(|of| of.is_name),
             longest,
         }
     }
 
     fn of(part: &Part, known: &[Self]) -> Self {
+        const OTHER: ColumnOf = ColumnOf { is_whole: false, is_decimal: false, is_name: false, longest: 0 };
         match part {
-            Part::Text(text) => Self { is_whole: false, is_name: is_name(text), longest: text.len() },
-            Part::Variable(Variable::Number) => Self { is_whole: true, is_name: true, longest: NUMBER_BYTES },
+            Part::Text(text) => Self { is_name: is_name(text), longest: text.len(), ..OTHER },
+            Part::Variable(Variable::Number) => Self { is_whole: true, is_name: true, longest: NUMBER_BYTES, ..OTHER },
             Part::Variable(Variable::Random(low, _)) => {
-                Self { is_whole: true, is_name: *low >= 0, longest: NUMBER_BYTES }
+                Self { is_whole: true, is_name: *low >= 0, longest: NUMBER_BYTES, ..OTHER }
             }
-            Part::Variable(Variable::Uuid) => Self { is_whole: false, is_name: false, longest: UUID_BYTES },
-            Part::Variable(Variable::Column(column)) => {
-                known.get(*column).copied().unwrap_or(Self { is_whole: false, is_name: false, longest: 0 })
-            }
+            Part::Variable(Variable::Uuid) => Self { longest: UUID_BYTES, ..OTHER },
+            Part::Variable(Variable::Column(column)) => known.get(*column).copied().unwrap_or(OTHER),
         }
     }
 }

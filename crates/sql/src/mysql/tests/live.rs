@@ -343,3 +343,17 @@ fn settings_and_counters_are_those_that_the_server_has() {
     }
     assert_eq!(facts.value("sql.buffer_pool_bytes").unwrap().to_string(), (16 << 20).to_string());
 }
+
+#[test]
+fn mariadb_tells_of_each_statement_of_ours_that_is_a_text_and_that_it_does_not_of_others() {
+    let Some(server) = server() else { return };
+    for (database, prepared) in [("told_texts", "off"), ("told_prepared", "on")] {
+        server.connect().query(&format!("CREATE DATABASE {database}")).unwrap();
+        let facts = live::views::told_after(&server.address(database, ""), prepared);
+        let would = facts.list("sql.not_told");
+        assert_eq!(would.iter().any(|told| told.contains("--prepared=off")), prepared == "on", "{would:?}");
+        if prepared == "off" {
+            live::views::tells_of_point_selects(&facts);
+        }
+    }
+}

@@ -103,7 +103,7 @@ impl Server {
             keeper.arg(format!("--{option}={}/{file}", folder.display()));
         }
         keeper.args(["--plugin-load-add=auth_ed25519", "--innodb-log-file-size=4M", "--innodb-buffer-pool-size=16M"]);
-        keeper.args(["--max-allowed-packet=64M", "--innodb-flush-log-at-trx-commit=0", "--performance-schema=OFF"]);
+        keeper.args(["--max-allowed-packet=64M", "--innodb-flush-log-at-trx-commit=0", "--performance-schema=ON"]);
         // Ctrl-C is for the tests; the keeper cleans up behind them.
         let keeper =
             keeper.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null()).process_group(0).spawn().unwrap();

@@ -8,6 +8,15 @@
 //!
 //! What sessions wait for is not counted by PostgreSQL: it is looked at, now and then, while a slot runs.
 
+mod counted;
+mod statements;
+
+pub(crate) use self::statements::Own;
+
+use self::counted::{
+    MYSQL_TIMES, OF_ALL_DATABASES, POSTGRES, Reading, mysql_question, mysql_reading, postgres_reading,
+};
+use self::statements::Standing;
 use crate::address::System;
 use crate::client::{Client, Rows};
 use crate::connection::Server;
@@ -16,7 +25,7 @@ use crate::machine::{Counted, Machine};
 use crate::schema::counter;
 use crate::wire::SqlFailure;
 use duel_load::monotonic_ns;
-use duel_model::{Counter, Id, MILLISECOND_NS, Nanos, SECOND_NS, Tally};
+use duel_model::{Counter, Facts, Id, Nanos, SECOND_NS, Tally, sanitize_line};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -32,54 +41,14 @@ const FEWEST_TOLD: u64 = 50;
 /// PostgreSQL vacuums now and then, and what was done before load may be told during it.
 const OTHERS_AT_LEAST: u64 = 20;
 
-/// What PostgreSQL tells of a database and of its log, in the order of [`POSTGRES_COUNTERS`]; the second where it counts flushes
-/// elsewhere (from 18 on), the third where it has no table for its log (before 14).
-const POSTGRES: [&str; 3] = [
-    "SELECT xact_commit, blks_read, blks_hit, tup_returned, temp_files, wal_bytes::bigint, wal_sync \
-     FROM pg_stat_database, pg_stat_wal WHERE datname = current_database()",
-    "SELECT xact_commit, blks_read, blks_hit, tup_returned, temp_files, wal_bytes::bigint \
-     FROM pg_stat_database, pg_stat_wal WHERE datname = current_database()",
-    "SELECT xact_commit, blks_read, blks_hit, tup_returned, temp_files \
-     FROM pg_stat_database WHERE datname = current_database()",
-];
-const POSTGRES_COUNTERS: [Counter; 6] = [
-    counter::SERVER_READS,
-    counter::SERVER_HITS,
-    counter::SERVER_ROWS,
-    counter::SERVER_TEMPORARY,
-    counter::SERVER_LOG_BYTES,
-    counter::SERVER_FLUSHES,
-];
-/// What of it is told of the whole server, and not of one database.
-const OF_ALL_DATABASES: [Counter; 2] = [counter::SERVER_LOG_BYTES, counter::SERVER_FLUSHES];
-
-/// How many of our sessions wait for a lock, and how many for the log. From 17 on, the names of what is waited for have other
-/// capitals.
-const POSTGRES_WAITS: &str = "SELECT count(*) FILTER (WHERE wait_event_type = 'Lock'), \
-     count(*) FILTER (WHERE lower(wait_event) IN ('walsync', 'walwrite', 'syncrep')) \
-     FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'duel' AND state <> 'idle' AND pid <> pg_backend_pid()";
-
-/// What MySQL and MariaDB tell of themselves; of those that stand for one counter the first that a server has.
-const MYSQL: [(&str, Counter); 14] = [
-    ("Innodb_buffer_pool_reads", counter::SERVER_READS),
-    ("Innodb_buffer_pool_read_requests", counter::SERVER_HITS),
-    ("Handler_read_first", counter::SERVER_ROWS),
-    ("Handler_read_key", counter::SERVER_ROWS),
-    ("Handler_read_last", counter::SERVER_ROWS),
-    ("Handler_read_next", counter::SERVER_ROWS),
-    ("Handler_read_prev", counter::SERVER_ROWS),
-    ("Handler_read_rnd", counter::SERVER_ROWS),
-    ("Handler_read_rnd_next", counter::SERVER_ROWS),
-    ("Created_tmp_disk_tables", counter::SERVER_TEMPORARY),
-    ("Innodb_os_log_written", counter::SERVER_LOG_BYTES),
-    ("Innodb_row_lock_waits", counter::SERVER_LOCK_WAITS),
-    ("Innodb_row_lock_time", counter::SERVER_LOCK_NS),
-    ("Qcache_hits", counter::SERVER_CACHE_HITS),
-];
-/// MySQL counts the flushes of its log; MariaDB, from 10.8 on, those of all its files.
-const MYSQL_FLUSHES: [&str; 2] = ["Innodb_os_log_fsyncs", "Innodb_data_fsyncs"];
-/// Statements of all clients.
-const QUESTIONS: &str = "Questions";
+/// What our sessions at work wait for, and how many of them for each.
+const POSTGRES_WAITS: &str = "SELECT coalesce(wait_event_type || ':' || wait_event, 'nothing'), count(*) \
+     FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'duel' AND state <> 'idle' \
+     AND pid <> pg_backend_pid() GROUP BY 1";
+/// What waits for the log are called, in small letters: from 17 on, the names have other capitals.
+const LOG_WAITS: [&str; 3] = ["walsync", "walwrite", "syncrep"];
+/// Names of waits that are kept, at most: PostgreSQL has some two hundred, and who sends more lies.
+const MOST_WAITS: usize = 500;
 
 /// A server as it sees itself, while one target's load is on it.
 #[derive(Debug)]
@@ -98,6 +67,8 @@ pub(crate) struct View {
     beside: Arc<AtomicU64>,
     /// Where it runs, if that is here.
     machine: Option<Machine>,
+    /// The statements of load.
+    own: Own,
 }
 
 #[derive(Debug, Default)]
@@ -122,14 +93,15 @@ struct State {
     waits: Option<[Nanos; 2]>,
     /// What its machine had counted when the slot began.
     machine: Counted,
-}
-
-/// What a server has counted until now.
-#[derive(Debug, Clone, Default, PartialEq)]
-struct Reading {
-    /// Transactions, or statements.
-    done: u64,
-    counts: BTreeMap<Id, u64>,
+    /// Transactions of load since [`State::since`], and what the server counts as such beside them.
+    load_since: u64,
+    beside_since: u64,
+    /// MySQL tells no times.
+    is_timeless: bool,
+    /// What was told of statements before load.
+    before_load: Option<Standing>,
+    /// How many sessions at work were seen waiting, by what for; `None`: nobody looked.
+    looked: Option<BTreeMap<String, u64>>,
 }
 
 /// Looks at what sessions wait for while a slot runs.
@@ -169,12 +141,13 @@ impl View {
             looking: Mutex::default(),
             beside,
             machine: None,
+            own: Own::default(),
         }
     }
 
-    /// Looks at the machine as well.
-    pub(crate) fn with_machine(self, machine: Option<Machine>) -> Self {
-        Self { machine, ..self }
+    /// Looks at the machine as well, and asks about these statements.
+    pub(crate) fn looking_at(self, machine: Option<Machine>, own: Own) -> Self {
+        Self { machine, own, ..self }
     }
 
     /// Whether no other target of ours is on the same server (0), or in the same database (1).
@@ -186,10 +159,13 @@ impl View {
     /// A slot is about to begin on it.
     pub(crate) fn slot_begins(&self) {
         let mut state = lock(&self.state);
+        if state.before_load.is_none() {
+            state.before_load = self.standing(&mut state);
+        }
         // What PostgreSQL tells late is of slots before.
         if state.since.is_none() || self.server.system == System::Mysql {
             state.since = self.read(&mut state);
-            state.own = 0;
+            (state.own, state.load_since, state.beside_since) = (0, 0, 0);
         }
         let looks = self.looks && !state.is_blind;
         if looks {
@@ -234,11 +210,14 @@ impl View {
         for ours in [load, unclear.saturating_mul(each_op), beside] {
             state.ours = state.ours.saturating_add(ours);
         }
+        state.load_since = state.load_since.saturating_add(load);
+        state.beside_since = state.beside_since.saturating_add(unclear.saturating_mul(each_op)).saturating_add(beside);
         let Some(before) = state.since.clone() else { return };
         let Some(now) = self.read(&mut state) else { return };
-        // A reading is one, too.
-        state.ours = state.ours.saturating_add(1);
-        state.own = state.own.saturating_add(1);
+        // A reading is one or two, too.
+        let questions = 1 + u64::from(is_mysql && !state.is_timeless);
+        state.ours = state.ours.saturating_add(questions);
+        state.own = state.own.saturating_add(questions);
         state.take(&before, now, load, is_mysql);
         for (&counter, each) in state.each.iter().filter(|_| load > 0) {
             if self.tells(counter) {
@@ -270,16 +249,46 @@ impl View {
         read
     }
 
-    fn try_read(&self, state: &mut State) -> Option<Reading> {
+    /// What the server tells of statements until now; `None` where it cannot be asked.
+    fn standing(&self, state: &mut State) -> Option<Standing> {
+        if state.is_blind {
+            return None;
+        }
+        Some(Standing::read(self.client(state)?, self.server.system, &self.own))
+    }
+
+    /// What it has told of statements and waits since load began, while sessions are still open. Where another target of ours is in the
+    /// same database, it is of both, and nothing is told.
+    pub(crate) fn told_after(&self) -> Facts {
+        let mut state = lock(&self.state);
+        let Some(before) = state.before_load.take() else { return Facts::default() };
+        if !self.is_alone(1) {
+            return Facts::default();
+        }
+        let Some(now) = self.standing(&mut state) else { return Facts::default() };
+        let now = if self.is_alone(0) { now } else { now.of_database() };
+        now.since(&before, state.looked.as_ref())
+    }
+
+    fn client<'a>(&self, state: &'a mut State) -> Option<&'a mut Client> {
         if state.client.is_none() {
             state.client = Client::connect_to(&self.server, &self.end, PATIENCE_NS).ok();
         }
-        let client = state.client.as_mut()?;
+        state.client.as_mut()
+    }
+
+    fn try_read(&self, state: &mut State) -> Option<Reading> {
+        let is_timeless = state.is_timeless;
+        let client = self.client(state)?;
         if self.server.system == System::Mysql {
-            return mysql_reading(&client.rows(&mysql_question()).ok()?);
+            let times = if is_timeless { None } else { client.rows(MYSQL_TIMES).ok() };
+            let reading = mysql_reading(&client.rows(&mysql_question()).ok()?)?;
+            let (reading, tells) = reading.with_times(&times.unwrap_or_default());
+            state.is_timeless |= !tells;
+            return Some(reading);
         }
         while let Some(question) = POSTGRES.get(state.question) {
-            match client.rows(question) {
+            match self.client(state)?.rows(question) {
                 Ok(rows) => return postgres_reading(&rows),
                 Err(SqlFailure { kind, .. }) if kind == crate::failure::ERROR => state.question += 1,
                 Err(_) => return None,
@@ -302,6 +311,7 @@ impl View {
                     state.waits = None;
                     return;
                 };
+                state.note_looked(&waiting);
                 let now_ns = monotonic_ns();
                 let spent_ns = std::mem::replace(&mut looked_ns, now_ns).abs_diff(now_ns);
                 state.waits = added(state.waits, &waiting, spent_ns, is_first);
@@ -321,7 +331,14 @@ impl State {
         // Those of a server that was started anew begin anew.
         let is_anew = now.done < before.done;
         let done = now.done.saturating_sub(before.done);
-        let of_load = done.saturating_sub(self.own);
+        let told = done.saturating_sub(self.own);
+        // A new session of PostgreSQL, and each statement that it prepares, is a transaction, told as late as those of load: of
+        // what was told load has its share. MySQL does not count all of what was done beside.
+        let of_load = match (self.load_since, self.load_since.saturating_add(self.beside_since)) {
+            (_, 0) => told,
+            _ if is_mysql => told,
+            (ours, all) => (told as f64 * ours as f64 / all as f64) as u64,
+        };
         let is_enough = load > 0 && of_load >= FEWEST_TOLD.min(load) && !is_anew;
         if !is_enough && !is_mysql && !is_anew {
             return;
@@ -329,7 +346,20 @@ impl State {
         self.each = if is_enough { now.since(before, of_load) } else { BTreeMap::new() };
         self.told = self.told.saturating_add(done);
         self.since = Some(now);
-        self.own = 0;
+        (self.own, self.load_since, self.beside_since) = (0, 0, 0);
+    }
+
+    /// Keeps what sessions were seen waiting for.
+    fn note_looked(&mut self, waiting: &Rows) {
+        let looked = self.looked.get_or_insert_default();
+        for row in waiting {
+            let count = row.get(1).and_then(|count| count.as_ref()?.trim().parse::<u64>().ok());
+            let (Some(name), Some(count)) = (row.first().and_then(Option::as_deref), count) else { continue };
+            if looked.len() < MOST_WAITS || looked.contains_key(name) {
+                let sum = looked.entry(sanitize_line(name)).or_default();
+                *sum = sum.saturating_add(count);
+            }
+        }
     }
 
     /// What others did since it was last asked, beside a second that PostgreSQL is late for, which makes it fewer.
@@ -350,22 +380,19 @@ impl Looking {
     }
 }
 
-impl Reading {
-    /// How much more there is of each than before, for each of so many transactions. What was not there before is not known.
-    fn since(&self, before: &Self, done: u64) -> BTreeMap<Id, f64> {
-        let grown = self.counts.iter().filter_map(|(&counter, &count)| {
-            let more = count.checked_sub(*before.counts.get(&counter)?)?;
-            Some((counter, more as f64 / done as f64))
-        });
-        grown.collect()
-    }
-}
-
-/// How long sessions have waited, with those of another look, which stand for the time since the last one.
+/// How long sessions have waited for locks and for the log, with those of another look, which stand for the time since the last one.
 fn added(sums_ns: Option<[Nanos; 2]>, waiting: &Rows, spent_ns: Nanos, is_first: bool) -> Option<[Nanos; 2]> {
-    let sums_ns = if is_first { [0; 2] } else { sums_ns? };
-    let now_ns = [number(waiting, 0)?, number(waiting, 1)?].map(|sessions| sessions.saturating_mul(spent_ns));
-    Some([sums_ns[0].saturating_add(now_ns[0]), sums_ns[1].saturating_add(now_ns[1])])
+    let mut sums_ns = if is_first { [0; 2] } else { sums_ns? };
+    for row in waiting {
+        let (name, sessions) = (row.first()?.as_deref()?, row.get(1)?.as_deref()?.trim().parse::<u64>().ok()?);
+        let waited_ns = sessions.saturating_mul(spent_ns);
+        let (class, event) = name.split_once(':').unwrap_or((name, ""));
+        let is_of = [class == "Lock", LOG_WAITS.contains(&event.to_ascii_lowercase().as_str())];
+        for (sum_ns, is_of) in sums_ns.iter_mut().zip(is_of) {
+            *sum_ns = sum_ns.saturating_add(if is_of { waited_ns } else { 0 });
+        }
+    }
+    Some(sums_ns)
 }
 
 /// Keeps what a server has counted in a slot, where that can be.
@@ -379,90 +406,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn number(rows: &Rows, place: usize) -> Option<u64> {
-    rows.first()?.get(place)?.as_ref()?.trim().parse().ok()
-}
-
-fn postgres_reading(rows: &Rows) -> Option<Reading> {
-    let counts = POSTGRES_COUNTERS.iter().enumerate();
-    let counts = counts.filter_map(|(place, counter)| Some((counter.id(), number(rows, place + 1)?)));
-    Some(Reading { done: number(rows, 0)?, counts: counts.collect() })
-}
-
-fn mysql_question() -> String {
-    let names = MYSQL.iter().map(|(name, _)| *name).chain(MYSQL_FLUSHES).chain([QUESTIONS]);
-    let names: Vec<String> = names.map(|name| format!("'{name}'")).collect();
-    format!("SHOW GLOBAL STATUS WHERE Variable_name IN ({})", names.join(", "))
-}
-
-fn mysql_reading(rows: &Rows) -> Option<Reading> {
-    // Not at all, or not to be read.
-    let value = |wanted: &str| -> Option<Option<u64>> {
-        let row = rows.iter().find(|row| row.first().is_some_and(|name| name.as_deref() == Some(wanted)))?;
-        Some(row.get(1).and_then(|value| value.as_ref()?.trim().parse().ok()))
-    };
-    let (mut counts, mut unread) = (BTreeMap::<Id, u64>::new(), Vec::new());
-    for (name, counter) in MYSQL {
-        match value(name) {
-            Some(Some(count)) => {
-                let unit = if counter.is_time() { MILLISECOND_NS } else { 1 };
-                let sum = counts.entry(counter.id()).or_default();
-                *sum = sum.saturating_add(count.saturating_mul(unit));
-            }
-            Some(None) => unread.push(counter.id()),
-            None => {}
-        }
-    }
-    counts.retain(|counter, _| !unread.contains(counter));
-    if let Some(flushes) = MYSQL_FLUSHES.into_iter().find_map(value).flatten() {
-        counts.insert(counter::SERVER_FLUSHES.id(), flushes);
-    }
-    // A request that is read is one of all requests.
-    if let Some(requests) = counts.remove(&counter::SERVER_HITS.id())
-        && let Some(reads) = counts.get(&counter::SERVER_READS.id())
-    {
-        counts.insert(counter::SERVER_HITS.id(), requests.saturating_sub(*reads));
-    }
-    Some(Reading { done: value(QUESTIONS).flatten()?, counts })
-}
-
 #[cfg(test)]
 mod tests {
+    use super::counted::tests::rows;
     use super::*;
-
-    fn rows(pairs: &[(&str, &str)]) -> Rows {
-        pairs.iter().map(|(name, value)| vec![Some((*name).to_owned()), Some((*value).to_owned())]).collect()
-    }
-
-    #[test]
-    fn what_a_server_does_not_count_is_not_zero() {
-        let reading = mysql_reading(&rows(&[
-            ("Questions", "100"),
-            ("Handler_read_next", "5"),
-            ("Handler_read_rnd_next", "7"),
-            ("Innodb_row_lock_time", "3"),
-            ("Innodb_buffer_pool_reads", "4"),
-            ("Innodb_buffer_pool_read_requests", "10"),
-        ]))
-        .unwrap();
-        let count = |counter: Counter| reading.counts.get(&counter.id()).copied();
-        assert_eq!((reading.done, count(counter::SERVER_ROWS)), (100, Some(12)));
-        assert_eq!((count(counter::SERVER_READS), count(counter::SERVER_HITS)), (Some(4), Some(6)));
-        assert_eq!(count(counter::SERVER_LOCK_NS), Some(3_000_000));
-        assert_eq!((count(counter::SERVER_FLUSHES), count(counter::SERVER_CACHE_HITS)), (None, None));
-        assert_eq!(mysql_reading(&rows(&[("Handler_read_next", "5")])), None, "without a count of statements");
-        let before = vec![vec![Some("10".to_owned()), Some("1".to_owned()), None]];
-        let before = postgres_reading(&before).unwrap();
-        assert_eq!((before.done, before.counts.len()), (10, 1));
-    }
-
-    #[test]
-    fn counters_that_fell_are_not_known() {
-        let reading = |done, count| Reading { done, counts: [(counter::SERVER_READS.id(), count)].into() };
-        assert_eq!(reading(20, 9).since(&reading(10, 4), 10).get(&counter::SERVER_READS.id()), Some(&0.5));
-        assert!(reading(20, 3).since(&reading(10, 4), 10).is_empty());
-        assert!(reading(20, 3).since(&Reading::default(), 10).is_empty(), "nothing was known before");
-    }
 
     #[test]
     fn numbers_that_lie_are_not_known_and_end_nothing() {
@@ -482,12 +429,32 @@ mod tests {
 
     #[test]
     fn waits_are_known_from_a_good_look_to_a_bad_one() {
-        let look = |lock: &str, log: &str| vec![vec![Some(lock.to_owned()), Some(log.to_owned())]];
+        let look = |lock: &str, log: &str| rows(&[("Lock:tuple", lock), ("IO:WALSync", log), ("nothing", "5")]);
         let first = added(None, &look("2", "0"), 10, true);
         assert_eq!(first, Some([20, 0]));
         assert_eq!(added(first, &look("1", "3"), 10, false), Some([30, 30]));
+        assert_eq!(added(first, &rows(&[("Lock:relation", "1"), ("IO:WalSync", "1")]), 10, false), Some([30, 10]));
+        assert_eq!(added(first, &Rows::new(), 10, false), first, "nobody was at work");
         assert_eq!(added(first, &look("1", "x"), 10, false), None);
         assert_eq!(added(Some([u64::MAX, 0]), &look("9", "0"), u64::MAX, false), Some([u64::MAX, 0]));
+        let mut state = State::default();
+        state.note_looked(&look("2", "x"));
+        state.note_looked(&look("1", "1"));
+        let looked = state.looked.unwrap();
+        assert_eq!((looked["Lock:tuple"], looked["IO:WALSync"], looked["nothing"]), (3, 1, 10));
+    }
+
+    #[test]
+    fn sessions_that_were_opened_are_no_transactions_of_load() {
+        let reading = |done, count| Reading { done, counts: [(counter::SERVER_HITS.id(), count)].into() };
+        let mut state = State { load_since: 100, beside_since: 200, ..State::default() };
+        state.take(&reading(0, 0), reading(300, 1_000), 100, false);
+        assert_eq!(state.each.get(&counter::SERVER_HITS.id()), Some(&10.0));
+        assert_eq!((state.load_since, state.beside_since), (0, 0));
+        // Half of what was done is told, of both alike.
+        let mut state = State { load_since: 400, beside_since: 800, ..State::default() };
+        state.take(&reading(0, 0), reading(600, 2_000), 400, false);
+        assert_eq!(state.each.get(&counter::SERVER_HITS.id()), Some(&10.0));
     }
 
     #[test]
