@@ -1,7 +1,7 @@
 //! Settings that duel's own sessions on databases may have: which, and what they are set to.
 
 use crate::case::Case;
-use duel_model::{Declaration, Facts, WorkloadPlan, assignments};
+use duel_model::{Compared, Declaration, Facts, WorkloadPlan, assignments};
 use std::collections::BTreeMap;
 
 /// Which settings.
@@ -22,8 +22,9 @@ const LOGGING: [&str; 7] = [
     "sql.long_query_s",
     "sql.log_output",
 ];
-/// What a database tells that is no setting of it.
-const NO_SETTINGS: [&str; 4] = ["sql.server", "sql.tls", "sql.rows", "sql.tables_bytes"];
+/// What a database tells that is no setting of it, beside what is another thing on each server by its nature.
+const NO_SETTINGS: [&str; 7] =
+    ["sql.server", "sql.tls", "sql.rows", "sql.tables_bytes", "sql.rows_bytes", "sql.checked", "sql.cpus"];
 
 impl Group {
     fn has(self, fact: &str) -> bool {
@@ -33,7 +34,7 @@ impl Group {
     /// Its settings, as they are declared.
     pub(crate) fn declared(self, case: &Case<'_>) -> impl Iterator<Item = &'static Declaration> {
         let facts = case.plan.schema().facts.iter();
-        facts.filter(move |of| of.label.is_some() && self.has(of.name))
+        facts.filter(move |of| of.label.is_some() && of.compared != Compared::Never && self.has(of.name))
     }
 }
 

@@ -47,6 +47,8 @@ static SCHEMA: Schema = Schema {
         Declaration::listed("sql.shared_buffers", "shared_buffers"),
         Declaration::listed("sql.log_statement", "log_statement"),
         Declaration::listed("sql.log_duration", "log_duration"),
+        Declaration { compared: Compared::Never, ..Declaration::listed("sql.device", "device under the data folder") },
+        Declaration { compared: Compared::Never, ..Declaration::listed("sql.statement.*", "server's time") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.may_set") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.set") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.plans") },
@@ -409,6 +411,37 @@ fn a_small_memory_is_found_by_rows_that_any_memory_holds() {
 }
 
 #[test]
+fn reads_of_the_device_are_a_cause_where_a_block_takes_several_and_the_devices_do_as_many() {
+    const ONE: &[(&str, f64)] = &[("server-reads", 1.0), ("server-device-reads", 1.0), ("server-rows", 1.0)];
+    const FOUR: &[(&str, f64)] = &[("server-reads", 1.0), ("server-device-reads", 4.0), ("server-rows", 1.0)];
+    // 500 us for each read of the device, at a cap.
+    let one = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 500e3, 0.0];
+    let four = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 2_000e3, 0.0];
+    let settings = [("op", "point-select")];
+    let fast = || server(one).counting(ONE);
+    assert_eq!(names(&world(fast(), server(four).counting(FOUR), 8, &settings)), ["disk.split-reads"]);
+    // As many reads of a slower device.
+    let (named, ruled_out, _) = world(fast(), server(four).counting(ONE), 8, &settings).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(ruled_out.contains(&"disk.split-reads".to_owned()), "{ruled_out:?}");
+    // The server itself reads more blocks, one at a time: its memory is smaller, or its plan worse.
+    const BLOCKS: &[(&str, f64)] = &[("server-reads", 4.0), ("server-device-reads", 4.0), ("server-rows", 1.0)];
+    // More reads, and something else that takes so long that the device has little to do.
+    let busy = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 20_000e3, 0.0];
+    // Too few blocks for anything to follow from them.
+    const RARE: &[(&str, f64)] = &[("server-reads", 0.01), ("server-device-reads", 4.0), ("server-rows", 1.0)];
+    for slow in [server(four).counting(BLOCKS), server(busy).counting(FOUR), server(four).counting(RARE)] {
+        let (named, ruled_out, _) = world(fast(), slow, 8, &settings).explain();
+        assert_eq!(named, ["unknown"]);
+        assert!(!ruled_out.contains(&"disk.split-reads".to_owned()), "{ruled_out:?}");
+    }
+    // Who does not tell of the device is neither accused nor acquitted.
+    let (named, ruled_out, _) = world(server(one), server(four), 8, &settings).explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(!ruled_out.contains(&"disk.split-reads".to_owned()), "{ruled_out:?}");
+}
+
+#[test]
 fn letting_somebody_in_is_told_from_a_server_that_is_slow_afterwards() {
     let costly = |asked: &Asked, _: &dyn Fn(&str) -> String| [if asked.reconnects { 9e6 } else { 0.0 }, 50e3, 0.0];
     let cheap = |asked: &Asked, _: &dyn Fn(&str) -> String| [if asked.reconnects { 1e6 } else { 0.0 }, 50e3, 0.0];
@@ -449,6 +482,18 @@ fn equal_servers_are_accused_of_nothing_whatever_their_settings() {
         let (named, _, probes) = world(server(healthy), slow, 4, &[]).explain();
         assert_eq!((named.as_slice(), probes.len()), (&["none".to_owned()][..], 0));
     }
+}
+
+#[test]
+fn what_is_another_thing_on_each_server_by_its_nature_is_no_setting() {
+    let slow = |_: &Asked, _: &dyn Fn(&str) -> String| [0.0, 500e3, 0.0];
+    let on = |server: Server, device: &str| {
+        server.with("sql.device", device).with("sql.statement.UPDATE sbtest1", &format!("1 us each of {device}"))
+    };
+    let world = world(on(server(healthy), "/dev/a"), on(server(slow), "/dev/b"), 1, &[]);
+    let (named, ruled_out, _) = world.explain();
+    assert_eq!(named, ["unknown"]);
+    assert!(ruled_out.contains(&"db.config".to_owned()), "{ruled_out:?}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ causes! {
     bad_plan::BadPlan,
     slow_flush::SlowFlush,
     small_buffer_pool::SmallBufferPool,
+    split_reads::SplitReads,
     costly_connect::CostlyConnect,
     contention::Contention,
 }
