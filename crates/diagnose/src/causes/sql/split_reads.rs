@@ -47,9 +47,9 @@ impl Cause for SplitReads {
             "for each transaction the device under {slow} is read {slow_reads:.3} times, under {fast} {fast_reads:.3} times"
         );
         if slow_reads <= fast_reads {
-            return Err(Standing::RuledOut(gap.at_reference(told)));
+            return Err(Standing::RuledOut(gap.evidence(&gap.comparison, told)));
         }
-        let open = |text: String| Err(Standing::Undecided(gap.at_reference(text)));
+        let open = |text: String| Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
         let [slow_blocks, fast_blocks] = counted(gap, "server-reads", "how many blocks they read")?;
         let told = format!("{told}; the servers themselves read {slow_blocks:.3} and {fast_blocks:.3} blocks");
         if slow_blocks.min(fast_blocks) < FEWEST_READS || fast_reads <= 0.0 {
@@ -86,7 +86,7 @@ impl Cause for SplitReads {
              them), whether blocks of the file system are smaller than those of the database, and whether its own metadata fits into the \
              memory that it has (`slabtop`, a larger cache of the file system)."
         );
-        let facts = vec![gap.at_reference(told)];
+        let facts = vec![gap.evidence(&gap.comparison, told)];
         Ok(fit_by_host(
             gap,
             &ENTRY,
