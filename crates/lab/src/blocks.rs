@@ -5,7 +5,7 @@ use crate::bench::{Bench, SlotSpec};
 use crate::turns::{Turns, mirrored};
 use crate::watch::Watcher;
 use duel_model::{Nanos, Plan, Slot, SlotRole};
-use duel_stats::{SlotFigure, Stop, Wanted};
+use duel_stats::{Held, SlotFigure, Stop, Wanted};
 
 /// Blocks of slots, and when they end.
 #[derive(Debug, Clone)]
@@ -20,6 +20,8 @@ pub(crate) struct BlockSchedule {
     pub(crate) blocks: Option<u32>,
     /// Each block has connections of its own, where connections are kept.
     pub(crate) renews: bool,
+    /// The gaps that a probe is held against.
+    pub(crate) held: Vec<Held>,
 }
 
 /// What is to follow after a slot.
@@ -90,7 +92,8 @@ pub(crate) fn blocks(
         if schedule.blocks.is_some() {
             continue;
         }
-        let wanted = if schedule.role == SlotRole::Measured { Wanted::Verdict } else { Wanted::Probe };
+        let is_verdict = schedule.role == SlotRole::Measured;
+        let wanted = if is_verdict { Wanted::Verdict } else { Wanted::Probe(&schedule.held) };
         if matches!(duel_stats::early_stop(judged.iter().copied(), plan, wanted), Stop::Enough { .. }) {
             return Ok(());
         }

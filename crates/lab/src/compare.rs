@@ -74,6 +74,7 @@ pub(crate) fn run(
         first_block: 0,
         blocks: None,
         renews: true,
+        held: Vec::new(),
     };
     let mut pulses = Pulses::of(plan);
     bench.notice_death();

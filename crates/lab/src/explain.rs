@@ -2,6 +2,7 @@
 
 use crate::bench::{Bench, SlotSpec};
 use crate::blocks::{Around, BlockSchedule, Next, Unread, blocks};
+use crate::held::{self, Known};
 use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::twins::{StandIn, answers_alike};
@@ -95,19 +96,21 @@ impl Lab {
                 Step::Conclude(explanation) => break explanation,
                 Step::Probe(probe) => {
                     watcher.label(&probe.question);
-                    let known = match ways.take() {
-                        Some(known) => known,
+                    let found = match ways.take() {
+                        Some(found) => found,
                         None => {
                             let routes = self.ways_to(run, plan, &comparison);
                             let plan = route::behind_redirects(plan, &routes)?;
                             (routes, plan)
                         }
                     };
-                    let (routes, plan) = &*ways.insert(known);
+                    let (routes, plan) = &*ways.insert(found);
                     let first_contact = &run.first_contact;
                     let begun = &begun(&run.slots, plan.targets.len());
                     let polling_workers = run.waiting.as_ref().map_or(0, Waiting::polling_at_the_end);
-                    let site = Site { plan, routes, first_contact, hosts: &hosts, clock, polling_workers, begun };
+                    let known = Known { verdict: &verdict, comparison: &comparison, outcomes: &outcomes };
+                    let site =
+                        Site { plan, routes, first_contact, hosts: &hosts, clock, polling_workers, begun, known };
                     let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
                     spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
@@ -251,6 +254,7 @@ impl Lab {
             first_block: 1,
             blocks: None,
             renews: slowest_op_ns <= LONGEST_OP_TO_RENEW_NS,
+            held: held::against(site.plan, probe, site.known),
         };
         let Seen { slots, demands } = seen;
         let mut keep = |slot: Slot, _: &Bench| {
@@ -310,6 +314,7 @@ struct Site<'a> {
     polling_workers: u32,
     /// Ops that were begun on each target so far.
     begun: &'a [u64],
+    known: Known<'a>,
 }
 
 /// Ops that these slots began on each target. How many each worker began is not kept: it is no more than all.

@@ -14,6 +14,7 @@ mod courses;
 mod descriptors;
 mod explain;
 mod factorial;
+mod held;
 mod hosts;
 mod identity;
 pub mod kinds;

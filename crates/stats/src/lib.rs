@@ -57,5 +57,5 @@ pub use ratio::Ratio;
 pub use search::{START_SHARE, SearchStep, attempt, attempt_ns, next_rate, promised_figure, rate_searches};
 pub use slots::judge_slots;
 pub use starts::FEWEST_STARTS;
-pub use stopping::{SlotFigure, Stop, Wanted, early_stop};
+pub use stopping::{Held, SlotFigure, Stop, Wanted, early_stop};
 pub use warmup::warmup_ended;

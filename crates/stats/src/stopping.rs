@@ -55,12 +55,43 @@ impl SlotFigure {
 }
 
 /// What the slots are wanted for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Wanted {
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Wanted<'a> {
     /// A verdict, which may be that targets are equivalent.
     Verdict,
-    /// The share of a gap that a probe takes away: nothing is called equivalent by it.
-    Probe,
+    /// The share of a gap that a probe takes away: nothing is called equivalent by it. The gaps that are known, one for each
+    /// target at most.
+    Probe(&'a [Held]),
+}
+
+/// A gap that what a probe shows is held against.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Held {
+    /// The target that differs from the baseline.
+    pub target: usize,
+    /// The log of how many times slower the slow side is, above 0.
+    pub log: f64,
+    /// To which share of it the rest that a probe leaves need be known.
+    pub share: f64,
+    /// The fast side: the target, or the baseline.
+    pub fast: usize,
+    /// Its ops per second without the probe's change, over as many connections as the probe has.
+    pub fast_per_s: f64,
+}
+
+impl Held {
+    /// To which share of a gap need be known what a flip leaves of it: diagnosis calls a cause confirmed at 80 %.
+    pub const OF_A_FLIP: f64 = SHARE_OF_GAP;
+    /// The same where it need only be seen that the gap is still there: with what machines count meanwhile, or once more.
+    pub const TO_BE_SEEN: f64 = 0.2;
+
+    /// The half width of a log ratio that suffices. What is left where a probe makes the fast side k times as dear is read as
+    /// 1 + k (r - 1), so that the noise of r counts k times.
+    fn half_width(&self, slots: &[SlotFigure]) -> Option<f64> {
+        let dearer = self.fast_per_s / rate(slots, self.fast)?;
+        let enough = self.share * self.log / dearer.max(1.0);
+        (enough > 0.0).then_some(enough)
+    }
 }
 
 /// Whether the slots so far suffice; to be asked after each block with the figures of all judged slots of the run (or probe) so far.
@@ -85,12 +116,15 @@ pub enum Wanted {
 ///   evidence (Haybittle 1971, Peto et al. 1976) adds at most 0.1 % to the error rate; a gap that is known to within
 ///   the difference that nobody cares for is known well enough. For a verdict not before the 8th block either.
 ///
+/// * *sharp for the gap*, of a probe whose ratio is held against a gap that is known: h is no more than a share of that gap. What
+///   takes all of a gap of 5x away is told from what takes nothing long before it is known to m / 2.
+///
 /// Where the plan has targets started anew, a verdict is asked for after all blocks of a start, and all of this is about starts in
 /// the place of pairs and blocks.
 ///
 /// Looks are spaced geometrically so that there are few, each on half as many more pairs. `error_rates.rs` in the tests
 /// measures what the rule does to the error rate.
-pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, wanted: Wanted) -> Stop {
+pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, wanted: Wanted<'_>) -> Stop {
     if !plan.compare.stop_early || plan.targets.len() < 2 {
         return Stop::Go;
     }
@@ -120,8 +154,16 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
     }
     let mut reasons = Vec::new();
     for ((place, target), values) in plan.targets.iter().enumerate().skip(1).zip(&of_targets) {
-        let known =
-            if over_starts { known_of_starts(values, &plan.compare) } else { known(values, &plan.compare, wanted) };
+        let held = match wanted {
+            Wanted::Probe(gaps) => gaps.iter().find(|held| held.target == place),
+            Wanted::Verdict => None,
+        };
+        let enough = held.and_then(|held| held.half_width(&slots));
+        let known = if over_starts {
+            known_of_starts(values, &plan.compare)
+        } else {
+            known(values, &plan.compare, wanted, enough)
+        };
         let Some((why, half_width, contrast)) = known else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
         let seen = call(&contrast, values.len(), main, &plan.compare);
@@ -146,9 +188,15 @@ const SHARE_OF_GAP: f64 = 0.05;
 /// Confidence of the interval that must lie beyond the margin for a clear gap.
 const CLEAR: f64 = 0.999;
 
-/// Why the ratio is known well enough, the half width of its interval, and what the verdict would go by.
-fn known(pairs: &[Pair], compare: &ComparePlan, wanted: Wanted) -> Option<(&'static str, f64, Contrast)> {
-    let shows_lasting = wanted == Wanted::Probe || pairs.chunk_by(|a, b| a.block == b.block).count() >= FEWEST_BLOCKS;
+/// Why the ratio is known well enough, the half width of its interval, and what the verdict would go by. `enough` is a half
+/// width that suffices in any case.
+fn known(
+    pairs: &[Pair],
+    compare: &ComparePlan,
+    wanted: Wanted<'_>,
+    enough: Option<f64>,
+) -> Option<(&'static str, f64, Contrast)> {
+    let shows_lasting = wanted != Wanted::Verdict || pairs.chunk_by(|a, b| a.block == b.block).count() >= FEWEST_BLOCKS;
     let walsh = Walsh::new(&log_ratios(&batched(pairs)));
     let (estimate, margin) = (walsh.median()?, log_margin(compare));
     let narrow_enough = |half_width: f64| {
@@ -156,6 +204,8 @@ fn known(pairs: &[Pair], compare: &ComparePlan, wanted: Wanted) -> Option<(&'sta
             Some("sharp")
         } else if half_width <= SHARE_OF_GAP * estimate.abs() {
             Some("sharp for its size")
+        } else if enough.is_some_and(|enough| half_width <= enough) {
+            Some("sharp for the gap")
         } else if half_width <= margin
             && shows_lasting
             && walsh.interval(CLEAR).is_some_and(|wide| wide.low > margin || wide.high < -margin)
@@ -192,13 +242,15 @@ fn known_of_starts(starts: &[Pair], compare: &ComparePlan) -> Option<(&'static s
 
 /// Ops of a target by all of its time over those of the baseline, in log.
 fn whole_log_ratio(slots: &[SlotFigure], target: usize) -> Option<f64> {
-    let rate = |target: usize| {
-        let known = || slots.iter().filter(move |slot| slot.target == target && slot.value.is_some());
-        let ops: f64 = known().filter_map(|slot| Some(slot.value? * slot.elapsed_ns as f64)).sum();
-        let time_ns: f64 = known().map(|slot| slot.elapsed_ns as f64).sum();
-        (ops > 0.0 && time_ns > 0.0).then(|| (ops / time_ns).ln())
-    };
-    Some(rate(target)? - rate(0)?)
+    Some(rate(slots, target)?.ln() - rate(slots, 0)?.ln())
+}
+
+/// Ops of a target per second of all of its time, where a slot's value is a rate.
+fn rate(slots: &[SlotFigure], target: usize) -> Option<f64> {
+    let known = || slots.iter().filter(move |slot| slot.target == target && slot.value.is_some());
+    let ops: f64 = known().filter_map(|slot| Some(slot.value? * slot.elapsed_ns as f64)).sum();
+    let time_ns: f64 = known().map(|slot| slot.elapsed_ns as f64).sum();
+    (ops > 0.0 && time_ns > 0.0).then(|| ops / time_ns)
 }
 
 /// Slots of blocks in which every target has as many as the fullest block has of any.

@@ -6,7 +6,7 @@ use duel_model::{
     Arrival, Call, Distribution, Doubt, DoubtId, Facts, Interruption, LoopKind, Metric, Plan, Run, RunStatus,
     SECOND_NS, Slot, SlotRole, Verdict, Versions, web,
 };
-use duel_stats::{SlotFigure, Stop, Wanted, early_stop, judge, judge_slots, observe};
+use duel_stats::{Held, SlotFigure, Stop, Wanted, early_stop, judge, judge_slots, observe};
 
 /// B takes `factor` as long as A, with about 1 % of noise.
 fn duel(factor: f64) -> Vec<Slot> {
@@ -610,8 +610,22 @@ fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
     assert_eq!(stop(&until(&equal, 5), &plan(2)), Stop::Go);
     assert!(matches!(stop(&until(&equal, 7), &plan(2)), Stop::Enough { pairs: 16, .. }));
     let few = until(&equal, 2);
-    let of_probe = early_stop(few.iter().map(|slot| SlotFigure::of(slot, &plan(2))), &plan(2), Wanted::Probe);
+    let probed = |slots: &[Slot], gaps: &[Held]| {
+        early_stop(slots.iter().map(|slot| SlotFigure::of(slot, &plan(2))), &plan(2), Wanted::Probe(gaps))
+    };
+    let of_probe = probed(&few, &[]);
     assert!(matches!(of_probe, Stop::Enough { pairs: 6, .. }), "{of_probe:?}");
+    // Ten times as much noise: of a large gap that is enough, if the probe makes nothing much dearer; of a small one it is not.
+    let loud: Vec<Slot> = blocks(10, 2, |b, r, t| 1.0 + 10.0 * (ripple(b, r, t) - 1.0) / 4.0);
+    let loud = until(&loud, 2);
+    assert_eq!(probed(&loud, &[]), Stop::Go);
+    let per_s = loud[0].tally.ok as f64;
+    let held = |log: f64, dearer: f64| Held { target: 1, log, share: 0.05, fast: 0, fast_per_s: dearer * per_s };
+    assert!(matches!(probed(&loud, &[held(2.0, 1.0)]), Stop::Enough { pairs: 6, .. }));
+    assert!(matches!(probed(&loud, &[held(2.0, 0.1)]), Stop::Enough { .. }), "cheaper is no sharper");
+    assert_eq!(probed(&loud, &[held(2.0, 10.0)]), Stop::Go);
+    assert_eq!(probed(&loud, &[held(0.2, 1.0)]), Stop::Go);
+    assert_eq!(probed(&loud, &[Held { target: 2, ..held(2.0, 1.0) }]), Stop::Go, "it is another target's");
     // A third target that is not yet known keeps it going.
     let noisy: Vec<Slot> = blocks(3, 3, |b, r, t| if t == 2 { 1.0 + f64::from((b + r) % 3) } else { 1.0 });
     assert_eq!(stop(&noisy, &plan(3)), Stop::Go);
