@@ -132,7 +132,12 @@ pub(crate) fn of_both<T>(gap: &Gap<'_>, unknown: &str, of: impl Fn(usize) -> Opt
 
 /// What a flip showed. It is wanted where it was not made yet, and where it cannot be used the cause is left open.
 pub(crate) fn shown_flip<'a>(gap: &Gap<'a>, kind: Kind) -> Result<Box<Flip<'a>>, Standing> {
-    match gap.flip(kind) {
+    shown(gap, gap.flip(kind))
+}
+
+/// The same of a flip that was looked at.
+pub(crate) fn shown<'a>(gap: &Gap<'a>, look: FlipLook<'a>) -> Result<Box<Flip<'a>>, Standing> {
+    match look {
         FlipLook::Shown(flip) => Ok(flip),
         FlipLook::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
         FlipLook::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),

@@ -332,7 +332,8 @@ pub(crate) fn worth_log(run: f64, lost: f64) -> f64 {
     -(-(lost / in_use).clamp(0.0, LONGEST)).ln_1p()
 }
 
-/// Rules out what makes ops wait for each other, where (nearly) all of the gap shows over one connection.
+/// Rules out what makes ops wait for each other, where (nearly) all of the gap shows over one connection; leaves it open where
+/// that is within chance.
 pub(crate) fn needs_concurrency(gap: &Gap<'_>) -> Result<(), Standing> {
     if gap.comparison.connections() == Some(1) {
         let text = "with one connection no request waits for another one".to_owned();
@@ -340,11 +341,17 @@ pub(crate) fn needs_concurrency(gap: &Gap<'_>) -> Result<(), Standing> {
     }
     match gap.look(ALONE) {
         Look::NotAsked(probe) => Err(Standing::Wants(vec![probe])),
-        Look::Shown(alone) if alone.log.mid > (1.0 - Flip::NOTEWORTHY) * gap.comparison.log.mid => {
-            let text = format!("{}: {}, without others to wait for", ALONE.phrase(), gap.tell(&alone));
-            Err(Standing::RuledOut(gap.evidence(&alone, text)))
+        Look::Shown(alone) => {
+            let not_there = alone.log.over(gap.comparison.log).map(Estimate::complement);
+            if not_there.is_some_and(|share| share.mid >= Flip::NOTEWORTHY) {
+                return Ok(());
+            }
+            let told =
+                gap.evidence(&alone, format!("{}: {}, without others to wait for", ALONE.phrase(), gap.tell(&alone)));
+            let negligible = not_there.is_some_and(|share| share.high() < Flip::NOTEWORTHY);
+            Err(if negligible { Standing::RuledOut(told) } else { Standing::Undecided(told) })
         }
-        Look::Shown(_) | Look::Missing(_) => Ok(()),
+        Look::Missing(_) => Ok(()),
     }
 }
 

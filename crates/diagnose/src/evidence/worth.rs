@@ -2,7 +2,7 @@
 
 use crate::cause::Standing;
 use crate::evidence::machines::{QUOTA, allowed_cpus};
-use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
+use crate::gap::{DemandLook, Demands, Flip, Gap, Look, Reference, View, percent};
 use crate::probes::{ALONE, Mode};
 use duel_model::{Evidence, HostDemand, format_duration_ns};
 
@@ -210,7 +210,6 @@ pub(crate) fn told_waiting(gap: &Gap<'_>, demands: &Demands<'_>) -> String {
 
 /// The reference that flips and counts are held against; the probe that tells it is wanted where it is not known yet.
 pub(crate) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standing> {
-    use crate::gap::Reference;
     match &gap.reference {
         Reference::Known(view) => Ok(view),
         Reference::Wanted(probe) => Err(Standing::Wants(vec![probe.clone()])),
@@ -218,7 +217,18 @@ pub(crate) fn reference<'g, 'a>(gap: &'g Gap<'a>) -> Result<&'g View<'a>, Standi
     }
 }
 
+/// The gap under the plan's load, whether or not it shows over one connection.
+pub(crate) fn reference_under_load<'a>(gap: &Gap<'a>) -> Result<View<'a>, Standing> {
+    match gap.reference_under_load() {
+        Reference::Known(view) => Ok(view),
+        Reference::Wanted(probe) => Err(Standing::Wants(vec![probe])),
+        Reference::Missing(why) => Err(Standing::Undecided(gap.not_measured(why))),
+    }
+}
+
 /// What shows over one connection as much as over many makes no gap that does not show there. `known` is told with it.
+///
+/// Where a part of the gap shows there that is worth a name, it may be that part, beside a cause that takes many connections.
 pub(crate) fn needs_gap_alone(gap: &Gap<'_>, known: Option<&str>) -> Result<(), Standing> {
     if gap.mode == Mode::Alone {
         return Ok(());
@@ -231,8 +241,13 @@ pub(crate) fn needs_gap_alone(gap: &Gap<'_>, known: Option<&str>) -> Result<(), 
             Err(Standing::Undecided(gap.not_measured(text)))
         }
         Look::Shown(alone) => {
+            let most = alone.log.over(gap.comparison.log).map_or(1.0, |shows| shows.high());
             let text = format!("{known}over one connection most of the gap does not show");
-            Err(Standing::RuledOut(gap.evidence(&alone, text)))
+            let told = |text: String| gap.evidence(&alone, text);
+            Err(match most < Flip::NOTEWORTHY {
+                true => Standing::RuledOut(told(text)),
+                false => Standing::Undecided(told(format!("{text}; up to {} of it does", percent(most)))),
+            })
         }
     }
 }

@@ -315,6 +315,28 @@ fn larger_heads_of_small_bodies_are_possible_where_receiving_takes_longer() {
     assert_never(&small(Server { head: 17e3, delay: 2e6, ..base.clone() }), "http.larger-response");
 }
 
+/// Applications send all of a body, whatever part is asked for.
+#[test]
+fn larger_bodies_that_cannot_be_cut_are_possible_where_receiving_takes_longer() {
+    let base = Server { per_byte: 10.0, tls: false, has_range: false, ..good() };
+    let whole = |slow: Server| World { body: 60e3, ..world(&[base.clone(), slow]) };
+    for larger in [2.5, 6.0] {
+        both_ways(&whole(Server { larger, ..base.clone() }), |explanation, slow| {
+            let finding = &explanation.findings[0];
+            assert_eq!(named(explanation)[0], ("http.larger-response", Some(slow)), "{explanation:#?}");
+            assert_eq!((finding.confidence, finding.explains), (Confidence::Possible, None), "{explanation:#?}");
+        });
+    }
+    for innocent in [
+        // A little more, and a way that lets few bytes through.
+        Server { larger: 1.5, cap: Some(10e6), ..base.clone() },
+        // So much more, and a server that is slow to answer.
+        Server { larger: 6.0, delay: 60e6, ..base.clone() },
+    ] {
+        assert_never(&whole(innocent), "http.larger-response");
+    }
+}
+
 #[test]
 fn a_larger_response_is_not_accused_of_a_dear_byte() {
     for slow in [

@@ -284,6 +284,32 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
     }
 }
 
+/// Of ops that take nearly a second among the others hardly one ends in a slot that it began in; over one connection many do.
+#[test]
+fn machines_are_read_over_one_connection_where_ops_take_long_under_load() {
+    let sent = |packets: f64, cpu_ns: f64| {
+        let mut counted = counts(&[("link.eth0.sent_bytes", 450e3), ("link.eth0.sent_packets", packets)]);
+        counted.push(("cpu.busy_ns", cpu_ns));
+        counted
+    };
+    let fast = read(near(), &[], &sent(10.0, 300e3));
+    let slow = read(Server { fixed: near().fixed + 40e6, ..near() }, &[], &sent(300.0, 40.3e6));
+    let world = World { short_slots: true, ..pair(fast, slow, 400e3, 48, true) };
+    both_ways(&world, |explanation, slow| {
+        let hosts = explanation.probes.iter().find(|outcome| outcome.probe.id == "hosts").unwrap();
+        assert_eq!(hosts.probe.variation.connections, Some(1), "{explanation:#?}");
+        assert!(named(explanation).contains(&("net.small-mtu", Some(slow))), "{explanation:#?}");
+    });
+}
+
+/// A longer way may be the part of a gap that shows over one connection, where a limit makes more of it under load.
+#[test]
+fn what_shows_a_part_of_the_gap_over_one_connection_is_not_ruled_out_by_the_rest() {
+    let far = Server { round_trip: near().round_trip + 400e3, per_address: Some(6e3), ..near() };
+    let world = pair(near(), far, 600.0, 64, true);
+    assert_not_ruled_out(&world, "net.path-delay");
+}
+
 fn with_no_quota(mut server: Server) -> Server {
     server.facts.get_or_insert_default().push(("cgroup.cpu_quota_cpus", "none"));
     server
@@ -402,6 +428,34 @@ fn backlog_overflow() {
         let lost = read(lossy(&near(), share, share), &facts, &counts(&[("tcp.retransmitted_segments", 2.0 * share)]));
         assert_never(&pair(fast, lost, 600.0, connections, false), &["net.backlog-overflow"]);
     }
+}
+
+/// Two at once: what shows over one connection says nothing of a queue that only many overflow.
+#[test]
+fn a_queue_overflows_beside_what_shows_over_one_connection() {
+    let busy = [("tcp.received_segments", 4.0), ("tcp.sent_segments", 4.0)];
+    let rules = |count| ("firewall.nft_rules", count);
+    let fast = read(near(), &[rules("12")], &counts(&busy));
+    for (filter, share) in [(150e3, 0.003), (500e3, 0.01)] {
+        let filtered = over(&overflowing(share), |net| net.filter = filter);
+        let overflows = [busy[0], busy[1], ("tcp.listen_overflows", share), ("tcp.listen_drops", share)];
+        let slow = read(filtered, &[rules("10000"), ("listen.80.backlog", "1")], &counts(&overflows));
+        let world = pair(fast.clone(), slow.clone(), 600.0, 32, false);
+        both_ways(&world, |explanation, slow| {
+            let named = named(explanation);
+            for cause in ["net.filter-chain", "net.backlog-overflow"] {
+                assert!(named.contains(&(cause, Some(slow))), "{cause}: {explanation:#?}");
+            }
+        });
+        // Where overflows are not counted, stalls of connecting do not acquit it.
+        let uncounted = Server { uncounted: vec!["tcp.listen_overflows"], ..slow };
+        assert_not_ruled_out(&pair(fast.clone(), uncounted, 600.0, 32, false), "net.backlog-overflow");
+    }
+    // Without stalls nothing overflows, whatever else there is.
+    let filtered = read(over(&near(), |net| net.filter = 500e3), &[rules("10000")], &counts(&busy));
+    both_ways(&pair(fast, filtered, 600.0, 32, false), |explanation, _| {
+        assert!(explanation.ruled_out.iter().any(|id| id == "net.backlog-overflow"), "{explanation:#?}");
+    });
 }
 
 #[test]

@@ -342,6 +342,27 @@ fn small_records() {
     assert_never(&set_up(slow, with(&[]), 500e3, true, 1), "http.no-sendfile");
 }
 
+/// Whoever hands a response on reads and writes it once more: the further pieces are the hop's.
+#[test]
+fn a_hop_is_not_accused_of_small_pieces_besides() {
+    let moving = |exe, each: f64, segments: f64, bytes: f64| {
+        let counts = [("tcp.received_segments", segments), ("ip.received_bytes", bytes)];
+        Server { tls: false, counts: [calls(each), counts.to_vec()].concat(), ..with(&[("process.exe", exe)]) }
+    };
+    for (per_byte, others) in [(1.5, 200e3), (3.0, 400e3)] {
+        let fast = moving("/usr/bin/node", 16.0, 20.0, 2e3);
+        let hop = Server { per_byte, outside: others, ..moving("/usr/sbin/nginx", 125.0, 60.0, 505e3) };
+        both_ways(&set_up(hop, fast.clone(), 500e3, true, 4), |explanation, slow| {
+            let named = named(explanation);
+            assert!(named.contains(&("net.extra-hop", Some(slow))), "{explanation:#?}");
+            assert!(named.iter().all(|(cause, _)| *cause != "http.no-sendfile"), "{explanation:#?}");
+        });
+        // The same server without anybody behind it.
+        let alone = Server { per_byte, ..moving("/usr/sbin/nginx", 125.0, 20.0, 2e3) };
+        assert_likely(&set_up(alone, fast, 500e3, true, 4), "http.no-sendfile");
+    }
+}
+
 #[test]
 fn what_looks_like_small_pieces() {
     let fast = || Server { counts: calls(16.0), ..with(&[]) };

@@ -13,7 +13,7 @@
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
 use crate::causes::standing_of;
-use crate::evidence::machines::{FULL, Machines, allowed_cpus, pid, workers};
+use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
 use crate::evidence::scaling::fewer_connections;
 use crate::evidence::worth::{demands, reference};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
@@ -62,9 +62,10 @@ impl Cause for FewWorkers {
         needs_http(gap)?;
         let slow = gap.slow_name();
         let reference = reference(gap)?;
+        needs_concurrency(gap)?;
         if gap.mode == Mode::Alone {
-            let text = format!("{}: over one connection one worker is enough", gap.tell(reference));
-            return Err(Standing::RuledOut(gap.evidence(reference, text)));
+            let text = format!("{}: a part of the gap does not show over one connection", gap.tell(reference));
+            return Err(Standing::Undecided(gap.evidence(reference, text)));
         }
         let alone = match gap.look(ALONE) {
             Look::Shown(view) => view,

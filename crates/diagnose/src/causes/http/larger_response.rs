@@ -6,11 +6,9 @@
 //! that differ nothing takes them away, and what the bytes are worth is counted: their number times what a byte costs the
 //! slow side, by the size sweep.
 
-use crate::cause::{
-    Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown_flip,
-};
+use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, needs_http, of_both, shown};
 use crate::evidence::worth::{reference, share_of_log};
-use crate::gap::{Flip, Gap, Look, View, percent, phase_share};
+use crate::gap::{Flip, FlipLook, Gap, Look, View, percent, phase_share};
 use crate::probes::{IDENTITY, Mode, RANGE_1, RANGE_SAME};
 use duel_model::web::phase;
 use duel_model::{Confidence, TargetObservation, format_bytes, web};
@@ -20,9 +18,8 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "http.larger-response",
     description: "the server sends more bytes (body or header fields) for the same request",
     signature: "more bytes per request; as many bytes asked of all take the gap away, or their number times what a \
-                byte costs is worth it; of small bodies, of which no part can be asked for, twice as many bytes \
-                and a gap in receiving",
-    at_most: "confirmed; likely by what a byte costs; possible for small bodies",
+                byte costs is worth it; where no part can be had, twice as many bytes and a gap in receiving",
+    at_most: "confirmed; likely by what a byte costs; possible where no part can be had",
     needs_machine: false,
 };
 
@@ -61,7 +58,11 @@ impl Cause for LargerResponse {
 
         let compressed = |side| gap.text(side, web::CONTENT_ENCODING).is_some_and(|by| by != "identity");
         let plain = compressed(gap.fast) && !compressed(gap.slow);
-        let flip = shown_flip(gap, if plain { IDENTITY } else { RANGE_SAME })?;
+        let flip = match gap.flip(if plain { IDENTITY } else { RANGE_SAME }) {
+            // Applications often send all of a body, whatever is asked for.
+            FlipLook::Missing(why) if !plain => return by_receiving(gap, &sizes, all_slow / all_fast, "", &why),
+            look => shown(gap, look)?,
+        };
         if !flip.moved() {
             return Err(did_not_move(gap, &flip));
         }
@@ -77,9 +78,7 @@ impl Cause for LargerResponse {
                     "Let {slow} compress as {fast} does, once rather than for each request (nginx `gzip_static on`)."
                 )
             } else {
-                "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of the same \
-                 content, minified and compressed alike?"
-                    .to_owned()
+                REMEDY_OF_BODIES.to_owned()
             },
             facts: vec![gap.evidence(&gap.comparison, sizes)],
             further: Vec::new(),
@@ -94,13 +93,7 @@ fn by_heads(gap: &Gap<'_>, sizes: &str, extra_bytes: f64, times_larger: f64) -> 
     let first_byte = match gap.look(RANGE_1) {
         Look::Shown(view) => view,
         Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
-        Look::Missing(why) if times_larger >= CLEARLY_LARGER && in_receiving(gap, reference) >= Flip::EXPLAINS => {
-            return Ok(possible_by_heads(gap, reference, sizes, &why));
-        }
-        Look::Missing(why) => {
-            let text = format!("{sizes}, but what a byte costs is not known: {why}");
-            return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
-        }
+        Look::Missing(why) => return by_receiving(gap, sizes, times_larger, " beside their bodies", &why),
     };
     let Some(byte_ns) = byte_ns(reference, &first_byte) else {
         let text = format!("{sizes}, but what a byte costs is not known");
@@ -140,22 +133,31 @@ fn in_receiving(gap: &Gap<'_>, reference: &View<'_>) -> f64 {
     if gap.mode == Mode::Alone { share.unwrap_or(0.0) } else { 0.0 }
 }
 
-/// Of small bodies no part can be asked for, so that nobody knows what a byte costs. That so many more bytes come, and that
-/// it is receiving which takes longer, fits. A server that sends the end of its answer late would look the same.
-fn possible_by_heads(gap: &Gap<'_>, reference: &View<'_>, sizes: &str, why: &str) -> Standing {
+/// Of small bodies no part can be asked for, and some servers send none, so that nobody knows what a byte costs. That so many
+/// more bytes come, and that it is receiving which takes longer, fits. A server that sends the end of its answer late would look
+/// the same. `beside` tells where the further bytes are.
+fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why: &str) -> Result<Standing, Standing> {
+    let reference = reference(gap)?;
+    if times_larger < CLEARLY_LARGER || in_receiving(gap, reference) < Flip::EXPLAINS {
+        let text = format!("{sizes}, but what a byte costs is not known: {why}");
+        return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
+    }
     let slow = gap.slow_name();
     let receiving = format!("{} of the gap is in receiving", percent(in_receiving(gap, reference)));
     let told = Told {
         summary: format!(
-            "{slow}'s responses may be slower because they carry more bytes beside their bodies: {sizes}; \
-             {receiving}. What a byte costs is not known."
+            "{slow}'s responses may be slower because they carry more bytes{beside}: {sizes}; {receiving}. What a byte costs is \
+             not known."
         ),
-        remedy: remedy_of_heads(&slow),
+        remedy: if beside.is_empty() { REMEDY_OF_BODIES.to_owned() } else { remedy_of_heads(&slow) },
         facts: vec![gap.evidence(&gap.comparison, sizes.to_owned()), gap.evidence(reference, receiving)],
         further: vec![gap.not_measured(format!("not shown by a size sweep: {why}"))],
     };
-    fit_by_host(gap, &ENTRY, None, Confidence::Possible, told)
+    Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
 }
+
+const REMEDY_OF_BODIES: &str = "Compare what the two send (`curl -s URL | wc -c`, then the contents): is it the same version of \
+                                the same content, minified and compressed alike?";
 
 fn remedy_of_heads(slow: &str) -> String {
     format!(

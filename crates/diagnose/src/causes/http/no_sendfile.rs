@@ -12,6 +12,7 @@
 //! take there, judged by the server's own code: a slower CPU slows both. Without the machine it stays unknown: possible.
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, of_both};
+use crate::causes::standing_of;
 use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
 use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
@@ -75,6 +76,7 @@ impl Cause for NoSendfile {
         if !small || pieces.of_slow / body_slow < MORE_PIECES * pieces.of_fast / body_fast.max(1.0) {
             return Err(Standing::RuledOut(pieces.counted(gap, counts)));
         }
+        needs_no_hop(gap, &counts)?;
         let Ok((demands, _)) = by_calls else { return Ok(from_outside(gap, reference, counts)) };
         let Some(on_fast) = demands.fast else { return Ok(from_outside(gap, reference, counts)) };
         let (Some(by_slow), Some(by_fast)) = (Cpu::of(demands.slow), Cpu::of(on_fast)) else {
@@ -134,6 +136,21 @@ fn by_first_byte(gap: &Gap<'_>, on_fast: &Cpu) -> Result<f64, Standing> {
             Ok(first.log.high().exp().max(1.0))
         }
         Look::Shown(_) | Look::Missing(_) => Ok(f64::INFINITY),
+    }
+}
+
+/// Leaves it open where another program was seen to hand the responses on.
+///
+/// Whoever hands on reads and writes each byte once more, in pieces of its own buffers, and the kernel works for that: the
+/// further pieces and their time are what the hop costs, and the server behind it may send in any pieces.
+fn needs_no_hop(gap: &Gap<'_>, counts: &str) -> Result<(), Standing> {
+    match standing_of(gap, "net.extra-hop") {
+        Some(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
+        Some(Standing::Fits(_)) => {
+            let text = format!("{counts}; but that may be the hop's, which moves each byte once more");
+            Err(Standing::Undecided(gap.on_host(text, None)))
+        }
+        _ => Ok(()),
     }
 }
 

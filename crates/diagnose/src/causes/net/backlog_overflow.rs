@@ -3,13 +3,16 @@
 //! What does not fit is dropped, and the client asks again after 1 s, 3 s and 7 s. Where only the last packet of
 //! connecting is dropped, the client takes the connection for established and sends its first data again after 200 ms
 //! and more. Neither happens over a single connection, which tells it from lost packets; the machine counts overflows.
+//!
+//! So it is looked for under the plan's load, also where the gap shows over one connection: what makes it there, a long
+//! filter chain for example, says nothing of the queue.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::counted::{Counted, share_of_phases};
 use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
-use crate::evidence::worth::reference;
+use crate::evidence::worth::reference_under_load;
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
-use crate::probes::{ALONE, Mode, is_https};
+use crate::probes::{ALONE, is_https};
 use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, Nanos, Phase, ServerPlan, format_duration_ns};
 
@@ -42,13 +45,13 @@ impl Cause for BacklogOverflow {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let reference = reference(gap)?;
+        let reference = &reference_under_load(gap)?;
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
-        if gap.mode == Mode::Alone {
-            let text = "the gap shows over one connection, for which no queue is too short".to_owned();
+        if reference.connections() == Some(1) {
+            let text = "there is one connection, for which no queue is too short".to_owned();
             return Err(Standing::RuledOut(gap.evidence(reference, text)));
         }
-        if let Some(reused) = gap.reused_share(gap.slow).filter(|&share| share >= 0.9) {
+        if let Some(reused) = reference.slow.reused_share.filter(|&share| share >= 0.9) {
             let text = format!("{:.0} % of the requests to {slow} go over a connection used before", 100.0 * reused);
             return Err(Standing::RuledOut(gap.evidence(reference, text)));
         }
@@ -70,7 +73,7 @@ impl Cause for BacklogOverflow {
         if share < Flip::NOTEWORTHY {
             return Err(Standing::RuledOut(told));
         }
-        let demands = match gap.demands() {
+        let demands = match gap.demands_under_load() {
             DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             DemandLook::Missing(_) => return from_outside(gap, reference, share, told),
             DemandLook::Shown(demands) => demands,
@@ -144,7 +147,11 @@ fn accuse(gap: &Gap<'_>, share: f64, confidence: Confidence, mut facts: Vec<Evid
         facts,
         further: Vec::new(),
     };
-    fit_by_host(gap, &ENTRY, Some(share), confidence, told)
+    let mut standing = fit_by_host(gap, &ENTRY, Some(share), confidence, told);
+    if let Standing::Fits(fit) = &mut standing {
+        fit.is_under_load = true;
+    }
+    standing
 }
 
 /// The port that the server listens on, as far as plan and address tell.

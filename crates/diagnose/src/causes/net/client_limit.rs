@@ -14,8 +14,8 @@
 
 use crate::cause::{Cause, CauseEntry, Cure, Fit, Standing, needs_http};
 use crate::evidence::machines::{FULL, allowed_cpus, workers};
-use crate::evidence::worth::reference;
-use crate::gap::{DemandLook, Flip, FlipLook, Gap, Reference, View, failed_share, phase_share};
+use crate::evidence::worth::{reference, reference_under_load};
+use crate::gap::{DemandLook, Flip, FlipLook, Gap, View, failed_share, phase_share};
 use crate::probes::{Kind, Mode, SOURCE_OTHER, SOURCES_SPREAD};
 use duel_model::web::phase;
 use duel_model::{AddressRange, Confidence, Finding, Leads, TwinChange};
@@ -62,11 +62,7 @@ impl Cause for ClientLimit {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         needs_http(gap)?;
         reference(gap)?;
-        let before = match gap.reference_under_load() {
-            Reference::Known(view) => view,
-            Reference::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
-            Reference::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
-        };
+        let before = reference_under_load(gap)?;
         may_be_held_up(gap, &before)?;
         let spread = match SOURCES_SPREAD.possible(&gap.case) {
             Ok(()) => shown(gap, SOURCES_SPREAD, &before)?,
@@ -125,7 +121,7 @@ fn may_be_held_up(gap: &Gap<'_>, before: &View<'_>) -> Result<(), Standing> {
     if !gap.has_host(gap.slow) {
         return Ok(());
     }
-    let demand = match gap.demands() {
+    let demand = match gap.demands_under_load() {
         DemandLook::Shown(demands) => demands.slow,
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         DemandLook::Missing(_) => return Ok(()),
