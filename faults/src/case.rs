@@ -99,7 +99,7 @@ impl<K: Kind> Setup<K> {
 
     /// A case in which the faulty twin is this one, or a pair of equals.
     fn trial(&self, faulty: K::Twin, verify: Vec<Verify<K>>) -> Trial {
-        K::trial(Pair { healthy: self.twin.clone(), faulty, load: self.load.clone(), verify })
+        Trial::of::<K>(Pair { healthy: self.twin.clone(), faulty, load: self.load.clone(), verify })
     }
 }
 
@@ -163,7 +163,7 @@ impl Case {
         strength: &str,
         inject: impl FnOnce(&mut K::Twin),
     ) -> Case {
-        let pair = K::pair_of(&mut self.trial).expect("two faults of one case are of one kind of work");
+        let pair = self.trial.pair_mut::<K>().expect("two faults of one case are of one kind of work");
         inject(&mut pair.faulty);
         pair.verify.push(other.verify);
         self.truth.push(other.cause);

@@ -7,6 +7,7 @@ mod dice;
 mod handler;
 mod injections;
 mod kinds;
+mod lines;
 mod names;
 mod openssl;
 mod own;

@@ -30,13 +30,8 @@ fn lose_to_client(twin: &mut Twin, per_mille: u32) {
     twin.network.losses.push(Loss { way: Way::ToClient, packets: Packets::Tcp, per_mille });
 }
 
-/// Rules that drop so many packets in a thousand before the server hears of them. The loopback interface is spared:
-/// behind a proxy nothing gets lost.
 fn lose_to_server(twin: &mut Twin, per_mille: u32) {
-    twin.network.firewall = Some(format!(
-        "table inet faults {{\n chain lossy {{\n  type filter hook input priority 0; policy accept;\n  \
-         iifname \"eth0\" meta l4proto tcp numgen random mod 1000 < {per_mille} counter drop\n }}\n}}\n"
-    ));
+    twin.network.losses.push(Loss { way: Way::ToServer, packets: Packets::Tcp, per_mille });
 }
 
 /// The server has to send segments again, or the client its first ones, which then takes a second.

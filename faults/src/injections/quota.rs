@@ -35,8 +35,13 @@ pub(super) fn held_back(arena: &Arena, periods: f64) -> anyhow::Result<Bite> {
     let connect_anew = arena.healthy.twin().tls.is_some() && arena.healthy.twin().path_bytes() < 10_000;
     let load = ToolLoad { connect_anew, ..ToolLoad::over(16) };
     let (healthy, faulty) = ms_per_request(arena, &load)?;
-    let throttled = arena.faulty.cgroup()?.throttled()? as f64;
-    let mut bite = Bite::more("periods throttled", (0.0, throttled), periods);
+    let throttled = |up: &Up| -> anyhow::Result<f64> {
+        // Who has no quota cannot be held back by one.
+        let limited = up.twin().process.limits.quota.is_some();
+        Ok(if limited { up.cgroup()?.throttled()? as f64 } else { 0.0 })
+    };
+    let both = (throttled(&arena.healthy)?, throttled(&arena.faulty)?);
+    let mut bite = Bite::more("periods throttled", both, periods);
     bite.figures += &format!("; {:.2}x the time per request", faulty / healthy);
     Ok(bite)
 }

@@ -1,7 +1,7 @@
 //! The kinds of work that twins do: a folder for each says what a twin of it is, how two of them are started, how it is
 //! seen without duel that they do their work, and how duel is pointed at them.
 //!
-//! A further kind is a folder with an implementation of [`Kind`], and a variant of [`Trial`].
+//! A further kind is a folder with an implementation of [`Kind`].
 
 pub(crate) mod disk;
 pub(crate) mod net;
@@ -10,21 +10,19 @@ pub(crate) mod web;
 use crate::case::Bite;
 use crate::servers::Place;
 use crate::world::{Launch, World};
-use disk::Disk;
-use net::Net;
+use std::any::Any;
 use std::path::Path;
-use web::Web;
 
 /// A kind of work.
 pub(crate) trait Kind: Copy + 'static {
     /// As ids and results have it.
     const NAME: &'static str;
     /// What is loaded, before it exists. The faulty one is a clone, to which the fault is done.
-    type Twin: Clone + PartialEq;
+    type Twin: Clone + PartialEq + 'static;
     /// What duel is told to do with both.
-    type Load: Clone;
+    type Load: Clone + 'static;
     /// Both, running, with a place for the client beside them.
-    type Arena;
+    type Arena: 'static;
 
     /// The set-up in words, as they stand in a case's id.
     fn words_of_setup(twin: &Self::Twin, load: &Self::Load) -> Vec<String>;
@@ -41,12 +39,6 @@ pub(crate) trait Kind: Copy + 'static {
 
     /// duel where the client is, with both addresses and the load; with `local` it may look at the machines under load.
     fn duel(arena: &Self::Arena, load: &Self::Load, duel: &Path, local: bool) -> Launch;
-
-    /// A pair as one of any kind.
-    fn trial(pair: Pair<Self>) -> Trial;
-
-    /// The other way round; `None` where it is one of another kind.
-    fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Self>>;
 }
 
 /// Twins to be, and what duel is to do with them.
@@ -63,40 +55,47 @@ pub(crate) struct Pair<K: Kind> {
 pub(crate) type Verify<K> = fn(&<K as Kind>::Arena) -> anyhow::Result<Bite>;
 
 /// A pair of any kind.
-#[derive(Clone)]
-pub(crate) enum Trial {
-    Web(Box<Pair<Web>>),
-    Net(Box<Pair<Net>>),
-    Disk(Box<Pair<Disk>>),
+pub(crate) struct Trial(Box<dyn AnyPair>);
+
+impl Clone for Trial {
+    fn clone(&self) -> Trial {
+        self.0.cloned()
+    }
 }
 
 impl Trial {
     /// The names of all kinds.
     #[cfg(test)]
-    pub(crate) const KINDS: &[&str] = &[Web::NAME, Net::NAME, Disk::NAME];
+    pub(crate) const KINDS: &[&str] = &[web::Web::NAME, net::Net::NAME, disk::Disk::NAME];
 
-    fn pair(&self) -> &dyn AnyPair {
-        match self {
-            Trial::Web(pair) => &**pair,
-            Trial::Net(pair) => &**pair,
-            Trial::Disk(pair) => &**pair,
-        }
+    pub(crate) fn of<K: Kind>(pair: Pair<K>) -> Trial {
+        Trial(Box::new(pair))
+    }
+
+    /// The pair; `None` where it is one of another kind.
+    pub(crate) fn pair<K: Kind>(&self) -> Option<&Pair<K>> {
+        self.0.as_any().downcast_ref()
+    }
+
+    /// The same, to be changed.
+    pub(crate) fn pair_mut<K: Kind>(&mut self) -> Option<&mut Pair<K>> {
+        self.0.as_any_mut().downcast_mut()
     }
 
     /// The name of its kind.
     pub(crate) fn kind(&self) -> &'static str {
-        self.pair().kind()
+        self.0.kind()
     }
 
     /// Starts both, and returns what can be done with them. `duel` is the program, also where it is no part of the client.
-    pub(crate) fn start(&self, world: &World, faulty: Place, duel: &Path) -> anyhow::Result<Box<dyn Stage + '_>> {
-        self.pair().start(world, faulty, duel)
+    pub(crate) fn start(&self, world: &World, faulty: Place, duel: &Path) -> anyhow::Result<Box<dyn Stage>> {
+        self.0.start(world, faulty, duel)
     }
 
     /// Whether the twins differ at all, and how many faults are verified.
     #[cfg(test)]
     pub(crate) fn differ_and_verify(&self) -> (bool, usize) {
-        self.pair().differ_and_verify()
+        self.0.differ_and_verify()
     }
 }
 
@@ -109,9 +108,12 @@ pub(crate) trait Stage {
 }
 
 /// What a pair does whatever its kind.
-trait AnyPair {
+trait AnyPair: Any {
     fn kind(&self) -> &'static str;
-    fn start(&self, world: &World, faulty: Place, duel: &Path) -> anyhow::Result<Box<dyn Stage + '_>>;
+    fn cloned(&self) -> Trial;
+    fn as_any(&self) -> &dyn Any;
+    fn as_any_mut(&mut self) -> &mut dyn Any;
+    fn start(&self, world: &World, faulty: Place, duel: &Path) -> anyhow::Result<Box<dyn Stage>>;
     #[cfg(test)]
     fn differ_and_verify(&self) -> (bool, usize);
 }
@@ -121,8 +123,20 @@ impl<K: Kind> AnyPair for Pair<K> {
         K::NAME
     }
 
-    fn start(&self, world: &World, faulty: Place, duel: &Path) -> anyhow::Result<Box<dyn Stage + '_>> {
-        Ok(Box::new(Started { arena: K::start(world, self, faulty, duel)?, pair: self }))
+    fn cloned(&self) -> Trial {
+        Trial::of(self.clone())
+    }
+
+    fn as_any(&self) -> &dyn Any {
+        self
+    }
+
+    fn as_any_mut(&mut self) -> &mut dyn Any {
+        self
+    }
+
+    fn start(&self, world: &World, faulty: Place, duel: &Path) -> anyhow::Result<Box<dyn Stage>> {
+        Ok(Box::new(Started::new(world, self, faulty, duel)?))
     }
 
     #[cfg(test)]
@@ -131,17 +145,24 @@ impl<K: Kind> AnyPair for Pair<K> {
     }
 }
 
-struct Started<'a, K: Kind> {
-    arena: K::Arena,
-    pair: &'a Pair<K>,
+/// Twins of one kind that run.
+pub(crate) struct Started<K: Kind> {
+    pub(crate) arena: K::Arena,
+    pub(crate) pair: Pair<K>,
 }
 
-impl<K: Kind> Stage for Started<'_, K> {
+impl<K: Kind> Started<K> {
+    pub(crate) fn new(world: &World, pair: &Pair<K>, faulty: Place, duel: &Path) -> anyhow::Result<Started<K>> {
+        Ok(Started { arena: K::start(world, pair, faulty, duel)?, pair: pair.clone() })
+    }
+}
+
+impl<K: Kind> Stage for Started<K> {
     fn verify(&self) -> anyhow::Result<Bite> {
         K::ensure_both_work(&self.arena)?;
         let bites = self.pair.verify.iter().map(|verify| verify(&self.arena));
-        let all = bites.reduce(|all, one| Ok(all?.and(one?)));
-        all.unwrap_or_else(|| Ok(Bite { bites: true, figures: "equals; both work".to_owned() }))
+        let both_work = Bite { bites: true, figures: "both work".to_owned() };
+        bites.fold(Ok(both_work), |all, one| Ok(all?.and(one?)))
     }
 
     fn duel(&self, duel: &Path, local: bool) -> Launch {

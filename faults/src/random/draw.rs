@@ -5,7 +5,6 @@ use super::setups;
 use crate::case::{Case, Setup};
 use crate::dice::Dice;
 use crate::injections::drawn::{self, Drawable, decoys, outside};
-use crate::kinds::Kind;
 use crate::kinds::web::Web;
 use crate::servers::Place;
 
@@ -146,7 +145,7 @@ fn harmless(decoy: &decoys::Decoy, setup: &Setup, dice: &mut Dice) -> Option<Cas
         return None;
     }
     let mut case = Case::equals(setup);
-    let pair = Web::pair_of(&mut case.trial)?;
+    let pair = case.trial.pair_mut::<Web>()?;
     case.strength = (decoy.differ)(&mut pair.faulty, dice);
     case.id = format!("decoy/{}/{}", case.setup, case.strength);
     Some(case)
@@ -204,7 +203,7 @@ fn merged(
 
 /// The case, where its servers can be what they are asked to be.
 fn is_possible(mut case: Case) -> Option<Case> {
-    let pair = Web::pair_of(&mut case.trial)?;
+    let pair = case.trial.pair_mut::<Web>()?;
     let possible = pair.healthy.possible().is_ok() && pair.faulty.possible().is_ok();
     let differs = pair.healthy != pair.faulty;
     let should_differ = !case.truth.is_empty() || case.id.starts_with("decoy/");
@@ -245,7 +244,7 @@ mod tests {
                 seen.entry("cause").or_default().insert((*cause).to_owned());
             }
             let strength = drawn.case.strength.clone();
-            let pair = Web::pair_of(&mut drawn.case.trial).unwrap();
+            let pair = drawn.case.trial.pair_mut::<Web>().unwrap();
             let (twin, load) = (&pair.healthy, &pair.load);
             let mut saw = |what, value: String| seen.entry(what).or_default().insert(value);
             saw("sort", drawn.sort.name().to_owned());
@@ -300,7 +299,7 @@ mod tests {
                     Sort::Equals | Sort::Decoy => 0,
                 }
             );
-            let pair = Web::pair_of(&mut drawn.case.trial).unwrap();
+            let pair = drawn.case.trial.pair_mut::<Web>().unwrap();
             for twin in [&pair.healthy, &pair.faulty] {
                 assert_eq!(twin.possible(), Ok(()), "{id}");
             }
@@ -312,7 +311,7 @@ mod tests {
     fn only_what_is_installed_is_drawn() {
         let bare = Installed::of(Vec::new());
         for mut drawn in draws(300, &bare) {
-            let pair = Web::pair_of(&mut drawn.case.trial).unwrap();
+            let pair = drawn.case.trial.pair_mut::<Web>().unwrap();
             assert!(
                 pair.healthy.server == crate::twin::Server::Ruler || pair.healthy.server == crate::twin::Server::Own
             );

@@ -1,36 +1,20 @@
 //! The file of draws: lines are appended and never replaced. The first look under a key is the one that counts.
 
 use super::looked::{Key, Looked};
-use anyhow::Context;
-use rustix::fs::{FlockOperation, flock};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
-use std::path::{Path, PathBuf};
+use crate::lines::{self, Lines};
+use std::path::Path;
 
 /// The file, open for more.
 pub(super) struct Kept {
-    path: PathBuf,
-    file: File,
+    lines: Lines,
     looks: Vec<Looked>,
 }
 
 impl Kept {
-    /// Opens it, or begins it. Nobody else adds to it meanwhile.
-    ///
-    /// # Errors
-    ///
-    /// Where it cannot be opened, is being added to, or has lines in it that are no draws.
+    /// Opens it, or begins it; see [`Lines::open`].
     pub(super) fn open(path: &Path) -> anyhow::Result<Kept> {
-        let doing = || format!("could not open {}", path.display());
-        let mut file = OpenOptions::new().create(true).append(true).open(path).with_context(doing)?;
-        flock(&file, FlockOperation::NonBlockingLockExclusive)
-            .with_context(|| format!("somebody else adds to {}", path.display()))?;
-        let text = std::fs::read_to_string(path).with_context(doing)?;
-        let looks = read(&text).with_context(|| format!("{} is not added to", path.display()))?;
-        if !text.is_empty() && !text.ends_with('\n') {
-            file.write_all(b"\n").with_context(doing)?;
-        }
-        Ok(Kept { path: path.to_owned(), file, looks })
+        let (lines, looks) = Lines::open(path, Looked::parse)?;
+        Ok(Kept { lines, looks: first_of_each(looks) })
     }
 
     /// Whether duel has been asked under this key, or the draw did not bite. What failed in the bench may be tried again:
@@ -52,7 +36,7 @@ impl Kept {
             look.key.seed,
             look.key.commit
         );
-        writeln!(self.file, "{}", look.json()).with_context(|| format!("could not write {}", self.path.display()))?;
+        self.lines.add(&look.json())?;
         take(&mut self.looks, look);
         Ok(())
     }
@@ -62,28 +46,15 @@ impl Kept {
     }
 }
 
-/// The looks of a file's text, one for each key.
-///
-/// # Errors
-///
-/// The number of the first line that is no draw. The last one may be cut off, by a crash.
-pub(super) fn read(text: &str) -> anyhow::Result<Vec<Looked>> {
-    let mut looks = Vec::new();
-    let whole = text.rfind('\n').map_or(0, |end| end + 1);
-    for (number, line) in text.lines().enumerate() {
-        match Looked::parse(line) {
-            Some(look) => take(&mut looks, look),
-            // Cut off, and possibly ended when somebody went on.
-            None if is_cut_off(line) || number + 1 > text[..whole].lines().count() => {}
-            None => anyhow::bail!("line {} is no draw", number + 1),
-        }
-    }
-    Ok(looks)
+/// The looks of a file, one for each key; see [`lines::read`].
+pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Looked>> {
+    Ok(first_of_each(lines::read(path, Looked::parse)?))
 }
 
-/// A line that begins as ours do and has no end.
-fn is_cut_off(line: &str) -> bool {
-    line.is_empty() || (line.starts_with('{') && serde_json::from_str::<serde_json::Value>(line).is_err())
+fn first_of_each(all: Vec<Looked>) -> Vec<Looked> {
+    let mut looks = Vec::new();
+    all.into_iter().for_each(|look| take(&mut looks, look));
+    looks
 }
 
 fn is_final(look: &Looked) -> bool {
@@ -121,29 +92,25 @@ mod tests {
         kept.add(with(2, "abc", Outcome::Failed)).unwrap();
         assert!(!kept.is_done(&with(2, "abc", Outcome::Failed).key), "the bench failed, and duel was not asked");
         kept.add(with(2, "abc", Outcome::Wrong)).unwrap();
-        assert!(Kept::open(&path).is_err(), "two at once");
         drop(kept);
         // By hand, or by two copies of the file that were put together.
         let second = with(1, "abc", Outcome::First).json();
-        let mut file = OpenOptions::new().append(true).open(&path).unwrap();
-        write!(file, "{second}\n{{\"schema\":\"duel-dr").unwrap();
-        let kept = Kept::open(&path).unwrap();
-        let outcomes: Vec<Outcome> = kept.looks().iter().map(|look| look.outcome).collect();
-        assert_eq!(outcomes, [Outcome::Unknown, Outcome::First, Outcome::Wrong]);
-        drop(kept);
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut file, format!("{second}\n").as_bytes()).unwrap();
+        let outcomes = |looks: &[Looked]| looks.iter().map(|look| look.outcome).collect::<Vec<_>>();
+        let expected = [Outcome::Unknown, Outcome::First, Outcome::Wrong];
+        assert_eq!(outcomes(Kept::open(&path).unwrap().looks()), expected);
+        assert_eq!(outcomes(&read(&path).unwrap()), expected);
         let lines = std::fs::read_to_string(&path).unwrap().lines().count();
-        assert_eq!(lines, 6, "nothing is taken away");
+        assert_eq!(lines, 5, "nothing is taken away");
         std::fs::remove_file(path).unwrap();
     }
 
     #[test]
-    fn what_is_no_draw_is_not_passed_over() {
-        let good = with(1, "abc", Outcome::First).json().to_string();
-        assert_eq!(read(&format!("{good}\n")).unwrap().len(), 1);
-        assert_eq!(read(&good).unwrap().len(), 1);
-        assert_eq!(read("").unwrap().len(), 0);
-        let error = read(&format!("{good}\n{{\"case\":\"net.loss\"}}\n{good}\n")).unwrap_err().to_string();
-        assert!(error.contains("line 2"), "{error}");
-        assert!(read("hello\n").is_err());
+    fn what_is_installed_makes_another_draw_of_the_same_number() {
+        let one = with(1, "abc", Outcome::Unknown);
+        let mut other = with(1, "abc", Outcome::First);
+        other.key.installed.push("strace".to_owned());
+        assert_eq!(first_of_each(vec![one.clone(), other.clone()]), [one, other]);
     }
 }

@@ -1,7 +1,6 @@
 //! What came of a draw, as a line of JSON.
 
 use super::draw::{Draw, Sort};
-use super::installed::Installed;
 use crate::score::judge::{Judged, NONE, Outcome, SUSPECTED, UNKNOWN};
 use serde_json::{Value, json};
 
@@ -14,6 +13,8 @@ pub(crate) struct Key {
     pub(crate) seed: u64,
     pub(crate) number: u32,
     pub(crate) commit: String,
+    /// What the draw was made from: see [`super::installed`].
+    pub(crate) installed: Vec<String>,
 }
 
 /// A draw, and what duel said of it where it was asked.
@@ -23,7 +24,6 @@ pub(crate) struct Looked {
     pub(crate) date: String,
     /// Of the last minute, before duel was asked; `None` where the system does not tell.
     pub(crate) load_average: Option<f64>,
-    pub(crate) installed: Vec<String>,
     pub(crate) sort: Sort,
     pub(crate) truth: Vec<String>,
     pub(crate) setup: String,
@@ -50,12 +50,11 @@ pub(crate) struct Looked {
 
 impl Looked {
     /// Before anything was done.
-    pub(super) fn new(key: Key, draw: &Draw, installed: &Installed, date: String) -> Looked {
+    pub(super) fn new(key: Key, draw: &Draw, date: String) -> Looked {
         Looked {
             key,
             date,
             load_average: None,
-            installed: installed.names().to_vec(),
             sort: draw.sort,
             truth: draw.case.truth.iter().map(|&cause| cause.to_owned()).collect(),
             setup: draw.case.setup.clone(),
@@ -107,7 +106,7 @@ impl Looked {
     pub(super) fn json(&self) -> Value {
         json!({
             "schema": SCHEMA, "seed": self.key.seed, "number": self.key.number, "commit": self.key.commit,
-            "date": self.date, "load_average": self.load_average, "installed": self.installed,
+            "date": self.date, "load_average": self.load_average, "installed": self.key.installed,
             "sort": self.sort.name(), "truth": self.truth, "setup": self.setup, "strength": self.strength,
             "faulty": self.faulty, "verified": self.verified, "outcome": self.outcome.name(), "said": self.said,
             "call": self.call, "wrongly_blamed": self.wrongly_blamed, "wrongly_ruled_out": self.wrongly_ruled_out,
@@ -128,10 +127,10 @@ impl Looked {
                 seed: value["seed"].as_u64()?,
                 number: value["number"].as_u64()?.try_into().ok()?,
                 commit: text("commit").filter(|commit| !commit.is_empty())?,
+                installed: texts(&value["installed"])?,
             },
             date: text("date")?,
             load_average: finite("load_average"),
-            installed: texts(&value["installed"])?,
             sort: Sort::parse(value["sort"].as_str()?)?,
             truth: texts(&value["truth"])?,
             setup: text("setup")?,
@@ -159,13 +158,14 @@ fn texts(list: &Value) -> Option<Vec<String>> {
 pub(super) mod tests {
     use super::*;
     use crate::random::draw::draw;
+    use crate::random::installed::Installed;
 
     /// A draw of this sort at which duel was not looked at yet.
     pub(in crate::random) fn looked(sort: Sort, number: u32, commit: &str) -> Looked {
         let installed = Installed::of(vec!["nginx".to_owned()]);
         let of_sort = (1..).map(|n| draw(1, n, &installed).unwrap()).find(|drawn| drawn.sort == sort).unwrap();
-        let key = Key { seed: 1, number, commit: commit.to_owned() };
-        Looked::new(key, &of_sort, &installed, "2026-01-01 00:00 UTC".to_owned())
+        let key = Key { seed: 1, number, commit: commit.to_owned(), installed: installed.names().to_vec() };
+        Looked::new(key, &of_sort, "2026-01-01 00:00 UTC".to_owned())
     }
 
     #[test]

@@ -2,6 +2,7 @@
 //!
 //! The hand-made cases are those that the diagnosis was mended on. What it is worth on others, only others tell.
 
+mod built;
 mod draw;
 mod installed;
 mod kept;
@@ -17,7 +18,6 @@ use crate::score::judge::{self, Outcome};
 use crate::score::stamp;
 use crate::score::terms::Terms;
 use crate::world::{Interrupted, Stop, World};
-use anyhow::Context;
 use clap::Args;
 use draw::Draw;
 use installed::Installed;
@@ -93,11 +93,7 @@ pub(crate) fn random(flags: &RandomFlags) -> anyhow::Result<()> {
 ///
 /// Where the file has lines that are no draws. One that is not there has none.
 pub(crate) fn part_of_page(path: &Path) -> anyhow::Result<String> {
-    let text = match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        read => read.with_context(|| format!("could not read {}", path.display()))?,
-    };
-    Ok(table::text(&kept::read(&text).with_context(|| path.display().to_string())?))
+    Ok(table::text(&kept::read(path)?))
 }
 
 fn numbers(flags: &RandomFlags) -> std::ops::Range<u32> {
@@ -135,7 +131,8 @@ fn check(flags: &RandomFlags, installed: &Installed) -> anyhow::Result<()> {
 }
 
 fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &mut Kept) -> anyhow::Result<()> {
-    let key = |number| Key { seed: flags.seed, number, commit: commit.to_owned() };
+    let installed_names = installed.names().to_vec();
+    let key = |number| Key { seed: flags.seed, number, commit: commit.to_owned(), installed: installed_names.clone() };
     let done: Vec<u32> = numbers(flags).filter(|number| kept.is_done(&key(*number))).collect();
     anyhow::ensure!(
         flags.resume || done.is_empty(),
@@ -147,9 +144,10 @@ fn look_at_all(flags: &RandomFlags, installed: &Installed, commit: &str, kept: &
     let terms = Terms { outside: false, suspects: false, twins: false };
     let how = How { raw: flags.raw.clone(), seconds: 20, why_seconds: 60, terms };
     let duel = Duel::find(flags.duel.as_deref(), how)?;
+    built::ensure_of_work_tree(&[duel.program(), &std::env::current_exe()?])?;
     for number in numbers(flags).filter(|number| !done.contains(number)) {
         let draw = draw::draw(flags.seed, number, installed)?;
-        let mut look = Looked::new(key(number), &draw, installed, stamp::date());
+        let mut look = Looked::new(key(number), &draw, stamp::date());
         if let Err(error) = look_at(&world, &duel, &draw, &mut look) {
             if error.is::<Interrupted>() {
                 return Err(error);

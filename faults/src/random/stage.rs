@@ -1,39 +1,32 @@
 //! The twins of a draw, running, and whether what was drawn does what it should under the load that duel will make.
 
 use super::draw::{Draw, Sort};
-use crate::arena::Arena;
 use crate::case::Bite;
 use crate::kinds::web::{Load, ToolLoad, Web};
-use crate::kinds::{Kind, Pair, Stage};
-use crate::servers::{Place, Up};
+use crate::kinds::{Stage, Started};
+use crate::servers::Up;
 use crate::world::{Launch, World};
 use anyhow::Context;
 use std::path::Path;
 
 /// A draw's twins.
 pub(super) struct Drawn {
-    arena: Arena,
-    pair: Pair<Web>,
+    twins: Started<Web>,
     sort: Sort,
     seen_by_load: bool,
 }
 
 impl Drawn {
     pub(super) fn start(world: &World, draw: &Draw, duel: &Path) -> anyhow::Result<Drawn> {
-        let mut trial = draw.case.trial.clone();
-        let pair = Web::pair_of(&mut trial).context("only web servers are drawn")?.clone();
-        let faulty: Place = draw.faulty;
-        Ok(Drawn {
-            arena: Web::start(world, &pair, faulty, duel)?,
-            pair,
-            sort: draw.sort,
-            seen_by_load: draw.seen_by_load,
-        })
+        let pair = draw.case.trial.pair::<Web>().context("only web servers are drawn")?;
+        let twins = Started::new(world, pair, draw.faulty, duel)?;
+        Ok(Drawn { twins, sort: draw.sort, seen_by_load: draw.seen_by_load })
     }
 
     /// How many times as long a request takes on the twin that differs, under the draw's load by another generator.
     fn effect(&self) -> anyhow::Result<f64> {
-        let (healthy, faulty) = self.arena.by_turns(|up| ms_per_request(&self.arena, up, &self.pair.load))?;
+        let Started { arena, pair } = &self.twins;
+        let (healthy, faulty) = arena.by_turns(|up| ms_per_request(arena, up, &pair.load))?;
         Ok(faulty / healthy)
     }
 }
@@ -44,11 +37,7 @@ impl Stage for Drawn {
     fn verify(&self) -> anyhow::Result<Bite> {
         /// Well above duel's margin of 2 %, and about what tools can tell on a machine that does other things as well.
         const LEAST: f64 = 1.05;
-        Web::ensure_both_work(&self.arena)?;
-        let mut all = Bite { bites: true, figures: "both work".to_owned() };
-        for verify in &self.pair.verify {
-            all = all.and(verify(&self.arena)?);
-        }
+        let all = self.twins.verify()?;
         if self.sort == Sort::Equals || !self.seen_by_load {
             return Ok(all);
         }
@@ -61,12 +50,12 @@ impl Stage for Drawn {
     }
 
     fn duel(&self, duel: &Path, local: bool) -> Launch {
-        Web::duel(&self.arena, &self.pair.load, duel, local)
+        self.twins.duel(duel, local)
     }
 }
 
 /// A second of load; five where nothing was answered within one.
-fn ms_per_request(arena: &Arena, up: &Up, load: &Load) -> anyhow::Result<f64> {
+fn ms_per_request(arena: &crate::arena::Arena, up: &Up, load: &Load) -> anyhow::Result<f64> {
     // duel asks for gzip, too, unless the user typed something else.
     const USUAL: &[&str] = &["Accept-Encoding: gzip"];
     let headers = if load.headers.is_empty() { USUAL } else { load.headers };

@@ -3,10 +3,9 @@
 use super::judge::{self, Outcome, Right};
 use super::terms::Terms;
 use crate::case::{Case, NAMELESS};
+use crate::lines::{self, Lines};
 use anyhow::Context;
 use serde_json::{Value, json};
-use std::fs::{File, OpenOptions};
-use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// One case in one round.
@@ -203,29 +202,20 @@ fn cause_of(said: &str) -> &str {
 
 /// The results so far.
 pub(super) struct Kept {
-    file: File,
+    lines: Lines,
     results: Vec<Scored>,
 }
 
 impl Kept {
-    /// Opens the file. With `resume`, what is in it counts, but for lines that were cut off. Without, an older file is put
-    /// aside as `.old`.
+    /// Opens the file; see [`Lines::open`]. Without `resume` an older file is put aside as `.old`.
     pub(super) fn open(path: PathBuf, resume: bool) -> anyhow::Result<Kept> {
-        let doing = || format!("could not open the results {}", path.display());
-        if let Some(folder) = path.parent() {
-            std::fs::create_dir_all(folder).with_context(doing)?;
+        if !resume && path.exists() {
+            std::fs::rename(&path, path.with_extension("jsonl.old"))
+                .with_context(|| format!("could not put {} aside", path.display()))?;
         }
-        let mut text = String::new();
-        if resume {
-            text = std::fs::read_to_string(&path).with_context(doing)?;
-        } else if path.exists() {
-            std::fs::rename(&path, path.with_extension("jsonl.old")).with_context(doing)?;
-        }
-        let mut file = OpenOptions::new().create(true).append(true).open(&path).with_context(doing)?;
-        if !text.is_empty() && !text.ends_with('\n') {
-            file.write_all(b"\n").with_context(doing)?;
-        }
-        Ok(Kept { file, results: parsed(&text) })
+        anyhow::ensure!(!resume || path.exists(), "there are no results in {} to go on from", path.display());
+        let (lines, results) = Lines::open(&path, Scored::parse)?;
+        Ok(Kept { lines, results: latest_of_each(results) })
     }
 
     /// Whether duel has been asked. What failed or did not bite is tried again: the machine may have been busy.
@@ -235,7 +225,7 @@ impl Kept {
 
     /// Writes it down, too.
     pub(super) fn add(&mut self, result: Scored) -> anyhow::Result<()> {
-        writeln!(self.file, "{}", result.json()).context("could not write the results")?;
+        self.lines.add(&result.json())?;
         take(&mut self.results, result);
         Ok(())
     }
@@ -245,17 +235,14 @@ impl Kept {
     }
 }
 
-/// The results in a file, which is left as it is. One that is not there has none.
+/// The results in a file; see [`lines::read`].
 pub(super) fn read(path: &Path) -> anyhow::Result<Vec<Scored>> {
-    match std::fs::read_to_string(path) {
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
-        text => Ok(parsed(&text.with_context(|| format!("could not read {}", path.display()))?)),
-    }
+    Ok(latest_of_each(lines::read(path, Scored::parse)?))
 }
 
-fn parsed(text: &str) -> Vec<Scored> {
+fn latest_of_each(all: Vec<Scored>) -> Vec<Scored> {
     let mut results = Vec::new();
-    text.lines().filter_map(Scored::parse).for_each(|result| take(&mut results, result));
+    all.into_iter().for_each(|result| take(&mut results, result));
     results
 }
 
@@ -286,7 +273,8 @@ mod tests {
         kept.add(failed.clone()).unwrap();
         drop(kept);
         // A line cut off by a crash.
-        OpenOptions::new().append(true).open(&path).unwrap().write_all(b"{\"case\":").unwrap();
+        let mut file = std::fs::OpenOptions::new().append(true).open(&path).unwrap();
+        std::io::Write::write_all(&mut file, b"{\"case\":").unwrap();
         let mut kept = Kept::open(path.clone(), true).unwrap();
         assert_eq!(kept.results(), [good.clone(), failed]);
         assert!(kept.has(&cases[0].id, 1) && !kept.has(&cases[0].id, 2) && !kept.has(&cases[1].id, 1));

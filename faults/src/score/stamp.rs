@@ -1,6 +1,6 @@
 //! When, what and where a result was measured.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 pub(crate) fn date() -> String {
@@ -13,6 +13,11 @@ const WRITTEN: [&str; 3] = ["faults/results.jsonl", "faults/draws.jsonl", "fault
 /// The commit of the work tree, and whether anything else than the score itself has changed since.
 pub(crate) fn commit() -> String {
     commit_in(Path::new("."))
+}
+
+/// The top of the work tree.
+pub(crate) fn top() -> PathBuf {
+    PathBuf::from(said("git", &["rev-parse", "--show-toplevel"]))
 }
 
 fn commit_in(folder: &Path) -> String {

@@ -104,6 +104,13 @@ impl<S: Serve> Up<S> {
         Ok(pids)
     }
 
+    /// Whether the process that answers the client has been told to stop, and not yet to go on.
+    pub(crate) fn is_stopped(&self) -> anyhow::Result<bool> {
+        let pid = self.pid().context("it has no process")?;
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat"))?;
+        Ok(stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T')))
+    }
+
     /// CPU time that its processes have used so far, threads that have ended included. `stat` counts ticks of 10 ms, which
     /// is fine enough for loads of seconds; `schedstat` is finer, but forgets threads when they end.
     pub(crate) fn cpu_ns(&self) -> anyhow::Result<u64> {

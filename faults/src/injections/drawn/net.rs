@@ -34,15 +34,9 @@ pub(super) const ALL: &[Drawable] = &[
         |setup| setup.is_near() && setup.is_literal(),
         |twin, _, dice| {
             let per_mille = dice.whole(5, 50);
-            if dice.one_in(2) {
-                twin.network.losses.push(Loss { way: Way::ToClient, packets: Packets::Tcp, per_mille });
-                return format!("{per_mille}permille-out");
-            }
-            twin.network.firewall = Some(format!(
-                "table inet faults {{\n chain lossy {{\n  type filter hook input priority 0; policy accept;\n  \
-                 iifname \"eth0\" meta l4proto tcp numgen random mod 1000 < {per_mille} counter drop\n }}\n}}\n"
-            ));
-            format!("{per_mille}permille-in")
+            let (way, name) = if dice.one_in(2) { (Way::ToClient, "out") } else { (Way::ToServer, "in") };
+            twin.network.losses.push(Loss { way, packets: Packets::Tcp, per_mille });
+            format!("{per_mille}permille-{name}")
         },
     ),
     Drawable::new(

@@ -4,15 +4,88 @@
 use super::*;
 use crate::arena::Arena;
 use crate::case::{Bite, NAMELESS};
-use crate::kinds::web::Requests;
+use crate::injections::cpu_per_request;
+use crate::kinds::web::{Requests, ToolLoad};
 use crate::twin::{Companion, Handler};
 
-/// They bite by what they do to the time of a request under the draw's own load, which is looked at of every draw; here
-/// only that both answer as they should.
+/// That both answer alike, and that the faulty twin does to requests what it is told, as other tools see it. What that
+/// comes to under the draw's own load is looked at of every draw.
 pub(super) fn answers(arena: &Arena) -> anyhow::Result<Bite> {
     let bytes = |up| Ok::<f64, anyhow::Error>(arena.client.curl(up, &Requests::kept_alive(3))?.body_bytes);
     let (healthy, faulty) = (bytes(&arena.healthy)?, bytes(&arena.faulty)?);
-    Ok(Bite { bites: healthy == faulty, figures: format!("bytes of a body: {faulty:.0} against {healthy:.0}") })
+    let alike =
+        Bite { bites: healthy == faulty, figures: format!("bytes of a body: {faulty:.0} against {healthy:.0}") };
+    let twin = arena.faulty.twin();
+    Ok(match (twin.http.handler, twin.process.companion) {
+        (Handler::Sleeps { us }, _) => alike.and(takes_longer(arena, us)?),
+        (Handler::Burns { us }, _) => alike.and(computes_longer(arena, us)?),
+        (Handler::SlowShare { every, us }, _) => alike.and(is_slow_at_times(arena, every, us)?),
+        (Handler::Limits { per_window, window_us }, _) => alike.and(lets_through(arena, per_window, window_us)?),
+        (_, Some(Companion::Pauser { stopped_ms, running_ms })) => alike.and(stops(arena, stopped_ms, running_ms)?),
+        (Handler::Plain | Handler::Locks { .. }, _) => alike,
+    })
+}
+
+/// A part of what is told: the tools add their own time to both, and scatter.
+const MOST_OF_IT: f64 = 0.7;
+
+/// Requests by themselves take so much longer.
+fn takes_longer(arena: &Arena, us: u64) -> anyhow::Result<Bite> {
+    let times = arena.by_turns(|up| Ok(1e6 * arena.client.curl(up, &Requests::kept_alive(20))?.total_s))?;
+    Ok(Bite::more("us per request by itself", times, MOST_OF_IT * us as f64))
+}
+
+/// The server computes so much longer for a request.
+fn computes_longer(arena: &Arena, us: u64) -> anyhow::Result<Bite> {
+    let times = cpu_per_request(arena, &ToolLoad::over(1))?;
+    Ok(Bite::more("server CPU per request, us", times, MOST_OF_IT * us as f64))
+}
+
+/// As many of a row of requests are slow as should be, give or take a half, and none of the healthy server's.
+fn is_slow_at_times(arena: &Arena, every: u32, us: u64) -> anyhow::Result<Bite> {
+    const TURNS: u32 = 6;
+    let slow = |up| -> anyhow::Result<f64> {
+        let times = arena.client.curl_totals(up, &Requests::kept_alive(TURNS * every))?;
+        Ok(times.iter().filter(|&&seconds| 1e6 * seconds >= MOST_OF_IT * us as f64).count() as f64)
+    };
+    let (healthy, faulty) = (slow(&arena.healthy)?, slow(&arena.faulty)?);
+    let expected = f64::from(TURNS);
+    let bites = (0.5 * expected..=1.5 * expected).contains(&faulty) && healthy <= faulty / 3.0;
+    Ok(Bite { bites, figures: format!("slow ones of {} requests: {faulty} against {healthy}", TURNS * every) })
+}
+
+/// No more requests are let through than may be, and the healthy server answers more than that.
+fn lets_through(arena: &Arena, per_window: u32, window_us: u64) -> anyhow::Result<Bite> {
+    let per_s = |up| Ok::<f64, anyhow::Error>(arena.client.load(up, &ToolLoad::over(16))?.per_s);
+    let (healthy, faulty) = (per_s(&arena.healthy)?, per_s(&arena.faulty)?);
+    // A load that ends within a window has seen a part of one more.
+    let most = 1.1 * f64::from(per_window) * 1e6 / window_us as f64;
+    Ok(Bite {
+        bites: faulty <= most && healthy > most,
+        figures: format!("requests per second: {faulty:.0} against {healthy:.0}, and {most:.0} at most"),
+    })
+}
+
+/// The faulty server's processes are stopped for as much of the time as should be, give or take a half; the healthy one's never.
+fn stops(arena: &Arena, stopped_ms: u32, running_ms: u32) -> anyhow::Result<Bite> {
+    const SAMPLES: u32 = 400;
+    const BETWEEN: std::time::Duration = std::time::Duration::from_millis(7);
+    let (mut healthy, mut faulty) = (0, 0);
+    for _ in 0..SAMPLES {
+        healthy += u32::from(arena.healthy.is_stopped()?);
+        faulty += u32::from(arena.faulty.is_stopped()?);
+        std::thread::sleep(BETWEEN);
+    }
+    let seen = f64::from(faulty) / f64::from(SAMPLES);
+    let expected = f64::from(stopped_ms) / f64::from(stopped_ms + running_ms);
+    Ok(Bite {
+        bites: (0.5 * expected..=1.5 * expected).contains(&seen) && healthy == 0,
+        figures: format!(
+            "of the time stopped: {:.0} %, told {:.0} %, against {healthy}",
+            100.0 * seen,
+            100.0 * expected
+        ),
+    })
 }
 
 const INJECTION: Injection = Injection::new(NAMELESS, answers);

@@ -24,7 +24,7 @@ paths!(none, path_delay, small_window, small_mtu, congestion_control, loss, rate
 /// That the op takes so many times as long on the faulty path, by the bench's own sender.
 fn slower(arena: &Paths, at_least: f64) -> anyhow::Result<Bite> {
     let what = match arena.healthy.twin().op {
-        Op::Bulk | Op::BulkReverse => "us per kB over one stream",
+        Op::Bulk | Op::BulkReverse => "us per kB over all streams",
         Op::Exchange => "us per exchange",
         Op::Connect => "us per connection",
         Op::Datagrams { .. } => "datagrams lost of a thousand",

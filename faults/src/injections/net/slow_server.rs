@@ -2,16 +2,22 @@
 
 use super::*;
 use crate::case::NAMELESS;
+use crate::servers::Up;
 use crate::world::Quota;
 
 const INJECTION: Injection<Net> = Injection::new(NAMELESS, |arena| slower(arena, 1.2));
-/// A few exchanges at a time never use a quota up: the kernel tells whether it holds the server back under load.
+/// A few exchanges at a time never use a quota up: the kernel tells whether it holds a server back under load.
 const OF_QUOTAS: Injection<Net> = Injection::new(NAMELESS, |arena: &Paths| {
-    let flow = if arena.faulty.twin().op == Op::Bulk { Op::Bulk } else { Op::BulkReverse };
-    for _ in 0..3 {
-        arena.client.bytes_per_s(&arena.faulty, flow, 2)?;
-    }
-    Ok(Bite::more("periods throttled", (0.0, arena.faulty.cgroup()?.throttled()? as f64), 10.0))
+    let held_back = |up: &Up<PathTwin>| -> anyhow::Result<f64> {
+        let flow = if up.twin().op == Op::Bulk { Op::Bulk } else { Op::BulkReverse };
+        for _ in 0..3 {
+            arena.client.bytes_per_s(up, flow, up.twin().streams)?;
+        }
+        // Who has no group, or one without a limit, cannot be held back by it.
+        let limited = up.twin().process.limits.quota.is_some();
+        Ok(if limited { up.cgroup()?.throttled()? as f64 } else { 0.0 })
+    };
+    Ok(Bite::more("periods throttled", (held_back(&arena.healthy)?, held_back(&arena.faulty)?), 10.0))
 });
 
 pub(super) fn cases() -> Vec<Case> {

@@ -3,7 +3,7 @@
 
 mod tools;
 
-use super::{Kind, Pair, Trial};
+use super::{Kind, Pair};
 use crate::arena::CLIENT_CPU;
 use crate::case::Setup;
 use crate::servers::Place;
@@ -100,17 +100,6 @@ impl Kind for Disk {
         let words = ["--op", load.op, "--block", &load.block_bytes.to_string(), "--size", &size].map(str::to_owned);
         let further = load.words.iter().map(|word| (*word).to_owned());
         arena.launch(duel).args(addresses).args(words).args(further)
-    }
-
-    fn trial(pair: Pair<Disk>) -> Trial {
-        Trial::Disk(Box::new(pair))
-    }
-
-    fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Disk>> {
-        match trial {
-            Trial::Disk(pair) => Some(pair),
-            _ => None,
-        }
     }
 }
 

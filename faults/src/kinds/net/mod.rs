@@ -3,7 +3,7 @@
 pub(crate) mod flow;
 mod tools;
 
-use super::{Kind, Pair, Trial};
+use super::{Kind, Pair};
 use crate::arena::Arena;
 use crate::case::Setup;
 use crate::servers::{Place, Serve, Up};
@@ -21,6 +21,8 @@ pub(crate) struct Net;
 pub(crate) struct PathTwin {
     /// What goes over it: verifications send the same by other means.
     pub(crate) op: Op,
+    /// Over how many streams; known when it is started, from the load.
+    pub(crate) streams: u32,
     pub(crate) process: Process,
     pub(crate) network: Network,
     /// duel, whose server it is; known when it is started.
@@ -81,8 +83,11 @@ impl Kind for Net {
 
     fn start(world: &World, pair: &Pair<Net>, faulty: Place, duel: &Path) -> anyhow::Result<Arena<PathTwin>> {
         ensure!(duel.is_file(), "duel, whose server is at the other end, is not at {}: build it", duel.display());
-        let [healthy, faulty_twin] =
-            [&pair.healthy, &pair.faulty].map(|twin| PathTwin { program: duel.to_owned(), ..twin.clone() });
+        let [healthy, faulty_twin] = [&pair.healthy, &pair.faulty].map(|twin| PathTwin {
+            program: duel.to_owned(),
+            streams: pair.load.0,
+            ..twin.clone()
+        });
         Arena::start(world, [&healthy, &faulty_twin], faulty)
     }
 
@@ -106,24 +111,13 @@ impl Kind for Net {
         }
         arena.client.launch(&duel.to_string_lossy()).args(words)
     }
-
-    fn trial(pair: Pair<Net>) -> Trial {
-        Trial::Net(Box::new(pair))
-    }
-
-    fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Net>> {
-        match trial {
-            Trial::Net(pair) => Some(pair),
-            _ => None,
-        }
-    }
 }
 
 impl Setup<Net> {
     /// One stream over a veth pair.
     pub(crate) fn over(op: Op) -> Setup<Net> {
         let (process, network) = (Process::default(), Network::default());
-        Setup::new(PathTwin { op, process, network, program: PathBuf::new() }, Streams(1))
+        Setup::new(PathTwin { op, streams: 1, process, network, program: PathBuf::new() }, Streams(1))
     }
 
     pub(crate) fn streams(mut self, streams: u32) -> Setup<Net> {

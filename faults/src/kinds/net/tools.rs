@@ -17,14 +17,17 @@ impl Client {
         self.flow(up, what, &["--streams", &streams.to_string()])
     }
 
-    /// What the path's op takes, by other means than duel: microseconds of an exchange or a connection or for a kilobyte; of
-    /// datagrams those of a thousand that do not arrive.
+    /// What the path's op takes, by other means than duel: microseconds of an exchange or a connection, or for a kilobyte over
+    /// as many streams as duel's; of datagrams those of a thousand that do not arrive, of as many as all streams send.
     pub(crate) fn op_takes(&self, up: &Up<PathTwin>) -> anyhow::Result<f64> {
+        let streams = up.twin().streams;
         match up.twin().op {
-            op @ (Op::Bulk | Op::BulkReverse) => Ok(1e9 / self.bytes_per_s(up, op, 1)?),
+            op @ (Op::Bulk | Op::BulkReverse) => Ok(1e9 / self.bytes_per_s(up, op, streams)?),
             Op::Exchange => self.exchange_us(up, 200),
             Op::Connect => self.flow(up, "connect", &["--count", "100"]),
-            Op::Datagrams { mbit_per_s } => self.flow(up, "datagrams", &["--mbit-per-s", &mbit_per_s.to_string()]),
+            Op::Datagrams { mbit_per_s } => {
+                self.flow(up, "datagrams", &["--mbit-per-s", &(streams * mbit_per_s).to_string()])
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 mod tools;
 
-use super::{Kind, Pair, Trial};
+use super::{Kind, Pair};
 use crate::arena::Arena;
 use crate::case::Setup;
 use crate::servers::{Place, Up};
@@ -76,17 +76,6 @@ impl Kind for Web {
             words.extend(arena.machines());
         }
         arena.client.launch(&duel.to_string_lossy()).args(words)
-    }
-
-    fn trial(pair: Pair<Web>) -> Trial {
-        Trial::Web(Box::new(pair))
-    }
-
-    fn pair_of(trial: &mut Trial) -> Option<&mut Pair<Web>> {
-        match trial {
-            Trial::Web(pair) => Some(pair),
-            _ => None,
-        }
     }
 }
 

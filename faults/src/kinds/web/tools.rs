@@ -7,6 +7,26 @@ use anyhow::Context;
 impl Client {
     /// Times of requests by curl, one after the other: the median of each phase.
     pub(crate) fn curl(&self, up: &Up, requests: &Requests) -> anyhow::Result<Times> {
+        let rows = self.curl_each(up, requests)?;
+        let column = |n: usize| median(rows.iter().map(|row| row[n]).collect());
+        Ok(Times {
+            lookup_s: column(0)?,
+            connect_s: column(1)? - column(0)?,
+            tls_s: (column(2)? - column(1)?).max(0.0),
+            total_s: column(3)?,
+            body_bytes: column(4)?,
+            head_bytes: column(5)?,
+            connects: rows.iter().map(|row| row[6]).sum(),
+        })
+    }
+
+    /// The time of each of these requests, whole, in seconds.
+    pub(crate) fn curl_totals(&self, up: &Up, requests: &Requests) -> anyhow::Result<Vec<f64>> {
+        Ok(self.curl_each(up, requests)?.into_iter().map(|row| row[3]).collect())
+    }
+
+    /// What curl tells of each request: times from its beginning, bytes, connections.
+    fn curl_each(&self, up: &Up, requests: &Requests) -> anyhow::Result<Vec<[f64; 7]>> {
         const FORMAT: &str = "%{time_namelookup} %{time_connect} %{time_appconnect} %{time_total} \
                               %{size_download} %{size_header} %{num_connects}\\n";
         let url = format!("{}?n=[1-{}]", up.url(), requests.count);
@@ -20,21 +40,11 @@ impl Client {
         }
         args.push(&url);
         let printed = self.run("curl", &args)?;
-        let rows: Vec<Vec<f64>> = printed
-            .lines()
-            .map(|line| line.split(' ').filter_map(|figure| figure.parse().ok()).collect())
-            .filter(|row: &Vec<f64>| row.len() == 7)
-            .collect();
-        let column = |n: usize| median(rows.iter().map(|row| row[n]).collect());
-        Ok(Times {
-            lookup_s: column(0)?,
-            connect_s: column(1)? - column(0)?,
-            tls_s: (column(2)? - column(1)?).max(0.0),
-            total_s: column(3)?,
-            body_bytes: column(4)?,
-            head_bytes: column(5)?,
-            connects: rows.iter().map(|row| row[6]).sum(),
-        })
+        let row = |line: &str| {
+            let figures: Vec<f64> = line.split(' ').filter_map(|figure| figure.parse().ok()).collect();
+            figures.try_into().ok()
+        };
+        Ok(printed.lines().filter_map(row).collect())
     }
 
     /// Load by another generator: wrk, or ab where each connection is to make a full TLS handshake (wrk resumes).
