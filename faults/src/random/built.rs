@@ -1,7 +1,8 @@
 //! Whether programs were built from the work tree: a look is written down under its commit.
 //!
 //! Cargo writes beside a program from which files of the workspace it was built (`duel.d` beside `duel`). None of them may be
-//! younger than the program, or gone. The work tree is a commit by then, so that its files are what the commit has.
+//! younger than the program, or gone. The work tree is a commit by then, so that its files are what the commit has. What is
+//! not seen: a file that was changed while Cargo was at work.
 
 use anyhow::{Context, ensure};
 use std::path::{Path, PathBuf};

@@ -13,5 +13,6 @@ pub(crate) mod paths;
 pub(crate) mod scaling;
 pub(crate) mod stall;
 pub(crate) mod tls_libraries;
+pub(crate) mod tls_records;
 pub(crate) mod trip;
 pub(crate) mod worth;

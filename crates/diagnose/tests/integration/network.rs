@@ -284,6 +284,28 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
     }
 }
 
+/// Small records go in small packets, whoever sends them; by some servers' calls nobody counts how many there are.
+#[test]
+fn small_records_are_no_small_packets() {
+    let sent = |packets: f64, cpu_ns: f64| {
+        let mut counted = counts(&[("link.eth0.sent_bytes", 450e3), ("link.eth0.sent_packets", packets)]);
+        counted.push(("cpu.busy_ns", cpu_ns));
+        counted
+    };
+    let near = Server { tls: true, ..near() };
+    for record in [1024.0, 1900.0] {
+        let packets = 400e3 / record;
+        let fast = read(near.clone(), &[], &sent(30.0, 300e3));
+        let costly = |record: f64| Server { fixed: near.fixed + 900e3, record, ..near.clone() };
+        let slow = |record: f64| read(costly(record), &[], &sent(packets, 1_200e3));
+        assert_never(&pair(fast.clone(), slow(record), 400e3, 1, true), &["net.small-mtu"]);
+        assert_not_ruled_out(&pair(fast.clone(), slow(record), 400e3, 1, true), "net.small-mtu");
+        both_ways(&pair(fast, slow(16_384.0), 400e3, 1, true), |explanation, slow| {
+            assert!(named(explanation).contains(&("net.small-mtu", Some(slow))), "{explanation:#?}");
+        });
+    }
+}
+
 /// Of ops that take nearly a second among the others hardly one ends in a slot that it began in; over one connection many do.
 #[test]
 fn machines_are_read_over_one_connection_where_ops_take_long_under_load() {

@@ -15,6 +15,7 @@ use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_h
 use crate::causes::standing_of;
 use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
+use crate::evidence::tls_records::RECORD_OVERHEAD_BYTES;
 use crate::evidence::worth::{Cpu, CpuWorth, FurtherCpu, demands, reference, told_waiting};
 use crate::gap::{Flip, Gap, Look, View, per_byte_share};
 use crate::probes::RANGE_1;
@@ -34,10 +35,6 @@ const MORE_PIECES: f64 = 2.0;
 /// The largest TLS record (RFC 8446, 5.1). Whoever moves this much with each call on average cannot be doing it in small
 /// pieces.
 const LARGE_PIECE_BYTES: f64 = 16_384.0;
-
-/// What a record adds in TLS 1.3: header, content type and tag (RFC 8446, 5.2). Up to 1.2 it may be a third more, on both
-/// sides alike.
-const RECORD_OVERHEAD_BYTES: f64 = 22.0;
 
 pub(super) struct NoSendfile;
 

@@ -8,10 +8,11 @@
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, fit_by_host, of_both};
 use crate::evidence::by_hand;
+use crate::evidence::tls_records::RECORD_OVERHEAD_BYTES;
 use crate::evidence::worth::{acquit, most_share_alone, reference, share_of_log, share_of_resource};
 use crate::gap::{DemandLook, Demands, Flip, FlipLook, Gap, View, percent};
 use crate::probes::{Mode, SEGMENTS};
-use duel_model::{Confidence, Evidence, HostDemand, format_bytes, format_duration_ns, web};
+use duel_model::{Confidence, Evidence, HostDemand, TargetObservation, format_bytes, format_duration_ns, web};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.small-mtu",
@@ -132,6 +133,12 @@ fn by_packets(
     {
         return Err(open("the server hands its responses over in as small pieces"));
     }
+    // So does who cuts them into small TLS records, by calls that nobody counts: each adds bytes beside the body.
+    if let (Some(further), Some(packets)) = (further_records(gap, reference), packets_per_op(of_slow))
+        && further >= 0.5 * packets
+    {
+        return Err(open("the server cuts its responses into as small TLS records"));
+    }
     let cpu = |demand: &HostDemand| demand.per_op("cpu.busy_ns");
     let (Some(slow_cpu_ns), Some(fast_cpu_ns)) = (cpu(of_slow), cpu(of_fast)) else {
         return Err(open("CPU time is not known"));
@@ -184,6 +191,14 @@ fn most(gap: &Gap<'_>, reference: &View<'_>, of_slow: &HostDemand, both_ns: [f64
     let own_ns = of_slow.per_op("process.cpu_ns");
     let share = own_ns.and_then(|own_ns| share_of_resource(gap, reference, further_ns, own_ns));
     share.ok_or_else(|| "what that is worth is not known".to_owned())
+}
+
+/// How many TLS records more the slow side's responses come in, about: by the bytes beside the bodies, of which the heads are a
+/// small part where records are many. `None` where not both use TLS, or bytes are not known.
+fn further_records(gap: &Gap<'_>, reference: &View<'_>) -> Option<f64> {
+    let beside = |seen: &TargetObservation| Some(seen.bytes_in_per_op? - seen.body_bytes_per_op?);
+    let both_tls = gap.uses_tls(gap.slow) && gap.uses_tls(gap.fast);
+    both_tls.then_some((beside(reference.slow)? - beside(reference.fast)?) / RECORD_OVERHEAD_BYTES)
 }
 
 /// Mean size of the packets that a machine sent.
