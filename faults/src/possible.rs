@@ -102,7 +102,6 @@ mod tests {
     #[test]
     fn every_case_made_by_hand_is_possible() {
         for mut case in crate::injections::cases() {
-            use crate::kinds::Kind;
             let Some(pair) = case.trial.pair_mut::<crate::kinds::web::Web>() else { continue };
             for twin in [&pair.healthy, &pair.faulty] {
                 assert_eq!(twin.possible(), Ok(()), "{}", case.id);
