@@ -378,7 +378,7 @@ impl<'a> Gap<'a> {
         self.host(index)?.number(key)
     }
 
-    /// What the machines did for each op under the plan's load, or over one connection: see [`HOSTS`].
+    /// What the machines did for each op under the plan's load.
     pub(crate) fn demands(&self) -> DemandLook<'a> {
         let id = HOSTS.id(self.mode);
         let Some(outcome) = self.case.outcome(&id) else {
@@ -404,15 +404,6 @@ impl<'a> Gap<'a> {
         match demand(self.slow) {
             Some(slow) => DemandLook::Shown(Demands { slow, fast: demand(self.fast) }),
             None => DemandLook::Missing(format!("the machine of {} was not read", self.slow_name())),
-        }
-    }
-
-    /// The same for each op under the plan's load, where it was counted under that, which ops that take long are not.
-    pub(crate) fn demands_under_load(&self) -> DemandLook<'a> {
-        let counted = self.case.outcome(&HOSTS.id(self.mode));
-        match counted.and_then(|outcome| outcome.probe.variation.connections) {
-            Some(_) => DemandLook::Missing("the machines were read over one connection".to_owned()),
-            None => self.demands(),
         }
     }
 

@@ -9,7 +9,7 @@ pub(crate) const HOSTS: Kind = Kind::new(&Entry {
     id: "hosts",
     phrase: "with the machines read around each slot",
     question: "What do the machines do for each request?",
-    load: Load::PlanWhereShort,
+    load: Load::Plan,
     reads: Reads::Hosts,
     possible: |_, case| {
         let any = case.hosts.iter().any(Option::is_some);

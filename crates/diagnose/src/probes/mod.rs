@@ -110,9 +110,6 @@ enum Load {
     One,
     /// With the plan's.
     Plan,
-    /// With the plan's; or over one, where the gap shows there, and ops among the plan's take so long that hardly any would end in
-    /// the slot that they began in.
-    PlanWhereShort,
     /// With as many as its number says.
     Number,
 }
@@ -234,7 +231,6 @@ impl Kind {
             Load::OfGap | Load::None => (mode == Mode::Alone).then_some(1),
             Load::One => Some(1),
             Load::Plan => None,
-            Load::PlanWhereShort => (mode == Mode::Alone && takes_long(case)).then_some(1),
             Load::Number => u32::try_from(self.number).ok(),
         };
         let by_ops_ns = budget_ns(case, connections == Some(1), has_whole_response);
@@ -262,9 +258,6 @@ impl Kind {
     }
 }
 
-/// See [`budget_ns`].
-const SLOTS_PER_TARGET: f64 = 9.0;
-
 /// Six pairs of slots are the fewest that give an interval, and one slot of each target goes before them as a trial, with
 /// as much again for what is drained; a slot must hold some ops, and not be shorter than 150 ms.
 ///
@@ -273,6 +266,7 @@ const SLOTS_PER_TARGET: f64 = 9.0;
 fn budget_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Nanos {
     const DEFAULT_NS: Nanos = 6 * SECOND_NS;
     const PATIENCE_NS: f64 = 12e9;
+    const SLOTS_PER_TARGET: f64 = 9.0;
     const OPS_PER_SLOT: f64 = 4.0;
     const LEAST_OPS_PER_SLOT: f64 = 1.2;
     let shortest_slot_ns = (150 * MILLISECOND_NS) as f64;
@@ -281,15 +275,6 @@ fn budget_ns(case: &Case<'_>, one_connection: bool, whole_response: bool) -> Nan
     let patient_ns = (PATIENCE_NS / slots).max(LEAST_OPS_PER_SLOT * service_ns);
     let slot_ns = shortest_slot_ns.max((OPS_PER_SLOT * service_ns).min(patient_ns));
     DEFAULT_NS.max((slots * slot_ns) as Nanos)
-}
-
-/// Whether few ops of the plan's load fit into a slot of a probe: what machines do for one is then counted with its neighbours.
-fn takes_long(case: &Case<'_>) -> bool {
-    /// As many to a connection as a slot takes for its rate to be a good one.
-    const OPS: f64 = 3.0;
-    let slots = SLOTS_PER_TARGET * case.plan.targets.len() as f64;
-    let service_ns = slowest_service_ns(case, false, true).unwrap_or(0.0);
-    OPS * service_ns > budget_ns(case, false, true) as f64 / slots
 }
 
 /// How long an op's packets travel: a round trip as long as connecting takes (the median), once for its request, and twice

@@ -306,24 +306,6 @@ fn small_records_are_no_small_packets() {
     }
 }
 
-/// Of ops that take nearly a second among the others hardly one ends in a slot that it began in; over one connection many do.
-#[test]
-fn machines_are_read_over_one_connection_where_ops_take_long_under_load() {
-    let sent = |packets: f64, cpu_ns: f64| {
-        let mut counted = counts(&[("link.eth0.sent_bytes", 450e3), ("link.eth0.sent_packets", packets)]);
-        counted.push(("cpu.busy_ns", cpu_ns));
-        counted
-    };
-    let fast = read(near(), &[], &sent(10.0, 300e3));
-    let slow = read(Server { fixed: near().fixed + 40e6, ..near() }, &[], &sent(300.0, 40.3e6));
-    let world = World { short_slots: true, ..pair(fast, slow, 400e3, 48, true) };
-    both_ways(&world, |explanation, slow| {
-        let hosts = explanation.probes.iter().find(|outcome| outcome.probe.id == "hosts").unwrap();
-        assert_eq!(hosts.probe.variation.connections, Some(1), "{explanation:#?}");
-        assert!(named(explanation).contains(&("net.small-mtu", Some(slow))), "{explanation:#?}");
-    });
-}
-
 /// A longer way may be the part of a gap that shows over one connection, where a limit makes more of it under load.
 #[test]
 fn what_shows_a_part_of_the_gap_over_one_connection_is_not_ruled_out_by_the_rest() {

@@ -8,7 +8,7 @@
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, of_both};
 use crate::evidence::machines::{Machines, allowed_cpus, needs_concurrency, pid};
-use crate::gap::{DemandLook, Gap, percent};
+use crate::gap::{Gap, percent};
 use duel_model::{Confidence, TwinChange};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -45,9 +45,6 @@ impl Cause for FewerCores {
         );
         if of_slow.len() >= of_fast.len() {
             return Err(Standing::RuledOut(fact));
-        }
-        if let DemandLook::Missing(why) = gap.demands_under_load() {
-            return Err(Standing::Undecided(gap.on_host(why, None)));
         }
         let machines = Machines::read(gap)?;
         let (slow_side, fast_side) = machines.both(gap)?;

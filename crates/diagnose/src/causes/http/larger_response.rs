@@ -18,7 +18,8 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "http.larger-response",
     description: "the server sends more bytes (body or header fields) for the same request",
     signature: "more bytes per request; as many bytes asked of all take the gap away, or their number times what a \
-                byte costs is worth it; where no part can be had, twice as many bytes and a gap in receiving",
+                byte costs is worth it; where no part can be had, twice as many bytes and a gap in receiving that \
+                bytes as dear as the fast side's make",
     at_most: "confirmed; likely by what a byte costs; possible where no part can be had",
     needs_machine: false,
 };
@@ -133,12 +134,25 @@ fn in_receiving(gap: &Gap<'_>, reference: &View<'_>) -> f64 {
     if gap.mode == Mode::Alone { share.unwrap_or(0.0) } else { 0.0 }
 }
 
+/// Whether a byte of the fast side takes so long to come that the further ones make what receiving takes longer. Else each byte is
+/// dearer on the slow side, too, and how many there are may not matter.
+fn at_the_fast_price(reference: &View<'_>) -> bool {
+    let receiving = |seen: &TargetObservation| seen.phase_mean_ns.get(&phase::RECEIVE.id()).copied();
+    let known = || {
+        let (slow_ns, fast_ns) = (receiving(reference.slow)?, receiving(reference.fast)?);
+        let (slow_bytes, fast_bytes) = (reference.slow.bytes_in_per_op?, reference.fast.bytes_in_per_op?);
+        Some((slow_bytes - fast_bytes) * fast_ns / fast_bytes >= Flip::EXPLAINS * (slow_ns - fast_ns))
+    };
+    known().unwrap_or(false)
+}
+
 /// Of small bodies no part can be asked for, and some servers send none, so that nobody knows what a byte costs. That so many
 /// more bytes come, and that it is receiving which takes longer, fits. A server that sends the end of its answer late would look
 /// the same. `beside` tells where the further bytes are.
 fn by_receiving(gap: &Gap<'_>, sizes: &str, times_larger: f64, beside: &str, why: &str) -> Result<Standing, Standing> {
     let reference = reference(gap)?;
-    if times_larger < CLEARLY_LARGER || in_receiving(gap, reference) < Flip::EXPLAINS {
+    let fits = times_larger >= CLEARLY_LARGER && in_receiving(gap, reference) >= Flip::EXPLAINS;
+    if !fits || beside.is_empty() && !at_the_fast_price(reference) {
         let text = format!("{sizes}, but what a byte costs is not known: {why}");
         return Err(Standing::Undecided(gap.evidence(&gap.comparison, text)));
     }

@@ -73,7 +73,7 @@ impl Cause for BacklogOverflow {
         if share < Flip::NOTEWORTHY {
             return Err(Standing::RuledOut(told));
         }
-        let demands = match gap.demands_under_load() {
+        let demands = match gap.demands() {
             DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
             DemandLook::Missing(_) => return from_outside(gap, reference, share, told),
             DemandLook::Shown(demands) => demands,

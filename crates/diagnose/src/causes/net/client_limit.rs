@@ -121,7 +121,7 @@ fn may_be_held_up(gap: &Gap<'_>, before: &View<'_>) -> Result<(), Standing> {
     if !gap.has_host(gap.slow) {
         return Ok(());
     }
-    let demand = match gap.demands_under_load() {
+    let demand = match gap.demands() {
         DemandLook::Shown(demands) => demands.slow,
         DemandLook::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
         DemandLook::Missing(_) => return Ok(()),

@@ -585,8 +585,7 @@ impl World {
             vec![]
         };
         let short = Doubt { id: DoubtId::ShortSlots, target: None, text: "1.0 requests in a slot".to_owned() };
-        let is_alone = probe.variation.connections == Some(1);
-        let doubts = if self.short_slots && !is_alone { vec![short] } else { vec![] };
+        let doubts = if self.short_slots { vec![short] } else { vec![] };
         let twin = self.of_twins.clone().filter(|_| probe.variation.twin.is_some());
         ProbeOutcome { targets, pairs, demands, lens: None, twin, doubts, unavailable: None, probe }
     }
