@@ -5,6 +5,7 @@ use crate::evidence::machines::{QUOTA, allowed_cpus};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, Reference, View, percent};
 use crate::probes::{ALONE, Mode};
 use duel_model::{Evidence, HostDemand, format_duration_ns};
+use duel_stats::Estimate;
 
 /// Share of the log of the gap that goes away when each op of the slow side is spared this much time.
 pub(crate) fn share_of_log(view: &View<'_>, saved_ns: f64) -> Option<f64> {
@@ -241,7 +242,7 @@ pub(crate) fn needs_gap_alone(gap: &Gap<'_>, known: Option<&str>) -> Result<(), 
             Err(Standing::Undecided(gap.not_measured(text)))
         }
         Look::Shown(alone) => {
-            let most = alone.log.over(gap.comparison.log).map_or(1.0, |shows| shows.high());
+            let most = alone.log.over(gap.comparison.log).map_or(1.0, Estimate::high);
             let text = format!("{known}over one connection most of the gap does not show");
             let told = |text: String| gap.evidence(&alone, text);
             Err(match most < Flip::NOTEWORTHY {
