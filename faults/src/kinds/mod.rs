@@ -160,9 +160,8 @@ impl<K: Kind> Started<K> {
 impl<K: Kind> Stage for Started<K> {
     fn verify(&self) -> anyhow::Result<Bite> {
         K::ensure_both_work(&self.arena)?;
-        let bites = self.pair.verify.iter().map(|verify| verify(&self.arena));
         let both_work = Bite { bites: true, figures: "both work".to_owned() };
-        bites.fold(Ok(both_work), |all, one| Ok(all?.and(one?)))
+        self.pair.verify.iter().try_fold(both_work, |all, verify| Ok(all.and(verify(&self.arena)?)))
     }
 
     fn duel(&self, duel: &Path, local: bool) -> Launch {
