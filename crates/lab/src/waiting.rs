@@ -9,7 +9,7 @@ use crate::bench::{Bench, SlotSpec};
 use crate::watch::Watcher;
 use duel_model::{
     BusyPoll, HostAccess, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Target, Waiting,
-    WhyWaiting, WorkloadPlan, web,
+    Waking, WhyWaiting, WorkloadPlan, web,
 };
 use std::net::{SocketAddr, UdpSocket};
 
@@ -39,10 +39,13 @@ pub(crate) fn choose(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mu
     if plan.workload == WorkloadPlan::NULL {
         return Ok(());
     }
-    let free = free_cpus(plan, run).min(plan.load.threads);
+    let is_here = are_here(plan, run);
+    let free = free_cpus(is_here.contains(&true)).min(plan.load.threads);
     let (polling_workers, why) = match plan.load.busy_poll {
         BusyPoll::Never => (0, WhyWaiting::Asked),
         BusyPoll::Always => (plan.load.threads, WhyWaiting::Asked),
+        // A quota below one CPU would be spent on waiting, and missed by the work.
+        BusyPoll::Auto if has_no_whole_cpu() => (0, WhyWaiting::Untried),
         BusyPoll::Auto if bench.targets() == 1 || !is_back_to_back(plan) => (free, WhyWaiting::Untried),
         BusyPoll::Auto => {
             watcher.label("trying how to wait");
@@ -56,7 +59,8 @@ pub(crate) fn choose(bench: &mut Bench, plan: &Plan, run: &mut Run, watcher: &mu
     bench.wait_with(polling_workers);
     if !bench.is_stopped() {
         let sleep_costs_ns = duel_load::wake_cost_ns();
-        run.waiting = Some(Waiting { polling_workers, why, gave_way: false, sleep_costs_ns });
+        let waking = is_here.contains(&true).then(|| waking(is_here)).flatten();
+        run.waiting = Some(Waiting { polling_workers, why, gave_way: false, sleep_costs_ns, waking });
     }
     Ok(())
 }
@@ -158,12 +162,26 @@ fn rate_per_ns(slot: &Slot) -> Option<f64> {
 
 /// CPUs that workers may poll on: those that duel can use, of which one is left to a server on this machine unless duel was
 /// given CPUs of its own.
-fn free_cpus(plan: &Plan, run: &Run) -> u32 {
+fn free_cpus(serves_here: bool) -> u32 {
     let mine = duel_load::usable_cpus();
     let is_all_there_is = duel_load::cpus_online().is_none_or(|online| mine >= online);
-    let peers = run.first_contact.iter().map(|seen| seen.as_ref()?.text(web::PEER));
-    let is_local = plan.targets.iter().zip(peers).any(|(target, peer)| is_on_this_machine(target, peer));
-    if is_local && is_all_there_is { mine.saturating_sub(1) } else { mine }
+    if serves_here && is_all_there_is { mine.saturating_sub(1) } else { mine }
+}
+
+/// Whether the control group's quota is less than one CPU.
+fn has_no_whole_cpu() -> bool {
+    duel_load::quota_cpus().is_some_and(|cpus| cpus < 1.0)
+}
+
+/// What sleeping costs servers on this machine.
+fn waking(is_here: Vec<bool>) -> Option<Waking> {
+    Some(Waking { cost_ns: duel_load::waking_cost_ns()?, cpus: duel_load::cpus_online()?, is_here })
+}
+
+/// Of each target, whether its server is known to run on this machine.
+fn are_here(plan: &Plan, run: &Run) -> Vec<bool> {
+    let peer = |index: usize| run.first_contact.get(index)?.as_ref()?.text(web::PEER);
+    plan.targets.iter().enumerate().map(|(index, target)| is_on_this_machine(target, peer(index))).collect()
 }
 
 /// Whether a target's server is known to run on this machine.

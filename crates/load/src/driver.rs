@@ -8,7 +8,7 @@ use crate::poller::{self, Poller};
 use crate::recorder::Recorder;
 use crate::session::LiveSlot;
 use crate::slot::{Drain, SlotOrder, USUAL_DRAIN_MEDIANS, WorkerSlot};
-use crate::waiter::Waiter;
+use crate::waiter::{Patience, Waiter};
 use crate::wake::wake_cost_ns;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, WorkerId, Workload};
 use duel_model::{MILLISECOND_NS, Nanos, Schema, WorkerAudit};
@@ -127,6 +127,9 @@ impl<W: Workload> Worker<W> {
             if now >= next_live_ns {
                 live.publish(&self.recorder, self.workload.traffic());
                 self.recorder.hand_over(log);
+                if self.waiter.gives_way() {
+                    self.waiter.waited_for_cpu(self.waited_since(waited_before, sleeps_before));
+                }
                 self.waiter.reconsider(now);
                 pace.turn.work_ns = self.work_ns();
                 next_live_ns = now + LIVE_INTERVAL_NS;
@@ -139,23 +142,23 @@ impl<W: Workload> Worker<W> {
                 break;
             }
             let pause_ns = self.workload.wakes_at().map_or(Nanos::MAX, |at_ns| at_ns.saturating_sub(now));
-            let sleep_ns = pace.sleep_ns(now).min(pause_ns);
-            pace.turn.until_ns += sleep_ns;
-            self.turn(&mut pace, now, sleep_ns)?;
+            let patience = self.waiter.patience(pace.left_ns(now).min(pause_ns), pace.mean_gap_ns);
+            pace.turn.until_ns += patience.total_ns();
+            self.turn(&mut pace, now, patience)?;
         }
 
         let end_ns = monotonic_ns();
+        let waited_ns = self.waited_since(waited_before, sleeps_before);
         // Of short slots it is the only time.
+        self.waiter.waited_for_cpu(waited_ns);
         self.waiter.reconsider(end_ns);
         let cpu_ns = cpu_before.zip(thread_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let silent_lanes = self.silent_lanes(start_ns);
         let waits = self.waiter.audit();
         let slept = sleeps_before.zip(sleeps()).map(|(before, after)| after.saturating_sub(before));
-        let waited_ns = waited_before.zip(waited_for_cpu_ns()).map(|(before, after)| after.saturating_sub(before));
         let audit = WorkerAudit {
             cpu_ns,
-            // After each sleep a CPU has to come back, which the kernel counts as well.
-            waited_ns: waited_ns.map(|ns| ns.saturating_sub(slept.unwrap_or(0).saturating_mul(self.wake_costs_ns))),
+            waited_ns,
             wall_ns: monotonic_ns().saturating_sub(wall_before),
             polling_ns: waits.polling_ns,
             taken_ns: waits.taken_ns,
@@ -209,12 +212,20 @@ impl<W: Workload> Worker<W> {
         }
     }
 
+    /// For how long others had the CPU that this thread wanted, ns since both were counted; `None` where the system does not tell.
+    fn waited_since(&self, waited_before: Option<Nanos>, sleeps_before: Option<u64>) -> Option<Nanos> {
+        let waited_ns = waited_for_cpu_ns()?.saturating_sub(waited_before?);
+        // After each sleep a CPU has to come back, which the kernel counts as well.
+        let slept = sleeps_before.zip(sleeps()).map_or(0, |(before, after)| after.saturating_sub(before));
+        Some(waited_ns.saturating_sub(slept.saturating_mul(self.wake_costs_ns)))
+    }
+
     /// One turn of the event loop: wait, then handle what became ready.
     #[inline]
-    fn turn(&mut self, pace: &mut Pace, now: Nanos, timeout_ns: Nanos) -> io::Result<()> {
+    fn turn(&mut self, pace: &mut Pace, now: Nanos, patience: Patience) -> io::Result<()> {
         self.workload.turn_begins();
         let asked_before_ns = std::mem::replace(&mut self.asked_ns, now);
-        let count = self.waiter.wait(&mut self.poller, timeout_ns, pace.busy > 0)?;
+        let count = self.waiter.wait(&mut self.poller, patience, pace.busy > 0)?;
         if count == 0 {
             return Ok(());
         }

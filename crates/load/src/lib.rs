@@ -25,14 +25,14 @@ mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
 pub use kind::{Kind, Opens, Prepared};
-pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, usable_cpus};
+pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, quota_cpus, usable_cpus};
 pub use log::OpRecord;
 pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};
 pub use slot::SlotOrder;
 pub use waiter::is_in_the_way;
-pub use wake::wake_cost_ns;
+pub use wake::{wake_cost_ns, waking_cost_ns};
 pub use workload::{
     Counters, Failure, Io, LaneId, LanesPerWorker, OpEnd, PhaseTimes, Progress, Traffic, WorkerId, Workload,
     WorkloadError, WorkloadFactory,

@@ -6,7 +6,7 @@ use crate::idle::Idle;
 use crate::pacing::Schedule;
 use crate::slot::SlotOrder;
 use crate::workload::{LaneId, WorkerId};
-use duel_model::{LoopKind, MICROSECOND_NS, MILLISECOND_NS, Nanos};
+use duel_model::{LoopKind, MILLISECOND_NS, Nanos};
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
@@ -16,11 +16,6 @@ use std::collections::{BinaryHeap, VecDeque};
 const PAUSE_AFTER_FAILED_CONNECT_NS: Nanos = 10 * MILLISECOND_NS;
 /// Longest sleep, so that a request to stop is seen.
 const LONGEST_SLEEP_NS: Nanos = 50 * MILLISECOND_NS;
-/// A thread that sleeps wakes up some microseconds late, longer on a virtual machine whose CPU went idle. In front of
-/// an op's due time the loop therefore polls without sleeping: for this long at most, and no more than one part in
-/// [`SPIN_SHARE`] of the mean gap between ops, so that punctuality costs an eighth of a CPU at most.
-const LONGEST_SPIN_NS: Nanos = 50 * MICROSECOND_NS;
-const SPIN_SHARE: f64 = 8.0;
 
 /// The state of the slot under way.
 pub(crate) struct Pace {
@@ -37,8 +32,8 @@ pub(crate) struct Pace {
     pub(crate) schedule_end_ns: Nanos,
     /// An op of an open loop waited for a connection beyond the schedule's end.
     pub(crate) started_after_end: bool,
-    /// How long before a due time the loop stops sleeping.
-    pub(crate) spin_ns: Nanos,
+    /// Open loop: the mean time between this worker's ops, where they are closest.
+    pub(crate) mean_gap_ns: Option<f64>,
     /// When the turn under way began, and when it is to have ended: that of a loop which runs.
     pub(crate) turn: Turn,
 }
@@ -117,13 +112,12 @@ impl Pace {
             expiry_step_ns: (shortest_ns / 100).clamp(MILLISECOND_NS, LONGEST_SLEEP_NS),
             last_end_ns: None,
             started_after_end: false,
-            spin_ns: match order.kind {
+            mean_gap_ns: match order.kind {
                 LoopKind::Open { rate_per_s, .. } => {
                     let highest_per_s = RateCourse::highest_per_s(&order.stages).max(rate_per_s);
-                    let mean_gap_ns = 1e9 * f64::from(worker.of) / highest_per_s;
-                    ((mean_gap_ns / SPIN_SHARE) as Nanos).min(LONGEST_SPIN_NS)
+                    Some(1e9 * f64::from(worker.of) / highest_per_s)
                 }
-                LoopKind::Closed { .. } => 0,
+                LoopKind::Closed { .. } => None,
             },
             turn: Turn { until_ns: start_ns, work_ns: None },
         }
@@ -243,16 +237,15 @@ impl Pace {
         (nothing_more_due && self.busy == 0) || now >= self.end_ns.saturating_add(self.order.grace_ns)
     }
 
-    /// How long the loop may sleep if nothing becomes ready.
+    /// How long the loop may wait if nothing becomes ready.
     #[inline]
-    pub(crate) fn sleep_ns(&self, now: Nanos) -> Nanos {
-        let left_ns = self.next_wake_ns(now).saturating_sub(now);
-        left_ns.saturating_sub(self.spin_ns).min(LONGEST_SLEEP_NS)
+    pub(crate) fn left_ns(&self, now: Nanos) -> Nanos {
+        self.next_wake_ns(now).saturating_sub(now).min(LONGEST_SLEEP_NS)
     }
 
     /// When the loop has to look again even if nothing becomes ready.
     #[inline]
-    pub(crate) fn next_wake_ns(&self, now: Nanos) -> Nanos {
+    fn next_wake_ns(&self, now: Nanos) -> Nanos {
         let mut wake_ns = self.next_expiry_ns;
         if now < self.end_ns {
             wake_ns = wake_ns.min(self.end_ns);

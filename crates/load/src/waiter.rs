@@ -29,6 +29,16 @@ const TAKEN_NS: Nanos = 50 * MICROSECOND_NS;
 const TAKEN_SHARE: f64 = 0.02;
 /// Less than this in all is no sign of anything: some turns of short-lived processes.
 const LEAST_TAKEN_NS: Nanos = 50 * MILLISECOND_NS;
+/// How long before a due time a worker is awake at first, and at most: it costs 100 ops per second 1 % of a CPU.
+const FIRST_LEAD_NS: Nanos = 50 * MICROSECOND_NS;
+const LONGEST_LEAD_NS: Nanos = 100 * MICROSECOND_NS;
+/// The lead grows by so much where a sleep lasted longer than it, and shrinks by a 99th of that where it did not: it settles where
+/// one sleep in a hundred lasts longer.
+const LEAD_STEP_NS: Nanos = 5 * MICROSECOND_NS;
+/// No more than this part of the mean gap between ops is spent awake for punctuality: of a CPU that others may want, and of one that
+/// is free.
+const LEAD_SHARE: f64 = 1.0 / 8.0;
+const FREE_LEAD_SHARE: f64 = 1.0 / 2.0;
 /// Waiting times that have to be known before they choose the limit.
 const WAITS_TO_CHOOSE: u32 = 32;
 /// Waiting times are classed by half octaves from this one on, up to some 0.5 s. It is a power of two.
@@ -40,10 +50,25 @@ const CLASSES: usize = 38;
 pub(crate) struct WaitAudit {
     /// Time awake without anything to do.
     pub(crate) polling_ns: Nanos,
-    /// Time in which others had the CPU while the worker was awake without anything to do.
+    /// Time in which others had the CPU while the worker was awake without anything to do, or, where the kernel counts that and
+    /// it is more, while it wanted to run at all.
     pub(crate) taken_ns: Nanos,
     /// Polling was in somebody's way, so the worker has slept from then on.
     pub(crate) gave_way: bool,
+}
+
+/// For how long a worker may wait: asleep first, and then awake until something is due.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Patience {
+    pub(crate) asleep_ns: Nanos,
+    pub(crate) awake_ns: Nanos,
+}
+
+impl Patience {
+    /// All that is waited for.
+    pub(crate) fn total_ns(self) -> Nanos {
+        self.asleep_ns.saturating_add(self.awake_ns)
+    }
 }
 
 /// Waits for events of one worker.
@@ -53,6 +78,8 @@ pub(crate) struct Waiter {
     sleep_costs_ns: Nanos,
     /// How long the worker stays awake before it sleeps; 0: it sleeps at once.
     limit_ns: Nanos,
+    /// How long before a due time it has to wake up to be awake in time.
+    lead_ns: Nanos,
     may_poll: bool,
     gives_way: bool,
     slot_start_ns: Nanos,
@@ -67,6 +94,7 @@ impl Waiter {
         Self {
             sleep_costs_ns,
             limit_ns: sleep_costs_ns.min(LONGEST_AWAKE_NS),
+            lead_ns: FIRST_LEAD_NS,
             may_poll: false,
             gives_way: true,
             slot_start_ns: 0,
@@ -83,43 +111,81 @@ impl Waiter {
         self.slot_start_ns = now;
     }
 
+    /// Whether it polls until others want its CPU.
+    pub(crate) fn gives_way(&self) -> bool {
+        self.may_poll && self.gives_way
+    }
+
+    /// Others had the CPU for so long in this slot while the worker wanted it, as the kernel counts; `None` where it does not. Who
+    /// works more than it waits meets others while it works, and its gaps do not show them.
+    pub(crate) fn waited_for_cpu(&mut self, waited_ns: Option<Nanos>) {
+        if self.gives_way() {
+            self.audit.taken_ns = self.audit.taken_ns.max(waited_ns.unwrap_or(0));
+        }
+    }
+
     /// What the slot's waits have cost so far.
     pub(crate) fn audit(&self) -> WaitAudit {
         self.audit
     }
 
-    /// Waits until something is ready or `timeout_ns` is over; answers how many events there are. The worker stays awake
+    /// For how long a worker may wait where it has to look again in `left_ns`, and the mean gap between ops that are due is this;
+    /// `None` where none become due by the clock.
+    #[inline]
+    pub(crate) fn patience(&self, left_ns: Nanos, mean_gap_ns: Option<f64>) -> Patience {
+        let share = if self.may_poll { FREE_LEAD_SHARE } else { LEAD_SHARE };
+        let Some(gap_ns) = mean_gap_ns else { return Patience { asleep_ns: left_ns, awake_ns: 0 } };
+        let lead_ns = self.lead_ns.min((gap_ns * share) as Nanos);
+        // A sleep that is shorter than what it costs saves nothing.
+        if self.may_poll && left_ns.saturating_sub(lead_ns) < self.sleep_costs_ns {
+            return Patience { asleep_ns: 0, awake_ns: left_ns };
+        }
+        Patience { asleep_ns: left_ns.saturating_sub(lead_ns), awake_ns: left_ns.min(lead_ns) }
+    }
+
+    /// Waits until something is ready or the patience is over; answers how many events there are. The worker stays awake
     /// first where it may and ops are in flight.
     #[inline]
-    pub(crate) fn wait(&mut self, poller: &mut Poller, timeout_ns: Nanos, in_flight: bool) -> io::Result<usize> {
-        if !self.may_poll {
-            return Ok(poller.wait(Some(timeout_ns))?.len());
+    pub(crate) fn wait(&mut self, poller: &mut Poller, patience: Patience, in_flight: bool) -> io::Result<usize> {
+        if !self.may_poll && patience.awake_ns == 0 {
+            return Ok(poller.wait(Some(patience.asleep_ns))?.len());
         }
         // What is there at the first question was not waited for.
         let count = poller.wait(Some(0))?.len();
-        if count > 0 || timeout_ns == 0 {
+        if count > 0 || patience.total_ns() == 0 {
             return Ok(count);
         }
-        self.poll_then_sleep(poller, timeout_ns, in_flight)
+        let began_ns = monotonic_ns();
+        let until_ns = began_ns.saturating_add(patience.total_ns());
+        if patience.asleep_ns > 0 {
+            let count = self.poll_then_sleep(poller, began_ns, patience.asleep_ns, in_flight)?;
+            if count > 0 || patience.awake_ns == 0 {
+                return Ok(count);
+            }
+            self.woke_late(monotonic_ns().saturating_sub(began_ns.saturating_add(patience.asleep_ns)));
+        }
+        let (count, now) = self.awake_until(poller, monotonic_ns(), until_ns)?;
+        if in_flight && count > 0 {
+            self.waited(now.saturating_sub(began_ns));
+        }
+        Ok(count)
     }
 
-    fn poll_then_sleep(&mut self, poller: &mut Poller, timeout_ns: Nanos, in_flight: bool) -> io::Result<usize> {
-        let began_ns = monotonic_ns();
+    fn poll_then_sleep(
+        &mut self,
+        poller: &mut Poller,
+        began_ns: Nanos,
+        timeout_ns: Nanos,
+        in_flight: bool,
+    ) -> io::Result<usize> {
         let mut now = began_ns;
-        if in_flight {
+        if in_flight && self.may_poll {
             let until_ns = began_ns.saturating_add(self.limit_ns.min(timeout_ns));
-            while now < until_ns {
-                let pause_until_ns = (now + PAUSE_NS).min(until_ns);
-                while now < pause_until_ns {
-                    std::hint::spin_loop();
-                    now = self.awake_since(now);
-                }
-                let count = poller.wait(Some(0))?.len();
-                if count > 0 {
-                    self.waited(now.saturating_sub(began_ns));
-                    return Ok(count);
-                }
-                now = self.awake_since(now);
+            let count;
+            (count, now) = self.awake_until(poller, began_ns, until_ns)?;
+            if count > 0 {
+                self.waited(now.saturating_sub(began_ns));
+                return Ok(count);
             }
         }
         let left_ns = timeout_ns.saturating_sub(now.saturating_sub(began_ns));
@@ -130,6 +196,31 @@ impl Waiter {
             self.waited(waited_ns.max(now.saturating_sub(began_ns)));
         }
         Ok(count)
+    }
+
+    /// Stays awake from `now` on until something is ready or the time has come; answers how many events there are, and when.
+    fn awake_until(&mut self, poller: &mut Poller, mut now: Nanos, until_ns: Nanos) -> io::Result<(usize, Nanos)> {
+        while now < until_ns {
+            let pause_until_ns = (now + PAUSE_NS).min(until_ns);
+            while now < pause_until_ns {
+                std::hint::spin_loop();
+                now = self.awake_since(now);
+            }
+            let count = poller.wait(Some(0))?.len();
+            if count > 0 {
+                return Ok((count, now));
+            }
+            now = self.awake_since(now);
+        }
+        Ok((0, now))
+    }
+
+    /// A sleep that nothing ended lasted so much longer than it was meant to.
+    fn woke_late(&mut self, late_ns: Nanos) {
+        self.lead_ns = match late_ns > self.lead_ns {
+            true => (self.lead_ns + LEAD_STEP_NS).min(LONGEST_LEAD_NS),
+            false => self.lead_ns.saturating_sub(LEAD_STEP_NS / 99),
+        };
     }
 
     /// Counts the time since the clock was last read, and reads it.
@@ -155,7 +246,7 @@ impl Waiter {
     /// chooses how long to stay awake.
     pub(crate) fn reconsider(&mut self, now: Nanos) {
         let passed_ns = now.saturating_sub(self.slot_start_ns);
-        if self.may_poll && self.gives_way && is_in_the_way(self.audit.taken_ns, passed_ns) {
+        if self.gives_way() && is_in_the_way(self.audit.taken_ns, passed_ns) {
             self.may_poll = false;
             self.audit.gave_way = true;
         }
@@ -238,6 +329,52 @@ mod tests {
         assert!(limit_of(&[3_000; 5], 100_000) <= LONGEST_AWAKE_NS);
     }
 
+    fn asleep(asleep_ns: Nanos) -> Patience {
+        Patience { asleep_ns, awake_ns: 0 }
+    }
+
+    #[test]
+    fn before_a_due_time_the_worker_is_awake_and_hears_of_events() {
+        let (ours, mut theirs) = UnixStream::pair().unwrap();
+        let mut poller = Poller::new().unwrap();
+        poller.add(&ours, 3, Interest::Read).unwrap();
+        let mut waiter = Waiter::new(30 * MICROSECOND_NS);
+        // Also who may not poll for answers.
+        waiter.begin(false, true, monotonic_ns());
+        let due_in = Patience { asleep_ns: 300_000, awake_ns: 200_000 };
+        let before = monotonic_ns();
+        assert_eq!(waiter.wait(&mut poller, due_in, false).unwrap(), 0);
+        assert!(monotonic_ns() - before >= 500_000, "never early");
+        assert_eq!(waiter.wait(&mut poller, Patience { asleep_ns: 0, ..due_in }, false).unwrap(), 0);
+        let awake = waiter.audit();
+        assert!(awake.polling_ns + awake.taken_ns > 0, "{awake:?}");
+        theirs.write_all(b"x").unwrap();
+        assert_eq!(waiter.wait(&mut poller, Patience { asleep_ns: 0, awake_ns: 1_000_000_000 }, false).unwrap(), 1);
+    }
+
+    #[test]
+    fn the_lead_is_what_sleeps_last_too_long_within_a_share_of_the_gap() {
+        let mut waiter = Waiter::new(30 * MICROSECOND_NS);
+        let lead_ns = |waiter: &Waiter, gap_ns: f64| waiter.patience(MILLISECOND_NS, Some(gap_ns)).awake_ns;
+        (0..10_000).for_each(|_| waiter.woke_late(20 * MICROSECOND_NS));
+        assert!((15_000..30_000).contains(&lead_ns(&waiter, 1e7)), "{waiter:?}");
+        (0..10_000).for_each(|_| waiter.woke_late(80 * MICROSECOND_NS));
+        assert!((75_000..90_000).contains(&lead_ns(&waiter, 1e7)), "{waiter:?}");
+        (0..10_000).for_each(|_| waiter.woke_late(MILLISECOND_NS));
+        assert_eq!(lead_ns(&waiter, 1e7), LONGEST_LEAD_NS);
+        assert_eq!(lead_ns(&waiter, 80_000.0), 10_000, "an eighth of a CPU that others may want");
+        waiter.begin(true, true, 0);
+        assert_eq!(lead_ns(&waiter, 80_000.0), 40_000);
+        assert_eq!(waiter.patience(MILLISECOND_NS, None), asleep(MILLISECOND_NS), "nothing is due by the clock");
+        let soon = waiter.patience(60_000, Some(1e7));
+        assert_eq!((soon.asleep_ns, soon.awake_ns), (0, 60_000));
+        // Less than a sleep costs is no time to sleep where the CPU is free.
+        let lasts_ns = LONGEST_LEAD_NS + 29_000;
+        assert_eq!(waiter.patience(lasts_ns, Some(1e7)), Patience { asleep_ns: 0, awake_ns: lasts_ns });
+        waiter.begin(false, true, 0);
+        assert_eq!(waiter.patience(lasts_ns, Some(1e7)).asleep_ns, 29_000);
+    }
+
     #[test]
     fn an_awake_wait_hears_of_an_event_keeps_its_timeout_and_counts_its_time() {
         let (ours, mut theirs) = UnixStream::pair().unwrap();
@@ -246,19 +383,19 @@ mod tests {
         let mut waiter = Waiter::new(100 * MICROSECOND_NS);
         waiter.begin(true, true, monotonic_ns());
         let before = monotonic_ns();
-        assert_eq!(waiter.wait(&mut poller, 400_000, true).unwrap(), 0);
+        assert_eq!(waiter.wait(&mut poller, asleep(400_000), true).unwrap(), 0);
         assert!(monotonic_ns() - before >= 400_000);
         let awake = waiter.audit();
         assert!(awake.polling_ns + awake.taken_ns >= 100_000, "{awake:?}");
         // Nothing is in flight: there is nothing to stay awake for.
-        assert_eq!(waiter.wait(&mut poller, 400_000, false).unwrap(), 0);
+        assert_eq!(waiter.wait(&mut poller, asleep(400_000), false).unwrap(), 0);
         assert_eq!(waiter.audit(), awake);
         theirs.write_all(b"x").unwrap();
-        assert_eq!(waiter.wait(&mut poller, 1_000_000_000, true).unwrap(), 1);
+        assert_eq!(waiter.wait(&mut poller, asleep(1_000_000_000), true).unwrap(), 1);
         // It was there at the first question.
         assert_eq!(waiter.audit(), awake);
         waiter.begin(false, true, monotonic_ns());
-        assert_eq!(waiter.wait(&mut poller, 1_000_000_000, true).unwrap(), 1);
+        assert_eq!(waiter.wait(&mut poller, asleep(1_000_000_000), true).unwrap(), 1);
         assert_eq!(waiter.audit(), WaitAudit::default());
     }
 
@@ -280,5 +417,13 @@ mod tests {
         assert!(waiter.audit().gave_way && !waiter.may_poll);
         waiter.begin(true, true, 0);
         assert!(waiter.may_poll && !waiter.audit().gave_way);
+        // Others had the CPU while it worked.
+        waiter.waited_for_cpu(None);
+        waiter.waited_for_cpu(Some(60 * MILLISECOND_NS));
+        waiter.reconsider(1_000 * MILLISECOND_NS);
+        assert!(waiter.audit().gave_way);
+        waiter.begin(true, false, 0);
+        waiter.waited_for_cpu(Some(60 * MILLISECOND_NS));
+        assert_eq!(waiter.audit().taken_ns, 0, "it was told to poll");
     }
 }

@@ -95,7 +95,7 @@ pub use units::{
 };
 pub use variation::Variation;
 pub use verdict::{Call, Doubt, DoubtId, Headline, HeadlineKind, Metric, PairVerdict, Verdict, call_confidence};
-pub use waiting::{BusyPoll, Waiting, WhyWaiting};
+pub use waiting::{BusyPoll, Waiting, Waking, WhyWaiting};
 
 /// Nanoseconds on the generator's monotonic clock, or a length of time in nanoseconds.
 ///

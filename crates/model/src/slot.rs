@@ -376,7 +376,8 @@ pub struct WorkerAudit {
     /// Time that the worker stayed awake with nothing to do, as busy polling has it; a part of `cpu_ns`.
     #[serde(default)]
     pub polling_ns: Nanos,
-    /// Time in which others had the CPU while the worker was polling.
+    /// Of a worker that polls and gives way: time in which others had the CPU while it polled, or, where the kernel counts that and
+    /// it is more, while it wanted to run at all.
     #[serde(default)]
     pub taken_ns: Nanos,
     /// Others wanted the CPU, so the worker has polled for a part of the slot only.

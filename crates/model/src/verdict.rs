@@ -228,4 +228,6 @@ pub enum DoubtId {
     HostNotRead,
     /// Others worked on the target meanwhile.
     OthersWork,
+    /// The generator slept, and waking it was a good part of what a target's server did.
+    WakeUps,
 }

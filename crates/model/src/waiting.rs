@@ -43,9 +43,29 @@ pub struct Waiting {
     pub gave_way: bool,
     /// What a sleep and the wake-up from it cost on the generator's machine.
     pub sleep_costs_ns: Nanos,
+    /// What its sleeping costs servers on its own machine; `None` where none is there, or where it could not be measured.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waking: Option<Waking>,
+}
+
+/// Whoever sends to a thread that sleeps wakes it, and pays for that: what it costs servers on the generator's machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Waking {
+    /// CPU time of the sender for each wake-up, ns, as measured on this machine.
+    pub cost_ns: Nanos,
+    /// CPUs of the machine: no server has more.
+    pub cpus: u32,
+    /// Whether the server is on this machine, by target in the plan's order.
+    pub is_here: Vec<bool>,
 }
 
 impl Waiting {
+    /// What it costs a target's server to wake a sleeping worker, ns of its CPU time; `None` where it is on another machine, or where
+    /// that is not known.
+    pub fn waking_ns(&self, target: usize) -> Option<Nanos> {
+        self.waking.as_ref().filter(|waking| waking.is_here.get(target) == Some(&true)).map(|waking| waking.cost_ns)
+    }
+
     /// Workers that polled to the end of the run.
     pub fn polling_at_the_end(&self) -> u32 {
         if self.gave_way { 0 } else { self.polling_workers }

@@ -1,6 +1,6 @@
 //! Under which settings a run was made, defaults included, and how to repeat it.
 
-use crate::figures::{exact_percent, rate, set_duration};
+use crate::figures::{duration, exact_percent, rate, set_duration};
 use crate::style::Style;
 use crate::text::{clean, clean_whole, plural, wrap};
 use crate::{search, stages};
@@ -103,6 +103,12 @@ fn waiting(waiting: &Waiting, run: &Run) -> String {
     format!("{does} ({why})")
 }
 
+/// What its sleeping costs servers beside it.
+fn waking(waiting: &Waiting) -> Option<String> {
+    let cost_ns = waiting.waking.as_ref().filter(|_| waiting.polling_at_the_end() == 0)?.cost_ns;
+    Some(format!("to wake it takes {} of a server's CPU on this machine", duration(cost_ns as f64)))
+}
+
 /// The plan in one line, every default made explicit.
 pub(crate) fn settings(run: &Run) -> String {
     let plan = &run.plan;
@@ -165,6 +171,7 @@ pub(crate) fn settings(run: &Run) -> String {
         parts.push(format!("timeout {} per {noun}", set_duration(load.op_timeout_ns)));
     } else {
         parts.extend(run.waiting.as_ref().map(|seen| waiting(seen, run)));
+        parts.extend(run.waiting.as_ref().and_then(waking));
         parts.push(format!(
             "timeouts {} to connect and {} per {noun}",
             set_duration(load.connect_timeout_ns),

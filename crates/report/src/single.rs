@@ -167,7 +167,8 @@ fn generator(target: &Totals<'_>, style: Style) -> Vec<String> {
         rows.push(Row::new("  waited for a CPU", vec![percent(waited)]));
     }
     if let Some(sleeps) = target.sleeps_per_op() {
-        rows.push(Row::new("  sleeps per op", vec![duel_model::format_figure(sleeps)]));
+        let costs = target.waking_ns.map(|ns| format!(", {} of the server's CPU", duration(sleeps * ns as f64)));
+        rows.push(Row::new("  sleeps per op", vec![duel_model::format_figure(sleeps) + &costs.unwrap_or_default()]));
     }
     rows.extend(time_rows("  schedule lag", one, |t| &t.schedule_lag, &LAG_QUANTILES));
     rows.extend(time_rows("  loop lag", one, |t| &t.loop_lag, &LAG_QUANTILES));

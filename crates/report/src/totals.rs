@@ -39,6 +39,9 @@ pub(crate) struct Totals<'a> {
     pub(crate) worker_polling: Vec<Option<f64>>,
     /// How often workers slept because they waited; `None` where that is not known.
     pub(crate) sleeps: Option<u64>,
+    /// What it costs the target's server to wake a sleeping worker, ns of its CPU time; `None` where it is on another machine, or
+    /// where that is not known.
+    pub(crate) waking_ns: Option<u64>,
     /// Connections that carry ops at the same time, where they are kept and all of the run has as many.
     pub(crate) held: Option<u32>,
     /// Descriptors open in the last slot, and how many may be.
@@ -123,6 +126,7 @@ impl<'a> Totals<'a> {
                 .map(|&(_, polling_ns, wall_ns)| (wall_ns > 0).then_some(polling_ns as f64 / wall_ns as f64))
                 .collect(),
             sleeps: sleeps.filter(|_| !workers.is_empty()),
+            waking_ns: run.waiting.as_ref().and_then(|waiting| waiting.waking_ns(index)),
         }
     }
 

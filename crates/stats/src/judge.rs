@@ -6,7 +6,7 @@ use crate::headline::headlines;
 use crate::search::rate_searches;
 use crate::side::{Bias, is_measured};
 use crate::slots::{judge_pairs, tempered};
-use crate::{budget, doubts, search};
+use crate::{budget, doubts, search, wakes};
 use duel_model::{Doubt, DoubtId, Interruption, PairVerdict, Run, RunStatus, Verdict};
 
 /// Judges a run: its slots of role `Measured`, every target against the first of the plan.
@@ -46,6 +46,7 @@ pub fn judge(run: &Run) -> Verdict {
             }
         }
     }
+    verdict.doubts.extend(wakes::doubts(run));
     verdict.doubts.extend(run.doubts.iter().cloned());
     verdict.headlines = headlines(run, &verdict.doubts);
     verdict

@@ -44,6 +44,7 @@ mod starts;
 mod stopping;
 mod trend;
 mod usl;
+mod wakes;
 mod warmup;
 
 pub use budget::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};

@@ -73,10 +73,11 @@ impl<'a> Side<'a> {
             slot.audit.workers.iter().for_each(|worker| lag.merge(&worker.schedule_lag));
         }
         let lanes = f64::from(plan.lanes());
+        let waited = waited(&own);
         Self {
             name: &target.name,
             tally,
-            waited: median(own.iter().filter_map(|slot| waited(slot)).collect()),
+            waited,
             utilisation: median(own.iter().filter_map(|slot| utilisation(slot)).collect()),
             lag,
             ops_per_lane: median(own.iter().map(|slot| slot.tally.started as f64 / lanes).collect()),
@@ -204,10 +205,15 @@ fn utilisation(slot: &Slot) -> Option<f64> {
     Some(busiest.max(together))
 }
 
+/// For which share of the time others had the CPU that a worker wanted, the median over these slots.
+///
 /// Workers that do the ops themselves wait as the target's own work would.
-fn waited(slot: &Slot) -> Option<f64> {
-    let ours = slot.audit.workers.iter().filter(|worker| !worker.works_itself);
-    ours.filter_map(WorkerAudit::waited).reduce(f64::max)
+pub(crate) fn waited(slots: &[&Slot]) -> Option<f64> {
+    let of_slot = |slot: &&Slot| {
+        let ours = slot.audit.workers.iter().filter(|worker| !worker.works_itself);
+        ours.filter_map(WorkerAudit::waited).reduce(f64::max)
+    };
+    median(slots.iter().filter_map(of_slot).collect())
 }
 
 fn silent_lanes(slot: &Slot) -> Option<u32> {

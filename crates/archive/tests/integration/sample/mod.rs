@@ -55,6 +55,7 @@ pub fn empty_run(id: &str) -> Run {
             why: WhyWaiting::Tried(vec![Some(1.1), None]),
             gave_way: true,
             sleep_costs_ns: 31_000,
+            waking: Some(Waking { cost_ns: 9_000, cpus: 2, is_here: vec![true, false] }),
         }),
     }
 }

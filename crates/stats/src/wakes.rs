@@ -1,0 +1,81 @@
+//! What the generator's sleeping costs the servers beside it.
+//!
+//! Whoever sends to a thread that sleeps has to wake it, within the own send call. A generator on the machine of a server that
+//! sleeps often takes a part of the server's CPU so, and the rate and the times that it shows are those with that part gone.
+
+use crate::side::{LATE, is_measured, percent, waited};
+use duel_model::{
+    Doubt, DoubtId, HostSpan, MILLISECOND_NS, Nanos, Run, Slot, Target, format_duration_ns, format_figure,
+};
+
+/// Share of the server's CPU time from which on wake-ups are doubted. Half of the default margin: so much of a server's rate is
+/// not its own.
+const WORTH_A_WORD: f64 = 0.01;
+
+/// Of each target whose server is on the generator's machine and had to wake it for more than a hundredth of its CPU time.
+///
+/// Where the server's CPU time was read, that is held against it; elsewhere against all CPUs of the machine, which no server
+/// exceeds: what is told is at least so much. Where others had the generator's CPU for a good part of the time, the server may be
+/// who had it: to wake somebody on the own CPU costs little (no other one has to be interrupted), and nothing is told.
+pub(crate) fn doubts(run: &Run) -> Vec<Doubt> {
+    let Some(waiting) = &run.waiting else { return Vec::new() };
+    let of_target = |(index, target): (usize, &Target)| {
+        let cost_ns = waiting.waking_ns(index)?;
+        let wakes = WakeUps::of(run, index, cost_ns, waiting.waking.as_ref()?.cpus)?;
+        (wakes.share > WORTH_A_WORD).then(|| Doubt {
+            id: DoubtId::WakeUps,
+            target: Some(target.name.clone()),
+            text: wakes.told(&target.name, cost_ns, run.plan.schema().op.one),
+        })
+    };
+    run.plan.targets.iter().enumerate().filter_map(of_target).collect()
+}
+
+/// How often a server woke the generator, and what that was of its CPU time.
+struct WakeUps {
+    per_op: f64,
+    share: f64,
+    /// The server's CPU time is not known, so the share is at least this.
+    is_least: bool,
+}
+
+impl WakeUps {
+    fn of(run: &Run, index: usize, cost_ns: Nanos, cpus: u32) -> Option<Self> {
+        let slots: Vec<&Slot> = run.slots.iter().filter(|slot| slot.target == index && is_measured(slot)).collect();
+        if waited(&slots).is_some_and(|waited| waited > LATE) {
+            return None;
+        }
+        let workers = || slots.iter().flat_map(|slot| &slot.audit.workers);
+        let sleeps = workers().map(|worker| worker.sleeps).sum::<Option<u64>>()?;
+        let started: u64 = slots.iter().map(|slot| slot.tally.started).sum();
+        let servers_cpu_ns = server_cpu_ns(run, index, &slots).map(|ns| ns as f64);
+        let most_cpu_ns = || slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>() as f64 * f64::from(cpus);
+        let cpu_ns = servers_cpu_ns.unwrap_or_else(most_cpu_ns);
+        (started > 0 && cpu_ns > 0.0).then(|| Self {
+            per_op: sleeps as f64 / started as f64,
+            share: sleeps as f64 * cost_ns as f64 / cpu_ns,
+            is_least: servers_cpu_ns.is_none(),
+        })
+    }
+
+    fn told(&self, name: &str, cost_ns: Nanos, op: &str) -> String {
+        let share = if self.is_least { "at least " } else { "" }.to_owned() + &percent(self.share.min(1.0));
+        format!(
+            "duel slept {} times per {op} while it loaded {name}, and {name} had to wake it: at {} each, as measured on this machine, \
+             that is {share} of {name}'s CPU time; {name} may serve more to others; --busy-poll always spares it most of that, and so \
+             does duel on another machine",
+            format_figure(self.per_op),
+            format_duration_ns(cost_ns as f64)
+        )
+    }
+}
+
+/// CPU time of the server's processes while these slots ran, where its machine was read before and after them.
+fn server_cpu_ns(run: &Run, index: usize, slots: &[&Slot]) -> Option<Nanos> {
+    let samples = &run.hosts.get(index)?.as_ref()?.samples;
+    let (first, last) = (slots.first()?, slots.last()?);
+    let end_unix_ms = last.started_unix_ms + (last.elapsed_ns / MILLISECOND_NS) as i64;
+    let before = samples.iter().rev().find(|sample| sample.unix_ms <= first.started_unix_ms)?;
+    let after = samples.iter().find(|sample| sample.unix_ms >= end_unix_ms)?;
+    HostSpan::between(before, after).growth("process.cpu_ns").filter(|&ns| ns > 0)
+}

@@ -1,0 +1,100 @@
+//! What is doubted where a generator sleeps beside a server that has to wake it.
+
+mod synthetic;
+
+use duel_model::{
+    BusyPoll, DoubtId, HostRecord, HostSample, Run, RunStatus, SECOND_NS, Versions, Waiting, Waking, WhyWaiting,
+};
+use duel_stats::judge;
+use synthetic::*;
+
+/// Two targets on a machine of two CPUs, at `sleeps` in each slot, each of which costs 10 µs; the server of B was read if that says
+/// what it took.
+fn run(sleeps: Option<u64>, is_here: [bool; 2], cpu_of_b_ns: Option<u64>) -> Run {
+    let mut plan = plan(2);
+    plan.load.busy_poll = BusyPoll::Never;
+    let mut slots = blocks(10, 2, |block, repeat, target| ripple(block, repeat, target));
+    for (index, slot) in (0..).zip(&mut slots) {
+        slot.started_unix_ms = 1_000_000 + 1_000 * index;
+        slot.elapsed_ns = SECOND_NS;
+        slot.audit.workers = vec![duel_model::WorkerAudit { sleeps, ..Default::default() }];
+    }
+    let end_unix_ms = slots.last().map_or(0, |slot| slot.started_unix_ms) + 1_000;
+    let sample = |unix_ms: i64, cpu_ns: u64| HostSample {
+        unix_ms,
+        counters: [("process.cpu_ns".to_owned(), cpu_ns)].into(),
+        ..HostSample::default()
+    };
+    let record = cpu_of_b_ns.map(|cpu_ns| HostRecord {
+        // The first and the last one hold what is no load of these slots.
+        samples: vec![
+            sample(0, 0),
+            sample(999_999, 70 * SECOND_NS),
+            sample(end_unix_ms, 70 * SECOND_NS + cpu_ns),
+            sample(end_unix_ms + 9_000, 900 * SECOND_NS),
+        ],
+        ..HostRecord::default()
+    });
+    Run {
+        id: "test".into(),
+        started_unix_ms: 0,
+        first_contact: vec![None; 2],
+        plan,
+        versions: Versions::default(),
+        slots,
+        status: RunStatus::Complete,
+        doubts: vec![],
+        hosts: vec![None, record],
+        explanation: None,
+        waiting: Some(Waiting {
+            polling_workers: 0,
+            why: WhyWaiting::Asked,
+            gave_way: false,
+            sleep_costs_ns: 30_000,
+            waking: Some(Waking { cost_ns: 10_000, cpus: 2, is_here: is_here.to_vec() }),
+        }),
+    }
+}
+
+/// Names of the targets that are doubted for it, and what is said.
+fn told(run: &Run) -> Vec<(String, String)> {
+    let doubts = judge(run).doubts.into_iter().filter(|doubt| doubt.id == DoubtId::WakeUps);
+    doubts.map(|doubt| (doubt.target.unwrap(), doubt.text)).collect()
+}
+
+#[test]
+fn wake_ups_are_held_against_the_cpu_time_that_the_server_took() {
+    // Twenty slots of 500 sleeps of 10 µs: 0.1 s.
+    let doubted = told(&run(Some(500), [true, true], Some(2 * SECOND_NS)));
+    let [(name, text)] = &doubted[..] else { panic!("{doubted:?}") };
+    assert_eq!(name, "B");
+    assert!(text.contains("at 10.0 µs each") && text.contains("that is 5.0 % of B's CPU time"), "{text}");
+    assert_eq!(told(&run(Some(500), [true, true], Some(11 * SECOND_NS))), [], "0.9 %");
+}
+
+#[test]
+fn where_the_server_was_not_read_only_what_is_beyond_doubt_is_told() {
+    // Of a second on two CPUs 1 % is 20 ms: 2,000 sleeps.
+    assert_eq!(told(&run(Some(1_900), [true, true], None)), []);
+    let doubted = told(&run(Some(4_000), [true, true], None));
+    assert_eq!(doubted.len(), 2);
+    assert!(doubted[0].1.contains("that is at least 2.0 % of A's CPU time"), "{doubted:?}");
+}
+
+#[test]
+fn servers_elsewhere_and_sleeps_that_nobody_counted_are_not_told() {
+    assert_eq!(told(&run(Some(9_000), [false, false], None)), []);
+    assert_eq!(told(&run(Some(9_000), [true, false], None)).len(), 1);
+    assert_eq!(told(&run(None, [true, true], Some(SECOND_NS))), []);
+}
+
+#[test]
+fn who_shares_its_cpu_is_not_said_to_cost_what_another_cpu_does() {
+    let mut shared = run(Some(9_000), [true, true], Some(SECOND_NS));
+    assert_eq!(told(&shared).len(), 2);
+    for slot in &mut shared.slots {
+        slot.audit.workers[0].wall_ns = SECOND_NS;
+        slot.audit.workers[0].waited_ns = Some(SECOND_NS / 5);
+    }
+    assert_eq!(told(&shared), []);
+}
