@@ -13,3 +13,4 @@ mod search;
 mod starts;
 mod synthetic;
 mod verdicts;
+mod wake_ups;

@@ -1,12 +1,10 @@
 //! What is doubted where a generator sleeps beside a server that has to wake it.
 
-mod synthetic;
-
+use crate::synthetic::*;
 use duel_model::{
     BusyPoll, DoubtId, HostRecord, HostSample, Run, RunStatus, SECOND_NS, Versions, Waiting, Waking, WhyWaiting,
 };
 use duel_stats::judge;
-use synthetic::*;
 
 /// Two targets on a machine of two CPUs, at `sleeps` in each slot, each of which costs 10 µs; the server of B was read if that says
 /// what it took.
