@@ -6,6 +6,7 @@ mod doubles;
 pub(crate) mod drawn;
 mod net;
 mod none;
+mod sql;
 mod unproven;
 
 macro_rules! causes {
@@ -19,6 +20,7 @@ macro_rules! causes {
             cases.extend(doubles::cases());
             cases.extend(net::cases());
             cases.extend(disk::cases());
+            cases.extend(sql::cases());
             cases
         }
     };

@@ -5,6 +5,7 @@
 
 pub(crate) mod disk;
 pub(crate) mod net;
+pub(crate) mod sql;
 pub(crate) mod web;
 
 use crate::case::Bite;
@@ -66,7 +67,7 @@ impl Clone for Trial {
 impl Trial {
     /// The names of all kinds.
     #[cfg(test)]
-    pub(crate) const KINDS: &[&str] = &[web::Web::NAME, net::Net::NAME, disk::Disk::NAME];
+    pub(crate) const KINDS: &[&str] = &[web::Web::NAME, net::Net::NAME, disk::Disk::NAME, sql::Sql::NAME];
 
     pub(crate) fn of<K: Kind>(pair: Pair<K>) -> Trial {
         Trial(Box::new(pair))

@@ -1,0 +1,56 @@
+//! `lock.contention`: what a trigger counts, it counts in one row for all, and on the healthy twin in one of a thousand.
+
+use super::*;
+
+const INJECTION: Injection<Sql> = Injection::new("lock.contention", verify);
+
+pub(super) fn cases() -> Vec<Case> {
+    // Commits take two milliseconds on both, as on a disk that takes as long.
+    let counted = |system, connections| {
+        Setup::rows(system, 20_000, "update-non-index").sessions(connections).with("counted", |twin| {
+            twin.statements.extend(match twin.system {
+                System::Postgres => [
+                    "CREATE TABLE counts (id integer PRIMARY KEY, n bigint); \
+                     INSERT INTO counts SELECT id, 0 FROM generate_series(0, 999) id",
+                    "CREATE FUNCTION counted() RETURNS trigger LANGUAGE plpgsql AS \
+                     'BEGIN UPDATE counts SET n = n + 1 WHERE id = NEW.id % 1000; RETURN NULL; END'; \
+                     CREATE TRIGGER counts AFTER UPDATE ON sbtest1 FOR EACH ROW EXECUTE FUNCTION counted()",
+                ],
+                System::MariaDb => [
+                    "CREATE TABLE counts (id INTEGER PRIMARY KEY, n BIGINT); \
+                     INSERT INTO counts SELECT id - 1, 0 FROM sbtest1 WHERE id <= 1000",
+                    "CREATE TRIGGER counts AFTER UPDATE ON sbtest1 FOR EACH ROW \
+                     UPDATE counts SET n = n + 1 WHERE id = NEW.id % 1000",
+                ],
+            });
+            if twin.system == System::Postgres {
+                twin.settings.extend([("commit_delay", "2000"), ("commit_siblings", "0")]);
+            }
+        })
+    };
+    let one_row = |twin: &mut SqlTwin| {
+        twin.statements.push(match twin.system {
+            System::Postgres => {
+                "CREATE OR REPLACE FUNCTION counted() RETURNS trigger LANGUAGE plpgsql AS \
+                 'BEGIN UPDATE counts SET n = n + 1 WHERE id = NEW.id % 1; RETURN NULL; END'"
+            }
+            System::MariaDb => {
+                "CREATE OR REPLACE TRIGGER counts AFTER UPDATE ON sbtest1 FOR EACH ROW \
+                 UPDATE counts SET n = n + 1 WHERE id = NEW.id % 1"
+            }
+        });
+    };
+    vec![
+        INJECTION.case(&counted(POSTGRES, 8), "one-row", one_row),
+        INJECTION.case(&counted(POSTGRES, 16), "one-row", one_row),
+        INJECTION.case(&counted(MARIADB, 16), "one-row", one_row),
+    ]
+}
+
+/// Over one connection there is nobody to wait for.
+fn verify(arena: &SqlArena) -> anyhow::Result<Bite> {
+    let alone = arena.statement_us(1)?;
+    let many = Bite::ratio("us per statement over eight connections", arena.statement_us(8)?, 1.3);
+    let ratio = alone.1 / alone.0;
+    Ok(Bite { bites: many.bites && ratio < 1.2, figures: format!("{}; over one {ratio:.2}x", many.figures) })
+}

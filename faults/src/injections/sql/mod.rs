@@ -1,0 +1,52 @@
+//! The faults of databases, each on PostgreSQL and on MariaDB where both can have it.
+
+use super::*;
+use crate::kinds::sql::{Sql, SqlArena, SqlTwin, System, is_missing};
+use crate::world::VolumePlan;
+
+macro_rules! databases {
+    ($($module:ident),* $(,)?) => {
+        $(mod $module;)*
+
+        pub(super) fn cases() -> Vec<Case> {
+            let mut cases = Vec::new();
+            $(cases.extend($module::cases().into_iter().map(where_there_is_such_a_server));)*
+            cases
+        }
+    };
+}
+
+databases!(
+    none,
+    nameless,
+    statement_logging,
+    bad_plan,
+    config,
+    slow_flush,
+    small_buffer_pool,
+    costly_connect,
+    contention,
+);
+
+const POSTGRES: System = System::Postgres;
+const MARIADB: System = System::MariaDb;
+
+/// What has to be installed is looked for, and its lack is told.
+fn where_there_is_such_a_server(mut case: Case) -> Case {
+    let is_of = |system: &System| case.setup.starts_with(&format!("sql-{}-", system.name()));
+    let missing = [POSTGRES, MARIADB].into_iter().find(is_of).and_then(is_missing);
+    if let (None, Some(program)) = (&case.unavailable, missing) {
+        case.unavailable = Some(format!("{program} is not installed"));
+    }
+    case
+}
+
+/// A server with another setting.
+fn set(name: &'static str, value: &'static str) -> impl Fn(&mut SqlTwin) {
+    move |twin| twin.settings.push((name, value))
+}
+
+/// A statement takes longer, over one connection.
+fn slower(arena: &SqlArena) -> anyhow::Result<Bite> {
+    Ok(Bite::ratio("us per statement", arena.statement_us(1)?, 1.15))
+}

@@ -1,0 +1,22 @@
+//! `db.small-buffer-pool`: what is kept of blocks is smaller than the table.
+
+use super::*;
+
+const INJECTION: Injection<Sql> = Injection::new("db.small-buffer-pool", slower);
+
+pub(super) fn cases() -> Vec<Case> {
+    let on_disk = |setup: Setup<Sql>| {
+        let volume = VolumePlan::of("ext4", 512);
+        setup.with("ext4", |twin| {
+            twin.volume = Some(volume);
+            twin.settings.extend([("innodb-buffer-pool-size", "128M"), ("innodb-flush-method", "O_DIRECT")]);
+        })
+    };
+    let smaller = |twin: &mut SqlTwin| twin.settings.push(("innodb-buffer-pool-size", "8M"));
+    let select = |system| Setup::rows(system, 100_000, "point-select");
+    vec![
+        INJECTION.case(&select(POSTGRES), "shared_buffers-128kB", set("shared_buffers", "128kB")),
+        INJECTION.case(&on_disk(select(MARIADB)), "8M", smaller),
+        INJECTION.case(&on_disk(select(MARIADB).sessions(4)), "8M", smaller),
+    ]
+}

@@ -1,0 +1,79 @@
+//! Looks at databases by other means than duel: their own clients, with the statements of the load.
+
+use super::server::Server;
+use super::{SqlArena, Transactions};
+use crate::arena::CLIENT_CPU;
+use crate::world::Launch;
+use anyhow::ensure;
+use std::fmt::Write as _;
+use std::process::Stdio;
+use std::time::Instant;
+
+impl SqlArena {
+    /// Microseconds for each statement of the load, healthy and faulty: three times by turns, and the shortest of each, since what else
+    /// happens on this machine only adds.
+    pub(crate) fn statement_us(&self, connections: u32) -> anyhow::Result<(f64, f64)> {
+        let (mut healthy, mut faulty) = (f64::INFINITY, f64::INFINITY);
+        for _ in 0..3 {
+            healthy = healthy.min(self.time_us(&self.healthy, connections)?);
+            faulty = faulty.min(self.time_us(&self.faulty, connections)?);
+        }
+        Ok((healthy, faulty))
+    }
+
+    fn time_us(&self, server: &Server, connections: u32) -> anyhow::Result<f64> {
+        // Starting a client takes some milliseconds; where each statement has one of its own, that is what is measured.
+        let statements: u32 = if self.load.reconnects { 40 } else { 2_000 };
+        let file = server.folder().join("statements.sql");
+        let each = if self.load.reconnects { 1 } else { statements };
+        std::fs::write(&file, text(&self.load, server.rows(), each))?;
+        // So many clients at a time; each executes the whole file.
+        let script = "for client in $(seq $1); do \
+                          for turn in $(seq $2); do \"${@:4}\" <\"$3\" >/dev/null || exit 1; done & \
+                          clients=\"$clients $!\"; \
+                      done; for client in $clients; do wait $client || exit 1; done";
+        let words = ["-c", script, "bash", &connections.to_string(), &(statements / each).to_string()];
+        self.stop.go_on()?;
+        let began = Instant::now();
+        let launch = Launch::new("bash").on(CLIENT_CPU).args(words).args([&file]).args(server.shell());
+        let output = launch.command().stdin(Stdio::null()).output()?;
+        self.stop.go_on()?;
+        ensure!(output.status.success(), "the client failed: {}", String::from_utf8_lossy(&output.stderr).trim());
+        Ok(began.elapsed().as_secs_f64() * 1e6 / f64::from(statements * connections))
+    }
+}
+
+/// So many statements of the load, on rows that are drawn alike for both.
+fn text(load: &Transactions, rows: u32, statements: u32) -> String {
+    let mut text = String::new();
+    let mut state = 1_u64;
+    for _ in 0..statements {
+        state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let row = 1 + (state >> 33) % u64::from(rows);
+        let last = row + u64::from(load.range) - 1;
+        let _ = match load.op {
+            "update-index" => writeln!(text, "UPDATE sbtest1 SET k=k+1 WHERE id={row};"),
+            "update-non-index" => writeln!(text, "UPDATE sbtest1 SET c='{row}' WHERE id={row};"),
+            "read-only" => {
+                writeln!(text, "SELECT DISTINCT c FROM sbtest1 WHERE id BETWEEN {row} AND {last} ORDER BY c;")
+            }
+            _ => writeln!(text, "SELECT c FROM sbtest1 WHERE id={row};"),
+        };
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statements_are_those_of_the_load_on_rows_that_exist() {
+        let load = Transactions { op: "update-index", connections: 1, range: 100, reconnects: false, keys: "uniform" };
+        let text = text(&load, 10, 500);
+        assert_eq!(text.lines().count(), 500);
+        let rows = text.lines().map(|line| line.rsplit_once("id=").unwrap().1.trim_end_matches(';'));
+        let rows: Vec<u32> = rows.map(|row| row.parse().unwrap()).collect();
+        assert!((1..=10).all(|row| rows.contains(&row)) && rows.iter().all(|row| *row <= 10), "{rows:?}");
+    }
+}
