@@ -11,7 +11,7 @@ use duel_stats::judge;
 fn run(sleeps: Option<u64>, is_here: [bool; 2], cpu_of_b_ns: Option<u64>) -> Run {
     let mut plan = plan(2);
     plan.load.busy_poll = BusyPoll::Never;
-    let mut slots = blocks(10, 2, |block, repeat, target| ripple(block, repeat, target));
+    let mut slots = blocks(10, 2, ripple);
     for (index, slot) in (0..).zip(&mut slots) {
         slot.started_unix_ms = 1_000_000 + 1_000 * index;
         slot.elapsed_ns = SECOND_NS;
