@@ -106,7 +106,7 @@ fn waiting(waiting: &Waiting, run: &Run) -> String {
 /// What its sleeping costs servers beside it.
 fn waking(waiting: &Waiting) -> Option<String> {
     let cost_ns = waiting.waking.as_ref().filter(|_| waiting.polling_at_the_end() == 0)?.cost_ns;
-    Some(format!("to wake it takes {} of a server's CPU on this machine", duration(cost_ns as f64)))
+    Some(format!("each wake-up takes {} of a server's CPU", duration(cost_ns as f64)))
 }
 
 /// The plan in one line, every default made explicit.

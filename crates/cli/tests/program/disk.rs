@@ -197,7 +197,8 @@ fn without_read_ahead(ops: &str) -> String {
                done
                echo $$ >$C/cgroup.procs
            fi\n"
-        + &format!("$D fast=$F/fast slow=$F/slow {ops} --size 16M --cold --why --why-budget 10s -d 5s -q --json")
+        // Time for four probes: caps of the device are asked for before its reading ahead.
+        + &format!("$D fast=$F/fast slow=$F/slow {ops} --size 16M --cold --why --why-budget 20s -d 5s -q --json")
 }
 
 #[test]
