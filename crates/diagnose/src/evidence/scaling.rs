@@ -9,6 +9,9 @@
 //! κ beyond zero is necessary for a throughput that falls, and not enough: the law has no place for the time that
 //! requests spend elsewhere, whose sharp bend into a plateau looks like a small κ. So nobody is accused by it alone.
 
+use crate::gap::{Flip, Gap, Look, View, phase_differences};
+use crate::probes::{ALONE, CONNECTIONS};
+use duel_model::web::phase;
 use duel_stats::Estimate;
 
 /// Throughput under a number of connections.
@@ -80,6 +83,71 @@ pub(crate) fn fewer_connections(connections: u32) -> Vec<u32> {
     few.dedup();
     few.retain(|count| *count > 1 && *count < connections);
     few
+}
+
+/// Throughput that is lost between fewer connections and the plan's, as logs.
+pub(crate) struct Fall<'a> {
+    pub(crate) from: View<'a>,
+    /// On the slow side, with the half-width of its interval.
+    pub(crate) slow_log: f64,
+    pub(crate) half_log: f64,
+    /// By how much the gap grows in between.
+    pub(crate) gap_grows_log: f64,
+}
+
+fn fall_between<'a>(from: &View<'a>, many: &View<'a>) -> Option<Fall<'a>> {
+    let log = |view: &View<'_>| view.slow.rate_per_s.filter(|rate| *rate > 0.0).map(f64::ln);
+    Some(Fall {
+        slow_log: log(from)? - log(many)?,
+        // The rates come from different times, so each scatters as a pair does at least.
+        half_log: from.log.half().hypot(many.log.half()),
+        gap_grows_log: many.log.mid - from.log.mid,
+        from: from.clone(),
+    })
+}
+
+/// The deepest fall beyond chance and beyond the margin, in which the gap grows as well; the fast side must not fall as
+/// far, or the two would not be apart for it.
+pub(crate) fn falls<'a>(gap: &Gap<'_>, points: &[View<'a>], many: &View<'a>) -> Option<Fall<'a>> {
+    let deep = |fall: &Fall<'_>| {
+        let least = (Flip::MANY_LOOKS * fall.half_log).max(gap.case.margin_log());
+        fall.slow_log > least && fall.gap_grows_log > least
+    };
+    let falls = points.iter().filter_map(|from| fall_between(from, many)).filter(deep);
+    falls.max_by(|a, b| a.slow_log.total_cmp(&b.slow_log))
+}
+
+/// Whether a fall worth a name lies within the intervals.
+pub(crate) fn could_fall(gap: &Gap<'_>, points: &[View<'_>], many: &View<'_>) -> bool {
+    let falls: Vec<_> = points.iter().filter_map(|from| fall_between(from, many)).collect();
+    let worth_a_name = Flip::NOTEWORTHY * gap.comparison.log.mid;
+    falls.is_empty() || falls.iter().any(|fall| fall.slow_log + fall.half_log > worth_a_name)
+}
+
+/// Below that there is no room for a peak between one connection and the plan's.
+pub(crate) const FEWEST_CONNECTIONS: u32 = 4;
+
+/// Share of the extra time per op that is spent on connecting and its handshake.
+pub(crate) fn connecting_share(view: &View<'_>) -> Option<f64> {
+    let differences = phase_differences(view);
+    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
+    let connecting_ns: f64 =
+        differences.iter().filter(|(phase, _)| *phase == phase::CONNECT).map(|(_, ns)| ns.max(0.0)).sum();
+    (whole_ns > 0.0).then(|| connecting_ns / whole_ns)
+}
+
+/// Whether throughput of the slow side was seen to level off: it does not fall on the way to `many` connections, beyond what the
+/// intervals leave open, and it is the work itself that takes longer there.
+pub(crate) fn levels_off(gap: &Gap<'_>, many: &View<'_>) -> bool {
+    let is_work = connecting_share(many).is_none_or(|share| share < Flip::NOTEWORTHY);
+    if !is_work || gap.case.plan.lanes() < FEWEST_CONNECTIONS {
+        return false;
+    }
+    let fewer =
+        fewer_connections(gap.case.plan.lanes()).into_iter().map(|count| gap.look(CONNECTIONS.of(count as usize)));
+    let shown = |look| if let Look::Shown(view) = look { Some(view) } else { None };
+    let points: Option<Vec<View<'_>>> = std::iter::once(gap.look(ALONE)).chain(fewer).map(shown).collect();
+    points.is_some_and(|points| falls(gap, &points, many).is_none() && !could_fall(gap, &points, many))
 }
 
 #[cfg(test)]

@@ -306,6 +306,18 @@ fn packets_that_many_connections_lose_are_no_lock() {
     }
 }
 
+/// One request after the other holds a lock while it waits for something: throughput levels off, and does not fall.
+#[test]
+fn a_lock_is_not_ruled_out_because_throughput_levels_off() {
+    let free = Server { delay: 2e6, ..good() };
+    let locked = Server { places: 1.0, ..free.clone() };
+    for set_up in set_ups() {
+        both_ways(&a_world(&locked, &free, set_up), |_, explanation, _| {
+            assert!(!explanation.ruled_out.iter().any(|cause| cause == "lock.contention"), "{explanation:#?}");
+        });
+    }
+}
+
 /// A server that needs more CPU time waits for it longer beside the same neighbour. (Waits are given here: the world's own
 /// servers wait only where no CPU is left.)
 #[test]

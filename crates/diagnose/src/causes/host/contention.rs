@@ -1,7 +1,8 @@
 //! `lock.contention`: the more work at a time, the less gets done on the slow side.
 //!
 //! A queue, a limit on workers or CPUs lets throughput level off; only what those who work at the same time cost each
-//! other lets it *fall*. So fewer connections than the plan's have to get more done on the slow side, beyond the
+//! other lets it *fall*. But a lock that one after the other holds lets it level off, too. So where it does not fall, this is
+//! ruled out only where the server's own work fills its CPUs: then requests wait for these, and not for each other. So fewer connections than the plan's have to get more done on the slow side, beyond the
 //! intervals, and not on the fast side. What was lost on the way down is what it is worth at
 //! least.
 //!
@@ -13,11 +14,10 @@
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::by_hand;
 use crate::evidence::counted::Counted;
-use crate::evidence::machines::{Machines, needs_concurrency, pid};
-use crate::evidence::scaling::{Law, Point, fewer_connections};
-use crate::gap::{DemandLook, Flip, Gap, Look, View, percent, phase_differences};
+use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid};
+use crate::evidence::scaling::{FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections};
+use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{ALONE, CONNECTIONS};
-use duel_model::web::phase;
 use duel_model::{Confidence, Evidence, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
@@ -28,9 +28,6 @@ static ENTRY: CauseEntry = CauseEntry {
     at_most: "likely; possible without more CPU time",
     needs_machine: false,
 };
-
-/// Below that there is no room for a peak between one connection and the plan's.
-const FEWEST_CONNECTIONS: u32 = 4;
 
 /// CPU time was counted in other slots than the gap was measured in; beyond a quarter more they do not tell the same.
 const MOST_OF_THE_GAP: f64 = 1.25;
@@ -86,11 +83,20 @@ impl Cause for Contention {
                 return Err(open(many, why));
             }
             let text = format!("{} under {}", rates(&points, many, |view| view.slow.rate_per_s), names(&points, many));
-            let line = gap.evidence(many, format!("{slow}'s throughput does not fall: {text}"));
-            return Err(if could_fall(gap, &points, many) {
-                Standing::Undecided(Evidence { text: format!("{}, as far as the intervals tell", line.text), ..line })
-            } else {
-                Standing::RuledOut(line)
+            let told = format!("{slow}'s throughput does not fall: {text}");
+            let line = |text: String| gap.evidence(many, text);
+            if could_fall(gap, &points, many) {
+                return Err(Standing::Undecided(line(format!("{told}, as far as the intervals tell"))));
+            }
+            return Err(match own_share_of_cpus(gap).filter(|share| *share >= FULL) {
+                // Who spins for a lock takes more CPU time, which was looked at.
+                Some(share) => Standing::RuledOut(line(format!(
+                    "{told}; {} of its CPUs' time goes to its own work, and no more of it per request than elsewhere",
+                    percent(share)
+                ))),
+                None => Standing::Undecided(line(format!(
+                    "{told}; a lock that one request after the other holds lets it level off, too"
+                ))),
             });
         };
 
@@ -111,43 +117,10 @@ impl Cause for Contention {
     }
 }
 
-/// Throughput that is lost between fewer connections and the plan's, as logs.
-struct Fall<'a> {
-    from: View<'a>,
-    /// On the slow side, with the half-width of its interval.
-    slow_log: f64,
-    half_log: f64,
-    /// By how much the gap grows in between.
-    gap_grows_log: f64,
-}
-
-fn fall_between<'a>(from: &View<'a>, many: &View<'a>) -> Option<Fall<'a>> {
-    let log = |view: &View<'_>| view.slow.rate_per_s.filter(|rate| *rate > 0.0).map(f64::ln);
-    Some(Fall {
-        slow_log: log(from)? - log(many)?,
-        // The rates come from different times, so each scatters as a pair does at least.
-        half_log: from.log.half().hypot(many.log.half()),
-        gap_grows_log: many.log.mid - from.log.mid,
-        from: from.clone(),
-    })
-}
-
-/// The deepest fall beyond chance and beyond the margin, in which the gap grows as well; the fast side must not fall as
-/// far, or the two would not be apart for it.
-fn falls<'a>(gap: &Gap<'_>, points: &[View<'a>], many: &View<'a>) -> Option<Fall<'a>> {
-    let deep = |fall: &Fall<'_>| {
-        let least = (Flip::MANY_LOOKS * fall.half_log).max(gap.case.margin_log());
-        fall.slow_log > least && fall.gap_grows_log > least
-    };
-    let falls = points.iter().filter_map(|from| fall_between(from, many)).filter(deep);
-    falls.max_by(|a, b| a.slow_log.total_cmp(&b.slow_log))
-}
-
-/// Whether a fall worth a name lies within the intervals.
-fn could_fall(gap: &Gap<'_>, points: &[View<'_>], many: &View<'_>) -> bool {
-    let falls: Vec<_> = points.iter().filter_map(|from| fall_between(from, many)).collect();
-    let worth_a_name = Flip::NOTEWORTHY * gap.comparison.log.mid;
-    falls.is_empty() || falls.iter().any(|fall| fall.slow_log + fall.half_log > worth_a_name)
+/// The share of the time of the CPUs that the slow side's server may use which it uses itself; `None` where that is not known.
+fn own_share_of_cpus(gap: &Gap<'_>) -> Option<f64> {
+    let allowed = allowed_cpus(gap, gap.slow)?.len();
+    Some(Machines::read(gap).ok()?.slow.cpus("process.cpu_ns")? / allowed as f64)
 }
 
 fn judge(gap: &Gap<'_>, many: &View<'_>, points: &[View<'_>], fall: &Fall<'_>) -> Result<Standing, Standing> {
@@ -317,15 +290,6 @@ fn counted(gap: &Gap<'_>, key: &str) -> Option<Counted> {
         DemandLook::Shown(demands) => Counted::of(&demands, key),
         DemandLook::NotAsked(_) | DemandLook::Missing(_) => None,
     }
-}
-
-/// Share of the extra time per op that is spent on connecting and its handshake.
-fn connecting_share(view: &View<'_>) -> Option<f64> {
-    let differences = phase_differences(view);
-    let whole_ns: f64 = differences.iter().map(|(_, ns)| ns).sum();
-    let connecting_ns: f64 =
-        differences.iter().filter(|(phase, _)| *phase == phase::CONNECT).map(|(_, ns)| ns.max(0.0)).sum();
-    (whole_ns > 0.0).then(|| connecting_ns / whole_ns)
 }
 
 /// `1, 4 and 16 connections`.

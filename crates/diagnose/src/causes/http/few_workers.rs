@@ -14,7 +14,7 @@
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
 use crate::causes::standing_of;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
-use crate::evidence::scaling::fewer_connections;
+use crate::evidence::scaling::{fewer_connections, levels_off};
 use crate::evidence::worth::{demands, reference};
 use crate::gap::{Demands, Flip, Gap, Look, View, phase_differences};
 use crate::probes::{ALONE, CONNECTIONS, Mode};
@@ -112,7 +112,7 @@ impl Cause for FewWorkers {
             );
             return Err(Standing::RuledOut(gap.on_host(text, None)));
         }
-        nothing_else_queues(gap)?;
+        nothing_else_queues(gap, reference)?;
         bends_sharply(gap, reference, &alone)?;
         Ok(waiting(gap, reference, &alone, &cpus, workers.len()))
     }
@@ -174,7 +174,7 @@ fn computing(
 ///
 /// A disk that is busy is a queue of its own, however many workers wait in it. And few workers let throughput level off:
 /// where it falls, requests hinder each other.
-fn nothing_else_queues(gap: &Gap<'_>) -> Result<(), Standing> {
+fn nothing_else_queues(gap: &Gap<'_>, reference: &View<'_>) -> Result<(), Standing> {
     let slow = gap.slow_name();
     let machines = Machines::read(gap)?;
     if let Some(share) = machines.slow.busiest_disk().filter(|&share| share >= FULL) {
@@ -183,8 +183,8 @@ fn nothing_else_queues(gap: &Gap<'_>) -> Result<(), Standing> {
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
     match standing_of(gap, "lock.contention") {
-        Some(Standing::RuledOut(_)) => Ok(()),
         Some(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
+        Some(Standing::RuledOut(_) | Standing::Undecided(_)) if levels_off(gap, reference) => Ok(()),
         _ => {
             let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");
             Err(Standing::Undecided(gap.on_host(text, None)))
