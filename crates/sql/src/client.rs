@@ -26,6 +26,7 @@ pub(crate) struct Client {
     scratch: Vec<u8>,
     /// Longest time without any sign of life.
     patience_ns: Nanos,
+    is_broken: bool,
 }
 
 impl Client {
@@ -46,7 +47,8 @@ impl Client {
     /// Connects to one of the server's addresses, and logs in.
     pub(crate) fn connect_to(server: &Server, end: &End, patience_ns: Nanos) -> Result<Self, SqlFailure> {
         let connection = Connection::open(server, end)?;
-        let mut client = Self { server: server.clone(), connection, scratch: vec![0; SCRATCH_BYTES], patience_ns };
+        let mut client =
+            Self { server: server.clone(), connection, scratch: vec![0; SCRATCH_BYTES], patience_ns, is_broken: false };
         let deadline_ns = monotonic_ns() + patience_ns;
         match client.wait(deadline_ns)? {
             Happened::LoggedIn => Ok(client),
@@ -91,8 +93,17 @@ impl Client {
         }
     }
 
+    /// Whether an answer was given up in its middle: what comes next would be the rest of it.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.is_broken
+    }
+
     fn ask(&mut self, sql: &str) -> Result<(Rows, u64), SqlFailure> {
+        if self.is_broken {
+            return Err(SqlFailure::new(failure::BROKEN, "the answer before was given up"));
+        }
         self.connection.wire().query(sql)?;
+        self.is_broken = true;
         let (mut rows, mut bytes) = (Rows::new(), 0);
         let deadline_ns = monotonic_ns() + self.patience_ns;
         loop {
@@ -112,8 +123,14 @@ impl Client {
                     return Err(SqlFailure::new(failure::WRONG, "the server answers more rows than were asked for"));
                 }
                 Happened::FirstRow => {}
-                Happened::Done { affected, .. } => return Ok((rows, affected)),
-                Happened::Refused(why) => return Err(why),
+                Happened::Done { affected, .. } => {
+                    self.is_broken = false;
+                    return Ok((rows, affected));
+                }
+                Happened::Refused(why) => {
+                    self.is_broken = false;
+                    return Err(why);
+                }
                 other => return Err(SqlFailure::new(failure::BROKEN, format!("{other:?} instead of an answer"))),
             }
         }

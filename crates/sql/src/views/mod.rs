@@ -254,7 +254,10 @@ impl View {
         if state.is_blind {
             return None;
         }
-        Some(Standing::read(self.client(state)?, self.server.system, &self.own))
+        let standing = Standing::read(self.client(state)?, self.server.system, &self.own);
+        // What the server counts for all is asked for anew, whatever came of this.
+        state.client.take_if(|client| client.is_broken());
+        Some(standing)
     }
 
     /// What it has told of statements and waits since load began, while sessions are still open. Where another target of ours is in the

@@ -32,10 +32,10 @@ const POSTGRES_IO: &str = "SELECT object || ', ' || context, sum(reads), coalesc
      sum(evictions), sum(fsyncs) FROM pg_stat_io WHERE backend_type = 'client backend' GROUP BY 1";
 
 const MYSQL_STATEMENTS: &str = "SELECT digest_text, sum(count_star), sum(sum_timer_wait) DIV 1000, sum(sum_rows_examined) \
-     FROM performance_schema.events_statements_summary_by_digest WHERE schema_name = database() GROUP BY 1 ORDER BY 2 DESC LIMIT 2000";
+     FROM performance_schema.events_statements_summary_by_digest WHERE schema_name = database() GROUP BY 1 ORDER BY 2 DESC LIMIT";
 const MYSQL_WAITS: &str = "SELECT event_name, count_star, sum_timer_wait DIV 1000 \
      FROM performance_schema.events_waits_summary_global_by_event_name WHERE count_star > 0 \
-     AND (event_name LIKE 'wait/io/file/%' OR event_name LIKE 'wait/lock/%' OR event_name LIKE 'wait/synch/%') LIMIT 2000";
+     AND (event_name LIKE 'wait/io/file/%' OR event_name LIKE 'wait/lock/%' OR event_name LIKE 'wait/synch/%') ORDER BY 3 DESC LIMIT";
 
 /// Duel's own statements: how each is called in tables, by its text without what servers change in it.
 #[derive(Debug, Default)]
@@ -61,6 +61,8 @@ pub(super) struct Standing {
     waits: BTreeMap<String, Sums>,
     /// Of sessions, by what they worked on: reads, blocks written, evictions, flushes.
     io: BTreeMap<String, [u64; 4]>,
+    /// The server has told of all statements, and of all waits: one that is missing had not occurred.
+    has_all: [bool; 2],
     /// What the server does not tell, and how it would.
     not_told: Vec<String>,
     /// MariaDB sums up prepared statements under no text.
@@ -91,7 +93,10 @@ impl Standing {
 
     fn ask_postgres(&mut self, client: &mut Client, own: &Own) {
         match postgres_statements(client) {
-            Ok(rows) => self.statements = sums(&rows, |text| own.0.get(&alike(text)).cloned()),
+            Ok(rows) => {
+                self.has_all[0] = rows.len() < MOST_ASKED;
+                self.statements = sums(&rows, |text| own.0.get(&alike(text)).cloned());
+            }
             Err(why) => self.not_told.push(format!("pg_stat_statements, the times of each statement ({why})")),
         }
         match client.rows(POSTGRES_IO) {
@@ -111,15 +116,17 @@ impl Standing {
             self.not_told.push(how.to_owned());
             return;
         }
-        let Ok(rows) = client.rows(MYSQL_STATEMENTS) else {
+        let Ok(rows) = client.rows(&format!("{MYSQL_STATEMENTS} {MOST_ASKED}")) else {
             self.not_told.push("performance_schema (GRANT SELECT ON performance_schema.* TO this user)".to_owned());
             return;
         };
+        self.has_all[0] = rows.len() < MOST_ASKED;
         self.statements = sums(&rows, |text| own.0.get(&alike(text)).cloned());
         let version = client.rows("SELECT version()").ok();
         self.knows_texts_alone =
             version.as_ref().and_then(first).is_some_and(|version| version.to_lowercase().contains("mariadb"));
-        if let Ok(rows) = client.rows(MYSQL_WAITS) {
+        if let Ok(rows) = client.rows(&format!("{MYSQL_WAITS} {MOST_ASKED}")) {
+            self.has_all[1] = rows.len() < MOST_ASKED;
             self.waits = sums(&rows, |event| Some(sanitize_line(event.strip_prefix("wait/").unwrap_or(event))));
         }
     }
@@ -133,7 +140,7 @@ impl Standing {
     /// for; `None`: they were not looked at.
     pub(super) fn since(&self, before: &Self, looked: Option<&BTreeMap<String, u64>>) -> Facts {
         let mut facts = Facts::default();
-        for (name, more) in longest(&self.statements, &before.statements) {
+        for (name, more) in longest(&self.statements, &before.statements, before.has_all[0]) {
             let mut told = vec![each(&more)];
             let of = [(more.rows, "rows"), (more.found, "blocks found"), (more.read, "blocks read")];
             let per_call = of
@@ -142,7 +149,7 @@ impl Standing {
             told.extend(per_call);
             note(&mut facts, STATEMENT, name, told.join(", "));
         }
-        for (name, more) in longest(&self.waits, &before.waits) {
+        for (name, more) in longest(&self.waits, &before.waits, before.has_all[1]) {
             note(&mut facts, WAIT, name, each(&more));
         }
         let seen: u64 = looked.into_iter().flatten().map(|(_, &count)| count).fold(0, u64::saturating_add);
@@ -174,11 +181,16 @@ impl Standing {
     }
 }
 
-/// Those that took longest since another reading, with what came since. A count that fell is not known.
-fn longest<'a>(now: &'a BTreeMap<String, Sums>, before: &BTreeMap<String, Sums>) -> Vec<(&'a str, Sums)> {
+/// Those that took longest since another reading, with what came since. A count that fell is not known; nor is what came since of
+/// one that was not told of before, unless all were told of: `had_all`.
+fn longest<'a>(
+    now: &'a BTreeMap<String, Sums>,
+    before: &BTreeMap<String, Sums>,
+    had_all: bool,
+) -> Vec<(&'a str, Sums)> {
     let none = Sums::default();
     let more = now.iter().filter_map(|(name, now)| {
-        let before = before.get(name).unwrap_or(&none);
+        let before = before.get(name).or_else(|| had_all.then_some(&none))?;
         let less = |now: Option<u64>, before: Option<u64>| now?.checked_sub(before.unwrap_or(0));
         let more = Sums {
             calls: now.calls.checked_sub(before.calls).filter(|&calls| calls > 0)?,
@@ -347,6 +359,10 @@ mod tests {
         assert_eq!(facts.text("sql.statement.point"), Some("2.00 µs each of 20, 0 rows"));
         assert_eq!(facts.0.len(), 1, "{facts:?}");
         assert!(told("5", "50000").since(&told("10", "10000"), None).0.is_empty(), "a count that fell is not known");
+        // One that had not occurred before is all of this load's, and one that was not asked for may be of any time.
+        assert!(told("30", "50000").since(&Standing::default(), None).0.is_empty());
+        let had_none = Standing { has_all: [true; 2], ..Standing::default() };
+        assert_eq!(told("30", "60000").since(&had_none, None).0.len(), 1);
     }
 
     #[test]
