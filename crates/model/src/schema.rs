@@ -268,7 +268,7 @@ impl Counter {
 
     /// Whether the target itself counts it, as the first word of its name tells: it is told for each op.
     pub fn is_of_server(self) -> bool {
-        self.name.starts_with("server-")
+        self.id().is_of_server()
     }
 
     /// Whether it is of what others do on the target meanwhile, whose work then is in all else that the target counts.
@@ -372,6 +372,12 @@ kept_as_typed!(Id);
 pub struct NoId;
 
 impl Id {
+    /// Whether it is of a counter that the target itself counts. Such a counter is kept also where it is 0: what is absent was not
+    /// read.
+    pub fn is_of_server(&self) -> bool {
+        self.name().starts_with("server-")
+    }
+
     /// Most bytes of a name.
     const LONGEST: usize = 24;
 

@@ -28,6 +28,8 @@ mod courses;
 mod doubts;
 mod estimate;
 mod experiment;
+#[cfg(test)]
+mod fixture;
 mod headline;
 mod judge;
 mod lasting;

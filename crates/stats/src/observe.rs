@@ -27,9 +27,12 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         tally.merge(&slot.tally);
     }
     for slot in slots.iter().filter(|_| !tally.counted.is_empty()) {
-        // What did not occur in a slot is absent there, and was zero.
-        let counted = |id: Id| (id, slot.tally.counted.get(&id).copied().unwrap_or(0));
-        scatter.add(slot.tally.ok, &tally.counted.keys().copied().map(counted).collect());
+        // What did not occur in a slot is absent there, and was zero; what the target counts was not read there.
+        let counted = |id: Id| {
+            let known = slot.tally.counted.get(&id).copied();
+            Some((id, if id.is_of_server() { known? } else { known.unwrap_or(0) }))
+        };
+        scatter.add(slot.tally.ok, &tally.counted.keys().copied().filter_map(counted).collect());
     }
     let elapsed_ns: u128 = slots.iter().map(|slot| u128::from(slot.elapsed_ns)).sum();
     TargetObservation {
@@ -64,4 +67,25 @@ fn per(sum: f64, count: u64) -> Option<f64> {
 /// `part / whole`, unknown when there is no whole.
 pub(crate) fn share(part: u64, whole: u64) -> Option<f64> {
     (whole > 0).then(|| part as f64 / whole as f64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixture;
+
+    #[test]
+    fn what_a_target_counts_is_not_zero_where_it_was_not_read() {
+        let (ours, of_server) = (Id::new("retries"), Id::new("server-reads"));
+        let slot = |index: u32, counted: &[(Id, u64)]| {
+            fixture::slot(index, Tally { ok: 10, counted: counted.iter().copied().collect(), ..Tally::default() })
+        };
+        let slots = [slot(0, &[(ours, 3), (of_server, 4)]), slot(1, &[])];
+        let seen = observe_one(
+            &slots.iter().collect::<Vec<_>>(),
+            &Target { name: "A".into(), address: "null:".into(), host: None },
+        );
+        assert_eq!(seen.scatter.counters.keys().copied().collect::<Vec<_>>(), [ours]);
+        assert_eq!(seen.scatter.slots, 2);
+    }
 }

@@ -163,7 +163,8 @@ fn parted(service: &Distribution, from_ns: Nanos) -> (Class, Class) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::{GeneratorAudit, Series, SlotRole, Tally};
+    use crate::fixture;
+    use duel_model::Tally;
     use rand::{RngExt, SeedableRng};
 
     type Dice = rand_pcg::Pcg64;
@@ -171,23 +172,9 @@ mod tests {
     type Draw = fn(&mut Dice) -> f64;
 
     fn slots(times_ns: &[Nanos], many: usize) -> Vec<Slot> {
-        let slot = |(index, times): (usize, &[Nanos])| Slot {
-            index: index as u32,
-            target: 0,
-            role: SlotRole::Measured,
-            block: index as u32,
-            repeat: 0,
-            treatment: None,
-            start: None,
-            started_unix_ms: 0,
-            offset_ns: 0,
-            elapsed_ns: 1,
-            offered_per_s: None,
-            tally: Tally { service: Distribution::from_values(times.iter().copied()), ..Tally::default() },
-            series: Series::default(),
-            audit: GeneratorAudit::default(),
-            negotiated: None,
-            died_ns: None,
+        let slot = |(index, times): (usize, &[Nanos])| {
+            let service = Distribution::from_values(times.iter().copied());
+            fixture::slot(index as u32, Tally { service, ..Tally::default() })
         };
         times_ns.chunks(times_ns.len() / many).enumerate().map(slot).collect()
     }

@@ -36,15 +36,19 @@ fn by_work(gap: &Gap<'_>) -> Vec<Ranked> {
     let ranked = |counter: &duel_model::Counter| {
         let [slow, fast] = [view.slow, view.fast].map(|seen| ratio(seen, counter.id()));
         let slow = slow?;
-        // What did not occur on the fast side is absent there.
-        let fast = fast.unwrap_or(Ratio { mid: 0.0, error: 0.0, slots: slow.slots });
+        // What did not occur on the fast side is absent there; what the target counts was not read there.
+        let fast = match fast {
+            None if counter.is_of_server() => return None,
+            None => Ratio { mid: 0.0, error: 0.0, slots: slow.slots },
+            Some(fast) => fast,
+        };
         let beyond = slow.beyond(1.0, fast, confidence).filter(|beyond| beyond.low() > 0.0)?;
         let tell = Tell { gap, key: counter.name, noun: counter.title, slow: slow.mid, fast: fast.mid };
         let command = gap.evidence(view, String::new()).repeat;
-        if counter.name.ends_with("_ns") {
-            tell.time(beyond, view, command)
+        if counter.is_time() {
+            tell.time(beyond.mid, view, command)
         } else {
-            tell.count(beyond, view, None, command)
+            tell.count(beyond.mid, view, None, command)
         }
     };
     counters.iter().filter_map(ranked).collect()
@@ -64,16 +68,14 @@ fn by_machines(gap: &Gap<'_>) -> Option<Vec<Ranked>> {
         .filter_map(|key| Some((&**key, Counted::of(key)?)))
         .collect();
     let confidence = of_many(both.len());
-    let beyond = |key: &str| -> Option<[f64; 3]> {
+    let beyond = |key: &str| -> Option<(f64, f64, Estimate)> {
         let (of_slow, of_fast) = (ratio(slow, key)?, ratio(fast, key)?);
-        let beyond = of_slow.beyond(longer(slow, fast, key), of_fast, confidence)?;
-        Some([of_slow.mid, of_fast.mid, beyond.low()])
+        Some((of_slow.mid, of_fast.mid, of_slow.beyond(longer(slow, fast, key), of_fast, confidence)?))
     };
     let mut ranked: Vec<Ranked> = asleep(gap, slow, fast, &view).into_iter().collect();
     for (key, counted) in both {
-        let Some([of_slow, of_fast, _]) = beyond(key).filter(|[.., low]| *low > 0.0) else { continue };
-        let tell = Tell { gap, key, noun: counted.noun, slow: of_slow, fast: of_fast };
-        let more = Estimate::around(of_slow - of_fast, 0.0);
+        let Some((of_slow, of_fast, more)) = beyond(key).filter(|(.., more)| more.low() > 0.0) else { continue };
+        let (tell, more) = (Tell { gap, key, noun: counted.noun, slow: of_slow, fast: of_fast }, more.mid);
         let look = Some((counted.look)(gap, gap.slow));
         ranked.extend(match counted.event_ns {
             None => tell.time(more, &view, look),
@@ -88,7 +90,7 @@ fn of_many(counters: usize) -> f64 {
     1.0 - 0.05 / counters.max(1) as f64
 }
 
-/// A counter's growth per op with its scatter. What goes on without load is taken away, and its scatter with it left out.
+/// A counter's growth per op with its scatter. What goes on without load is taken away from it, but not from its scatter.
 fn ratio(demand: &HostDemand, key: &str) -> Option<Ratio> {
     let sums = demand.scatter.counters.get(key)?;
     let (ops, grown) = (demand.ops as f64, *demand.growth.get(key)? as f64);
@@ -170,21 +172,15 @@ struct Tell<'a, 'b> {
 }
 
 impl Tell<'_, '_> {
-    fn time(&self, more: Estimate, view: &View<'_>, look: Option<String>) -> Option<Ranked> {
-        let most = (more.mid / Worth::of(view)?.together_ns).min(1.0);
+    fn time(&self, more: f64, view: &View<'_>, look: Option<String>) -> Option<Ranked> {
+        let most = (more / Worth::of(view)?.together_ns).min(1.0);
         let text = format!("{}: {} of the gap at most", self.both(format_duration_ns), percent(most));
         self.ranked(DifferenceKind::Time, text, look, most, format_duration_ns)
     }
 
-    fn count(
-        &self,
-        more: Estimate,
-        view: &View<'_>,
-        event_ns: Option<[f64; 2]>,
-        look: Option<String>,
-    ) -> Option<Ranked> {
+    fn count(&self, more: f64, view: &View<'_>, event_ns: Option<[f64; 2]>, look: Option<String>) -> Option<Ranked> {
         let worth = Worth::of(view)?;
-        let needed_ns = [worth.together_ns, worth.each_ns].map(|ns| ns / more.mid);
+        let needed_ns = [worth.together_ns, worth.each_ns].map(|ns| ns / more);
         let is_bytes = self.key.ends_with("_bytes");
         let figure = if is_bytes { format_bytes } else { format_figure };
         let (each, times) = if is_bytes { ("each KiB", 1024.0) } else { ("each", 1.0) };
@@ -193,7 +189,7 @@ impl Tell<'_, '_> {
             self.both(figure),
             format_duration_ns(times * needed_ns[1])
         );
-        let weight = more.mid / self.slow * event_ns.map_or(1.0, |usual| plausible(needed_ns, usual));
+        let weight = more / self.slow * event_ns.map_or(1.0, |usual| plausible(needed_ns, usual));
         self.ranked(DifferenceKind::Count, text, look, weight, figure)
     }
 

@@ -149,13 +149,13 @@ fn difference(gap: &Gap<'_>, name: &str, label: &str, values: [String; 2], look:
     if slow == fast {
         return None;
     }
-    let (slow, fast) = if slow.len().max(fast.len()) > LONG { apart(&slow, &fast) } else { (slow, fast) };
+    let (slow, fast) = if slow.len().max(fast.len()) > LONG { apart(&slow, &fast)? } else { (slow, fast) };
     let text = format!("{}: {slow} on {}, {fast} on {}", sanitize_line(label), gap.slow_name(), gap.fast_name());
     Some(Difference { name: sanitize_line(name), kind: DifferenceKind::Fact, slow, fast, text, look })
 }
 
-/// Of long texts the words that are in one of them alone.
-fn apart(slow: &str, fast: &str) -> (String, String) {
+/// Of long texts the words that are in one of them alone; `None` where they have the same words in another order.
+fn apart(slow: &str, fast: &str) -> Option<(String, String)> {
     let words = |text: &'_ str| -> BTreeSet<String> { text.split_whitespace().map(str::to_owned).collect() };
     let (of_slow, of_fast) = (words(slow), words(fast));
     let own = |mine: &BTreeSet<String>, others: &BTreeSet<String>| {
@@ -166,7 +166,7 @@ fn apart(slow: &str, fast: &str) -> (String, String) {
             None => text,
         }
     };
-    (own(&of_slow, &of_fast), own(&of_fast, &of_slow))
+    (of_slow != of_fast).then(|| (own(&of_slow, &of_fast), own(&of_fast, &of_slow)))
 }
 
 /// How to look at a fact of a machine. What it is called comes from that machine: it is used only where it is a plain word.

@@ -40,6 +40,9 @@ fn tell(case: &Case<'_>, probe: &str, over: &str, [slow, fast]: [&TargetObservat
     let (ops, [target, other]) = (case.plan.schema().op.many, [slow, fast].map(|seen| sanitize_line(&seen.name)));
     let of_gap = match share_of_gap {
         // What slow ops add is known to its interval, and the gap to its own.
+        Some(share) if share > 1.05 => {
+            ": that is more than the gap of the means, as the others are quicker there".to_owned()
+        }
         Some(share) if share > 0.95 => ": that is the whole gap of the means".to_owned(),
         Some(share) => format!(": {} of the gap of the means", percent(share)),
         None => String::new(),
