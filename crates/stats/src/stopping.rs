@@ -115,7 +115,6 @@ impl Held {
 /// * *clear*: the 99.9 % interval lies wholly beyond m, and h <= m. An interim look that only stops for so strong
 ///   evidence (Haybittle 1971, Peto et al. 1976) adds at most 0.1 % to the error rate; a gap that is known to within
 ///   the difference that nobody cares for is known well enough. For a verdict not before the 8th block either.
-///
 /// * *sharp for the gap*, of a probe whose ratio is held against a gap that is known: h is no more than a share of that gap. What
 ///   takes all of a gap of 5x away is told from what takes nothing long before it is known to m / 2.
 ///

@@ -5,7 +5,7 @@
 
 use crate::side::{LATE, is_measured, percent, waited};
 use duel_model::{
-    Doubt, DoubtId, HostSpan, MILLISECOND_NS, Nanos, Run, Slot, Target, format_duration_ns, format_figure,
+    Doubt, DoubtId, HostSpan, LoopKind, MILLISECOND_NS, Nanos, Run, Slot, Target, format_duration_ns, format_figure,
 };
 
 /// Share of the server's CPU time from which on wake-ups are doubted. Half of the default margin: so much of a server's rate is
@@ -45,8 +45,13 @@ impl WakeUps {
         if waited(&slots).is_some_and(|waited| waited > LATE) {
             return None;
         }
-        let workers = || slots.iter().flat_map(|slot| &slot.audit.workers);
-        let sleeps = workers().map(|worker| worker.sleeps).sum::<Option<u64>>()?;
+        // Whom a timer wakes, at due times and after think times, no server had to wake; and who does the ops itself sleeps in them.
+        if run.plan.load.kind != (LoopKind::Closed { think_ns: 0 }) {
+            return None;
+        }
+        let sleepers = || slots.iter().flat_map(|slot| &slot.audit.workers).filter(|worker| !worker.works_itself);
+        sleepers().next()?;
+        let sleeps = sleepers().map(|worker| worker.sleeps).sum::<Option<u64>>()?;
         let started: u64 = slots.iter().map(|slot| slot.tally.started).sum();
         let servers_cpu_ns = server_cpu_ns(run, index, &slots).map(|ns| ns as f64);
         let most_cpu_ns = || slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>() as f64 * f64::from(cpus);

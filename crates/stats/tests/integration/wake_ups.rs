@@ -96,3 +96,16 @@ fn who_shares_its_cpu_is_not_said_to_cost_what_another_cpu_does() {
     }
     assert_eq!(told(&shared), []);
 }
+
+#[test]
+fn sleeps_that_timers_and_the_own_work_end_are_no_server_s() {
+    let mut timed = run(Some(9_000), [true, true], Some(SECOND_NS));
+    timed.plan.load.kind = duel_model::LoopKind::Closed { think_ns: 1 };
+    assert_eq!(told(&timed), []);
+    let mut working = run(Some(9_000), [true, true], Some(SECOND_NS));
+    assert_eq!(told(&working).len(), 2);
+    for slot in &mut working.slots {
+        slot.audit.workers[0].works_itself = true;
+    }
+    assert_eq!(told(&working), []);
+}
