@@ -144,16 +144,7 @@ fn trial(
 }
 
 fn spec(target: usize, pair: u32, slot_ns: Nanos) -> SlotSpec {
-    SlotSpec {
-        target,
-        role: SlotRole::Warmup,
-        block: 0,
-        repeat: pair,
-        duration_ns: Some(slot_ns),
-        ops: None,
-        grace_ns: GRACE_NS,
-        back_to_back: true,
-    }
+    SlotSpec { back_to_back: true, ..SlotSpec::timed(target, SlotRole::Warmup, slot_ns, GRACE_NS).at(0, pair) }
 }
 
 fn rate_per_ns(slot: &Slot) -> Option<f64> {

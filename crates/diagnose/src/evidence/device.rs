@@ -76,6 +76,8 @@ pub(crate) enum Change {
 /// scatter (a cap of 500 calls per second gave 569 in a comparison and 450 in a probe). What is not capped moves by more than that: blocks
 /// are 16 times as large, and 8 times as many are in flight.
 const SAME: f64 = 1.5;
+/// A device does at least so much of what its group may do, if that is what holds it back (450 of 500: see [`SAME`]).
+const AT_THE_LIMIT: f64 = 0.85;
 /// Of this share of its calls it is said that they are all.
 const NEARLY_ALL: f64 = 0.9;
 /// From here on nearly each op reaches the device.
@@ -168,8 +170,12 @@ impl<'a> Answers<'a> {
             _ => return None,
         };
         let limit = gap.count(gap.slow, name)?;
-        let keeps = |per_s: f64| change(per_s / limit as f64) == Change::Same;
-        [answer.at_reference, answer.at_larger_blocks].into_iter().all(keeps).then_some(limit)
+        // A device that does less by itself is held back by something else; a group lets through what it has saved up.
+        let [here, larger, many] =
+            [answer.at_reference, answer.at_larger_blocks, answer.in_flight].map(|per_s| per_s / limit as f64);
+        // Calls in flight may be merged on their way, behind what counts them: they are fewer then.
+        let keeps = [here, larger].iter().all(|share| (AT_THE_LIMIT..=SAME).contains(share)) && many <= SAME;
+        keeps.then_some(limit)
     }
 
     /// What was seen, as evidence.

@@ -34,17 +34,17 @@ impl Cause for SlowFlush {
     }
 
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
-        let flushes = match setting(gap, "op") {
-            Some("fsync" | "dsync") => true,
-            Some("write" | "randwrite" | "randrw" | "rewrite") => {
-                setting(gap, "flush").is_some_and(|every| every != "0")
+        let (writes, flushes) = match setting(gap, "op") {
+            Some("fsync" | "dsync") => (true, true),
+            Some("write" | "randwrite" | "randrw" | "rewrite" | "create" | "unlink") => {
+                (true, setting(gap, "flush").is_some_and(|every| every != "0"))
             }
-            _ => false,
+            _ => (false, false),
         };
         let is_synchronous = gap
             .text(gap.slow, "disk.mount_options")
             .is_some_and(|options| options.split(',').any(|option| option == "sync"));
-        if is_synchronous {
+        if writes && is_synchronous {
             let text = format!(
                 "{} is mounted sync: it flushes each write, whether duel asks for that or not",
                 gap.slow_name()
@@ -105,7 +105,7 @@ fn moves_less_unflushed(gap: &Gap<'_>, flip: &Flip<'_>) -> Option<String> {
     let is_larger = unit(gap.slow)? > unit(gap.fast)?.max(block);
     (is_larger && before? > MORE && then? <= MORE).then(|| {
         format!(
-            "{}: but {}'s units are larger than a block, and its device moves no more than the other any longer",
+            "{}: but {}'s units are larger than a block, and its device no longer moves more than the other's",
             gap.tell_flip(flip),
             gap.slow_name()
         )

@@ -15,8 +15,8 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "disk.split-reads",
     description: "for one block of the database its device is read several times: the file lies in pieces, or the file system \
                   reads first where it lies",
-    signature: "as many blocks are read for each transaction, half as many reads of the device more for each block, and the devices do \
-                about as many reads a second",
+    signature: "as many blocks are read for each transaction, at least 1.5 times as many reads of the device for each block, and \
+                the devices do about as many reads a second",
     at_most: "likely",
     needs_machine: false,
 };
