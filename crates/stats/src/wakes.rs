@@ -67,8 +67,8 @@ impl WakeUps {
         let share = if self.is_least { "at least " } else { "" }.to_owned() + &percent(self.share.min(1.0));
         format!(
             "duel slept {} times per {op} while it loaded {name}, and {name} had to wake it: at {} each, as measured on this machine, \
-             that is {share} of {name}'s CPU time; {name} may serve more to others; --busy-poll always spares it most of that, and so \
-             does duel on another machine",
+             that is {share} of {name}'s CPU time. If {name} is short of CPU time, it serves that much more to others; --busy-poll always \
+             spares it most of that, and so does duel on another machine",
             format_figure(self.per_op),
             format_duration_ns(cost_ns as f64)
         )

@@ -125,14 +125,16 @@ fn asleep(gap: &Gap<'_>, slow: &HostDemand, fast: &HostDemand, view: &View<'_>) 
         Some(_) => ("CPU time and of waiting for a CPU", "sleep"),
         None => ("CPU time", "wait for a CPU (which was not counted) or sleep"),
     };
+    let (slow, fast, op) = (gap.slow_name(), gap.fast_name(), gap.case.plan.schema().op.one);
+    // Less than half a per cent of the gap would be told as 0 %.
+    let takes = if most >= 0.005 {
+        let more = format_duration_ns(more_ns);
+        format!("{slow} takes only {more} more of {of} per {op} than {fast}, at most {} of the gap", percent(most))
+    } else {
+        format!("{slow} takes hardly more of {of} per {op} than {fast}")
+    };
     let text = format!(
-        "{} takes only {} more of {of} per {} than {}, at most {} of the gap: its threads {instead} meanwhile (for a lock, a \
-         timer, a disk, another server), or the time goes by outside of it",
-        gap.slow_name(),
-        format_duration_ns(more_ns),
-        gap.case.plan.schema().op.one,
-        gap.fast_name(),
-        percent(most)
+        "{takes}: its threads {instead} meanwhile (for a lock, a timer, a disk, another server), or the time goes by outside of it"
     );
     let difference = Difference {
         name: "process.asleep".to_owned(),

@@ -58,7 +58,7 @@ fn tell(case: &Case<'_>, probe: &str, over: &str, [slow, fast]: [&TargetObservat
         match &of_other {
             None => format!("{other} has no such class"),
             Some(of_other) => format!(
-                "To {other} it is {} of {}, which add {}",
+                "Of those to {other} {} take {} and add {}",
                 share(of_other),
                 format_duration_ns(of_other.slow_ns as f64),
                 format_duration_ns(of_other.adds_ns)

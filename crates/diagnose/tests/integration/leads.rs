@@ -67,7 +67,7 @@ fn threads_that_sleep_are_told_and_threads_that_compute_are_not() {
     leads(&good(), &sleeping(good()), |leads, slow| {
         let first = &leads.differences[0];
         assert_eq!((&*first.name, first.kind), ("process.asleep", DifferenceKind::Asleep), "{leads:#?}");
-        assert!(first.text.starts_with(&format!("{slow} takes only ")), "{first:?}");
+        assert!(first.text.starts_with(&format!("{slow} takes hardly more of ")), "{first:?}");
     });
     let computing = Server { fixed: 40e3 + 2e6, ..good() };
     leads(&good(), &computing, |leads, _| {
