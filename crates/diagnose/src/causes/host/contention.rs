@@ -15,7 +15,9 @@ use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
 use crate::evidence::by_hand;
 use crate::evidence::counted::Counted;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid};
-use crate::evidence::scaling::{FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections};
+use crate::evidence::scaling::{
+    FEWEST_CONNECTIONS, Fall, Law, Point, connecting_share, could_fall, falls, fewer_connections,
+};
 use crate::gap::{DemandLook, Flip, Gap, Look, View, percent};
 use crate::probes::{ALONE, CONNECTIONS};
 use duel_model::{Confidence, Evidence, format_duration_ns};
