@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| duel_work::fuzzing::cookies(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| duel_http::fuzzing::cookies(data));

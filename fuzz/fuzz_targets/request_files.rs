@@ -1,3 +1,3 @@
 #![no_main]
 
-libfuzzer_sys::fuzz_target!(|data: &[u8]| duel_work::fuzzing::request_files(data));
+libfuzzer_sys::fuzz_target!(|data: &[u8]| duel_http::fuzzing::request_files(data));

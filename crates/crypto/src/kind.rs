@@ -4,7 +4,7 @@ use crate::child_process::{Said, Start, Worker};
 use crate::schema::{BLOCK, CHUNK, DIRECTION, MASK, OP, RENEW, SCHEMA, failure};
 use crate::work::{Factory, READY_NS, told};
 use crate::{kernel, known, mask, ops};
-use duel_load::{Kind, Prepared, WorkloadError, monotonic_ns};
+use duel_load::{PlainKind, Prepared, WorkloadError, monotonic_ns};
 use duel_model::{
     Bound, Facts, FailureKind, KindPlan, LoopKind, MILLISECOND_NS, Nanos, Plan, Schema, WorkloadPlan, sanitize_line,
 };
@@ -45,7 +45,7 @@ fn source(address: &str) -> Option<Source<'_>> {
     })
 }
 
-impl Kind for Crypto {
+impl PlainKind for Crypto {
     fn schema(&self) -> &'static Schema {
         &SCHEMA
     }

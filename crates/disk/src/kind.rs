@@ -5,7 +5,7 @@ use crate::schema::SCHEMA;
 use crate::settings::{Engine, Work};
 use crate::target::Target;
 use crate::{calls, errors, facts, file_ops, uring};
-use duel_load::{Kind, Opens, Prepared, Session, SessionError, WorkloadError};
+use duel_load::{Opens, PlainKind, Prepared, Session, SessionError, WorkloadError};
 use duel_model::{KindPlan, Plan, Schema};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -14,7 +14,7 @@ use std::sync::atomic::AtomicBool;
 #[derive(Debug, Clone, Copy)]
 pub struct Disk;
 
-impl Kind for Disk {
+impl PlainKind for Disk {
     fn schema(&self) -> &'static Schema {
         &SCHEMA
     }

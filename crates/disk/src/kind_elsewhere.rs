@@ -1,14 +1,14 @@
 //! Disk work as a kind, on systems that it is not made for: it knows its targets, and says so.
 
 use crate::schema::SCHEMA;
-use duel_load::{Kind, Prepared, WorkloadError};
+use duel_load::{PlainKind, Prepared, WorkloadError};
 use duel_model::{KindPlan, Plan, Schema};
 
 /// The kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Disk;
 
-impl Kind for Disk {
+impl PlainKind for Disk {
     fn schema(&self) -> &'static Schema {
         &SCHEMA
     }

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 
 use duel_disk::{Disk, SCHEMA, counter, fact, failure};
-use duel_load::{Kind, Prepared, SlotOrder, SlotRecord, WorkloadError};
+use duel_load::{PlainKind, Prepared, SlotOrder, SlotRecord, WorkloadError};
 use duel_model::{
     Bound, ComparePlan, Id, KindPlan, LoadPlan, LoadShape, LoopKind, Plan, SECOND_NS, Target, WorkloadPlan,
 };

@@ -1,13 +1,13 @@
 //! A bench: all targets of a plan connected, slots run on them one at a time.
 
-use crate::contact::{Contact, Factory};
+use crate::contact::Factory;
 use crate::pulse::{Answer, Patience, Pulse, ask_again};
 use crate::watch::{SlotView, TargetView, View, Watcher};
-use crate::{LabError, descriptors};
-use duel_load::{Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
+use crate::{LabError, descriptors, kinds};
+use duel_load::{Contact, Live, Session, SessionError, SlotOrder, SlotRecord, is_in_the_way, monotonic_ns};
 use duel_model::{
     Arrival, BusyPoll, Facts, LoadPlan, LoopKind, MILLISECOND_NS, Meaning, Nanos, Plan, SECOND_NS, Schema, Slot,
-    SlotRole, Threads, WorkloadPlan,
+    SlotRole,
 };
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -98,7 +98,7 @@ impl SlotSpec {
 impl Bench {
     /// Opens a session on each target that was contacted.
     pub(crate) fn open(plan: &Plan, contacts: Vec<Contact>, stop: Arc<AtomicBool>) -> Result<Self, LabError> {
-        let factories: Vec<Factory> = contacts.into_iter().map(|contact| contact.factory).collect();
+        let factories: Vec<Factory> = contacts.into_iter().map(|contact| contact.opens).collect();
         let sessions = open_all(&factories, plan, &stop)?;
         Ok(Self {
             sessions,
@@ -139,7 +139,7 @@ impl Bench {
         if self.is_stopped() || !self.taken_up.is_empty() {
             return Vec::new();
         }
-        self.factories.iter().map(Factory::told_after).collect()
+        self.factories.iter().map(|factory| factory.told_after()).collect()
     }
 
     /// Closes the sessions on all targets, and tells of each what does not agree with what was done to it under any treatment. Who
@@ -487,15 +487,12 @@ fn stood_still_ns(record: &SlotRecord) -> Nanos {
 
 /// Whether ops differ in what they ask for under this plan.
 fn ops_differ(plan: &Plan) -> bool {
-    matches!(&plan.workload, WorkloadPlan::Http(http) if http.requests.differ())
+    kinds::of(&plan.workload).ops_differ(&plan.workload)
 }
 
 /// Whether what carries ops outlives them under this plan: connections, or processes that work.
 pub(crate) fn keeps_lanes(plan: &Plan) -> bool {
-    match &plan.workload {
-        WorkloadPlan::Http(http) => http.keepalive,
-        WorkloadPlan::Plain(kind) => matches!(kind.schema.threads, Threads::Beside | Threads::Connections),
-    }
+    kinds::of(&plan.workload).keeps_lanes(&plan.workload)
 }
 
 /// Whether what carries ops under this plan has local ports.

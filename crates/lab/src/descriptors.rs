@@ -2,10 +2,10 @@
 //!
 //! Every term is something that is opened; `crates/cli/tests/program/descriptors.rs` holds the sum against what real runs have open.
 
-use crate::LabError;
 use crate::contact::Factory;
+use crate::{LabError, kinds};
 use duel_load::{LimitError, ensure_descriptors};
-use duel_model::{HostAccess, HostPlan, Plan, Threads, WorkloadPlan};
+use duel_model::{HostAccess, HostPlan, Plan};
 
 /// Standard input, output and error.
 const STREAMS: u64 = 3;
@@ -20,8 +20,6 @@ const FOR_A_MOMENT: u64 = 8;
 const LOCAL_HOST: u64 = 3;
 /// One over ssh, a child like the shell: the same, and the settings that it reads.
 const SSH_HOST: u64 = LOCAL_HOST + 1;
-/// Where redirects are followed: the bell by which a worker hears that a name was looked up, and where it is heard.
-const BELL: u64 = 2;
 /// A management controller: a connection.
 const CONTROLLER: u64 = 1;
 
@@ -42,30 +40,23 @@ pub(crate) fn ensure(plan: &Plan) -> Result<(), LabError> {
     Ok(())
 }
 
-/// The same, where the first contact has shown how many origins there are behind redirects.
+/// The same, where the first contact has shown to how many places lanes are connected.
 pub(crate) fn ensure_for(plan: &Plan, factories: &[Factory]) -> Result<(), LimitError> {
-    ensure_descriptors(needed(plan, factories.iter().map(Factory::origins))).map(drop)
+    ensure_descriptors(needed(plan, factories.iter().map(|factory| factory.places()))).map(drop)
 }
 
-/// Connections, of which there is one to each of a target's origins, and everything else, which is counted above.
-fn needed(plan: &Plan, origins: impl Iterator<Item = u64>) -> u64 {
+/// What lanes have open at each place that they are connected to, and everything else, which is counted above.
+fn needed(plan: &Plan, places: impl Iterator<Item = u64>) -> u64 {
     let targets = plan.targets.len() as u64;
-    let origins = match &plan.workload {
-        // Pipes to the child process of each lane.
-        WorkloadPlan::Plain(kind) if kind.schema.lanes_are_threads() => 2 * targets,
-        // A connection of each lane, and a socket for what goes beside it.
-        WorkloadPlan::Plain(kind) if kind.schema.threads == Threads::Connections => 2 * targets,
-        WorkloadPlan::Plain(_) => 0,
-        // They stay open while other targets have their turn.
-        WorkloadPlan::Http(http) if http.keepalive => origins.sum(),
-        WorkloadPlan::Http(_) => origins.max().unwrap_or(0),
-    };
-    let connections = u64::from(plan.load.connections).saturating_mul(origins);
+    let kind = kinds::of(&plan.workload);
+    // What is kept stays open while other targets have their turn, as threads do.
+    let keeps = kind.keeps_lanes(&plan.workload) || plan.schema().lanes_are_threads();
+    let places: u64 = if keeps { places.sum() } else { places.max().unwrap_or(0) };
+    let connections = u64::from(plan.load.connections).saturating_mul(places * kind.descriptors_per_lane());
     // Each worker has an event loop. While a target gets new connections the workers that will make them are there, and those
     // that they take the place of; a connection is made with the first request on it, when the old ones are closed.
     let workers = u64::from(plan.load.threads.min(plan.load.connections));
-    let follows = matches!(&plan.workload, WorkloadPlan::Http(http) if http.follows_each);
-    let loops = (targets + 1) * workers * if follows { 1 + BELL } else { 1 };
+    let loops = (targets + 1) * workers * (1 + kind.descriptors_per_worker(&plan.workload));
     let hosts: u64 = plan.targets.iter().filter_map(|target| target.host.as_ref()).map(of_host).sum();
     connections.saturating_add(loops + hosts + STREAMS + ARCHIVE + TELEMETRY + FOR_A_MOMENT)
 }

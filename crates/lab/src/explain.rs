@@ -7,12 +7,12 @@ use crate::hosts::Hosts;
 use crate::route::Route;
 use crate::twins::{StandIn, answers_alike};
 use crate::watch::Watcher;
-use crate::{Lab, LabError, contact, judge, lens, route, servers};
+use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
-    LensReading, MILLISECOND_NS, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot, SlotRole,
-    Target, TargetObservation, Waiting, WorkloadPlan, sanitize_line, web,
+    LensReading, MILLISECOND_NS, Metric, Nanos, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot,
+    SlotRole, Target, TargetObservation, Waiting, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -100,7 +100,7 @@ impl Lab {
                         Some(found) => found,
                         None => {
                             let routes = self.ways_to(run, plan, &comparison);
-                            let plan = route::behind_redirects(plan, &routes)?;
+                            let plan = route::settled(plan, &routes)?;
                             (routes, plan)
                         }
                     };
@@ -205,13 +205,13 @@ impl Lab {
         let contacts = contact::contact_all(plan, routes, &self.stop)?;
         if let Some(twin) = &probe.variation.twin {
             let of_server = site.first_contact.get(twin.of).and_then(Option::as_ref);
-            let of_twin = contacts.get(twin.of).and_then(|contact| contact.negotiated.as_ref());
+            let of_twin = contacts.get(twin.of).and_then(|contact| contact.facts.as_ref());
             let name = plan.targets.get(twin.of).map(|target| sanitize_line(&target.name)).unwrap_or_default();
             answers_alike(of_server, of_twin).map_err(|text| LabError::Target { name, text })?;
         }
         for (contact, begun) in contacts.iter().zip(site.begun) {
             // Those of the whole plan: a probe may have fewer than the load before it.
-            contact.factory.go_on_after(*begun, site.plan.load.threads);
+            contact.opens.go_on_after(*begun, site.plan.load.threads);
         }
         let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop))?;
         bench.continue_run(next_index, clock.now_ns());
@@ -293,11 +293,11 @@ fn reached<'a>(run: &'a Run, comparison: &'a [TargetObservation], target: usize)
 /// is none.
 fn other_sources(run: &Run, plan: &Plan, comparison: &[TargetObservation]) -> Result<Vec<IpAddr>, String> {
     let peer = |(index, target): (usize, &Target)| {
-        let peer = reached(run, comparison, index).and_then(|negotiated| negotiated.text(web::PEER)?.parse().ok());
+        let peer = reached(run, comparison, index).and_then(|negotiated| negotiated.text(PEER)?.parse().ok());
         peer.ok_or_else(|| format!("which address {} is reached at is not known", sanitize_line(&target.name)))
     };
     let peers: Vec<SocketAddr> = plan.targets.iter().enumerate().map(peer).collect::<Result<_, _>>()?;
-    duel_work::http::other_sources(&peers)
+    kinds::of(&plan.workload).other_sources(&peers)
 }
 
 /// What all probes of a diagnosis share.
@@ -330,8 +330,7 @@ fn begun(slots: &[Slot], targets: usize) -> Vec<u64> {
 
 /// Ops after which the plan's requests are gone through. Where they cannot be read any more no probe can be made either.
 fn round_ops(plan: &Plan) -> Option<u64> {
-    let (WorkloadPlan::Http(http), Some(target)) = (&plan.workload, plan.targets.first()) else { return None };
-    duel_work::http::round_ops(http, &target.address).ok().flatten()
+    kinds::of(&plan.workload).round_ops(&plan.workload, &plan.targets.first()?.address)
 }
 
 /// The outcome of a probe that put no load on anything.

@@ -9,7 +9,7 @@
 
 use crate::bench::{Bench, SlotSpec, has_ports, keeps_lanes};
 use crate::compare::{Warm, slot_length_ns, warm_up, whole_periods_ns};
-use crate::contact::{Contact, Factory, contact_all};
+use crate::contact::{Factory, contact_all};
 use crate::hosts::Hosts;
 use crate::pulse::Pulses;
 use crate::route::Route;
@@ -17,6 +17,7 @@ use crate::turns::{Turns, mirrored};
 use crate::waiting;
 use crate::watch::Watcher;
 use crate::{LabError, descriptors};
+use duel_load::Contact;
 use duel_load::monotonic_ns;
 use duel_model::{Factor, Nanos, Plan, Run, SECOND_NS, SlotRole, sanitize_line};
 use std::collections::VecDeque;
@@ -91,7 +92,7 @@ pub(crate) fn prepare(
         let alike =
             |known: &&Treatment| known.plan.workload == treated.workload && known.plan.targets == treated.targets;
         let factories = if number == 0 {
-            contacts.iter().map(|contact| contact.factory.clone()).collect()
+            contacts.iter().map(|contact| Arc::clone(&contact.opens)).collect()
         } else if let Some(known) = treatments.iter().find(alike) {
             descriptors::ensure(&treated)?;
             known.factories.clone()
@@ -102,7 +103,7 @@ pub(crate) fn prepare(
                 .map(|(route, target)| if varies_path { route.to(&target.address) } else { route.clone() })
                 .collect();
             let contacts = contact_all(&treated, &routes, stop).map_err(|error| at(&name, error))?;
-            contacts.into_iter().map(|contact| contact.factory).collect()
+            contacts.into_iter().map(|contact| contact.opens).collect()
         };
         treatments.push(Treatment { name, plan: treated, factories, pace: Pace::default() });
     }
@@ -120,7 +121,8 @@ pub(crate) fn run(
 ) -> Result<(), LabError> {
     bench.expect(Some(plan.compare.max_load_ns), None);
     // Of the target that has fewest.
-    let pairs = treatments.iter().flat_map(|treatment| &treatment.factories).map(Factory::address_pairs).min();
+    let pairs =
+        treatments.iter().flat_map(|treatment| &treatment.factories).map(|factory| factory.address_pairs()).min();
     let mut ports = Ports::new(duel_load::local_ports_of(pairs.unwrap_or(1)));
     warm_up_all(bench, treatments, &mut ports, run, watcher)?;
     if bench.is_stopped() {

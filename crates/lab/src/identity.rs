@@ -39,7 +39,7 @@ fn versions() -> Versions {
         os: format!("{} {}", text(system.sysname()), text(system.release())),
         arch: std::env::consts::ARCH.to_owned(),
         cpus: std::thread::available_parallelism().map_or(1, |cpus| cpus.get() as u32),
-        tls: duel_work::http::TLS_LIBRARY.to_owned(),
+        tls: crate::kinds::TLS_LIBRARY.to_owned(),
         event_loop: duel_load::MECHANISM.to_owned(),
     }
 }

@@ -1,9 +1,9 @@
-//! The kinds of work that bring all that they need. A new one is a line here.
+//! The kinds of work that there are. A new one is a line in each list.
 
-use duel_load::Kind;
+use duel_load::{Kind, NullKind};
 use duel_model::{Facts, Plan, Schema, WorkloadPlan};
 
-/// All of them.
+/// Those whose targets have addresses that tell of them.
 pub const KINDS: &[&dyn Kind] = &[
     &duel_crypto::Crypto, //
     &duel_net::Net,
@@ -17,23 +17,31 @@ pub const SCHEMAS: &[&Schema] = &[
     &duel_disk::SCHEMA,
     &duel_sql::SCHEMA,
 ];
+/// The one that all other addresses are for.
+const WEB: &dyn Kind = &duel_http::Web;
+/// The library that its TLS is made with, and the library's version.
+pub(crate) const TLS_LIBRARY: &str = duel_http::TLS_LIBRARY;
 
-/// The kind whose targets have addresses like this one; `None`: it is none of them.
+/// The kind whose targets have addresses like this one; `None`: it is none of them, but the web or nothing.
 pub fn of_address(address: &str) -> Option<&'static dyn Kind> {
     KINDS.iter().copied().find(|kind| kind.claims(address))
 }
 
 /// Holds the plan of an earlier run to the files that the run has read, as its targets' facts tell them.
 pub fn hold(plan: &mut Plan, first_contact: &[Option<Facts>]) {
-    if let WorkloadPlan::Plain(settings) = &mut plan.workload
-        && let Some(kind) = of_schema(settings.schema)
-        && let Some(facts) = first_contact.iter().flatten().next()
-    {
-        kind.hold(settings, facts);
+    if let Some(facts) = first_contact.iter().flatten().next() {
+        of(&plan.workload).hold(&mut plan.workload, facts);
     }
 }
 
-/// The kind that declares this of itself.
-pub(crate) fn of_schema(schema: &Schema) -> Option<&'static dyn Kind> {
-    KINDS.iter().copied().find(|kind| kind.schema() == schema)
+/// The kind whose targets have this address.
+pub(crate) fn claiming(address: &str) -> &'static dyn Kind {
+    of_address(address).unwrap_or(WEB)
+}
+
+/// The kind that does this work.
+pub(crate) fn of(workload: &WorkloadPlan) -> &'static dyn Kind {
+    let schema = workload.schema();
+    // No plan is made or read with a kind that is not known.
+    KINDS.iter().copied().chain([WEB]).find(|kind| kind.schema() == schema).unwrap_or(&NullKind)
 }

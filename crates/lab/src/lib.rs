@@ -34,7 +34,6 @@ mod watch;
 pub use duel_lens::ChildCommand;
 pub use duel_load::{Failure, Live, OpRecord, PhaseTimes, Traffic};
 pub use duel_stats::{CheckStanding, CheckSubject, Checked, TargetFigures, check};
-pub use duel_work::http::RequestsSeen;
 pub use explain::DiagnosisPlan;
 pub use hosts::{check_redfish, host_facts};
 pub use identity::new_run_id;
@@ -43,7 +42,7 @@ pub use watch::{SlotView, TargetView, View, Watcher};
 
 use bench::Bench;
 use duel_load::{LimitError, SessionError};
-use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, TlsPlan, Verdict, sanitize_line};
+use duel_model::{Interruption, Plan, Run, RunStatus, SlotRole, Verdict, sanitize_line};
 use hosts::Hosts;
 use restart::Restarts;
 use route::Route;
@@ -126,10 +125,10 @@ impl Lab {
         } else {
             contact::contact_all(first, &[], &self.stop)?
         };
-        run.first_contact = contacts.iter().map(|contact| contact.negotiated.clone()).collect();
+        run.first_contact = contacts.iter().map(|contact| contact.facts.clone()).collect();
         let routes: Vec<Route> = contacts.iter().map(Route::of).collect();
-        // From here on, what is sent behind redirects is the plan.
-        let plan = &route::behind_redirects(plan, &routes)?;
+        // From here on, what is sent behind what the first contact was led over is the plan.
+        let plan = &route::settled(plan, &routes)?;
         let first = &plan.treated(0);
         run.plan = plan.redacted();
         let mut treatments = factorial::prepare(plan, &contacts, &routes, &self.stop)?;
@@ -222,59 +221,26 @@ pub fn judge(run: &Run) -> Verdict {
 
 /// Checks a target's address without touching the network.
 pub fn check_address(name: &str, address: &str) -> Result<(), LabError> {
-    if let Some(kind) = kinds::of_address(address) {
-        let plan = duel_model::KindPlan::of(kind.schema());
-        return kind
-            .check(&plan, address)
-            .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() });
-    }
-    duel_work::http::HttpFactory::check_address(address)
+    kinds::claiming(address)
+        .check_address(address)
         .map_err(|error| LabError::Target { name: sanitize_line(name), text: error.to_string() })
 }
 
 /// Most lanes where each of them is a thread or a process of its own: a hundred thousand of them stop the machine.
 const MOST_LANES_WITH_THREADS: u32 = 1024;
 
-/// Checks the settings of a plan, where its kind of work declares any, on each of its targets, without doing anything.
+/// Checks what a plan says of its work on each of its targets, without doing anything.
 pub fn check_settings(plan: &Plan) -> Result<(), LabError> {
-    let duel_model::WorkloadPlan::Plain(settings) = &plan.workload else { return Ok(()) };
-    let Some(kind) = kinds::of_schema(settings.schema) else { return Ok(()) };
-    if settings.schema.lanes_are_threads() && plan.load.connections > MOST_LANES_WITH_THREADS {
+    let schema = plan.schema();
+    if schema.lanes_are_threads() && plan.load.connections > MOST_LANES_WITH_THREADS {
         return Err(LabError::Plan(format!(
             "{} threads of {}: more than {MOST_LANES_WITH_THREADS} only get in each other's way",
-            plan.load.connections, settings.schema.kind
+            plan.load.connections, schema.kind
         )));
     }
     plan.targets.iter().try_for_each(|target| {
-        kind.check(settings, &target.address)
+        kinds::of(&plan.workload)
+            .check(&plan.workload, &target.address)
             .map_err(|error| LabError::Target { name: sanitize_line(&target.name), text: error.to_string() })
     })
-}
-
-/// Reads the files that a plan's requests are made of and checks them, without touching the network.
-pub fn check_requests(plan: &Plan) -> Result<RequestsSeen, LabError> {
-    let duel_model::WorkloadPlan::Http(http) = &plan.workload else { return Ok(RequestsSeen::default()) };
-    let Some(target) = plan.targets.first().filter(|_| !http.requests.is_default()) else {
-        return Ok(RequestsSeen { note: None, may_write: http.may_write() });
-    };
-    duel_work::http::check_requests(http, &target.address).map_err(|error| LabError::Plan(error.to_string()))
-}
-
-/// Whether the server of a plan's first target chooses HTTP/2 when it is offered beside HTTP/1.1; `Ok(None)`: nothing is
-/// chosen without TLS. It costs one connection and no request. An error tells why there was no handshake.
-pub fn chooses_http2(plan: &Plan, stop: &Arc<AtomicBool>) -> Result<Option<bool>, LabError> {
-    let (duel_model::WorkloadPlan::Http(http), Some(target)) = (&plan.workload, plan.targets.first()) else {
-        return Ok(None);
-    };
-    if !target.address.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
-        return Ok(None);
-    }
-    duel_work::http::chooses_http2(http, &target.address, plan.load.connect_timeout_ns, stop)
-        .map(Some)
-        .map_err(|error| LabError::Target { name: sanitize_line(&target.name), text: error.to_string() })
-}
-
-/// Checks that the cipher suites and groups of a plan exist; the error lists those that do.
-pub fn check_tls_names(plan: &TlsPlan) -> Result<(), LabError> {
-    duel_work::http::check_tls_names(plan).map_err(|error| LabError::Plan(error.to_string()))
 }

@@ -4,24 +4,23 @@
 //! to another one. Whatever is read of the wrong process would accuse the wrong cause, so doubt ends the search.
 
 use crate::hosts::Hosts;
+use crate::kinds;
 use duel_host::{HostError, Server, Serving};
-use duel_model::{Facts, HostPlan, Known, Plan, ProcessIdentity, ServerPlan, WorkloadPlan, sanitize_line, web};
+use duel_load::LeadsTo;
+use duel_model::{Facts, HostPlan, Known, PEER, Plan, ProcessIdentity, ServerPlan, WorkloadPlan, sanitize_line};
 use std::net::SocketAddr;
 
 /// What connections to each target are made to, as its first answer (or any later one) told; `None` where it is not known, or
 /// where it is no address of the target's server.
 pub(crate) fn peers<'a>(plan: &Plan, negotiated: impl Fn(usize) -> Option<&'a Facts>) -> Vec<Option<SocketAddr>> {
-    let leads_to_servers = match &plan.workload {
-        WorkloadPlan::Plain(_) => false,
-        WorkloadPlan::Http(http) => http.proxy.is_none() && http.unix_socket.is_none(),
-    };
-    let peer = |index| negotiated(index)?.text(web::PEER)?.parse().ok();
+    let leads_to_servers = kinds::of(&plan.workload).leads_to(&plan.workload) == LeadsTo::Server;
+    let peer = |index| negotiated(index)?.text(PEER)?.parse().ok();
     (0..plan.targets.len()).map(|index| if leads_to_servers { peer(index) } else { None }).collect()
 }
 
 /// Whom to look for on a target's machine.
 pub(crate) fn server(host: &HostPlan, workload: &WorkloadPlan) -> Result<Server, HostError> {
-    let by_unix_socket = matches!(workload, WorkloadPlan::Http(http) if http.unix_socket.is_some());
+    let by_unix_socket = kinds::of(workload).leads_to(workload) == LeadsTo::UnixSocket;
     match &host.server {
         ServerPlan::Unknown => Ok(Server::Unknown),
         // Whoever listens on the port of the address is somebody else.
@@ -192,7 +191,7 @@ mod tests {
 
     #[test]
     fn an_address_tells_the_server_only_where_connections_end_at_it() {
-        let negotiated = Facts::default().with(web::PEER, "127.0.0.2:443");
+        let negotiated = Facts::default().with(PEER, "127.0.0.2:443");
         let with = |http: HttpPlan| {
             let plan = Plan { workload: WorkloadPlan::Http(Box::new(http)), ..plan(None) };
             peers(&plan, |_| Some(&negotiated))[0]

@@ -2,11 +2,12 @@
 
 use crate::Lab;
 use crate::hosts::Hosts;
+use crate::kinds;
 use crate::route::Route;
 use crate::servers::still_serving;
-use duel_model::{Declaration, Facts, Plan, TwinPlan, TwinReading, Value, WorkloadPlan, sanitize_line};
+use duel_load::{LeadsTo, Network};
+use duel_model::{Declaration, Facts, Plan, TwinPlan, TwinReading, Value, sanitize_line};
 use duel_twin::{ServerProcess, Twin, TwinOrder};
-use duel_work::http::Network;
 
 /// A twin in the place of a target's server, until it is dropped.
 #[derive(Debug)]
@@ -32,13 +33,10 @@ impl Lab {
         hosts: &Hosts,
         routes: &[Route],
     ) -> Result<StandIn, String> {
-        if let WorkloadPlan::Http(http) = &plan.workload {
-            for (is_so, how) in [(http.unix_socket.is_some(), "by a Unix socket"), (http.proxy.is_some(), "by a proxy")]
-            {
-                if is_so {
-                    return Err(format!("a server that is reached {how} has no twin"));
-                }
-            }
+        match kinds::of(&plan.workload).leads_to(&plan.workload) {
+            LeadsTo::UnixSocket => return Err("a server that is reached by a Unix socket has no twin".to_owned()),
+            LeadsTo::Proxy => return Err("a server that is reached by a proxy has no twin".to_owned()),
+            LeadsTo::Server | LeadsTo::Unknown => {}
         }
         let route = routes.get(twin.of).ok_or("there is no such target")?;
         let address = route.pin().ok_or("where the comparison was connected to is not known")?;

@@ -9,6 +9,9 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
 
+/// Address that was connected to; where connections go to several in turn, all of them.
+pub const PEER: &str = "net.peer";
+
 /// What a fact says, safe to show. A number is of the unit that its name ends with: see [`unit`](fn@unit).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]

@@ -52,7 +52,7 @@ pub use experiment::{
     ScalingShape, TargetCosts,
 };
 pub use factor::{Factor, SettingLevels};
-pub use facts::{Compared, Declaration, Facts, Known, Line, Value, unit};
+pub use facts::{Compared, Declaration, Facts, Known, Line, PEER, Value, unit};
 pub use finding::{
     AboutCause, Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, Stands, TargetObservation,
 };

@@ -118,8 +118,7 @@ pub const BODY_BYTES: &str = "http.body_bytes";
 pub const MAX_STREAMS: &str = "http.max_streams";
 /// Whether the server left the connection open when we asked it to.
 pub const KEEPS_ALIVE: &str = "http.keeps_alive";
-/// Address that was connected to; where connections go to several in turn, all of them.
-pub const PEER: &str = "net.peer";
+pub use crate::facts::PEER;
 /// Addresses of the target's name that did not answer before the peer did, and why.
 pub const DEAD_ADDRESSES: &str = "net.dead_addresses";
 /// Time that was lost on them before measuring.

@@ -5,7 +5,6 @@ use crate::client::connection::unconnected;
 use crate::client::{Factory, Telling};
 use crate::info::TcpInfo;
 use crate::link::Link;
-use crate::netns::{self, Netns};
 use crate::protocol::{CONGESTION_BYTES, HELLO_BYTES, Hello, MOST_BLOCK, Op, Welcome, foreign};
 use crate::schema::{
     BITRATE, BLOCK, CONGESTION, CONGESTION_CONTROL, DATAGRAM, LINE, LINE_RATE, MSS, MTU, NODELAY, OP, PEER,
@@ -13,7 +12,7 @@ use crate::schema::{
 };
 use crate::socket::{self, Options};
 use crate::wire::Headers;
-use duel_load::{Kind, Prepared, WorkloadError, monotonic_ns};
+use duel_load::{Network, PlainKind, Prepared, WorkloadError, monotonic_ns};
 use duel_model::{Bound, Facts, KindPlan, LoopKind, Nanos, Param, Plan, Schema, sanitize_line};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -29,7 +28,7 @@ const USUAL_BLOCK: u32 = 128 << 10;
 /// Shortest segment that TCP takes on Linux.
 const LEAST_SEGMENT: u16 = 88;
 
-impl Kind for Net {
+impl PlainKind for Net {
     fn schema(&self) -> &'static Schema {
         &SCHEMA
     }
@@ -71,9 +70,9 @@ impl Kind for Net {
         // Blocks that are due one by one, or counted, are handed over one by one.
         let runs_ahead = !is_paced && !is_counted;
         hello.each_at_once = !runs_ahead;
-        let netns = address.netns.as_deref().map(Netns::open).transpose()?;
+        let netns = address.netns.as_deref().map(Network::named).transpose()?;
         let timeout_ns = plan.load.connect_timeout_ns.min(plan.load.op_timeout_ns);
-        let found = netns::within(netns.as_ref(), || {
+        let found = Network::within(netns.as_ref(), || {
             let (to, stream) = address.connect(|to| connect(to, &options, timeout_ns))?;
             contact(to, stream, &hello, timeout_ns, netns.is_none())
         })?;

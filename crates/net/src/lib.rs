@@ -9,7 +9,6 @@ mod client;
 mod info;
 mod kind;
 mod link;
-mod netns;
 mod protocol;
 mod schema;
 pub mod server;

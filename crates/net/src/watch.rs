@@ -3,9 +3,8 @@
 use crate::address::Address;
 use crate::client::connection::unconnected;
 use crate::kind::greet;
-use crate::netns::{self, Netns};
 use crate::protocol::{DATAGRAM_HEADER, Hello, Op};
-use duel_load::{WorkloadError, monotonic_ns, unix_ms};
+use duel_load::{Network, WorkloadError, monotonic_ns, unix_ms};
 use duel_model::{MICROSECOND_NS, MILLISECOND_NS, Nanos, SECOND_NS};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
@@ -89,8 +88,8 @@ impl Watch {
     ///
     /// A sentence for the user.
     pub fn begin(address: &Address, plan: WatchPlan) -> Result<Self, WorkloadError> {
-        let netns = address.netns.as_deref().map(Netns::open).transpose()?;
-        netns::within(netns.as_ref(), || Self::begin_here(address, plan))
+        let netns = address.netns.as_deref().map(Network::named).transpose()?;
+        Network::within(netns.as_ref(), || Self::begin_here(address, plan))
     }
 
     fn begin_here(address: &Address, plan: WatchPlan) -> Result<Self, WorkloadError> {

@@ -24,7 +24,7 @@ use crate::views::{Own, View};
 use crate::wire::SqlFailure;
 use crate::work::Work;
 use crate::workload;
-use duel_load::{Kind, Opens, Prepared, Session, SessionError, WorkloadError};
+use duel_load::{Opens, PlainKind, Prepared, Session, SessionError, WorkloadError};
 use duel_model::{
     Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
 };
@@ -49,7 +49,7 @@ const MOST_MEMORY_ROWS: u64 = 4_000_000;
 /// Connections to SQLite, at most: each is a thread.
 const MOST_THREADS: u32 = 1024;
 
-impl Kind for Sql {
+impl PlainKind for Sql {
     fn schema(&self) -> &'static Schema {
         &SCHEMA
     }

@@ -20,7 +20,7 @@ use crate::{signals, terminal};
 use anyhow::Context;
 use duel_archive::Archive;
 use duel_lab::{Lab, LabError};
-use duel_model::{Interruption, RunStatus, sanitize_line};
+use duel_model::{Interruption, Plan, RunStatus, WorkloadPlan, sanitize_line};
 use flags::{Flags, Unusable};
 use plan::{Output, Task};
 use std::ffi::OsString;
@@ -76,14 +76,24 @@ pub(crate) fn main(arguments: &[OsString]) -> Outcome {
 
 /// The task over the version of HTTP that the server chooses. hey says nothing where that is HTTP/1.1 after all.
 fn agreed(task: Task, flags: &Flags, stop: &Arc<AtomicBool>) -> Task {
-    let why = match duel_lab::chooses_http2(&task.plan, stop) {
+    let why = match chooses_http2(&task.plan, stop) {
         // That there is no server is for the load to find out.
-        Ok(Some(true)) | Err(_) => return task,
-        Ok(Some(false)) => "the server does not choose HTTP/2",
-        Ok(None) => "-h2 is for https:// only",
+        Some(Some(true)) | None => return task,
+        Some(Some(false)) => "the server does not choose HTTP/2",
+        Some(None) => "-h2 is for https:// only",
     };
     say(&format!("{why}: the requests are made over HTTP/1.1"));
     Task::of(&Flags { http2: false, ..flags.clone() }).unwrap_or(task)
+}
+
+/// Whether the server chooses HTTP/2 when it is offered beside HTTP/1.1; `Some(None)`: nothing is chosen without TLS; `None`: there
+/// was no handshake. It costs one connection and no request.
+fn chooses_http2(plan: &Plan, stop: &Arc<AtomicBool>) -> Option<Option<bool>> {
+    let (WorkloadPlan::Http(http), Some(target)) = (&plan.workload, plan.targets.first()) else { return Some(None) };
+    if !target.address.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) {
+        return Some(None);
+    }
+    duel_http::chooses_http2(http, &target.address, plan.load.connect_timeout_ns, stop).ok().map(Some)
 }
 
 /// Makes the requests and prints what came of them, also of those until Ctrl-C.

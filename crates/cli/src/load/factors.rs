@@ -186,13 +186,7 @@ fn compares_codings(list: &str) -> bool {
 
 /// What can be found out about a treatment without the network.
 fn checked(plan: &Plan) -> Result<(), Usage> {
-    for target in plan.targets.iter().filter(|_| !matches!(plan.workload, WorkloadPlan::Plain(_))) {
-        duel_lab::check_address(&target.name, &target.address).map_err(|error| Usage(error.to_string()))?;
-    }
-    match &plan.workload {
-        WorkloadPlan::Http(http) => duel_lab::check_tls_names(&http.tls).map_err(|error| Usage(error.to_string())),
-        WorkloadPlan::Plain(_) => duel_lab::check_settings(plan).map_err(|error| Usage(error.to_string())),
-    }
+    duel_lab::check_settings(plan).map_err(|error| Usage(error.to_string()))
 }
 
 /// The load time of the whole: as given, if that is enough, or as much as all treatments take.

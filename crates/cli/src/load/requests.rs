@@ -3,8 +3,9 @@
 use crate::load::LoadFlags;
 use crate::outcome::Usage;
 use clap::{Args, ValueEnum};
+use duel_http::RequestsSeen;
 use duel_model::{
-    AuthPlan, FormField, FormPlan, FormValue, Plan, RequestFormat, RequestOrder, RequestSource, RequestsPlan,
+    AuthPlan, FormField, FormPlan, FormValue, HttpPlan, Plan, RequestFormat, RequestOrder, RequestSource, RequestsPlan,
     SecretSource, WorkloadPlan, is_secret_name, sanitize_line,
 };
 use std::path::{Path, PathBuf};
@@ -98,14 +99,17 @@ const SENT_BEFORE: &str = "before the load each target is sent one request, to s
 
 /// Says what is wrong with the files that requests are made of, before anything is sent; answers what is worth a word.
 pub(crate) fn check(plan: &Plan) -> Result<Vec<String>, Usage> {
-    let seen = duel_lab::check_requests(plan).map_err(|error| Usage(error.to_string()))?;
+    let WorkloadPlan::Http(http) = &plan.workload else { return Ok(Vec::new()) };
+    let seen = match plan.targets.first().filter(|_| !http.requests.is_default()) {
+        Some(target) => duel_http::check_requests(http, &target.address).map_err(|error| Usage(error.to_string()))?,
+        None => RequestsSeen { note: None, may_write: http.may_write() },
+    };
     let notes = seen.note.into_iter().chain(seen.may_write.then(|| SENT_BEFORE.to_owned()));
-    Ok(notes.chain(unreplaced(plan)).collect())
+    Ok(notes.chain(unreplaced(plan, http)).collect())
 }
 
 /// A variable in an address of a plan without variables. Braces alone may be meant as they are.
-fn unreplaced(plan: &Plan) -> Option<String> {
-    let WorkloadPlan::Http(http) = &plan.workload else { return None };
+fn unreplaced(plan: &Plan, http: &HttpPlan) -> Option<String> {
     if http.requests.is_template {
         return None;
     }

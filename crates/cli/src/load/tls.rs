@@ -77,7 +77,7 @@ impl TlsFlags {
             alpn: list(&self.alpn),
             server_name: self.server_name.clone(),
         };
-        duel_lab::check_tls_names(&plan).map_err(|error| Usage(error.to_string()))?;
+        duel_http::check_tls_names(&plan).map_err(|error| Usage(error.to_string()))?;
         Ok(plan)
     }
 }

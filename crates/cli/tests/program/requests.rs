@@ -318,9 +318,9 @@ fn brotli_and_zstd_of_a_real_server_are_counted_both_ways() {
     const PLAIN_BYTES: u64 = 7_690;
     let place = Place::new();
     let packed: &[(&str, &[u8])] = &[
-        ("br", include_bytes!("../../../work/tests/data/page.txt.br")),
+        ("br", include_bytes!("../../../http/tests/data/page.txt.br")),
         #[cfg(feature = "zstd")]
-        ("zstd", include_bytes!("../../../work/tests/data/page.txt.zst")),
+        ("zstd", include_bytes!("../../../http/tests/data/page.txt.zst")),
     ];
     let mut locations = String::new();
     for &(coding, bytes) in packed {

@@ -2,15 +2,13 @@
 
 mod shell;
 
-use crate::LabError;
 use crate::bench::Bench;
 use crate::contact::contact;
 use crate::route::Route;
 use crate::watch::Watcher;
+use crate::{LabError, kinds};
 use duel_load::monotonic_ns;
-use duel_model::{
-    Facts, MILLISECOND_NS, Nanos, Plan, format_duration_ns, sanitize_line, web, without_secrets_of_command,
-};
+use duel_model::{Facts, MILLISECOND_NS, Nanos, Plan, format_duration_ns, sanitize_line, without_secrets_of_command};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_pcg::Pcg64Mcg;
@@ -111,10 +109,9 @@ impl<'a> Restarts<'a> {
         }
     }
 
-    /// Asks a target until it answers with the status that it answered with at first; else what became of the last question.
+    /// Asks a target until it does what it did at first; else what became of the last question.
     fn wait_for(&self, target: usize, until: Instant) -> Result<(), String> {
-        let status = |facts: Option<&Facts>| facts.and_then(|facts| facts.count(web::STATUS));
-        let before = status(self.before[target].as_ref());
+        let kind = kinds::of(&self.plan.workload);
         loop {
             let left_ns = until.saturating_duration_since(Instant::now()).as_nanos() as Nanos;
             let mut plan = self.plan.clone();
@@ -124,10 +121,9 @@ impl<'a> Restarts<'a> {
             let route = &self.routes[target];
             let why = match contact(&plan, &route.address, Some(route), &self.stop) {
                 _ if self.stop.load(Ordering::Relaxed) => return Ok(()),
-                Ok(contact) => match (before, status(contact.negotiated.as_ref())) {
-                    (before, now) if before == now => return Ok(()),
-                    (Some(before), Some(now)) => format!("it answers with status {now} instead of {before}"),
-                    _ => "it gives no answer".to_owned(),
+                Ok(contact) => match kind.has_returned(self.before[target].as_ref(), contact.facts.as_ref()) {
+                    Ok(()) => return Ok(()),
+                    Err(why) => why,
                 },
                 Err(why) => why,
             };

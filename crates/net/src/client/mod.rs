@@ -7,7 +7,6 @@ mod exchange;
 mod reverse;
 mod telling;
 
-use crate::netns::Netns;
 use crate::protocol::{Hello, Op};
 use crate::schema::{SCHEMA, counter, failure, phase};
 use crate::server::payload;
@@ -16,8 +15,8 @@ use bulk::Bulk;
 use connection::{Connection, closed, failed};
 use datagrams::Datagrams;
 use duel_load::{
-    Counters, Event, Failure, Interest, Io, LaneId, OpEnd, PhaseTimes, Progress, Traffic, Workload, WorkloadError,
-    WorkloadFactory, monotonic_ns,
+    Counters, Event, Failure, Interest, Io, LaneId, Network, OpEnd, PhaseTimes, Progress, Traffic, Workload,
+    WorkloadError, WorkloadFactory, monotonic_ns,
 };
 use duel_model::{Nanos, Schema};
 use exchange::Exchange;
@@ -41,7 +40,7 @@ const BUFFER_BYTES: usize = 128 << 10;
 #[derive(Debug, Clone)]
 pub(crate) struct Factory {
     pub(crate) to: SocketAddr,
-    pub(crate) netns: Option<Netns>,
+    pub(crate) netns: Option<Network>,
     pub(crate) hello: Hello,
     pub(crate) options: Options,
     /// Streams are kept full, and ops end as blocks arrive; else each op hands over its own block.
@@ -60,7 +59,7 @@ impl WorkloadFactory for Factory {
 
     fn make(&self, lanes: usize) -> Result<Streams, WorkloadError> {
         // This thread is the worker's own, and opens no sockets but those of this target.
-        self.netns.as_ref().map_or(Ok(()), Netns::enter)?;
+        self.netns.as_ref().map_or(Ok(()), Network::enter)?;
         Ok(Streams {
             factory: self.clone(),
             lanes: (0..lanes).map(|_| Lane::default()).collect(),

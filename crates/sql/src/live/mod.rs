@@ -10,7 +10,7 @@ pub(crate) mod views;
 
 use crate::schema::SCHEMA;
 use crate::{Existing, Progress, Sql};
-use duel_load::{Kind, Prepared, SlotOrder, SlotRecord, WorkloadError};
+use duel_load::{PlainKind, Prepared, SlotOrder, SlotRecord, WorkloadError};
 use duel_model::{
     Bound, BusyPoll, ComparePlan, Id, KindPlan, LoadPlan, LoadShape, LoopKind, MILLISECOND_NS, Plan, SECOND_NS, Target,
     WorkloadPlan,

@@ -1,0 +1,4 @@
+//! Requests and responses as HTTP/1.1 has them.
+
+pub(crate) mod lane;
+pub(crate) mod response;
