@@ -4,7 +4,7 @@ use crate::load::values::positive;
 use crate::outcome::Usage;
 use clap::Args;
 use duel_lab::DiagnosisPlan;
-use duel_model::{Target, sanitize_line};
+use duel_model::{Target, parse_size_bytes, sanitize_line};
 
 /// How a cause is looked for.
 #[derive(Args, Clone)]
@@ -20,6 +20,12 @@ pub(crate) struct DiagnosisFlags {
     /// on files of its own, and ends with duel; the running server is not touched. It takes as much memory again. Linux, root
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) may_start_twin: Vec<String>,
+    /// Let private copies of a PostgreSQL server on this machine be made, one after the other, where that can prove the cause: one as
+    /// it is, and one with a setting changed that no session may change. Each may have SIZE when it is made, and grows by what load
+    /// writes. It stands beside the server's data folder and ends and goes with duel. For each copy the server makes a checkpoint at
+    /// once and reads out all its data, and its memory is taken once more. By root or the server's own user
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) may_copy_database: Option<String>,
 }
 
 impl DiagnosisFlags {
@@ -27,7 +33,12 @@ impl DiagnosisFlags {
     pub(crate) fn plan(&self, targets: &[Target]) -> Result<DiagnosisPlan, Usage> {
         let budget_ns = positive("--why-budget", &self.why_budget)?;
         let may_start_twin = may_start_twin(&self.may_start_twin, targets)?;
-        Ok(DiagnosisPlan { budget_ns, names_suspects: self.name_suspects, may_start_twin })
+        let copied = |typed: &String| match parse_size_bytes(typed) {
+            Ok(bytes) if bytes > 0 => Ok(bytes),
+            _ => Err(Usage(format!("--may-copy-database {}: it takes a size, such as 2GB", sanitize_line(typed)))),
+        };
+        let most_copied_bytes = self.may_copy_database.as_ref().map(copied).transpose()?;
+        Ok(DiagnosisPlan { budget_ns, names_suspects: self.name_suspects, may_start_twin, most_copied_bytes })
     }
 }
 

@@ -21,6 +21,8 @@ pub struct Case<'a> {
     pub hosts: &'a [Option<Facts>],
     /// Of which targets' servers private twins may be started, in the plan's order; empty: of none.
     pub twins: &'a [bool],
+    /// Bytes that a private copy of a database may have when it is made; `None`: none may be made.
+    pub most_copied_bytes: Option<u64>,
     /// Other addresses of this machine that connections to all targets can be made from; else why there is none.
     pub sources: Result<&'a [IpAddr], &'a str>,
     /// Ops after which each request of a list, and each row of values, was sent as often as any other; `None` where all ops

@@ -32,12 +32,7 @@ pub(crate) fn contact(case: &Case<'_>, targets: [usize; 2]) -> Option<String> {
 /// The command that compares two targets anew and goes on to probes, with twins of the second one's server; for the machine
 /// that it runs on. `pids`: where the servers are known to run.
 pub(crate) fn with_twins(case: &Case<'_>, targets: [usize; 2], twin: usize, pids: [Option<u32>; 2]) -> Option<String> {
-    let plan = among(case, case.plan.clone(), targets)?;
-    // Behind such a target no option is one any more.
-    if plan.targets.iter().any(|target| target.name.starts_with('-')) {
-        return None;
-    }
-    let mut line = plan.command()?;
+    let (plan, mut line) = comparison(case, targets)?;
     for (target, pid) in plan.targets.iter().zip(pids) {
         if target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local) {
             line.push_str(&format!(" --local {}", shell_word(&target.name)));
@@ -48,6 +43,22 @@ pub(crate) fn with_twins(case: &Case<'_>, targets: [usize; 2], twin: usize, pids
     }
     let twin = &case.plan.targets.get(twin)?.name;
     Some(format!("{line} --why {}", shell_word(&format!("--may-start-twin={twin}"))))
+}
+
+/// The same with private copies of a database, of so many bytes at most.
+pub(crate) fn with_copies(case: &Case<'_>, targets: [usize; 2], most_bytes: u64) -> Option<String> {
+    comparison(case, targets).map(|(_, line)| format!("{line} --why --may-copy-database {most_bytes}"))
+}
+
+/// The comparison of two targets, and the command that repeats it, behind which options may stand.
+fn comparison(case: &Case<'_>, targets: [usize; 2]) -> Option<(Plan, String)> {
+    let plan = among(case, case.plan.clone(), targets)?;
+    // Behind such a target no option is one any more.
+    if plan.targets.iter().any(|target| target.name.starts_with('-')) {
+        return None;
+    }
+    let line = plan.command()?;
+    Some((plan, line))
 }
 
 fn among(case: &Case<'_>, mut plan: Plan, targets: [usize; 2]) -> Option<Plan> {

@@ -5,7 +5,7 @@
 //! twin as it is has to show the gap itself; if it does not, nothing follows from the changed one.
 
 use crate::gap::{Flip, Gap, Look, View};
-use crate::probes::{self, Kind};
+use crate::probes::{self, COPY, Kind, copy_with};
 use crate::repeat;
 use duel_model::{Evidence, Probe, TwinChange, TwinReading, sanitize_line};
 
@@ -51,7 +51,18 @@ impl<'a> Gap<'a> {
         if !self.case.may_have_twin(self.slow) {
             return Twins::NotAllowed;
         }
-        let [changed, same] = [Some(change), None].map(|change| probes::twin(change).of(self.slow));
+        self.on_both([Some(change), None].map(|change| probes::twin(change).of(self.slow)))
+    }
+
+    /// What private copies of the slow side's server tell about this setting, with the fast side's value.
+    pub(crate) fn on_copies(&self, fact: &'static str) -> Twins<'a> {
+        if self.case.most_copied_bytes.is_none() {
+            return Twins::NotAllowed;
+        }
+        self.on_both([copy_with(fact), COPY].map(|kind| kind.of(self.slow)))
+    }
+
+    fn on_both(&self, [changed, same]: [Kind; 2]) -> Twins<'a> {
         // Neither tells anything without the other. What cannot be afforded any more must not keep a cause waiting for it.
         let left_ns = self.case.budget_left_ns;
         let too_late = |kind: Kind| {
@@ -83,9 +94,14 @@ impl<'a> Gap<'a> {
         Twins::Told(match self.twin_shows_the_gap(&same_view) {
             // Packets cost less, and a gap may be one of packets.
             Shows::NoGap if elsewhere => {
+                let otherwise = match same.entry.is_copy {
+                    true => {
+                        "the copy is reached by a Unix socket and its server is not, or their logs lie on different disks"
+                    }
+                    false => "the twin is reached over a loopback interface and its server is not",
+                };
                 let text = format!(
-                    "{}: {} instead of {}; but the twin is reached over a loopback interface and its server is not, so \
-                     nothing follows from twins",
+                    "{}: {} instead of {}; but {otherwise}, so nothing follows from twins",
                     same.phrase(),
                     self.tell(&same_view),
                     self.reference_ratio()
@@ -142,15 +158,19 @@ impl<'a> Gap<'a> {
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!(" ({})", parts.join("; "))
         });
+        let may_not_hold = self.reading(changed).is_some_and(|reading| reading.may_not_hold);
+        let cold = match changed.entry.is_copy && may_not_hold {
+            true => "; it began with less in its memory than all tables, so that a gap that stays says little",
+            false => "",
+        };
         let text = format!(
-            "{}: {} instead of {:.2}x without that change{how}",
+            "{}: {} instead of {:.2}x without that change{how}{cold}",
             changed.phrase(),
             self.tell(&view),
             same_view.ratio
         );
         evidence.push(self.of_twins(changed, text));
-        let may_not_hold = self.reading(changed).is_some_and(|reading| reading.may_not_hold);
-        if may_not_hold {
+        if may_not_hold && !changed.entry.is_copy {
             let text = "whether the change took hold everywhere in the twin is not known".to_owned();
             evidence.push(self.of_twins(changed, text));
         }
@@ -159,6 +179,15 @@ impl<'a> Gap<'a> {
 
     /// A new process with what is known of the old one does not show the gap: evidence of its own.
     fn gone_when_started_anew(&self, same: Kind, view: &View<'_>) -> String {
+        if same.entry.is_copy {
+            return format!(
+                "{}: {} instead of {}, so it lies neither in its data nor in its settings, but in what has become of the running \
+                 server (its memory, other sessions), or in what stands around it",
+                same.phrase(),
+                self.tell(view),
+                self.reference_ratio()
+            );
+        }
         let known = self.reading(same).is_some_and(|reading| reading.environment_known);
         let follows = if known {
             "so it lies neither in the program nor in its arguments, environment, limits or its configuration as it is now, \
@@ -182,6 +211,10 @@ impl<'a> Gap<'a> {
 
     fn of_twins(&self, kind: Kind, text: String) -> Evidence {
         let targets = [0, self.slow.max(self.fast)];
+        if kind.entry.is_copy {
+            let repeat = self.case.most_copied_bytes.and_then(|most| repeat::with_copies(&self.case, targets, most));
+            return Evidence::new(kind.id(self.mode), text, repeat);
+        }
         let pids = targets.map(|target| self.host_fact(target, "process.pid")?.parse().ok());
         let repeat = repeat::with_twins(&self.case, targets, self.slow, pids);
         Evidence::new(kind.id(self.mode), text, repeat)

@@ -36,6 +36,8 @@ pub struct DiagnosisPlan {
     pub names_suspects: bool,
     /// Of which targets' servers private twins may be started, in the plan's order; empty: of none.
     pub may_start_twin: Vec<bool>,
+    /// Bytes that a private copy of a database may have; `None`: none may be made.
+    pub most_copied_bytes: Option<u64>,
 }
 
 impl Lab {
@@ -82,6 +84,7 @@ impl Lab {
                 comparison: &comparison,
                 hosts: &host_facts,
                 twins: &diagnosis.may_start_twin,
+                most_copied_bytes: diagnosis.most_copied_bytes,
                 sources: sources.as_deref().map_err(String::as_str),
                 round_ops,
                 outcomes: &outcomes,
@@ -206,8 +209,9 @@ impl Lab {
         if let Some(twin) = &probe.variation.twin {
             let of_server = site.first_contact.get(twin.of).and_then(Option::as_ref);
             let of_twin = contacts.get(twin.of).and_then(|contact| contact.facts.as_ref());
+            let changed = twin.copy.as_ref().and_then(|copy| copy.set.as_ref());
             let name = plan.targets.get(twin.of).map(|target| sanitize_line(&target.name)).unwrap_or_default();
-            answers_alike(of_server, of_twin).map_err(|text| LabError::Target { name, text })?;
+            answers_alike(of_server, of_twin, changed).map_err(|text| LabError::Target { name, text })?;
         }
         for (contact, begun) in contacts.iter().zip(site.begun) {
             // Those of the whole plan: a probe may have fewer than the load before it.

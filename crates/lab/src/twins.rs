@@ -5,22 +5,32 @@ use crate::hosts::Hosts;
 use crate::kinds;
 use crate::route::Route;
 use crate::servers::still_serving;
-use duel_load::{LeadsTo, Network};
-use duel_model::{Declaration, Facts, Plan, TwinPlan, TwinReading, Value, sanitize_line};
+use duel_load::{LeadsTo, Network, PrivateCopy};
+use duel_model::{CopyPlan, CopySetting, Declaration, Facts, Plan, TwinPlan, TwinReading, Value, sanitize_line};
 use duel_twin::{ServerProcess, Twin, TwinOrder};
 
 /// A twin in the place of a target's server, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct StandIn {
-    twin: Twin,
+    twin: Stand,
     /// The ways to all targets, one of which leads to the twin.
     pub(crate) routes: Vec<Route>,
+}
+
+/// What stands there.
+#[derive(Debug)]
+enum Stand {
+    Process(Twin),
+    Copy(Box<dyn PrivateCopy>),
 }
 
 impl StandIn {
     /// What the twin was started as.
     pub(crate) fn reading(&self) -> &TwinReading {
-        self.twin.reading()
+        match &self.twin {
+            Stand::Process(twin) => twin.reading(),
+            Stand::Copy(copy) => copy.reading(),
+        }
     }
 }
 
@@ -33,6 +43,9 @@ impl Lab {
         hosts: &Hosts,
         routes: &[Route],
     ) -> Result<StandIn, String> {
+        if let Some(copy) = &twin.copy {
+            return self.copy_stands_in(plan, twin.of, copy, routes);
+        }
         match kinds::of(&plan.workload).leads_to(&plan.workload) {
             LeadsTo::UnixSocket => return Err("a server that is reached by a Unix socket has no twin".to_owned()),
             LeadsTo::Proxy => return Err("a server that is reached by a proxy has no twin".to_owned()),
@@ -50,13 +63,28 @@ impl Lab {
         let mut routes = routes.to_vec();
         routes[twin_of] =
             routes[twin_of].within(network).ok_or("where the comparison was connected to is not known")?;
-        Ok(StandIn { twin, routes })
+        Ok(StandIn { twin: Stand::Process(twin), routes })
+    }
+
+    /// The same with a private copy of what the target holds.
+    fn copy_stands_in(&self, plan: &Plan, of: usize, order: &CopyPlan, routes: &[Route]) -> Result<StandIn, String> {
+        let kind = kinds::of(&plan.workload);
+        let mut routes = routes.to_vec();
+        let route = routes.get_mut(of).ok_or("there is no such target")?;
+        let copy = kind.copy(plan, &route.address, order, &self.stop).map_err(|error| error.to_string())?;
+        *route = route.to(copy.address());
+        Ok(StandIn { twin: Stand::Copy(copy), routes })
     }
 }
 
 /// Whether a twin answers as its server does; if not, in what it differs. One that lacks something that the server can
-/// reach (an upstream, a name service, another machine) answers, too, but something else.
-pub(crate) fn answers_alike(server: Option<&Facts>, twin: Option<&Facts>) -> Result<(), String> {
+/// reach (an upstream, a name service, another machine) answers, too, but something else. A setting that was changed has to be as it
+/// was ordered.
+pub(crate) fn answers_alike(
+    server: Option<&Facts>,
+    twin: Option<&Facts>,
+    changed: Option<&CopySetting>,
+) -> Result<(), String> {
     let (Some(server), Some(twin)) = (server, twin) else {
         return Err("the twin's first answer cannot be held against the server's: one of them is not known".to_owned());
     };
@@ -64,7 +92,16 @@ pub(crate) fn answers_alike(server: Option<&Facts>, twin: Option<&Facts>) -> Res
         |value: Option<&Value>| value.map_or_else(|| "none".to_owned(), |value| sanitize_line(&value.to_string()));
     for declared in Declaration::all().filter(|declared| declared.is_of_twins) {
         let (of_server, of_twin) = (server.value(declared.name), twin.value(declared.name));
-        if of_server != of_twin {
+        if let Some(changed) = changed.filter(|changed| changed.fact == declared.name) {
+            if of_twin.map(ToString::to_string).as_ref() != Some(&changed.value) {
+                return Err(format!(
+                    "the change was not taken: {} is {} where {} was ordered",
+                    sanitize_line(&changed.name),
+                    shown(of_twin),
+                    sanitize_line(&changed.value)
+                ));
+            }
+        } else if of_server != of_twin {
             return Err(format!(
                 "what was started is no twin: the {} is {} where the server's is {}; something that the server \
                  reaches may be missing in the twin's network",
@@ -85,13 +122,13 @@ mod tests {
     #[test]
     fn what_answers_otherwise_is_no_twin() {
         let server = Facts::default().with(web::STATUS, 200).with(web::BODY_BYTES, 9);
-        assert_eq!(answers_alike(Some(&server), Some(&server)), Ok(()));
+        assert_eq!(answers_alike(Some(&server), Some(&server), None), Ok(()));
         // Each connection has a time of its own.
         let later = server.clone().with(web::LOOKUP_NS, 7);
-        assert_eq!(answers_alike(Some(&server), Some(&later)), Ok(()));
+        assert_eq!(answers_alike(Some(&server), Some(&later), None), Ok(()));
         let bad_gateway = server.clone().with(web::STATUS, 502);
-        let why = answers_alike(Some(&server), Some(&bad_gateway)).unwrap_err();
+        let why = answers_alike(Some(&server), Some(&bad_gateway), None).unwrap_err();
         assert!(why.contains("status is 502 where the server's is 200"), "{why}");
-        assert!(answers_alike(Some(&server), None).is_err());
+        assert!(answers_alike(Some(&server), None, None).is_err());
     }
 }

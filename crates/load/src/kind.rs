@@ -3,7 +3,7 @@
 use crate::network::Network;
 use crate::session::{Session, SessionError};
 use crate::workload::{WorkloadError, WorkloadFactory};
-use duel_model::{Facts, KindPlan, Plan, Schema, Tally, Threads, WorkloadPlan};
+use duel_model::{CopyPlan, Facts, KindPlan, Plan, Schema, Tally, Threads, TwinReading, WorkloadPlan};
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -78,6 +78,23 @@ pub trait Kind: Sync {
         Err("not available here: where connections come from cannot be set".to_owned())
     }
 
+    /// Makes a private copy of a target on this machine and waits until it serves, or until `stop` is set. The caller has asked the
+    /// user for leave.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none: a sentence for the user.
+    fn copy(
+        &self,
+        plan: &Plan,
+        address: &str,
+        order: &CopyPlan,
+        stop: &AtomicBool,
+    ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
+        let _ = (plan, address, order, stop);
+        Err(no_copies())
+    }
+
     /// Whether what carries ops outlives them: connections, or processes that work.
     fn keeps_lanes(&self, workload: &WorkloadPlan) -> bool {
         let _ = workload;
@@ -148,6 +165,27 @@ pub trait PlainKind: Sync {
     fn hold(&self, kind: &mut KindPlan, facts: &Facts) {
         let _ = (kind, facts);
     }
+
+    /// See [`Kind::copy`].
+    fn copy(
+        &self,
+        plan: &Plan,
+        address: &str,
+        order: &CopyPlan,
+        stop: &AtomicBool,
+    ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
+        let _ = (plan, address, order, stop);
+        Err(no_copies())
+    }
+}
+
+/// A private copy of a target. It ends, and all that it wrote is removed, when this is dropped and when this process ends.
+pub trait PrivateCopy: fmt::Debug + Send {
+    /// Where it is reached.
+    fn address(&self) -> &str;
+
+    /// What it was made as.
+    fn reading(&self) -> &TwinReading;
 }
 
 impl<K: PlainKind> Kind for K {
@@ -183,6 +221,20 @@ impl<K: PlainKind> Kind for K {
             PlainKind::hold(self, kind, facts);
         }
     }
+
+    fn copy(
+        &self,
+        plan: &Plan,
+        address: &str,
+        order: &CopyPlan,
+        stop: &AtomicBool,
+    ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
+        PlainKind::copy(self, plan, address, order, stop)
+    }
+}
+
+fn no_copies() -> WorkloadError {
+    WorkloadError("targets of this kind have no private copies".to_owned())
 }
 
 fn plain(workload: &WorkloadPlan) -> Result<&KindPlan, WorkloadError> {

@@ -26,7 +26,7 @@ mod wake;
 mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
-pub use kind::{Asked, Contact, Kind, LeadsTo, Opens, PlainKind, Prepared};
+pub use kind::{Asked, Contact, Kind, LeadsTo, Opens, PlainKind, Prepared, PrivateCopy};
 pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, quota_cpus, usable_cpus};
 pub use log::OpRecord;
 pub use network::Network;

@@ -88,7 +88,7 @@ pub use shown::PlanSecrets;
 pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, WorkerAudit};
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
-pub use twin::{TwinChange, TwinPlan, TwinReading};
+pub use twin::{CopyPlan, CopySetting, TwinChange, TwinPlan, TwinReading};
 pub use units::{
     ParseUnitError, UNKNOWN_FIGURE, format_bytes, format_count, format_duration_ns, format_figure, format_ratio,
     parse_duration_ns, parse_ratio, parse_size_bytes, typed_duration,

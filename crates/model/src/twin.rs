@@ -14,6 +14,29 @@ pub struct TwinPlan {
     /// the form of `OPENSSL_ia32cap`. The twin is started with it.
     #[serde(default)]
     pub mask: Option<String>,
+    /// Of a database: the copy of its data that the twin works on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub copy: Option<CopyPlan>,
+}
+
+/// A private copy of a database's data with a server of its own.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopyPlan {
+    /// Bytes that the copy may have when it is made.
+    pub most_bytes: u64,
+    /// The setting that is changed; `None`: none, which tells whether a copy shows the gap at all.
+    pub set: Option<CopySetting>,
+}
+
+/// A setting in which a copy differs from its server.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CopySetting {
+    /// The fact that tells it.
+    pub fact: String,
+    /// What the server calls it.
+    pub name: String,
+    /// What it is set to.
+    pub value: String,
 }
 
 /// The one thing in which a twin differs from its server.
@@ -64,7 +87,8 @@ pub struct TwinReading {
     /// The change may not have taken hold everywhere, so that a gap that stays speaks less against the cause.
     #[serde(default)]
     pub may_not_hold: bool,
-    /// It is reached over a loopback interface, and its server, in a network of its own, is not: what the way costs differs.
+    /// It is reached over a loopback interface or a Unix socket, and its server is not, or it lies on another disk: what that costs
+    /// differs.
     #[serde(default)]
     pub is_reached_otherwise: bool,
 }

@@ -61,6 +61,12 @@ impl Client {
         self.connection.tls_facts()
     }
 
+    /// The user whose process is at the other end of a Unix socket.
+    #[cfg(target_os = "linux")]
+    pub(crate) fn peer_user(&self) -> Option<u32> {
+        rustix::net::sockopt::socket_peercred(self.connection.fd()).ok().map(|peer| peer.uid.as_raw())
+    }
+
     pub(crate) fn local_port(&self) -> Option<u16> {
         self.connection.local_port()
     }

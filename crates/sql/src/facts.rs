@@ -1,9 +1,10 @@
 //! What a database says of itself: version and settings, side by side with those of others.
 
 use crate::address::System;
+use crate::copy;
 use crate::database::Database;
 use crate::mysql::facts as mysql;
-use crate::schema::{MAY_SET, SET};
+use crate::schema::{COPY_BYTES, MAY_COPY_WITH, MAY_SET, SET};
 use crate::wire::SqlFailure;
 use duel_model::{Facts, sanitize_line};
 
@@ -47,6 +48,11 @@ const POSTGRES: [(&str, &str); 36] = [
     ("sql.log_all_durations", "log_duration"),
 ];
 
+/// Whether a fact is of this setting of PostgreSQL.
+pub(crate) fn is_setting(fact: &str, setting: &str) -> bool {
+    POSTGRES.contains(&(fact, setting))
+}
+
 /// Settings of SQLite.
 const SQLITE: [(&str, &str); 5] = [
     ("sql.journal_mode", "journal_mode"),
@@ -77,6 +83,8 @@ fn set(database: &mut Database, ask: &str) -> Option<Vec<String>> {
 /// What asks for their names. A superuser of PostgreSQL may set more.
 const POSTGRES_MAY_SET: &str = "SELECT name FROM pg_settings WHERE context = 'user' OR \
                                 (context = 'superuser' AND current_setting('is_superuser') = 'on')";
+/// Of those that a server takes when it is started.
+const POSTGRES_MAY_START_WITH: &str = "SELECT name FROM pg_settings WHERE context <> 'internal'";
 /// MySQL does not tell which of its variables a session has of its own; MariaDB does.
 const MARIADB_MAY_SET: &str = "SELECT lower(variable_name) FROM information_schema.system_variables \
                                WHERE variable_scope = 'SESSION' AND read_only = 'NO'";
@@ -87,6 +95,14 @@ fn may_set(database: &mut Database, ask: &str, settings: &[(&str, &str)]) -> Opt
     let may: Vec<&str> = rows.iter().filter_map(|row| row.first()?.as_deref()).collect();
     let held = settings.iter().filter(|(_, setting)| may.contains(setting));
     Some(held.map(|(fact, setting)| format!("{fact}={setting}")).collect())
+}
+
+/// Says which settings a private copy of the server may be started with, and how large one is: of PostgreSQL on this machine.
+pub(crate) fn note_copy(database: &mut Database, facts: &mut Facts) {
+    if database.system() == System::Postgres {
+        facts.note(MAY_COPY_WITH, may_set(database, POSTGRES_MAY_START_WITH, &POSTGRES));
+        facts.note(COPY_BYTES, copy::bytes(database).ok().flatten());
+    }
 }
 
 /// All of it. What a server does not know or does not tell is not there.

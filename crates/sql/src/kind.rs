@@ -24,9 +24,9 @@ use crate::views::{Own, View};
 use crate::wire::SqlFailure;
 use crate::work::Work;
 use crate::workload;
-use duel_load::{Opens, PlainKind, Prepared, Session, SessionError, WorkloadError};
+use duel_load::{Opens, PlainKind, Prepared, PrivateCopy, Session, SessionError, WorkloadError};
 use duel_model::{
-    Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
+    CopyPlan, Facts, KindPlan, Nanos, Param, Plan, SECOND_NS, Schema, Tally, assignments, is_secret_name, sanitize_line,
 };
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -104,6 +104,19 @@ impl PlainKind for Sql {
         }
     }
 
+    fn copy(
+        &self,
+        plan: &Plan,
+        address: &str,
+        order: &CopyPlan,
+        stop: &AtomicBool,
+    ) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
+        match address::parse(address)? {
+            Address::Server(server) => crate::copy::copy(&server, plan.load.connect_timeout_ns, order, stop),
+            Address::File(_) | Address::Memory => Err(WorkloadError("SQLite has no server to copy".into())),
+        }
+    }
+
     fn prepare(&self, plan: &Plan, kind: &KindPlan, address: &str) -> Result<Prepared, WorkloadError> {
         self.prepare_unless(plan, kind, address, &AtomicBool::new(false))
     }
@@ -156,6 +169,9 @@ impl PlainKind for Sql {
                 let machine = Machine::of(&mut database, &end);
                 facts.note("sql.device", machine.as_ref().and_then(Machine::device));
                 facts.note("sql.cpus", machine.as_ref().and_then(|machine| machine.cpus));
+                if machine.is_some() {
+                    facts::note_copy(&mut database, &mut facts);
+                }
                 let view = place(&mut database).zip(work.transactions()).map(|(place, transactions)| {
                     let targets = targets_at(plan, address);
                     let looks = work.writes();

@@ -8,6 +8,7 @@ mod cache;
 mod cancel;
 mod client;
 mod connection;
+mod copy;
 mod database;
 mod explain;
 mod facts;

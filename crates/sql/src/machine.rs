@@ -36,7 +36,16 @@ pub(crate) struct Counted {
     pub(crate) cpu_ns: Option<u64>,
 }
 
-impl Machine {
+/// Where a server of this machine is.
+#[derive(Debug)]
+pub(crate) struct Local {
+    /// Its data folder.
+    pub(crate) folder: PathBuf,
+    /// The kernel's folder about its process.
+    process: PathBuf,
+}
+
+impl Local {
     /// `None`: it is on another machine, or it cannot be seen that it is on this one.
     pub(crate) fn of(database: &mut Database, end: &End) -> Option<Self> {
         let is_near = match end {
@@ -66,11 +75,29 @@ impl Machine {
         if !["mariadbd", "mysqld", "postgres"].contains(&name.trim()) || !folder.is_absolute() {
             return None;
         }
+        let theirs = of_process.join("root").join(folder.strip_prefix("/").ok()?);
+        is_same(&folder, &theirs).then_some(Self { folder, process: of_process })
+    }
+
+    /// The folder of the program that it runs, where that is the one that stands there on this machine.
+    pub(crate) fn programs(&self) -> Option<PathBuf> {
+        let program = fs::read_link(self.process.join("exe")).ok()?;
+        is_same(&program, &self.process.join("exe")).then_some(())?;
+        program.parent().map(Path::to_owned)
+    }
+}
+
+/// Whether two paths lead to one file.
+fn is_same(one: &Path, other: &Path) -> bool {
+    let number = |path: &Path| fs::metadata(path).ok().map(|found| (found.dev(), found.ino()));
+    number(one).is_some_and(|found| Some(found) == number(other))
+}
+
+impl Machine {
+    /// `None`: it is on another machine, or it cannot be seen that it is on this one.
+    pub(crate) fn of(database: &mut Database, end: &End) -> Option<Self> {
+        let Local { folder, process: of_process } = Local::of(database, end)?;
         let seen = fs::metadata(&folder).ok()?;
-        let theirs = fs::metadata(of_process.join("root").join(folder.strip_prefix("/").ok()?)).ok()?;
-        if (seen.dev(), seen.ino()) != (theirs.dev(), theirs.ino()) {
-            return None;
-        }
         let number = format!("{}:{}", major(seen.dev()), minor(seen.dev()));
         let device = fs::canonicalize(Path::new("/sys/dev/block").join(number)).ok();
         let is_whole = database.system() == System::Mysql;

@@ -125,6 +125,10 @@ pub mod counter {
 pub(crate) const MAY_SET: &str = "sql.may_set";
 /// Settings that are not as the server was built with, but for those that say where it is: a list of `setting=value`.
 pub(crate) const SET: &str = "sql.set";
+/// Which settings a private copy of the server may be started with: a list of `fact=setting`. It is there where copies can be made.
+pub(crate) const MAY_COPY_WITH: &str = "sql.may_copy_with";
+/// About how many bytes a copy takes.
+pub(crate) const COPY_BYTES: &str = "sql.copy_bytes";
 /// How the server goes about the statements of load: a list of `statement: plan`.
 pub(crate) const PLANS: &str = "sql.plans";
 
@@ -133,7 +137,7 @@ pub(crate) const SCRIPT_READ: &str = "sql.script_sha256";
 
 /// What is known of a database, as it says itself.
 const FACTS: &[Declaration] = &[
-    Declaration { is_held: true, ..Declaration::listed("sql.server", "server") },
+    Declaration { is_held: true, is_of_twins: true, ..Declaration::listed("sql.server", "server") },
     Declaration::listed("sql.tls", "TLS"),
     Declaration::listed("sql.checked", "afterwards checked"),
     Declaration::listed("sql.rows", "rows in the tables"),
@@ -146,14 +150,14 @@ const FACTS: &[Declaration] = &[
     doubted("sql.fsync", "fsync"),
     doubted("sql.full_page_writes", "full_page_writes"),
     doubted("sql.wal_level", "wal_level"),
-    Declaration::listed("sql.wal_sync_method", "wal_sync_method"),
-    Declaration::listed("sql.max_wal_size", "max_wal_size"),
-    Declaration::listed("sql.wal_buffers", "wal_buffers"),
-    Declaration::listed("sql.commit_delay", "commit_delay"),
+    setting("sql.wal_sync_method", "wal_sync_method"),
+    setting("sql.max_wal_size", "max_wal_size"),
+    setting("sql.wal_buffers", "wal_buffers"),
+    setting("sql.commit_delay", "commit_delay"),
     doubted("sql.shared_buffers", "shared_buffers"),
-    Declaration::listed("sql.work_mem", "work_mem"),
-    Declaration::listed("sql.max_connections", "max_connections"),
-    Declaration::listed("sql.huge_pages", "huge_pages"),
+    setting("sql.work_mem", "work_mem"),
+    setting("sql.max_connections", "max_connections"),
+    setting("sql.huge_pages", "huge_pages"),
     doubted("sql.jit", "jit"),
     doubted("sql.track_io_timing", "track_io_timing"),
     doubted("sql.log_statement", "log_statement"),
@@ -168,30 +172,30 @@ const FACTS: &[Declaration] = &[
     doubted("sql.enable_hashagg", "enable_hashagg"),
     doubted("sql.plan_cache_mode", "plan_cache_mode"),
     doubted("sql.seq_page_cost", "seq_page_cost"),
-    Declaration::listed("sql.effective_cache_size", "effective_cache_size"),
+    setting("sql.effective_cache_size", "effective_cache_size"),
     doubted("sql.max_parallel_workers_per_gather", "max_parallel_workers_per_gather"),
     doubted("sql.wal_compression", "wal_compression"),
-    Declaration::listed("sql.commit_siblings", "commit_siblings"),
-    Declaration::listed("sql.checkpoint_timeout", "checkpoint_timeout"),
+    setting("sql.commit_siblings", "commit_siblings"),
+    setting("sql.checkpoint_timeout", "checkpoint_timeout"),
     doubted("sql.autovacuum", "autovacuum"),
-    Declaration::listed("sql.temp_buffers", "temp_buffers"),
-    Declaration::listed("sql.deadlock_timeout", "deadlock_timeout"),
+    setting("sql.temp_buffers", "temp_buffers"),
+    setting("sql.deadlock_timeout", "deadlock_timeout"),
     doubted("sql.log_all_durations", "log_duration"),
     doubted("sql.flush_at_commit", "innodb_flush_log_at_trx_commit"),
     doubted("sql.sync_binlog", "sync_binlog"),
     doubted("sql.log_bin", "log_bin"),
     doubted("sql.buffer_pool_bytes", "innodb_buffer_pool_size"),
-    Declaration::listed("sql.flush_method", "innodb_flush_method"),
+    setting("sql.flush_method", "innodb_flush_method"),
     doubted("sql.doublewrite", "innodb_doublewrite"),
     doubted("sql.log_file_bytes", "size of InnoDB's log"),
     doubted("sql.io_capacity", "innodb_io_capacity"),
     doubted("sql.adaptive_hash", "innodb_adaptive_hash_index"),
     doubted("sql.thread_concurrency", "innodb_thread_concurrency"),
-    Declaration::listed("sql.lock_timeout_s", "innodb_lock_wait_timeout"),
+    setting("sql.lock_timeout_s", "innodb_lock_wait_timeout"),
     doubted("sql.query_cache", "query_cache_type"),
     doubted("sql.query_cache_bytes", "query_cache_size"),
     doubted("sql.thread_handling", "thread_handling"),
-    Declaration::listed("sql.skip_name_resolve", "skip_name_resolve"),
+    setting("sql.skip_name_resolve", "skip_name_resolve"),
     doubted("sql.general_log", "general_log"),
     doubted("sql.slow_query_log", "slow_query_log"),
     doubted("sql.performance_schema", "performance_schema"),
@@ -200,17 +204,19 @@ const FACTS: &[Declaration] = &[
     doubted("sql.sort_buffer_bytes", "sort_buffer_size"),
     doubted("sql.join_buffer_bytes", "join_buffer_size"),
     doubted("sql.tmp_table_bytes", "tmp_table_size"),
-    Declaration::listed("sql.log_output", "log_output"),
-    Declaration::listed("sql.long_query_s", "long_query_time"),
+    setting("sql.log_output", "log_output"),
+    setting("sql.long_query_s", "long_query_time"),
     doubted("sql.deadlock_detect", "innodb_deadlock_detect"),
     doubted("sql.read_only", "read_only"),
     doubted("sql.journal_mode", "journal_mode"),
     doubted("sql.synchronous", "synchronous"),
     doubted("sql.page_bytes", "page size"),
-    Declaration::listed("sql.cache_size", "cache_size"),
-    Declaration::listed("sql.mmap_bytes", "mmap_size"),
+    setting("sql.cache_size", "cache_size"),
+    setting("sql.mmap_bytes", "mmap_size"),
     Declaration { compared: Compared::Never, ..Declaration::unlisted(MAY_SET) },
     Declaration { compared: Compared::Never, ..Declaration::unlisted(SET) },
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(MAY_COPY_WITH) },
+    Declaration { compared: Compared::Never, ..Declaration::unlisted(COPY_BYTES) },
     Declaration { noun: "plans of the statements", ..Declaration::unlisted(PLANS) },
     Declaration { compared: Compared::Never, ..Declaration::unlisted(SCRIPT_READ) },
     // What it told when load was over, by statement, by what was waited for, and by what reads were for.
@@ -247,7 +253,12 @@ const FACTS: &[Declaration] = &[
 
 /// A setting that costs or saves time, so that databases in which it differs make a doubt.
 const fn doubted(name: &'static str, label: &'static str) -> Declaration {
-    Declaration { is_doubted: true, ..Declaration::listed(name, label) }
+    Declaration { is_doubted: true, ..setting(name, label) }
+}
+
+/// A setting, which a copy of the server has as well.
+const fn setting(name: &'static str, label: &'static str) -> Declaration {
+    Declaration { is_of_twins: true, ..Declaration::listed(name, label) }
 }
 
 /// What a server told of load: of each target something else.

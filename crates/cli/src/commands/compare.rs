@@ -40,8 +40,13 @@ pub(crate) fn plan(compare: &CompareFlags, load: &LoadFlags) -> Result<(Plan, Di
     let mut plan = meaning::comparison(&compare.targets, &compare.judging, load)?;
     compare.measuring.apply(&mut plan)?;
     let diagnosis = compare.diagnosis.plan(&plan.targets)?;
-    if !compare.why && !diagnosis.may_start_twin.is_empty() {
-        return Err(Usage("--may-start-twin has a meaning with --why only".into()));
+    for (is_given, option) in [
+        (!diagnosis.may_start_twin.is_empty(), "--may-start-twin"),
+        (diagnosis.most_copied_bytes.is_some(), "--may-copy-database"),
+    ] {
+        if !compare.why && is_given {
+            return Err(Usage(format!("{option} has a meaning with --why only")));
+        }
     }
     if compare.why && !plan.factors.is_empty() {
         return Err(Usage("--why looks for the cause of one difference; leave the factors out, or --why".into()));

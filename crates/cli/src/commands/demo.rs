@@ -69,7 +69,8 @@ pub(crate) fn demo(demo: &DemoFlags, output: &OutputFlags) -> anyhow::Result<Out
         },
         factors: Vec::new(),
     };
-    let why = DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false, may_start_twin: Vec::new() };
+    let why =
+        DiagnosisPlan { budget_ns: WHY_NS, names_suspects: false, may_start_twin: Vec::new(), most_copied_bytes: None };
     execute(&plan, Some(why), Shown::Progress, &TelemetryFlags::default(), output)
 }
 

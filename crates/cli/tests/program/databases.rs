@@ -1,100 +1,16 @@
 //! Databases that fail: said plainly, counted, nothing hangs, and what was measured is there.
 
-use crate::common::{Place, Running, free_port, skipped, wait_until};
+use crate::common::{Place, Postgres, Running};
 use crate::crashes::in_own_mount;
 use serde_json::Value;
 use std::io::{Read, Write};
-use std::net::TcpListener;
-use std::os::unix::fs::chown;
-use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
-use std::process::{Child, Command, Stdio};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering};
 use std::time::{Duration, Instant};
 
 /// Whatever happens to a server: a run of a second is over by then on the busiest machine.
 const NOTHING_HANGS: Duration = Duration::from_secs(60);
-
-/// A PostgreSQL of a test's own.
-struct Postgres {
-    process: Child,
-    folder: PathBuf,
-    port: u16,
-}
-
-const HBA: &str = "\
-local all all trust
-host all guarded 127.0.0.1/32 scram-sha-256
-host all all 127.0.0.1/32 trust
-";
-
-impl Postgres {
-    /// It, where PostgreSQL is installed.
-    fn start(place: &Place) -> Option<Self> {
-        let versions = std::fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
-        let mut programs = versions.map(|version| version.path().join("bin")).filter(|bin| bin.join("initdb").exists());
-        let Some(programs) = programs.next() else {
-            skipped("PostgreSQL is not installed");
-            return None;
-        };
-        let folder = place.path("postgres");
-        std::fs::create_dir_all(&folder).unwrap();
-        // It must not run as root.
-        let user = rustix::process::geteuid().is_root().then(|| {
-            let users = std::fs::read_to_string("/etc/passwd").unwrap();
-            let line = users.lines().find(|line| line.starts_with("postgres:")).unwrap().to_owned();
-            let mut ids = line.split(':').skip(2).map(|id| id.parse::<u32>().unwrap());
-            let ids = (ids.next().unwrap(), ids.next().unwrap());
-            chown(&folder, Some(ids.0), Some(ids.1)).unwrap();
-            ids
-        });
-        let as_user = |program: &str| {
-            let mut command = Command::new(programs.join(program));
-            command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).current_dir(&folder);
-            if let Some((uid, gid)) = user {
-                command.uid(uid).gid(gid);
-            }
-            command
-        };
-        let data = folder.join("data");
-        let made = as_user("initdb")
-            .args(["-U", "u", "--auth=trust", "-N", "--locale=C", "-E", "UTF8", "-D"])
-            .arg(&data)
-            .status();
-        assert!(made.unwrap().success(), "initdb");
-        std::fs::write(data.join("pg_hba.conf"), HBA).unwrap();
-        let port = free_port();
-        let settings = [
-            format!("-p{port}"),
-            "-clisten_addresses=127.0.0.1".into(),
-            "-cfsync=off".into(),
-            "-cshared_buffers=16MB".into(),
-        ];
-        let process = as_user("postgres").arg("-D").arg(&data).arg("-k").arg(&folder).args(settings).spawn().unwrap();
-        let server = Self { process, folder, port };
-        wait_until("PostgreSQL", || server.folder.join(format!(".s.PGSQL.{port}")).exists());
-        wait_until("PostgreSQL takes connections", || {
-            place.duel(["cleanup", &server.address("u", "postgres")]).code == Some(0)
-        });
-        Some(server)
-    }
-
-    /// By its socket.
-    fn address(&self, user: &str, database: &str) -> String {
-        format!("postgres://{user}@/{database}?host={}&port={}", self.folder.display(), self.port)
-    }
-
-    fn signal(&self, signal: rustix::process::Signal) {
-        let pid = rustix::process::Pid::from_child(&self.process);
-        rustix::process::kill_process(pid, signal).unwrap();
-    }
-}
-
-impl Drop for Postgres {
-    fn drop(&mut self) {
-        self.signal(rustix::process::Signal::QUIT);
-        let _ = self.process.wait();
-    }
-}
 
 /// Runs statements once.
 fn execute(place: &Place, address: &str, sql: &str) {
@@ -218,6 +134,94 @@ fn a_server_that_is_killed_ends_the_run_with_what_was_measured() {
     assert!(of["ops"].as_u64() > Some(0) && of["failed"]["lost"].as_u64() >= Some(1), "{of}");
     let again = place.json(["show", "last"]);
     assert_eq!(target(&again)["ops"], of["ops"], "nothing of it is lost");
+}
+
+#[test]
+fn a_failover_to_a_standby_is_told_and_what_was_committed_is_there() {
+    let place = Place::new();
+    let Some(primary) = Postgres::start(&place) else { return };
+    let prepared = primary.address("u", "postgres");
+    place.duel(["prepare", &prepared, "--table-size", "200"]).ok();
+    let standby = primary.standby(&place, "standby");
+    // From here on a commit is one on both.
+    execute(&place, &prepared, "ALTER SYSTEM SET synchronous_standby_names = '*'; SELECT pg_reload_conf();");
+    // One address, which leads to one server and then to the other.
+    let leads_to = Arc::new(AtomicU16::new(primary.port));
+    let address = format!("postgres://u@127.0.0.1:{}/postgres", relay(Arc::clone(&leads_to)));
+    let began = Instant::now();
+    let mut command = place.command();
+    command.args([
+        "run",
+        &address,
+        "--op",
+        "update-index",
+        "--table-size",
+        "200",
+        "-c",
+        "4",
+        "-d",
+        "6s",
+        "--json",
+        "-q",
+    ]);
+    let running = Running::start(command);
+    std::thread::sleep(Duration::from_secs(2));
+    leads_to.store(standby.port, Ordering::SeqCst);
+    primary.signal(rustix::process::Signal::QUIT);
+    std::thread::sleep(Duration::from_secs(1));
+    standby.promote();
+    let document = running.end().ended(1).json();
+    assert!(began.elapsed() < NOTHING_HANGS);
+    let of = target(&document);
+    let failed = |kind: &str| of["failed"][kind].as_u64().unwrap_or(0);
+    assert!(of["ops"].as_u64() > Some(0) && failed("lost") >= 1 && failed("read-only") >= 1, "{of}");
+    assert!(of["failure_examples"].to_string().contains("cannot execute UPDATE in a read-only transaction"), "{of}");
+    assert!(!document["doubts"].to_string().contains("content-wrong"), "{}", document["doubts"]);
+    // It is a primary now.
+    place.json(["run", &address, "--op", "update-index", "--table-size", "200", "-n", "8"]);
+}
+
+/// Connections that are led on to the port of this machine that is set when they are made.
+fn relay(leads_to: Arc<AtomicU16>) -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    std::thread::spawn(move || {
+        for client in listener.incoming().flatten() {
+            let Ok(server) = TcpStream::connect(("127.0.0.1", leads_to.load(Ordering::SeqCst))) else { continue };
+            for (mut from, mut to) in [(&client, &server), (&server, &client)].map(|(from, to)| {
+                let _ = from.set_nodelay(true);
+                (from.try_clone().unwrap(), to.try_clone().unwrap())
+            }) {
+                std::thread::spawn(move || {
+                    let _ = std::io::copy(&mut from, &mut to);
+                    let _ = to.shutdown(Shutdown::Both);
+                });
+            }
+        }
+    });
+    port
+}
+
+#[test]
+fn a_full_disk_under_a_server_is_told_and_nothing_is_said_to_be_written_that_is_not() {
+    let place = Place::new();
+    let Some(server) = Postgres::start_on_small_disk(&place, 64) else { return };
+    let address = server.address("u", "postgres");
+    place.duel(["prepare", &address, "--table-size", "200"]).ok();
+    server.fill_disk(256 << 10);
+    let began = Instant::now();
+    let mut command = place.command();
+    command.args(["run", &address, "--op", "insert", "--table-size", "200", "-c", "4", "-n", "20000", "--json", "-q"]);
+    let running = Running::start(command);
+    server.free_disk_when_it_is_full();
+    // How many fail until there is room again is a matter of time, and so is what it ends with.
+    let document = running.end().json();
+    assert!(began.elapsed() < NOTHING_HANGS);
+    let of = target(&document);
+    assert!(of["ops"].as_u64() > Some(0), "{of}");
+    assert!(of["failure_examples"].to_string().contains("No space left on device"), "{of}");
+    let doubts = document["doubts"].to_string();
+    assert!(!doubts.contains("content-wrong") && !doubts.contains("could not be found out"), "{doubts}");
 }
 
 #[test]

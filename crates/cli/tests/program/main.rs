@@ -7,6 +7,8 @@ mod common;
 mod bad_input;
 mod check;
 mod connections;
+#[cfg(target_os = "linux")]
+mod copies;
 mod crashes;
 mod crypto;
 #[cfg(target_os = "linux")]

@@ -7,6 +7,17 @@ use duel_model::{Id, WorkloadPlan};
 /// Several times as many of what a server counts: what two equal servers count differs by their state, but not by so much.
 pub(crate) const MUCH_MORE: f64 = 3.0;
 
+/// What tells how large a server's memory for blocks is.
+pub(crate) const MEMORY_FOR_BLOCKS: [&str; 2] = ["sql.shared_buffers", "sql.buffer_pool_bytes"];
+
+/// A block for each hundred transactions: of an op of 50 µs a hundredth of a block that takes 100 µs is 2 %, the margin.
+const FEWEST_READS: f64 = 0.01;
+
+/// Whether the slow side reads so many more blocks that they may not fit into its memory for them.
+pub(crate) fn reads_again([slow_reads, fast_reads]: [f64; 2]) -> bool {
+    slow_reads >= FEWEST_READS.max(MUCH_MORE * fast_reads)
+}
+
 /// Names of phases.
 pub(crate) struct Side;
 

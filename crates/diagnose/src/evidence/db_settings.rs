@@ -1,9 +1,10 @@
 //! Settings in which databases differ, and what becomes of the gap when duel's own sessions have the fast side's.
 
-use crate::cause::{CauseEntry, Standing, Told, did_not_move, fit, shown_flip};
-use crate::evidence::database::{counted, same_system};
+use crate::cause::{CauseEntry, Standing, Told, did_not_move, fit, fit_by_twin, shown_flip};
+use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, reads_again, same_system};
 use crate::gap::{Flip, Gap};
-use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, sessions::Group, sessions::settable};
+use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, copy_setting, sessions::Group, sessions::settable};
+use crate::twins::{self, Twins};
 use duel_model::{Confidence, Declaration, sanitize_line};
 
 /// Of several settings that differ each is tried alone, as far as the load time allows; of more than these nobody would read.
@@ -42,6 +43,13 @@ impl Differing {
         differing.collect()
     }
 
+    /// Whether a private copy of the slow server tells what it is worth. A memory for blocks that is too small has a cause of its own.
+    fn can_be_tried(&self, gap: &Gap<'_>) -> bool {
+        let is_small_memory =
+            MEMORY_FOR_BLOCKS.contains(&self.fact) && counted(gap, "server-reads", "").is_ok_and(reads_again);
+        copy_setting(&gap.case, gap.slow, self.fact).is_some() && !is_small_memory
+    }
+
     fn told(&self, gap: &Gap<'_>) -> String {
         let name = self.setting.as_deref().unwrap_or_else(|| label(self.fact));
         let [name, slow, fast] = [name, &self.slow, &self.fast].map(sanitize_line);
@@ -70,12 +78,12 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
     let fixed: Vec<&Differing> = differing.iter().filter(|one| one.setting.is_none()).collect();
     let unread = if group == Group::Other { differing_unread(gap) } else { Vec::new() };
     if may_set.is_empty() {
-        return Err(without_flip(gap, group, &fixed, &unread));
+        return on_copies(gap, entry, group, &fixed, &unread);
     }
     let together = shown_flip(gap, all.of(gap.fast))?;
     if !together.moved() {
         return Err(match (together.is_negligible(), fixed.is_empty() && unread.is_empty()) {
-            (true, false) => without_flip(gap, group, &fixed, &unread),
+            (true, false) => return on_copies(gap, entry, group, &fixed, &unread),
             _ => did_not_move(gap, &together),
         });
     }
@@ -135,6 +143,82 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
     Ok(fit(gap, entry, &flip, confidence, Told { summary, remedy, facts, further }))
 }
 
+/// What private copies of the slow server say of settings that no session may change, each with the fast side's value alone.
+fn on_copies(
+    gap: &Gap<'_>,
+    entry: &'static CauseEntry,
+    group: Group,
+    fixed: &[&Differing],
+    unread: &[String],
+) -> Result<Standing, Standing> {
+    let tried: Vec<&&Differing> = fixed.iter().filter(|one| one.can_be_tried(gap)).take(MOST_ALONE).collect();
+    let (mut best, mut told): (Option<(&Differing, twins::Told<'_>)>, Vec<twins::Told<'_>>) = (None, Vec::new());
+    for one in &tried {
+        match gap.on_copies(one.fact) {
+            Twins::NotAllowed => return Err(without_flip(gap, group, fixed, unread)),
+            Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
+            Twins::Told(copies) => {
+                let share = |of: &twins::Told<'_>| of.flip.as_ref().map_or(0.0, |flip| flip.share.mid);
+                let moved = copies.flip.as_ref().is_some_and(|flip| flip.moved());
+                if moved && best.as_ref().is_none_or(|(_, known)| share(&copies) > share(known)) {
+                    told.extend(best.replace((one, copies)).map(|(_, known)| known));
+                } else {
+                    told.push(copies);
+                }
+            }
+        }
+    }
+    let Some((setting, copies)) = best else {
+        let Some(last) = told.iter().rev().find_map(|copies| copies.evidence.last().cloned()) else {
+            return Err(without_flip(gap, group, fixed, unread));
+        };
+        let is_all = tried.len() == 1 && fixed.len() == 1 && unread.is_empty();
+        if is_all && told.iter().all(twins::Told::acquits) {
+            return Err(Standing::RuledOut(last));
+        }
+        let differ: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(unread.iter().cloned()).collect();
+        let mut tried: Vec<&str> =
+            told.iter().filter_map(|copies| Some(copies.evidence.last()?.text.as_str())).collect();
+        tried.dedup();
+        let text =
+            format!("no session may change these: {}. What copies show: {}", differ.join("; "), tried.join("; "));
+        return Err(Standing::Undecided(duel_model::Evidence { text, ..last }));
+    };
+    let name = copy_setting(&gap.case, gap.slow, setting.fact).unwrap_or_else(|| label(setting.fact));
+    let percent = copies.flip.as_ref().map(|flip| flip.percent()).unwrap_or_default();
+    let summary = format!(
+        "{}. On a private copy of {}'s server that has {}'s value, and nothing else changed, {percent} of the gap is gone.",
+        setting.told(gap),
+        gap.slow_name(),
+        gap.fast_name()
+    );
+    let remedy = format!(
+        "Is `{name} = {}` on {} meant to be, and what does it protect? Where not, set it to `{}` as on {}.",
+        sanitize_line(&setting.slow),
+        gap.slow_name(),
+        sanitize_line(&setting.fast),
+        gap.fast_name()
+    );
+    let facts = vec![gap.first_contact(setting.told(gap))];
+    let further = told.into_iter().filter_map(|copies| copies.evidence.into_iter().next_back()).collect();
+    Ok(fit_by_twin(gap, entry, copies, Told { summary, remedy, facts, further }))
+}
+
+/// How a user lets duel try on private copies what no session may change, or that there are none of such a server.
+pub(crate) fn how_to_allow_copies(gap: &Gap<'_>) -> String {
+    const MEGABYTE: u64 = 1_000_000;
+    match (gap.case.most_copied_bytes, gap.count(gap.slow, "sql.copy_bytes")) {
+        // With room for what is written meanwhile.
+        (None, Some(bytes)) => format!(
+            "; --may-copy-database {}MB lets duel try it on private copies of {}'s server, which makes a checkpoint at once for each",
+            bytes.div_ceil(MEGABYTE).next_power_of_two(),
+            gap.slow_name()
+        ),
+        (Some(_), None) => "; duel makes private copies of PostgreSQL servers on this machine only".to_owned(),
+        (None, None) | (Some(_), Some(_)) => String::new(),
+    }
+}
+
 /// How it stands where no flip says more.
 fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[String]) -> Standing {
     let told: Vec<String> = fixed.iter().map(|one| one.told(gap)).chain(unread.iter().cloned()).collect();
@@ -168,8 +252,10 @@ fn without_flip(gap: &Gap<'_>, group: Group, fixed: &[&Differing], unread: &[Str
     } else {
         format!("try {} on {} and compare again", statements.join(", "), gap.slow_name())
     };
+    let can_be_tried = |one: &&Differing| one.can_be_tried(gap) || gap.count(gap.slow, "sql.copy_bytes").is_none();
+    let copies = if fixed.iter().any(can_be_tried) { how_to_allow_copies(gap) } else { String::new() };
     Standing::Undecided(
-        gap.first_contact(format!("no session may change these: {}{flushes}; {attempt}", told.join("; "))),
+        gap.first_contact(format!("no session may change these: {}{flushes}; {attempt}{copies}", told.join("; "))),
     )
 }
 

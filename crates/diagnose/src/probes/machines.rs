@@ -112,7 +112,8 @@ const TWIN: Entry = Entry {
     },
     // The environment is read where the twin is started; where it cannot be, the lens may have seen its mask at work.
     varies: |kind, case, to| {
-        to.twin = Some(TwinPlan { of: kind.number, change: kind.entry.twin, mask: mask_in_server(case, kind.number) });
+        let mask = mask_in_server(case, kind.number);
+        to.twin = Some(TwinPlan { of: kind.number, change: kind.entry.twin, mask, copy: None });
     },
     // Whether a twin is what it should be is found out when it is started.
     ..FLIP

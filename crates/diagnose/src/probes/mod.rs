@@ -1,12 +1,14 @@
 //! The probes. Each is an [`Entry`], which owns all that is to be known of it: what it is called, what it changes, when it can be
 //! made, how to tell that the change took effect, and what else may change with it.
 
+mod copies;
 mod load;
 mod machines;
 pub(crate) mod sessions;
 mod settings;
 mod web;
 
+pub(crate) use copies::{COPY, copy_setting, copy_with};
 pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, STREAMS};
 pub(crate) use machines::{HOSTS, LENS, twin};
 pub(crate) use settings::{
@@ -97,6 +99,8 @@ pub(crate) struct Entry {
     budget: Budget,
     /// What it changes in a twin of the server.
     pub(crate) twin: Option<TwinChange>,
+    /// It is made on a private copy of a database.
+    pub(crate) is_copy: bool,
 }
 
 /// With how many connections a probe is made.
@@ -163,6 +167,7 @@ const FLIP: Entry = Entry {
     has_whole_response: true,
     budget: Budget::ByOps,
     twin: None,
+    is_copy: false,
 };
 
 /// That a plan leaves no room for a probe, where that is so.

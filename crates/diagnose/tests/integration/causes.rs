@@ -619,6 +619,7 @@ fn concluded(pairs: &[PairVerdict], doubts: Vec<Doubt>) -> Finding {
         comparison: &[],
         hosts: &[],
         twins: &[],
+        most_copied_bytes: None,
         sources: Err("this machine has no other address"),
         round_ops: None,
         outcomes: &[],

@@ -2,11 +2,13 @@
 
 use duel_diagnose::{Case, Step, next};
 use duel_model::{
-    Bound, BusyPoll, Call, ComparePlan, Compared, Declaration, Facts, Id, KindPlan, LoadPlan, LoadShape, LoopKind,
-    Metric, Noun, PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Target, TargetObservation,
-    Threads, Variation, Verdict, WorkloadPlan,
+    Bound, BusyPoll, Call, ComparePlan, Compared, Declaration, Explanation, Facts, Id, KindPlan, LoadPlan, LoadShape,
+    LoopKind, Metric, Noun, PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Target,
+    TargetObservation, Threads, TwinReading, Variation, Verdict, WorkloadPlan,
 };
 use std::collections::BTreeMap;
+
+mod copies;
 
 mod failure {
     use duel_model::Meaning;
@@ -51,6 +53,8 @@ static SCHEMA: Schema = Schema {
         Declaration { compared: Compared::Never, ..Declaration::listed("sql.statement.*", "server's time") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.may_set") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.set") },
+        Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.may_copy_with") },
+        Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.copy_bytes") },
         Declaration { compared: Compared::Never, ..Declaration::unlisted("sql.plans") },
     ],
     params: &[
@@ -136,6 +140,10 @@ struct World {
     plan: Plan,
     servers: [Server; 2],
     half: f64,
+    /// Bytes that a copy may have.
+    most_copied_bytes: Option<u64>,
+    /// What stands in the place of the slow server, before its setting is changed; `None`: no copy can be made.
+    copy: Option<(Server, TwinReading)>,
 }
 
 fn world(fast: Server, slow: Server, connections: u32, settings: &[(&'static str, &str)]) -> World {
@@ -157,7 +165,7 @@ fn world(fast: Server, slow: Server, connections: u32, settings: &[(&'static str
         compare: ComparePlan::default(),
         factors: Vec::new(),
     };
-    World { plan, servers: [fast, slow], half: 0.03 }
+    World { plan, servers: [fast, slow], half: 0.03, most_copied_bytes: None, copy: None }
 }
 
 impl World {
@@ -219,6 +227,12 @@ impl World {
 
     /// The causes that are named, those that are ruled out, and the probes.
     fn explain(&self) -> (Vec<String>, Vec<String>, Vec<String>) {
+        let (explanation, probes) = self.explanation();
+        (explanation.findings.into_iter().map(|finding| finding.cause).collect(), explanation.ruled_out, probes)
+    }
+
+    /// The explanation, and the probes.
+    fn explanation(&self) -> (Explanation, Vec<String>) {
         let comparison = self.observe(&Variation::default());
         let verdict = Verdict { pairs: self.pairs(&comparison), ..Verdict::default() };
         let first_contact: Vec<_> = self.servers.iter().map(|server| Some(server.facts.clone())).collect();
@@ -231,6 +245,7 @@ impl World {
                 comparison: &comparison,
                 hosts: &[None, None],
                 twins: &[],
+                most_copied_bytes: self.most_copied_bytes,
                 sources: Err("none"),
                 round_ops: None,
                 outcomes: &outcomes,
@@ -239,26 +254,29 @@ impl World {
             match next(&case) {
                 Step::Probe(probe) => outcomes.push(self.answer(probe)),
                 Step::Conclude(explanation) => {
-                    let named = explanation.findings.iter().map(|finding| finding.cause.clone()).collect();
-                    return (named, explanation.ruled_out, outcomes.into_iter().map(|of| of.probe.id).collect());
+                    return (explanation, outcomes.into_iter().map(|of| of.probe.id).collect());
                 }
             }
         }
     }
 
     fn answer(&self, probe: Probe) -> ProbeOutcome {
-        let targets = self.observe(&probe.variation);
-        let pairs = self.pairs(&targets);
-        ProbeOutcome {
-            probe,
-            pairs,
-            targets,
-            demands: vec![],
-            lens: None,
-            twin: None,
-            doubts: vec![],
-            unavailable: None,
+        let mut servers = self.servers.clone();
+        let (mut twin, mut unavailable) = (None, None);
+        if let Some(order) = &probe.variation.twin {
+            let set = order.copy.as_ref().unwrap().set.as_ref();
+            match &self.copy {
+                Some((copy, reading)) => {
+                    let copy = copy.clone();
+                    servers[order.of] = set.map_or(copy.clone(), |set| copy.with(&set.fact, &set.value));
+                    twin = Some(reading.clone());
+                }
+                None => unavailable = Some("not available here".to_owned()),
+            }
         }
+        let targets = World { plan: self.plan.clone(), servers, copy: None, ..*self }.observe(&probe.variation);
+        let pairs = self.pairs(&targets);
+        ProbeOutcome { probe, pairs, targets, demands: vec![], lens: None, twin, doubts: vec![], unavailable }
     }
 }
 

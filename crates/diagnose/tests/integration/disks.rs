@@ -226,6 +226,7 @@ impl Disks {
                 comparison: &comparison,
                 hosts: &[],
                 twins: &[],
+                most_copied_bytes: None,
                 sources: Err("there is none"),
                 round_ops: None,
                 outcomes: &outcomes,

@@ -75,6 +75,7 @@ fn a_gap_that_stays_unknown_is_placed_in_the_phases_and_facts_of_its_kind() {
         comparison: &comparison,
         hosts: &[],
         twins: &[],
+        most_copied_bytes: None,
         sources: Ok(&[]),
         round_ops: None,
         outcomes: &[],

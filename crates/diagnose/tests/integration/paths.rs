@@ -175,6 +175,7 @@ fn found(op: &'static str, streams: u32, near: &Path, far: &Path) -> Vec<String>
             comparison: &comparison,
             hosts: &[None, None],
             twins: &[],
+            most_copied_bytes: None,
             sources: Err("no other"),
             round_ops: None,
             outcomes: &outcomes,

@@ -20,7 +20,12 @@ fn no_probe_sends_a_unique_address_again() {
     (plan.compare.max_load_ns, plan.compare.slot_ns) = (8 * SECOND_NS, Some(100 * MILLISECOND_NS));
     plan.targets.iter_mut().for_each(|target| target.address.push_str("{n}?{uuid}"));
     let mut compared = run(&plan).unwrap();
-    let diagnosis = DiagnosisPlan { budget_ns: 13 * SECOND_NS, names_suspects: false, may_start_twin: Vec::new() };
+    let diagnosis = DiagnosisPlan {
+        budget_ns: 13 * SECOND_NS,
+        names_suspects: false,
+        may_start_twin: Vec::new(),
+        most_copied_bytes: None,
+    };
     Lab::new(Arc::default()).explain(&mut compared, &plan, diagnosis, &mut Unwatched).unwrap();
     let probes = compared.explanation.clone().unwrap().probes;
     assert!(!probes.is_empty(), "{:#?}", judge(&compared));

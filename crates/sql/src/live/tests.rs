@@ -40,6 +40,20 @@ fn every_op_is_done_and_nothing_is_lost() {
 }
 
 #[test]
+fn a_server_on_this_machine_tells_what_a_copy_of_it_takes() {
+    let Some(server) = server() else { return };
+    let address = server.address("u", &server.database());
+    fill(&address, 1, 10, Existing::default()).unwrap();
+    let facts = ready(&address, 1, &[("table-size", "10")]).unwrap().facts;
+    let may = facts.list("sql.may_copy_with");
+    assert!(may.contains(&"sql.shared_buffers=shared_buffers".to_owned()), "{may:?}");
+    // Checksums are of the data, and not of how it is started.
+    assert!(may.iter().all(|set| !set.starts_with("sql.checksums=")), "{may:?}");
+    // A new server has 20 MB and more.
+    assert!(facts.count("sql.copy_bytes") > Some(20 << 20), "{facts:?}");
+}
+
+#[test]
 fn tables_are_filled_over_tls_by_chunks_that_are_larger_than_its_buffer() {
     let Some(server) = server() else { return };
     let address = server.tcp("u", &server.database(), "?sslmode=require");

@@ -5,9 +5,13 @@
 //! dies with the test process where `setpriv` can arrange that.
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking, and so do its helpers")]
 
+#[cfg(target_os = "linux")]
+mod postgres;
 mod recorder;
 mod servers;
 
+#[cfg(target_os = "linux")]
+pub(crate) use postgres::Postgres;
 pub(crate) use recorder::{Asked, Recorder};
 pub(crate) use servers::{Certificate, Ruler, Server, apache, apache_with, haproxy, nginx, nginx_with};
 

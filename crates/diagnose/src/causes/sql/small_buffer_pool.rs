@@ -1,27 +1,27 @@
 //! `db.small-buffer-pool`: what is read does not fit into the slow server's memory for blocks, and does into the fast one's.
 //!
-//! The settings tell the sizes, the counters that the slow server reads blocks again; and with so few rows that both hold them, the gap
-//! goes away. What looks like it: a plan that looks at more blocks (then it finds more in memory, too), and a slow disk under equal
+//! The settings tell the sizes, the counters that the slow server reads blocks again; and with so few rows that both hold them, or on a
+//! private copy with the fast side's memory, the gap goes away. What looks like it: a plan that looks at more blocks (then it finds more in memory, too), and a slow disk under equal
 //! memories, which reads no more blocks.
 
 use super::KINDS;
-use crate::cause::{Cause, CauseEntry, Standing, Told, fit, of_both, shown_flip};
-use crate::evidence::database::{MUCH_MORE, counted, same_system, writes};
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit, fit_by_twin, of_both, shown_flip};
+use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, reads_again, same_system, writes};
+use crate::evidence::db_settings::how_to_allow_copies;
 use crate::gap::{Flip, Gap};
 use crate::probes::FEW_ROWS;
+use crate::twins::Twins;
 use duel_model::{Confidence, sanitize_line};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "db.small-buffer-pool",
     description: "the database's memory for blocks is too small for what is read, so that blocks are read again and again",
     signature: "three times as many blocks are read with another size of memory for them, and with a hundred rows \
-                the gap goes away",
+                or, with `--may-copy-database`, on a private copy of the server with the other size the gap goes away",
     at_most: "confirmed",
     needs_machine: false,
 };
 
-/// A block for each hundred transactions: of an op of 50 µs a hundredth of a block that takes 100 µs is 2 %, the margin.
-const FEWEST_READS: f64 = 0.01;
 /// A disk that turns takes so long for a block, and hardly any other takes longer: by this a memory may be acquitted.
 const LONGEST_READ_NS: f64 = 10e6;
 
@@ -39,7 +39,7 @@ impl Cause for SmallBufferPool {
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         let (slow, fast) = (gap.slow_name(), gap.fast_name());
         same_system(gap)?;
-        let name = ["sql.shared_buffers", "sql.buffer_pool_bytes"]
+        let name = MEMORY_FOR_BLOCKS
             .into_iter()
             .find(|name| gap.fact(gap.slow, |seen| seen.value(name)).is_some())
             .ok_or_else(|| {
@@ -61,13 +61,37 @@ impl Cause for SmallBufferPool {
             return Err(Standing::RuledOut(gap.at_reference(told)));
         }
         // Some more blocks may be a small memory's, or those of a table that was left behind.
-        if of_slow == of_fast || slow_reads < FEWEST_READS.max(MUCH_MORE * fast_reads) {
+        if of_slow == of_fast || !reads_again([slow_reads, fast_reads]) {
             return Err(Standing::Undecided(gap.at_reference(told)));
         }
+        let remedy = format!(
+            "Give {slow} more memory for blocks (`shared_buffers`, `innodb_buffer_pool_size`), as much as {fast} has, or as the tables take."
+        );
+        let facts = vec![gap.at_reference(told.clone())];
+        let mut further = Vec::new();
+        let copies = match gap.on_copies(name) {
+            Twins::NotAllowed => None,
+            Twins::Wanted(probe) => return Err(Standing::Wants(vec![probe])),
+            Twins::Told(copies) => Some(copies),
+        };
+        let acquitted = copies.as_ref().filter(|copies| copies.acquits()).and_then(|copies| copies.evidence.last());
+        if let Some(evidence) = acquitted {
+            return Err(Standing::Undecided(evidence.clone()));
+        }
+        if let Some(copies) = copies {
+            if copies.confirms() {
+                let summary = format!(
+                    "What is read does not fit into {slow}'s memory for blocks: {told}. On a private copy of its server with {of_fast} the \
+                     gap goes away."
+                );
+                return Ok(fit_by_twin(gap, &ENTRY, copies, Told { summary, remedy, facts, further: Vec::new() }));
+            }
+            further = copies.evidence;
+        }
         if writes(gap) {
-            return Err(Standing::Undecided(
-                gap.at_reference(format!("{told}; with an op that writes, no fewer rows can be asked for")),
-            ));
+            let more = how_to_allow_copies(gap);
+            let text = format!("{told}; with an op that writes, no fewer rows can be asked for{more}");
+            return Err(Standing::Undecided(further.pop().unwrap_or_else(|| gap.at_reference(text))));
         }
         let flip = shown_flip(gap, FEW_ROWS)?;
         if flip.is_negligible() {
@@ -80,11 +104,7 @@ impl Cause for SmallBufferPool {
             "What is read does not fit into {slow}'s memory for blocks: {told}. That is {} of the gap.",
             flip.percent()
         );
-        let remedy = format!(
-            "Give {slow} more memory for blocks (`shared_buffers`, `innodb_buffer_pool_size`), as much as {fast} has, or as the tables take."
-        );
         let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-        let facts = vec![gap.at_reference(told)];
-        Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further: Vec::new() }))
+        Ok(fit(gap, &ENTRY, &flip, confidence, Told { summary, remedy, facts, further }))
     }
 }

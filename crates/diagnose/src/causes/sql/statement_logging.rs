@@ -14,7 +14,7 @@ static ENTRY: CauseEntry = CauseEntry {
     id: "db.statement-logging",
     description: "the server writes statements to a log while it executes them",
     signature: "settings of logging differ; with the fast side's in duel's own sessions on all targets the gap \
-                goes away",
+                goes away, or, with `--may-copy-database`, on a private copy of the server",
     at_most: "confirmed",
     needs_machine: false,
 };

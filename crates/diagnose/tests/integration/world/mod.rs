@@ -640,6 +640,7 @@ impl World {
                 comparison: &comparison,
                 hosts: &hosts,
                 twins: &self.twins,
+                most_copied_bytes: None,
                 sources: self.sources.as_deref().map_err(String::as_str),
                 round_ops: self.round_ops,
                 outcomes: &outcomes,

@@ -1,0 +1,331 @@
+//! Private copies of PostgreSQL servers on this machine: `pg_basebackup` beside the data folder, and a server of its own on it, as
+//! the running one is set up, or with one setting changed. It is reached by a Unix socket that only root and the server's own user
+//! may open.
+//!
+//! The server's own programs do all of it, as the server's own user: nobody gains a right that he did not have.
+
+mod keeper;
+#[cfg(target_os = "linux")]
+mod peer;
+#[cfg(not(target_os = "linux"))]
+mod peer {
+    /// Only Linux shows it.
+    pub(super) fn user(_: &crate::client::Client, _: &crate::link::End) -> Option<u32> {
+        None
+    }
+}
+mod settings;
+mod warm;
+
+use crate::address::{Place, ServerAddress, SslMode, System};
+use crate::client::Client;
+use crate::connection::Server;
+use crate::database::Database;
+use crate::facts;
+use crate::kind;
+use crate::link::End;
+use crate::machine::Local;
+use crate::wire::SqlFailure;
+use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
+use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line};
+use keeper::{Keeper, Order};
+use rustix::fs::statvfs;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::time::Duration;
+
+/// How its folder's name begins; behind it stand the number of duel's process and one of the copy.
+const PREFIX: &str = "duel-copy-";
+/// A server that goes through its log before it answers takes seconds.
+const START_NS: Nanos = 120 * SECOND_NS;
+/// What a backup has beside the databases: some segments of the log, which are 16 MB each, and what is common to all databases.
+const BESIDE_BYTES: u64 = 128 << 20;
+
+/// About how many bytes a copy takes when it is made; `None`: its server does not tell.
+pub(crate) fn bytes(database: &mut Database) -> Result<Option<u64>, SqlFailure> {
+    let of_databases = database.number("SELECT sum(pg_database_size(oid)) FROM pg_database")?;
+    Ok(of_databases.and_then(|bytes| u64::try_from(bytes).ok()).map(|bytes| bytes + BESIDE_BYTES))
+}
+
+/// A copy that serves.
+#[derive(Debug)]
+struct Copy {
+    /// Ends and removes it.
+    _keeper: Keeper,
+    address: String,
+    reading: TwinReading,
+}
+
+impl PrivateCopy for Copy {
+    fn address(&self) -> &str {
+        &self.address
+    }
+
+    fn reading(&self) -> &TwinReading {
+        &self.reading
+    }
+}
+
+/// Makes one.
+pub(crate) fn copy(
+    server: &ServerAddress,
+    patience_ns: Nanos,
+    plan: &CopyPlan,
+    stop: &AtomicBool,
+) -> Result<Box<dyn PrivateCopy>, WorkloadError> {
+    if server.system != System::Postgres {
+        return Err(WorkloadError("not available here: duel copies PostgreSQL servers only".into()));
+    }
+    let plain = |why: SqlFailure| WorkloadError(why.text);
+    let (client, _, end) = kind::connect(server, patience_ns).map_err(plain)?;
+    let answers = peer::user(&client, &end);
+    let mut database = Database::Server(Box::new(client), server.system);
+    let local = Local::of(&mut database, &end).ok_or_else(|| {
+        WorkloadError("not available here: it cannot be seen that its server runs on this machine".into())
+    })?;
+    let source = Source::read(&mut database, &local, plan.most_bytes)?;
+    // A server can name the folder of another one. Whoever answers is the one whose rights are used.
+    if answers != Some(source.owner.0) {
+        return Err(WorkloadError(
+            "not available here: it cannot be seen that the data folder's owner is who answers".into(),
+        ));
+    }
+    // Archives may be somebody else's, and hold any names.
+    if let Some(set) = plan.set.as_ref().filter(|set| !facts::is_setting(&set.fact, &set.name)) {
+        return Err(WorkloadError(format!("{} is no setting that duel knows", sanitize_line(&set.name))));
+    }
+    let lines = settings::lines(&mut database, &source.folder, plan.set.as_ref()).map_err(plain)??;
+    let was = plan.set.as_ref().map(|set| database.text(&format!("SHOW {}", set.name))).transpose().map_err(plain)?;
+    let superuser = database.text("SELECT rolname FROM pg_roles WHERE oid = 10").map_err(plain)?;
+    let (host, port) = reached_at(server);
+    let password = crate::secret::password(server)?.unwrap_or_default();
+    let order = Order {
+        programs: &source.programs,
+        folder: &source.folder,
+        owner: source.owner,
+        host: &host,
+        port,
+        user: &server.user,
+        password: &password,
+        variables: &variables(server),
+        settings: &lines,
+        most_bytes: plan.most_bytes,
+    };
+    let address = address(&server.user, &server.database, &source.folder);
+    drop(database);
+    let as_superuser =
+        ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..own(server, &source)? };
+    let keeper = Keeper::start(&order)?;
+    keeper.until_copied(&order, stop)?;
+    until_up(&keeper, &as_superuser, stop)?;
+    let is_warm = warm::warm(&as_superuser);
+    let changed = plan.set.as_ref().map(|set| {
+        let was = was.flatten().unwrap_or_default();
+        sanitize_line(&format!("{} = {} instead of {was}", set.name, set.value))
+    });
+    let reading = TwinReading {
+        environment_known: true,
+        changed,
+        libcrypto: None,
+        may_not_hold: !is_warm,
+        is_reached_otherwise: matches!(end, End::Tcp(_)) || source.log_is_elsewhere,
+    };
+    Ok(Box::new(Copy { _keeper: keeper, address, reading }))
+}
+
+/// What is to be copied, and where to.
+struct Source {
+    /// The server's programs.
+    programs: PathBuf,
+    /// Where the copy is to be.
+    folder: PathBuf,
+    /// The server's own user and group.
+    owner: (u32, u32),
+    /// The server's log lies on another disk than its data, and the copy's does not.
+    log_is_elsewhere: bool,
+}
+
+impl Source {
+    /// Makes sure that there can be a copy.
+    fn read(database: &mut Database, local: &Local, most_bytes: u64) -> Result<Self, WorkloadError> {
+        let no = |why: String| Err(WorkloadError(format!("not available here: {why}")));
+        let ask = |database: &mut Database, sql: &str| database.number(sql).map_err(|why| WorkloadError(why.text));
+        if ask(database, "SELECT pg_is_in_recovery()::int")? != Some(0) {
+            return no("its server is a standby".to_owned());
+        }
+        if ask(database, "SELECT count(*) FROM pg_tablespace WHERE spcname NOT IN ('pg_default', 'pg_global')")?
+            != Some(0)
+        {
+            return no("its server has tablespaces, which lie outside of its data folder".to_owned());
+        }
+        let found = fs::metadata(&local.folder).map_err(|error| WorkloadError(format!("its data folder: {error}")))?;
+        let owner = (found.uid(), found.gid());
+        let ours = rustix::process::geteuid();
+        if owner.0 == 0 || !ours.is_root() && ours.as_raw() != owner.0 {
+            return no("copies are made by root, or by the server's own user".to_owned());
+        }
+        let beside = local.folder.parent().filter(|parent| {
+            // Another disk is another speed.
+            fs::metadata(parent).is_ok_and(|parent| parent.dev() == found.dev())
+        });
+        let Some(beside) = beside else {
+            return no("the folder around its data folder is on another disk".to_owned());
+        };
+        let programs = local.programs().ok_or_else(|| {
+            WorkloadError("not available here: the programs of its server are not those of this machine".into())
+        })?;
+        if !programs.join("pg_basebackup").exists() {
+            return no(format!("there is no pg_basebackup in {}", shown(&programs)));
+        }
+        if let Some(left) = left_behind(beside) {
+            return no(format!(
+                "a copy that was left behind stands in {0}; `{1}/pg_ctl stop -m immediate -D {0}/data; rm -r {0}` removes it",
+                shown(&left),
+                shown(&programs)
+            ));
+        }
+        let Some(bytes) = bytes(database).map_err(|why| WorkloadError(why.text))? else {
+            return no("its server does not tell how large its databases are".to_owned());
+        };
+        let size = |bytes: u64| format_bytes(bytes as f64);
+        if bytes > most_bytes {
+            return no(format!(
+                "a copy takes up to {}, and --may-copy-database allows {}",
+                size(bytes),
+                size(most_bytes)
+            ));
+        }
+        let free = statvfs(beside).map_err(|errno| WorkloadError(format!("{}: {errno}", shown(beside))))?;
+        let free = free.f_bavail.saturating_mul(free.f_frsize);
+        if free < 2 * bytes {
+            return no(format!(
+                "{} has {} left; a copy takes up to {}, and as much is to be left for its server",
+                shown(beside),
+                size(free),
+                size(bytes)
+            ));
+        }
+        static COPIES: AtomicU32 = AtomicU32::new(0);
+        let number = COPIES.fetch_add(1, Ordering::Relaxed);
+        let folder = beside.join(format!("{PREFIX}{}-{number}", std::process::id()));
+        let log = fs::symlink_metadata(local.folder.join("pg_wal"));
+        Ok(Self { programs, folder, owner, log_is_elsewhere: !log.is_ok_and(|log| log.is_dir()) })
+    }
+}
+
+/// A copy in this folder whose duel has ended without it.
+fn left_behind(folder: &Path) -> Option<PathBuf> {
+    let entries = fs::read_dir(folder).ok()?.flatten();
+    let is_left = |name: &str| {
+        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
+        process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
+    };
+    entries.map(|entry| entry.path()).find(|path| path.file_name().is_some_and(|name| is_left(&name.to_string_lossy())))
+}
+
+fn shown(path: &Path) -> String {
+    sanitize_line(&path.to_string_lossy())
+}
+
+/// Where its own clients would be told to connect to.
+fn reached_at(server: &ServerAddress) -> (String, u16) {
+    match &server.place {
+        Place::Tcp { host, port } => (host.clone(), *port),
+        Place::Unix(path) => {
+            let folder = path.parent().unwrap_or(Path::new("/")).to_string_lossy().into_owned();
+            let port = path.extension().and_then(|port| port.to_string_lossy().parse().ok());
+            (folder, port.unwrap_or(PORT_OF_POSTGRES))
+        }
+    }
+}
+
+const PORT_OF_POSTGRES: u16 = 5432;
+
+/// What libpq is told beside that.
+fn variables(server: &ServerAddress) -> Vec<(&'static str, String)> {
+    let mode = match server.tls {
+        SslMode::Disable => "disable",
+        SslMode::Prefer => "prefer",
+        SslMode::Require => "require",
+        SslMode::VerifyFull => "verify-full",
+    };
+    let ca = server.ca.as_ref().map(|ca| ("PGSSLROOTCERT", ca.to_string_lossy().into_owned()));
+    [("PGSSLMODE", mode.to_owned()), ("PGCONNECT_TIMEOUT", "30".to_owned())].into_iter().chain(ca).collect()
+}
+
+/// The copy's address.
+fn address(user: &str, database: &str, folder: &Path) -> String {
+    let [user, database, folder] = [user, database, &folder.to_string_lossy()].map(encoded);
+    format!("postgres://{user}@/{database}?host={folder}&port={}", settings::PORT)
+}
+
+/// A text in an address.
+fn encoded(text: &str) -> String {
+    let each = text.bytes().map(|byte| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    });
+    each.collect()
+}
+
+/// The copy as a server.
+fn own(server: &ServerAddress, source: &Source) -> Result<ServerAddress, WorkloadError> {
+    let place = Place::Unix(source.folder.join(format!(".s.PGSQL.{}", settings::PORT)));
+    let copy = ServerAddress { place, tls: SslMode::Disable, ca: None, session: Vec::new(), ..server.clone() };
+    // A path that is too long for a socket.
+    Server::find(&copy)?;
+    Ok(copy)
+}
+
+/// Waits until it lets somebody in.
+fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Result<(), WorkloadError> {
+    let found = Server::find(server)?;
+    let deadline_ns = monotonic_ns() + START_NS;
+    loop {
+        let why = match Client::connect(&found, SECOND_NS) {
+            Ok(_) => return Ok(()),
+            Err(why) => why,
+        };
+        if let Some(failed) = keeper.failed() {
+            return Err(WorkloadError(failed));
+        }
+        if stop.load(Ordering::Relaxed) {
+            return Err(WorkloadError("interrupted".into()));
+        }
+        if monotonic_ns() > deadline_ns {
+            return Err(WorkloadError(format!("its server does not start: {}", why.text)));
+        }
+        std::thread::sleep(Duration::from_millis(50));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::address::{Address, parse};
+
+    #[test]
+    fn the_address_of_a_copy_is_read_as_it_is_meant() {
+        let Ok(Address::Server(server)) = parse(&address("u@x", "d b?", Path::new("/var/lib/p&g/duel-copy-1-0")))
+        else {
+            panic!()
+        };
+        assert_eq!((server.user.as_str(), server.database.as_str()), ("u@x", "d b?"));
+        assert_eq!(server.place, Place::Unix("/var/lib/p&g/duel-copy-1-0/.s.PGSQL.5432".into()));
+    }
+
+    #[test]
+    fn what_a_dead_process_left_behind_is_seen_and_what_lives_is_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let make = |name: String| fs::create_dir(folder.path().join(name)).unwrap();
+        make(format!("{PREFIX}{}-0", std::process::id()));
+        make(format!("{PREFIX}notes"));
+        make("main".to_owned());
+        assert_eq!(left_behind(folder.path()), None);
+        // No process has this number: Linux counts to 2^22 at most.
+        make(format!("{PREFIX}4194305-3"));
+        assert_eq!(left_behind(folder.path()), Some(folder.path().join("duel-copy-4194305-3")));
+    }
+}
