@@ -4,7 +4,6 @@ use duel_load::WorkloadError;
 use duel_model::{format_bytes, sanitize_line};
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -54,16 +53,19 @@ impl Keeper {
         if order.password.contains('\n') || order.settings.iter().any(|line| line.contains('\n') || line == ".") {
             return Err(WorkloadError("a password or a setting with a line break cannot be handed on".into()));
         }
-        // A session of its own comes first: whoever has a terminal can type into it, and Ctrl-C there is for duel.
+        // A session of its own comes first, and then the server's user, whose processes could take hold of it in between: whoever has a
+        // terminal can type into it, and Ctrl-C there is for duel.
         let mut command = Command::new("setsid");
+        if rustix::process::geteuid().is_root() {
+            let (user, group) = order.owner;
+            let own = [format!("--reuid={user}"), format!("--regid={group}")];
+            command.arg("setpriv").args(own).args(["--clear-groups", "--"]);
+        }
         command.args(["/bin/sh", "-c", SCRIPT, "sh"]).arg(order.programs).arg(order.folder);
         command.args([order.host, &order.port.to_string(), order.user]);
         command.env_clear().env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin");
         command.envs(order.variables.iter().map(|(name, value)| (name, value))).current_dir("/");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        if rustix::process::geteuid().is_root() {
-            command.uid(order.owner.0).gid(order.owner.1);
-        }
         let mut child = command.spawn().map_err(|error| WorkloadError(format!("cannot start setsid: {error}")))?;
         let answers = listen(child.stdout.take());
         let lifeline = child.stdin.take();
