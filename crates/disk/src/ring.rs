@@ -261,4 +261,28 @@ mod tests {
         // A call under way when the ring goes is waited for.
         ring.read(0, 0).unwrap();
     }
+    #[test]
+    fn the_kernel_gets_the_next_call_at_once_and_further_ones_together() {
+        if let Err(error) = is_allowed() {
+            println!("skipped: no io_uring here: {error}");
+            return;
+        }
+        // Nobody writes, so no call ends.
+        let (reader, writer) = io::pipe().unwrap();
+        let file = File::from(std::os::fd::OwnedFd::from(reader));
+        let mut ring = Ring::new(Arc::new(file), 8, 4096).unwrap();
+        let unsent: Vec<usize> = (0..8)
+            .map(|slot| {
+                ring.read(slot, 0).unwrap();
+                ring.unsent
+            })
+            .collect();
+        assert_eq!(unsent, [0, 0, 1, 0, 1, 2, 3, 0]);
+        drop(writer);
+        for _ in 0..8 {
+            assert_eq!(wait(&mut ring).1.unwrap(), 0, "the end of the pipe");
+        }
+        ring.read(0, 0).unwrap();
+        assert_eq!(ring.unsent, 0, "it has nothing left");
+    }
 }

@@ -266,36 +266,45 @@ impl<W: Workload> Worker<W> {
         last_ns
     }
 
-    /// An op ended on `lane`: record it, and start the lane's next op if that is due at once.
+    /// An op ended on `lane`: start the lane's next op if that is due at once, and record the one that ended. Recording comes second,
+    /// for its time would be the next op's.
     #[inline]
     fn op_ended(&mut self, pace: &mut Pace, lane: LaneId, op: &OpEnd) {
-        self.record_end(pace, lane, op);
         let now = op.end_ns;
+        let ended = self.free(pace, lane, op);
         let connection_failed = op.outcome.as_ref().is_err_and(|failure| failure.kind.means.is_unconnected());
-        if connection_failed {
-            pace.pause(lane, now);
-        } else if pace.takes_next_at_once(now) {
-            let progress = self.start(pace, lane, now, now);
-            if let Progress::Done(op) = progress {
+        let next = (!connection_failed && pace.takes_next_at_once(now)).then(|| self.start(pace, lane, now, now));
+        self.recorder.op_ended(ended.due_ns, ended.start_ns, op);
+        match next {
+            Some(Progress::Pending) => {}
+            Some(Progress::Done(op)) => {
                 // A blocking workload: the next op goes through the queue, so that other lanes have their turn.
                 pace.turn.until_ns += op.end_ns.saturating_sub(now);
                 self.record_end(pace, lane, &op);
                 pace.release(lane, op.end_ns);
             }
-        } else {
-            pace.release(lane, now);
+            None if connection_failed => pace.pause(lane, now),
+            None => pace.release(lane, now),
         }
     }
 
     #[inline]
     fn record_end(&mut self, pace: &mut Pace, lane: LaneId, op: &OpEnd) {
+        let ended = self.free(pace, lane, op);
+        self.recorder.op_ended(ended.due_ns, ended.start_ns, op);
+    }
+
+    /// The op on `lane` has ended: the lane is free. Answers what it was while the op was under way.
+    #[inline]
+    fn free(&mut self, pace: &mut Pace, lane: LaneId, op: &OpEnd) -> Lane {
         let state = &mut self.lanes[lane];
         debug_assert!(state.busy, "an idle lane cannot end an op");
+        let ended = *state;
         state.busy = false;
         state.free_since_ns = op.end_ns;
         pace.busy -= 1;
         pace.last_end_ns = pace.last_end_ns.max(Some(op.end_ns));
-        self.recorder.op_ended(state.due_ns, state.start_ns, op);
+        ended
     }
 
     #[inline]
@@ -316,14 +325,16 @@ impl<W: Workload> Worker<W> {
         loop {
             self.shed(pace, now);
             let Some((lane, due_ns)) = pace.next_due(now) else { return };
+            let could_start_ns = due_ns.max(self.lanes[lane].free_since_ns);
+            let progress = self.start(pace, lane, due_ns, now);
+            // What is recorded about the start comes after it, for its time would be the op's.
             if pace.measures_schedule_lag() {
-                let could_start_ns = due_ns.max(self.lanes[lane].free_since_ns);
                 self.recorder.schedule_lag.record(now.saturating_sub(could_start_ns));
                 if pace.has_queue() {
                     self.recorder.queue.record(could_start_ns - due_ns);
                 }
             }
-            match self.start(pace, lane, due_ns, now) {
+            match progress {
                 Progress::Pending => now = monotonic_ns(),
                 Progress::Done(op) => {
                     pace.turn.until_ns += op.end_ns.saturating_sub(now);
