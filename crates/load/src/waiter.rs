@@ -109,6 +109,15 @@ impl Waiter {
         self.audit = WaitAudit::default();
         (self.may_poll, self.gives_way) = (may_poll, gives_way);
         self.slot_start_ns = now;
+        if self.is_told_to_poll() {
+            self.limit_ns = LONGEST_AWAKE_NS;
+        }
+    }
+
+    /// Whether it polls whatever that costs. Waits that were slept through would choose otherwise: they last longer, since the CPU of
+    /// whoever answers has slept, too, and so sleeping would look cheap for ever.
+    fn is_told_to_poll(&self) -> bool {
+        self.may_poll && !self.gives_way
     }
 
     /// Whether it polls until others want its CPU.
@@ -206,6 +215,10 @@ impl Waiter {
                 std::hint::spin_loop();
                 now = self.awake_since(now);
             }
+            if now >= until_ns {
+                // To ask once more would be time that the op which is due waits for. Who sleeps next is told then.
+                break;
+            }
             let count = poller.wait(Some(0))?.len();
             if count > 0 {
                 return Ok((count, now));
@@ -250,7 +263,7 @@ impl Waiter {
             self.may_poll = false;
             self.audit.gave_way = true;
         }
-        if self.waits.iter().sum::<u32>() >= WAITS_TO_CHOOSE {
+        if self.waits.iter().sum::<u32>() >= WAITS_TO_CHOOSE && !self.is_told_to_poll() {
             self.limit_ns = cheapest_limit_ns(&self.waits, self.sleep_costs_ns);
             self.waits.iter_mut().for_each(|count| *count /= 2);
         }
@@ -425,5 +438,17 @@ mod tests {
         waiter.begin(true, false, 0);
         waiter.waited_for_cpu(Some(60 * MILLISECOND_NS));
         assert_eq!(waiter.audit().taken_ns, 0, "it was told to poll");
+    }
+    #[test]
+    fn who_is_told_to_poll_does_so_whatever_waits_were_seen() {
+        let mut waiter = Waiter::new(10 * MICROSECOND_NS);
+        waiter.begin(true, true, 0);
+        (0..100).for_each(|_| waiter.waited(150 * MICROSECOND_NS));
+        waiter.reconsider(100 * MILLISECOND_NS);
+        assert_eq!(waiter.limit_ns, 0, "a sleep is cheaper");
+        waiter.begin(true, false, 0);
+        (0..100).for_each(|_| waiter.waited(150 * MICROSECOND_NS));
+        waiter.reconsider(100 * MILLISECOND_NS);
+        assert_eq!(waiter.limit_ns, LONGEST_AWAKE_NS);
     }
 }
