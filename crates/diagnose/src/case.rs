@@ -30,6 +30,9 @@ pub struct Case<'a> {
     pub round_ops: Option<u64>,
     /// The probes that were made so far, in order.
     pub outcomes: &'a [ProbeOutcome],
+    /// What lies below the same targets, in the same order, once a probe has measured it: a case of another kind of work, with probes of
+    /// its own.
+    pub below: Option<&'a Case<'a>>,
     /// Load time that further probes may take.
     pub budget_left_ns: Nanos,
 }

@@ -93,6 +93,8 @@ pub(crate) struct Fit {
     /// With it weakened as far as it could be it still held the slow side up: what the rest of the gap is made of is hidden
     /// behind it.
     pub(crate) hides_rest: bool,
+    /// It says that a layer below is slower, of which more can be asked there.
+    pub(crate) is_below: bool,
 }
 
 /// An entry of the catalogue.
@@ -166,6 +168,7 @@ pub(crate) fn fit(gap: &Gap<'_>, entry: &CauseEntry, flip: &Flip<'_>, confidence
         shown_on_twin: false,
         is_under_load: false,
         hides_rest: false,
+        is_below: false,
     }))
 }
 
@@ -205,6 +208,7 @@ pub(crate) fn fit_by_host(
         shown_on_twin: false,
         is_under_load: false,
         hides_rest: false,
+        is_below: false,
     }))
 }
 

@@ -3,6 +3,7 @@
 use crate::case::{Case, Step};
 use crate::cause::{Cause, Fit, Standing};
 use crate::causes::{self, names};
+use crate::evidence::below;
 use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::{AGAIN, Kind};
 use crate::{none, unknown};
@@ -18,12 +19,16 @@ pub fn next(case: &Case<'_>) -> Step {
 /// The same, naming the causes that `may_be_named` holds for, by their ids; those that fit and are not among them are
 /// told as suspicions. For the fault bench and for tests, which hold every cause against real and simulated faults.
 pub fn next_naming(case: &Case<'_>, may_be_named: fn(&str) -> bool) -> Step {
-    let gaps = case.main_pairs().filter_map(|(index, pair)| Gap::open(*case, index, pair));
-    let trials: Vec<Trial<'_>> = gaps.map(|gap| Trial::new(gap, may_be_named)).collect();
-    match best_probe(case, &trials) {
+    let trials = trials(case, may_be_named);
+    match best_probe(case, &trials).or_else(|| probe_below(case, &trials, may_be_named)) {
         Some(probe) => Step::Probe(probe),
-        None => Step::Conclude(conclude(case, &trials)),
+        None => Step::Conclude(conclude(case, &trials, may_be_named)),
     }
+}
+
+fn trials<'a>(case: &Case<'a>, may_be_named: fn(&str) -> bool) -> Vec<Trial<'a>> {
+    let gaps = case.main_pairs().filter_map(|(index, pair)| Gap::open(*case, index, pair));
+    gaps.map(|gap| Trial::new(gap, may_be_named)).collect()
 }
 
 /// A gap and how each cause stands, in the catalogue's order.
@@ -192,16 +197,40 @@ fn best_probe(case: &Case<'_>, trials: &[Trial<'_>]) -> Option<Probe> {
     wanted.into_iter().map(|(probe, _)| probe).next()
 }
 
-fn conclude(case: &Case<'_>, trials: &[Trial<'_>]) -> Explanation {
+/// What a layer below that is slower asks next: why it is. That comes last, for it changes nothing of what is found above.
+fn probe_below(case: &Case<'_>, trials: &[Trial<'_>], may_be_named: fn(&str) -> bool) -> Option<Probe> {
+    let below = case.below.filter(|_| trials.iter().flat_map(Trial::fits).any(|fit| fit.is_below))?;
+    match next_naming(below, may_be_named) {
+        Step::Probe(probe) => Some(below::asked_from_above(probe, case)),
+        Step::Conclude(_) => None,
+    }
+}
+
+/// A finding, with the cause that was found in the layer below, where it says that this is slower.
+fn deepened(fit: &Fit, below: &[Finding]) -> Finding {
+    let mut finding = fit.finding.clone();
+    let names_cause = |found: &&Finding| {
+        let is_cause = found.cause != unknown::ENTRY.id && found.cause != none::ENTRY.id;
+        is_cause && found.target == finding.target && found.confidence >= Confidence::Likely
+    };
+    if let Some(found) = below.iter().filter(|_| fit.is_below).find(names_cause) {
+        below::deepen(&mut finding, found);
+    }
+    finding
+}
+
+fn conclude(case: &Case<'_>, trials: &[Trial<'_>], may_be_named: fn(&str) -> bool) -> Explanation {
+    let below = case.below.map(|below| conclude(below, &self::trials(below, may_be_named), may_be_named).findings);
     let mut named: Vec<Finding> = Vec::new();
     let mut unnamed = Vec::new();
     for trial in trials {
         for fit in trial.fits() {
+            let finding = deepened(fit, below.as_deref().unwrap_or_default());
             // A slow baseline is found anew against each target.
-            let same = |other: &&mut Finding| other.cause == fit.finding.cause && other.target == fit.finding.target;
+            let same = |other: &&mut Finding| other.cause == finding.cause && other.target == finding.target;
             match named.iter_mut().find(same) {
-                Some(known) => merge(known, &fit.finding),
-                None => named.push(fit.finding.clone()),
+                Some(known) => merge(known, &finding),
+                None => named.push(finding),
             }
         }
         let left = trial.share_left();

@@ -35,3 +35,4 @@ pub use case::{Case, Step};
 pub use cause::CauseEntry;
 pub use causes::{catalogue, unproven};
 pub use engine::{next, next_naming};
+pub use evidence::below::as_below;

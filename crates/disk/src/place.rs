@@ -64,6 +64,9 @@ impl Place {
     /// Nothing is, or something that cannot be measured: a sentence for the user.
     pub(crate) fn of(address: &str) -> Result<Self, WorkloadError> {
         let named = path(address);
+        if is_held(&named) {
+            return Self::held(named);
+        }
         let found = |error| cannot(format!("{} cannot be used: {}", shown(&named), why(&error)));
         let path = fs::canonicalize(&named).map_err(found)?;
         // No link is left in this path.
@@ -89,6 +92,23 @@ impl Place {
             is_none("a character device")
         }
     }
+
+    /// A regular file that duel has open itself, whatever has become of its name. Folders are none: a work file would be made there, and
+    /// whoever chose the file did not ask for that.
+    fn held(path: PathBuf) -> Result<Self, WorkloadError> {
+        let seen =
+            fs::metadata(&path).map_err(|error| cannot(format!("{} cannot be used: {}", shown(&path), why(&error))))?;
+        if !seen.is_file() {
+            return Err(cannot(format!("{} is no regular file", shown(&path))));
+        }
+        Ok(Self::File(path, Identity::of(&seen)))
+    }
+}
+
+/// Whether a path is one of this process's own descriptors. The kernel's link leads to what is open there, by no name.
+pub(crate) fn is_held(path: &Path) -> bool {
+    let number = path.to_str().and_then(|path| path.strip_prefix("/proc/self/fd/"));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
 }
 
 #[cfg(test)]
@@ -102,6 +122,12 @@ mod tests {
         {
             assert!(is_path(address));
             assert_eq!(path(address), PathBuf::from(expected));
+        }
+        assert!(is_held(Path::new("/proc/self/fd/12")));
+        for other in
+            ["/proc/self/fd/", "/proc/self/fd/1/x", "/proc/self/fd/../fd/1", "/proc/1/fd/1", "/proc/self/fd/+1"]
+        {
+            assert!(!is_held(Path::new(other)), "{other}");
         }
         assert!(["x", "http://h/", "openssl:/x", ".hidden"].iter().all(|address| !is_path(address)));
     }

@@ -5,7 +5,7 @@ use crate::destroy::Agreed;
 use crate::device::{Device, Done, Mount, mount_of};
 use crate::errors::{cannot, shown, why};
 use crate::file_set::FileSet;
-use crate::place::{Identity, Place};
+use crate::place::{Identity, Place, is_held};
 use crate::settings::{Engine, Op, ReadAhead, Work};
 use crate::watch::MovedBytes;
 use crate::work_file::{self, WorkFile};
@@ -292,9 +292,14 @@ fn open(path: &Path, identity: Identity, work: &Work, agreed: Option<&Agreed>) -
         return agreed.open(&mut options, direct | synchronous);
     }
     // What was a file a moment ago may be a link or a named pipe now.
-    let careful = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let no_link = if is_held(path) { 0 } else { libc::O_NOFOLLOW };
+    let careful = no_link | libc::O_NONBLOCK;
     options.custom_flags(direct | synchronous | careful);
-    let file = options.open(path).map_err(|error| {
+    // Of a file that somebody else chose no trace is left, where that may be asked for.
+    let untraced =
+        is_held(path).then(|| options.clone().custom_flags(direct | careful | libc::O_NOATIME).open(path).ok());
+    let opened = untraced.flatten().map_or_else(|| options.open(path), Ok);
+    let file = opened.map_err(|error| {
         let is_direct = work.direct && error.raw_os_error() == Some(libc::EINVAL);
         let why = if is_direct { "its file system has no direct I/O (--direct)".to_owned() } else { why(&error) };
         cannot(format!("{} cannot be opened: {why}", shown(path)))
@@ -405,6 +410,25 @@ mod tests {
         fs::remove_file(&path).unwrap();
         std::os::unix::fs::symlink(folder.path().join("c"), &path).unwrap();
         assert!(open(&path, seen, &work(&[]), None).is_err());
+    }
+
+    #[test]
+    fn what_duel_has_open_is_read_by_no_name_and_is_never_a_folder() {
+        use rustix::fs::{Mode, open as open_there};
+        use std::os::fd::AsRawFd;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, [7; 8192]).unwrap();
+        let hold = |path: &Path| open_there(path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        let held = hold(&path);
+        fs::rename(&path, folder.path().join("b")).unwrap();
+        fs::create_dir(&path).unwrap();
+        let address = |held: &rustix::fd::OwnedFd| format!("/proc/self/fd/{}", held.as_raw_fd());
+        let place = Place::of(&address(&held)).unwrap();
+        let target = Target::ready(work(&[]), place, 1, 1, &AtomicBool::new(false)).unwrap();
+        assert_eq!(target.bytes, 8192);
+        let said = Place::of(&address(&hold(folder.path()))).unwrap_err().to_string();
+        assert!(said.contains("no regular file"), "{said}");
     }
 
     #[test]

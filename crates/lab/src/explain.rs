@@ -1,5 +1,6 @@
 //! Why: runs the probes that diagnosis asks for, each a small comparison of all targets.
 
+use crate::below::{Below, Probed};
 use crate::bench::{Bench, SlotSpec};
 use crate::blocks::{Around, BlockSchedule, Next, Unread, blocks};
 use crate::held::{self, Known};
@@ -75,8 +76,11 @@ impl Lab {
         let sources = other_sources(run, plan, &comparison);
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
         let mut ways: Option<(Vec<Route>, Plan)> = None;
+        let mut below: Option<Below> = None;
         let mut spent_ns = 0;
         let explanation: Explanation = loop {
+            let budget_left_ns = if self.is_stopped() { 0 } else { diagnosis.budget_ns.saturating_sub(spent_ns) };
+            let case_below = below.as_ref().map(|below| below.case(budget_left_ns));
             let case = Case {
                 plan,
                 verdict: &verdict,
@@ -88,7 +92,8 @@ impl Lab {
                 sources: sources.as_deref().map_err(String::as_str),
                 round_ops,
                 outcomes: &outcomes,
-                budget_left_ns: if self.is_stopped() { 0 } else { diagnosis.budget_ns.saturating_sub(spent_ns) },
+                below: case_below.as_ref(),
+                budget_left_ns,
             };
             let step = if diagnosis.names_suspects {
                 duel_diagnose::next_naming(&case, |_| true)
@@ -114,9 +119,18 @@ impl Lab {
                     let known = Known { verdict: &verdict, comparison: &comparison, outcomes: &outcomes };
                     let site =
                         Site { plan, routes, first_contact, hosts: &hosts, clock, polling_workers, begun, known };
-                    let (outcome, slots) = self.probe(&site, probe, run.slots.len() as u32, watcher);
+                    let next_index = run.slots.len() as u32;
+                    let (outcome, slots, load_ns) = if probe.below.is_some() {
+                        let Probed { outcome, slots, spent_ns } =
+                            self.probe_below(&site, &mut below, probe, next_index, watcher);
+                        (outcome, slots, spent_ns)
+                    } else {
+                        let (outcome, slots) = self.probe(&site, probe, next_index, watcher);
+                        let load_ns = slots.iter().map(|slot| slot.elapsed_ns).sum();
+                        (outcome, slots, load_ns)
+                    };
                     // Time that a probe took to fail counts too, or a dead server would be probed for ever.
-                    spent_ns += slots.iter().map(|slot| slot.elapsed_ns).sum::<Nanos>().max(10 * MILLISECOND_NS);
+                    spent_ns += load_ns.max(10 * MILLISECOND_NS);
                     run.slots.extend(slots);
                     outcomes.push(outcome);
                 }
@@ -145,7 +159,7 @@ impl Lab {
     }
 
     /// Makes one probe; what could not be made is an outcome, too.
-    fn probe(
+    pub(crate) fn probe(
         &self,
         site: &Site<'_>,
         probe: Probe,
@@ -306,19 +320,19 @@ fn other_sources(run: &Run, plan: &Plan, comparison: &[TargetObservation]) -> Re
 
 /// What all probes of a diagnosis share.
 #[derive(Clone, Copy)]
-struct Site<'a> {
+pub(crate) struct Site<'a> {
     /// The run's plan with its secrets.
-    plan: &'a Plan,
-    routes: &'a [Route],
+    pub(crate) plan: &'a Plan,
+    pub(crate) routes: &'a [Route],
     /// What each server's first answer told.
-    first_contact: &'a [Option<Facts>],
-    hosts: &'a Hosts,
-    clock: Clock,
+    pub(crate) first_contact: &'a [Option<Facts>],
+    pub(crate) hosts: &'a Hosts,
+    pub(crate) clock: Clock,
     /// Workers of each target that poll while they wait, as they did to the run's end.
-    polling_workers: u32,
+    pub(crate) polling_workers: u32,
     /// Ops that were begun on each target so far.
-    begun: &'a [u64],
-    known: Known<'a>,
+    pub(crate) begun: &'a [u64],
+    pub(crate) known: Known<'a>,
 }
 
 /// Ops that these slots began on each target. How many each worker began is not kept: it is no more than all.
@@ -338,7 +352,7 @@ fn round_ops(plan: &Plan) -> Option<u64> {
 }
 
 /// The outcome of a probe that put no load on anything.
-fn without_load(probe: Probe, reading: Result<LensReading, String>) -> ProbeOutcome {
+pub(crate) fn without_load(probe: Probe, reading: Result<LensReading, String>) -> ProbeOutcome {
     let (pairs, targets, demands, doubts) = Default::default();
     let unavailable = reading.as_ref().err().map(|why| sanitize_line(why));
     ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), twin: None, doubts, unavailable }
@@ -452,17 +466,17 @@ const LONGEST_OP_TO_RENEW_NS: f64 = 50e6;
 const TRIALS_IN_BUDGET: u64 = 4;
 
 /// `repeat` of a probe's trial slots; slots of a block have 0 and 1.
-const TRIAL_REPEAT: u32 = 2;
+pub(crate) const TRIAL_REPEAT: u32 = 2;
 
 /// Places probes on the clock of the run they belong to.
 #[derive(Debug, Clone, Copy)]
-struct Clock {
+pub(crate) struct Clock {
     since_start_ns: Nanos,
     at_ns: Nanos,
 }
 
 impl Clock {
-    fn now_ns(self) -> Nanos {
+    pub(crate) fn now_ns(self) -> Nanos {
         self.since_start_ns + duel_load::monotonic_ns().saturating_sub(self.at_ns)
     }
 }

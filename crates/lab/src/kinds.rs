@@ -1,7 +1,7 @@
 //! The kinds of work that there are. A new one is a line in each list.
 
 use duel_load::{Kind, NullKind};
-use duel_model::{Facts, Plan, Schema, WorkloadPlan};
+use duel_model::{Facts, KindPlan, Plan, Schema, WorkloadPlan};
 
 /// Those whose targets have addresses that tell of them.
 pub const KINDS: &[&dyn Kind] = &[
@@ -32,6 +32,20 @@ pub fn hold(plan: &mut Plan, first_contact: &[Option<Facts>]) {
     if let Some(facts) = first_contact.iter().flatten().next() {
         of(&plan.workload).hold(&mut plan.workload, facts);
     }
+}
+
+/// Work that reads files at random places past the page cache, in blocks of so many bytes, so many at a time.
+pub(crate) fn reads_of_files(block: u64, at_a_time: u64) -> KindPlan {
+    let mut work = KindPlan::of(&duel_disk::SCHEMA);
+    for (param, value) in [
+        (&duel_disk::OP, "randread".to_owned()),
+        (&duel_disk::BLOCK, block.to_string()),
+        (&duel_disk::DEPTH, at_a_time.to_string()),
+        (&duel_disk::DIRECT, "on".to_owned()),
+    ] {
+        work.settings.insert(param.id(), value);
+    }
+    work
 }
 
 /// The kind whose targets have this address.

@@ -4,6 +4,7 @@
 //! The way of the data: for each block and each target in seeded order, `load` drives `work`; the slots make the
 //! [`Run`]; `stats` judges it; `diagnose` asks for probes, which are run by the same benches and judged the same way.
 
+mod below;
 mod bench;
 mod blocks;
 mod cache;

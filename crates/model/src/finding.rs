@@ -24,6 +24,17 @@ pub struct Probe {
     /// No load: the libcrypto that this target's server maps is measured alone, on its machine.
     #[serde(default)]
     pub lens_of: Option<usize>,
+    /// No load on the targets: work of another kind on this layer below each of them. The variation is then one of that work.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<Layer>,
+}
+
+/// What lies below the targets, and is measured by a kind of work of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Layer {
+    /// Files that the targets' servers have open, on the devices under them.
+    Files,
 }
 
 /// What a probe showed.

@@ -54,7 +54,7 @@ pub use experiment::{
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, PEER, Value, unit};
 pub use finding::{
-    AboutCause, Confidence, Evidence, Explanation, Finding, Probe, ProbeOutcome, Stands, TargetObservation,
+    AboutCause, Confidence, Evidence, Explanation, Finding, Layer, Probe, ProbeOutcome, Stands, TargetObservation,
 };
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;

@@ -104,7 +104,7 @@ impl ProcessFiles {
         fs::symlink_metadata(self.place.join("stat")).is_ok()
     }
 
-    fn refused(&self, what: &str, error: &io::Error) -> ProcessError {
+    pub(crate) fn refused(&self, what: &str, error: &io::Error) -> ProcessError {
         let pid = self.pid;
         ProcessError(match error.kind() {
             _ if !self.is_there() => format!("there is no process {pid}"),

@@ -9,6 +9,7 @@ mod files;
 #[cfg(any(test, fuzzing))]
 pub mod fuzzing;
 mod mappings;
+mod open_files;
 mod status;
 mod steady;
 
@@ -17,5 +18,6 @@ pub use environment::{MASK_VARIABLES, variables};
 pub use family::{children, listens_with, parent};
 pub use files::{ProcessError, ProcessFiles};
 pub use mappings::{FileId, Mapping, libcryptos, mappings, start_of};
+pub use open_files::{OpenFile, open_files};
 pub use status::{Status, User};
 pub use steady::steady;

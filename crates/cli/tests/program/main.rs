@@ -29,6 +29,8 @@ mod http2;
 mod interrupt;
 mod json;
 mod kept;
+#[cfg(target_os = "linux")]
+mod layers;
 mod net;
 #[cfg(target_os = "linux")]
 mod output;

@@ -14,6 +14,7 @@ macro_rules! causes {
     };
 }
 
+mod below;
 mod crypto;
 mod disk;
 mod host;
@@ -34,10 +35,20 @@ use crate::{none, unknown};
 
 /// All causes that compete for gaps, in the order in which equal ones are told.
 fn all() -> impl Iterator<Item = &'static dyn Cause> {
-    [tls::CAUSES, http::CAUSES, net::CAUSES, host::CAUSES, crypto::CAUSES, disk::CAUSES, path::CAUSES, sql::CAUSES]
-        .into_iter()
-        .flatten()
-        .copied()
+    [
+        tls::CAUSES,
+        http::CAUSES,
+        net::CAUSES,
+        host::CAUSES,
+        crypto::CAUSES,
+        disk::CAUSES,
+        path::CAUSES,
+        sql::CAUSES,
+        below::CAUSES,
+    ]
+    .into_iter()
+    .flatten()
+    .copied()
 }
 
 /// The causes that compete for the gaps of a case.

@@ -1,5 +1,6 @@
 //! What several causes read of the evidence, each file by what it is about. None of it accuses or acquits by itself.
 
+pub(crate) mod below;
 pub(crate) mod bulk;
 pub(crate) mod by_hand;
 pub(crate) mod counted;

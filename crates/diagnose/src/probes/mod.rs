@@ -10,7 +10,7 @@ mod web;
 
 pub(crate) use copies::{COPY, copy_setting, copy_with};
 pub(crate) use load::{AGAIN, ALONE, CLOSED, CONNECTIONS, STREAMS};
-pub(crate) use machines::{HOSTS, LENS, twin};
+pub(crate) use machines::{FILES, HOSTS, LENS, twin};
 pub(crate) use settings::{
     ASYNCHRONOUS, COMPRESSIBLE, DEEPER, FAR_BLOCK, FEW_ROWS, FEWER_DATAGRAMS, KEPT_SESSIONS, LARGER_BLOCK,
     LOGGING_SETTINGS, MANY_CALLS, NO_AES, NO_FEATURES, NO_FLUSH, OTHER_SETTINGS, OWN_READ_AHEAD, SET_WINDOW,
@@ -23,7 +23,7 @@ pub(crate) use web::{
 
 use crate::case::Case;
 use duel_model::web::phase;
-use duel_model::{MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation, TwinChange, Variation};
+use duel_model::{Layer, MILLISECOND_NS, Nanos, Probe, SECOND_NS, TargetObservation, TwinChange, Variation};
 use settings::Value;
 
 /// Probes in the order in which ties between equally valuable ones are broken; all others come after them.
@@ -101,6 +101,8 @@ pub(crate) struct Entry {
     pub(crate) twin: Option<TwinChange>,
     /// It is made on a private copy of a database.
     pub(crate) is_copy: bool,
+    /// The layer below the targets that it measures in place of them.
+    below: Option<Layer>,
 }
 
 /// With how many connections a probe is made.
@@ -168,6 +170,7 @@ const FLIP: Entry = Entry {
     budget: Budget::ByOps,
     twin: None,
     is_copy: false,
+    below: None,
 };
 
 /// That a plan leaves no room for a probe, where that is so.
@@ -253,6 +256,7 @@ impl Kind {
             },
             reads_hosts: reads == Reads::Hosts,
             lens_of: (reads == Reads::Lens).then_some(self.number),
+            below: self.entry.below,
         }
     }
 

@@ -623,6 +623,7 @@ fn concluded(pairs: &[PairVerdict], doubts: Vec<Doubt>) -> Finding {
         sources: Err("this machine has no other address"),
         round_ops: None,
         outcomes: &[],
+        below: None,
         budget_left_ns: 60 * SECOND_NS,
     };
     match next(&case) {

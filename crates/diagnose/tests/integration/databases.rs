@@ -249,6 +249,7 @@ impl World {
                 sources: Err("none"),
                 round_ops: None,
                 outcomes: &outcomes,
+                below: None,
                 budget_left_ns: (120 * SECOND_NS).saturating_sub(outcomes.len() as u64 * 6 * SECOND_NS),
             };
             match next(&case) {

@@ -2,46 +2,46 @@
 
 use crate::world::Dice;
 #[allow(dead_code, reason = "each test of the world uses its own part")]
-use duel_diagnose::{Case, Step, next_naming};
+use duel_diagnose::{Case, Step, as_below, next_naming};
 use duel_disk::SCHEMA;
 use duel_model::{
-    Bound, Call, ComparePlan, Explanation, Facts, Id, KindPlan, LoadPlan, LoadShape, LoopKind, Metric, PairVerdict,
-    Plan, Probe, ProbeOutcome, SECOND_NS, Target, TargetObservation, Variation, Verdict, WorkloadPlan,
+    Bound, Call, ComparePlan, Explanation, Facts, Id, KindPlan, LoadPlan, LoadShape, LoopKind, Metric, Nanos,
+    PairVerdict, Plan, Probe, ProbeOutcome, SECOND_NS, Target, TargetObservation, Variation, Verdict, WorkloadPlan,
 };
 use std::collections::BTreeMap;
 
 /// What a disk costs.
 #[derive(Debug, Clone, PartialEq)]
-struct Disk {
+pub struct Disk {
     /// Of a call, and of each byte of it; calls that it has at a time.
-    call_ns: f64,
-    byte_ns: f64,
-    at_a_time: f64,
-    calls_per_s: f64,
-    bytes_per_s: f64,
-    flush_ns: f64,
+    pub call_ns: f64,
+    pub byte_ns: f64,
+    pub at_a_time: f64,
+    pub calls_per_s: f64,
+    pub bytes_per_s: f64,
+    pub flush_ns: f64,
     /// Whatever is written is flushed.
-    is_synchronous: bool,
+    pub is_synchronous: bool,
     /// For each byte that does not compress.
-    content_ns: f64,
-    unit_bytes: f64,
+    pub content_ns: f64,
+    pub unit_bytes: f64,
     /// Only what goes through the page cache is completed to a unit.
-    completes_in_cache: bool,
+    pub completes_in_cache: bool,
     /// Reads beside each op at a random place, where the file is larger than this.
-    misses: f64,
-    fits_bytes: f64,
+    pub misses: f64,
+    pub fits_bytes: f64,
     /// A call has no more bytes than this.
-    most_bytes: f64,
+    pub most_bytes: f64,
     /// Calls in flight that lie next to each other are one call to the device.
-    merges: bool,
+    pub merges: bool,
     /// From one end to the other of all that is used.
-    seek_ns: f64,
-    has_mechanics: bool,
+    pub seek_ns: f64,
+    pub has_mechanics: bool,
     /// What the system tells of its control groups: reads per second, and bytes written per second.
-    limits: [Option<u64>; 2],
+    pub limits: [Option<u64>; 2],
 }
 
-const GOOD: Disk = Disk {
+pub const GOOD: Disk = Disk {
     call_ns: 80e3,
     byte_ns: 0.4,
     at_a_time: 64.0,
@@ -61,10 +61,11 @@ const GOOD: Disk = Disk {
     limits: [None, None],
 };
 
-struct Disks {
+#[derive(Debug, Clone)]
+pub struct Disks {
     plan: Plan,
-    disks: [Disk; 2],
-    noise: f64,
+    pub disks: [Disk; 2],
+    pub noise: f64,
     seed: u64,
     /// Whether the devices tell what they did.
     counts: bool,
@@ -80,7 +81,7 @@ struct Shown {
 }
 
 impl Disks {
-    fn new(disks: [Disk; 2], settings: &[(&'static str, &str)], seed: u64) -> Self {
+    pub fn new(disks: [Disk; 2], settings: &[(&'static str, &str)], seed: u64) -> Self {
         let settings = settings.iter().map(|(name, value)| (Id::new(name), (*value).to_owned())).collect();
         let target = |name: &str| Target { name: name.into(), address: format!("/mnt/{name}"), host: None };
         let plan = Plan {
@@ -100,6 +101,15 @@ impl Disks {
             factors: Vec::new(),
         };
         Self { plan, disks, noise: 0.01, seed, counts: true }
+    }
+
+    /// As many ops per second as a side's disk does under the plan.
+    pub fn rate(&self, side: usize) -> f64 {
+        self.show(&self.disks[side], &Variation::default()).rate
+    }
+
+    pub fn swap(&mut self) {
+        self.disks.reverse();
     }
 
     fn show(&self, disk: &Disk, variation: &Variation) -> Shown {
@@ -230,6 +240,7 @@ impl Disks {
                 sources: Err("there is none"),
                 round_ops: None,
                 outcomes: &outcomes,
+                below: None,
                 budget_left_ns,
             };
             match next_naming(&case, |_| true) {
@@ -246,6 +257,53 @@ impl Disks {
     /// What is named, with its target.
     fn named(&self) -> Vec<(String, Option<String>)> {
         self.explain().findings.into_iter().map(|found| (found.cause, found.target)).collect()
+    }
+}
+
+/// Disks below servers, once they were looked at.
+pub struct Below {
+    disks: Disks,
+    verdict: Verdict,
+    comparison: Vec<TargetObservation>,
+    first_contact: Vec<Option<Facts>>,
+    outcomes: Vec<ProbeOutcome>,
+}
+
+impl Below {
+    pub fn case(&self, budget_left_ns: Nanos) -> Case<'_> {
+        Case {
+            plan: &self.disks.plan,
+            verdict: &self.verdict,
+            first_contact: &self.first_contact,
+            comparison: &self.comparison,
+            hosts: &[],
+            twins: &[],
+            most_copied_bytes: None,
+            sources: Err("there is none"),
+            round_ops: None,
+            outcomes: &self.outcomes,
+            below: None,
+            budget_left_ns,
+        }
+    }
+
+    /// Makes a probe of the layer below, as the laboratory does.
+    pub fn answer(below: &mut Option<Self>, disks: &Disks, probe: Probe, dice: &mut Dice) -> ProbeOutcome {
+        if let Some(below) = below {
+            let outcome = below.disks.answer(as_below(&probe).unwrap(), dice);
+            below.outcomes.push(outcome.clone());
+            return ProbeOutcome { probe, ..outcome };
+        }
+        let outcome = disks.answer(probe, dice);
+        let comparison = outcome.targets.clone();
+        *below = Some(Self {
+            disks: disks.clone(),
+            verdict: Verdict { pairs: outcome.pairs.clone(), ..Verdict::default() },
+            first_contact: comparison.iter().map(|seen| seen.negotiated.clone()).collect(),
+            comparison,
+            outcomes: Vec::new(),
+        });
+        outcome
     }
 }
 

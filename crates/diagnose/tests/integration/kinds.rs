@@ -79,6 +79,7 @@ fn a_gap_that_stays_unknown_is_placed_in_the_phases_and_facts_of_its_kind() {
         sources: Ok(&[]),
         round_ops: None,
         outcomes: &[],
+        below: None,
         budget_left_ns: 0,
     };
     let Step::Conclude(explanation) = next(&case) else { panic!("there is no time for probes") };

@@ -179,6 +179,7 @@ fn found(op: &'static str, streams: u32, near: &Path, far: &Path) -> Vec<String>
             sources: Err("no other"),
             round_ops: None,
             outcomes: &outcomes,
+            below: None,
             budget_left_ns: 600 * SECOND_NS,
         };
         match next_naming(&case, |_| true) {

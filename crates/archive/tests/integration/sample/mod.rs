@@ -119,6 +119,7 @@ pub fn explanation() -> Explanation {
             budget_ns: 8 * SECOND_NS,
             reads_hosts: false,
             lens_of: None,
+            below: None,
         },
         pairs: vec![pair],
         targets: vec![TargetObservation {

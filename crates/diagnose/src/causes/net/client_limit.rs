@@ -272,6 +272,7 @@ fn found(gap: &Gap<'_>, before: &View<'_>, held: Held, spread: &Flip<'_>, other:
         shown_on_twin: false,
         is_under_load: true,
         hides_rest,
+        is_below: false,
     }))
 }
 

@@ -4,6 +4,7 @@ pub mod lens;
 pub mod machine;
 pub mod network;
 
+use crate::disks::{Below, Disks};
 use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::{
@@ -198,6 +199,8 @@ pub struct World {
     pub round_ops: Option<u64>,
     /// A slot holds hardly more requests than connections; at its end they wait for the last one.
     pub short_slots: bool,
+    /// What lies below the servers, where files of theirs can be read.
+    pub below: Option<Disks>,
 }
 
 /// Two servers under a plan of ours.
@@ -248,6 +251,7 @@ pub fn world(servers: &[Server]) -> World {
         peers: vec![None; servers.len()],
         round_ops: None,
         short_slots: false,
+        below: None,
     }
 }
 
@@ -558,7 +562,7 @@ impl World {
         if let Some(later) = &self.later {
             return later.answer(probe, dice);
         }
-        if self.unavailable.contains(&probe.id) {
+        if self.unavailable.contains(&probe.id) || probe.below.is_some() {
             let unavailable = Some("B refused".to_owned());
             return ProbeOutcome {
                 probe,
@@ -631,8 +635,10 @@ impl World {
         let first_contact: Vec<_> = comparison.iter().map(|seen| seen.negotiated.clone()).collect();
         let hosts: Vec<Option<Facts>> = self.servers.iter().map(machine::facts).collect();
         let mut outcomes: Vec<ProbeOutcome> = Vec::new();
+        let mut below: Option<Below> = None;
         let mut budget_left_ns = self.budget_ns;
         loop {
+            let case_below = below.as_ref().map(|below| below.case(budget_left_ns));
             let case = Case {
                 plan: &self.plan,
                 verdict: &verdict,
@@ -644,6 +650,7 @@ impl World {
                 sources: self.sources.as_deref().map_err(String::as_str),
                 round_ops: self.round_ops,
                 outcomes: &outcomes,
+                below: case_below.as_ref(),
                 budget_left_ns,
             };
             let step = next_naming(&case, |_| true);
@@ -665,13 +672,17 @@ impl World {
                 Step::Probe(probe) => {
                     assert!(outcomes.iter().all(|outcome| outcome.probe.id != probe.id), "{} asked twice", probe.id);
                     assert!(probe.budget_ns <= budget_left_ns, "{} overdraws", probe.id);
-                    assert!(outcomes.len() < 20, "no end");
+                    assert!(outcomes.len() < 25, "no end");
                     budget_left_ns -= probe.budget_ns;
                     // Noise of its own for each probe: what is asked before, and by whom, does not change what it shows.
                     let mut dice = Dice(
                         self.seed ^ probe.id.bytes().fold(0u64, |sum, byte| sum.wrapping_mul(257) + u64::from(byte)),
                     );
-                    outcomes.push(self.answer(probe, &mut dice));
+                    let outcome = match &self.below {
+                        Some(disks) if probe.below.is_some() => Below::answer(&mut below, disks, probe, &mut dice),
+                        _ => self.answer(probe, &mut dice),
+                    };
+                    outcomes.push(outcome);
                 }
             }
         }
@@ -695,6 +706,7 @@ impl World {
         self.servers.reverse();
         self.peers.reverse();
         self.lenses.reverse();
+        self.below.iter_mut().for_each(Disks::swap);
         self.later = self.later.map(|later| Box::new(later.swapped()));
         self.elsewhere = self.elsewhere.into_iter().map(|(id, world)| (id, world.swapped())).collect();
         let reached: Vec<_> =

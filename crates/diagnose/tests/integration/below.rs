@@ -1,0 +1,187 @@
+//! Gaps of servers that lie in the disks below them, in the simulated world, and what only looks like that.
+
+use crate::disks::{Disk, Disks, GOOD};
+use crate::world::{Dice, Server, World, named, world};
+use duel_model::{Confidence, Explanation, HostAccess, HostPlan, SECOND_NS, ServerPlan, Variation};
+
+/// Bytes that a server's device reads at once, and how many such reads there are at a time.
+const BLOCK: f64 = 131_072.0;
+
+/// A disk that takes 0.5 ms for such a read.
+const DISK: Disk = Disk { call_ns: 300e3, byte_ns: 1.5, ..GOOD };
+
+/// A server and the bytes that each of its requests reads from its disk.
+#[derive(Clone)]
+struct Reader {
+    server: Server,
+    read_bytes: f64,
+    disk: Disk,
+    /// How many times as long as by the disk its reads take: its own group may read less than we may.
+    held_back: f64,
+}
+
+fn reader(disk: Disk) -> Reader {
+    let server = Server { cores: 8.0, facts: Some(Vec::new()), all_read: true, tls: false, ..Server::default() };
+    Reader { server, read_bytes: 1e6, disk, held_back: 1.0 }
+}
+
+fn a_world(slow: &Reader, fast: &Reader, seed: u64) -> World {
+    let settings = [("op", "randread"), ("direct", "on"), ("block", "131072"), ("depth", "1")];
+    let disks = Disks::new([fast.disk.clone(), slow.disk.clone()], &settings, seed);
+    let readers = [fast, slow];
+    let servers: Vec<Server> = (0..2)
+        .map(|side| {
+            let Reader { server, read_bytes, held_back, .. } = readers[side];
+            let disk = held_back * read_bytes / BLOCK * 1e9 / disks.rate(side);
+            let mut counts = server.counts.clone();
+            counts.push(("workers.disk_read_bytes", *read_bytes));
+            Server { disk, counts, ..server.clone() }
+        })
+        .collect();
+    let mut world = World { body: 1e6, budget_ns: 3_600 * SECOND_NS, seed, below: Some(disks), ..world(&servers) };
+    world.plan.load.connections = 4;
+    for target in &mut world.plan.targets {
+        target.host =
+            Some(HostPlan { access: HostAccess::Local, server: ServerPlan::Port(80), process: None, redfish: None });
+    }
+    world
+}
+
+/// On either side, with several seeds.
+fn both_ways(slow: &Reader, fast: &Reader, mut check: impl FnMut(&Explanation, &str)) {
+    for seed in 1..=4 {
+        let world = a_world(slow, fast, seed);
+        check(&world.explain(), "B");
+        check(&World { seed: seed + 100, ..world }.swapped().explain(), "A");
+    }
+}
+
+const SLOW_READS: &str = "disk.slow-reads";
+
+fn is_accused(explanation: &Explanation) -> bool {
+    named(explanation).iter().any(|(cause, _)| *cause == SLOW_READS)
+}
+
+#[test]
+fn a_slower_disk_below_is_named_with_what_it_does() {
+    let slow = Disk { call_ns: 3e6, ..DISK };
+    both_ways(&reader(slow), &reader(DISK), |explanation, side| {
+        let found = &explanation.findings[0];
+        assert_eq!((&*found.cause, found.target.as_deref()), (SLOW_READS, Some(side)), "{explanation:#?}");
+        assert_eq!(found.confidence, Confidence::Likely);
+        assert!(found.explains.unwrap() > 0.7, "{found:#?}");
+        assert!(
+            found.summary.contains("reads of 131 kB at random places") || found.summary.contains("128 KiB"),
+            "{}",
+            found.summary
+        );
+        let by_hand =
+            found.evidence.iter().filter(|line| line.probe == "files").filter_map(|line| line.repeat.as_deref());
+        assert!(by_hand.clone().all(|line| line.contains("/mnt/") && line.contains("--direct")), "{found:#?}");
+        assert!(by_hand.count() > 0, "{found:#?}");
+    });
+}
+
+#[test]
+fn the_cause_of_the_slower_disk_is_told_with_it() {
+    let pieces = Disk { most_bytes: 32_768.0, ..DISK };
+    for (disk, told) in [
+        (Disk { bytes_per_s: 30e6, ..DISK }, "disk.bandwidth-cap is likely"),
+        (Disk { calls_per_s: 300.0, ..DISK }, "disk.iops-cap is likely"),
+        (pieces, "device is read 4.0 times"),
+    ] {
+        both_ways(&reader(disk), &reader(DISK), |explanation, side| {
+            let found = &explanation.findings[0];
+            assert_eq!((&*found.cause, found.target.as_deref()), (SLOW_READS, Some(side)), "{explanation:#?}");
+            assert!(found.summary.contains(told), "{told}: {}", found.summary);
+        });
+    }
+}
+
+#[test]
+fn what_is_no_matter_of_the_disks_is_not_laid_to_them() {
+    let slow_disk = Disk { call_ns: 3e6, ..DISK };
+    let computes = |disk: &Disk, read_bytes: f64| Reader {
+        server: Server { fixed: 30e6, ..reader(DISK).server },
+        read_bytes,
+        ..reader(disk.clone())
+    };
+    let reads_more = Reader { read_bytes: 5e6, ..reader(DISK) };
+    let held_back = Reader { held_back: 6.0, ..reader(DISK) };
+    for (what, slow, fast) in [
+        ("equal disks, and the CPU", computes(&DISK, 1e6), reader(DISK)),
+        (
+            "a slower disk, of which nothing is read",
+            computes(&slow_disk, 0.0),
+            Reader { read_bytes: 0.0, ..reader(DISK) },
+        ),
+        (
+            "a slower disk, of which little is read",
+            computes(&slow_disk, 1e5),
+            Reader { read_bytes: 1e5, ..reader(DISK) },
+        ),
+        ("more reads of an equal disk", reads_more, reader(DISK)),
+        ("a server that may read less than duel", held_back, reader(DISK)),
+    ] {
+        both_ways(&slow, &fast, |explanation, _| {
+            assert!(!is_accused(explanation), "{what}: {explanation:#?}");
+            let is_acquitted = explanation.ruled_out.iter().any(|cause| cause == SLOW_READS);
+            assert_eq!(is_acquitted, slow.read_bytes == 0.0, "{what}: {explanation:#?}");
+        });
+    }
+}
+
+#[test]
+fn without_the_machines_or_the_files_nothing_is_said_of_them() {
+    let slow = Disk { call_ns: 3e6, ..DISK };
+    for change in [
+        (|world: &mut World| world.below = None) as fn(&mut World),
+        |world| world.plan.targets[0].host = None,
+        |world| world.servers[0].facts = None,
+        |world| world.servers[1].uncounted.push("workers.disk_read_bytes"),
+    ] {
+        let mut world = a_world(&reader(slow.clone()), &reader(DISK), 3);
+        change(&mut world);
+        let explanation = world.explain();
+        assert!(!is_accused(&explanation), "{explanation:#?}");
+        assert!(explanation.ruled_out.iter().all(|cause| cause != SLOW_READS), "{explanation:#?}");
+    }
+}
+
+#[test]
+fn in_random_worlds_a_disk_is_accused_by_what_it_is_worth() {
+    let mut dice = Dice(20_261_125);
+    let (mut found, mut wanted) = (0, 0);
+    for number in 0..200 {
+        let factor = dice.between(1.0, 8.0);
+        let read_bytes = dice.between(1e4, 2e6);
+        let slow = Reader {
+            server: Server { fixed: dice.between(20e3, 20e6), ..reader(DISK).server },
+            read_bytes,
+            ..reader(Disk { call_ns: factor * DISK.call_ns, byte_ns: factor * DISK.byte_ns, ..DISK })
+        };
+        let fast = Reader {
+            server: Server { fixed: dice.between(20e3, 20e6), ..reader(DISK).server },
+            read_bytes,
+            ..reader(DISK)
+        };
+        let world = a_world(&slow, &fast, number);
+        let explanation = world.explain();
+        // What taking the disk away does to the gap, by the world itself.
+        let of = |world: &World, side: usize| world.show(&world.servers[side], &Variation::default()).rate;
+        let rate = |reader: &Reader, disk: &Disk| {
+            of(&a_world(&Reader { disk: disk.clone(), ..reader.clone() }, &fast, number), 1)
+        };
+        let gap = (of(&world, 0) / rate(&slow, &slow.disk)).ln();
+        let worth = (rate(&slow, &DISK) / rate(&slow, &slow.disk)).ln() / gap;
+        if is_accused(&explanation) {
+            assert!(gap > 0.0 && worth > 0.1, "{number}: worth {worth:.2} of {gap:.2}: {explanation:#?}");
+        }
+        if gap > 0.1 && (0.5..1.5).contains(&worth) {
+            wanted += 1;
+            found += usize::from(is_accused(&explanation));
+        }
+    }
+    println!("{found} of {wanted}");
+    assert!(wanted > 20 && found * 10 >= wanted * 8, "{found} of {wanted}");
+}

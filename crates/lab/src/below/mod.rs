@@ -1,0 +1,213 @@
+//! Work of another kind on what lies below the targets: the files that their servers have open, read past the page cache.
+//!
+//! Which file that is, how large the pieces are in which it is read, and how many at a time, is seen while the plan's load is on the target.
+//! A file is read by a descriptor that was made then: it leads to that file, whatever its owner makes of its name meanwhile. Its content
+//! goes nowhere. Slots of this work are no part of the run, whose slots are all of one kind; what came of them is.
+
+mod open;
+
+use crate::bench::{Bench, SlotSpec};
+use crate::explain::{Site, TRIAL_REPEAT, without_load};
+use crate::held::Known;
+use crate::servers::still_serving;
+use crate::watch::Watcher;
+use crate::{Lab, contact};
+use duel_diagnose::Case;
+use duel_model::{
+    ComparePlan, Facts, LoadPlan, Nanos, Plan, Probe, ProbeOutcome, SECOND_NS, Slot, SlotRole, Target,
+    TargetObservation, Verdict, WorkloadPlan,
+};
+use duel_process::OpenFile;
+use open::{Seen, chosen, look_while, work};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+
+/// How long each target works while is looked at what its server has open.
+const LOOK_NS: Nanos = SECOND_NS;
+/// A probe of the layer below has this much time at least, whatever looking took.
+const LEAST_PROBE_NS: Nanos = 3 * SECOND_NS;
+
+/// What lies below the targets, once it was measured.
+#[derive(Debug)]
+pub(crate) struct Below {
+    /// As it is told and repeated by hand: the targets are paths.
+    plan: Plan,
+    /// The same, the targets being descriptors of ours.
+    held_plan: Plan,
+    /// What these lead to.
+    _held: Vec<Arc<OpenFile>>,
+    first_contact: Vec<Option<Facts>>,
+    verdict: Verdict,
+    comparison: Vec<TargetObservation>,
+    outcomes: Vec<ProbeOutcome>,
+}
+
+impl Below {
+    pub(crate) fn case(&self, budget_left_ns: Nanos) -> Case<'_> {
+        Case {
+            plan: &self.plan,
+            verdict: &self.verdict,
+            first_contact: &self.first_contact,
+            comparison: &self.comparison,
+            hosts: &[],
+            twins: &[],
+            most_copied_bytes: None,
+            sources: Err("files are not reached over a network"),
+            round_ops: None,
+            outcomes: &self.outcomes,
+            below: None,
+            budget_left_ns,
+        }
+    }
+}
+
+/// What came of a probe of the layer below.
+pub(crate) struct Probed {
+    pub(crate) outcome: ProbeOutcome,
+    /// Slots of the plan's own load.
+    pub(crate) slots: Vec<Slot>,
+    /// Load time of all that was done.
+    pub(crate) spent_ns: Nanos,
+}
+
+impl Lab {
+    /// Makes a probe of the layer below; the first one finds out what that is.
+    pub(crate) fn probe_below(
+        &self,
+        site: &Site<'_>,
+        below: &mut Option<Below>,
+        probe: Probe,
+        next_index: u32,
+        watcher: &mut dyn Watcher,
+    ) -> Probed {
+        let mut slots = Vec::new();
+        let made = match (&mut *below, duel_diagnose::as_below(&probe)) {
+            (Some(below), Some(inner)) => Ok(self.probe_again(site, below, inner, watcher)),
+            (None, None) => {
+                self.probe_first(site, &probe, next_index, watcher, &mut slots).map(|(found, outcome, spent_ns)| {
+                    *below = found;
+                    (outcome, spent_ns)
+                })
+            }
+            _ => Err("what lies below the targets is not known".to_owned()),
+        };
+        let looked_ns: Nanos = slots.iter().map(|slot| slot.elapsed_ns).sum();
+        let (outcome, spent_ns) = made.unwrap_or_else(|why| (without_load(probe.clone(), Err(why)), 0));
+        Probed { outcome: ProbeOutcome { probe, ..outcome }, slots, spent_ns: spent_ns + looked_ns }
+    }
+
+    fn probe_again(
+        &self,
+        site: &Site<'_>,
+        below: &mut Below,
+        probe: Probe,
+        watcher: &mut dyn Watcher,
+    ) -> (ProbeOutcome, Nanos) {
+        let Below { held_plan, first_contact, verdict, comparison, outcomes, .. } = below;
+        let known = Known { verdict, comparison, outcomes };
+        let there =
+            Site { plan: held_plan, routes: &[], first_contact, begun: &[], polling_workers: 0, known, ..*site };
+        let (outcome, slots) = self.probe(&there, probe, 0, &mut Aside(watcher));
+        outcomes.push(outcome.clone());
+        (outcome, slots.iter().map(|slot| slot.elapsed_ns).sum())
+    }
+
+    fn probe_first(
+        &self,
+        site: &Site<'_>,
+        probe: &Probe,
+        next_index: u32,
+        watcher: &mut dyn Watcher,
+        slots: &mut Vec<Slot>,
+    ) -> Result<(Option<Below>, ProbeOutcome, Nanos), String> {
+        let seen = self.look_below(site, probe, next_index, watcher, slots)?;
+        let held = chosen(&seen, &site.plan.targets)?;
+        let work = work(&seen, &held)?;
+        let plan = |address: &dyn Fn(&OpenFile) -> String| Plan {
+            targets: site
+                .plan
+                .targets
+                .iter()
+                .zip(&held)
+                .map(|(target, file)| Target { name: target.name.clone(), address: address(file), host: None })
+                .collect(),
+            workload: WorkloadPlan::Plain(work.clone()),
+            load: LoadPlan::default(),
+            compare: ComparePlan { restart: None, ..site.plan.compare.clone() },
+            factors: Vec::new(),
+        };
+        let held_plan = plan(&|file| format!("/proc/self/fd/{}", file.held.as_raw_fd()));
+        let plan = plan(&|file| file.path.to_string_lossy().into_owned());
+        let contacts = contact::contact_all(&held_plan, &[], &self.stop).map_err(|error| error.to_string())?;
+        let first_contact: Vec<_> = contacts.into_iter().map(|contact| contact.facts).collect();
+        let looked_ns: Nanos = slots.iter().map(|slot| slot.elapsed_ns).sum();
+        let budget_ns = probe.budget_ns.saturating_sub(looked_ns).max(LEAST_PROBE_NS);
+        let probe = Probe { budget_ns, below: None, ..probe.clone() };
+        let verdict = Verdict::default();
+        let known = Known { verdict: &verdict, comparison: &[], outcomes: &[] };
+        let there = Site {
+            plan: &held_plan,
+            routes: &[],
+            first_contact: &first_contact,
+            begun: &[],
+            polling_workers: 0,
+            known,
+            ..*site
+        };
+        let (outcome, read) = self.probe(&there, probe, 0, &mut Aside(watcher));
+        let spent_ns = read.iter().map(|slot| slot.elapsed_ns).sum();
+        let below = outcome.unavailable.is_none().then(|| Below {
+            verdict: Verdict { pairs: outcome.pairs.clone(), ..Verdict::default() },
+            comparison: outcome.targets.clone(),
+            plan,
+            held_plan,
+            _held: held,
+            first_contact,
+            outcomes: Vec::new(),
+        });
+        Ok((below, outcome, spent_ns))
+    }
+}
+
+impl Lab {
+    /// Has each target work for a moment, and looks at what its server has open meanwhile.
+    fn look_below(
+        &self,
+        site: &Site<'_>,
+        probe: &Probe,
+        next_index: u32,
+        watcher: &mut dyn Watcher,
+        slots: &mut Vec<Slot>,
+    ) -> Result<Vec<Seen>, String> {
+        let Site { plan, routes, hosts, clock, .. } = *site;
+        let told = |error: crate::LabError| error.to_string();
+        let contacts = contact::contact_all(plan, routes, &self.stop).map_err(told)?;
+        for (contact, begun) in contacts.iter().zip(site.begun) {
+            contact.opens.go_on_after(*begun, plan.load.threads);
+        }
+        let mut bench = Bench::open(plan, contacts, Arc::clone(&self.stop)).map_err(told)?;
+        bench.continue_run(next_index, clock.now_ns());
+        bench.wait_with(site.polling_workers.min(plan.load.threads));
+        let mut seen = Vec::new();
+        for target in 0..bench.targets() {
+            let pid = still_serving(hosts, target)?;
+            let role = SlotRole::Probe(probe.id.clone());
+            let spec = SlotSpec::timed(target, role, LOOK_NS, LOOK_NS).at(0, TRIAL_REPEAT);
+            let (slot, found) = look_while(pid, || bench.slot(spec, watcher));
+            slots.push(slot.map_err(told)?);
+            // What was seen is that process's only if it is still there.
+            still_serving(hosts, target)?;
+            seen.push(found?);
+        }
+        Ok(seen)
+    }
+}
+
+/// Tells what is being done, and keeps slots to itself: they are of another kind of work than those of the run.
+struct Aside<'a>(&'a mut dyn Watcher);
+
+impl Watcher for Aside<'_> {
+    fn label(&mut self, label: &str) {
+        self.0.label(label);
+    }
+}

@@ -1,0 +1,256 @@
+//! What servers have open while they work, and how their devices read for them.
+
+use crate::kinds;
+use duel_model::{KindPlan, Target, sanitize_line};
+use duel_process::{OpenFile, ProcessFiles, children, open_files};
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// How often is looked: a file that is sent in less time is missed at times, and there are many.
+const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// What the reads of a smaller file show is where it lies, and how much of it the device keeps.
+const LEAST_FILE_BYTES: u64 = 1 << 20;
+/// Of a server's open files so many are kept, the largest.
+const MOST_FILES: usize = 32;
+/// Generations of processes below the one that was found.
+const MOST_GENERATIONS: usize = 4;
+/// Pieces that are read: a page at least, and no larger than what systems hand to a device at once.
+const BLOCKS: [u64; 2] = [4096, 1 << 20];
+/// So many pieces a file has at least, to be read at random places.
+const LEAST_PIECES: u64 = 16;
+/// Most reads at a time: a server with more keeps any device busy.
+const MOST_AT_A_TIME: f64 = 32.0;
+/// The unit that the kernel counts a device's bytes in, whatever the device's own is.
+const SECTOR_BYTES: u64 = 512;
+
+/// What a server had open, and what the devices under that did meanwhile.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    files: BTreeMap<(u64, u64), Arc<OpenFile>>,
+    devices: BTreeMap<PathBuf, Device>,
+}
+
+/// A device since it was first seen under an open file.
+#[derive(Debug, Clone, Copy)]
+struct Device {
+    since: Instant,
+    begun: Reads,
+    over: Duration,
+    done: Reads,
+}
+
+/// Reads of a device.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Reads {
+    number: u64,
+    bytes: u64,
+    /// Of all reads together.
+    time_ms: u64,
+}
+
+/// Looks at what a process and those that it has started have open, until `work` is done.
+pub(super) fn look_while<T>(pid: u32, work: impl FnOnce() -> T) -> (T, Result<Seen, String>) {
+    let is_done = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let watch = scope.spawn(|| {
+            let mut seen = Seen::default();
+            // So that one look is made however short the work is.
+            loop {
+                let is_last = is_done.load(Ordering::Relaxed);
+                seen.look(pid)?;
+                if is_last {
+                    return Ok(seen);
+                }
+                std::thread::sleep(LOOK_EVERY);
+            }
+        });
+        let done = work();
+        is_done.store(true, Ordering::Relaxed);
+        let seen =
+            watch.join().unwrap_or_else(|_| Err("it could not be looked at what the server has open".to_owned()));
+        (done, seen)
+    })
+}
+
+impl Seen {
+    fn look(&mut self, pid: u32) -> Result<(), String> {
+        // Of the process itself it has to be seen; its workers come and go.
+        let own = open_files(&ProcessFiles::of(pid)).map_err(|error| error.to_string())?;
+        let of_others = descendants(pid).into_iter().filter_map(|pid| open_files(&ProcessFiles::of(pid)).ok());
+        for file in own.into_iter().chain(of_others.flatten()).filter(|file| file.bytes >= LEAST_FILE_BYTES) {
+            self.devices.entry(file.device.clone()).or_insert_with(|| Device::at(&file.device));
+            self.files.entry(file.identity).or_insert_with(|| Arc::new(file));
+        }
+        while self.files.len() > MOST_FILES {
+            let smallest = self.files.iter().min_by_key(|(_, file)| file.bytes).map(|(identity, _)| *identity);
+            smallest.and_then(|identity| self.files.remove(&identity));
+        }
+        for (folder, device) in &mut self.devices {
+            (device.over, device.done) = (device.since.elapsed(), Reads::of(folder).unwrap_or(device.done));
+        }
+        Ok(())
+    }
+
+    /// Mean bytes of a read of the device under a file, and reads under way at a time. `None`: it was not read.
+    fn manner(&self, file: &OpenFile) -> Option<(f64, f64)> {
+        let Device { begun, over, done, .. } = self.devices.get(&file.device)?;
+        let reads = done.number.checked_sub(begun.number).filter(|&reads| reads > 0)? as f64;
+        let bytes = done.bytes.checked_sub(begun.bytes)? as f64 / reads;
+        // By Little's law.
+        let at_a_time = done.time_ms.checked_sub(begun.time_ms)? as f64 / (over.as_secs_f64() * 1e3).max(1.0);
+        Some((bytes, at_a_time))
+    }
+}
+
+impl Device {
+    fn at(folder: &Path) -> Self {
+        let begun = Reads::of(folder).unwrap_or_default();
+        Self { since: Instant::now(), begun, over: Duration::ZERO, done: begun }
+    }
+}
+
+impl Reads {
+    /// Documentation/block/stat.rst: reads, merged, sectors, ms.
+    fn of(folder: &Path) -> Option<Self> {
+        Self::told(&fs::read_to_string(folder.join("stat")).ok()?)
+    }
+
+    fn told(stat: &str) -> Option<Self> {
+        let fields: Vec<u64> = stat.split_ascii_whitespace().map_while(|field| field.parse().ok()).collect();
+        let [number, _, sectors, time_ms, ..] = fields[..] else { return None };
+        Some(Self { number, bytes: sectors.checked_mul(SECTOR_BYTES)?, time_ms })
+    }
+}
+
+fn descendants(pid: u32) -> BTreeSet<u32> {
+    let mut all = BTreeSet::new();
+    let mut generation = vec![pid];
+    for _ in 0..MOST_GENERATIONS {
+        generation = generation.into_iter().flat_map(children).filter(|&pid| all.insert(pid)).collect();
+    }
+    all
+}
+
+/// A file of each target: the largest of the names that all servers have open, and where there is none, the largest of each.
+pub(super) fn chosen(seen: &[Seen], targets: &[Target]) -> Result<Vec<Arc<OpenFile>>, String> {
+    let names = |seen: &Seen| -> BTreeSet<Box<OsStr>> {
+        seen.files.values().filter_map(|file| Some(file.path.file_name()?.into())).collect()
+    };
+    let common = seen.iter().map(names).reduce(|all, names| all.intersection(&names).cloned().collect());
+    let largest = |seen: &Seen, name: Option<&OsStr>| {
+        let files = seen.files.values().filter(|file| name.is_none() || file.path.file_name() == name);
+        files.max_by_key(|file| file.bytes).cloned()
+    };
+    // By the target that has least of it, so that all have enough.
+    let bytes = |name: &OsStr| seen.iter().filter_map(|seen| Some(largest(seen, Some(name))?.bytes)).min();
+    let name = common.iter().flatten().max_by_key(|name| bytes(name)).cloned();
+    seen.iter()
+        .zip(targets)
+        .map(|(seen, target)| {
+            largest(seen, name.as_deref()).ok_or_else(|| {
+                format!(
+                    "while it worked, the server of {} was not seen to have a file of 1 MiB or more open that lies on a device",
+                    sanitize_line(&target.name)
+                )
+            })
+        })
+        .collect()
+}
+
+/// Reads as the devices under these files made them for the servers: the larger pieces of all, and the more at a time.
+pub(super) fn work(seen: &[Seen], files: &[Arc<OpenFile>]) -> Result<KindPlan, String> {
+    let manners: Vec<(f64, f64)> = seen.iter().zip(files).filter_map(|(seen, file)| seen.manner(file)).collect();
+    if manners.is_empty() {
+        return Err("while the servers worked, the devices under their files read nothing".to_owned());
+    }
+    let largest = |of: fn(&(f64, f64)) -> f64| manners.iter().map(of).fold(0.0, f64::max);
+    let smallest_file = files.iter().map(|file| file.bytes).min().unwrap_or(0);
+    let [least, most] = BLOCKS;
+    let block = power_below(largest(|manner| manner.0))
+        .clamp(least, most.min(power_below((smallest_file / LEAST_PIECES) as f64)));
+    let at_a_time = largest(|manner| manner.1).ceil().clamp(1.0, MOST_AT_A_TIME) as u64;
+    Ok(kinds::reads_of_files(block, at_a_time))
+}
+
+/// The largest power of two that is not above.
+fn power_below(number: f64) -> u64 {
+    let whole = number as u64;
+    if whole == 0 { 0 } else { 1 << whole.ilog2() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn file(path: &str, bytes: u64, number: u64) -> OpenFile {
+        let held = fs::File::open("/dev/null").unwrap().into();
+        OpenFile { held, path: path.into(), bytes, device: "/sys/dev/block/7:0".into(), identity: (1, number) }
+    }
+
+    fn seen(files: &[(&str, u64)]) -> Seen {
+        let files =
+            files.iter().zip(0..).map(|(&(path, bytes), number)| ((1, number), Arc::new(file(path, bytes, number))));
+        Seen { files: files.collect(), ..Seen::default() }
+    }
+
+    fn targets() -> Vec<Target> {
+        ["A", "B"].map(|name| Target { name: name.into(), address: "http://x/".into(), host: None }).into()
+    }
+
+    fn read(number: u64, bytes: u64, time_ms: u64) -> Device {
+        let since = Instant::now();
+        Device { since, begun: Reads::default(), over: Duration::from_secs(1), done: Reads { number, bytes, time_ms } }
+    }
+
+    #[test]
+    fn a_file_that_all_have_open_goes_before_a_larger_one_that_is_one_s_alone() {
+        let of = |one: &[(&str, u64)], other: &[(&str, u64)]| {
+            let chosen = chosen(&[seen(one), seen(other)], &targets())?;
+            Ok::<_, String>(chosen.iter().map(|file| file.path.to_string_lossy().into_owned()).collect::<Vec<_>>())
+        };
+        let (log, rows) = (("/a/log", 9 << 20), ("/a/rows", 5 << 20));
+        assert_eq!(of(&[log, rows], &[("/b/rows", 5 << 20)]).unwrap(), ["/a/rows", "/b/rows"]);
+        assert_eq!(of(&[log, rows], &[("/b/x", 5 << 20)]).unwrap(), ["/a/log", "/b/x"]);
+        let both = [("/b/log", 9 << 20), ("/b/rows", 5 << 20)];
+        assert_eq!(of(&[log, rows], &both).unwrap(), ["/a/log", "/b/log"], "the largest");
+        assert!(of(&[log], &[]).unwrap_err().contains("server of B"));
+    }
+
+    #[test]
+    fn files_are_read_as_their_devices_read_them_for_the_servers() {
+        let files: Vec<Arc<OpenFile>> =
+            [("/a", 64 << 20), ("/b", 64 << 20)].iter().map(|(path, bytes)| Arc::new(file(path, *bytes, 0))).collect();
+        let manner = |one: Option<Device>, other: Option<Device>, files: &[Arc<OpenFile>]| {
+            let seen = [one, other].map(|device| {
+                let devices = device.map(|device| (PathBuf::from("/sys/dev/block/7:0"), device)).into_iter().collect();
+                Seen { devices, ..Seen::default() }
+            });
+            let value = |work: &KindPlan, name| work.get(work.schema.param(name).unwrap()).to_owned();
+            work(&seen, files).map(|work| ["block", "depth"].map(|name| value(&work, name)))
+        };
+        let whole = read(1000, 1000 * 16_384, 3500);
+        let pieces = read(4000, 4000 * 4096, 900);
+        assert_eq!(manner(Some(whole), Some(pieces), &files).unwrap(), ["16384", "4"]);
+        assert_eq!(manner(None, Some(pieces), &files).unwrap(), ["4096", "1"], "one of them is enough");
+        let odd = read(10, 10 * 500, 0);
+        assert_eq!(manner(Some(odd), None, &files).unwrap(), ["4096", "1"], "a page at least, and one at a time");
+        let huge = read(1, 1 << 30, 900_000);
+        assert_eq!(manner(Some(huge), None, &files).unwrap(), ["1048576", "32"]);
+        let small = [Arc::new(file("/a", 1 << 20, 0)), Arc::new(file("/b", 64 << 20, 0))];
+        assert_eq!(manner(Some(huge), None, &small).unwrap()[0], "65536", "in sixteen pieces at least");
+        assert!(manner(None, Some(read(0, 0, 0)), &files).unwrap_err().contains("read nothing"));
+    }
+
+    #[test]
+    fn what_the_kernel_tells_of_a_device_is_read() {
+        let stat = "    1209       3    38752     1000      0        0        0        0        0      900     1000";
+        assert_eq!(Reads::told(stat), Some(Reads { number: 1209, bytes: 38752 * 512, time_ms: 1000 }));
+        assert_eq!(Reads::told("1209 3"), None);
+        assert_eq!(Reads::told(""), None);
+    }
+}

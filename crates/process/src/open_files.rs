@@ -1,0 +1,163 @@
+//! The regular files that a process has open for reading, on file systems that lie on a block device.
+//!
+//! Each is held by a descriptor of ours, which leads to that file and no other one, whatever becomes of its name. Nothing of a file is
+//! opened for that. File systems that a program answers for are passed by without being asked: whoever runs it could keep us waiting.
+
+use crate::files::{ProcessError, ProcessFiles};
+use rustix::fd::OwnedFd;
+#[cfg(target_os = "linux")]
+use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+#[cfg(target_os = "linux")]
+use std::fs;
+#[cfg(target_os = "linux")]
+use std::path::Path;
+use std::path::PathBuf;
+
+/// Most descriptors of a process that are looked at.
+#[cfg(target_os = "linux")]
+const MOST_DESCRIPTORS: usize = 4096;
+
+/// A file that a process has open.
+#[derive(Debug)]
+pub struct OpenFile {
+    /// Leads to the file, and gives no right to its content (`O_PATH`).
+    pub held: OwnedFd,
+    /// Its name, as the process sees it.
+    pub path: PathBuf,
+    /// Its size.
+    pub bytes: u64,
+    /// The kernel's folder about the device that its file system lies on.
+    pub device: PathBuf,
+    /// Device and number of the file.
+    pub identity: (u64, u64),
+}
+
+/// Those of a process; none of files that were removed.
+///
+/// # Errors
+///
+/// When the process is not there, or may not be looked at.
+#[cfg(target_os = "linux")]
+pub fn open_files(files: &ProcessFiles) -> Result<Vec<OpenFile>, ProcessError> {
+    let mounts = files.read("mountinfo", "the mounts")?;
+    let mounts = String::from_utf8_lossy(&mounts);
+    let entries = fs::read_dir(files.path("fd")).map_err(|error| files.refused("the open files", &error))?;
+    let names = entries.flatten().take(MOST_DESCRIPTORS).map(|entry| entry.file_name());
+    Ok(names.filter_map(|name| open_file(files, &mounts, name.to_str()?)).collect())
+}
+
+/// Those of a process.
+///
+/// # Errors
+///
+/// Always: other systems are not asked.
+#[cfg(not(target_os = "linux"))]
+pub fn open_files(_files: &ProcessFiles) -> Result<Vec<OpenFile>, ProcessError> {
+    Err(ProcessError("which files a process has open is read on Linux only".to_owned()))
+}
+
+#[cfg(target_os = "linux")]
+fn open_file(files: &ProcessFiles, mounts: &str, name: &str) -> Option<OpenFile> {
+    let link = Path::new("fd").join(name);
+    let path = fs::read_link(files.path(&link)).ok()?;
+    if !path.is_absolute() || path.to_string_lossy().ends_with(" (deleted)") {
+        return None;
+    }
+    let about = files.bytes(&format!("fdinfo/{name}")).ok()?;
+    let mount = mount_of_readable(&String::from_utf8_lossy(&about))?;
+    let device = mounts.lines().find_map(|line| device_under(line, mount))?;
+    let device = fs::canonicalize(device).ok()?;
+    // Follows the kernel's own link to the open file: no name is looked up.
+    let held = open(files.path(&link), OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let seen = fstat(&held).ok()?;
+    let is_file = FileType::from_raw_mode(seen.st_mode) == FileType::RegularFile;
+    let bytes = u64::try_from(seen.st_size).ok()?;
+    is_file.then_some(OpenFile { held, path, bytes, device, identity: (seen.st_dev, seen.st_ino) })
+}
+
+/// The number of the mount in a file of `fdinfo`, where the descriptor may be read from.
+#[cfg(target_os = "linux")]
+fn mount_of_readable(about: &str) -> Option<u64> {
+    const WRITES_ONLY: u32 = 1;
+    const ACCESS: u32 = 3;
+    let field = |name: &str| about.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+    let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
+    (flags & ACCESS != WRITES_ONLY).then(|| field("mnt_id:")?.parse().ok())?
+}
+
+/// The kernel's folder about the device under a mount, if a line of `mountinfo` is about this one. File systems with device numbers of
+/// their own (btrfs) tell their source.
+#[cfg(target_os = "linux")]
+fn device_under(line: &str, mount: u64) -> Option<PathBuf> {
+    let (left, right) = line.split_once(" - ")?;
+    let mut left = left.split(' ');
+    if left.next()?.parse() != Ok(mount) {
+        return None;
+    }
+    let number = left.nth(1)?;
+    let (kind, rest) = right.split_once(' ')?;
+    if kind.starts_with("fuse") || number.contains('/') {
+        return None;
+    }
+    let by_number = Path::new("/sys/dev/block").join(number);
+    if by_number.exists() {
+        return Some(by_number);
+    }
+    let source = Path::new(rest.split(' ').next()?);
+    let device = source.starts_with("/dev").then(|| fs::canonicalize(source).ok())??;
+    Some(Path::new("/sys/class/block").join(device.file_name()?))
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_only_is_no_file_that_is_read() {
+        let about = |flags: &str| format!("pos:\t0\nflags:\t{flags}\nmnt_id:\t29\nino:\t7\n");
+        assert_eq!(mount_of_readable(&about("0100002")), Some(29));
+        assert_eq!(mount_of_readable(&about("02000000")), Some(29));
+        assert_eq!(mount_of_readable(&about("0102001")), None);
+        assert_eq!(mount_of_readable("pos:\t0\n"), None);
+        assert_eq!(mount_of_readable(""), None);
+    }
+
+    #[test]
+    fn nobody_is_asked_who_could_keep_us_waiting() {
+        assert_eq!(device_under("29 1 0:44 / /mnt rw - fuse.sshfs x rw", 29), None);
+        assert_eq!(device_under("29 1 7:0 / /mnt rw - fuseblk /dev/loop0 rw", 29), None);
+        assert_eq!(device_under("29 1 0:44 / /mnt rw - tmpfs tmpfs rw", 29), None);
+        assert_eq!(device_under("29 1 0:44 / /mnt rw - nfs far:/x rw", 29), None);
+        assert_eq!(device_under("30 1 0:44 / /mnt rw - btrfs /dev/none rw", 29), None, "another mount");
+        for strange in ["", " - ", "29", "29 - x", "29 1 ../../x / /mnt rw - ext4 /dev/x rw"] {
+            assert_eq!(device_under(strange, 29), None, "{strange}");
+        }
+    }
+
+    #[test]
+    fn a_file_is_held_whatever_becomes_of_its_name() {
+        use std::io::Read;
+        use std::os::fd::AsRawFd;
+        use std::os::unix::fs::MetadataExt;
+        // In the build's folder: a temporary one may lie in memory.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, "first").unwrap();
+        let file = fs::File::open(&path).unwrap();
+        let seen = file.metadata().unwrap();
+        let ours = open_files(&ProcessFiles::of(std::process::id())).unwrap();
+        let Some(found) = ours.iter().find(|one| one.identity == (seen.dev(), seen.ino())) else {
+            eprintln!("skipped: {} is on no block device", folder.path().display());
+            return;
+        };
+        assert_eq!((found.bytes, &found.path, found.device.join("stat").exists()), (5, &path, true));
+        fs::remove_file(&path).unwrap();
+        fs::write(&path, "second").unwrap();
+        let mut text = String::new();
+        let again = format!("/proc/self/fd/{}", found.held.as_raw_fd());
+        fs::File::open(again).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "first");
+        let now = open_files(&ProcessFiles::of(std::process::id())).unwrap();
+        assert!(now.iter().all(|one| one.identity != (seen.dev(), seen.ino())), "it has no name any more");
+    }
+}
