@@ -1,9 +1,10 @@
 //! Probes that set declared settings of the work, on all targets, and change nothing else.
 
 use super::sessions::{Group, session_of};
-use super::{Entry, FLIP, Kind};
+use super::{Entry, FLIP, Kind, refuse};
 use crate::case::Case;
-use duel_model::{Id, Variation, WorkloadPlan};
+use crate::path::Path;
+use duel_model::{Id, TargetObservation, Variation, WorkloadPlan};
 use std::collections::BTreeMap;
 
 pub(crate) const NO_AES: Kind = Kind::new(&Entry {
@@ -123,6 +124,36 @@ pub(crate) const SET_WINDOW: Kind = Kind::new(&Entry {
     sets: &[("window", Value::Is("212992"))],
     ..FLIP
 });
+
+/// So small buffers that a sixteenth of what flows is under way for each round trip: what is too much for a cap is not sent any more, and
+/// what gets lost at random gets lost as often.
+pub(crate) const TRICKLE: Kind = Kind::new(&Entry {
+    id: "trickle",
+    phrase: "with so small buffers that about a sixteenth flows",
+    question: "Does as much get lost of a small part of what flows?",
+    possible: |_, case| trickle_bytes(case).map(|_| ()),
+    varies: |_, case, to| {
+        to.settings.extend(trickle_bytes(case).ok().map(|bytes| (Id::new("window"), bytes.to_string())));
+    },
+    is_for_times: true,
+    ..FLIP
+});
+
+/// Buffers for that, by the path over which the least is under way for a round trip.
+fn trickle_bytes(case: &Case<'_>) -> Result<u64, String> {
+    /// A few segments, as retransmissions that wait for no time-out take.
+    const LEAST_BYTES: f64 = 8192.0;
+    let streams = f64::from(case.plan.load.connections.max(1));
+    let under_way = |seen: &TargetObservation| {
+        let path = Path::of(seen);
+        Some(path.bytes_per_s()? / streams * path.shortest_trip_ns()? / 1e9)
+    };
+    let all: Option<Vec<f64>> = case.comparison.iter().map(under_way).collect();
+    let least = all.and_then(|all| all.into_iter().reduce(f64::min)).ok_or("what is under way is not known")?;
+    let bytes = least / FAR as f64;
+    refuse(bytes.is_nan() || bytes < LEAST_BYTES, "a round trip is so short that small buffers hold little back")?;
+    Ok(bytes as u64)
+}
 
 /// The same congestion control at both ends of all paths: those that Linux systems use by themselves. Every system has the last one,
 /// and lets everybody choose it.

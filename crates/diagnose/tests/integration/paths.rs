@@ -39,6 +39,10 @@ struct Path {
     /// Bytes per second that the receiving end reads at most, all streams together: then its window closes.
     reads: f64,
     lost: f64,
+    /// What a sender that does not mind losses still carries of what there is.
+    carries: f64,
+    /// What is beyond the cap is dropped, and does not queue.
+    is_policed: bool,
     /// Datagrams beyond the cap wait, and none is dropped.
     has_long_queue: bool,
     /// What waits does so at the other end.
@@ -56,6 +60,8 @@ const CLEAN: Path = Path {
     cap: 1e12,
     reads: 600e6,
     lost: 0.0,
+    carries: 1.0,
+    is_policed: false,
     has_long_queue: false,
     waits_there: false,
     congestion: "cubic",
@@ -89,16 +95,17 @@ impl Path {
                 let left = if self.lost > 0.0 && congestion != "bbr" { 1.2 / self.lost.sqrt() } else { 1e9 };
                 let left = left * segment / self.trip_s;
                 let all = [self.cap, self.reads, segment / self.packet_s].into_iter().reduce(f64::min).unwrap();
+                let all = if self.lost > 0.0 { self.carries * all } else { all };
                 let flow = (streams * window.min(left)).min(all);
                 let is_capped = self.cap <= flow;
                 let waits =
                     (window * streams <= flow && self.tells_window && set("window").is_none()) || self.reads <= flow;
-                let loaded_s = self.trip_s + if is_capped { 20e-3 } else { 0.0 };
+                let loaded_s = self.trip_s + if is_capped && !self.is_policed { 20e-3 } else { 0.0 };
                 facts.note("tcp.rtt_us", Some((loaded_s * 1e6) as u64));
                 facts.note("tcp.segment_bytes", Some(segment as u64));
                 facts.note("tcp.congestion", Some(congestion));
                 let segments = 3.0 * flow / segment;
-                let again = self.lost * segments;
+                let again = (self.lost + if is_capped && self.is_policed { 0.05 } else { 0.0 }) * segments;
                 let held = if waits { 2.5e6 } else { 0.0 };
                 let counted = [("busy_us", 3e6), ("window_limited_us", held), ("buffer_limited_us", 0.0)];
                 let sent = [("segments", segments), ("retransmits", again)];
@@ -239,6 +246,30 @@ fn each_cause_is_named_over_one_stream_and_over_several() {
         assert_eq!(first("udp", streams, &CLEAN, &queues), "net.rate-cap", "{streams}");
         let reads_late = Path { waits_there: true, ..queues };
         assert_eq!(found("udp", streams, &CLEAN, &reads_late), ["unknown"], "{streams}");
+    }
+}
+
+/// BBR goes on at what there is, and one stream fills it.
+const NOT_MINDING: Path = Path { congestion: "bbr", trip_s: 20e-3, window: 30e6, packet_s: 12e-6, ..CLEAN };
+
+#[test]
+fn losses_that_the_sender_does_not_mind_are_found_by_what_little_loses() {
+    for streams in [1, 2] {
+        let lossy = |lost, carries| Path { lost, carries, ..NOT_MINDING };
+        for (lost, carries) in [(0.008, 0.75), (0.01, 0.4), (0.05, 0.2)] {
+            assert_eq!(first("bulk", streams, &NOT_MINDING, &lossy(lost, carries)), "net.loss", "{streams}");
+        }
+        for (what, far) in [
+            ("a policer", Path { cap: 40e6, is_policed: true, ..NOT_MINDING }),
+            ("a policer, and losses", Path { cap: 40e6, is_policed: true, ..lossy(0.001, 1.0) }),
+            ("losses on a longer way", Path { trip_s: 40e-3, ..lossy(0.01, 0.4) }),
+            ("losses, and a queue", Path { cap: 20e6, ..lossy(0.01, 0.4) }),
+            // Too few to tell whether they are as many.
+            ("hardly any losses", lossy(0.0011, 0.4)),
+        ] {
+            let found = found("bulk", streams, &NOT_MINDING, &far);
+            assert!(found.iter().all(|cause| cause != "net.loss"), "{what}, {streams}: {found:?}");
+        }
     }
 }
 

@@ -1,23 +1,24 @@
 //! `net.loss` of paths: packets get lost on the slow side, and are sent again.
 //!
 //! TCP counts what it sends again. A stream that loses keeps few segments under way, so that several streams flow as many times
-//! faster; a cap that drops what is too much lets all streams together have no more than one. An exchange that loses a packet waits for
+//! faster; a cap that drops what is too much lets all streams together have no more than one. A sender that does not mind losses (bbr) fills
+//! the path with one stream, so that there it is asked what gets lost where little flows. An exchange that loses a packet waits for
 //! a time-out of 200 ms and more, which its mean tells from what is usual. Datagrams are not sent again; where fewer of them get lost when
 //! less is sent, it is a cap.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::paths::{KINDS, Sends, both, loses_more, sends, streams};
+use crate::evidence::paths::{KINDS, Sends, both, loses_more, queues, sends, streams};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::path::Path;
-use crate::probes::FEWER_DATAGRAMS;
-use duel_model::{Confidence, Evidence, TargetObservation};
+use crate::probes::{FEWER_DATAGRAMS, TRICKLE};
+use duel_model::{Confidence, Evidence, TargetObservation, format_bytes};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
     description: "packets get lost on the path and are sent again after time-outs",
-    signature: "segments are sent again, and not on the fast side: streams add up, and no window holds them back; \
-                of exchanges, time beyond the usual one that is worth the gap. Of datagrams: as many get lost with \
+    signature: "segments are sent again, and not on the fast side: streams add up, or as much is sent again of a sixteenth \
+                of the flow, and no window holds them back; of exchanges, time beyond the usual one that is worth the gap. Of datagrams: as many get lost with \
                 a sixteenth of them",
     at_most: "likely",
     needs_machine: false,
@@ -62,12 +63,16 @@ impl Cause for Loss {
                 }
                 let streams = streams(gap)?;
                 let flow = format!("{} carries {}", gap.slow_name(), streams.tell());
-                if !streams.add_up() {
-                    let text =
-                        format!("{again}, but streams do not add up, as where what is too much is dropped: {flow}");
-                    return Err(Standing::Undecided(gap.evidence(&streams.many, text)));
-                }
-                let told = told(gap, &again, vec![gap.evidence(&streams.many, flow)]);
+                let facts = if streams.add_up() {
+                    vec![gap.evidence(&streams.many, flow)]
+                } else {
+                    let open = |why: &str| {
+                        let text = format!("{again}, but streams do not add up: {flow}; {why}");
+                        Standing::Undecided(gap.evidence(&streams.many, text))
+                    };
+                    at_random(gap, [slow, fast], &open)?
+                };
+                let told = told(gap, &again, facts);
                 // How much of the gap that makes is not measured: a round trip may be longer as well, or each flow be policed.
                 Ok(fit_by_host(gap, &ENTRY, None, Confidence::Likely, told))
             }
@@ -99,6 +104,63 @@ fn told(gap: &Gap<'_>, text: &str, mut facts: Vec<Evidence>) -> Told {
         ),
         facts,
         further: Vec::new(),
+    }
+}
+
+/// That as much gets lost where little flows, and the path is as the other one in all else. A sender that does not take losses for
+/// congestion (bbr) fills what there is with one stream, so that several carry no more. So it is by a cap that drops what is too much: but
+/// of little nothing is too much.
+fn at_random(
+    gap: &Gap<'_>,
+    [slow, fast]: [Path<'_>; 2],
+    open: &dyn Fn(&str) -> Standing,
+) -> Result<Vec<Evidence>, Standing> {
+    /// What waits for others on its way, or goes another way, takes longer by more than this.
+    const AS_FAR: f64 = 1.25;
+    /// So many are expected, where packets may get lost some at a time: a machine hands several to a link at once.
+    const LEAST_EXPECTED: f64 = 30.0;
+    /// A part that is small enough for a cap to let all of it pass, whatever it let pass before.
+    const LITTLE: f64 = 0.25;
+    let (Some(slow_ns), Some(fast_ns)) = (slow.shortest_trip_ns(), fast.shortest_trip_ns()) else {
+        return Err(open("the round-trip time is not known"));
+    };
+    if slow_ns > AS_FAR * fast_ns {
+        return Err(open("its round trip is longer as well"));
+    }
+    if queues(slow) != Some(false) {
+        return Err(open("packets may queue on the way, as before a cap"));
+    }
+    if ["tcp.congestion", "tcp.peer_congestion"].iter().any(|name| gap.text(gap.slow, name) != gap.text(gap.fast, name))
+    {
+        return Err(open("the senders' congestion controls differ as well"));
+    }
+    let little = match gap.look(TRICKLE) {
+        Look::Shown(view) => view,
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => return Err(open(&why)),
+    };
+    let path = Path::of(little.slow);
+    let ((Some(before), Some(after)), Some((_, share)), Some((missing, of_little))) =
+        ((slow.bytes_per_s(), path.bytes_per_s()), slow.sent_again(), path.sent_again())
+    else {
+        return Err(open("what gets lost of little is not known"));
+    };
+    let expected = if of_little > 0.0 { share * missing / of_little } else { 0.0 };
+    let text = format!(
+        "{}: of {}/s instead of {}/s {:.2} % of the segments were sent again, instead of {:.2} %",
+        TRICKLE.phrase(),
+        format_bytes(after),
+        format_bytes(before),
+        100.0 * of_little,
+        100.0 * share
+    );
+    let told = |why: &str| Standing::Undecided(gap.evidence(&little, format!("{text}{why}")));
+    match of_little / share {
+        _ if after > LITTLE * before => Err(told(": that is not little enough to tell")),
+        _ if expected < LEAST_EXPECTED => Err(told(": too few to tell")),
+        as_many if as_many < 0.5 => Err(told(": most of it was too much")),
+        as_many if as_many > 2.0 => Err(told(": small buffers lose more")),
+        _ => Ok(vec![gap.evidence(&little, text)]),
     }
 }
 
