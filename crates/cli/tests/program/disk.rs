@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 
 /// A script with mounts and loop devices of its own: what it mounts is unmounted with it, however it ends, and so its loop
 /// devices go, for `mount -o loop` ties them to the mount. `$D` is duel and `$F` a folder. `None`: this machine has none of that.
-pub fn with_mounts(place: &Place, script: &str) -> Option<Done> {
+pub(crate) fn with_mounts(place: &Place, script: &str) -> Option<Done> {
     let output = Command::new("unshare")
         .args(["-m", "--propagation", "private", "sh", "-c", script])
         .env_clear()
@@ -38,7 +38,7 @@ pub fn with_mounts(place: &Place, script: &str) -> Option<Done> {
 }
 
 /// Lines of a script that mount a new file system.
-pub fn mounted(name: &str, file_system: &str, mib: u32, options: &str) -> String {
+pub(crate) fn mounted(name: &str, file_system: &str, mib: u32, options: &str) -> String {
     format!(
         "truncate -s {mib}M $F/{name}.img && mkfs.{file_system} -q $F/{name}.img >/dev/null 2>&1 && mkdir $F/{name} &&
          mount -o loop{options} $F/{name}.img $F/{name} || exit 77\n"
