@@ -91,6 +91,10 @@ impl Kind for Web {
         of(workload).is_ok_and(|http| http.keepalive)
     }
 
+    fn takes_turns(&self) -> bool {
+        true
+    }
+
     fn ops_differ(&self, workload: &WorkloadPlan) -> bool {
         of(workload).is_ok_and(|http| http.requests.differ())
     }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 
+/// Share of the local ports that new connections may take, that a run may use at its beginning.
+const AT_ONCE: f64 = 0.25;
 /// The watcher is shown how far it is this often, or somewhat less often: more often than looks at a slot under way come.
 const LOOK_EVERY_NS: Nanos = 150 * MILLISECOND_NS;
 
@@ -67,6 +69,8 @@ pub(crate) struct SlotSpec {
     pub(crate) role: SlotRole,
     pub(crate) block: u32,
     pub(crate) repeat: u32,
+    /// Which of its slot's turns it is, counted from 0.
+    pub(crate) turn: u32,
     pub(crate) duration_ns: Option<Nanos>,
     pub(crate) ops: Option<u64>,
     /// After its time, how long the slot waits for what is in flight.
@@ -79,7 +83,7 @@ impl SlotSpec {
     /// A slot of a set time, with ops as the plan offers them.
     pub(crate) fn timed(target: usize, role: SlotRole, duration_ns: Nanos, grace_ns: Nanos) -> Self {
         let duration_ns = Some(duration_ns);
-        Self { target, role, block: 0, repeat: 0, duration_ns, ops: None, grace_ns, back_to_back: false }
+        Self { target, role, block: 0, repeat: 0, turn: 0, duration_ns, ops: None, grace_ns, back_to_back: false }
     }
 
     /// One op on each lane: new connections carry a request before anything is measured. The number of ops ends it; the time does
@@ -92,6 +96,11 @@ impl SlotSpec {
     /// The same in this place of a block.
     pub(crate) fn at(self, block: u32, repeat: u32) -> Self {
         Self { block, repeat, ..self }
+    }
+
+    /// One of several turns of its slot.
+    pub(crate) fn turn(self, turn: u32) -> Self {
+        Self { turn, ..self }
     }
 }
 
@@ -245,10 +254,13 @@ impl Bench {
     /// that the interval is made from (compare Mytkowicz et al. 2009, "Producing wrong data without doing anything
     /// obviously wrong"). The same goes for a process that works: where its code and its memory have come to lie.
     pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
-        // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
+        // Each connection that we close keeps its local port for a minute: half of them are left for everything else. No more of
+        // that half is used up than of the run's time, but for its beginning.
         let connections = u64::from(self.load.connections);
-        let ports = self.local_ports[target].map_or(u64::MAX, |ports| u64::from(ports) / 2);
-        let affordable = (self.renewed[target] + 1).saturating_mul(connections) <= ports;
+        let passed = self.total_ns.map_or(1.0, |total_ns| self.load_ns as f64 / total_ns.max(1) as f64);
+        let ports =
+            self.local_ports[target].map_or(f64::MAX, |ports| f64::from(ports) / 2.0 * (passed + AT_ONCE).min(1.0));
+        let affordable = (self.renewed[target] + 1).saturating_mul(connections) as f64 <= ports;
         if self.keeps_lanes && affordable {
             self.renewed[target] += 1;
             let session =
@@ -298,6 +310,13 @@ impl Bench {
 
     /// Runs one slot and shows it to the watcher.
     pub(crate) fn slot(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<Slot, LabError> {
+        let (mut slot, is_cut) = self.turn(spec, watcher)?;
+        self.show(&mut slot, is_cut, watcher);
+        Ok(slot)
+    }
+
+    /// Runs a slot, or one of its turns; and whether it was cut at an arbitrary moment.
+    pub(crate) fn turn(&mut self, spec: SlotSpec, watcher: &mut dyn Watcher) -> Result<(Slot, bool), LabError> {
         let patience = self.patience_with(spec.target);
         let (mut pulse, notices_death) = (Pulse::new(patience), self.notices_death);
         let order = SlotOrder {
@@ -307,8 +326,8 @@ impl Bench {
             connect_timeout_ns: self.load.connect_timeout_ns,
             op_timeout_ns: self.load.op_timeout_ns,
             grace_ns: spec.grace_ns,
-            // Each slot has arrivals of its own, but those of one block's targets are the same for all.
-            seed: self.seed ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
+            // Each turn has arrivals of its own, but those of one block's targets are the same for all.
+            seed: self.seed ^ (u64::from(spec.turn) << 40) ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
             stages: if spec.back_to_back { Vec::new() } else { self.load.shape.stages.clone() },
             deadline_ns: self.load.shape.deadline_ns,
             polling_workers: self.polling_workers,
@@ -351,11 +370,13 @@ impl Bench {
             && (pulse.is_gone || (record.ends_in_silence && self.stays_silent(spec.target, &order, &record)?));
         let died_ns = is_gone.then(|| record.answered_ns.map_or(0, |at_ns| at_ns.saturating_sub(record.start_ns)));
         let slot = Slot {
-            index: self.next_index,
+            // Given when it is shown: slots that take turns begin before others are over.
+            index: 0,
             target: spec.target,
             role: spec.role,
             block: spec.block,
             repeat: spec.repeat,
+            turns: Vec::new(),
             treatment: self.treatment,
             start: self.start,
             started_unix_ms: record.started_unix_ms,
@@ -372,7 +393,6 @@ impl Bench {
             negotiated: record.negotiated.map(Facts::kept),
             died_ns,
         };
-        self.next_index += 1;
         for worker in slot.audit.workers.iter().take(self.polling_workers as usize) {
             self.has_given_way |= worker.gave_way;
             self.taken.0 += worker.taken_ns;
@@ -382,14 +402,20 @@ impl Bench {
         let waited_ns = slot.audit.workers.iter().map(|worker| worker.wall_ns).max();
         self.load_ns += slot.elapsed_ns.max(waited_ns.unwrap_or(0));
         self.views[slot.target].add(&slot);
+        self.look(slot.target, watcher);
+        Ok((slot, record.interrupted))
+    }
+
+    /// Shows a slot that is over to the watcher.
+    pub(crate) fn show(&mut self, slot: &mut Slot, is_cut: bool, watcher: &mut dyn Watcher) {
+        slot.index = self.next_index;
+        self.next_index += 1;
         // A slot of a comparison that was cut at an arbitrary moment is no slot; what a single target did until the
         // user stopped it is what the user wants to see.
         let is_whole_run = self.sessions.len() == 1 && self.treatment.is_none() && slot.role == SlotRole::Measured;
-        if !record.interrupted || is_whole_run || slot.died_ns.is_some() {
-            watcher.slot(&slot);
+        if !is_cut || is_whole_run || slot.died_ns.is_some() {
+            watcher.slot(slot);
         }
-        self.look(slot.target, watcher);
-        Ok(slot)
     }
 
     /// Shows the watcher how far it is, where the last look was long ago: a short slot ends before the first one.

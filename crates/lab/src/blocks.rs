@@ -2,7 +2,7 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
-use crate::turns::{Turns, mirrored};
+use crate::turns::Turns;
 use crate::watch::Watcher;
 use duel_model::{Nanos, Plan, Slot, SlotRole};
 use duel_stats::{Held, SlotFigure, Stop, Wanted};
@@ -12,6 +12,8 @@ use duel_stats::{Held, SlotFigure, Stop, Wanted};
 pub(crate) struct BlockSchedule {
     pub(crate) role: SlotRole,
     pub(crate) slot_ns: Nanos,
+    /// In how many turns each slot is run, between those of the other targets; at least 1.
+    pub(crate) turns: u32,
     pub(crate) grace_ns: Nanos,
     /// The bench's load time at which no further block begins.
     pub(crate) end_load_ns: Nanos,
@@ -68,26 +70,15 @@ pub(crate) fn blocks(
             return Ok(());
         }
         turns.shuffle(&mut order);
-        for &target in order.iter().filter(|_| schedule.renews) {
-            if let Some(slot) = renew(bench, target, block, schedule.grace_ns, watcher)?
-                && (bench.is_stopped() || keep(slot, bench) == Next::End)
-            {
-                return Ok(());
+        let mut kept = |slot: Slot, bench: &Bench| {
+            if is_judged(&slot) {
+                judged.push(SlotFigure::of(&slot, plan));
             }
-        }
-        for (repeat, target) in mirrored(&order) {
-            let spec = SlotSpec::timed(target, schedule.role.clone(), schedule.slot_ns, schedule.grace_ns);
-            around.before(target);
-            let slot = bench.slot(spec.at(block, repeat), watcher)?;
-            around.after(&slot);
-            if bench.is_stopped() {
-                // Cut at an arbitrary moment: not judged, and not kept.
-                return Ok(());
-            }
-            judged.push(SlotFigure::of(&slot, plan));
-            if keep(slot, bench) == Next::End {
-                return Ok(());
-            }
+            keep(slot, bench)
+        };
+        let mut under_way = Block { schedule, block, slots: Vec::new(), keep: &mut kept };
+        if under_way.run(bench, order.clone(), watcher, around)? == Next::End {
+            return Ok(());
         }
         if schedule.blocks.is_some() {
             continue;
@@ -101,17 +92,145 @@ pub(crate) fn blocks(
     Ok(())
 }
 
-/// Gives a target new connections, and lets each of them carry a request before anything is measured; the slot in which
-/// they do. `None` where connections are not kept.
-pub(crate) fn renew(
+/// A block under way.
+struct Block<'a> {
+    schedule: &'a BlockSchedule,
+    block: u32,
+    /// Those that are not kept yet, in the order in which they began.
+    slots: Vec<Slot>,
+    keep: &'a mut dyn FnMut(Slot, &Bench) -> Next,
+}
+
+impl Block<'_> {
+    /// Runs all turns of its slots: round by round, each round in the reverse order of the one before.
+    ///
+    /// What disturbs a machine mostly lasts longer than a turn: it is common to turns that lie next to each other, and drops out of
+    /// their ratio, and so does a steady drift. What clings to connections drops out of a block the more often they are new.
+    fn run(
+        &mut self,
+        bench: &mut Bench,
+        mut order: Vec<usize>,
+        watcher: &mut dyn Watcher,
+        around: &mut dyn Around,
+    ) -> Result<Next, LabError> {
+        let schedule = self.schedule;
+        let turn_ns = schedule.slot_ns / Nanos::from(schedule.turns);
+        let mut renewed_for = 0;
+        for round in 0..2 * schedule.turns {
+            if schedule.renews && renewed_for == 0 {
+                let Some(took_ns) = self.renew(bench, &order, watcher)? else {
+                    return Ok(self.break_off(bench, watcher));
+                };
+                renewed_for = rounds_between(took_ns, turn_ns * order.len() as Nanos);
+            }
+            renewed_for = renewed_for.saturating_sub(1);
+            for &target in &order {
+                let spec = SlotSpec::timed(target, schedule.role.clone(), turn_ns, schedule.grace_ns);
+                let spec = spec.at(self.block, round / schedule.turns).turn(round % schedule.turns);
+                around.before(target);
+                let (turn, _) = bench.turn(spec, watcher)?;
+                around.after(&turn);
+                if bench.is_stopped() || !self.add(turn) {
+                    return Ok(self.break_off(bench, watcher));
+                }
+                if self.finish(bench, watcher, |slot| {
+                    slot.turns.len().max(1) == schedule.turns as usize && is_judged(slot)
+                }) == Next::End
+                {
+                    return Ok(Next::End);
+                }
+            }
+            order.reverse();
+        }
+        Ok(self.finish(bench, watcher, |_| true))
+    }
+
+    /// Gives all targets new connections, and lets each of them carry a request before anything is measured; how long that took.
+    /// `None`: it goes no further.
+    fn renew(
+        &mut self,
+        bench: &mut Bench,
+        order: &[usize],
+        watcher: &mut dyn Watcher,
+    ) -> Result<Option<Nanos>, LabError> {
+        let began_ns = bench.since_start_ns();
+        for &target in order {
+            let Some(spec) = settling(bench, target, self.block, self.schedule.grace_ns)? else { continue };
+            let (turn, _) = bench.turn(spec, watcher)?;
+            if bench.is_stopped() || !self.add(turn) {
+                return Ok(None);
+            }
+        }
+        Ok(Some(bench.since_start_ns() - began_ns))
+    }
+
+    /// Adds a turn to its slot; whether the target was alive at its end.
+    fn add(&mut self, turn: Slot) -> bool {
+        let lives = turn.died_ns.is_none();
+        let is_its =
+            |slot: &&mut Slot| (slot.target, slot.repeat, &slot.role) == (turn.target, turn.repeat, &turn.role);
+        match self.slots.iter_mut().find(is_its) {
+            Some(slot) => slot.append(turn),
+            None => self.slots.push(turn),
+        }
+        lives
+    }
+
+    /// Shows and keeps the slots that are over; what is to follow.
+    fn finish(&mut self, bench: &mut Bench, watcher: &mut dyn Watcher, is_over: impl Fn(&Slot) -> bool) -> Next {
+        for mut slot in self.slots.extract_if(.., |slot| is_over(slot)) {
+            bench.show(&mut slot, false, watcher);
+            if (self.keep)(slot, bench) == Next::End {
+                return Next::End;
+            }
+        }
+        Next::Look
+    }
+
+    /// Ends the block before its time. What was cut at an arbitrary moment is not judged, and not kept; of a target that died all is,
+    /// and it is told last.
+    fn break_off(&mut self, bench: &mut Bench, watcher: &mut dyn Watcher) -> Next {
+        self.slots.sort_by_key(|slot| slot.died_ns.is_some());
+        let somebody_died = self.slots.iter().any(|slot| slot.died_ns.is_some());
+        self.finish(bench, watcher, |slot| somebody_died || !is_judged(slot));
+        Next::End
+    }
+}
+
+/// Whether it is more than new connections that carry a request each.
+fn is_judged(slot: &Slot) -> bool {
+    slot.role != SlotRole::Warmup
+}
+
+/// For how many rounds of turns connections are kept that it took so long to make: making them takes a third of the time at most. An
+/// even number, so that each target is first as often as last.
+fn rounds_between(took_ns: Nanos, round_ns: Nanos) -> u32 {
+    2 * u32::try_from(took_ns.div_ceil(round_ns.max(1))).unwrap_or(u32::MAX / 2).max(1)
+}
+
+/// Gives a target new connections; the slot in which each of them carries a request before anything is measured. `None` where
+/// connections are not kept.
+pub(crate) fn settling(
     bench: &mut Bench,
     target: usize,
     block: u32,
     grace_ns: Nanos,
-    watcher: &mut dyn Watcher,
-) -> Result<Option<Slot>, LabError> {
-    if !bench.renew(target)? {
-        return Ok(None);
+) -> Result<Option<SlotSpec>, LabError> {
+    let is_new = bench.renew(target)?;
+    Ok(is_new.then(|| SlotSpec::settling(target, bench.lanes(), grace_ns).at(block, 0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn making_connections_takes_a_third_of_the_time_at_most() {
+        let ms = duel_model::MILLISECOND_NS;
+        let rounds = [0, 1, 20, 21, 50].map(|took_ms| rounds_between(took_ms * ms, 20 * ms));
+        assert_eq!(rounds, [2, 2, 2, 4, 6]);
+        for took_ms in [7, 33, 250] {
+            assert!(u64::from(rounds_between(took_ms * ms, 20 * ms)) * 20 >= 2 * took_ms);
+        }
     }
-    bench.slot(SlotSpec::settling(target, bench.lanes(), grace_ns).at(block, 0), watcher).map(Some)
 }

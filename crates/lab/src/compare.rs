@@ -1,6 +1,5 @@
 //! Several targets compared: warm-up, then blocks of short slots in random mirrored order until it is known enough.
 
-use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
 use crate::blocks::{BlockSchedule, Next, Unread, blocks};
 use crate::hosts::Hosts;
@@ -9,6 +8,7 @@ use crate::restart::Restarts;
 use crate::rounds::{self, FirstStart};
 use crate::waiting;
 use crate::watch::Watcher;
+use crate::{LabError, kinds};
 use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
 use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
 
@@ -19,6 +19,10 @@ const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
 /// Ops that a connection should carry in a slot: cutting off the last one then moves a rate by a few percent at most,
 /// and equally for all.
 const OPS_PER_SLOT: u64 = 10;
+/// Shortest turn of a slot: to begin and to end one takes up to a millisecond, in which nothing is measured.
+const SHORTEST_TURN_NS: Nanos = 10 * MILLISECOND_NS;
+/// Ops that a connection should carry in a turn.
+const OPS_PER_TURN: u64 = 30;
 /// Pairs of slots that the time is divided for.
 const PAIRS_WANTED: u64 = 12;
 /// Most slots that a run is divided into.
@@ -66,9 +70,13 @@ pub(crate) fn run(
         whole_periods_ns(slot_ns, plan.load.kind)
     });
     let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
+    let takes_turns = kinds::of(&plan.workload).takes_turns() && !watcher.wants_ops();
+    let (turns, slot_ns) =
+        if takes_turns { in_turns(slot_ns, typical_op_ns + bench.think_ns(), plan.load.kind) } else { (1, slot_ns) };
     let schedule = BlockSchedule {
         role: SlotRole::Measured,
         slot_ns,
+        turns,
         grace_ns: bench.grace_ns(typical_op_ns, left_ns / (PAIRS_WANTED * bench.targets() as u64)),
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
@@ -104,6 +112,15 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
         .clamp(shortest_ns, LONGEST_SLOT_NS.max(shortest_ns))
         .min(affordable_ns)
         .max(SHORTEST_SLOT_NS.min(affordable_ns.max(MILLISECOND_NS)))
+}
+
+/// In how many turns a slot of this length is best run, and the length of a slot that has whole turns.
+fn in_turns(slot_ns: Nanos, op_ns: Nanos, kind: LoopKind) -> (u32, Nanos) {
+    let turn_ns = whole_periods_ns((OPS_PER_TURN * op_ns).max(SHORTEST_TURN_NS), kind);
+    match slot_ns / turn_ns {
+        0 | 1 => (1, slot_ns),
+        turns => (turns as u32, whole_periods_ns(slot_ns / turns, kind) * turns),
+    }
 }
 
 /// In an open loop a slot has to hold some ops, or it has no median; and constant arrivals are cut between two of them,

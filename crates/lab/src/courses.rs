@@ -5,7 +5,7 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
-use crate::blocks::renew;
+use crate::blocks::settling;
 use crate::hosts::Hosts;
 use crate::pulse::Pulses;
 use crate::turns::{Turns, mirrored};
@@ -69,7 +69,8 @@ fn course(
     let name = sanitize_line(&plan.targets[target].name);
     watcher.label(&format!("course {} on {name}", 2 * block + repeat + 1));
     // Each op waits for its answer: what the course before has left on this target is worked off.
-    if let Some(slot) = renew(bench, target, block, grace_ns, watcher)? {
+    if let Some(spec) = settling(bench, target, block, grace_ns)? {
+        let slot = bench.slot(spec, watcher)?;
         if bench.is_stopped() {
             return Ok(None);
         }

@@ -243,16 +243,7 @@ impl Lab {
             // budget would go by waiting for them. Only where no op ends within its part, one is given all its time.
             let part_ns = probe.budget_ns / (TRIALS_IN_BUDGET * bench.targets() as u64);
             for grace_ns in [part_ns.max(SECOND_NS).min(bench.op_timeout_ns()), bench.op_timeout_ns()] {
-                let spec = SlotSpec {
-                    target,
-                    role: role.clone(),
-                    block: 0,
-                    repeat: TRIAL_REPEAT,
-                    duration_ns: Some(SHORTEST_SLOT_NS),
-                    ops: None,
-                    grace_ns,
-                    back_to_back: false,
-                };
+                let spec = SlotSpec::timed(target, role.clone(), SHORTEST_SLOT_NS, grace_ns).at(0, TRIAL_REPEAT);
                 let slot = bench.slot(spec, watcher)?;
                 let tells = slot.tally.ok > 0 || slot.tally.in_flight == 0 || bench.is_stopped();
                 slowest_op_ns = slowest_op_ns.max(slot.tally.service.mean_ns().unwrap_or(0.0));
@@ -265,6 +256,7 @@ impl Lab {
         let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
         let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
         let schedule = BlockSchedule {
+            turns: 1,
             role,
             slot_ns: probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns),
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),

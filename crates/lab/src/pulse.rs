@@ -292,6 +292,7 @@ mod tests {
                 role: SlotRole::Measured,
                 block: 0,
                 repeat: 0,
+                turns: Vec::new(),
                 treatment: None,
                 start: None,
                 started_unix_ms: 0,

@@ -178,8 +178,10 @@ impl Search<'_> {
     fn renew(&mut self, target: usize) -> Result<(), LabError> {
         if self.plan.targets.len() > 1 {
             let patience_ns = self.patience_ns();
-            let slot = blocks::renew(self.bench, target, self.block, patience_ns, self.watcher)?;
-            self.run.slots.extend(slot.filter(|_| !self.bench.is_stopped()));
+            if let Some(spec) = blocks::settling(self.bench, target, self.block, patience_ns)? {
+                let slot = self.bench.slot(spec, self.watcher)?;
+                self.run.slots.extend(Some(slot).filter(|_| !self.bench.is_stopped()));
+            }
         }
         Ok(())
     }

@@ -101,6 +101,12 @@ pub trait Kind: Sync {
         matches!(self.schema().threads, Threads::Beside | Threads::Connections)
     }
 
+    /// Whether a slot may be run in many short turns: nothing is done around a turn, and a lane that rests for some milliseconds
+    /// goes on as if it had not.
+    fn takes_turns(&self) -> bool {
+        false
+    }
+
     /// Whether ops differ in what they ask for.
     fn ops_differ(&self, workload: &WorkloadPlan) -> bool {
         let _ = workload;

@@ -34,6 +34,7 @@ mod secret;
 mod shape;
 mod shown;
 mod slot;
+mod stretch;
 mod text;
 mod threshold;
 mod twin;
@@ -85,7 +86,7 @@ pub use shape::{
     Attempt, AttemptOutcome, LoadShape, ParseStageError, RateSearch, SearchEnd, SearchPlan, Stage, StageLevel,
 };
 pub use shown::PlanSecrets;
-pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, WorkerAudit};
+pub use slot::{GeneratorAudit, Interval, Series, Slot, SlotRole, StageTally, Standstill, Tally, Turn, WorkerAudit};
 pub use text::{sanitize, sanitize_line, shell_word};
 pub use threshold::{ParseThresholdError, Threshold};
 pub use twin::{CopyPlan, CopySetting, TwinChange, TwinPlan, TwinReading};

@@ -240,6 +240,7 @@ impl Texts for Slot {
             role: _,
             block: _,
             repeat: _,
+            turns: _,
             treatment: _,
             start: _,
             started_unix_ms: _,

@@ -1,4 +1,4 @@
-//! One uninterrupted stretch of one treatment on one target, and everything that was counted in it.
+//! One stretch of one treatment on one target, and everything that was counted in it.
 
 use crate::{Distribution, Facts, Id, Nanos};
 use serde::{Deserialize, Serialize};
@@ -17,6 +17,10 @@ pub struct Slot {
     pub block: u32,
     /// Position of this slot among its target's slots of the same block (0 or 1 in an ABBA block).
     pub repeat: u32,
+    /// The turns that it was run in, between those of the other targets: all figures are those of all turns, without the time between
+    /// them. Empty where it was run in one go.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub turns: Vec<Turn>,
     /// Which treatment of the plan it was under; `None` in a run without factors.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub treatment: Option<u32>,
@@ -68,6 +72,15 @@ impl Slot {
     pub fn rate_per_s(&self) -> Option<f64> {
         (self.elapsed_ns > 0).then(|| self.tally.ok as f64 * 1e9 / self.elapsed_ns as f64)
     }
+}
+
+/// One of the turns that a slot was run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Ops that ended well.
+    pub ok: u64,
+    /// As [`Slot::elapsed_ns`].
+    pub elapsed_ns: Nanos,
 }
 
 /// What a slot was for.

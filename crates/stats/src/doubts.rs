@@ -35,6 +35,13 @@ pub(crate) struct Found {
     shared: Vec<(DoubtId, String, String, Vec<&'static str>)>,
 }
 
+/// Whether the rates over all of the time differ by another ratio (in log) than the typical pair, by more than its interval and
+/// half of the margin.
+pub(crate) fn is_uneven(contrast: &Contrast, whole: f64, compare: &ComparePlan) -> bool {
+    let (Some(estimate), Some(interval)) = (contrast.estimate, contrast.interval) else { return false };
+    !interval.contains(whole) && (whole - estimate).abs() > log_margin(compare) / 2.0
+}
+
 impl Found {
     /// All doubts, kinds in the order of [`DoubtId`].
     pub(crate) fn into_doubts(mut self) -> Vec<Doubt> {
@@ -66,10 +73,8 @@ impl Found {
         whole: Option<f64>,
         compare: &ComparePlan,
     ) {
-        let (Some(estimate), Some(interval), Some(whole)) = (contrast.estimate, contrast.interval, whole) else {
-            return;
-        };
-        if interval.contains(whole) || (whole - estimate).abs() <= log_margin(compare) / 2.0 {
+        let (Some(estimate), Some(whole)) = (contrast.estimate, whole) else { return };
+        if !is_uneven(contrast, whole, compare) {
             return;
         }
         self.add(

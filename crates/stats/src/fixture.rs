@@ -10,6 +10,7 @@ pub(crate) fn slot(index: u32, tally: Tally) -> Slot {
         role: SlotRole::Measured,
         block: index,
         repeat: 0,
+        turns: Vec::new(),
         treatment: None,
         start: None,
         started_unix_ms: 0,

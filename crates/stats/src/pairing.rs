@@ -1,5 +1,6 @@
 //! Pairs of slots and their log-ratios.
 
+use crate::signed_rank::Walsh;
 use duel_model::{Distribution, Metric, Slot};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -57,6 +58,12 @@ pub(crate) fn pair_up(slots: &[&Slot], baseline: usize, target: usize, metric: M
     pairs
 }
 
+/// Pairs of rates as [`pair_up`] makes them, of slots as a whole: whatever a target loses in some of its turns counts.
+pub(crate) fn pair_up_whole(slots: &[&Slot], baseline: usize, target: usize) -> Pairs {
+    let placed = slots.iter().map(|&slot| (slot.target, (slot.block, slot.repeat), slot.rate_per_s()));
+    pair_up_values(placed, baseline, target)
+}
+
 /// Pairs as [`pair_up`] does where each slot has been reduced to its one value: target, block and repeat, value.
 pub(crate) fn pair_up_values(
     placed: impl Iterator<Item = (usize, (u32, u32), Option<f64>)>,
@@ -70,10 +77,26 @@ pub(crate) fn pair_up_values(
 /// What one slot alone shows in a metric; `None` for the 99th percentile, which may take several slots.
 pub(crate) fn value_of(slot: &Slot, metric: Metric) -> Option<f64> {
     match metric {
-        Metric::Rate => slot.rate_per_s(),
+        Metric::Rate => typical_rate_per_s(slot),
         Metric::ResponseP50 => quantile(&slot.tally.response, 0.5),
         Metric::ResponseP99 => None,
     }
+}
+
+/// Ok ops per second of a slot as its turns typically had it: their Hodges-Lehmann estimate, in logarithms. Where it was run in one go
+/// it is the slot's own.
+///
+/// What disturbs a machine takes most of a turn or nothing of it. In a slot as a whole it moves the rate by some percent, and does so
+/// in one slot of a few; a third of the turns may be disturbed before what they typically had moves much. Turns that a server itself
+/// spends in pauses are left out by this as well: the rates over all of the time are held against it ([`crate::doubts`]).
+fn typical_rate_per_s(slot: &Slot) -> Option<f64> {
+    if slot.turns.is_empty() {
+        return slot.rate_per_s();
+    }
+    // A turn in which nothing ended had less than one op.
+    let rates = slot.turns.iter().filter(|turn| turn.elapsed_ns > 0);
+    let rates: Vec<f64> = rates.map(|turn| ((turn.ok as f64).max(0.5) * 1e9 / turn.elapsed_ns as f64).ln()).collect();
+    (slot.tally.ok > 0).then(|| Walsh::new(&rates).median().map(f64::exp)).flatten()
 }
 
 /// What belongs together: block, the target's, the baseline's.

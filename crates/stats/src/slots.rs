@@ -3,7 +3,7 @@
 use crate::contrast::{Contrast, contrast, log_margin};
 use crate::courses::stage_contrasts;
 use crate::doubts;
-use crate::pairing::pair_up;
+use crate::pairing::{Pairs, pair_up, pair_up_whole};
 use crate::side::{Bias, Side, biases};
 use crate::starts::{contrast_of_starts, fewest, pair_up_starts, starts};
 use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Slot, Verdict};
@@ -44,9 +44,19 @@ pub(crate) fn judge_pairs<'a>(
                     (pairs, contrast)
                 }
                 None => {
-                    let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
-                    let contrast = contrast(&pairs.pairs, &plan.compare);
-                    (pairs, contrast)
+                    let of = |pairs: Pairs| {
+                        let contrast = contrast(&pairs.pairs, &plan.compare);
+                        (pairs, contrast)
+                    };
+                    let typical = of(pair_up(&slots, 0, place, metric, plan.compare.min_pairs));
+                    // Turns leave a server's pauses out. Where the whole of the time tells otherwise, slots as a whole are judged.
+                    let has_turns = slots.iter().any(|slot| !slot.turns.is_empty());
+                    let whole = whole_log_ratio(target, baseline).filter(|_| metric == Metric::Rate && has_turns);
+                    if whole.is_some_and(|whole| doubts::is_uneven(&typical.1, whole, &plan.compare)) {
+                        of(pair_up_whole(&slots, 0, place))
+                    } else {
+                        typical
+                    }
                 }
             };
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);

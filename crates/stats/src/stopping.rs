@@ -34,6 +34,8 @@ pub struct SlotFigure {
     start: Option<u32>,
     /// The slot's value in the main metric.
     value: Option<f64>,
+    /// Its ok ops per second, over all of its time.
+    rate_per_s: Option<f64>,
     /// How long the slot was.
     elapsed_ns: Nanos,
 }
@@ -49,6 +51,7 @@ impl SlotFigure {
             index: slot.index,
             start: slot.start,
             value,
+            rate_per_s: slot.rate_per_s(),
             elapsed_ns: slot.elapsed_ns,
         }
     }
@@ -244,10 +247,10 @@ fn whole_log_ratio(slots: &[SlotFigure], target: usize) -> Option<f64> {
     Some(rate(slots, target)?.ln() - rate(slots, 0)?.ln())
 }
 
-/// Ops of a target per second of all of its time, where a slot's value is a rate.
+/// Ops of a target per second of all of its time.
 fn rate(slots: &[SlotFigure], target: usize) -> Option<f64> {
     let known = || slots.iter().filter(move |slot| slot.target == target && slot.value.is_some());
-    let ops: f64 = known().filter_map(|slot| Some(slot.value? * slot.elapsed_ns as f64)).sum();
+    let ops: f64 = known().filter_map(|slot| Some(slot.rate_per_s? * slot.elapsed_ns as f64)).sum();
     let time_ns: f64 = known().map(|slot| slot.elapsed_ns as f64).sum();
     (ops > 0.0 && time_ns > 0.0).then(|| ops / time_ns)
 }

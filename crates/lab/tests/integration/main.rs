@@ -12,4 +12,5 @@ mod common;
 mod factors;
 mod probes;
 mod redirects;
+mod turns;
 mod waiting;

@@ -4,7 +4,7 @@ use crate::synthetic::*;
 use duel_model::web::{failure, phase};
 use duel_model::{
     Arrival, Call, Distribution, Doubt, DoubtId, Facts, Interruption, LoopKind, Metric, Plan, Run, RunStatus,
-    SECOND_NS, Slot, SlotRole, Verdict, Versions, web,
+    SECOND_NS, Slot, SlotRole, Turn, Verdict, Versions, web,
 };
 use duel_stats::{Held, SlotFigure, Stop, Wanted, early_stop, judge, judge_slots, observe};
 
@@ -486,6 +486,49 @@ fn a_server_that_pauses_now_and_then_is_not_equivalent() {
     // A pause that costs less than the margin over the whole makes no difference that counts.
     let verdict = judge_slots(&pausing(1.05), &plan(2));
     assert_eq!((verdict.pairs[0].call, ids(&verdict)), (Call::Equivalent, vec![]));
+}
+
+/// Blocks whose slots were run in 15 turns; `times(block, repeat, target, turn)` is how many times as long as the others one took.
+fn in_turns(count: u32, times: impl Fn(u32, u32, usize, u32) -> f64) -> Vec<Slot> {
+    const TURNS: u32 = 15;
+    let mut slots = blocks(count, 2, ripple);
+    for slot in &mut slots {
+        let turn_ns = slot.elapsed_ns as f64 / f64::from(TURNS);
+        let of = |turn| (turn_ns * times(slot.block, slot.repeat, slot.target, turn)) as u64;
+        let turns = (0..TURNS).map(|turn| Turn { ok: slot.tally.ok / u64::from(TURNS), elapsed_ns: of(turn) });
+        slot.turns = turns.collect();
+        slot.elapsed_ns = slot.turns.iter().map(|turn| turn.elapsed_ns).sum();
+    }
+    slots
+}
+
+#[test]
+fn what_disturbs_single_turns_does_not_hide_that_two_servers_are_equal() {
+    // Somebody takes the machine for two turns of a slot, now of the one, now of the other target.
+    let disturbed = |block: u32, repeat: u32, target: usize, turn: u32| {
+        let whom = (block * 7 + repeat * 3) % 5;
+        if whom < 2 && whom as usize == target && (turn == block % 15 || turn == (block + 1) % 15) { 4.0 } else { 1.0 }
+    };
+    let half_width = |slots: &[Slot]| {
+        let rate = judge_slots(slots, &plan(2)).pairs[0].clone();
+        (rate.call, rate.high.unwrap() / rate.low.unwrap() - 1.0)
+    };
+    let mut slots = in_turns(26, disturbed);
+    let (call, width) = half_width(&slots);
+    slots.iter_mut().for_each(|slot| slot.turns.clear());
+    let (in_one_go, wider) = half_width(&slots);
+    assert_eq!((call, in_one_go), (Call::Equivalent, Call::Unknown));
+    assert!(width < wider / 4.0, "{width} against {wider}");
+}
+
+#[test]
+fn pauses_of_a_server_count_although_its_turns_leave_them_out() {
+    // B stands still for as long as three turns take, in one turn of each slot: a sixth of its time.
+    let slots = in_turns(26, |block, _, target, turn| if target == 1 && turn == block % 15 { 4.0 } else { 1.0 });
+    let verdict = judge_slots(&slots, &plan(2));
+    let rate = &verdict.pairs[0];
+    assert_eq!(rate.call, Call::Slower);
+    assert!((rate.ratio.unwrap() - 15.0 / 18.0).abs() < 0.01, "{rate:?}");
 }
 
 #[test]

@@ -208,6 +208,7 @@ pub fn slot(index: u32) -> Slot {
         },
         block: index / 4,
         repeat: index % 4 / 2,
+        turns: Vec::new(),
         treatment: (index % 5 < 4).then_some(index % 4),
         start: None,
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_001,

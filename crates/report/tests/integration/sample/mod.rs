@@ -160,6 +160,7 @@ fn slot(
         role,
         block,
         repeat,
+        turns: Vec::new(),
         treatment: None,
         start: None,
         started_unix_ms: 1_795_217_520_000 + i64::from(index) * 1_000,

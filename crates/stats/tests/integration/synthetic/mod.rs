@@ -42,6 +42,7 @@ pub(crate) fn slot(block: u32, repeat: u32, target: usize, elapsed_s: f64) -> Sl
         role: SlotRole::Measured,
         block,
         repeat,
+        turns: Vec::new(),
         treatment: None,
         start: None,
         started_unix_ms: 0,
