@@ -2,6 +2,7 @@
 //! before measuring are followed here.
 
 use crate::factory::HttpFactory;
+use crate::kind::of;
 use crate::reach::proxy;
 use crate::redirects::following::FollowingFactory;
 use crate::redirects::manner::{Trail, leads_elsewhere};
@@ -36,7 +37,8 @@ pub(crate) fn first(http: &HttpPlan, asked: &Asked<'_>) -> Result<Contact, Workl
             let _ = one_op(Session::open(factory.clone(), 1, 1, Arc::clone(asked.stop)), asked);
         }
         let facts = negotiated.map(Facts::kept);
-        return Ok(contact(opens, address, (redirects_before > 0).then_some(sent), facts));
+        let untreated = trail.manner().plan(of(asked.untreated)?);
+        return Ok(contact(opens, address, (redirects_before > 0).then_some(untreated), facts));
     }
     let last = sanitize_line(trail.address());
     Err(WorkloadError(format!("more than {redirects_before} redirects, the last to {last}")))
@@ -45,7 +47,7 @@ pub(crate) fn first(http: &HttpPlan, asked: &Asked<'_>) -> Result<Contact, Workl
 /// The target as if it had answered.
 pub(crate) fn assumed(http: &HttpPlan, asked: &Asked<'_>) -> Result<Contact, WorkloadError> {
     let factory = HttpFactory::assume(http, asked.address, asked.plan.load.connect_timeout_ns)?;
-    let sent = (!http.follows_each && http.max_redirects > 0).then(|| http.clone());
+    let sent = if !http.follows_each && http.max_redirects > 0 { Some(of(asked.untreated)?.clone()) } else { None };
     Ok(contact(ready(factory, http, asked.address, asked)?, asked.address, sent, None))
 }
 

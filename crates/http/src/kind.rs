@@ -114,7 +114,7 @@ impl Kind for Web {
     }
 }
 
-fn of(workload: &WorkloadPlan) -> Result<&HttpPlan, WorkloadError> {
+pub(crate) fn of(workload: &WorkloadPlan) -> Result<&HttpPlan, WorkloadError> {
     match workload {
         WorkloadPlan::Http(http) => Ok(http),
         WorkloadPlan::Plain(_) => Err(WorkloadError("these settings are of another kind of work".to_owned())),

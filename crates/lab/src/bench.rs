@@ -14,8 +14,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Receiver;
 
-/// Share of the local ports that new connections may take, that a run may use at its beginning.
-const AT_ONCE: f64 = 0.25;
 /// The watcher is shown how far it is this often, or somewhat less often: more often than looks at a slot under way come.
 const LOOK_EVERY_NS: Nanos = 150 * MILLISECOND_NS;
 
@@ -254,13 +252,10 @@ impl Bench {
     /// that the interval is made from (compare Mytkowicz et al. 2009, "Producing wrong data without doing anything
     /// obviously wrong"). The same goes for a process that works: where its code and its memory have come to lie.
     pub(crate) fn renew(&mut self, target: usize) -> Result<bool, LabError> {
-        // Each connection that we close keeps its local port for a minute: half of them are left for everything else. No more of
-        // that half is used up than of the run's time, but for its beginning.
+        // Each connection that we close keeps its local port for a minute: half of them are left for everything else.
         let connections = u64::from(self.load.connections);
-        let passed = self.total_ns.map_or(1.0, |total_ns| self.load_ns as f64 / total_ns.max(1) as f64);
-        let ports =
-            self.local_ports[target].map_or(f64::MAX, |ports| f64::from(ports) / 2.0 * (passed + AT_ONCE).min(1.0));
-        let affordable = (self.renewed[target] + 1).saturating_mul(connections) as f64 <= ports;
+        let ports = self.local_ports[target].map_or(u64::MAX, |ports| u64::from(ports) / 2);
+        let affordable = (self.renewed[target] + 1).saturating_mul(connections) <= ports;
         if self.keeps_lanes && affordable {
             self.renewed[target] += 1;
             let session =

@@ -105,7 +105,7 @@ impl Block<'_> {
     /// Runs all turns of its slots: round by round, each round in the reverse order of the one before.
     ///
     /// What disturbs a machine mostly lasts longer than a turn: it is common to turns that lie next to each other, and drops out of
-    /// their ratio, and so does a steady drift. What clings to connections drops out of a block the more often they are new.
+    /// their ratio, and so does a steady drift.
     fn run(
         &mut self,
         bench: &mut Bench,
@@ -115,15 +115,14 @@ impl Block<'_> {
     ) -> Result<Next, LabError> {
         let schedule = self.schedule;
         let turn_ns = schedule.slot_ns / Nanos::from(schedule.turns);
-        let mut renewed_for = 0;
+        if schedule.renews && !self.renew(bench, &order, watcher)? {
+            return Ok(self.break_off(bench, watcher));
+        }
         for round in 0..2 * schedule.turns {
-            if schedule.renews && renewed_for == 0 {
-                let Some(took_ns) = self.renew(bench, &order, watcher)? else {
-                    return Ok(self.break_off(bench, watcher));
-                };
-                renewed_for = rounds_between(took_ns, turn_ns * order.len() as Nanos);
+            // Turns that each wait long for their last ops may take many times as long as they were meant to.
+            if schedule.turns > 1 && bench.load_ns() > schedule.end_load_ns {
+                return Ok(self.break_off(bench, watcher));
             }
-            renewed_for = renewed_for.saturating_sub(1);
             for &target in &order {
                 let spec = SlotSpec::timed(target, schedule.role.clone(), turn_ns, schedule.grace_ns);
                 let spec = spec.at(self.block, round / schedule.turns).turn(round % schedule.turns);
@@ -145,23 +144,16 @@ impl Block<'_> {
         Ok(self.finish(bench, watcher, |_| true))
     }
 
-    /// Gives all targets new connections, and lets each of them carry a request before anything is measured; how long that took.
-    /// `None`: it goes no further.
-    fn renew(
-        &mut self,
-        bench: &mut Bench,
-        order: &[usize],
-        watcher: &mut dyn Watcher,
-    ) -> Result<Option<Nanos>, LabError> {
-        let began_ns = bench.since_start_ns();
+    /// Gives all targets new connections, and lets each of them carry a request before anything is measured; whether it goes on.
+    fn renew(&mut self, bench: &mut Bench, order: &[usize], watcher: &mut dyn Watcher) -> Result<bool, LabError> {
         for &target in order {
             let Some(spec) = settling(bench, target, self.block, self.schedule.grace_ns)? else { continue };
             let (turn, _) = bench.turn(spec, watcher)?;
             if bench.is_stopped() || !self.add(turn) {
-                return Ok(None);
+                return Ok(false);
             }
         }
-        Ok(Some(bench.since_start_ns() - began_ns))
+        Ok(true)
     }
 
     /// Adds a turn to its slot; whether the target was alive at its end.
@@ -202,12 +194,6 @@ fn is_judged(slot: &Slot) -> bool {
     slot.role != SlotRole::Warmup
 }
 
-/// For how many rounds of turns connections are kept that it took so long to make: making them takes a third of the time at most. An
-/// even number, so that each target is first as often as last.
-fn rounds_between(took_ns: Nanos, round_ns: Nanos) -> u32 {
-    2 * u32::try_from(took_ns.div_ceil(round_ns.max(1))).unwrap_or(u32::MAX / 2).max(1)
-}
-
 /// Gives a target new connections; the slot in which each of them carries a request before anything is measured. `None` where
 /// connections are not kept.
 pub(crate) fn settling(
@@ -218,19 +204,4 @@ pub(crate) fn settling(
 ) -> Result<Option<SlotSpec>, LabError> {
     let is_new = bench.renew(target)?;
     Ok(is_new.then(|| SlotSpec::settling(target, bench.lanes(), grace_ns).at(block, 0)))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn making_connections_takes_a_third_of_the_time_at_most() {
-        let ms = duel_model::MILLISECOND_NS;
-        let rounds = [0, 1, 20, 21, 50].map(|took_ms| rounds_between(took_ms * ms, 20 * ms));
-        assert_eq!(rounds, [2, 2, 2, 4, 6]);
-        for took_ms in [7, 33, 250] {
-            assert!(u64::from(rounds_between(took_ms * ms, 20 * ms)) * 20 >= 2 * took_ms);
-        }
-    }
 }

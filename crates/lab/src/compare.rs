@@ -9,7 +9,9 @@ use crate::rounds::{self, FirstStart};
 use crate::waiting;
 use crate::watch::Watcher;
 use crate::{LabError, kinds};
-use duel_model::{Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally};
+use duel_model::{
+    Distribution, Doubt, DoubtId, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Tally,
+};
 use duel_stats::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
 
 /// Shortest slot. Hiccups of some milliseconds must be small against it; below that, many short slots tell more than few
@@ -21,8 +23,15 @@ const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
 const OPS_PER_SLOT: u64 = 10;
 /// Shortest turn of a slot: to begin and to end one takes up to a millisecond, in which nothing is measured.
 const SHORTEST_TURN_NS: Nanos = 10 * MILLISECOND_NS;
-/// Ops that a connection should carry in a turn.
-const OPS_PER_TURN: u64 = 30;
+/// Ops that a connection should carry in a turn: as many as slots of [`SHORTEST_SLOT_NS`] have where an op takes 1 ms. While the last
+/// ops end, lanes rest that have ended theirs: two servers that do as much, one in ops of equal length and one in ops that scatter like an
+/// exponential distribution, differ by 1 % for that. And of all ops that many are the first ones of a turn, for which the server had
+/// rested: fewer than the 99th percentile leaves out.
+const OPS_PER_TURN: u64 = 150;
+/// Most turns of a slot, however long it is.
+const MOST_TURNS: u64 = 64;
+/// Ops longer than a turn that may be under way, on average, when one ends.
+const MOST_SLOW_OPS: f64 = 0.1;
 /// Pairs of slots that the time is divided for.
 const PAIRS_WANTED: u64 = 12;
 /// Most slots that a run is divided into.
@@ -70,9 +79,12 @@ pub(crate) fn run(
         whole_periods_ns(slot_ns, plan.load.kind)
     });
     let left_ns = plan.compare.max_load_ns.saturating_sub(bench.load_ns());
-    let takes_turns = kinds::of(&plan.workload).takes_turns() && !watcher.wants_ops();
-    let (turns, slot_ns) =
-        if takes_turns { in_turns(slot_ns, typical_op_ns + bench.think_ns(), plan.load.kind) } else { (1, slot_ns) };
+    let may_take_turns = kinds::of(&plan.workload).takes_turns()
+        && matches!(plan.load.kind, LoopKind::Closed { .. })
+        && restarts.is_none()
+        && !watcher.wants_ops();
+    let turns =
+        if may_take_turns { turns_of(slot_ns, typical_op_ns + bench.think_ns(), &run.slots, bench.lanes()) } else { 1 };
     let schedule = BlockSchedule {
         role: SlotRole::Measured,
         slot_ns,
@@ -114,13 +126,21 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
         .max(SHORTEST_SLOT_NS.min(affordable_ns.max(MILLISECOND_NS)))
 }
 
-/// In how many turns a slot of this length is best run, and the length of a slot that has whole turns.
-fn in_turns(slot_ns: Nanos, op_ns: Nanos, kind: LoopKind) -> (u32, Nanos) {
-    let turn_ns = whole_periods_ns((OPS_PER_TURN * op_ns).max(SHORTEST_TURN_NS), kind);
-    match slot_ns / turn_ns {
-        0 | 1 => (1, slot_ns),
-        turns => (turns as u32, whole_periods_ns(slot_ns / turns, kind) * turns),
-    }
+/// In how many turns a slot of this length is run, where an op takes so long and warm-up was this.
+///
+/// A turn waits for its last ops. Where some ops take longer than a turn is meant to last, and one of them is likely to be under way on
+/// some lane when a turn ends, waiting would take more time than load: such a slot is run in one go.
+fn turns_of(slot_ns: Nanos, op_ns: Nanos, warm_up: &[Slot], lanes: u32) -> u32 {
+    let turn_ns = (OPS_PER_TURN * op_ns).max(SHORTEST_TURN_NS);
+    let turns = (slot_ns / turn_ns).clamp(1, MOST_TURNS);
+    let mut service = Distribution::default();
+    warm_up.iter().for_each(|slot| service.merge(&slot.tally.service));
+    let slow_ns: f64 = (service.buckets().iter())
+        .filter(|(value_ns, _)| *value_ns > slot_ns / turns)
+        .map(|(value_ns, count)| *value_ns as f64 * *count as f64)
+        .sum();
+    let under_way = f64::from(lanes) * slow_ns / (service.sum_ns as f64).max(1.0);
+    if under_way > MOST_SLOW_OPS { 1 } else { turns as u32 }
 }
 
 /// In an open loop a slot has to hold some ops, or it has no median; and constant arrivals are cut between two of them,

@@ -55,7 +55,7 @@ impl Lab {
         let verdict = judge(run);
         let measured: Vec<&Slot> = run.slots.iter().filter(|slot| slot.role == SlotRole::Measured).collect();
         let comparison = duel_stats::observe(measured.iter().copied(), &plan.targets);
-        let since_start_ns = run.slots.last().map_or(0, |slot| slot.offset_ns + slot.elapsed_ns);
+        let since_start_ns = run.slots.iter().map(Slot::end_ns).max().unwrap_or(0);
         let clock = Clock { since_start_ns, at_ns: duel_load::monotonic_ns() };
         let mut plan = servers::with_noted_processes(plan, &run.plan);
         let forgotten = servers::forget_unproven_ids(&mut plan);

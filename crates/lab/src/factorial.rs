@@ -9,7 +9,7 @@
 
 use crate::bench::{Bench, SlotSpec, has_ports, keeps_lanes};
 use crate::compare::{Warm, slot_length_ns, warm_up, whole_periods_ns};
-use crate::contact::{Factory, contact_all};
+use crate::contact::{Factory, contact_treated};
 use crate::hosts::Hosts;
 use crate::pulse::Pulses;
 use crate::route::Route;
@@ -102,7 +102,8 @@ pub(crate) fn prepare(
                 .zip(&treated.targets)
                 .map(|(route, target)| if varies_path { route.to(&target.address) } else { route.clone() })
                 .collect();
-            let contacts = contact_all(&treated, &routes, stop).map_err(|error| at(&name, error))?;
+            let contacts =
+                contact_treated(&treated, &plan.workload, &routes, stop).map_err(|error| at(&name, error))?;
             contacts.into_iter().map(|contact| contact.opens).collect()
         };
         treatments.push(Treatment { name, plan: treated, factories, pace: Pace::default() });

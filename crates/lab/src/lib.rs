@@ -122,9 +122,9 @@ impl Lab {
         let clock = clocks::Clocks::read();
         watcher.label("connecting");
         let contacts = if self.is_to_the_letter {
-            contact::assume_all(first)?
+            contact::assume_all(first, &plan.workload)?
         } else {
-            contact::contact_all(first, &[], &self.stop)?
+            contact::contact_treated(first, &plan.workload, &[], &self.stop)?
         };
         run.first_contact = contacts.iter().map(|contact| contact.facts.clone()).collect();
         let routes: Vec<Route> = contacts.iter().map(Route::of).collect();

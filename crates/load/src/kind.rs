@@ -253,8 +253,10 @@ fn plain(workload: &WorkloadPlan) -> Result<&KindPlan, WorkloadError> {
 /// Which target is to be made ready, and for what.
 #[derive(Debug, Clone, Copy)]
 pub struct Asked<'a> {
-    /// The plan whose work it is.
+    /// The plan whose work it is; of one with factors, a treatment of it.
     pub plan: &'a Plan,
+    /// The work without any treatment: what [`Contact::sent`] is told of.
+    pub untreated: &'a WorkloadPlan,
     /// The target's address.
     pub address: &'a str,
     /// What connections are made to in place of what the address's name leads to, where that is known from before.
@@ -272,7 +274,7 @@ pub struct Contact {
     pub opens: Arc<dyn Opens>,
     /// Its address: where load is sent, which may be elsewhere than what was asked for.
     pub address: String,
-    /// The work as it is sent there, where that need not be what was asked for.
+    /// The untreated work as it is sent there, where that need not be what was asked for.
     pub sent: Option<WorkloadPlan>,
     /// What is known of it; `None`: it was not asked.
     pub facts: Option<Facts>,

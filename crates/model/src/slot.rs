@@ -68,6 +68,12 @@ impl Slot {
         self.standstill().total_ns as f64 > MOST_STANDSTILL * self.elapsed_ns as f64
     }
 
+    /// When it was over, in ns since the start of the run: where it was run in turns, its last one.
+    pub fn end_ns(&self) -> Nanos {
+        let last_ns = self.turns.last().map(|turn| turn.offset_ns.saturating_add(turn.elapsed_ns));
+        self.offset_ns.saturating_add(last_ns.unwrap_or(self.elapsed_ns))
+    }
+
     /// Successful ops per second, `None` when the slot took no time.
     pub fn rate_per_s(&self) -> Option<f64> {
         (self.elapsed_ns > 0).then(|| self.tally.ok as f64 * 1e9 / self.elapsed_ns as f64)
@@ -77,6 +83,8 @@ impl Slot {
 /// One of the turns that a slot was run in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Turn {
+    /// Start, since the slot's start.
+    pub offset_ns: Nanos,
     /// Ops that ended well.
     pub ok: u64,
     /// As [`Slot::elapsed_ns`].

@@ -6,9 +6,9 @@ impl Slot {
     /// Adds a later turn of the same slot. The slot itself was the first one.
     pub fn append(&mut self, later: Self) {
         if self.turns.is_empty() {
-            self.turns.push(self.as_turn());
+            self.turns.push(self.as_turn(0));
         }
-        self.turns.push(later.as_turn());
+        self.turns.push(later.as_turn(later.offset_ns.saturating_sub(self.offset_ns)));
         let since_start_ns = later.offset_ns.saturating_sub(self.offset_ns);
         self.died_ns = later.died_ns.map(|died_ns| since_start_ns.saturating_add(died_ns));
         self.series.append(self.elapsed_ns, &later.series);
@@ -20,8 +20,8 @@ impl Slot {
 }
 
 impl Slot {
-    fn as_turn(&self) -> Turn {
-        Turn { ok: self.tally.ok, elapsed_ns: self.elapsed_ns }
+    fn as_turn(&self, offset_ns: Nanos) -> Turn {
+        Turn { offset_ns, ok: self.tally.ok, elapsed_ns: self.elapsed_ns }
     }
 }
 
@@ -108,10 +108,11 @@ mod tests {
         slot.append(turn(1_300, 2));
         slot.append(Slot { died_ns: Some(40), elapsed_ns: 40, ..turn(1_600, 1) });
         assert_eq!(
-            slot.turns.iter().map(|turn| (turn.ok, turn.elapsed_ns)).collect::<Vec<_>>(),
-            [(7, 100), (2, 100), (1, 40)]
+            slot.turns.iter().map(|turn| (turn.offset_ns, turn.ok, turn.elapsed_ns)).collect::<Vec<_>>(),
+            [(0, 7, 100), (300, 2, 100), (600, 1, 40)]
         );
         assert_eq!((slot.turns.len(), slot.offset_ns, slot.elapsed_ns, slot.tally.ok), (3, 1_000, 240, 10));
+        assert_eq!(slot.end_ns(), 1_640);
         assert_eq!(slot.died_ns, Some(640), "on the wall, as it is told");
         let ok: Vec<u64> = slot.series.intervals.iter().map(|interval| interval.ok).collect();
         assert_eq!(ok, [7, 0, 2, 0, 1]);

@@ -87,7 +87,7 @@ pub(crate) fn value_of(slot: &Slot, metric: Metric) -> Option<f64> {
 /// it is the slot's own.
 ///
 /// What disturbs a machine takes most of a turn or nothing of it. In a slot as a whole it moves the rate by some percent, and does so
-/// in one slot of a few; a third of the turns may be disturbed before what they typically had moves much. Turns that a server itself
+/// in one slot of a few; a quarter of the turns may be disturbed before what they typically had moves much. Turns that a server itself
 /// spends in pauses are left out by this as well: the rates over all of the time are held against it ([`crate::doubts`]).
 fn typical_rate_per_s(slot: &Slot) -> Option<f64> {
     if slot.turns.is_empty() {

@@ -1,6 +1,7 @@
 //! When more blocks would tell no more.
 
 use crate::contrast::{Contrast, contrast, log_margin};
+use crate::doubts::is_uneven;
 use crate::lasting::FEWEST_BLOCKS;
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
@@ -166,12 +167,21 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
         } else {
             known(values, &plan.compare, wanted, enough)
         };
+        let whole = whole_log_ratio(&slots, place).filter(|_| main == Metric::Rate);
+        // As the verdict does where turns leave out what the whole of the time has.
+        let known = match known {
+            Some((_, _, contrast))
+                if !over_starts && whole.is_some_and(|whole| is_uneven(&contrast, whole, &plan.compare)) =>
+            {
+                let placed = slots.iter().map(|slot| (slot.target, (slot.block, slot.repeat), slot.rate_per_s));
+                self::known(&pair_up_values(placed, 0, place).pairs, &plan.compare, wanted, enough)
+            }
+            known => known,
+        };
         let Some((why, half_width, contrast)) = known else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
         let seen = call(&contrast, values.len(), main, &plan.compare);
-        if main == Metric::Rate
-            && whole_log_ratio(&slots, place).is_some_and(|whole| !holds_for_whole(seen, whole, &plan.compare))
-        {
+        if whole.is_some_and(|whole| !holds_for_whole(seen, whole, &plan.compare)) {
             return Stop::Go;
         }
         reasons.push(format!(

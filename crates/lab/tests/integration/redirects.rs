@@ -95,3 +95,13 @@ fn all_treatments_follow_the_redirects_of_each_op() {
     // And the first contact of each treatment, by which the last host was found.
     assert_eq!(last.heard() as u64, tally(|tally| tally.ok) + 2, "each op has come to the end");
 }
+
+#[test]
+fn where_nothing_redirects_the_request_may_be_varied() {
+    let server = Server::that_ends("127.0.0.1", Duration::ZERO);
+    let mut plan = plan(&[&server], HttpPlan { max_redirects: 3, method: "POST".into(), ..HttpPlan::default() });
+    plan.factors = vec![Factor::BodySize(vec![10, 20])];
+    let run = run(&plan).unwrap();
+    let WorkloadPlan::Http(http) = &run.plan.workload else { panic!("{:?}", run.plan.workload) };
+    assert_eq!((&http.body, http.max_redirects), (&Body::None, 0), "as it is without any treatment");
+}

@@ -8,9 +8,9 @@ use std::time::Duration;
 fn targets_take_turns_within_their_slots() {
     let servers = [(); 2].map(|()| Server::that_ends("127.0.0.1", Duration::ZERO));
     let mut plan = plan(&servers.iter().collect::<Vec<_>>(), HttpPlan::default());
-    // Even a machine on which a request takes 10 ms has two turns of 30 requests in it.
-    plan.compare.slot_ns = Some(600 * MILLISECOND_NS);
-    plan.compare.max_load_ns = 4 * SECOND_NS;
+    // Even a machine on which a request takes 4 ms has two turns of 150 requests in it.
+    plan.compare.slot_ns = Some(1_200 * MILLISECOND_NS);
+    plan.compare.max_load_ns = 6 * SECOND_NS;
     let run = run(&plan).unwrap();
     let measured: Vec<_> = run.slots.iter().filter(|slot| slot.role == SlotRole::Measured).collect();
     assert!(measured.len() >= 4, "{}", measured.len());
@@ -25,8 +25,4 @@ fn targets_take_turns_within_their_slots() {
     let [first, second] = [measured[0], measured[1]];
     assert!(first.target != second.target && (first.block, first.repeat) == (second.block, second.repeat));
     assert!(second.offset_ns < first.offset_ns + first.elapsed_ns);
-    // Connections are new more than once in a block, and carry a request each before they are measured.
-    let settling = run.slots.iter().filter(|slot| slot.role == SlotRole::Warmup && slot.turns.len() > 1);
-    let connections: Vec<u64> = settling.map(|slot| slot.tally.connections).collect();
-    assert!(connections.iter().any(|&made| made >= 4), "{connections:?}");
 }

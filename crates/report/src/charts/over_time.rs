@@ -64,7 +64,7 @@ fn of_slots<'a>(target: &Totals<'a>) -> Steps<'a> {
         let spans: Vec<Span> = slots.iter().flat_map(|slot| spans_of(slot, slot.offset_ns as f64)).collect();
         let (rate_per_s, rate_range_per_s) = rates(&spans)?;
         let (first, last) = (slots.first()?, slots.last()?);
-        let middle_ns = (first.offset_ns as f64 + (last.offset_ns + last.elapsed_ns) as f64) / 2.0;
+        let middle_ns = (first.offset_ns as f64 + last.end_ns() as f64) / 2.0;
         Some(Step {
             at_s: middle_ns / 1e9,
             slots: slots.to_vec(),
@@ -122,6 +122,6 @@ pub(super) fn crosses(all: &[Steps<'_>]) -> Vec<(usize, f64)> {
 
 /// The end of the last slot, in s since the run began.
 pub(super) fn end_s(targets: &[Totals<'_>]) -> f64 {
-    let ends = targets.iter().flat_map(|target| &target.slots).map(|slot| slot.offset_ns + slot.elapsed_ns);
+    let ends = targets.iter().flat_map(|target| &target.slots).map(|slot| slot.end_ns());
     ends.max().unwrap_or(0) as f64 / 1e9
 }

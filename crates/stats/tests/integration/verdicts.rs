@@ -495,7 +495,8 @@ fn in_turns(count: u32, times: impl Fn(u32, u32, usize, u32) -> f64) -> Vec<Slot
     for slot in &mut slots {
         let turn_ns = slot.elapsed_ns as f64 / f64::from(TURNS);
         let of = |turn| (turn_ns * times(slot.block, slot.repeat, slot.target, turn)) as u64;
-        let turns = (0..TURNS).map(|turn| Turn { ok: slot.tally.ok / u64::from(TURNS), elapsed_ns: of(turn) });
+        let turns =
+            (0..TURNS).map(|turn| Turn { offset_ns: 0, ok: slot.tally.ok / u64::from(TURNS), elapsed_ns: of(turn) });
         slot.turns = turns.collect();
         slot.elapsed_ns = slot.turns.iter().map(|turn| turn.elapsed_ns).sum();
     }
