@@ -23,11 +23,14 @@ const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
 const OPS_PER_SLOT: u64 = 10;
 /// Shortest turn of a slot: to begin and to end one takes up to a millisecond, in which nothing is measured.
 const SHORTEST_TURN_NS: Nanos = 10 * MILLISECOND_NS;
-/// Ops that a connection should carry in a turn: as many as slots of [`SHORTEST_SLOT_NS`] have where an op takes 1 ms. While the last
-/// ops end, lanes rest that have ended theirs: two servers that do as much, one in ops of equal length and one in ops that scatter like an
-/// exponential distribution, differ by 1 % for that. And of all ops that many are the first ones of a turn, for which the server had
-/// rested: fewer than the 99th percentile leaves out.
-const OPS_PER_TURN: u64 = 150;
+/// Ops that a connection should carry in a turn. While the last ones end, lanes rest that have ended theirs: two servers that do as much, one
+/// in ops of equal length and one in ops that scatter like an exponential distribution, differ by 1.6 % for that. And one op in so many
+/// is the first of a turn, for which the server had rested: no more than the 99th percentile leaves out.
+const OPS_PER_TURN: u64 = 100;
+/// Turns that a slot should have: of four one may be disturbed, and the Hodges-Lehmann estimate is still among the others.
+const FEWEST_TURNS: u64 = 5;
+/// Shortest slot that is run in turns.
+const SHORTEST_SLOT_IN_TURNS_NS: Nanos = 100 * MILLISECOND_NS;
 /// Most turns of a slot, however long it is.
 const MOST_TURNS: u64 = 64;
 /// Ops longer than a turn that may be under way, on average, when one ends.
@@ -83,8 +86,17 @@ pub(crate) fn run(
         && matches!(plan.load.kind, LoopKind::Closed { .. })
         && restarts.is_none()
         && !watcher.wants_ops();
-    let turns =
-        if may_take_turns { turns_of(slot_ns, typical_op_ns + bench.think_ns(), &run.slots, bench.lanes()) } else { 1 };
+    let op_ns = typical_op_ns + bench.think_ns();
+    let (turns, slot_ns) = match may_take_turns.then(|| turns_of(slot_ns, op_ns, &run.slots, bench.lanes())) {
+        None | Some(1) => (1, slot_ns),
+        Some(turns) if plan.compare.slot_ns.is_some() => (turns, slot_ns),
+        Some(_) => {
+            let slot_ns = (FEWEST_TURNS * turn_ns(op_ns))
+                .clamp(SHORTEST_SLOT_IN_TURNS_NS, 2 * SHORTEST_SLOT_NS)
+                .max(left_ns / MOST_SLOTS);
+            (turns_of(slot_ns, op_ns, &run.slots, bench.lanes()), slot_ns)
+        }
+    };
     let schedule = BlockSchedule {
         role: SlotRole::Measured,
         slot_ns,
@@ -126,13 +138,17 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
         .max(SHORTEST_SLOT_NS.min(affordable_ns.max(MILLISECOND_NS)))
 }
 
+/// Length of a turn, where an op takes so long.
+fn turn_ns(op_ns: Nanos) -> Nanos {
+    (OPS_PER_TURN * op_ns).max(SHORTEST_TURN_NS)
+}
+
 /// In how many turns a slot of this length is run, where an op takes so long and warm-up was this.
 ///
 /// A turn waits for its last ops. Where some ops take longer than a turn is meant to last, and one of them is likely to be under way on
 /// some lane when a turn ends, waiting would take more time than load: such a slot is run in one go.
 fn turns_of(slot_ns: Nanos, op_ns: Nanos, warm_up: &[Slot], lanes: u32) -> u32 {
-    let turn_ns = (OPS_PER_TURN * op_ns).max(SHORTEST_TURN_NS);
-    let turns = (slot_ns / turn_ns).clamp(1, MOST_TURNS);
+    let turns = (slot_ns / turn_ns(op_ns)).clamp(1, MOST_TURNS);
     let mut service = Distribution::default();
     warm_up.iter().for_each(|slot| service.merge(&slot.tally.service));
     let slow_ns: f64 = (service.buckets().iter())

@@ -8,7 +8,7 @@ use std::time::Duration;
 fn targets_take_turns_within_their_slots() {
     let servers = [(); 2].map(|()| Server::that_ends("127.0.0.1", Duration::ZERO));
     let mut plan = plan(&servers.iter().collect::<Vec<_>>(), HttpPlan::default());
-    // Even a machine on which a request takes 4 ms has two turns of 150 requests in it.
+    // Even a machine on which a request takes 6 ms has two turns of 100 requests in it.
     plan.compare.slot_ns = Some(1_200 * MILLISECOND_NS);
     plan.compare.max_load_ns = 6 * SECOND_NS;
     let run = run(&plan).unwrap();
