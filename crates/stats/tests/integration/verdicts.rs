@@ -507,8 +507,8 @@ fn in_turns(count: u32, times: impl Fn(u32, u32, usize, u32) -> f64) -> Vec<Slot
 fn what_disturbs_single_turns_does_not_hide_that_two_servers_are_equal() {
     // Somebody takes the machine for two turns of a slot, now of the one, now of the other target.
     let disturbed = |block: u32, repeat: u32, target: usize, turn: u32| {
-        let whom = (block * 7 + repeat * 3) % 5;
-        if whom < 2 && whom as usize == target && (turn == block % 15 || turn == (block + 1) % 15) { 4.0 } else { 1.0 }
+        let whom = (block * 7 + repeat * 3) % 2;
+        if whom as usize == target && (turn == block % 15 || turn == (block + 1) % 15) { 4.0 } else { 1.0 }
     };
     let half_width = |slots: &[Slot]| {
         let rate = judge_slots(slots, &plan(2)).pairs[0].clone();
