@@ -95,14 +95,19 @@ pub(crate) fn contrast_among(pairs: &[Pair], compare: &ComparePlan, looks: usize
 /// every fourth A/A run. Student's t is exact for normal noise and errs to the wide side for heavier tails. A gap worth
 /// stopping for after three blocks is so much larger than the noise that the width does not matter.
 fn few_blocks(pairs: &[Pair], confidence: f64) -> Option<Span> {
-    let means: Vec<f64> = pairs
-        .chunk_by(|a, b| a.block == b.block)
-        .map(|block| block.iter().map(|pair| pair.log_ratio).sum::<f64>() / block.len() as f64)
-        .collect();
+    let means = block_means(pairs);
     if means.len() >= pairs_needed(confidence)? as usize {
         return None;
     }
     students_t(&means, confidence)
+}
+
+/// The mean of each block.
+pub(crate) fn block_means(pairs: &[Pair]) -> Vec<f64> {
+    pairs
+        .chunk_by(|a, b| a.block == b.block)
+        .map(|block| block.iter().map(|pair| pair.log_ratio).sum::<f64>() / block.len() as f64)
+        .collect()
 }
 
 /// Student's t interval of the mean of independent values; `None` with fewer than two.

@@ -4,6 +4,7 @@ use crate::contrast::{Contrast, log_margin};
 use crate::pairing::{Pairs, TAIL_OPS_AT_LEAST, batched, log_ratios};
 use crate::side::{LATE, MISSING, SATURATED, Side, percent};
 use crate::signed_rank::pairs_needed;
+use crate::slots::Whole;
 use crate::starts::FEWEST_STARTS;
 use crate::trend::trend;
 use duel_model::{
@@ -70,13 +71,30 @@ impl Found {
         target: &str,
         baseline: &str,
         contrast: &Contrast,
-        whole: Option<f64>,
+        whole: Option<Whole>,
+        seen: Call,
         compare: &ComparePlan,
     ) {
         let (Some(estimate), Some(whole)) = (contrast.estimate, whole) else { return };
-        if !is_uneven(contrast, whole, compare) {
+        if !is_uneven(contrast, whole.log_ratio, compare) {
+            if let Some(interval) =
+                whole.interval.filter(|_| seen == Call::Equivalent && !whole.lets_stand(seen, compare))
+            {
+                self.add(
+                    DoubtId::Uneven,
+                    target,
+                    format!(
+                        "{target} serves as much as {baseline} in the typical pair of slots, and {:.3} to {:.3} times as much over all of \
+                         the time: some slots differ so much from the others that pauses of a server may be among them; more time (-d), \
+                         or a machine that nobody disturbs, tells",
+                        interval.low.exp(),
+                        interval.high.exp()
+                    ),
+                );
+            }
             return;
         }
+        let whole = whole.log_ratio;
         self.add(
             DoubtId::Uneven,
             target,

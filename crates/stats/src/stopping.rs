@@ -5,7 +5,7 @@ use crate::doubts::is_uneven;
 use crate::lasting::FEWEST_BLOCKS;
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::Walsh;
-use crate::slots::{call, holds_for_whole, metrics};
+use crate::slots::{Whole, call, metrics};
 use crate::starts::{by_start, contrast_of_starts, fewest as fewest_observations, interval_of_starts};
 use duel_model::{ComparePlan, Metric, Nanos, Plan, Slot};
 use std::collections::BTreeMap;
@@ -167,21 +167,20 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
         } else {
             known(values, &plan.compare, wanted, enough)
         };
-        let whole = whole_log_ratio(&slots, place).filter(|_| main == Metric::Rate);
+        let whole = whole(&slots, place, &plan.compare).filter(|_| main == Metric::Rate);
         // As the verdict does where turns leave out what the whole of the time has.
         let known = match known {
             Some((_, _, contrast))
-                if !over_starts && whole.is_some_and(|whole| is_uneven(&contrast, whole, &plan.compare)) =>
+                if !over_starts && whole.is_some_and(|whole| is_uneven(&contrast, whole.log_ratio, &plan.compare)) =>
             {
-                let placed = slots.iter().map(|slot| (slot.target, (slot.block, slot.repeat), slot.rate_per_s));
-                self::known(&pair_up_values(placed, 0, place).pairs, &plan.compare, wanted, enough)
+                self::known(&whole_pairs(&slots, place), &plan.compare, wanted, enough)
             }
             known => known,
         };
         let Some((why, half_width, contrast)) = known else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
         let seen = call(&contrast, values.len(), main, &plan.compare);
-        if whole.is_some_and(|whole| !holds_for_whole(seen, whole, &plan.compare)) {
+        if whole.is_some_and(|whole| !whole.lets_stand(seen, &plan.compare)) {
             return Stop::Go;
         }
         reasons.push(format!(
@@ -252,9 +251,16 @@ fn known_of_starts(starts: &[Pair], compare: &ComparePlan) -> Option<(&'static s
     Some((why, half_width, contrast))
 }
 
-/// Ops of a target by all of its time over those of the baseline, in log.
-fn whole_log_ratio(slots: &[SlotFigure], target: usize) -> Option<f64> {
-    Some(rate(slots, target)?.ln() - rate(slots, 0)?.ln())
+/// The rates over all of the time of a target and the baseline.
+fn whole(slots: &[SlotFigure], target: usize, compare: &ComparePlan) -> Option<Whole> {
+    let log_ratio = rate(slots, target)?.ln() - rate(slots, 0)?.ln();
+    Some(Whole::of(log_ratio, &whole_pairs(slots, target), compare))
+}
+
+/// Pairs of slots as a whole.
+fn whole_pairs(slots: &[SlotFigure], target: usize) -> Vec<Pair> {
+    let placed = slots.iter().map(|slot| (slot.target, (slot.block, slot.repeat), slot.rate_per_s));
+    pair_up_values(placed, 0, target).pairs
 }
 
 /// Ops of a target per second of all of its time.

@@ -5,7 +5,7 @@
 //! method/error-rates.md gives.
 
 use crate::synthetic::*;
-use duel_model::{Call, Metric, Plan, Slot};
+use duel_model::{Call, Metric, Plan, Slot, Turn};
 use duel_stats::{Stop, judge_slots};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
@@ -134,6 +134,66 @@ impl Simulation {
     }
 }
 
+/// Runs whose slots take turns, five to a slot, each with 1 % of normal noise.
+struct InTurns {
+    /// Probability that somebody begins to take the machine in a turn; each later turn frees it at 0.4. A turn so disturbed takes 1.2 to
+    /// 2.5 times as long, whichever target's it is.
+    bursts: f64,
+    /// Probability that B stands still for as long as a turn takes.
+    pauses: f64,
+}
+
+impl InTurns {
+    /// The slots of a block.
+    fn block(&self, block: u32, is_taken: &mut bool, rng: &mut Pcg64) -> Vec<Slot> {
+        const TURNS: u32 = 5;
+        let mut slots: Vec<Slot> =
+            [(0, 0), (0, 1), (1, 0), (1, 1)].map(|(repeat, target)| slot(block, repeat, target, 0.0)).into();
+        let first = rng.random_range(0..2usize);
+        for round in 0..2 * TURNS {
+            let order = if round % 2 == 0 { [first, 1 - first] } else { [1 - first, first] };
+            for target in order {
+                *is_taken = if *is_taken { rng.random_bool(0.6) } else { rng.random_bool(self.bursts) };
+                let disturbed = if *is_taken { 0.2 + 1.3 * rng.random::<f64>() } else { 0.0 };
+                let paused = f64::from(u8::from(target == 1 && rng.random_bool(self.pauses)));
+                let takes_s = 0.02 * (0.01 * normal(rng)).exp() * (1.0 + disturbed + paused);
+                let slot = &mut slots[(round / TURNS * 2) as usize + target];
+                let (ok, elapsed_ns) = (slot.tally.ok / u64::from(TURNS), (takes_s * 1e9) as u64);
+                slot.turns.push(Turn { offset_ns: 0, ok, elapsed_ns });
+                slot.elapsed_ns += elapsed_ns;
+            }
+        }
+        slots
+    }
+
+    /// Shares of runs of 35 blocks at most: those of 16 s.
+    fn rates(&self) -> Rates {
+        let runs = std::env::var("DUEL_SIMULATED_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300u32);
+        let (mut counts, mut pairs) = ([0u32; 3], 0);
+        for seed in 0..runs {
+            let mut plan = plan(2);
+            plan.compare.seed = u64::from(seed);
+            let mut rng = Pcg64::seed_from_u64(u64::from(seed) ^ 0x5eed_0000_0000);
+            let (mut slots, mut is_taken) = (Vec::new(), false);
+            for block in 0..35 {
+                slots.extend(self.block(block, &mut is_taken, &mut rng));
+                if stop(&slots, &plan) != Stop::Go {
+                    break;
+                }
+            }
+            pairs += slots.len() / 2;
+            let found = call(&judge_slots(&slots, &plan), "B", Metric::Rate);
+            for (count, wanted) in counts.iter_mut().zip([Call::Faster, Call::Slower, Call::Equivalent]) {
+                *count += u32::from(found == wanted);
+            }
+        }
+        let [faster, slower, equivalent] = counts.map(|count| f64::from(count) / f64::from(runs));
+        let rates = Rates { faster, slower, equivalent, pairs: pairs as f64 / f64::from(runs) };
+        println!("in turns, bursts {:.2}, pauses {:.2}: {rates:?}", self.bursts, self.pauses);
+        rates
+    }
+}
+
 /// Box and Muller 1958.
 fn normal(rng: &mut Pcg64) -> f64 {
     let (u, v) = (1.0 - rng.random::<f64>(), rng.random::<f64>());
@@ -218,4 +278,20 @@ fn gaps_are_found() {
     }
     let rates = simulate(Noise::Normal(0.01), 0.0);
     assert!(rates.equivalent >= 0.9, "{rates:?}");
+}
+
+#[test]
+fn turns_err_no_more_often() {
+    for bursts in [0.0, 0.02] {
+        let rates = InTurns { bursts, pauses: 0.0 }.rates();
+        assert!(rates.wrong() <= 0.05, "{bursts}: {rates:?}");
+        assert!(bursts > 0.0 || rates.equivalent >= 0.9, "{bursts}: {rates:?}");
+        // A fifth of B's time, in pauses that come by chance: mostly found, whatever turns leave out.
+        let rates = InTurns { bursts, pauses: 0.25 }.rates();
+        assert!(rates.slower >= 0.65 && rates.faster == 0.0, "{bursts}: {rates:?}");
+        // As much as the margin, and twice as much.
+        InTurns { bursts, pauses: 0.02 }.rates();
+        let rates = InTurns { bursts, pauses: 0.04 }.rates();
+        assert!(rates.equivalent <= 0.05, "{bursts}: {rates:?}");
+    }
 }
