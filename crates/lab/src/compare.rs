@@ -91,10 +91,13 @@ pub(crate) fn run(
         None | Some(1) => (1, slot_ns),
         Some(turns) if plan.compare.slot_ns.is_some() => (turns, slot_ns),
         Some(_) => {
-            let slot_ns = (FEWEST_TURNS * turn_ns(op_ns))
-                .clamp(SHORTEST_SLOT_IN_TURNS_NS, 2 * SHORTEST_SLOT_NS)
-                .max(left_ns / MOST_SLOTS);
-            (turns_of(slot_ns, op_ns, &run.slots, bench.lanes()), slot_ns)
+            let affordable_ns = left_ns / (PAIRS_WANTED * bench.targets() as u64);
+            let wanted_ns = (FEWEST_TURNS * turn_ns(op_ns)).clamp(SHORTEST_SLOT_IN_TURNS_NS, 2 * SHORTEST_SLOT_NS);
+            let in_turns_ns = wanted_ns.max(left_ns / MOST_SLOTS).min(affordable_ns);
+            match turns_of(in_turns_ns, op_ns, &run.slots, bench.lanes()) {
+                1 => (1, slot_ns),
+                turns => (turns, in_turns_ns),
+            }
         }
     };
     let schedule = BlockSchedule {
