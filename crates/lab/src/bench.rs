@@ -67,8 +67,8 @@ pub(crate) struct SlotSpec {
     pub(crate) role: SlotRole,
     pub(crate) block: u32,
     pub(crate) repeat: u32,
-    /// Which of its slot's turns it is, counted from 0.
-    pub(crate) turn: u32,
+    /// Which of its slot's turns it is, counted from 0, and how many there are.
+    pub(crate) turn: (u32, u32),
     pub(crate) duration_ns: Option<Nanos>,
     pub(crate) ops: Option<u64>,
     /// After its time, how long the slot waits for what is in flight.
@@ -81,7 +81,7 @@ impl SlotSpec {
     /// A slot of a set time, with ops as the plan offers them.
     pub(crate) fn timed(target: usize, role: SlotRole, duration_ns: Nanos, grace_ns: Nanos) -> Self {
         let duration_ns = Some(duration_ns);
-        Self { target, role, block: 0, repeat: 0, turn: 0, duration_ns, ops: None, grace_ns, back_to_back: false }
+        Self { target, role, block: 0, repeat: 0, turn: (0, 1), duration_ns, ops: None, grace_ns, back_to_back: false }
     }
 
     /// One op on each lane: new connections carry a request before anything is measured. The number of ops ends it; the time does
@@ -96,9 +96,9 @@ impl SlotSpec {
         Self { block, repeat, ..self }
     }
 
-    /// One of several turns of its slot.
-    pub(crate) fn turn(self, turn: u32) -> Self {
-        Self { turn, ..self }
+    /// One of its slot's turns: which, counted from 0, of how many.
+    pub(crate) fn turn(self, turn: u32, of: u32) -> Self {
+        Self { turn: (turn, of), ..self }
     }
 }
 
@@ -322,7 +322,7 @@ impl Bench {
             op_timeout_ns: self.load.op_timeout_ns,
             grace_ns: spec.grace_ns,
             // Each turn has arrivals of its own, but those of one block's targets are the same for all.
-            seed: self.seed ^ (u64::from(spec.turn) << 40) ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
+            seed: self.seed ^ (u64::from(spec.turn.0) << 40) ^ (u64::from(spec.block) << 8) ^ u64::from(spec.repeat),
             stages: if spec.back_to_back { Vec::new() } else { self.load.shape.stages.clone() },
             deadline_ns: self.load.shape.deadline_ns,
             polling_workers: self.polling_workers,
@@ -350,7 +350,8 @@ impl Bench {
                 total_ops: self.total_ops,
                 targets: &targets,
                 active: spec.target,
-                slot: Some(slot),
+                // A slot is told of until it is over; one of several turns is none.
+                slot: (spec.turn.1 == 1).then_some(slot),
             });
             if notices_death { pulse.feel(live, since_ns) } else { ControlFlow::Continue(()) }
         };

@@ -120,12 +120,12 @@ impl Block<'_> {
         }
         for round in 0..2 * schedule.turns {
             // Turns that each wait long for their last ops may take many times as long as they were meant to.
-            if schedule.turns > 1 && bench.load_ns() > schedule.end_load_ns {
+            if schedule.turns > 1 && bench.load_ns() > schedule.end_load_ns / 10 * 11 {
                 return Ok(self.break_off(bench, watcher));
             }
             for &target in &order {
                 let spec = SlotSpec::timed(target, schedule.role.clone(), turn_ns, schedule.grace_ns);
-                let spec = spec.at(self.block, round / schedule.turns).turn(round % schedule.turns);
+                let spec = spec.at(self.block, round / schedule.turns).turn(round % schedule.turns, schedule.turns);
                 around.before(target);
                 let (turn, _) = bench.turn(spec, watcher)?;
                 around.after(&turn);
@@ -150,6 +150,9 @@ impl Block<'_> {
             let Some(spec) = settling(bench, target, self.block, self.schedule.grace_ns)? else { continue };
             let (turn, _) = bench.turn(spec, watcher)?;
             if bench.is_stopped() || !self.add(turn) {
+                return Ok(false);
+            }
+            if self.finish(bench, watcher, |_| true) == Next::End {
                 return Ok(false);
             }
         }
