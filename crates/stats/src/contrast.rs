@@ -113,7 +113,8 @@ pub(crate) fn block_means(pairs: &[Pair]) -> Vec<f64> {
 /// Student's t interval of the mean of independent values; `None` with fewer than two.
 pub(crate) fn students_t(values: &[f64], confidence: f64) -> Option<Span> {
     let count = values.len() as f64;
-    if values.len() < 2 {
+    // Archives may hold any confidence.
+    if values.len() < 2 || !(0.0..1.0).contains(&confidence) {
         return None;
     }
     let mean = values.iter().sum::<f64>() / count;
