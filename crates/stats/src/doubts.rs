@@ -4,9 +4,9 @@ use crate::contrast::{Contrast, log_margin};
 use crate::pairing::{Pairs, TAIL_OPS_AT_LEAST, batched, log_ratios};
 use crate::side::{LATE, MISSING, SATURATED, Side, percent};
 use crate::signed_rank::pairs_needed;
-use crate::slots::Whole;
 use crate::starts::FEWEST_STARTS;
 use crate::trend::trend;
+use crate::whole::Whole;
 use duel_model::{
     Call, ComparePlan, Declaration, Doubt, DoubtId, Facts, LoopKind, Metric, Nanos, PairVerdict, Plan, SECOND_NS,
     Schema, Slot, Standstill, Tally, Value, format_bytes, format_duration_ns, sanitize_line,
@@ -36,13 +36,6 @@ pub(crate) struct Found {
     shared: Vec<(DoubtId, String, String, Vec<&'static str>)>,
 }
 
-/// Whether the rates over all of the time differ by another ratio (in log) than the typical pair, by more than its interval and
-/// half of the margin.
-pub(crate) fn is_uneven(contrast: &Contrast, whole: f64, compare: &ComparePlan) -> bool {
-    let (Some(estimate), Some(interval)) = (contrast.estimate, contrast.interval) else { return false };
-    !interval.contains(whole) && (whole - estimate).abs() > log_margin(compare) / 2.0
-}
-
 impl Found {
     /// All doubts, kinds in the order of [`DoubtId`].
     pub(crate) fn into_doubts(mut self) -> Vec<Doubt> {
@@ -70,16 +63,15 @@ impl Found {
         &mut self,
         target: &str,
         baseline: &str,
-        contrast: &Contrast,
-        whole: Option<Whole>,
+        typical: &Contrast,
+        whole: &Whole,
         seen: Call,
         compare: &ComparePlan,
     ) {
-        let (Some(estimate), Some(whole)) = (contrast.estimate, whole) else { return };
-        if !is_uneven(contrast, whole.log_ratio, compare) {
-            if let Some(interval) =
-                whole.interval.filter(|_| seen == Call::Equivalent && !whole.lets_stand(seen, compare))
-            {
+        let Some(estimate) = typical.estimate else { return };
+        if !whole.contradicts(typical, compare) {
+            let is_loose = seen == Call::Equivalent && !whole.lets_stand(seen, compare);
+            if let Some(interval) = whole.interval(compare.confidence).filter(|_| is_loose) {
                 self.add(
                     DoubtId::Uneven,
                     target,

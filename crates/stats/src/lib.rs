@@ -48,6 +48,7 @@ mod trend;
 mod usl;
 mod wakes;
 mod warmup;
+mod whole;
 
 pub use budget::{LOAD_TIMES_PER_WARM_UP, LONGEST_SLOT_NS};
 pub use cache::{CacheCase, CacheSlot, PageGroup, cache_model, miss_share};

@@ -58,12 +58,6 @@ pub(crate) fn pair_up(slots: &[&Slot], baseline: usize, target: usize, metric: M
     pairs
 }
 
-/// Pairs of rates as [`pair_up`] makes them, of slots as a whole: whatever a target loses in some of its turns counts.
-pub(crate) fn pair_up_whole(slots: &[&Slot], baseline: usize, target: usize) -> Pairs {
-    let placed = slots.iter().map(|&slot| (slot.target, (slot.block, slot.repeat), slot.rate_per_s()));
-    pair_up_values(placed, baseline, target)
-}
-
 /// Pairs as [`pair_up`] does where each slot has been reduced to its one value: target, block and repeat, value.
 pub(crate) fn pair_up_values(
     placed: impl Iterator<Item = (usize, (u32, u32), Option<f64>)>,

@@ -101,12 +101,6 @@ impl<'a> Side<'a> {
         (further_ns / self.lanes / elapsed_ns as f64).ln_1p()
     }
 
-    /// Ok ops by all of the time, in log; `None` where there were none.
-    pub(crate) fn whole_log_rate(&self) -> Option<f64> {
-        let (elapsed_ns, _) = self.elapsed;
-        (self.tally.ok > 0 && elapsed_ns > 0).then(|| (self.tally.ok as f64 / elapsed_ns as f64).ln())
-    }
-
     /// Ops that were given up at the end of their slots as a share of those started.
     pub(crate) fn unfinished_share(&self) -> Option<f64> {
         share(self.tally.in_flight, self.tally.started)

@@ -1,12 +1,12 @@
 //! The verdict on slots: calls from intervals, tempered by what is wrong with the numbers.
 
-use crate::contrast::{Contrast, block_means, contrast, log_margin, students_t};
+use crate::contrast::{Contrast, contrast, log_margin};
 use crate::courses::stage_contrasts;
 use crate::doubts;
-use crate::pairing::{Pair, Pairs, pair_up, pair_up_whole};
+use crate::pairing::pair_up;
 use crate::side::{Bias, Side, biases};
-use crate::signed_rank::Span;
 use crate::starts::{contrast_of_starts, fewest, pair_up_starts, starts};
+use crate::whole::{Part, Whole};
 use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Slot, Verdict};
 
 /// Judges any selection of slots, such as those of a probe; `plan` is the plan under which *these* slots ran (for a
@@ -33,33 +33,32 @@ pub(crate) fn judge_pairs<'a>(
     let slots = without_spoilt(&all);
     let sides: Vec<Side<'_>> =
         plan.targets.iter().enumerate().map(|(place, target)| Side::new(&slots, place, target, plan)).collect();
+    let has_turns = slots.iter().any(|slot| !slot.turns.is_empty());
     let mut verdict = Verdict::default();
     let mut found = doubts::Found::default();
     for (place, target) in sides.iter().enumerate().skip(1) {
         let baseline = &sides[0];
         for metric in metrics(&plan.load.kind) {
-            let whole = whole(&slots, (place, target), baseline, &plan.compare).filter(|_| metric == Metric::Rate);
-            let (pairs, contrast) = match plan.compare.restart {
+            let whole = match metric {
+                Metric::Rate => Whole::of(slots.iter().map(|slot| Part::of(slot)), place, 0, &plan.compare),
+                Metric::ResponseP50 | Metric::ResponseP99 => None,
+            };
+            let (pairs, typical) = match plan.compare.restart {
                 Some(_) => {
                     let pairs = pair_up_starts(&slots, 0, place, metric);
                     let contrast = contrast_of_starts(&pairs.pairs, &plan.compare);
                     (pairs, contrast)
                 }
                 None => {
-                    let of = |pairs: Pairs| {
-                        let contrast = contrast(&pairs.pairs, &plan.compare);
-                        (pairs, contrast)
-                    };
-                    let typical = of(pair_up(&slots, 0, place, metric, plan.compare.min_pairs));
-                    // Turns leave a server's pauses out. Where the whole of the time tells otherwise, slots as a whole are judged.
-                    let has_turns = slots.iter().any(|slot| !slot.turns.is_empty());
-                    let whole = whole.filter(|_| has_turns);
-                    if whole.is_some_and(|whole| doubts::is_uneven(&typical.1, whole.log_ratio, &plan.compare)) {
-                        of(pair_up_whole(&slots, 0, place))
-                    } else {
-                        typical
-                    }
+                    let pairs = pair_up(&slots, 0, place, metric, plan.compare.min_pairs);
+                    let contrast = contrast(&pairs.pairs, &plan.compare);
+                    (pairs, contrast)
                 }
+            };
+            // Turns leave a server's pauses out: where the whole of the time tells otherwise, it is what is judged.
+            let contrast = match &whole {
+                Some(whole) if has_turns && whole.contradicts(&typical, &plan.compare) => whole.contrast(&plan.compare),
+                _ => typical,
             };
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
             let call_of = |contrast: &Contrast| call(contrast, pairs.pairs.len(), metric, &plan.compare);
@@ -70,8 +69,10 @@ pub(crate) fn judge_pairs<'a>(
                     || [-target.unfinished_log(), baseline.unfinished_log()]
                         .into_iter()
                         .all(|by| call_of(&contrast.shifted(by)) == seen));
+            if let Some(whole) = &whole {
+                found.of_whole(target.name, baseline.name, &typical, whole, seen, &plan.compare);
+            }
             let stands = stands && whole.is_none_or(|whole| whole.lets_stand(seen, &plan.compare));
-            found.of_whole(target.name, baseline.name, &contrast, whole, seen, &plan.compare);
             let call = if stands { tempered(seen, of_target, of_baseline) } else { Call::Unknown };
             verdict.pairs.push(PairVerdict {
                 baseline: baseline.name.to_owned(),
@@ -96,48 +97,6 @@ pub(crate) fn judge_pairs<'a>(
     verdict.starts = plan.compare.restart.is_some().then(|| starts(&slots));
     verdict.stages = stage_contrasts(&slots, plan);
     verdict
-}
-
-/// The rates over all of the time: target over baseline, in log.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct Whole {
-    pub(crate) log_ratio: f64,
-    /// Of the mean of the blocks, at the plan's confidence; `None` where it is not known.
-    pub(crate) interval: Option<Span>,
-}
-
-impl Whole {
-    /// `pairs` are of slots as a whole.
-    pub(crate) fn of(log_ratio: f64, pairs: &[Pair], compare: &ComparePlan) -> Self {
-        // Over starts blocks are not independent.
-        let interval = compare.restart.is_none().then(|| students_t(&block_means(pairs), compare.confidence)).flatten();
-        Self { log_ratio, interval }
-    }
-
-    /// Whether a call of the rate may stand beside it.
-    ///
-    /// The estimate is that of the typical pair of slots, which a few slots do not move however much they differ: pauses of a
-    /// server that fall into one slot of ten would make no difference, and the servers would be called equivalent. Whoever serves
-    /// so much less over the whole is not equivalent, nor who may do so by what is known of the whole; and a call of the one
-    /// direction does not stand against the other.
-    pub(crate) fn lets_stand(&self, call: Call, compare: &ComparePlan) -> bool {
-        let margin = log_margin(compare);
-        match call {
-            Call::Equivalent => {
-                let is_within = |span: Span| -margin <= span.low && span.high <= margin;
-                self.log_ratio.abs() <= margin && self.interval.is_none_or(is_within)
-            }
-            Call::Faster => self.log_ratio > 0.0,
-            Call::Slower => self.log_ratio < 0.0,
-            Call::Unknown => true,
-        }
-    }
-}
-
-/// Of two sides of a run.
-fn whole(slots: &[&Slot], target: (usize, &Side<'_>), baseline: &Side<'_>, compare: &ComparePlan) -> Option<Whole> {
-    let log_ratio = target.1.whole_log_rate()? - baseline.whole_log_rate()?;
-    Some(Whole::of(log_ratio, &pair_up_whole(slots, 0, target.0).pairs, compare))
 }
 
 fn of_target<'a>(slots: &[&'a Slot], place: usize) -> Vec<&'a Slot> {

@@ -1,13 +1,13 @@
 //! When more blocks would tell no more.
 
 use crate::contrast::{Contrast, contrast, log_margin};
-use crate::doubts::is_uneven;
 use crate::lasting::FEWEST_BLOCKS;
 use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
-use crate::signed_rank::Walsh;
-use crate::slots::{Whole, call, metrics};
+use crate::signed_rank::{Span, Walsh};
+use crate::slots::{call, metrics};
 use crate::starts::{by_start, contrast_of_starts, fewest as fewest_observations, interval_of_starts};
-use duel_model::{ComparePlan, Metric, Nanos, Plan, Slot};
+use crate::whole::{Part, Whole};
+use duel_model::{ComparePlan, Metric, Plan, Slot};
 use std::collections::BTreeMap;
 
 /// Whether to go on.
@@ -35,10 +35,10 @@ pub struct SlotFigure {
     start: Option<u32>,
     /// The slot's value in the main metric.
     value: Option<f64>,
-    /// Its ok ops per second, over all of its time.
-    rate_per_s: Option<f64>,
-    /// How long the slot was.
-    elapsed_ns: Nanos,
+    /// What it adds to the rates over all of the time; `None` where it shows the generator.
+    part: Option<Part>,
+    /// It was run in turns.
+    has_turns: bool,
 }
 
 impl SlotFigure {
@@ -52,8 +52,8 @@ impl SlotFigure {
             index: slot.index,
             start: slot.start,
             value,
-            rate_per_s: slot.rate_per_s(),
-            elapsed_ns: slot.elapsed_ns,
+            part: (!slot.is_spoilt()).then(|| Part::of(slot)),
+            has_turns: !slot.turns.is_empty(),
         }
     }
 }
@@ -155,6 +155,7 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
     if !is_look(before, pairs, fewest_observations(&plan.compare)) {
         return Stop::Go;
     }
+    let has_turns = slots.iter().any(|slot| slot.has_turns);
     let mut reasons = Vec::new();
     for ((place, target), values) in plan.targets.iter().enumerate().skip(1).zip(&of_targets) {
         let held = match wanted {
@@ -167,15 +168,17 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
         } else {
             known(values, &plan.compare, wanted, enough)
         };
-        let whole = whole(&slots, place, &plan.compare).filter(|_| main == Metric::Rate);
-        // As the verdict does where turns leave out what the whole of the time has.
-        let known = match known {
-            Some((_, _, contrast))
-                if !over_starts && whole.is_some_and(|whole| is_uneven(&contrast, whole.log_ratio, &plan.compare)) =>
-            {
-                self::known(&whole_pairs(&slots, place), &plan.compare, wanted, enough)
+        let whole = match main {
+            Metric::Rate => Whole::of(slots.iter().filter_map(|slot| slot.part), place, 0, &plan.compare),
+            Metric::ResponseP50 | Metric::ResponseP99 => None,
+        };
+        // As the verdict goes by the whole where turns leave out what it has.
+        let known = match (&whole, known) {
+            (Some(whole), Some((_, _, typical))) if has_turns && whole.contradicts(&typical, &plan.compare) => {
+                let clear = || whole.interval(CLEAR);
+                narrow_enough(whole.contrast(&plan.compare), &plan.compare, clear)
             }
-            known => known,
+            (_, known) => known,
         };
         let Some((why, half_width, contrast)) = known else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
@@ -236,14 +239,22 @@ fn known(
 /// The same by starts of the targets. Each of them has connections and memory of its own, so that they resemble their neighbours less
 /// than blocks do; nothing is known from fewer than [`FEWEST_STARTS`](crate::starts::FEWEST_STARTS).
 fn known_of_starts(starts: &[Pair], compare: &ComparePlan) -> Option<(&'static str, f64, Contrast)> {
-    let contrast = contrast_of_starts(starts, compare);
+    let clear = || interval_of_starts(starts, CLEAR);
+    narrow_enough(contrast_of_starts(starts, compare), compare, clear)
+}
+
+/// Why this suffices, as [`known`] has it; `clear` is its interval at [`CLEAR`].
+fn narrow_enough(
+    contrast: Contrast,
+    compare: &ComparePlan,
+    clear: impl Fn() -> Option<Span>,
+) -> Option<(&'static str, f64, Contrast)> {
     let (estimate, half_width, margin) = (contrast.estimate?, contrast.interval?.half_width(), log_margin(compare));
-    let is_clear = || interval_of_starts(starts, CLEAR).is_some_and(|wide| wide.low > margin || wide.high < -margin);
     let why = if half_width <= margin / 2.0 {
         "sharp"
     } else if half_width <= SHARE_OF_GAP * estimate.abs() {
         "sharp for its size"
-    } else if half_width <= margin && is_clear() {
+    } else if half_width <= margin && clear().is_some_and(|wide| wide.low > margin || wide.high < -margin) {
         "clear gap"
     } else {
         return None;
@@ -251,24 +262,11 @@ fn known_of_starts(starts: &[Pair], compare: &ComparePlan) -> Option<(&'static s
     Some((why, half_width, contrast))
 }
 
-/// The rates over all of the time of a target and the baseline.
-fn whole(slots: &[SlotFigure], target: usize, compare: &ComparePlan) -> Option<Whole> {
-    let log_ratio = rate(slots, target)?.ln() - rate(slots, 0)?.ln();
-    Some(Whole::of(log_ratio, &whole_pairs(slots, target), compare))
-}
-
-/// Pairs of slots as a whole.
-fn whole_pairs(slots: &[SlotFigure], target: usize) -> Vec<Pair> {
-    let placed = slots.iter().map(|slot| (slot.target, (slot.block, slot.repeat), slot.rate_per_s));
-    pair_up_values(placed, 0, target).pairs
-}
-
 /// Ops of a target per second of all of its time.
 fn rate(slots: &[SlotFigure], target: usize) -> Option<f64> {
-    let known = || slots.iter().filter(move |slot| slot.target == target && slot.value.is_some());
-    let ops: f64 = known().filter_map(|slot| Some(slot.rate_per_s? * slot.elapsed_ns as f64)).sum();
-    let time_ns: f64 = known().map(|slot| slot.elapsed_ns as f64).sum();
-    (ops > 0.0 && time_ns > 0.0).then(|| ops / time_ns)
+    let parts = || slots.iter().filter_map(|slot| slot.part).filter(|part| part.target == target);
+    let (ok, time_ns) = parts().fold((0.0, 0.0), |(ok, time_ns), part| (ok + part.ok, time_ns + part.time_ns));
+    (ok > 0.0 && time_ns > 0.0).then(|| ok * 1e9 / time_ns)
 }
 
 /// Slots of blocks in which every target has as many as the fullest block has of any.
