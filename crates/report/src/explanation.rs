@@ -16,15 +16,31 @@ pub fn explanation(explanation: &Explanation, style: Style) -> String {
     if explanation.findings.is_empty() {
         sections.push(wrap("Diagnosis did not come to its end: no finding", style.columns(), "", "  "));
     }
-    let mut doubts: Vec<&Doubt> = Vec::new();
-    for doubt in explanation.probes.iter().flat_map(|p| &p.doubts) {
-        if !doubts.contains(&doubt) {
-            doubts.push(doubt);
-        }
-    }
-    sections.push(doubt_list(&doubts, style));
+    let doubts = doubts_of_probes(explanation);
+    sections.push(doubt_list(&doubts.iter().collect::<Vec<_>>(), style));
     sections.push(search(explanation, style));
     join(sections, style)
+}
+
+/// What weakens probes, each kind of doubt about a target once: in the words of the first probe that has it, with the names of all of them.
+pub(crate) fn doubts_of_probes(explanation: &Explanation) -> Vec<Doubt> {
+    let mut doubts: Vec<(Doubt, Vec<&str>)> = Vec::new();
+    for probed in &explanation.probes {
+        for doubt in &probed.doubts {
+            let same = |known: &&mut (Doubt, Vec<&str>)| known.0.id == doubt.id && known.0.target == doubt.target;
+            match doubts.iter_mut().find(same) {
+                Some((_, probes)) => probes.push(&probed.probe.id),
+                None => doubts.push((doubt.clone(), vec![&probed.probe.id])),
+            }
+        }
+    }
+    let told = |(mut doubt, mut probes): (Doubt, Vec<&str>)| {
+        probes.dedup();
+        let also = if probes.len() > 1 { format!("; so in {}", probes[1..].join(", ")) } else { String::new() };
+        doubt.text = format!("{} [{}{also}]", doubt.text, probes[0]);
+        doubt
+    };
+    doubts.into_iter().map(told).collect()
 }
 
 /// A finding. Causes that are no finding are told by their reason, each reason once; a command that repeats several pieces
@@ -165,7 +181,7 @@ fn search(explanation: &Explanation, style: Style) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use duel_model::Leads;
+    use duel_model::{DoubtId, Leads, ProbeOutcome, Variation};
 
     fn said(probe: &str, text: &str, repeat: Option<&str>) -> Evidence {
         Evidence::new(probe, text, repeat.map(str::to_owned))
@@ -223,5 +239,30 @@ Cause: unknown on B
 Ruled out: tls.aes-unused, tls.no-asm, http.compression
 "
         );
+    }
+
+    #[test]
+    fn a_doubt_that_several_probes_have_is_told_once() {
+        let outcome = |id: &str, doubts: Vec<Doubt>| -> ProbeOutcome {
+            let probe =
+                serde_json::json!({ "id": id, "question": "", "variation": Variation::default(), "budget_ns": 0 });
+            let outcome = serde_json::json!({
+                "probe": probe, "pairs": [], "targets": [], "doubts": doubts, "unavailable": null
+            });
+            serde_json::from_value(outcome).unwrap()
+        };
+        let waited = |target: &str, text: &str| Doubt {
+            id: DoubtId::GeneratorWaited,
+            target: Some(target.to_owned()),
+            text: text.to_owned(),
+        };
+        let probes = vec![
+            outcome("alone", vec![waited("A", "20 %"), waited("B", "3 %")]),
+            outcome("hosts", vec![waited("A", "14 %")]),
+            outcome("trip", vec![waited("A", "20 %")]),
+        ];
+        let explained = Explanation { findings: Vec::new(), ruled_out: Vec::new(), probes };
+        let told: Vec<String> = doubts_of_probes(&explained).into_iter().map(|doubt| doubt.text).collect();
+        assert_eq!(told, ["20 % [alone; so in hosts, trip]", "3 % [alone]"]);
     }
 }

@@ -48,9 +48,10 @@ fn tell(case: &Case<'_>, probe: &str, over: &str, [slow, fast]: [&TargetObservat
         None => String::new(),
     };
     let text = format!(
-        "{over}: {} of the {ops} to {target} take {} (the others {}) and add {} to the mean (95 % interval {} to {}){of_gap}. {}",
+        "{over}: {} of the {ops} to {target} take {}{} (the others {}) and add {} to the mean (95 % interval {} to {}){of_gap}. {}",
         share(&class),
         format_duration_ns(class.slow_ns as f64),
+        on_average(&class),
         format_duration_ns(class.others_ns as f64),
         format_duration_ns(class.adds_ns),
         format_duration_ns((class.adds_ns - class.adds_half_ns).max(0.0)),
@@ -68,8 +69,36 @@ fn tell(case: &Case<'_>, probe: &str, over: &str, [slow, fast]: [&TargetObservat
     Some(SlowOps { probe: probe.to_owned(), target, class, of_other, share_of_gap, text })
 }
 
+/// Where the mean of the class is far from its median, by what it adds: some of its ops take far longer than most.
+fn on_average(class: &SlowClass) -> String {
+    let mean_ns = class.others_ns as f64 + class.adds_ns / class.share().max(f64::MIN_POSITIVE);
+    let is_far = mean_ns > 2.0 * class.slow_ns as f64;
+    if is_far { format!(" at the median, {} on average", format_duration_ns(mean_ns)) } else { String::new() }
+}
+
 /// `5.1 %`, `32 %`.
 fn share(class: &SlowClass) -> String {
     let percent = 100.0 * class.share();
     if percent < 10.0 { format!("{percent:.1} %") } else { format!("{percent:.0} %") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_class_with_a_long_tail_is_not_told_by_its_median_alone() {
+        let class = |adds_ns: f64| SlowClass {
+            ops: 4,
+            of: 1_000,
+            from_ns: 100_000,
+            slow_ns: 256_000,
+            others_ns: 35_000,
+            adds_ns,
+            adds_half_ns: 0.0,
+        };
+        // 0.4 % of the ops add 15.4 us to the mean: each takes 3.85 ms more.
+        assert_eq!(on_average(&class(15_400.0)), " at the median, 3.88 ms on average");
+        assert_eq!(on_average(&class(900.0)), "");
+    }
 }

@@ -1,10 +1,10 @@
 //! Why: findings with their evidence.
 
 use super::html::Html;
-use crate::explanation::{excludes, headline};
+use crate::explanation::{doubts_of_probes, excludes, headline};
 use crate::leads;
 use crate::text::{clean, clean_whole};
-use duel_model::{Confidence, Doubt, Evidence, Explanation, Finding, Run};
+use duel_model::{Confidence, Evidence, Explanation, Finding, Run};
 
 /// The findings, what was ruled out and what could not be asked; nothing where diagnosis was not asked for. `chart` draws
 /// what became of the gap under the probes.
@@ -108,12 +108,7 @@ fn evidence<'a>(html: &mut Html, pieces: &[&'a Evidence], repeated: &mut Vec<&'a
 
 /// How the search went.
 fn search(html: &mut Html, explanation: &Explanation) {
-    let mut doubts: Vec<&Doubt> = Vec::new();
-    for doubt in explanation.probes.iter().flat_map(|outcome| &outcome.doubts) {
-        if !doubts.contains(&doubt) {
-            doubts.push(doubt);
-        }
-    }
+    let doubts = doubts_of_probes(explanation);
     list(html, "Doubts about the probes", doubts.iter().map(|doubt| clean_whole(&doubt.text)).collect());
     list(html, "Ruled out", explanation.ruled_out.clone());
     let not_made = explanation.probes.iter().filter_map(|outcome| {
