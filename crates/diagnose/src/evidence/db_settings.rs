@@ -130,17 +130,22 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
         gap.fast_name(),
         flip.percent()
     );
-    let remedy = format!(
+    let remedy = remedy(gap, setting, name);
+    let facts = vec![gap.first_contact(setting.told(gap))];
+    let further = tried.into_iter().map(|text| gap.evidence(&flip.view, text)).collect();
+    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+    Ok(fit(gap, entry, &flip, confidence, Told { summary, remedy, facts, further }))
+}
+
+/// What to do about a setting, which its server knows by this name.
+fn remedy(gap: &Gap<'_>, setting: &Differing, name: &str) -> String {
+    format!(
         "Is `{name} = {}` on {} meant to be, and what does it protect? Where not, set it to `{}` as on {}.",
         sanitize_line(&setting.slow),
         gap.slow_name(),
         sanitize_line(&setting.fast),
         gap.fast_name()
-    );
-    let facts = vec![gap.first_contact(setting.told(gap))];
-    let further = tried.into_iter().map(|text| gap.evidence(&flip.view, text)).collect();
-    let confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
-    Ok(fit(gap, entry, &flip, confidence, Told { summary, remedy, facts, further }))
+    )
 }
 
 /// What private copies of the slow server say of settings that no session may change, each with the fast side's value alone.
@@ -192,13 +197,7 @@ fn on_copies(
         gap.slow_name(),
         gap.fast_name()
     );
-    let remedy = format!(
-        "Is `{name} = {}` on {} meant to be, and what does it protect? Where not, set it to `{}` as on {}.",
-        sanitize_line(&setting.slow),
-        gap.slow_name(),
-        sanitize_line(&setting.fast),
-        gap.fast_name()
-    );
+    let remedy = remedy(gap, setting, name);
     let facts = vec![gap.first_contact(setting.told(gap))];
     let further = told.into_iter().filter_map(|copies| copies.evidence.into_iter().next_back()).collect();
     Ok(fit_by_twin(gap, entry, copies, Told { summary, remedy, facts, further }))
