@@ -6,7 +6,7 @@ use crate::leads::of_tail;
 use crate::repeat;
 use crate::unknown;
 use duel_model::{
-    Call, Confidence, Doubt, DoubtId, Evidence, Finding, Leads, PairVerdict, call_confidence, format_figure,
+    Call, Confidence, Doubt, DoubtId, Evidence, Finding, Leads, PairVerdict, call_confidence, format_figure, sanitize,
     sanitize_line,
 };
 
@@ -35,7 +35,7 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
     let of_pair =
         |name: &Option<String>| name.as_ref().is_none_or(|name| [&pair.target, &pair.baseline].contains(&name));
     let doubts: Vec<_> = case.verdict.doubts.iter().filter(|doubt| of_pair(&doubt.target)).collect();
-    evidence.extend(doubts.iter().map(|doubt| compared(sanitize_line(&doubt.text))));
+    evidence.extend(doubts.iter().map(|doubt| compared(sanitize(&doubt.text))));
     // A rate that was not reached is not among them: that is what a slow server looks like in an open loop.
     let saturated = doubts.iter().any(|doubt| matches!(doubt.id, DoubtId::GeneratorSaturated | DoubtId::ScheduleLag));
 

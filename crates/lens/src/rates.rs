@@ -76,7 +76,9 @@ fn gain(above: &[&Sample], below: &[&Sample], noise: Option<f64>) -> Option<Gain
     let ratio = median(&above)? / median(&below)?;
     let ((above_low, above_high), (below_low, below_high)) = (bounds(&above)?, bounds(&below)?);
     let noise = noise?;
-    Some(Gain { ratio, low: above_low / below_high / noise, high: above_high / below_low * noise })
+    let gain = Gain { ratio, low: above_low / below_high / noise, high: above_high / below_low * noise };
+    // A child may send any figure, also one that no machine has and whose sums or ratios leave what a float can hold.
+    [gain.ratio, gain.low, gain.high].iter().all(|figure| figure.is_finite()).then_some(gain)
 }
 
 /// Fewest values that have an [interval].
@@ -143,6 +145,21 @@ fn median(values: &[f64]) -> Option<f64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn rates_beyond_all_machines_have_no_gain() {
+        let of = |rate: f64| Sample {
+            op: LensOp::ALL[0],
+            block_bytes: None,
+            treatment: LensTreatment::Whole,
+            rounds_per_s: vec![rate; 7],
+            cpu_ns: 1,
+            wall_ns: 1,
+        };
+        assert!(gain(&[&of(2.0)], &[&of(1.0)], Some(1.0)).is_some());
+        // The first bound is infinite, and the noise is, too.
+        assert_eq!(gain(&[&of(1e300)], &[&of(1e-300)], Some(f64::INFINITY)), None);
+    }
 
     /// Ranks as in Conover, Practical Nonparametric Statistics, for at least 97.5 %.
     #[test]

@@ -22,25 +22,45 @@ pub fn explanation(explanation: &Explanation, style: Style) -> String {
     join(sections, style)
 }
 
-/// What weakens probes, each kind of doubt about a target once: in the words of the first probe that has it, with the names of all of them.
+/// What weakens probes. What several probes have is told once, in the words of the first one: probes that say it in the same
+/// words are named together, those with other figures after them. Two doubts of one probe always stay two.
 pub(crate) fn doubts_of_probes(explanation: &Explanation) -> Vec<Doubt> {
-    let mut doubts: Vec<(Doubt, Vec<&str>)> = Vec::new();
+    let mut told: Vec<DoubtOfProbes<'_>> = Vec::new();
     for probed in &explanation.probes {
+        let id = probed.probe.id.as_str();
         for doubt in &probed.doubts {
-            let same = |known: &&mut (Doubt, Vec<&str>)| known.0.id == doubt.id && known.0.target == doubt.target;
-            match doubts.iter_mut().find(same) {
-                Some((_, probes)) => probes.push(&probed.probe.id),
-                None => doubts.push((doubt.clone(), vec![&probed.probe.id])),
+            let of_another_probe = |known: &&mut DoubtOfProbes<'_>| {
+                known.doubt.id == doubt.id && known.doubt.target == doubt.target && !known.is_of(id)
+            };
+            match told.iter_mut().find(of_another_probe) {
+                Some(known) if known.doubt.text == doubt.text => known.same.push(id),
+                Some(known) => known.other_figures.push(id),
+                None => told.push(DoubtOfProbes { doubt, same: vec![id], other_figures: Vec::new() }),
             }
         }
     }
-    let told = |(mut doubt, mut probes): (Doubt, Vec<&str>)| {
-        probes.dedup();
-        let also = if probes.len() > 1 { format!("; so in {}", probes[1..].join(", ")) } else { String::new() };
-        doubt.text = format!("{} [{}{also}]", doubt.text, probes[0]);
-        doubt
-    };
-    doubts.into_iter().map(told).collect()
+    told.iter().map(DoubtOfProbes::told).collect()
+}
+
+/// A doubt and the probes that have it.
+struct DoubtOfProbes<'a> {
+    doubt: &'a Doubt,
+    same: Vec<&'a str>,
+    other_figures: Vec<&'a str>,
+}
+
+impl DoubtOfProbes<'_> {
+    fn is_of(&self, probe: &str) -> bool {
+        self.same.contains(&probe) || self.other_figures.contains(&probe)
+    }
+
+    fn told(&self) -> Doubt {
+        let also = match self.other_figures.as_slice() {
+            [] => String::new(),
+            others => format!("; with other figures in {}", others.join(", ")),
+        };
+        Doubt { text: format!("{} [{}{also}]", self.doubt.text, self.same.join(", ")), ..self.doubt.clone() }
+    }
 }
 
 /// A finding. Causes that are no finding are told by their reason, each reason once; a command that repeats several pieces
@@ -259,10 +279,10 @@ Ruled out: tls.aes-unused, tls.no-asm, http.compression
         let probes = vec![
             outcome("alone", vec![waited("A", "20 %"), waited("B", "3 %")]),
             outcome("hosts", vec![waited("A", "14 %")]),
-            outcome("trip", vec![waited("A", "20 %")]),
+            outcome("trip", vec![waited("A", "20 %"), waited("A", "of the first")]),
         ];
         let explained = Explanation { findings: Vec::new(), ruled_out: Vec::new(), probes };
         let told: Vec<String> = doubts_of_probes(&explained).into_iter().map(|doubt| doubt.text).collect();
-        assert_eq!(told, ["20 % [alone; so in hosts, trip]", "3 % [alone]"]);
+        assert_eq!(told, ["20 % [alone, trip; with other figures in hosts]", "3 % [alone]", "of the first [trip]"]);
     }
 }

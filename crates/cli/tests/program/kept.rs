@@ -1,7 +1,8 @@
 //! What earlier versions kept opens, shows and is judged as they did it themselves.
 //!
 //! `archives/schema-N.archive` was written by a duel of that schema, and the files beside it are what that duel printed of
-//! it: none of them is ever written anew. Of a comparison that was explained the slots of warm-up and probes were taken out.
+//! it: none of them is ever written anew, and what is told otherwise today is changed in them by hand. Of a comparison that
+//! was explained the slots of warm-up and probes were taken out.
 
 use crate::common::Place;
 use serde_json::Value;
