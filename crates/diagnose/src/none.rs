@@ -86,7 +86,11 @@ pub(crate) fn finding(case: &Case<'_>, index: usize, pair: &PairVerdict) -> Find
             &ENTRY,
             Confidence::Possible,
             format!("No difference between {target} and {baseline} was established, but neither was that there is none."),
-            "Measure longer, or on quieter machines, to make the interval narrower.".to_owned(),
+            if doubts.iter().any(|doubt| weighs(doubt)) {
+                "Look at the doubts of the comparison first; then measure again, longer, or on quieter machines.".to_owned()
+            } else {
+                "Measure longer, or on quieter machines, to make the interval narrower.".to_owned()
+            },
         ),
         _ if interval.is_some() => (
             &unknown::ENTRY,
@@ -174,6 +178,6 @@ fn why_no_call(case: &Case<'_>, pair: &PairVerdict, doubts: &[&Doubt]) -> String
 
 /// Whether calls are withheld for such a doubt, where it is large enough. That of a saturated generator is told by itself.
 fn weighs(doubt: &Doubt) -> bool {
-    use DoubtId::{Errors, NotRecorded, RateNotReached, TargetDied, TooFewSlots, Unfinished};
-    matches!(doubt.id, RateNotReached | TooFewSlots | Unfinished | Errors | NotRecorded | TargetDied)
+    use DoubtId::{Errors, NotRecorded, RateNotReached, TargetDied, TooFewSlots, Uneven, Unfinished};
+    matches!(doubt.id, RateNotReached | TooFewSlots | Unfinished | Errors | NotRecorded | TargetDied | Uneven)
 }

@@ -394,7 +394,8 @@ impl<W: Workload> Worker<W> {
         {
             return None;
         }
-        let usual_end_ns = pace.end_ns + USUAL_DRAIN_MEDIANS * self.recorder.median_service_ns()?;
+        // Where no op has ended, nothing is known of how long one usually takes: the lanes have stalled since the end.
+        let usual_end_ns = pace.end_ns + USUAL_DRAIN_MEDIANS * self.recorder.median_service_ns().unwrap_or(0);
         let rest_ns = |lane: &Lane| if lane.busy { now } else { lane.free_since_ns };
         let straggling_ns = self.lanes.iter().map(|lane| rest_ns(lane).saturating_sub(usual_end_ns)).sum();
         let lanes = pace.lanes_at_work().unwrap_or(self.lanes.len()).max(1) as u64;

@@ -364,7 +364,8 @@ fn merge(
 /// waited for, which is the least that the op would have taken.
 fn served_until_ns(slots: &[WorkerSlot]) -> Option<Nanos> {
     let usual_ns = slots.iter().filter_map(|slot| {
-        let (last_ns, drain) = (slot.last_end_ns?, slot.drain);
+        let drain = slot.drain;
+        let last_ns = slot.last_end_ns.or(drain.map(|drain| drain.usual_end_ns))?;
         // An op that was given up is no end, but its lane was at work until then.
         let straggled = drain.is_some_and(|drain| drain.straggling_ns > 0);
         Some(drain.map_or(
@@ -488,6 +489,13 @@ mod tests {
         assert_eq!(served_until_ns(&[worker(1_010, 0), worker(1_012, 4_000)]), Some(2_040 * ms));
         // All lanes: the server stood still.
         assert_eq!(served_until_ns(&[worker(5_040, 8_000), worker(5_040, 8_000)]), Some(5_040 * ms));
+        // One in which no op ended was waited for just as long.
+        let stalled = WorkerSlot {
+            drain: Some(Drain { usual_end_ns: 1_000 * ms, straggling_ns: 2_000 * ms, lanes: 2 }),
+            ..WorkerSlot::default()
+        };
+        assert_eq!(served_until_ns(std::slice::from_ref(&stalled)), Some(2_000 * ms));
+        assert_eq!(served_until_ns(&[worker(1_010, 0), stalled]), Some(1_510 * ms));
         assert_eq!(served_until_ns(&[WorkerSlot::default()]), None);
     }
 

@@ -190,7 +190,7 @@ pub enum DoubtId {
     ScheduleLag,
     /// Ops that were due were never started: the offered rate was not reached.
     RateNotReached,
-    /// Few slots make a difference that most pairs of slots do not show.
+    /// Few slots, or some turns within them, make a difference that most do not show.
     Uneven,
     /// Too few slots for an interval of the stated confidence.
     TooFewSlots,

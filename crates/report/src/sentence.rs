@@ -181,12 +181,15 @@ pub(crate) fn ratio_of(pair: &PairVerdict) -> String {
     format!("{of} of {} over {}", clean(&pair.target), clean(&pair.baseline))
 }
 
-/// Why there is no call though the interval leaves out 1, which a reader would take for one.
+/// Why there is no call though the interval leaves out 1, or lies within the margin, which a reader would take for one.
 fn why_no_call(pair: &PairVerdict, figures: [Option<f64>; 3], margin: f64) -> String {
     let [Some(ratio), Some(low), Some(high)] = figures else { return String::new() };
-    if low <= 1.0 && 1.0 <= high {
+    let log_margin = margin.max(0.0).ln_1p();
+    if [low, high].iter().all(|bound| bound.ln().abs() <= log_margin) {
+        format!("; that is within {}, but a doubt keeps it from being called equivalent", exact_percent(margin))
+    } else if low <= 1.0 && 1.0 <= high {
         String::new()
-    } else if ratio.ln().abs() <= margin.max(0.0).ln_1p() {
+    } else if ratio.ln().abs() <= log_margin {
         format!("; a difference within {} is not called", exact_percent(margin))
     } else {
         // Which of the two it is, the verdict does not hold.

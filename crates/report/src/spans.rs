@@ -1,7 +1,7 @@
 //! A target's own time: its measured slots as short stretches in which ops ended evenly.
 
 use crate::totals::Totals;
-use duel_model::Slot;
+use duel_model::{Slot, Turn};
 
 /// A stretch of a target's own time in which ops ended evenly, as far as was recorded.
 #[derive(Debug, Clone, Copy)]
@@ -30,8 +30,21 @@ pub(crate) fn spans(target: &Totals<'_>) -> Vec<Span> {
     spans
 }
 
+/// A slot in turns: each turn. Its series counts what ended within 100 ms, which holds more of one turn here and more of the next there.
+fn spans_of_turns(turns: &[Turn], failed: bool, mut start_ns: f64) -> Vec<Span> {
+    let span = |turn: &Turn| {
+        let from_ns = start_ns;
+        start_ns += turn.elapsed_ns as f64;
+        Span { from_ns, to_ns: start_ns, ok: turn.ok as f64, failed }
+    };
+    turns.iter().map(span).collect()
+}
+
 /// A slot that begins at `start_ns`.
 pub(crate) fn spans_of(slot: &Slot, start_ns: f64) -> Vec<Span> {
+    if !slot.turns.is_empty() {
+        return spans_of_turns(&slot.turns, slot.tally.failed_total() > 0, start_ns);
+    }
     let mut spans: Vec<Span> = Vec::new();
     let (elapsed_ns, step_ns) = (slot.elapsed_ns as f64, slot.series.interval_ns as f64);
     let end_ns = start_ns + elapsed_ns;
@@ -65,4 +78,17 @@ pub(crate) fn spans_of(slot: &Slot, start_ns: f64) -> Vec<Span> {
         }
     }
     spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slot_in_turns_is_drawn_turn_by_turn() {
+        let turns = [(40, 80), (60, 30)].map(|(ms, ok)| Turn { offset_ns: 0, ok, elapsed_ns: ms * 1_000_000 });
+        let drawn = spans_of_turns(&turns, false, 1e9);
+        let drawn = drawn.iter().map(|span| (span.from_ns, span.to_ns, span.ok)).collect::<Vec<_>>();
+        assert_eq!(drawn, [(1e9, 1.04e9, 80.0), (1.04e9, 1.1e9, 30.0)]);
+    }
 }

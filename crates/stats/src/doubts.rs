@@ -71,7 +71,17 @@ impl Found {
         let Some(estimate) = typical.estimate else { return };
         if !whole.contradicts(typical, compare) {
             let is_loose = seen == Call::Equivalent && !whole.lets_stand(seen, compare);
-            if let Some(interval) = whole.interval(compare.confidence).filter(|_| is_loose) {
+            if let Some(wanted) = whole.turns_wanted(compare).filter(|_| is_loose) {
+                self.add(
+                    DoubtId::TooFewSlots,
+                    target,
+                    format!(
+                        "{:.0} turns of {target} and of {baseline} are too few to exclude pauses that cost as much as the margin: that \
+                         takes {wanted:.0} (a longer -d)",
+                        whole.turns()
+                    ),
+                );
+            } else if let Some(interval) = whole.interval(compare.confidence).filter(|_| is_loose) {
                 self.add(
                     DoubtId::Uneven,
                     target,
@@ -86,16 +96,19 @@ impl Found {
             }
             return;
         }
-        let whole = whole.log_ratio;
+        let (some, goes_by) = match whole.has_turns() {
+            true => ("some turns", "all of the time"),
+            false => ("few slots", "the typical pair"),
+        };
         self.add(
             DoubtId::Uneven,
             target,
             format!(
-                "few slots make a difference that most do not show: {target} serves {:.3} times as much as {baseline} in the \
-                 typical pair of slots, and {:.3} times over all of the time; a server that pauses looks so, and so does a \
-                 machine that others disturb",
+                "{some} make a difference that most do not show: {target} serves {:.3} times as much as {baseline} in the typical \
+                 pair of slots, and {:.3} times over all of the time; the verdict goes by {goes_by}; a server that pauses looks so, \
+                 and so does a machine that others disturb",
                 estimate.exp(),
-                whole.exp()
+                whole.log_ratio.exp()
             ),
         );
     }

@@ -84,7 +84,8 @@ pub(crate) fn value_of(slot: &Slot, metric: Metric) -> Option<f64> {
 /// in one slot of a few; a quarter of the turns may be disturbed before what they typically had moves much. Turns that a server itself
 /// spends in pauses are left out by this as well: the rates over all of the time are held against it ([`crate::doubts`]).
 fn typical_rate_per_s(slot: &Slot) -> Option<f64> {
-    if slot.turns.is_empty() {
+    // No run makes that many; an archive may hold any number.
+    if slot.turns.is_empty() || slot.turns.len() > MOST_PAIRS {
         return slot.rate_per_s();
     }
     // A turn in which nothing ended had less than one op.

@@ -33,14 +33,13 @@ pub(crate) fn judge_pairs<'a>(
     let slots = without_spoilt(&all);
     let sides: Vec<Side<'_>> =
         plan.targets.iter().enumerate().map(|(place, target)| Side::new(&slots, place, target, plan)).collect();
-    let has_turns = slots.iter().any(|slot| !slot.turns.is_empty());
     let mut verdict = Verdict::default();
     let mut found = doubts::Found::default();
     for (place, target) in sides.iter().enumerate().skip(1) {
         let baseline = &sides[0];
         for metric in metrics(&plan.load.kind) {
             let whole = match metric {
-                Metric::Rate => Whole::of(slots.iter().map(|slot| Part::of(slot)), place, 0, &plan.compare),
+                Metric::Rate => Whole::of(slots.iter().map(|slot| Part::of(slot)), place, 0),
                 Metric::ResponseP50 | Metric::ResponseP99 => None,
             };
             let (pairs, typical) = match plan.compare.restart {
@@ -55,9 +54,8 @@ pub(crate) fn judge_pairs<'a>(
                     (pairs, contrast)
                 }
             };
-            // Turns leave a server's pauses out: where the whole of the time tells otherwise, it is what is judged.
             let contrast = match &whole {
-                Some(whole) if has_turns && whole.contradicts(&typical, &plan.compare) => whole.contrast(&plan.compare),
+                Some(whole) if whole.is_verdict(&typical, &plan.compare) => whole.contrast(&plan.compare),
                 _ => typical,
             };
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);

@@ -7,7 +7,7 @@ use crate::signed_rank::{Span, Walsh};
 use crate::slots::{call, metrics};
 use crate::starts::{by_start, contrast_of_starts, fewest as fewest_observations, interval_of_starts};
 use crate::whole::{Part, Whole};
-use duel_model::{ComparePlan, Metric, Plan, Slot};
+use duel_model::{Call, ComparePlan, Metric, Plan, Slot};
 use std::collections::BTreeMap;
 
 /// Whether to go on.
@@ -37,8 +37,6 @@ pub struct SlotFigure {
     value: Option<f64>,
     /// What it adds to the rates over all of the time; `None` where it shows the generator.
     part: Option<Part>,
-    /// It was run in turns.
-    has_turns: bool,
 }
 
 impl SlotFigure {
@@ -53,7 +51,6 @@ impl SlotFigure {
             start: slot.start,
             value,
             part: (!slot.is_spoilt()).then(|| Part::of(slot)),
-            has_turns: !slot.turns.is_empty(),
         }
     }
 }
@@ -155,7 +152,6 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
     if !is_look(before, pairs, fewest_observations(&plan.compare)) {
         return Stop::Go;
     }
-    let has_turns = slots.iter().any(|slot| slot.has_turns);
     let mut reasons = Vec::new();
     for ((place, target), values) in plan.targets.iter().enumerate().skip(1).zip(&of_targets) {
         let held = match wanted {
@@ -169,21 +165,26 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
             known(values, &plan.compare, wanted, enough)
         };
         let whole = match main {
-            Metric::Rate => Whole::of(slots.iter().filter_map(|slot| slot.part), place, 0, &plan.compare),
+            Metric::Rate => Whole::of(slots.iter().filter_map(|slot| slot.part), place, 0),
             Metric::ResponseP50 | Metric::ResponseP99 => None,
         };
         // As the verdict goes by the whole where turns leave out what it has.
         let known = match (&whole, known) {
-            (Some(whole), Some((_, _, typical))) if has_turns && whole.contradicts(&typical, &plan.compare) => {
+            (Some(whole), Some((_, _, typical))) if whole.is_verdict(&typical, &plan.compare) => {
                 let clear = || whole.interval(CLEAR);
-                narrow_enough(whole.contrast(&plan.compare), &plan.compare, clear)
+                narrow_enough(whole.contrast(&plan.compare), &plan.compare, clear).filter(|_| whole.shows_lasting())
             }
             (_, known) => known,
         };
         let Some((why, half_width, contrast)) = known else { return Stop::Go };
-        // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance.
+        // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance. A probe is not
+        // called equivalent: how far the whole may lie from its estimate is no reason to go on with it.
         let seen = call(&contrast, values.len(), main, &plan.compare);
-        if whole.is_some_and(|whole| !whole.lets_stand(seen, &plan.compare)) {
+        let stands = |whole: Whole| match (wanted, seen) {
+            (Wanted::Probe(_), Call::Equivalent) => whole.is_within(log_margin(&plan.compare)),
+            _ => whole.lets_stand(seen, &plan.compare),
+        };
+        if !whole.is_none_or(stands) {
             return Stop::Go;
         }
         reasons.push(format!(

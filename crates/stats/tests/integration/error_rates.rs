@@ -135,12 +135,15 @@ impl Simulation {
 }
 
 /// Runs whose slots take turns, five to a slot, each with 1 % of normal noise.
+#[derive(Clone, Copy)]
 struct InTurns {
     /// Probability that somebody begins to take the machine in a turn; each later turn frees it at 0.4. A turn so disturbed takes 1.2 to
     /// 2.5 times as long, whichever target's it is.
     bursts: f64,
     /// Probability that B stands still for as long as a turn takes.
     pauses: f64,
+    /// Logarithm of B's time over A's in each turn.
+    gap: f64,
 }
 
 impl InTurns {
@@ -156,7 +159,8 @@ impl InTurns {
                 *is_taken = if *is_taken { rng.random_bool(0.6) } else { rng.random_bool(self.bursts) };
                 let disturbed = if *is_taken { 0.2 + 1.3 * rng.random::<f64>() } else { 0.0 };
                 let paused = f64::from(u8::from(target == 1 && rng.random_bool(self.pauses)));
-                let takes_s = 0.02 * (0.01 * normal(rng)).exp() * (1.0 + disturbed + paused);
+                let gap = if target == 1 { self.gap } else { 0.0 };
+                let takes_s = 0.02 * (0.01 * normal(rng) + gap).exp() * (1.0 + disturbed + paused);
                 let slot = &mut slots[(round / TURNS * 2) as usize + target];
                 let (ok, elapsed_ns) = (slot.tally.ok / u64::from(TURNS), (takes_s * 1e9) as u64);
                 slot.turns.push(Turn { offset_ns: 0, ok, elapsed_ns });
@@ -189,7 +193,7 @@ impl InTurns {
         }
         let [faster, slower, equivalent] = counts.map(|count| f64::from(count) / f64::from(runs));
         let rates = Rates { faster, slower, equivalent, pairs: pairs as f64 / f64::from(runs) };
-        println!("in turns, bursts {:.2}, pauses {:.2}: {rates:?}", self.bursts, self.pauses);
+        println!("in turns, bursts {:.2}, pauses {:.2}, gap {:.2}: {rates:?}", self.bursts, self.pauses, self.gap);
         rates
     }
 }
@@ -283,15 +287,20 @@ fn gaps_are_found() {
 #[test]
 fn turns_err_no_more_often() {
     for bursts in [0.0, 0.02] {
-        let rates = InTurns { bursts, pauses: 0.0 }.rates();
+        let equal = InTurns { bursts, pauses: 0.0, gap: 0.0 };
+        let rates = equal.rates();
         assert!(rates.wrong() <= 0.05, "{bursts}: {rates:?}");
         assert!(bursts > 0.0 || rates.equivalent >= 0.9, "{bursts}: {rates:?}");
+        // What bursts do to the rates over all of the time takes nothing of what turns know.
+        let rates = InTurns { gap: 0.03, ..equal }.rates();
+        assert!(rates.slower >= 0.8 && rates.faster + rates.equivalent == 0.0, "{bursts}: {rates:?}");
         // A fifth of B's time, in pauses that come by chance: mostly found, whatever turns leave out.
-        let rates = InTurns { bursts, pauses: 0.25 }.rates();
+        let rates = InTurns { pauses: 0.25, ..equal }.rates();
         assert!(rates.slower >= 0.65 && rates.faster == 0.0, "{bursts}: {rates:?}");
         // As much as the margin, and twice as much.
-        InTurns { bursts, pauses: 0.02 }.rates();
-        let rates = InTurns { bursts, pauses: 0.04 }.rates();
-        assert!(rates.equivalent <= 0.05, "{bursts}: {rates:?}");
+        for (pauses, most) in [(0.02, 0.2), (0.04, 0.05)] {
+            let rates = InTurns { pauses, ..equal }.rates();
+            assert!(rates.equivalent <= most, "{bursts}: {rates:?}");
+        }
     }
 }
