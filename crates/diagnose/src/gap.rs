@@ -675,6 +675,13 @@ impl<'a> Flip<'a> {
         self.moved() && self.share.mid >= Self::EXPLAINS && self.share.low() > 0.5
     }
 
+    /// Whether the change makes the fast side so much dearer, in time per op, as is a noteworthy part of the gap. What it takes
+    /// away is then what the slow side pays already, and not only what it spares it.
+    pub(crate) fn costs_the_fast_side(&self, reference: &View<'_>) -> bool {
+        let (Some(slow_ns), Some(fast_ns)) = (reference.slow_ns(), reference.fast_ns()) else { return false };
+        fast_ns * (self.dearer - 1.0) >= Self::NOTEWORTHY * (slow_ns - fast_ns)
+    }
+
     /// `94 %`, never beyond the whole.
     pub(crate) fn percent(&self) -> String {
         percent(self.share.mid)

@@ -3,13 +3,13 @@
 
 use super::broken::status_failure;
 use super::inflate::ration;
-use super::link::{READS_IN_A_ROW, SCRATCH_BYTES};
+use super::link::{Link, READS_IN_A_ROW, SCRATCH_BYTES};
 use super::op::Op;
 use super::shared::{Requests, Shared};
 use crate::requests::picker::Picker;
 use duel_load::{Counters, Failure, WorkerId};
 use duel_model::Nanos;
-use duel_model::web::phase;
+use duel_model::web::{counter, phase};
 use std::sync::atomic::Ordering;
 
 /// Statuses are three digits.
@@ -79,6 +79,16 @@ impl Desk {
     pub(super) fn judge(&mut self, status: u16, shared: &Shared) -> Result<(), Box<Failure>> {
         self.statuses[usize::from(status).min(STATUSES - 1)] += 1;
         if status < 400 || shared.accepts_any_status { Ok(()) } else { Err(status_failure(status)) }
+    }
+
+    /// An op has ended on a connection: whether TCP had to send a segment of it again, it tells as long as that is open.
+    #[inline]
+    pub(super) fn ask_why_late(&mut self, op: &Op, link: &mut Link) {
+        if let Some(late_ns) = op.late_ns()
+            && link.was_late_for_sending_again(late_ns)
+        {
+            *self.counters.counted.entry(counter::SENT_AGAIN.id()).or_default() += 1;
+        }
     }
 
     /// The time of the name's look-up goes with the first op that ends.

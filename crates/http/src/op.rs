@@ -1,7 +1,7 @@
 //! Time stamps of an op under way.
 
 use duel_load::{PhaseTimes, monotonic_ns};
-use duel_model::web::phase;
+use duel_model::web::{SENT_AGAIN_NS, phase};
 use duel_model::{Nanos, Phase};
 
 /// What is known of the op under way.
@@ -80,6 +80,13 @@ impl Op {
         let since_ns = first_byte_ns.max(self.phase_start_ns);
         self.first_byte(since_ns);
         self.phases.set(phase::RECEIVE, now.saturating_sub(since_ns));
+    }
+
+    /// For how long it waited where a segment of its own may have got lost, if that is as long as a time-out of TCP.
+    #[inline]
+    pub(super) fn late_ns(&self) -> Option<Nanos> {
+        let waited = [phase::TLS, phase::SEND, phase::WAIT].into_iter().filter_map(|phase| self.phases.get(phase));
+        waited.max().filter(|&waited_ns| waited_ns >= SENT_AGAIN_NS)
     }
 
     /// What is heard for it was not there before this time: the last of its phases that ended, or its first byte. The

@@ -21,6 +21,7 @@ mod recorder;
 mod session;
 mod slot;
 mod stages;
+mod tcp_info;
 mod waiter;
 mod wake;
 mod workload;
@@ -35,6 +36,7 @@ pub use pacing::Schedule;
 pub use poller::{Event, Interest, MECHANISM, Poller};
 pub use session::{Live, Session, SessionError, SlotRecord};
 pub use slot::SlotOrder;
+pub use tcp_info::TcpInfo;
 pub use waiter::is_in_the_way;
 pub use wake::{wake_cost_ns, waking_cost_ns};
 pub use workload::{

@@ -5,6 +5,7 @@ pub mod settings;
 
 use crate::facts::{Compared, Declaration, Facts, Known, Value};
 use crate::schema::{Noun, Schema};
+use crate::{MILLISECOND_NS, Nanos};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Serialize, Serializer};
 use std::collections::BTreeMap;
@@ -27,7 +28,7 @@ pub const SCHEMA: Schema = Schema {
     reaches: &[],
     threads: crate::Threads::OfDuel,
     depth: None,
-    counters: &[],
+    counters: counter::ALL,
     parts: None,
 }
 .sound();
@@ -85,6 +86,19 @@ pub mod failure {
         IO = "io", Meaning::Lost;
     }
 }
+
+/// What is counted beside requests and bytes.
+pub mod counter {
+    crate::in_order! { Counter:
+        /// Requests that took [`SENT_AGAIN_NS`](super::SENT_AGAIN_NS) or longer because TCP at this end had to send a segment of theirs
+        /// again. Missing where there was none, and where the system does not tell.
+        SENT_AGAIN = "tcp_sent_again", "late, sent again by TCP";
+    }
+}
+
+/// Linux waits for at least 200 ms before it sends data again (`TCP_RTO_MIN`), other systems as long or longer; the clock behind
+/// it may tick a little early.
+pub const SENT_AGAIN_NS: Nanos = 190 * MILLISECOND_NS;
 
 /// HTTP version of the response's status line, such as `HTTP/1.1`.
 pub const HTTP_VERSION: &str = "http.version";

@@ -3,7 +3,6 @@
 use crate::address::{Address, SCHEME};
 use crate::client::connection::unconnected;
 use crate::client::{Factory, Telling};
-use crate::info::TcpInfo;
 use crate::link::Link;
 use crate::protocol::{CONGESTION_BYTES, HELLO_BYTES, Hello, MOST_BLOCK, Op, Welcome, foreign};
 use crate::schema::{
@@ -12,7 +11,7 @@ use crate::schema::{
 };
 use crate::socket::{self, Options};
 use crate::wire::Headers;
-use duel_load::{Network, PlainKind, Prepared, WorkloadError, monotonic_ns};
+use duel_load::{Network, PlainKind, Prepared, TcpInfo, WorkloadError, monotonic_ns};
 use duel_model::{Bound, Facts, KindPlan, LoopKind, Nanos, Param, Plan, Schema, sanitize_line};
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

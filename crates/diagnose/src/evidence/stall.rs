@@ -5,8 +5,7 @@ use duel_model::{MILLISECOND_NS, Nanos, Phase, Profile, TargetObservation};
 
 /// A first SYN that nobody answers is sent again after 1 s (RFC 6298, 2.1); the clock behind it may tick a little early.
 pub(crate) const SYN_SENT_AGAIN_NS: Nanos = 900 * MILLISECOND_NS;
-/// Linux waits for at least 200 ms before it sends data again (`TCP_RTO_MIN`), other systems as long or longer.
-pub(crate) const DATA_SENT_AGAIN_NS: Nanos = 190 * MILLISECOND_NS;
+pub(crate) use duel_model::web::SENT_AGAIN_NS as DATA_SENT_AGAIN_NS;
 
 /// Ops that stalled in some phases under one treatment.
 #[derive(Debug, Clone, Copy, Default)]

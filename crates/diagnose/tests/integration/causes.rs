@@ -286,6 +286,18 @@ fn no_keepalive() {
     }
 }
 
+/// A new connection costs most in the receive phase where it starts slowly and responses are long.
+#[test]
+fn no_keepalive_that_costs_much_more_than_connecting() {
+    let mut base = Server { round_trip: 60e3, cores: 64.0, ..good() };
+    base.net.first_flight = Some(1.0);
+    for connections in [1, 4] {
+        let mut world = World { body: 4e6, ..world(&[base.clone(), Server { keeps: false, ..base.clone() }]) };
+        world.plan.load.connections = connections;
+        assert_only(world, "http.no-keepalive", Confidence::Confirmed, 0.8);
+    }
+}
+
 /// Kept connections cost so little here that connecting makes a request `times` as dear.
 fn strong_gap(times: f64) -> World {
     let base = Server { round_trip: 5e3, fixed: 15e3, exchange: 0.0, cores: 1e3, key: ("RSA", 2048), ..good() };

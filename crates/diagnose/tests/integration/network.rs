@@ -406,6 +406,27 @@ fn loss_from_outside_by_connections_that_had_to_ask_twice() {
     assert_never(&pair(near(), lossy(&near(), 0.1, 0.0), 20e3, 16, false), &["net.loss", "net.backlog-overflow"]);
 }
 
+#[test]
+fn loss_of_requests_that_tcp_at_our_end_sent_again() {
+    let late = |stall: Stall| over(&near(), |net| net.stalls.push(stall));
+    let lost = Stall { sent_again: true, ..Stall::of(phase::WAIT, 0.01, 205e6) };
+    for connections in [1, 16] {
+        assert_only(&pair(near(), late(lost.clone()), 600.0, connections, true), "net.loss", Confidence::Likely, 0.7);
+        // As late, and nothing left since the request: the server took its time.
+        let slow = late(Stall { sent_again: false, ..lost.clone() });
+        assert_never(&pair(near(), slow, 600.0, connections, true), &["net.loss"]);
+        // Most of it has another reason.
+        let both = over(&late(lost.clone()), |net| net.stalls.push(Stall::of(phase::WAIT, 0.1, 205e6)));
+        assert_never(&pair(near(), both, 600.0, connections, true), &["net.loss"]);
+    }
+    // The fast side loses as many.
+    let both = pair(late(lost.clone()), Server { delay: 20e6, ..late(lost.clone()) }, 600.0, 16, true);
+    assert_never(&both, &["net.loss"]);
+    // New connections to a server whose queue may be full: nobody has looked.
+    let queued = late(Stall { from_connections: 8.0, ..lost });
+    assert_never(&pair(near(), queued, 600.0, 16, false), &["net.loss"]);
+}
+
 fn overflowing(share: f64) -> Server {
     over(&near(), |net| {
         for (phase, ns) in [(phase::CONNECT, 1_010e6), (phase::WAIT, 210e6)] {

@@ -233,6 +233,7 @@ impl Http {
         let first_byte_ns = connection.op.first_byte_ns.unwrap_or(now);
         connection.op.phases.set(phase::RECEIVE, now.saturating_sub(first_byte_ns));
         self.desk.report_lookup(&mut connection.op);
+        self.desk.ask_why_late(&connection.op, &mut connection.link);
         let (status, closes) = connection.reader.head().map_or((0, true), |head| (head.status, head.closes));
         self.desk.counters.body_bytes += connection.reader.body_bytes();
         if self.shared.decompress

@@ -19,9 +19,9 @@ use crate::reach::source;
 use crate::redirects::manner::location_text;
 use crate::shared::Shared;
 use arrival::Heard;
-use duel_load::{Counters, Event, Interest, Io, monotonic_ns};
+use duel_load::{Counters, Event, Interest, Io, TcpInfo, monotonic_ns};
 use duel_model::web::phase;
-use duel_model::{Facts, Phase, sanitize_line, web};
+use duel_model::{Facts, MILLISECOND_NS, Nanos, Phase, sanitize_line, web};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketType};
@@ -45,6 +45,8 @@ pub(crate) struct Link {
     pub(crate) out_at: usize,
     /// Where bodies are decompressed: when it had its turn last (see [`crate::inflate::ration`]).
     pub(crate) served_in: u32,
+    /// Segments of it that our own system has sent again, as far as was asked.
+    sent_again: u32,
     /// Reads what a proxy says of the tunnel that it was asked for.
     tunnel: Option<Box<ResponseReader>>,
 }
@@ -115,6 +117,7 @@ impl Link {
         let interest = if is_connected { Interest::Read } else { Interest::ReadWrite };
         io.watch(&socket, token, interest).map_err(|error| Broken::System("watch a socket", errno_of(&error)))?;
         self.socket = Some(socket);
+        self.sent_again = 0;
         self.stage = Stage::Connecting;
         if is_connected { self.connected(token, who, io) } else { Ok(false) }
     }
@@ -151,6 +154,17 @@ impl Link {
         self.tunnel = None;
         self.out.clear();
         self.out_at = 0;
+    }
+
+    /// Whether an answer was late by `late_ns` because our own system had to send a segment again.
+    ///
+    /// What was sent again was the last that went out before the answer came, and long after the request had left. Where a server
+    /// just takes its time, nothing has left since.
+    #[cold]
+    pub(crate) fn was_late_for_sending_again(&mut self, late_ns: Nanos) -> bool {
+        let Some(info) = self.socket.as_ref().and_then(TcpInfo::of) else { return false };
+        let before = std::mem::replace(&mut self.sent_again, info.retransmits);
+        info.retransmits > before && u64::from(info.silent_ms) * MILLISECOND_NS < late_ns / 2
     }
 
     /// Whether something is left that the socket has not taken.

@@ -267,8 +267,7 @@ impl Workload for Following {
                 resent,
                 surplus,
                 statuses,
-                // HTTP declares none.
-                counted: _,
+                counted,
                 negotiated,
             } = leg.take_counters();
             if let Some(bytes) = inflated_bytes {
@@ -282,6 +281,9 @@ impl Workload for Following {
             all.reused += reused;
             all.resent += resent;
             all.surplus += surplus;
+            for (counter, count) in counted {
+                *all.counted.entry(counter).or_default() += count;
+            }
             for (status, count) in statuses {
                 *all.statuses.entry(status).or_default() += count;
             }

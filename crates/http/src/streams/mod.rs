@@ -404,6 +404,7 @@ impl Http2 {
         state.op.received(stream.first_byte_ns().unwrap_or(now), now);
         state.op.bytes_in += stream.bytes_in();
         self.desk.report_lookup(&mut state.op);
+        self.desk.ask_why_late(&state.op, &mut connection.link);
         let (status, body_bytes) = (stream.status(), stream.body_bytes());
         self.desk.counters.body_bytes += body_bytes;
         if self.shared.decompress {

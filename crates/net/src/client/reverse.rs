@@ -3,10 +3,10 @@
 use super::Step;
 use super::bulk::readable_before;
 use super::connection::{Connection, closed, failed, lost};
-use crate::info::TcpInfo;
+use crate::info;
 use crate::protocol::{Mark, Order, SENDER_BYTES, WORD_BYTES};
 use crate::schema::failure;
-use duel_load::Failure;
+use duel_load::{Failure, TcpInfo};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
 use std::time::Instant;
@@ -171,7 +171,7 @@ impl Reverse {
                     sender[*have..*have + used].copy_from_slice(&bytes[..used]);
                     *have += used;
                     if *have == SENDER_BYTES {
-                        self.sender = Some(TcpInfo::read(sender));
+                        self.sender = Some(info::read(sender));
                         self.is_giving = false;
                         self.expects = Expects::NEXT;
                     }
@@ -219,7 +219,7 @@ mod tests {
         fn it_does_not_matter_how_bytes_are_cut(cuts in proptest::collection::vec(1_usize..50, 0..20)) {
             let mut all = blocks(9);
             all.extend(Mark::End.bytes());
-            all.extend(TcpInfo { cwnd: 5, ..TcpInfo::default() }.bytes());
+            all.extend(info::bytes(&TcpInfo { cwnd: 5, ..TcpInfo::default() }));
             let mut reverse = giving();
             let mut rest = &all[..];
             for cut in cuts.into_iter().chain([usize::MAX]) {

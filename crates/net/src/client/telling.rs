@@ -3,12 +3,11 @@
 use super::connection::Connection;
 use super::counter;
 use super::datagrams::Sums;
-use crate::info::TcpInfo;
 use crate::link::Link;
 use crate::protocol::{Hello, Op};
 use crate::schema;
 use crate::wire::{Carried, Headers};
-use duel_load::{Counters, LaneId};
+use duel_load::{Counters, LaneId, TcpInfo};
 use duel_model::{Counter, Facts};
 use std::collections::BTreeMap;
 use std::net::SocketAddr;

@@ -1,8 +1,9 @@
 //! Blocks, taken and given.
 
 use super::Served;
-use crate::info::TcpInfo;
+use crate::info;
 use crate::protocol::{Mark, Order, WORD_BYTES};
+use duel_load::TcpInfo;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -75,7 +76,7 @@ pub(super) fn give(mut served: Served<'_>) -> io::Result<()> {
                 Some(Order::Stop) => {
                     ordered = 0;
                     let mut end = Mark::End.bytes().to_vec();
-                    end.extend(TcpInfo::of(&served.stream).unwrap_or_default().bytes());
+                    end.extend(info::bytes(&TcpInfo::of(&served.stream).unwrap_or_default()));
                     if !served.send(&end)? {
                         return Ok(());
                     }

@@ -18,9 +18,9 @@ static ENTRY: CauseEntry = CauseEntry {
     needs_machine: false,
 };
 
-/// Least share of the difference that has to be spent on connecting and its handshake. Not all of it has to be: a new
-/// connection on a long path also starts slowly, which takes some round trips of the receive phase, but hardly ten for
-/// each one of connecting.
+/// Least share of the difference that has to be spent on connecting and its handshake, where closing costs the fast side little. Not
+/// all of it has to be: a new connection also starts slowly, has small buffers, and a proxy may connect anew behind it; that
+/// is in the receive phase, and closing costs the fast side as much.
 const LEAST_CONNECTING: f64 = 0.1;
 
 pub(super) struct NoKeepalive;
@@ -52,8 +52,12 @@ impl Cause for NoKeepalive {
         if let Some(reference) = gap.known_reference()
             && gap.mode == Mode::Alone
             && connecting_share(reference).is_some_and(|share| share < LEAST_CONNECTING)
+            && !flip.costs_the_fast_side(reference)
         {
-            let text = format!("{}, but hardly any of the gap is spent on connecting", gap.tell_flip(&flip));
+            let text = format!(
+                "{}, but hardly any of the gap is spent on connecting, and closing costs {fast} hardly anything",
+                gap.tell_flip(&flip)
+            );
             return Err(Standing::Undecided(gap.evidence(reference, text)));
         }
         let shares = [gap.slow, gap.fast].map(|side| gap.reused_share(side));

@@ -1,9 +1,9 @@
 //! `net.loss`: packets between us and the slow side get lost.
 //!
 //! What is lost is sent again: after a round trip where later packets tell of it, else after a time-out of 200 ms and
-//! more for data, and of 1 s for the first packet of a connection. The machine counts what it sends again; what *we* send
-//! again is seen in connecting alone, where nothing but a lost packet or a full queue costs a second, and a queue is not
-//! full for a single connection.
+//! more for data, and of 1 s for the first packet of a connection. The machine counts what it sends again. Of what *we* send
+//! again TCP tells of requests that were late for it; of first packets it is seen in connecting, where nothing but a lost
+//! packet or a full queue costs a second, and a queue is not full for a single connection.
 //!
 //! A machine that stalls for other reasons (a quota, collection of garbage, swapping) waits as long but sends nothing
 //! again, and connects in time. A cap that drops what exceeds it loses packets too: it spares small responses.
@@ -15,15 +15,16 @@ use crate::evidence::stall::{DATA_SENT_AGAIN_NS, SYN_SENT_AGAIN_NS, Stalls};
 use crate::evidence::worth::{reference, share_of_log};
 use crate::gap::{DemandLook, Demands, Flip, Gap, Look, View, percent};
 use crate::probes::RANGE_1;
-use duel_model::web::phase;
+use duel_model::web::{counter, phase};
 use duel_model::{Confidence, Evidence, Nanos, Phase, Profile, format_duration_ns};
 
 static ENTRY: CauseEntry = CauseEntry {
     id: "net.loss",
     description: "packets get lost on the path and are sent again after time-outs",
     signature: "hosts: segments sent again, as many as the requests in whose longer time the gap lies (and no \
-                quota holds the server back, which makes some of it be sent again); from outside connects of a \
-                second and more over one connection",
+                quota holds the server back, which makes some of it be sent again); from outside: requests that TCP at \
+                this end had to send again and that were late for it, or connects of a second and more over one \
+                connection",
     at_most: "likely; possible where the fast side's machine is not read",
     needs_machine: false,
 };
@@ -36,8 +37,13 @@ const ALL: [(Phase, Nanos); 4] = [
     (phase::RECEIVE, DATA_SENT_AGAIN_NS),
 ];
 
+const WAITING: [(Phase, Nanos); 3] =
+    [(phase::TLS, DATA_SENT_AGAIN_NS), (phase::SEND, DATA_SENT_AGAIN_NS), (phase::WAIT, DATA_SENT_AGAIN_NS)];
+
 /// A clean path sends no SYN twice; so three that were are no chance, if the other side had hardly any.
 const LEAST_SYNS: f64 = 3.0;
+/// The same of other segments.
+const LEAST_SENT_AGAIN: f64 = 3.0;
 /// What one lost packet costs at most, but for one that is lost again and again: a time-out of 200 ms on top of a round
 /// trip, or of 1 s while a connection is made.
 const MOST_PER_LOSS_NS: f64 = 300e6;
@@ -67,7 +73,8 @@ impl Cause for Loss {
         {
             return by_counters(gap, reference, sent_again, share);
         }
-        by_connecting(gap, reference, demands.as_ref(), sent_again.as_ref())
+        by_our_own(gap, reference, demands.as_ref())
+            .map_or_else(|| by_connecting(gap, reference, demands.as_ref(), sent_again.as_ref()), Ok)
     }
 }
 
@@ -168,7 +175,50 @@ fn by_counters(gap: &Gap<'_>, reference: &View<'_>, sent_again: &SentAgain, shar
     Ok(accuse(gap, share, confidence, vec![sent_again.told.clone()]))
 }
 
-/// What we had to send again ourselves: first packets of connections.
+/// Requests that were late because TCP at our end had to send a segment of theirs again. It did so because no acknowledgement came,
+/// which is the kernel's affair at the other end: a server that takes its time does not delay it.
+fn by_our_own(gap: &Gap<'_>, reference: &View<'_>, demands: Option<&Demands<'_>>) -> Option<Standing> {
+    let [ours, of_fast] = [reference.slow, reference.fast]
+        .map(|seen| seen.counted_per_op.get(&counter::SENT_AGAIN.id()).map_or(0.0, |per_op| per_op * seen.ok as f64));
+    let [stalls, fast_stalls] = Stalls::of_both(reference, &WAITING)?;
+    let fast_ops = reference.fast.ok as f64 / (reference.slow.ok as f64).max(1.0);
+    // As rare as what is sent again on a clean path, and most of what stalls: other stalls have other reasons.
+    if ours < LEAST_SENT_AGAIN || of_fast > fast_ops * ours / 3.0 || ours < 0.5 * stalls.count {
+        return None;
+    }
+    // A server whose listen queue is full drops what ends the handshake of a new connection: its first request is sent again.
+    let is_kept = reference.slow.reused_share.is_some_and(|share| share >= 0.9);
+    if !is_kept && queues_overflow(reference, demands, ours) != Some(false) {
+        return None;
+    }
+    let share = share_of_phases(reference, stalls.ns_per_op - fast_stalls.ns_per_op)?;
+    let text = format!(
+        "{ours:.0} of {} requests to {} had to be sent again by TCP at this end and were late for it, {of_fast:.0} of {} to {}; such \
+         stalls take {} per request to {}",
+        reference.slow.ok,
+        gap.slow_name(),
+        reference.fast.ok,
+        gap.fast_name(),
+        format_duration_ns(stalls.ns_per_op),
+        gap.slow_name()
+    );
+    let told = vec![gap.evidence(reference, text)];
+    (share >= Flip::NOTEWORTHY).then(|| accuse(gap, share, Confidence::Likely, told))
+}
+
+/// Whether the server's listen queues overflowed, by a tenth as often as `seen` at least; `None`: not known.
+fn queues_overflow(reference: &View<'_>, demands: Option<&Demands<'_>>, seen: f64) -> Option<bool> {
+    match (reference.connections(), demands) {
+        // A single connection does not fill a queue.
+        (Some(1), _) => Some(false),
+        (_, Some(demands)) => Counted::of(demands, "tcp.listen_overflows")
+            .zip(Counted::of(demands, "tcp.listen_drops"))
+            .map(|(overflows, drops)| overflows.total.max(drops.total) > 0.1 * seen),
+        (_, None) => None,
+    }
+}
+
+/// First packets of connections that we had to send again.
 fn by_connecting(
     gap: &Gap<'_>,
     reference: &View<'_>,
@@ -206,15 +256,7 @@ fn by_connecting(
          {fast}",
         syns.count, fast_syns.count
     );
-    let queues_overflow = match (reference.connections(), demands) {
-        // A single connection does not fill a queue.
-        (Some(1), _) => Some(false),
-        (_, Some(demands)) => Counted::of(demands, "tcp.listen_overflows")
-            .zip(Counted::of(demands, "tcp.listen_drops"))
-            .map(|(overflows, drops)| overflows.total.max(drops.total) > 0.1 * syns.count),
-        (_, None) => None,
-    };
-    match queues_overflow {
+    match queues_overflow(reference, demands, syns.count) {
         Some(false) => {
             let facts = vec![gap.evidence(reference, told), gap.evidence(reference, lost)];
             Ok(accuse(gap, share, Confidence::Likely, facts))

@@ -492,7 +492,11 @@ impl World {
         facts.note(web::LOOKUP_NS, server.net.lookup_ns);
         facts.note(web::DEAD_ADDRESSES_NS, (!server.net.dead.is_empty()).then_some(3 * SECOND_NS));
         TargetObservation {
-            counted_per_op: Default::default(),
+            counted_per_op: Some(server.net.sent_again(connections, variation))
+                .filter(|share| *share > 0.0)
+                .map(|share| (web::counter::SENT_AGAIN.id(), share))
+                .into_iter()
+                .collect(),
             name: self.plan.targets[index].name.clone(),
             ok: if refused { 0 } else { ok },
             failed: if refused { ok } else { (ok as f64 * server.failing) as u64 },

@@ -40,11 +40,13 @@ pub struct Stall {
     pub from_connections: f64,
     /// Nobody does where acknowledgements are sent at once.
     pub ends_by_quick_ack: bool,
+    /// TCP at our end had to send them again.
+    pub sent_again: bool,
 }
 
 impl Stall {
     pub fn of(phase: Phase, share: f64, ns: f64) -> Self {
-        Self { phase, share, ns, from_connections: 1.0, ends_by_quick_ack: false }
+        Self { phase, share, ns, from_connections: 1.0, ends_by_quick_ack: false, sent_again: false }
     }
 
     fn happens(&self, connections: f64, variation: &Variation) -> bool {
@@ -108,6 +110,12 @@ impl Net {
                 *ns += stall.share * stall.ns;
             }
         }
+    }
+
+    /// Ops of so many that TCP at our end had to send again.
+    pub fn sent_again(&self, connections: f64, variation: &Variation) -> f64 {
+        let ours = self.stalls.iter().filter(|stall| stall.sent_again && stall.happens(connections, variation));
+        ours.map(|stall| stall.share).sum()
     }
 
     /// How the times of phases, whose means are these, are spread; and those of whole ops.
