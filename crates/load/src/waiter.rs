@@ -5,9 +5,13 @@
 //! the other, and both vary from wake-up to wake-up. So a worker with ops in flight may poll for events before it sleeps.
 //!
 //! For how long is the ski-rental problem (Karlin, Li, Manasse and Owicki 1991, "Empirical studies of competitive spinning
-//! for a shared-memory multiprocessor"): staying awake costs its own time, a sleep costs a fixed price. Where nothing is known
-//! of the waiting times, staying awake for as long as a sleep costs is at most twice as dear as the best choice. Where some
-//! have been seen, the limit is the one that would have cost least over them, and 0 (sleep at once) is one of the choices.
+//! for a shared-memory multiprocessor"): staying awake costs its own time, a sleep costs a fixed price. The limit is the one that
+//! would have cost least over the waits that have been seen, and 0 (sleep at once) is one of the choices.
+//!
+//! Waits that are slept through last longer than the same waits awake: not only do we have to be woken, but the CPU of whoever
+//! answers falls asleep as well while we do not ask. Chosen from them, sleeping looks right for ever. So waits are learnt from
+//! now and then while the worker stays awake for as long as it ever does, and the price of a sleep is what waits have lasted
+//! longer in between.
 
 use crate::clock::monotonic_ns;
 use crate::poller::Poller;
@@ -41,6 +45,10 @@ const LEAD_SHARE: f64 = 1.0 / 8.0;
 const FREE_LEAD_SHARE: f64 = 1.0 / 2.0;
 /// Waiting times that have to be known before they choose the limit.
 const WAITS_TO_CHOOSE: u32 = 32;
+/// Between two times in which waits are learnt lie twice as many others each time, up to so many times as many.
+const MOST_BETWEEN: u32 = 16;
+/// Longer waits count as this in means: a stall is no matter of how it was waited for.
+const LONGEST_IN_MEANS_NS: Nanos = MILLISECOND_NS;
 /// Waiting times are classed by half octaves from this one on, up to some 0.5 s. It is a power of two.
 const SHORTEST_CLASS_NS: Nanos = 1_024;
 const CLASSES: usize = 38;
@@ -76,6 +84,8 @@ impl Patience {
 pub(crate) struct Waiter {
     /// What a sleep costs: see [`crate::wake_cost_ns`].
     sleep_costs_ns: Nanos,
+    /// The same, with what it does to whoever is waited for, as far as was seen.
+    price_ns: Nanos,
     /// How long the worker stays awake before it sleeps; 0: it sleeps at once.
     limit_ns: Nanos,
     /// How long before a due time it has to wake up to be awake in time.
@@ -83,9 +93,38 @@ pub(crate) struct Waiter {
     may_poll: bool,
     gives_way: bool,
     slot_start_ns: Nanos,
-    /// How often a wait took so long, by class; halved now and then, so that the latest count most.
+    /// It stays awake as long as ever, to learn how long waits are.
+    learns: bool,
+    /// What was learnt since it began to.
     waits: [u32; CLASSES],
+    /// Waits since it began to learn, or ended.
+    seen: Seen,
+    /// Waits before that, in which it did not learn.
+    usual: Seen,
+    /// How often it was asked to reconsider since it learnt, and how often it has to be before it learns again.
+    rested: u32,
+    rests: u32,
     audit: WaitAudit,
+}
+
+/// Waits and what they came to.
+#[derive(Debug, Clone, Copy, Default)]
+struct Seen {
+    count: u32,
+    slept: u32,
+    sum_ns: Nanos,
+}
+
+impl Seen {
+    fn mean_ns(self) -> f64 {
+        self.sum_ns as f64 / f64::from(self.count.max(1))
+    }
+
+    /// What a sleep adds to a wait, where these waits were mostly slept through and `awake` ones were not; `None` where they were not.
+    fn price_ns(self, awake: Self) -> Option<f64> {
+        let share = f64::from(self.slept) / f64::from(self.count.max(1));
+        (share > 0.5).then(|| (self.mean_ns() - awake.mean_ns()) / share)
+    }
 }
 
 impl Waiter {
@@ -93,12 +132,18 @@ impl Waiter {
     pub(crate) fn new(sleep_costs_ns: Nanos) -> Self {
         Self {
             sleep_costs_ns,
-            limit_ns: sleep_costs_ns.min(LONGEST_AWAKE_NS),
+            price_ns: sleep_costs_ns,
+            limit_ns: LONGEST_AWAKE_NS,
             lead_ns: FIRST_LEAD_NS,
             may_poll: false,
             gives_way: true,
             slot_start_ns: 0,
+            learns: true,
             waits: [0; CLASSES],
+            seen: Seen::default(),
+            usual: Seen::default(),
+            rested: 0,
+            rests: 1,
             audit: WaitAudit::default(),
         }
     }
@@ -175,7 +220,7 @@ impl Waiter {
         }
         let (count, now) = self.awake_until(poller, monotonic_ns(), until_ns)?;
         if in_flight && count > 0 {
-            self.waited(now.saturating_sub(began_ns));
+            self.waited(now.saturating_sub(began_ns), false);
         }
         Ok(count)
     }
@@ -193,16 +238,14 @@ impl Waiter {
             let count;
             (count, now) = self.awake_until(poller, began_ns, until_ns)?;
             if count > 0 {
-                self.waited(now.saturating_sub(began_ns));
+                self.waited(now.saturating_sub(began_ns), false);
                 return Ok(count);
             }
         }
         let left_ns = timeout_ns.saturating_sub(now.saturating_sub(began_ns));
         let count = poller.wait(Some(left_ns))?.len();
         if in_flight && count > 0 {
-            // The wake-up itself is no waiting.
-            let waited_ns = monotonic_ns().saturating_sub(began_ns).saturating_sub(self.sleep_costs_ns);
-            self.waited(waited_ns.max(now.saturating_sub(began_ns)));
+            self.waited(monotonic_ns().saturating_sub(began_ns), true);
         }
         Ok(count)
     }
@@ -250,9 +293,16 @@ impl Waiter {
     }
 
     #[inline]
-    fn waited(&mut self, waited_ns: Nanos) {
-        let count = &mut self.waits[class_of(waited_ns)];
-        *count = count.saturating_add(1);
+    fn waited(&mut self, waited_ns: Nanos, slept: bool) {
+        self.seen.count = self.seen.count.saturating_add(1);
+        self.seen.slept += u32::from(slept);
+        self.seen.sum_ns += waited_ns.min(LONGEST_IN_MEANS_NS);
+        if self.learns {
+            // The wake-up itself is no waiting.
+            let count =
+                &mut self.waits[class_of(waited_ns.saturating_sub(if slept { self.sleep_costs_ns } else { 0 }))];
+            *count = count.saturating_add(1);
+        }
     }
 
     /// Looks at what was seen since the last time: sleeps from now on where polling is in somebody's way, and otherwise
@@ -263,9 +313,21 @@ impl Waiter {
             self.may_poll = false;
             self.audit.gave_way = true;
         }
-        if self.waits.iter().sum::<u32>() >= WAITS_TO_CHOOSE && !self.is_told_to_poll() {
-            self.limit_ns = cheapest_limit_ns(&self.waits, self.sleep_costs_ns);
-            self.waits.iter_mut().for_each(|count| *count /= 2);
+        if !self.gives_way() {
+            return;
+        }
+        self.rested += 1;
+        if self.learns && self.seen.count >= WAITS_TO_CHOOSE {
+            if let Some(price_ns) = self.usual.price_ns(self.seen) {
+                self.price_ns =
+                    (price_ns.max(0.0) as Nanos).clamp(self.sleep_costs_ns, LONGEST_AWAKE_NS.max(self.sleep_costs_ns));
+            }
+            self.limit_ns = cheapest_limit_ns(&self.waits, self.price_ns);
+            (self.learns, self.rested, self.seen) = (false, 0, Seen::default());
+        } else if !self.learns && self.rested >= self.rests && self.seen.count >= self.rests * WAITS_TO_CHOOSE {
+            self.rests = (2 * self.rests).min(MOST_BETWEEN);
+            (self.learns, self.limit_ns, self.waits) = (true, LONGEST_AWAKE_NS, [0; CLASSES]);
+            self.usual = std::mem::take(&mut self.seen);
         }
     }
 }
@@ -439,16 +501,44 @@ mod tests {
         waiter.waited_for_cpu(Some(60 * MILLISECOND_NS));
         assert_eq!(waiter.audit().taken_ns, 0, "it was told to poll");
     }
+
     #[test]
     fn who_is_told_to_poll_does_so_whatever_waits_were_seen() {
         let mut waiter = Waiter::new(10 * MICROSECOND_NS);
         waiter.begin(true, true, 0);
-        (0..100).for_each(|_| waiter.waited(150 * MICROSECOND_NS));
+        (0..100).for_each(|_| waiter.waited(150 * MICROSECOND_NS, false));
         waiter.reconsider(100 * MILLISECOND_NS);
         assert_eq!(waiter.limit_ns, 0, "a sleep is cheaper");
         waiter.begin(true, false, 0);
-        (0..100).for_each(|_| waiter.waited(150 * MICROSECOND_NS));
+        (0..100).for_each(|_| waiter.waited(150 * MICROSECOND_NS, true));
         waiter.reconsider(100 * MILLISECOND_NS);
         assert_eq!(waiter.limit_ns, LONGEST_AWAKE_NS);
+    }
+
+    /// Answers come after `awake_us` where the worker is awake, and after `asleep_us` where it sleeps; its limit after each of so many
+    /// looks.
+    fn limits(awake_us: Nanos, asleep_us: Nanos, looks: usize) -> Vec<Nanos> {
+        let mut waiter = Waiter::new(17 * MICROSECOND_NS);
+        waiter.begin(true, true, 0);
+        let mut look = || {
+            for _ in 0..2_000 {
+                let slept = awake_us * MICROSECOND_NS > waiter.limit_ns;
+                waiter.waited(MICROSECOND_NS * if slept { asleep_us } else { awake_us }, slept);
+            }
+            waiter.reconsider(0);
+            waiter.limit_ns
+        };
+        (0..looks).map(|_| look()).collect()
+    }
+
+    #[test]
+    fn the_price_of_a_sleep_is_what_it_was_seen_to_add() {
+        // By our own wake-up alone a sleep seems the better choice; it makes the other end sleep, too.
+        let seen = limits(21, 48, 60);
+        assert_eq!(seen[0], 0);
+        assert!(seen[3..].iter().all(|&limit_ns| limit_ns >= 21 * MICROSECOND_NS), "{seen:?}");
+        // It adds no more than our own wake-up: asleep, but for the times of learning, which become few.
+        let seen = limits(40, 57, 200);
+        assert!(seen[100..].iter().filter(|&&limit_ns| limit_ns > 0).count() <= 7, "{seen:?}");
     }
 }
