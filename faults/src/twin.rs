@@ -2,7 +2,7 @@
 
 pub(crate) use crate::handler::Handler;
 use crate::relay::LinkPlan;
-use crate::world::Limits;
+use crate::world::{Limits, VolumePlan};
 
 /// A server to be. Its twin is a clone, to which the fault is done.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,6 +133,9 @@ pub(crate) struct Http {
     /// Bytes of header fields that nobody needs.
     pub(crate) padding_bytes: u32,
     pub(crate) log: Log,
+    /// What the file that is served lies on, from where it is read past the page cache for each request (nginx); `None`: where all else
+    /// lies.
+    pub(crate) disk: Option<VolumePlan>,
     /// `TCP_NODELAY`, where the server lets one choose.
     pub(crate) nodelay: bool,
     /// One lock for all connections (the bench's own server).
@@ -156,6 +159,7 @@ impl Default for Http {
             usual_client_at_a_time: None,
             padding_bytes: 0,
             log: Log::Off,
+            disk: None,
             nodelay: true,
             shared_lock: false,
             handler: Handler::Plain,

@@ -60,6 +60,7 @@ causes!(
     traced,
     slow_clock,
     memory_limit,
+    slow_reads,
     lock_contention,
 );
 

@@ -1,22 +1,25 @@
 //! What servers serve.
 
 use crate::twin::{Content, Server, Twin};
-use crate::world::Folder;
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64Mcg;
 use rustix::fs::{Advice, fadvise, fsync};
 use std::io::Write;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+/// The file that is served.
+pub(crate) const FILE: &str = "f.html";
 
 /// Writes the twin's file, if it serves one. Its pages leave the cache, so that they are charged to who reads them: to the
 /// server's control group.
-pub(crate) fn place(folder: &Folder, twin: &Twin) -> anyhow::Result<()> {
+pub(crate) fn place(folder: &Path, twin: &Twin) -> anyhow::Result<()> {
     let Content::Text { bytes } = twin.content else { return Ok(()) };
     if matches!(twin.server, Server::Ruler | Server::HaproxyRuler | Server::Own) {
         return Ok(());
     }
-    std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755))?;
-    let mut file = std::fs::File::create(folder.path().join("f.html"))?;
+    std::fs::set_permissions(folder, std::fs::Permissions::from_mode(0o755))?;
+    let mut file = std::fs::File::create(folder.join(FILE))?;
     file.write_all(&prose(bytes))?;
     fsync(&file)?;
     fadvise(&file, 0, None, Advice::DontNeed)?;

@@ -45,6 +45,9 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     if let Some(rate) = site.http.limit_rate {
         let _ = writeln!(server, "    limit_rate {rate};");
     }
+    if site.http.disk.is_some() {
+        server += "    directio 4k; output_buffers 2 128k;\n";
+    }
     let mut zone = String::new();
     if let Some(rate) = site.http.per_address_per_s {
         zone = format!("limit_req_zone $binary_remote_addr zone=clients:1m rate={rate}r/s;\n");
@@ -74,7 +77,8 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
          uwsgi_temp_path {dir}/uwsgi; scgi_temp_path {dir}/scgi;\n\
          sendfile {}; tcp_nodelay {}; keepalive_timeout {timeout}; keepalive_requests 100000000;\n\
          {zone}server {{\n{server}  }}\n}}\n",
-        on(sendfile),
+        // It would go by the page cache.
+        on(sendfile && site.http.disk.is_none()),
         on(nodelay),
     )
 }

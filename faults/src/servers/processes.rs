@@ -3,8 +3,9 @@
 use super::certificates::Identity;
 use super::{Serve, Up, apache, content, haproxy, nginx, node};
 use crate::twin::{Address, Ciphers, Front, Handler, Key, Log, Network, Process, Server, Tls, Twin, Versions};
-use crate::world::{Launch, World, log_volume};
+use crate::world::{Launch, Volume, World, log_volume};
 use anyhow::{Context, bail};
+use std::path::{Path, PathBuf};
 
 /// Where the server listens when something stands before it.
 const BEHIND_PORT: u16 = 8080;
@@ -40,11 +41,26 @@ impl Serve for Twin {
     }
 
     fn start(world: &World, up: &mut Up) -> anyhow::Result<()> {
-        content::place(&up.folder, &up.twin)?;
-        if let Log::OnDisk { synchronous } = up.twin.http.log {
-            up.disk = Some(log_volume(world, synchronous)?);
-        }
+        up.disk = match (&up.twin.http.disk, up.twin.http.log) {
+            (Some(plan), _) => Some(Volume::new(world, plan)?),
+            (None, Log::OnDisk { synchronous }) => Some(log_volume(world, synchronous)?),
+            (None, Log::Off | Log::Nowhere) => None,
+        };
+        content::place(up.root(), &up.twin)?;
         start(up)
+    }
+}
+
+impl Up {
+    /// The folder that it serves files of.
+    pub(crate) fn root(&self) -> &Path {
+        let disk = self.disk.as_ref().filter(|_| self.twin.http.disk.is_some());
+        disk.map_or(self.folder.path(), Volume::path)
+    }
+
+    /// The file that is served.
+    pub(crate) fn file(&self) -> PathBuf {
+        self.root().join(content::FILE)
     }
 }
 
@@ -114,7 +130,7 @@ fn start_nginx(
     tls: Option<(&Tls, &Identity)>,
     twin: &Twin,
 ) -> anyhow::Result<()> {
-    let root = up.folder.path().to_owned();
+    let root = up.root().to_owned();
     let log = log_path(up);
     let serve = nginx::Serve::Files(&root);
     launch_nginx(up, name, &nginx::Site { listen, tls, http: &twin.http, log: log.as_deref(), serve })
