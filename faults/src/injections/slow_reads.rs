@@ -6,7 +6,7 @@ use std::time::Instant;
 
 pub(super) const INJECTION: Injection = Injection::on_host("disk.slow-reads", verify);
 
-/// A device in memory: as fast as reading past the page cache can be here.
+/// A device in memory: as fast as reading past the page cache can be.
 const QUICK: VolumePlan = VolumePlan { backing: Backing::Memory, direct_io: false, ..VolumePlan::of("ext4", 64) };
 
 /// Both read their file from such a device.
@@ -15,14 +15,14 @@ pub(super) fn on_a_disk(setup: Setup) -> Setup {
 }
 
 pub(super) fn cases() -> Vec<Case> {
-    let disk = |twin: &mut Twin| {
-        twin.http.disk = Some(VolumePlan { backing: Backing::Disk, direct_io: true, ..QUICK });
+    let slower = |twin: &mut Twin| {
+        twin.http.disk = Some(VolumePlan { backing: Backing::UserSpace, direct_io: true, ..QUICK });
     };
     let nginx = || Setup::of(Server::Nginx);
     vec![
-        INJECTION.case(&on_a_disk(nginx().bytes(1_100_000).connections(4)), "disk-for-memory", disk),
-        INJECTION.case(&on_a_disk(nginx().https().bytes(300_000).connections(4)), "disk-for-memory", disk),
-        INJECTION.case(&on_a_disk(nginx().bytes(64_000)), "disk-for-memory", disk),
+        INJECTION.case(&on_a_disk(nginx().bytes(1_100_000).connections(4)), "user-space", slower),
+        INJECTION.case(&on_a_disk(nginx().https().bytes(2_000_000).connections(2)), "user-space", slower),
+        INJECTION.case(&on_a_disk(nginx().bytes(8_000_000).connections(2)), "user-space", slower),
     ]
 }
 

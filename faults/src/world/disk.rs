@@ -11,6 +11,8 @@ pub(crate) enum Backing {
     Disk,
     /// Memory: as fast in one moment as in the next, whoever else uses the disk, and flushed at once.
     Memory,
+    /// The same behind a file system in user space (bindfs): each read takes longer, whoever makes it.
+    UserSpace,
 }
 
 /// A file system to be, and the device under it.
@@ -54,6 +56,7 @@ pub(crate) struct Volume {
     _mount: Guard,
     _parent: Guard,
     _device: Guard,
+    _user_space: Option<Guard>,
     _folder: Folder,
     path: PathBuf,
     /// As `/sys/class/block` has it.
@@ -65,13 +68,24 @@ impl Volume {
     pub(crate) fn new(world: &World, plan: &VolumePlan) -> anyhow::Result<Volume> {
         let folder = match plan.backing {
             Backing::Disk => world.folder()?,
-            Backing::Memory => world.folder_in(Path::new(SHARED_MEMORY))?,
+            Backing::Memory | Backing::UserSpace => world.folder_in(Path::new(SHARED_MEMORY))?,
         };
-        let image = folder.path().join("image");
+        let images = folder.path().join("images");
         let parent = folder.path().join("disk");
         let path = parent.join("mounted");
         std::fs::create_dir(&parent)?;
-        std::fs::File::create(&image)?.set_len(u64::from(plan.mib) << 20)?;
+        std::fs::create_dir(&images)?;
+        std::fs::File::create(images.join("image"))?.set_len(u64::from(plan.mib) << 20)?;
+        let (image, user_space) = match plan.backing {
+            Backing::Disk | Backing::Memory => (images.join("image"), None),
+            Backing::UserSpace => {
+                let seen = folder.path().join("seen");
+                std::fs::create_dir(&seen)?;
+                let mount = world.promise(Made::Mount(seen.clone()))?;
+                succeed("bindfs", &[&images.to_string_lossy(), &seen.to_string_lossy()])?;
+                (seen.join("image"), Some(mount))
+            }
+        };
         let image_word = image.to_string_lossy();
         let force: &[&str] = if plan.file_system.starts_with("ext") { &["-q", "-F"] } else { &["-q", "-f"] };
         succeed(&format!("mkfs.{}", plan.file_system), &[force, plan.make, &[&image_word]].concat())?;
@@ -96,6 +110,7 @@ impl Volume {
             _mount: mount,
             _parent: parent_mount,
             _device: device,
+            _user_space: user_space,
             _folder: folder,
             path,
             device: device_name,
