@@ -12,6 +12,11 @@ use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Most bytes of a file with a process's number: PostgreSQL's has eight short lines.
+#[cfg(target_os = "linux")]
+const MOST_PID_FILE_BYTES: u64 = 4096;
+/// Where packages of MySQL and MariaDB keep that file, if not in the data folder.
+const MYSQL_RUN_FOLDERS: [&str; 4] = ["/run/mysqld", "/var/run/mysqld", "/run/mariadb", "/var/run/mariadb"];
 /// The unit that the kernel counts a device's bytes in, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 /// The unit that it shows CPU times in (`USER_HZ`), whatever it counts them in: 100 for each second on all systems that we are built for.
@@ -55,24 +60,28 @@ impl Local {
         if !is_near {
             return None;
         }
-        let (folder, process) = match database.system() {
+        let (folder, file) = match database.system() {
             System::Mysql => {
                 let row = database.rows("SELECT @@datadir, @@pid_file").ok()?.into_iter().next()?;
                 let [Some(folder), Some(file)] = row.as_slice() else { return None };
                 let folder = PathBuf::from(folder);
-                let text = fs::read_to_string(folder.join(file)).ok()?;
-                (folder, text.trim().parse::<u32>().ok()?)
+                let file = mysql_pid_file(&folder, Path::new(file))?;
+                (folder, file)
             }
             System::Postgres => {
                 let folder = PathBuf::from(database.text("SHOW data_directory").ok()??);
-                let text = fs::read_to_string(folder.join("postmaster.pid")).ok()?;
-                (folder, text.lines().next()?.trim().parse().ok()?)
+                let file = folder.join("postmaster.pid");
+                (folder, file)
             }
             System::Sqlite => return None,
         };
+        if !folder.is_absolute() {
+            return None;
+        }
+        let process: u32 = small_text(&file)?.lines().next()?.trim().parse().ok()?;
         let of_process = PathBuf::from(format!("/proc/{process}"));
         let name = fs::read_to_string(of_process.join("comm")).ok()?;
-        if !["mariadbd", "mysqld", "postgres"].contains(&name.trim()) || !folder.is_absolute() {
+        if !["mariadbd", "mysqld", "postgres"].contains(&name.trim()) {
             return None;
         }
         let theirs = of_process.join("root").join(folder.strip_prefix("/").ok()?);
@@ -85,6 +94,42 @@ impl Local {
         is_same(&program, &self.process.join("exe")).then_some(())?;
         program.parent().map(Path::to_owned)
     }
+}
+
+/// Where the file with the process's number is, as a MySQL server says. `None`: in another folder than such servers have it in: what a
+/// server says is no leave to open anything.
+fn mysql_pid_file(folder: &Path, named: &Path) -> Option<PathBuf> {
+    let file = folder.join(named);
+    let around = file.parent()?;
+    let is_known = around == folder || MYSQL_RUN_FOLDERS.iter().any(|run| around == Path::new(run));
+    is_known.then_some(file)
+}
+
+/// The text of a small file that somebody else has named. Opening a device or a pipe, or reading what the kernel makes up meanwhile, which
+/// has no size, would do something or wait: so the file is looked at first, and opened only if it is a regular one of some bytes.
+#[cfg(target_os = "linux")]
+fn small_text(path: &Path) -> Option<String> {
+    use rustix::fd::AsRawFd;
+    use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+    use std::io::Read;
+    let held = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let seen = fstat(&held).ok()?;
+    let is_small = u64::try_from(seen.st_size).is_ok_and(|bytes| (1..=MOST_PID_FILE_BYTES).contains(&bytes));
+    if !is_small || FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    // The very file that was looked at. Its owner's lease on it is not waited for.
+    let again = format!("/proc/self/fd/{}", held.as_raw_fd());
+    let file = open(again, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = String::new();
+    fs::File::from(file).take(MOST_PID_FILE_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Only Linux shows what is needed beside it.
+#[cfg(not(target_os = "linux"))]
+fn small_text(_: &Path) -> Option<String> {
+    None
 }
 
 /// Whether two paths lead to one file.
@@ -154,6 +199,33 @@ fn allowed_cpus(status: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn of_what_a_server_names_only_a_small_regular_file_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("pid"), "77\n/data\n").unwrap();
+        assert_eq!(small_text(&at("pid")).as_deref(), Some("77\n/data\n"));
+        std::os::unix::fs::symlink(at("pid"), at("link")).unwrap();
+        fs::write(at("empty"), "").unwrap();
+        fs::write(at("large"), vec![b'7'; MOST_PID_FILE_BYTES as usize + 1]).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        for refused in [at("link"), at("empty"), at("large"), at("pipe"), at("none"), "/dev/zero".into(), "/proc/stat".into()] {
+            assert_eq!(small_text(&refused), None, "{}", refused.display());
+        }
+    }
+
+    #[test]
+    fn a_server_has_its_number_in_its_data_folder_or_where_packages_have_it() {
+        let file = |named: &str| mysql_pid_file(Path::new("/var/lib/mysql/"), Path::new(named));
+        for named in ["x.pid", "/var/lib/mysql/x.pid", "/run/mysqld/mysqld.pid", "/var/run/mariadb/mariadb.pid"] {
+            assert_eq!(file(named), Some(Path::new("/var/lib/mysql").join(named)), "{named}");
+        }
+        for named in ["/dev/zero", "../../../dev/zero", "/run/mysqld/../x", "/etc/passwd", "/", "", "/var/lib/mysql"] {
+            assert_eq!(file(named), None, "{named}");
+        }
+    }
 
     #[test]
     fn what_the_kernel_tells_is_read_and_what_it_does_not_is_not_known() {
