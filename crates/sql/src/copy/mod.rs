@@ -15,7 +15,7 @@ mod peer {
     }
 }
 mod settings;
-mod warm;
+pub(crate) mod warm;
 
 use crate::address::{Place, ServerAddress, SslMode, System};
 use crate::client::Client;
@@ -79,7 +79,7 @@ pub(crate) fn copy(
         return Err(WorkloadError("not available here: duel copies PostgreSQL servers only".into()));
     }
     let plain = |why: SqlFailure| WorkloadError(why.text);
-    let (client, _, end) = kind::connect(server, patience_ns).map_err(plain)?;
+    let (client, _, end) = kind::connect(&among_own_names(server.clone()), patience_ns).map_err(plain)?;
     let answers = peer::user(&client, &end);
     let mut database = Database::Server(Box::new(client), server.system);
     let local = Local::of(&mut database, &end).ok_or_else(|| {
@@ -115,8 +115,8 @@ pub(crate) fn copy(
     };
     let address = address(&server.user, &server.database, &source.folder);
     drop(database);
-    let as_superuser =
-        ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..own(server, &source)? };
+    let copied = own(server, &source)?;
+    let as_superuser = among_own_names(ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..copied });
     let keeper = Keeper::start(&order)?;
     keeper.until_copied(&order, stop)?;
     until_up(&keeper, &as_superuser, stop)?;
@@ -277,6 +277,14 @@ fn own(server: &ServerAddress, source: &Source) -> Result<ServerAddress, Workloa
     // A path that is too long for a socket.
     Server::find(&copy)?;
     Ok(copy)
+}
+
+/// The same server for sessions that ask and do something for duel itself: names mean PostgreSQL's own functions and operators, whatever
+/// else the database's owner has called so, who would have it run with the rights of the session's user. Sessions have that from
+/// their beginning, and it is stronger than what is set for the database and its users.
+pub(crate) fn among_own_names(server: ServerAddress) -> ServerAddress {
+    let path = ("search_path".to_owned(), "pg_catalog, pg_temp".to_owned());
+    ServerAddress { session: vec![path], ..server }
 }
 
 /// Waits until it lets somebody in.
