@@ -7,6 +7,7 @@
 use crate::address::System;
 use crate::database::Database;
 use crate::link::End;
+use duel_process::{ProcessError, ProcessFiles, confinement, steady};
 use rustix::fs::{major, minor};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -29,7 +30,7 @@ pub(crate) struct Machine {
     device: Option<PathBuf>,
     name: Option<String>,
     /// Where one process is the whole server.
-    process: Option<PathBuf>,
+    process: Option<ProcessFiles>,
     pub(crate) cpus: Option<u64>,
 }
 
@@ -46,8 +47,16 @@ pub(crate) struct Counted {
 pub(crate) struct Local {
     /// Its data folder.
     pub(crate) folder: PathBuf,
-    /// The kernel's folder about its process.
-    process: PathBuf,
+    process: ProcessFiles,
+}
+
+/// What runs a server.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    /// The folder of the program that it runs.
+    pub(crate) programs: PathBuf,
+    /// The user and the group that it runs as.
+    pub(crate) owner: (u32, u32),
 }
 
 impl Local {
@@ -79,20 +88,35 @@ impl Local {
             return None;
         }
         let process: u32 = small_text(&file)?.lines().next()?.trim().parse().ok()?;
-        let of_process = PathBuf::from(format!("/proc/{process}"));
-        let name = fs::read_to_string(of_process.join("comm")).ok()?;
+        let process = ProcessFiles::of(process);
+        let name = String::from_utf8(process.bytes("comm").ok()?).ok()?;
         if !["mariadbd", "mysqld", "postgres"].contains(&name.trim()) {
             return None;
         }
-        let theirs = of_process.join("root").join(folder.strip_prefix("/").ok()?);
-        is_same(&folder, &theirs).then_some(Self { folder, process: of_process })
+        is_same(&folder, &process.inside(&folder)).then_some(Self { folder, process })
     }
 
-    /// The folder of the program that it runs, where that is the one that stands there on this machine.
-    pub(crate) fn programs(&self) -> Option<PathBuf> {
-        let program = fs::read_link(self.process.join("exe")).ok()?;
-        is_same(&program, &self.process.join("exe")).then_some(())?;
-        program.parent().map(Path::to_owned)
+    /// Its process's number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
+    }
+
+    /// By which programs and as whom it runs, for whoever runs them once more: nobody may gain a right by that.
+    pub(crate) fn runs(&self) -> Result<Runs, ProcessError> {
+        steady(&self.process, |status| {
+            let no = |why: &str| ProcessError(format!("not available here: {why}"));
+            if let Some(why) = confinement(&self.process)? {
+                return Err(no(&format!("its server {why}; a copy would run with more rights than it has")));
+            }
+            let user = status.user.as_ref().ok_or_else(|| no("whose its server is cannot be found out"))?;
+            if !fs::metadata(&self.folder).is_ok_and(|folder| folder.uid() == user.uid) {
+                return Err(no("its server does not run as the owner of its data folder"));
+            }
+            let program = self.process.link("exe", "the program")?;
+            let programs = program.parent().filter(|_| is_same(&program, &self.process.path("exe")));
+            let programs = programs.ok_or_else(|| no("the programs of its server are not those of this machine"))?;
+            Ok(Runs { programs: programs.to_owned(), owner: (user.uid, user.gid) })
+        })
     }
 }
 
@@ -141,7 +165,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 impl Machine {
     /// `None`: it is on another machine, or it cannot be seen that it is on this one.
     pub(crate) fn of(database: &mut Database, end: &End) -> Option<Self> {
-        let Local { folder, process: of_process } = Local::of(database, end)?;
+        let Local { folder, process } = Local::of(database, end)?;
         let seen = fs::metadata(&folder).ok()?;
         let number = format!("{}:{}", major(seen.dev()), minor(seen.dev()));
         let device = fs::canonicalize(Path::new("/sys/dev/block").join(number)).ok();
@@ -149,8 +173,8 @@ impl Machine {
         Some(Self {
             name: device.as_deref().and_then(|folder| Some(folder.file_name()?.to_string_lossy().replace('!', "/"))),
             device: device.map(|folder| folder.join("stat")),
-            process: is_whole.then(|| of_process.join("stat")),
-            cpus: fs::read_to_string(of_process.join("status")).ok().as_deref().and_then(allowed_cpus),
+            cpus: process.bytes("status").ok().and_then(|status| allowed_cpus(&String::from_utf8_lossy(&status))),
+            process: is_whole.then_some(process),
         })
     }
 
@@ -160,12 +184,12 @@ impl Machine {
     }
 
     pub(crate) fn counted(&self) -> Counted {
-        let read = |path: &Option<PathBuf>| fs::read_to_string(path.as_deref()?).ok();
-        let device = read(&self.device).as_deref().and_then(device_reads);
+        let device = self.device.as_deref().and_then(|path| device_reads(&fs::read_to_string(path).ok()?));
+        let process = self.process.as_ref().and_then(|process| process.bytes("stat").ok());
         Counted {
             reads: device.map(|(reads, _)| reads),
             read_bytes: device.map(|(_, bytes)| bytes),
-            cpu_ns: read(&self.process).as_deref().and_then(cpu_ns),
+            cpu_ns: process.and_then(|stat| cpu_ns(&String::from_utf8_lossy(&stat))),
         }
     }
 }
@@ -214,6 +238,45 @@ mod tests {
         for refused in [at("link"), at("empty"), at("large"), at("pipe"), at("none"), "/dev/zero".into(), "/proc/stat".into()] {
             assert_eq!(small_text(&refused), None, "{}", refused.display());
         }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_a_process_runs_is_told_only_where_it_is_as_free_as_we_are_and_its_data_folder_is_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let sleeper = |words: &[&str]| {
+            let mut command = std::process::Command::new(words[0]);
+            command.args(&words[1..]).args(["sleep", "60"]).spawn().unwrap()
+        };
+        let runs = |pid: u32, folder: &Path| {
+            Local { folder: folder.to_owned(), process: ProcessFiles::of(pid) }.runs().map_err(|why| why.0)
+        };
+        let mut process = sleeper(&["env"]);
+        let named = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let until_asleep = |pid: u32| {
+            while named(pid).trim() != "sleep" {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        };
+        until_asleep(process.id());
+        let found = runs(process.id(), folder.path()).unwrap();
+        let ours = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        assert_eq!((found.owner, found.programs.join("sleep").exists()), (ours, true));
+        if rustix::process::geteuid().is_root() {
+            let others = tempfile::tempdir().unwrap();
+            std::os::unix::fs::chown(others.path(), Some(65534), None).unwrap();
+            let why = runs(process.id(), others.path()).unwrap_err();
+            assert!(why.contains("does not run as the owner of its data folder"), "{why}");
+            // Fewer capabilities are a wall that a copy would not have.
+            let mut confined = sleeper(&["setpriv", "--bounding-set=-sys_admin"]);
+            until_asleep(confined.id());
+            let why = runs(confined.id(), folder.path()).unwrap_err();
+            assert!(why.contains("fewer capabilities"), "{why}");
+            confined.kill().unwrap();
+            confined.wait().unwrap();
+        }
+        process.kill().unwrap();
+        process.wait().unwrap();
     }
 
     #[test]

@@ -56,11 +56,8 @@ impl Keeper {
         // A session of its own comes first, and then the server's user, whose processes could take hold of it in between: whoever has a
         // terminal can type into it, and Ctrl-C there is for duel.
         let mut command = Command::new("setsid");
-        if rustix::process::geteuid().is_root() {
-            let (user, group) = order.owner;
-            let own = [format!("--reuid={user}"), format!("--regid={group}")];
-            command.arg("setpriv").args(own).args(["--clear-groups", "--"]);
-        }
+        // Whether its server could gain rights by setuid programs is not asked.
+        command.args(["setpriv", "--no-new-privs"]).args(as_owner(order.owner)).arg("--");
         command.args(["/bin/sh", "-c", SCRIPT, "sh"]).arg(order.programs).arg(order.folder);
         command.args([order.host, &order.port.to_string(), order.user]);
         command.env_clear().env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin");
@@ -113,6 +110,12 @@ impl Keeper {
     pub(super) fn failed(&self) -> Option<String> {
         self.answers.try_recv().ok().map(|line| told(&line))
     }
+}
+
+/// What makes root's `setpriv` the server's own user; nobody else is anybody else.
+pub(super) fn as_owner((user, group): (u32, u32)) -> Vec<String> {
+    let own = [format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".into(), "--inh-caps=-all".into()];
+    own.into_iter().filter(|_| rustix::process::geteuid().is_root()).collect()
 }
 
 impl Drop for Keeper {

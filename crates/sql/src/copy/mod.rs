@@ -10,8 +10,16 @@ mod peer;
 #[cfg(not(target_os = "linux"))]
 mod peer {
     /// Only Linux shows it.
-    pub(super) fn user(_: &crate::client::Client, _: &crate::link::End) -> Option<u32> {
-        None
+    pub(super) struct Peer;
+
+    impl Peer {
+        pub(super) fn of(_: &crate::client::Client, _: &crate::link::End) -> Option<Self> {
+            None
+        }
+
+        pub(super) fn is(self, _: u32, _: u32) -> bool {
+            false
+        }
     }
 }
 mod settings;
@@ -24,11 +32,12 @@ use crate::database::Database;
 use crate::facts;
 use crate::kind;
 use crate::link::End;
-use crate::machine::Local;
+use crate::machine::{Local, Runs};
 use crate::wire::SqlFailure;
 use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
 use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line};
 use keeper::{Keeper, Order};
+use peer::Peer;
 use rustix::fs::statvfs;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -80,16 +89,16 @@ pub(crate) fn copy(
     }
     let plain = |why: SqlFailure| WorkloadError(why.text);
     let (client, _, end) = kind::connect(&among_own_names(server.clone()), patience_ns).map_err(plain)?;
-    let answers = peer::user(&client, &end);
+    let answers = Peer::of(&client, &end);
     let mut database = Database::Server(Box::new(client), server.system);
     let local = Local::of(&mut database, &end).ok_or_else(|| {
         WorkloadError("not available here: it cannot be seen that its server runs on this machine".into())
     })?;
     let source = Source::read(&mut database, &local, plan.most_bytes)?;
     // A server can name the folder of another one. Whoever answers is the one whose rights are used.
-    if answers != Some(source.owner.0) {
+    if !answers.is_some_and(|peer| peer.is(local.pid(), source.owner.0)) {
         return Err(WorkloadError(
-            "not available here: it cannot be seen that the data folder's owner is who answers".into(),
+            "not available here: it cannot be seen that the server in the data folder is who answers".into(),
         ));
     }
     // Archives may be somebody else's, and hold any names.
@@ -161,7 +170,7 @@ impl Source {
             return no("its server has tablespaces, which lie outside of its data folder".to_owned());
         }
         let found = fs::metadata(&local.folder).map_err(|error| WorkloadError(format!("its data folder: {error}")))?;
-        let owner = (found.uid(), found.gid());
+        let Runs { programs, owner } = local.runs().map_err(|why| WorkloadError(why.0))?;
         let ours = rustix::process::geteuid();
         if owner.0 == 0 || !ours.is_root() && ours.as_raw() != owner.0 {
             return no("copies are made by root, or by the server's own user".to_owned());
@@ -173,9 +182,6 @@ impl Source {
         let Some(beside) = beside else {
             return no("the folder around its data folder is on another disk".to_owned());
         };
-        let programs = local.programs().ok_or_else(|| {
-            WorkloadError("not available here: the programs of its server are not those of this machine".into())
-        })?;
         if !programs.join("pg_basebackup").exists() {
             return no(format!("there is no pg_basebackup in {}", shown(&programs)));
         }
