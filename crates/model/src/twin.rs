@@ -91,4 +91,7 @@ pub struct TwinReading {
     /// differs.
     #[serde(default)]
     pub is_reached_otherwise: bool,
+    /// Why it came to an end while it was still wanted, in words; `None`: it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }

@@ -22,6 +22,7 @@ mod peer {
         }
     }
 }
+mod room;
 mod settings;
 pub(crate) mod warm;
 
@@ -38,10 +39,11 @@ use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
 use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line};
 use keeper::{Keeper, Order};
 use peer::Peer;
-use rustix::fs::statvfs;
+use room::Sizes;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -62,9 +64,11 @@ pub(crate) fn bytes(database: &mut Database) -> Result<Option<u64>, SqlFailure> 
 #[derive(Debug)]
 struct Copy {
     /// Ends and removes it.
-    _keeper: Keeper,
+    keeper: Keeper,
     address: String,
     reading: TwinReading,
+    /// The same once it has come to a sudden end.
+    last_reading: OnceLock<TwinReading>,
 }
 
 impl PrivateCopy for Copy {
@@ -73,7 +77,8 @@ impl PrivateCopy for Copy {
     }
 
     fn reading(&self) -> &TwinReading {
-        &self.reading
+        let Some(why) = self.keeper.ended() else { return &self.reading };
+        self.last_reading.get_or_init(|| TwinReading { ended: Some(why.to_owned()), ..self.reading.clone() })
     }
 }
 
@@ -94,7 +99,7 @@ pub(crate) fn copy(
     let local = Local::of(&mut database, &end).ok_or_else(|| {
         WorkloadError("not available here: it cannot be seen that its server runs on this machine".into())
     })?;
-    let source = Source::read(&mut database, &local, plan.most_bytes)?;
+    let source = Source::read(&mut database, &local, plan)?;
     // A server can name the folder of another one. Whoever answers is the one whose rights are used.
     if !answers.is_some_and(|peer| peer.is(local.pid(), source.owner.0)) {
         return Err(WorkloadError(
@@ -140,8 +145,9 @@ pub(crate) fn copy(
         libcrypto: None,
         may_not_hold: !is_warm,
         is_reached_otherwise: matches!(end, End::Tcp(_)) || source.log_is_elsewhere,
+        ..TwinReading::default()
     };
-    Ok(Box::new(Copy { _keeper: keeper, address, reading }))
+    Ok(Box::new(Copy { keeper, address, reading, last_reading: OnceLock::new() }))
 }
 
 /// What is to be copied, and where to.
@@ -158,7 +164,7 @@ struct Source {
 
 impl Source {
     /// Makes sure that there can be a copy.
-    fn read(database: &mut Database, local: &Local, most_bytes: u64) -> Result<Self, WorkloadError> {
+    fn read(database: &mut Database, local: &Local, plan: &CopyPlan) -> Result<Self, WorkloadError> {
         let no = |why: String| Err(WorkloadError(format!("not available here: {why}")));
         let ask = |database: &mut Database, sql: &str| database.number(sql).map_err(|why| WorkloadError(why.text));
         if ask(database, "SELECT pg_is_in_recovery()::int")? != Some(0) {
@@ -196,22 +202,26 @@ impl Source {
             return no("its server does not tell how large its databases are".to_owned());
         };
         let size = |bytes: u64| format_bytes(bytes as f64);
-        if bytes > most_bytes {
+        if bytes > plan.most_bytes {
             return no(format!(
                 "a copy takes up to {}, and --may-copy-database allows {}",
                 size(bytes),
-                size(most_bytes)
+                size(plan.most_bytes)
             ));
         }
-        let free = statvfs(beside).map_err(|errno| WorkloadError(format!("{}: {errno}", shown(beside))))?;
-        let free = free.f_bavail.saturating_mul(free.f_frsize);
-        if free < 2 * bytes {
+        let sizes = Sizes::read(database, plan.set.as_ref())?;
+        let (free, needed) = (room::free_bytes(beside)?, sizes.needed_bytes(bytes));
+        if free < needed {
             return no(format!(
-                "{} has {} left; a copy takes up to {}, and as much is to be left for its server",
+                "{} has {} left; a copy of {}, its log and what is to be left for its server take {}",
                 shown(beside),
                 size(free),
-                size(bytes)
+                size(bytes),
+                size(needed)
             ));
+        }
+        if let Some(why) = room::lacks_memory(sizes.memory_bytes) {
+            return no(why);
         }
         static COPIES: AtomicU32 = AtomicU32::new(0);
         let number = COPIES.fetch_add(1, Ordering::Relaxed);
