@@ -90,29 +90,21 @@ impl<'a> Gap<'a> {
             }
             Look::Shown(view) => view,
         };
-        let elsewhere = self.reading(same).is_some_and(|reading| reading.is_reached_otherwise);
         Twins::Told(match self.twin_shows_the_gap(&same_view) {
-            // Packets cost less, and a gap may be one of packets.
-            Shows::NoGap if elsewhere => {
-                let otherwise = match same.entry.is_copy {
-                    true => {
-                        "the copy is reached by a Unix socket and its server is not, or their logs lie on different disks"
-                    }
-                    false => "the twin is reached over a loopback interface and its server is not",
-                };
-                let text = format!(
-                    "{}: {} instead of {}; but {otherwise}, so nothing follows from twins",
-                    same.phrase(),
-                    self.tell(&same_view),
-                    self.reference_ratio()
-                );
-                let evidence = vec![self.of_twins(same, text)];
-                Told { evidence, flip: None, has_no_gap: false, may_not_hold: false }
-            }
             Shows::Gap => self.changed(changed, changed_look, same, &same_view),
             Shows::NoGap => {
-                let text = self.gone_when_started_anew(same, &same_view);
-                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: true, may_not_hold: false }
+                let besides = self.differs_besides(same);
+                let has_no_gap = besides.is_none();
+                let text = match besides {
+                    Some(besides) => format!(
+                        "{}: {} instead of {}; but {besides}, so nothing follows from twins",
+                        same.phrase(),
+                        self.tell(&same_view),
+                        self.reference_ratio()
+                    ),
+                    None => self.gone_when_started_anew(same, &same_view),
+                };
+                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap, may_not_hold: false }
             }
             Shows::Unclear => {
                 let text = format!(
@@ -124,6 +116,21 @@ impl<'a> Gap<'a> {
                 Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false, may_not_hold: false }
             }
         })
+    }
+
+    /// In what a twin as it is differs from its server in spite of that, which may be where the gap is.
+    fn differs_besides(&self, same: Kind) -> Option<String> {
+        let reading = self.reading(same)?;
+        // Packets cost less, and a gap may be one of packets.
+        let is_elsewhere = reading.is_reached_otherwise.then(|| {
+            let how = match same.entry.is_copy {
+                true => "the copy is reached by a Unix socket and its server is not, or their logs lie on different disks",
+                false => "the twin is reached over a loopback interface and its server is not",
+            };
+            how.to_owned()
+        });
+        let left_out = Some(reading.left_out.join(", ")).filter(|names| !names.is_empty());
+        is_elsewhere.or(left_out.map(|names| format!("it was started without the server's {}", sanitize_line(&names))))
     }
 
     fn twin_shows_the_gap(&self, same: &View<'_>) -> Shows {

@@ -23,7 +23,7 @@ mod peer {
     }
 }
 mod room;
-mod settings;
+pub(crate) mod settings;
 pub(crate) mod warm;
 
 use crate::address::{Place, ServerAddress, SslMode, System};
@@ -40,6 +40,7 @@ use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize
 use keeper::{Keeper, Order};
 use peer::Peer;
 use room::Sizes;
+use settings::Settings;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -53,6 +54,9 @@ const PREFIX: &str = "duel-copy-";
 const START_NS: Nanos = 120 * SECOND_NS;
 /// What a backup has beside the databases: some segments of the log, which are 16 MB each, and what is common to all databases.
 const BESIDE_BYTES: u64 = 128 << 20;
+
+/// Tables with rows that no backup has.
+pub(crate) const UNLOGGED: &str = "SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm') AND pg_relation_size(oid) > 0";
 
 /// About how many bytes a copy takes when it is made; `None`: its server does not tell.
 pub(crate) fn bytes(database: &mut Database) -> Result<Option<u64>, SqlFailure> {
@@ -110,7 +114,8 @@ pub(crate) fn copy(
     if let Some(set) = plan.set.as_ref().filter(|set| !facts::is_setting(&set.fact, &set.name)) {
         return Err(WorkloadError(format!("{} is no setting that duel knows", sanitize_line(&set.name))));
     }
-    let lines = settings::lines(&mut database, &source.folder, plan.set.as_ref()).map_err(plain)??;
+    let Settings { lines, left_out } =
+        settings::read(&mut database, &source.folder, plan.set.as_ref()).map_err(plain)??;
     let was = plan.set.as_ref().map(|set| database.text(&format!("SHOW {}", set.name))).transpose().map_err(plain)?;
     let superuser = database.text("SELECT rolname FROM pg_roles WHERE oid = 10").map_err(plain)?;
     let (host, port) = reached_at(server);
@@ -145,6 +150,7 @@ pub(crate) fn copy(
         libcrypto: None,
         may_not_hold: !is_warm,
         is_reached_otherwise: matches!(end, End::Tcp(_)) || source.log_is_elsewhere,
+        left_out,
         ..TwinReading::default()
     };
     Ok(Box::new(Copy { keeper, address, reading, last_reading: OnceLock::new() }))
@@ -174,6 +180,9 @@ impl Source {
             != Some(0)
         {
             return no("its server has tablespaces, which lie outside of its data folder".to_owned());
+        }
+        if ask(database, UNLOGGED)? != Some(0) {
+            return no("its database has unlogged tables, whose rows no copy has".to_owned());
         }
         let found = fs::metadata(&local.folder).map_err(|error| WorkloadError(format!("its data folder: {error}")))?;
         let Runs { programs, owner } = local.runs().map_err(|why| WorkloadError(why.0))?;

@@ -2,7 +2,9 @@
 
 use super::server::{Server, server};
 use crate::address::{Address, ServerAddress, parse};
-use crate::copy::{among_own_names, warm};
+use crate::copy::{UNLOGGED, among_own_names, settings, warm};
+use crate::database::Database;
+use std::path::Path;
 
 fn at(server: &Server, database: &str) -> ServerAddress {
     let Ok(Address::Server(address)) = parse(&server.address("u", database)) else { panic!() };
@@ -27,4 +29,29 @@ fn a_superuser_who_warms_a_copy_calls_nothing_of_the_databases_owner() {
     }
     assert!(warm::warm(&among_own_names(at(server, &database))));
     assert_eq!(client.rows("SELECT name FROM public.called").unwrap(), Vec::<Vec<Option<String>>>::new());
+}
+
+#[test]
+fn what_a_copy_does_not_have_of_its_server_is_told() {
+    let Some(server) = server() else { return };
+    let mut client = server.client(&server.database());
+    client.run("CREATE UNLOGGED TABLE u (n integer PRIMARY KEY)").unwrap();
+    assert_eq!(client.rows(UNLOGGED).unwrap(), [[Some("0".to_owned())]], "an empty one is the same in a copy");
+    client.run("INSERT INTO u VALUES (1)").unwrap();
+    assert_eq!(client.rows(UNLOGGED).unwrap(), [[Some("1".to_owned())]]);
+    // It has TLS and a port of its own, which say nothing of what a transaction costs.
+    let mut database = Database::Server(Box::new(client), crate::address::System::Postgres);
+    let read = |database: &mut Database| settings::read(database, Path::new("/x"), None).unwrap().unwrap();
+    let before = read(&mut database);
+    assert_eq!(before.left_out, Vec::<String>::new());
+    assert!(before.lines.contains(&"fsync = 'off'".to_owned()), "{:?}", before.lines);
+    database.run("ALTER SYSTEM SET archive_command = 'true'").unwrap();
+    database.run("SELECT pg_reload_conf()").unwrap();
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while read(&mut database).left_out != ["archive_command"] {
+        assert!(std::time::Instant::now() < deadline);
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    database.run("ALTER SYSTEM RESET archive_command").unwrap();
+    database.run("SELECT pg_reload_conf()").unwrap();
 }

@@ -75,6 +75,20 @@ fn a_copy_as_it_is_without_the_gap_accuses_and_acquits_nobody() {
 }
 
 #[test]
+fn from_a_copy_without_some_of_its_servers_settings_and_without_the_gap_nothing_follows() {
+    let mut world = allowed(flushing());
+    let left_out = vec!["synchronous_standby_names".to_owned(), "logging_collector".to_owned()];
+    let reading = TwinReading { left_out, ..TwinReading::default() };
+    world.copy = Some((server(FLUSHES).with("sql.fsync", "off"), reading.clone()));
+    let said = told(&world);
+    assert!(said.contains("without the server's synchronous_standby_names, logging_collector, so nothing follows"), "{said}");
+    assert!(!said.contains("in what has become of the running server"), "{said}");
+    // A copy that shows the gap shows that it is none of these.
+    world.copy = Some((world.servers[1].clone(), reading));
+    assert_eq!(world.explanation().0.findings[0].cause, "db.config");
+}
+
+#[test]
 fn a_setting_that_changes_nothing_on_a_copy_is_acquitted_where_the_copy_was_as_warm() {
     let busy: Time = |_, _| [0.0, 500e3, 300e3];
     for (may_not_hold, acquitted) in [(false, true), (true, false)] {
