@@ -136,13 +136,21 @@ impl<'a> Gap<'a> {
     fn twin_shows_the_gap(&self, same: &View<'_>) -> Shows {
         let Some(reference) = self.known_reference() else { return Shows::Unclear };
         let whole = reference.log.mid;
-        if same.log.mid >= Flip::EXPLAINS * whole && same.log.low() > 0.5 * whole {
+        // One that is larger by all of its interval is made of something else, too.
+        let is_larger = same.log.low() > whole / Flip::EXPLAINS;
+        if same.log.mid >= Flip::EXPLAINS * whole && same.log.low() > 0.5 * whole && !is_larger {
             Shows::Gap
         } else if same.log.mid <= (1.0 - Flip::EXPLAINS) * whole && same.log.high() < 0.5 * whole {
             Shows::NoGap
         } else {
             Shows::Unclear
         }
+    }
+
+    /// The share of the gap that went away with a change to a twin: of the twin's own gap, and no more than what moved is of the server's.
+    pub(crate) fn share_by_twin(&self, flip: &Flip<'_>) -> f64 {
+        let of_server = self.known_reference().map_or(0.0, |reference| flip.moved_log.mid / reference.log.mid);
+        flip.share.mid.min(of_server).clamp(0.0, 1.0)
     }
 
     fn changed(&self, changed: Kind, look: Result<View<'a>, String>, same: Kind, same_view: &View<'a>) -> Told<'a> {

@@ -2,7 +2,7 @@
 
 use crate::cause::{CauseEntry, Standing, Told, did_not_move, fit, fit_by_twin, shown_flip};
 use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, reads_again, same_system};
-use crate::gap::{Flip, Gap};
+use crate::gap::{Flip, Gap, percent};
 use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, copy_setting, sessions::Group, sessions::settable};
 use crate::twins::{self, Twins};
 use duel_model::{Confidence, Declaration, sanitize_line};
@@ -190,7 +190,7 @@ fn on_copies(
         return Err(Standing::Undecided(duel_model::Evidence { text, ..last }));
     };
     let name = copy_setting(&gap.case, gap.slow, setting.fact).unwrap_or_else(|| label(setting.fact));
-    let percent = copies.flip.as_ref().map(|flip| flip.percent()).unwrap_or_default();
+    let percent = copies.flip.as_ref().map(|flip| percent(gap.share_by_twin(flip))).unwrap_or_default();
     let summary = format!(
         "{}. On a private copy of {}'s server that has {}'s value, and nothing else changed, {percent} of the gap is gone.",
         setting.told(gap),

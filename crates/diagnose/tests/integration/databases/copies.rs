@@ -75,6 +75,23 @@ fn a_copy_as_it_is_without_the_gap_accuses_and_acquits_nobody() {
 }
 
 #[test]
+fn a_copy_with_another_gap_than_its_server_explains_no_more_than_that() {
+    let mut world = allowed(flushing());
+    // Ten times the time: whatever that is, it is not the gap.
+    let far_slower: Time = |_, set| [0.0, 50e3, if set("fsync") == "on" { 3500e3 } else { 20e3 }];
+    world.copy = Some((copied(far_slower), TwinReading::default()));
+    assert_eq!(world.explanation().0.findings[0].cause, "unknown");
+    assert!(told(&world).contains("that is not the gap itself"));
+    // 4.2 times on the copy, all of which goes away, of 5 times on the server.
+    let faster: Time = |_, set| [0.0, 50e3, if set("fsync") == "on" { 244e3 } else { 20e3 }];
+    world.copy = Some((copied(faster), TwinReading::default()));
+    let finding = &world.explanation().0.findings[0];
+    assert_eq!((finding.cause.as_str(), finding.confidence), ("db.config", Confidence::Confirmed), "{finding:#?}");
+    assert!((finding.explains.unwrap() - (294.0f64 / 70.0).ln() / 5f64.ln()).abs() < 1e-6, "{finding:#?}");
+    assert!(finding.summary.contains("89 % of the gap is gone"), "{}", finding.summary);
+}
+
+#[test]
 fn from_a_copy_without_some_of_its_servers_settings_and_without_the_gap_nothing_follows() {
     let mut world = allowed(flushing());
     let left_out = vec!["synchronous_standby_names".to_owned(), "logging_collector".to_owned()];
