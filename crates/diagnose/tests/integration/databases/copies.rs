@@ -11,7 +11,7 @@ const FLUSHES: Time = |_, set| [0.0, 50e3, if set("fsync") == "on" { 300e3 } els
 /// A server of which copies can be made.
 fn copied(time: Time) -> Server {
     let mut server = server(time);
-    let may = ["fsync", "shared_buffers", "log_statement"].map(|name| format!("sql.{name}={name}")).to_vec();
+    let may = ["fsync", "shared_buffers", "log_statement", "checkpoint_timeout"].map(|name| format!("sql.{name}={name}")).to_vec();
     server.facts = server.facts.with("sql.may_copy_with", may).with("sql.copy_bytes", 150_000_000);
     server
 }
@@ -116,6 +116,17 @@ fn a_setting_that_changes_nothing_on_a_copy_is_acquitted_where_the_copy_was_as_w
         assert_eq!(named, ["unknown"]);
         assert_eq!(ruled_out.contains(&"db.config".to_owned()), acquitted, "{ruled_out:?}");
     }
+}
+
+#[test]
+fn a_setting_that_acts_over_minutes_is_not_acquitted_by_a_copy_of_some_seconds() {
+    let busy: Time = |_, _| [0.0, 500e3, 300e3];
+    let fast = server(FLUSHES).with("sql.fsync", "off").with("sql.checkpoint_timeout", "1h");
+    let slow = copied(busy).with("sql.fsync", "off").with("sql.checkpoint_timeout", "30s");
+    let world = allowed(world(fast, slow, 1, &[]));
+    let (named, ruled_out, _) = world.explain();
+    assert_eq!((named, ruled_out.contains(&"db.config".to_owned())), (vec!["unknown".to_owned()], false));
+    assert!(told(&world).contains("Of checkpoint_timeout they show little: that acts over minutes"), "{}", told(&world));
 }
 
 #[test]
