@@ -215,14 +215,15 @@ pub(crate) fn fit_by_host(
 /// A fit that rests on twins of the slow side's server: with the cause taken away from one, and nothing else, its gap is
 /// gone.
 pub(crate) fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut told: Told) -> Standing {
+    let confirms = twins.confirms();
     told.further.extend(twins.evidence);
     let share = twins.flip.as_ref().map(|flip| gap.share_by_twin(flip));
     let mut standing = fit_by_host(gap, entry, share, Confidence::Likely, told);
     if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
-        fit.finding.confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        fit.finding.confidence = if confirms { Confidence::Confirmed } else { Confidence::Likely };
         fit.moved_ns = flip.moved_ns;
         fit.is_counted = false;
-        fit.shown_on_twin = flip.confirms();
+        fit.shown_on_twin = confirms;
     }
     standing
 }

@@ -30,17 +30,24 @@ pub(crate) struct Told<'a> {
     pub(crate) has_no_gap: bool,
     /// The change may not have taken hold everywhere.
     pub(crate) may_not_hold: bool,
+    /// Both may have begun with different parts of their tables in memory.
+    began_unlike: bool,
 }
 
 impl Told<'_> {
     /// With the change the gap is gone.
     pub(crate) fn confirms(&self) -> bool {
-        self.flip.as_ref().is_some_and(|flip| flip.confirms())
+        self.flip.as_ref().is_some_and(|flip| flip.confirms()) && !self.began_unlike
     }
 
     /// The gap is there with the change, which took hold, as without it.
     pub(crate) fn acquits(&self) -> bool {
-        self.flip.as_ref().is_some_and(|flip| flip.is_negligible()) && !self.may_not_hold
+        self.flip.as_ref().is_some_and(|flip| flip.is_negligible()) && !self.may_not_hold && !self.began_unlike
+    }
+
+    /// Of twins from which nothing follows.
+    fn nothing(evidence: Evidence) -> Self {
+        Self { evidence: vec![evidence], flip: None, has_no_gap: false, may_not_hold: false, began_unlike: false }
     }
 }
 
@@ -67,8 +74,7 @@ impl<'a> Gap<'a> {
         let left_ns = self.case.budget_left_ns;
         let too_late = |kind: Kind| {
             let text = "there was no time left for twins, which may confirm it or speak against it".to_owned();
-            let evidence = vec![self.of_twins(kind, text)];
-            Twins::Told(Told { evidence, flip: None, has_no_gap: false, may_not_hold: false })
+            Twins::Told(Told::nothing(self.of_twins(kind, text)))
         };
         let changed_look = match self.look(changed) {
             Look::NotAsked(probe) if 2 * probe.budget_ns > left_ns => return too_late(changed),
@@ -81,12 +87,7 @@ impl<'a> Gap<'a> {
             Look::NotAsked(probe) => return Twins::Wanted(probe),
             Look::Missing(why) => {
                 let text = format!("no twin of {}'s server tells anything: {why}", self.slow_name());
-                return Twins::Told(Told {
-                    evidence: vec![self.of_twins(same, text)],
-                    flip: None,
-                    has_no_gap: false,
-                    may_not_hold: false,
-                });
+                return Twins::Told(Told::nothing(self.of_twins(same, text)));
             }
             Look::Shown(view) => view,
         };
@@ -104,7 +105,7 @@ impl<'a> Gap<'a> {
                     ),
                     None => self.gone_when_started_anew(same, &same_view),
                 };
-                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap, may_not_hold: false }
+                Told { has_no_gap, ..Told::nothing(self.of_twins(same, text)) }
             }
             Shows::Unclear => {
                 let text = format!(
@@ -113,7 +114,7 @@ impl<'a> Gap<'a> {
                     self.tell(&same_view),
                     self.reference_ratio()
                 );
-                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false, may_not_hold: false }
+                Told::nothing(self.of_twins(same, text))
             }
         })
     }
@@ -155,12 +156,12 @@ impl<'a> Gap<'a> {
 
     fn changed(&self, changed: Kind, look: Result<View<'a>, String>, same: Kind, same_view: &View<'a>) -> Told<'a> {
         let shown = format!("{}: {}", same.phrase(), self.tell(same_view));
-        let mut evidence = vec![self.of_twins(same, shown)];
+        let mut told = Told::nothing(self.of_twins(same, shown));
         let view = match look {
             Ok(view) => view,
             Err(why) => {
-                evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
-                return Told { evidence, flip: None, has_no_gap: false, may_not_hold: false };
+                told.evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
+                return told;
             }
         };
         let of_library = matches!(changed.entry.twin, Some(TwinChange::NoMask | TwinChange::SystemLibcrypto));
@@ -173,8 +174,12 @@ impl<'a> Gap<'a> {
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!(" ({})", parts.join("; "))
         });
-        let may_not_hold = self.reading(changed).is_some_and(|reading| reading.may_not_hold);
-        let cold = match changed.entry.is_copy && may_not_hold {
+        told.may_not_hold = self.reading(changed).is_some_and(|reading| reading.may_not_hold);
+        told.began_unlike =
+            [same, changed].iter().any(|kind| self.reading(*kind).is_some_and(|reading| reading.warming_was_cut));
+        let cold = match changed.entry.is_copy && told.may_not_hold {
+            _ if told.began_unlike => "; one of the copies could not read its tables into memory in time, so that neither a gap that stays nor one that \
+                 goes away proves anything",
             true => "; it began with less in its memory than all tables, so that a gap that stays says little",
             false => "",
         };
@@ -184,12 +189,13 @@ impl<'a> Gap<'a> {
             self.tell(&view),
             same_view.ratio
         );
-        evidence.push(self.of_twins(changed, text));
-        if may_not_hold && !changed.entry.is_copy {
+        told.evidence.push(self.of_twins(changed, text));
+        if told.may_not_hold && !changed.entry.is_copy {
             let text = "whether the change took hold everywhere in the twin is not known".to_owned();
-            evidence.push(self.of_twins(changed, text));
+            told.evidence.push(self.of_twins(changed, text));
         }
-        Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new), has_no_gap: false, may_not_hold }
+        told.flip = Flip::new(changed, same_view, view).map(Box::new);
+        told
     }
 
     /// A new process with what is known of the old one does not show the gap: evidence of its own.

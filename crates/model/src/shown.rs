@@ -456,6 +456,7 @@ impl Texts for TwinReading {
             libcrypto,
             may_not_hold: _,
             is_reached_otherwise: _,
+            warming_was_cut: _,
             left_out,
             ended,
         } = self;

@@ -41,6 +41,7 @@ use keeper::{Keeper, Order};
 use peer::Peer;
 use room::Sizes;
 use settings::Settings;
+use warm::Warmth;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
@@ -139,7 +140,7 @@ pub(crate) fn copy(
     let keeper = Keeper::start(&order)?;
     keeper.until_copied(&order, stop)?;
     until_up(&keeper, &as_superuser, stop)?;
-    let is_warm = warm::warm(&as_superuser);
+    let warmth = warm::warm(&as_superuser, warm::patience_ns(source.bytes));
     let changed = plan.set.as_ref().map(|set| {
         let was = was.flatten().unwrap_or_default();
         sanitize_line(&format!("{} = {} instead of {was}", set.name, set.value))
@@ -148,7 +149,8 @@ pub(crate) fn copy(
         environment_known: true,
         changed,
         libcrypto: None,
-        may_not_hold: !is_warm,
+        may_not_hold: warmth != Warmth::All,
+        warming_was_cut: warmth == Warmth::Cut,
         is_reached_otherwise: matches!(end, End::Tcp(_)) || source.log_is_elsewhere,
         left_out,
         ..TwinReading::default()
@@ -164,6 +166,8 @@ struct Source {
     folder: PathBuf,
     /// The server's own user and group.
     owner: (u32, u32),
+    /// About how many it will take.
+    bytes: u64,
     /// The server's log lies on another disk than its data, and the copy's does not.
     log_is_elsewhere: bool,
 }
@@ -236,7 +240,7 @@ impl Source {
         let number = COPIES.fetch_add(1, Ordering::Relaxed);
         let folder = beside.join(format!("{PREFIX}{}-{number}", std::process::id()));
         let log = fs::symlink_metadata(local.folder.join("pg_wal"));
-        Ok(Self { programs, folder, owner, log_is_elsewhere: !log.is_ok_and(|log| log.is_dir()) })
+        Ok(Self { programs, folder, owner, bytes, log_is_elsewhere: !log.is_ok_and(|log| log.is_dir()) })
     }
 }
 

@@ -119,6 +119,20 @@ fn a_setting_that_changes_nothing_on_a_copy_is_acquitted_where_the_copy_was_as_w
 }
 
 #[test]
+fn copies_that_began_with_unknown_parts_of_their_tables_in_memory_confirm_and_acquit_nothing() {
+    let unlike = TwinReading { warming_was_cut: true, ..TwinReading::default() };
+    let mut likely = allowed(flushing());
+    likely.copy.as_mut().unwrap().1 = unlike.clone();
+    let finding = &likely.explanation().0.findings[0];
+    assert_eq!((finding.cause.as_str(), finding.confidence), ("db.config", Confidence::Likely), "{finding:#?}");
+    assert!(told(&likely).contains("could not read its tables into memory in time"));
+    let busy: Time = |_, _| [0.0, 500e3, 300e3];
+    let mut open = allowed(world(server(FLUSHES).with("sql.fsync", "off"), copied(busy), 1, &[]));
+    open.copy.as_mut().unwrap().1 = unlike;
+    assert!(!open.explain().1.contains(&"db.config".to_owned()));
+}
+
+#[test]
 fn a_setting_that_acts_over_minutes_is_not_acquitted_by_a_copy_of_some_seconds() {
     let busy: Time = |_, _| [0.0, 500e3, 300e3];
     let fast = server(FLUSHES).with("sql.fsync", "off").with("sql.checkpoint_timeout", "1h");
