@@ -36,7 +36,7 @@ use crate::link::End;
 use crate::machine::{Local, Runs};
 use crate::wire::SqlFailure;
 use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
-use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line};
+use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line, shell_word};
 use keeper::{Keeper, Order};
 use peer::Peer;
 use room::Sizes;
@@ -204,12 +204,9 @@ impl Source {
         if !programs.join("pg_basebackup").exists() {
             return no(format!("there is no pg_basebackup in {}", shown(&programs)));
         }
-        if let Some(left) = left_behind(beside) {
-            return no(format!(
-                "a copy that was left behind stands in {0}; `{1}/pg_ctl stop -m immediate -D {0}/data; rm -r {0}` removes it",
-                shown(&left),
-                shown(&programs)
-            ));
+        if let Some(left) = left_behind(beside, owner.0) {
+            let removes = removal(&left, &programs, &keeper::as_owner(owner));
+            return no(format!("a copy that was left behind stands in {}; `{removes}` removes it", shown(&left)));
         }
         let Some(bytes) = bytes(database).map_err(|why| WorkloadError(why.text))? else {
             return no("its server does not tell how large its databases are".to_owned());
@@ -244,14 +241,26 @@ impl Source {
     }
 }
 
-/// A copy in this folder whose duel has ended without it.
-fn left_behind(folder: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let is_left = |name: &str| {
-        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
-        process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
+/// A copy of this user in a folder whose duel has ended without it.
+fn left_behind(folder: &Path, user: u32) -> Option<PathBuf> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_ended = |name: &str| {
+        let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+        let numbers = numbers.filter(|(process, copy)| is_number(process) && is_number(copy));
+        numbers.is_some_and(|(process, _)| !Path::new("/proc").join(process).exists())
     };
-    entries.map(|entry| entry.path()).find(|path| path.file_name().is_some_and(|name| is_left(&name.to_string_lossy())))
+    // Of a link the link itself.
+    let is_theirs = |entry: &fs::DirEntry| entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+    let mut entries = fs::read_dir(folder).ok()?.flatten();
+    entries.find(|entry| has_ended(&entry.file_name().to_string_lossy()) && is_theirs(entry)).map(|entry| entry.path())
+}
+
+/// What ends and removes it, as its owner: `pg_ctl` refuses root, and whatever stands in the folder may be chosen by him.
+fn removal(left: &Path, programs: &Path, as_owner: &[String]) -> String {
+    let word = |path: PathBuf| shell_word(&shown(&path));
+    let own = if as_owner.is_empty() { String::new() } else { format!("setpriv {} -- ", as_owner.join(" ")) };
+    let (program, data, folder) = (word(programs.join("pg_ctl")), word(left.join("data")), word(left.to_owned()));
+    format!("{own}{program} stop -m immediate -D {data}; {own}rm -r {folder}")
 }
 
 fn shown(path: &Path) -> String {
@@ -354,15 +363,39 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_behind_is_seen_and_what_lives_is_not() {
+    fn what_a_dead_process_left_behind_is_seen_and_what_lives_or_is_another_thing_is_not() {
         let folder = tempfile::tempdir().unwrap();
+        let us = rustix::process::geteuid().as_raw();
         let make = |name: String| fs::create_dir(folder.path().join(name)).unwrap();
         make(format!("{PREFIX}{}-0", std::process::id()));
-        make(format!("{PREFIX}notes"));
         make("main".to_owned());
-        assert_eq!(left_behind(folder.path()), None);
         // No process has this number: Linux counts to 2^22 at most.
+        for other in ["notes", "4194305", "4194305-", "4194305-3;reboot", "4194305-`reboot`", "+4194305-3"] {
+            make(format!("{PREFIX}{other}"));
+        }
+        fs::write(folder.path().join("duel-copy-4194305-1"), "").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("main"), folder.path().join("duel-copy-4194305-2")).unwrap();
+        assert_eq!(left_behind(folder.path(), us), None);
         make(format!("{PREFIX}4194305-3"));
-        assert_eq!(left_behind(folder.path()), Some(folder.path().join("duel-copy-4194305-3")));
+        assert_eq!(left_behind(folder.path(), us + 1), None, "somebody else's");
+        assert_eq!(left_behind(folder.path(), us), Some(folder.path().join("duel-copy-4194305-3")));
+    }
+
+    #[test]
+    fn what_removes_a_copy_is_done_by_a_shell_as_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let around = folder.path().join("a b;$(touch x)'`");
+        let (left, programs) = (around.join("duel-copy-4194305-3"), around.join("bin"));
+        fs::create_dir_all(left.join("data")).unwrap();
+        fs::create_dir(&programs).unwrap();
+        fs::write(programs.join("pg_ctl"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$0.said\"\n").unwrap();
+        fs::set_permissions(programs.join("pg_ctl"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let line = removal(&left, &programs, &[]);
+        assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
+        let said = fs::read_to_string(programs.join("pg_ctl.said")).unwrap();
+        assert_eq!(said, format!("stop\n-m\nimmediate\n-D\n{}\n", left.join("data").display()));
+        assert!(!left.exists() && around.exists());
+        let as_owner = removal(&left, &programs, &["--reuid=7".to_owned(), "--clear-groups".to_owned()]);
+        assert_eq!(as_owner.matches("setpriv --reuid=7 --clear-groups -- ").count(), 2, "{as_owner}");
     }
 }
