@@ -1,6 +1,6 @@
 //! A cause, and how it stands against the evidence.
 
-use crate::gap::{Flip, FlipLook, Gap};
+use crate::gap::{Flip, FlipLook, Gap, percent};
 use crate::probes::Kind;
 use crate::twins::{self, Twins};
 use duel_model::{Confidence, Evidence, Finding, HttpPlan, Leads, Probe, TwinChange};
@@ -215,14 +215,15 @@ pub(crate) fn fit_by_host(
 /// A fit that rests on twins of the slow side's server: with the cause taken away from one, and nothing else, its gap is
 /// gone.
 pub(crate) fn fit_by_twin(gap: &Gap<'_>, entry: &CauseEntry, twins: twins::Told<'_>, mut told: Told) -> Standing {
+    let confirms = twins.confirms();
     told.further.extend(twins.evidence);
-    let share = twins.flip.as_ref().map(|flip| flip.share.mid);
+    let share = twins.flip.as_ref().map(|flip| gap.share_by_twin(flip));
     let mut standing = fit_by_host(gap, entry, share, Confidence::Likely, told);
     if let (Standing::Fits(fit), Some(flip)) = (&mut standing, &twins.flip) {
-        fit.finding.confidence = if flip.confirms() { Confidence::Confirmed } else { Confidence::Likely };
+        fit.finding.confidence = if confirms { Confidence::Confirmed } else { Confidence::Likely };
         fit.moved_ns = flip.moved_ns;
         fit.is_counted = false;
-        fit.shown_on_twin = flip.confirms();
+        fit.shown_on_twin = confirms;
     }
     standing
 }
@@ -247,11 +248,12 @@ fn on_twins(gap: &Gap<'_>, mut fit: Box<Fit>, cure: Cure) -> Standing {
     fit.finding.evidence.extend(twins.evidence);
     let Some(flip) = twins.flip else { return Standing::Fits(fit) };
     if flip.confirms() {
+        let share = gap.share_by_twin(&flip);
         let gone =
-            format!(" A twin shows that it is this: {}, {} of the gap is gone.", flip.kind.phrase(), flip.percent());
+            format!(" A twin shows that it is this: {}, {} of the gap is gone.", flip.kind.phrase(), percent(share));
         fit.finding.summary.push_str(&gone);
         fit.finding.confidence = Confidence::Confirmed;
-        fit.finding.explains = Some(flip.share.mid.clamp(0.0, 1.0));
+        fit.finding.explains = Some(share);
         fit.moved_ns = flip.moved_ns;
         fit.is_counted = false;
         fit.shown_on_twin = true;

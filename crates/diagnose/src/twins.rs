@@ -30,17 +30,24 @@ pub(crate) struct Told<'a> {
     pub(crate) has_no_gap: bool,
     /// The change may not have taken hold everywhere.
     pub(crate) may_not_hold: bool,
+    /// Both may have begun with different parts of their tables in memory.
+    began_unlike: bool,
 }
 
 impl Told<'_> {
     /// With the change the gap is gone.
     pub(crate) fn confirms(&self) -> bool {
-        self.flip.as_ref().is_some_and(|flip| flip.confirms())
+        self.flip.as_ref().is_some_and(|flip| flip.confirms()) && !self.began_unlike
     }
 
     /// The gap is there with the change, which took hold, as without it.
     pub(crate) fn acquits(&self) -> bool {
-        self.flip.as_ref().is_some_and(|flip| flip.is_negligible()) && !self.may_not_hold
+        self.flip.as_ref().is_some_and(|flip| flip.is_negligible()) && !self.may_not_hold && !self.began_unlike
+    }
+
+    /// Of twins from which nothing follows.
+    fn nothing(evidence: Evidence) -> Self {
+        Self { evidence: vec![evidence], flip: None, has_no_gap: false, may_not_hold: false, began_unlike: false }
     }
 }
 
@@ -67,8 +74,7 @@ impl<'a> Gap<'a> {
         let left_ns = self.case.budget_left_ns;
         let too_late = |kind: Kind| {
             let text = "there was no time left for twins, which may confirm it or speak against it".to_owned();
-            let evidence = vec![self.of_twins(kind, text)];
-            Twins::Told(Told { evidence, flip: None, has_no_gap: false, may_not_hold: false })
+            Twins::Told(Told::nothing(self.of_twins(kind, text)))
         };
         let changed_look = match self.look(changed) {
             Look::NotAsked(probe) if 2 * probe.budget_ns > left_ns => return too_late(changed),
@@ -81,38 +87,25 @@ impl<'a> Gap<'a> {
             Look::NotAsked(probe) => return Twins::Wanted(probe),
             Look::Missing(why) => {
                 let text = format!("no twin of {}'s server tells anything: {why}", self.slow_name());
-                return Twins::Told(Told {
-                    evidence: vec![self.of_twins(same, text)],
-                    flip: None,
-                    has_no_gap: false,
-                    may_not_hold: false,
-                });
+                return Twins::Told(Told::nothing(self.of_twins(same, text)));
             }
             Look::Shown(view) => view,
         };
-        let elsewhere = self.reading(same).is_some_and(|reading| reading.is_reached_otherwise);
         Twins::Told(match self.twin_shows_the_gap(&same_view) {
-            // Packets cost less, and a gap may be one of packets.
-            Shows::NoGap if elsewhere => {
-                let otherwise = match same.entry.is_copy {
-                    true => {
-                        "the copy is reached by a Unix socket and its server is not, or their logs lie on different disks"
-                    }
-                    false => "the twin is reached over a loopback interface and its server is not",
-                };
-                let text = format!(
-                    "{}: {} instead of {}; but {otherwise}, so nothing follows from twins",
-                    same.phrase(),
-                    self.tell(&same_view),
-                    self.reference_ratio()
-                );
-                let evidence = vec![self.of_twins(same, text)];
-                Told { evidence, flip: None, has_no_gap: false, may_not_hold: false }
-            }
             Shows::Gap => self.changed(changed, changed_look, same, &same_view),
             Shows::NoGap => {
-                let text = self.gone_when_started_anew(same, &same_view);
-                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: true, may_not_hold: false }
+                let besides = self.differs_besides(same);
+                let has_no_gap = besides.is_none();
+                let text = match besides {
+                    Some(besides) => format!(
+                        "{}: {} instead of {}; but {besides}, so nothing follows from twins",
+                        same.phrase(),
+                        self.tell(&same_view),
+                        self.reference_ratio()
+                    ),
+                    None => self.gone_when_started_anew(same, &same_view),
+                };
+                Told { has_no_gap, ..Told::nothing(self.of_twins(same, text)) }
             }
             Shows::Unclear => {
                 let text = format!(
@@ -121,15 +114,32 @@ impl<'a> Gap<'a> {
                     self.tell(&same_view),
                     self.reference_ratio()
                 );
-                Told { evidence: vec![self.of_twins(same, text)], flip: None, has_no_gap: false, may_not_hold: false }
+                Told::nothing(self.of_twins(same, text))
             }
         })
+    }
+
+    /// In what a twin as it is differs from its server in spite of that, which may be where the gap is.
+    fn differs_besides(&self, same: Kind) -> Option<String> {
+        let reading = self.reading(same)?;
+        // Packets cost less, and a gap may be one of packets.
+        let is_elsewhere = reading.is_reached_otherwise.then(|| {
+            let how = match same.entry.is_copy {
+                true => "the copy is reached by a Unix socket and its server is not, or their logs lie on different disks",
+                false => "the twin is reached over a loopback interface and its server is not",
+            };
+            how.to_owned()
+        });
+        let left_out = Some(reading.left_out.join(", ")).filter(|names| !names.is_empty());
+        is_elsewhere.or(left_out.map(|names| format!("it was started without the server's {}", sanitize_line(&names))))
     }
 
     fn twin_shows_the_gap(&self, same: &View<'_>) -> Shows {
         let Some(reference) = self.known_reference() else { return Shows::Unclear };
         let whole = reference.log.mid;
-        if same.log.mid >= Flip::EXPLAINS * whole && same.log.low() > 0.5 * whole {
+        // One that is larger by all of its interval is made of something else, too.
+        let is_larger = same.log.low() > whole / Flip::EXPLAINS;
+        if same.log.mid >= Flip::EXPLAINS * whole && same.log.low() > 0.5 * whole && !is_larger {
             Shows::Gap
         } else if same.log.mid <= (1.0 - Flip::EXPLAINS) * whole && same.log.high() < 0.5 * whole {
             Shows::NoGap
@@ -138,14 +148,20 @@ impl<'a> Gap<'a> {
         }
     }
 
+    /// The share of the gap that went away with a change to a twin: of the twin's own gap, and no more than what moved is of the server's.
+    pub(crate) fn share_by_twin(&self, flip: &Flip<'_>) -> f64 {
+        let of_server = self.known_reference().map_or(0.0, |reference| flip.moved_log.mid / reference.log.mid);
+        flip.share.mid.min(of_server).clamp(0.0, 1.0)
+    }
+
     fn changed(&self, changed: Kind, look: Result<View<'a>, String>, same: Kind, same_view: &View<'a>) -> Told<'a> {
         let shown = format!("{}: {}", same.phrase(), self.tell(same_view));
-        let mut evidence = vec![self.of_twins(same, shown)];
+        let mut told = Told::nothing(self.of_twins(same, shown));
         let view = match look {
             Ok(view) => view,
             Err(why) => {
-                evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
-                return Told { evidence, flip: None, has_no_gap: false, may_not_hold: false };
+                told.evidence.push(self.of_twins(changed, format!("the change could not be made: {why}")));
+                return told;
             }
         };
         let of_library = matches!(changed.entry.twin, Some(TwinChange::NoMask | TwinChange::SystemLibcrypto));
@@ -158,8 +174,12 @@ impl<'a> Gap<'a> {
             let parts: Vec<String> = parts.into_iter().flatten().collect();
             format!(" ({})", parts.join("; "))
         });
-        let may_not_hold = self.reading(changed).is_some_and(|reading| reading.may_not_hold);
-        let cold = match changed.entry.is_copy && may_not_hold {
+        told.may_not_hold = self.reading(changed).is_some_and(|reading| reading.may_not_hold);
+        told.began_unlike =
+            [same, changed].iter().any(|kind| self.reading(*kind).is_some_and(|reading| reading.warming_was_cut));
+        let cold = match changed.entry.is_copy && told.may_not_hold {
+            _ if told.began_unlike => "; one of the copies could not read its tables into memory in time, so that neither a gap that stays nor one that \
+                 goes away proves anything",
             true => "; it began with less in its memory than all tables, so that a gap that stays says little",
             false => "",
         };
@@ -169,12 +189,13 @@ impl<'a> Gap<'a> {
             self.tell(&view),
             same_view.ratio
         );
-        evidence.push(self.of_twins(changed, text));
-        if may_not_hold && !changed.entry.is_copy {
+        told.evidence.push(self.of_twins(changed, text));
+        if told.may_not_hold && !changed.entry.is_copy {
             let text = "whether the change took hold everywhere in the twin is not known".to_owned();
-            evidence.push(self.of_twins(changed, text));
+            told.evidence.push(self.of_twins(changed, text));
         }
-        Told { evidence, flip: Flip::new(changed, same_view, view).map(Box::new), has_no_gap: false, may_not_hold }
+        told.flip = Flip::new(changed, same_view, view).map(Box::new);
+        told
     }
 
     /// A new process with what is known of the old one does not show the gap: evidence of its own.

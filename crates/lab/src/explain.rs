@@ -183,12 +183,12 @@ impl Lab {
         let measured = |slot: &&Slot| matches!(slot.role, SlotRole::Probe(_)) && slot.repeat < TRIAL_REPEAT;
         let verdict = duel_stats::judge_slots(slots.iter().filter(measured), &varied);
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
-        let unavailable = match failed {
-            _ if self.is_stopped() => Some("interrupted".to_owned()),
-            Some(error) => Some(error.to_string()),
-            None => None,
-        };
         let twin = stand_in.as_ref().map(|stand_in: &StandIn| stand_in.reading().clone());
+        let unavailable = match twin.as_ref().and_then(|twin| twin.ended.clone()) {
+            _ if self.is_stopped() => Some("interrupted".to_owned()),
+            Some(ended) => Some(ended),
+            None => failed.map(|error| error.to_string()),
+        };
         let outcome = if unavailable.is_some() {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
             let (pairs, targets, demands) = Default::default();

@@ -450,9 +450,18 @@ impl Texts for LensReading {
 
 impl Texts for TwinReading {
     fn each(&mut self, change: &mut dyn FnMut(&mut String)) {
-        let Self { environment_known: _, changed, libcrypto, may_not_hold: _, is_reached_otherwise: _ } = self;
-        changed.each(change);
-        libcrypto.each(change);
+        let Self {
+            environment_known: _,
+            changed,
+            libcrypto,
+            may_not_hold: _,
+            is_reached_otherwise: _,
+            warming_was_cut: _,
+            left_out,
+            ended,
+        } = self;
+        left_out.each(change);
+        [changed, libcrypto, ended].into_iter().for_each(|text| text.each(change));
     }
 }
 

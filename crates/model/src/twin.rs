@@ -91,4 +91,13 @@ pub struct TwinReading {
     /// differs.
     #[serde(default)]
     pub is_reached_otherwise: bool,
+    /// A copy was still reading tables into its memory when that was given up: how much of them it had is not known.
+    #[serde(default)]
+    pub warming_was_cut: bool,
+    /// Names of settings of the server that it was started without, although the server has them otherwise than it was built.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<String>,
+    /// Why it came to an end while it was still wanted, in words; `None`: it did not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended: Option<String>,
 }

@@ -30,6 +30,11 @@ pub fn listens_with(one: u32, other: u32) -> bool {
     !common.is_empty() && listening(one).iter().any(|inode| common.contains(inode))
 }
 
+/// Whether a process, or one that it has started, holds the socket with this number.
+pub fn holds_socket(pid: u32, number: u64) -> bool {
+    std::iter::once(pid).chain(children(pid)).any(|one| sockets(one).contains(&number))
+}
+
 /// The parent in `/proc/PID/stat`. The name before it, in brackets, may hold anything.
 fn parent_in(stat: &[u8]) -> Option<u32> {
     let behind = stat.iter().rposition(|&byte| byte == b')')?;

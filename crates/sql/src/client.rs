@@ -61,10 +61,11 @@ impl Client {
         self.connection.tls_facts()
     }
 
-    /// The user whose process is at the other end of a Unix socket.
+    /// Whose process, and which one, listens at the other end of a Unix socket.
     #[cfg(target_os = "linux")]
-    pub(crate) fn peer_user(&self) -> Option<u32> {
-        rustix::net::sockopt::socket_peercred(self.connection.fd()).ok().map(|peer| peer.uid.as_raw())
+    pub(crate) fn peer(&self) -> Option<(u32, u32)> {
+        let peer = rustix::net::sockopt::socket_peercred(self.connection.fd()).ok()?;
+        Some((peer.uid.as_raw(), u32::try_from(peer.pid.as_raw_pid()).ok()?))
     }
 
     pub(crate) fn local_port(&self) -> Option<u16> {

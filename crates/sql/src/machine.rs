@@ -7,11 +7,17 @@
 use crate::address::System;
 use crate::database::Database;
 use crate::link::End;
+use duel_process::{ProcessError, ProcessFiles, confinement, steady};
 use rustix::fs::{major, minor};
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
+/// Most bytes of a file with a process's number: PostgreSQL's has eight short lines.
+#[cfg(target_os = "linux")]
+const MOST_PID_FILE_BYTES: u64 = 4096;
+/// Where packages of MySQL and MariaDB keep that file, if not in the data folder.
+const MYSQL_RUN_FOLDERS: [&str; 4] = ["/run/mysqld", "/var/run/mysqld", "/run/mariadb", "/var/run/mariadb"];
 /// The unit that the kernel counts a device's bytes in, whatever the device's own is.
 const SECTOR_BYTES: u64 = 512;
 /// The unit that it shows CPU times in (`USER_HZ`), whatever it counts them in: 100 for each second on all systems that we are built for.
@@ -24,7 +30,7 @@ pub(crate) struct Machine {
     device: Option<PathBuf>,
     name: Option<String>,
     /// Where one process is the whole server.
-    process: Option<PathBuf>,
+    process: Option<ProcessFiles>,
     pub(crate) cpus: Option<u64>,
 }
 
@@ -41,8 +47,16 @@ pub(crate) struct Counted {
 pub(crate) struct Local {
     /// Its data folder.
     pub(crate) folder: PathBuf,
-    /// The kernel's folder about its process.
-    process: PathBuf,
+    process: ProcessFiles,
+}
+
+/// What runs a server.
+#[derive(Debug)]
+pub(crate) struct Runs {
+    /// The folder of the program that it runs.
+    pub(crate) programs: PathBuf,
+    /// The user and the group that it runs as.
+    pub(crate) owner: (u32, u32),
 }
 
 impl Local {
@@ -55,36 +69,91 @@ impl Local {
         if !is_near {
             return None;
         }
-        let (folder, process) = match database.system() {
+        let (folder, file) = match database.system() {
             System::Mysql => {
                 let row = database.rows("SELECT @@datadir, @@pid_file").ok()?.into_iter().next()?;
                 let [Some(folder), Some(file)] = row.as_slice() else { return None };
                 let folder = PathBuf::from(folder);
-                let text = fs::read_to_string(folder.join(file)).ok()?;
-                (folder, text.trim().parse::<u32>().ok()?)
+                let file = mysql_pid_file(&folder, Path::new(file))?;
+                (folder, file)
             }
             System::Postgres => {
                 let folder = PathBuf::from(database.text("SHOW data_directory").ok()??);
-                let text = fs::read_to_string(folder.join("postmaster.pid")).ok()?;
-                (folder, text.lines().next()?.trim().parse().ok()?)
+                let file = folder.join("postmaster.pid");
+                (folder, file)
             }
             System::Sqlite => return None,
         };
-        let of_process = PathBuf::from(format!("/proc/{process}"));
-        let name = fs::read_to_string(of_process.join("comm")).ok()?;
-        if !["mariadbd", "mysqld", "postgres"].contains(&name.trim()) || !folder.is_absolute() {
+        if !folder.is_absolute() {
             return None;
         }
-        let theirs = of_process.join("root").join(folder.strip_prefix("/").ok()?);
-        is_same(&folder, &theirs).then_some(Self { folder, process: of_process })
+        let process: u32 = small_text(&file)?.lines().next()?.trim().parse().ok()?;
+        let process = ProcessFiles::of(process);
+        let name = String::from_utf8(process.bytes("comm").ok()?).ok()?;
+        if !["mariadbd", "mysqld", "postgres"].contains(&name.trim()) {
+            return None;
+        }
+        is_same(&folder, &process.inside(&folder)).then_some(Self { folder, process })
     }
 
-    /// The folder of the program that it runs, where that is the one that stands there on this machine.
-    pub(crate) fn programs(&self) -> Option<PathBuf> {
-        let program = fs::read_link(self.process.join("exe")).ok()?;
-        is_same(&program, &self.process.join("exe")).then_some(())?;
-        program.parent().map(Path::to_owned)
+    /// Its process's number.
+    pub(crate) fn pid(&self) -> u32 {
+        self.process.pid()
     }
+
+    /// By which programs and as whom it runs, for whoever runs them once more: nobody may gain a right by that.
+    pub(crate) fn runs(&self) -> Result<Runs, ProcessError> {
+        steady(&self.process, |status| {
+            let no = |why: &str| ProcessError(format!("not available here: {why}"));
+            if let Some(why) = confinement(&self.process)? {
+                return Err(no(&format!("its server {why}; a copy would run with more rights than it has")));
+            }
+            let user = status.user.as_ref().ok_or_else(|| no("whose its server is cannot be found out"))?;
+            if !fs::metadata(&self.folder).is_ok_and(|folder| folder.uid() == user.uid) {
+                return Err(no("its server does not run as the owner of its data folder"));
+            }
+            let program = self.process.link("exe", "the program")?;
+            let programs = program.parent().filter(|_| is_same(&program, &self.process.path("exe")));
+            let programs = programs.ok_or_else(|| no("the programs of its server are not those of this machine"))?;
+            Ok(Runs { programs: programs.to_owned(), owner: (user.uid, user.gid) })
+        })
+    }
+}
+
+/// Where the file with the process's number is, as a MySQL server says. `None`: in another folder than such servers have it in: what a
+/// server says is no leave to open anything.
+fn mysql_pid_file(folder: &Path, named: &Path) -> Option<PathBuf> {
+    let file = folder.join(named);
+    let around = file.parent()?;
+    let is_known = around == folder || MYSQL_RUN_FOLDERS.iter().any(|run| around == Path::new(run));
+    is_known.then_some(file)
+}
+
+/// The text of a small file that somebody else has named. Opening a device or a pipe, or reading what the kernel makes up meanwhile, which
+/// has no size, would do something or wait: so the file is looked at first, and opened only if it is a regular one of some bytes.
+#[cfg(target_os = "linux")]
+fn small_text(path: &Path) -> Option<String> {
+    use rustix::fd::AsRawFd;
+    use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+    use std::io::Read;
+    let held = open(path, OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let seen = fstat(&held).ok()?;
+    let is_small = u64::try_from(seen.st_size).is_ok_and(|bytes| (1..=MOST_PID_FILE_BYTES).contains(&bytes));
+    if !is_small || FileType::from_raw_mode(seen.st_mode) != FileType::RegularFile {
+        return None;
+    }
+    // The very file that was looked at. Its owner's lease on it is not waited for.
+    let again = format!("/proc/self/fd/{}", held.as_raw_fd());
+    let file = open(again, OFlags::RDONLY | OFlags::NONBLOCK | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let mut text = String::new();
+    fs::File::from(file).take(MOST_PID_FILE_BYTES).read_to_string(&mut text).ok()?;
+    Some(text)
+}
+
+/// Only Linux shows what is needed beside it.
+#[cfg(not(target_os = "linux"))]
+fn small_text(_: &Path) -> Option<String> {
+    None
 }
 
 /// Whether two paths lead to one file.
@@ -96,7 +165,7 @@ fn is_same(one: &Path, other: &Path) -> bool {
 impl Machine {
     /// `None`: it is on another machine, or it cannot be seen that it is on this one.
     pub(crate) fn of(database: &mut Database, end: &End) -> Option<Self> {
-        let Local { folder, process: of_process } = Local::of(database, end)?;
+        let Local { folder, process } = Local::of(database, end)?;
         let seen = fs::metadata(&folder).ok()?;
         let number = format!("{}:{}", major(seen.dev()), minor(seen.dev()));
         let device = fs::canonicalize(Path::new("/sys/dev/block").join(number)).ok();
@@ -104,8 +173,8 @@ impl Machine {
         Some(Self {
             name: device.as_deref().and_then(|folder| Some(folder.file_name()?.to_string_lossy().replace('!', "/"))),
             device: device.map(|folder| folder.join("stat")),
-            process: is_whole.then(|| of_process.join("stat")),
-            cpus: fs::read_to_string(of_process.join("status")).ok().as_deref().and_then(allowed_cpus),
+            cpus: process.bytes("status").ok().and_then(|status| allowed_cpus(&String::from_utf8_lossy(&status))),
+            process: is_whole.then_some(process),
         })
     }
 
@@ -115,12 +184,12 @@ impl Machine {
     }
 
     pub(crate) fn counted(&self) -> Counted {
-        let read = |path: &Option<PathBuf>| fs::read_to_string(path.as_deref()?).ok();
-        let device = read(&self.device).as_deref().and_then(device_reads);
+        let device = self.device.as_deref().and_then(|path| device_reads(&fs::read_to_string(path).ok()?));
+        let process = self.process.as_ref().and_then(|process| process.bytes("stat").ok());
         Counted {
             reads: device.map(|(reads, _)| reads),
             read_bytes: device.map(|(_, bytes)| bytes),
-            cpu_ns: read(&self.process).as_deref().and_then(cpu_ns),
+            cpu_ns: process.and_then(|stat| cpu_ns(&String::from_utf8_lossy(&stat))),
         }
     }
 }
@@ -154,6 +223,72 @@ fn allowed_cpus(status: &str) -> Option<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn of_what_a_server_names_only_a_small_regular_file_is_opened() {
+        let folder = tempfile::tempdir().unwrap();
+        let at = |name: &str| folder.path().join(name);
+        fs::write(at("pid"), "77\n/data\n").unwrap();
+        assert_eq!(small_text(&at("pid")).as_deref(), Some("77\n/data\n"));
+        std::os::unix::fs::symlink(at("pid"), at("link")).unwrap();
+        fs::write(at("empty"), "").unwrap();
+        fs::write(at("large"), vec![b'7'; MOST_PID_FILE_BYTES as usize + 1]).unwrap();
+        assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
+        for refused in [at("link"), at("empty"), at("large"), at("pipe"), at("none"), "/dev/zero".into(), "/proc/stat".into()] {
+            assert_eq!(small_text(&refused), None, "{}", refused.display());
+        }
+    }
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn what_a_process_runs_is_told_only_where_it_is_as_free_as_we_are_and_its_data_folder_is_its_own() {
+        let folder = tempfile::tempdir().unwrap();
+        let sleeper = |words: &[&str]| {
+            let mut command = std::process::Command::new(words[0]);
+            command.args(&words[1..]).args(["sleep", "60"]).spawn().unwrap()
+        };
+        let runs = |pid: u32, folder: &Path| {
+            Local { folder: folder.to_owned(), process: ProcessFiles::of(pid) }.runs().map_err(|why| why.0)
+        };
+        let mut process = sleeper(&["env"]);
+        let named = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        let until_asleep = |pid: u32| {
+            while named(pid).trim() != "sleep" {
+                std::thread::sleep(std::time::Duration::from_millis(5));
+            }
+        };
+        until_asleep(process.id());
+        let found = runs(process.id(), folder.path()).unwrap();
+        let ours = (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw());
+        assert_eq!((found.owner, found.programs.join("sleep").exists()), (ours, true));
+        if rustix::process::geteuid().is_root() {
+            let others = tempfile::tempdir().unwrap();
+            std::os::unix::fs::chown(others.path(), Some(65534), None).unwrap();
+            let why = runs(process.id(), others.path()).unwrap_err();
+            assert!(why.contains("does not run as the owner of its data folder"), "{why}");
+            // Fewer capabilities are a wall that a copy would not have.
+            let mut confined = sleeper(&["setpriv", "--bounding-set=-sys_admin"]);
+            until_asleep(confined.id());
+            let why = runs(confined.id(), folder.path()).unwrap_err();
+            assert!(why.contains("fewer capabilities"), "{why}");
+            confined.kill().unwrap();
+            confined.wait().unwrap();
+        }
+        process.kill().unwrap();
+        process.wait().unwrap();
+    }
+
+    #[test]
+    fn a_server_has_its_number_in_its_data_folder_or_where_packages_have_it() {
+        let file = |named: &str| mysql_pid_file(Path::new("/var/lib/mysql/"), Path::new(named));
+        for named in ["x.pid", "/var/lib/mysql/x.pid", "/run/mysqld/mysqld.pid", "/var/run/mariadb/mariadb.pid"] {
+            assert_eq!(file(named), Some(Path::new("/var/lib/mysql").join(named)), "{named}");
+        }
+        for named in ["/dev/zero", "../../../dev/zero", "/run/mysqld/../x", "/etc/passwd", "/", "", "/var/lib/mysql"] {
+            assert_eq!(file(named), None, "{named}");
+        }
+    }
 
     #[test]
     fn what_the_kernel_tells_is_read_and_what_it_does_not_is_not_known() {

@@ -97,6 +97,7 @@ impl Twin {
             libcrypto: None,
             may_not_hold: outfit.may_not_hold,
             is_reached_otherwise: has_own_network(order.server),
+            ..TwinReading::default()
         };
         // From here on dropping ends it.
         let mut twin = Self { keeper, lifeline, reading };

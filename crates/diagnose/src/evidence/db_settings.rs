@@ -2,13 +2,18 @@
 
 use crate::cause::{CauseEntry, Standing, Told, did_not_move, fit, fit_by_twin, shown_flip};
 use crate::evidence::database::{MEMORY_FOR_BLOCKS, counted, reads_again, same_system};
-use crate::gap::{Flip, Gap};
+use crate::gap::{Flip, Gap, percent};
 use crate::probes::{LOGGING_SETTINGS, OTHER_SETTINGS, copy_setting, sessions::Group, sessions::settable};
 use crate::twins::{self, Twins};
 use duel_model::{Confidence, Declaration, sanitize_line};
 
 /// Of several settings that differ each is tried alone, as far as the load time allows; of more than these nobody would read.
 const MOST_ALONE: usize = 4;
+
+/// How names of settings begin that act over minutes: a look of some seconds, just behind the checkpoint that a copy begins with, tells
+/// nothing against them.
+const OVER_MINUTES: [&str; 7] =
+    ["autovacuum", "bgwriter_", "checkpoint_", "max_wal_size", "min_wal_size", "vacuum_", "wal_recycle"];
 
 /// Whether both sides tell of them. Of logging: each setting that one of them tells of, and at least one; of all others: what
 /// they have set at all.
@@ -48,6 +53,11 @@ impl Differing {
         let is_small_memory =
             MEMORY_FOR_BLOCKS.contains(&self.fact) && counted(gap, "server-reads", "").is_ok_and(reads_again);
         copy_setting(&gap.case, gap.slow, self.fact).is_some() && !is_small_memory
+    }
+
+    /// Whether it acts over longer than copies are looked at.
+    fn acts_over_minutes(&self) -> bool {
+        OVER_MINUTES.iter().any(|begin| label(self.fact).starts_with(begin))
     }
 
     fn told(&self, gap: &Gap<'_>) -> String {
@@ -177,7 +187,8 @@ fn on_copies(
         let Some(last) = told.iter().rev().find_map(|copies| copies.evidence.last().cloned()) else {
             return Err(without_flip(gap, group, fixed, unread));
         };
-        let is_all = tried.len() == 1 && fixed.len() == 1 && unread.is_empty();
+        let slow: Vec<&str> = tried.iter().filter(|one| one.acts_over_minutes()).map(|one| label(one.fact)).collect();
+        let is_all = tried.len() == 1 && fixed.len() == 1 && unread.is_empty() && slow.is_empty();
         if is_all && told.iter().all(twins::Told::acquits) {
             return Err(Standing::RuledOut(last));
         }
@@ -185,12 +196,22 @@ fn on_copies(
         let mut tried: Vec<&str> =
             told.iter().filter_map(|copies| Some(copies.evidence.last()?.text.as_str())).collect();
         tried.dedup();
-        let text =
-            format!("no session may change these: {}. What copies show: {}", differ.join("; "), tried.join("; "));
+        let slow = match slow.is_empty() {
+            true => String::new(),
+            false => format!(
+                ". Of {} they show little: that acts over minutes, and copies are looked at for seconds, just behind a checkpoint",
+                slow.join(", ")
+            ),
+        };
+        let text = format!(
+            "no session may change these: {}. What copies show: {}{slow}",
+            differ.join("; "),
+            tried.join("; ")
+        );
         return Err(Standing::Undecided(duel_model::Evidence { text, ..last }));
     };
     let name = copy_setting(&gap.case, gap.slow, setting.fact).unwrap_or_else(|| label(setting.fact));
-    let percent = copies.flip.as_ref().map(|flip| flip.percent()).unwrap_or_default();
+    let percent = copies.flip.as_ref().map(|flip| percent(gap.share_by_twin(flip))).unwrap_or_default();
     let summary = format!(
         "{}. On a private copy of {}'s server that has {}'s value, and nothing else changed, {percent} of the gap is gone.",
         setting.told(gap),

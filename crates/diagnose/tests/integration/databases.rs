@@ -47,6 +47,7 @@ static SCHEMA: Schema = Schema {
         Declaration::listed("sql.work_mem", "work_mem"),
         Declaration::listed("sql.enable_indexscan", "enable_indexscan"),
         Declaration::listed("sql.shared_buffers", "shared_buffers"),
+        Declaration::listed("sql.checkpoint_timeout", "checkpoint_timeout"),
         Declaration::listed("sql.log_statement", "log_statement"),
         Declaration::listed("sql.log_duration", "log_duration"),
         Declaration { compared: Compared::Never, ..Declaration::listed("sql.device", "device under the data folder") },

@@ -1,5 +1,6 @@
 //! The shell that makes a private copy, and ends and removes it.
 
+use super::room::{RESERVE_BYTES, free_bytes};
 use duel_load::WorkloadError;
 use duel_model::{format_bytes, sanitize_line};
 use std::fs;
@@ -7,13 +8,16 @@ use std::io::{BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, OnceLock};
 use std::thread;
 use std::time::{Duration, Instant};
 
 const SCRIPT: &str = include_str!("keeper.sh");
 /// Most bytes that it may say.
 const MOST_ANSWER_BYTES: u64 = 1 << 20;
+/// A server's log is cut off here: one that logs each statement would fill the disk.
+const MOST_LOG_BYTES: u64 = 64 << 20;
 /// How often is looked whether it has become too large, and whether it is to be stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 /// Removing a large copy takes seconds. Beyond this it goes on by itself.
@@ -42,9 +46,11 @@ pub(super) struct Order<'a> {
 #[derive(Debug)]
 pub(super) struct Keeper {
     child: Child,
-    /// As long as this is open, the copy lives.
-    lifeline: Option<ChildStdin>,
+    /// As long as this is open, and there is room for it, the copy lives.
+    wanted: Option<Sender<()>>,
     answers: Receiver<String>,
+    /// Why it was ended before that.
+    ended: Arc<OnceLock<String>>,
 }
 
 impl Keeper {
@@ -56,11 +62,8 @@ impl Keeper {
         // A session of its own comes first, and then the server's user, whose processes could take hold of it in between: whoever has a
         // terminal can type into it, and Ctrl-C there is for duel.
         let mut command = Command::new("setsid");
-        if rustix::process::geteuid().is_root() {
-            let (user, group) = order.owner;
-            let own = [format!("--reuid={user}"), format!("--regid={group}")];
-            command.arg("setpriv").args(own).args(["--clear-groups", "--"]);
-        }
+        // Whether its server could gain rights by setuid programs is not asked.
+        command.args(["setpriv", "--no-new-privs"]).args(as_owner(order.owner)).arg("--");
         command.args(["/bin/sh", "-c", SCRIPT, "sh"]).arg(order.programs).arg(order.folder);
         command.args([order.host, &order.port.to_string(), order.user]);
         command.env_clear().env("PATH", "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin");
@@ -68,9 +71,6 @@ impl Keeper {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let mut child = command.spawn().map_err(|error| WorkloadError(format!("cannot start setsid: {error}")))?;
         let answers = listen(child.stdout.take());
-        let lifeline = child.stdin.take();
-        // From here on dropping ends it.
-        let mut keeper = Self { child, lifeline, answers };
         let told: String = [order.password]
             .into_iter()
             .chain(order.settings.iter().map(String::as_str))
@@ -80,10 +80,16 @@ impl Keeper {
                 told.push('\n');
                 told
             });
-        let line = keeper.lifeline.as_mut().ok_or_else(|| WorkloadError("its shell takes no orders".into()))?;
-        let sent = line.write_all(told.as_bytes()).and_then(|()| line.flush());
-        sent.map_err(|error| WorkloadError(format!("its shell takes no orders: {error}")))?;
-        Ok(keeper)
+        let mut line = child.stdin.take();
+        let sent = line.as_mut().map(|line| line.write_all(told.as_bytes()).and_then(|()| line.flush()));
+        let (wanted, ended) = line.map(|line| watch(line, order.folder.to_owned(), RESERVE_BYTES)).unzip();
+        // From here on dropping ends it.
+        let keeper = Self { child, wanted, answers, ended: ended.unwrap_or_default() };
+        match sent {
+            Some(Ok(())) => Ok(keeper),
+            Some(Err(error)) => Err(WorkloadError(format!("its shell takes no orders: {error}"))),
+            None => Err(WorkloadError("its shell takes no orders".into())),
+        }
     }
 
     /// Waits until the data is copied.
@@ -91,7 +97,7 @@ impl Keeper {
         loop {
             match self.answers.recv_timeout(LOOK_EVERY) {
                 Ok(line) if line == "copied" => return Ok(()),
-                Ok(line) => return Err(WorkloadError(told(&line))),
+                Ok(line) => return Err(WorkloadError(self.why(&line))),
                 Err(RecvTimeoutError::Timeout) if stop.load(Ordering::Relaxed) => {
                     return Err(WorkloadError("interrupted".into()));
                 }
@@ -103,7 +109,7 @@ impl Keeper {
                 }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => {
-                    return Err(WorkloadError("its shell has ended without a word".into()));
+                    return Err(WorkloadError(self.why("its shell has ended without a word")));
                 }
             }
         }
@@ -111,13 +117,54 @@ impl Keeper {
 
     /// Why it has failed, if it has.
     pub(super) fn failed(&self) -> Option<String> {
-        self.answers.try_recv().ok().map(|line| told(&line))
+        let line = self.answers.try_recv().ok();
+        line.map(|line| self.why(&line)).or_else(|| self.ended().map(str::to_owned))
     }
+
+    /// Why it was ended although it is still wanted, if it was.
+    pub(super) fn ended(&self) -> Option<&str> {
+        self.ended.get().map(String::as_str)
+    }
+
+    /// What its shell said, or what made it say so.
+    fn why(&self, line: &str) -> String {
+        self.ended().map_or_else(|| sanitize_line(line.strip_prefix("failed ").unwrap_or(line)), str::to_owned)
+    }
+}
+
+/// Holds the line by which a copy in this folder lives, on a thread: until it is not wanted any more, or less than a reserve is left in the
+/// file system around it. Has the log cut off where it becomes long. Answers with what wants it, and with why it ends unasked.
+fn watch(mut line: ChildStdin, folder: PathBuf, reserve_bytes: u64) -> (Sender<()>, Arc<OnceLock<String>>) {
+    let (wanted, wants) = channel();
+    let ended: Arc<OnceLock<String>> = Arc::default();
+    let tells = Arc::clone(&ended);
+    // Without the thread the line is closed, and the copy ends.
+    let _ = thread::Builder::new().name("duel-copy-room".into()).spawn(move || {
+        let around = folder.parent().unwrap_or(&folder);
+        while wants.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
+            if let Some(left) = free_bytes(around).ok().filter(|left| *left < reserve_bytes) {
+                let [left, reserve] = [left, reserve_bytes].map(|bytes| format_bytes(bytes as f64));
+                let _ = tells.set(format!("the copy was ended: {left} were left beside it, and {reserve} are for its server"));
+                return;
+            }
+            // Its shell does that: it has no more rights than whoever may put another file there.
+            if fs::symlink_metadata(folder.join("log")).is_ok_and(|log| log.len() > MOST_LOG_BYTES) {
+                let _ = line.write_all(b"\n");
+            }
+        }
+    });
+    (wanted, ended)
+}
+
+/// What makes root's `setpriv` the server's own user; nobody else is anybody else.
+pub(super) fn as_owner((user, group): (u32, u32)) -> Vec<String> {
+    let own = [format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".into(), "--inh-caps=-all".into()];
+    own.into_iter().filter(|_| rustix::process::geteuid().is_root()).collect()
 }
 
 impl Drop for Keeper {
     fn drop(&mut self) {
-        drop(self.lifeline.take());
+        drop(self.wanted.take());
         let deadline = Instant::now() + END;
         while Instant::now() < deadline {
             match self.child.try_wait() {
@@ -126,10 +173,6 @@ impl Drop for Keeper {
             }
         }
     }
-}
-
-fn told(line: &str) -> String {
-    sanitize_line(line.strip_prefix("failed ").unwrap_or(line))
 }
 
 /// Lines as they come, on a thread: a pipe cannot be read with a timeout. It ends with the pipe.
@@ -166,4 +209,45 @@ fn bytes_in(folder: &Path) -> u64 {
         }
     }
     bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A shell that lives by its input, as the one of a copy does, and says how many lines it got.
+    fn shell() -> (Child, ChildStdin) {
+        let mut command = Command::new("sh");
+        command.args(["-c", "while read -r _; do echo cut; done; echo over"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let line = child.stdin.take().unwrap();
+        (child, line)
+    }
+
+    fn said(child: Child) -> String {
+        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
+    }
+
+    #[test]
+    fn a_copy_ends_once_less_than_a_reserve_is_left_beside_it_and_says_so() {
+        let folder = tempfile::tempdir().unwrap();
+        let (child, line) = shell();
+        let (_wanted, ended) = watch(line, folder.path().join("copy"), u64::MAX);
+        assert_eq!(said(child), "over\n");
+        assert!(ended.get().unwrap().starts_with("the copy was ended: "), "{ended:?}");
+    }
+
+    #[test]
+    fn a_copy_lives_as_long_as_it_is_wanted_and_its_long_log_is_cut_off() {
+        let folder = tempfile::tempdir().unwrap();
+        let log = fs::File::create(folder.path().join("log")).unwrap();
+        log.set_len(MOST_LOG_BYTES + 1).unwrap();
+        let (child, line) = shell();
+        let (wanted, ended) = watch(line, folder.path().to_owned(), 0);
+        thread::sleep(3 * LOOK_EVERY);
+        drop(wanted);
+        let said = said(child);
+        assert!(said.starts_with("cut\n") && said.ends_with("over\n"), "{said}");
+        assert_eq!(ended.get(), None);
+    }
 }

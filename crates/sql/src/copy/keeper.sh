@@ -1,8 +1,8 @@
 # Keeps a private copy of a PostgreSQL. Runs as the server's own user, in a session of its own. What it prints: `failed WHY`, or
 # `copied` once the data is there and a server was started on it.
 #
-# Its standard input is its life line: a password, settings up to a line with a dot, and then nothing. With its end, however that
-# comes about, everything is ended and removed.
+# Its standard input is its life line: a password, settings up to a line with a dot, and then a line whenever the log is to be cut off.
+# With its end, however that comes about, everything is ended and removed.
 
 programs=$1 folder=$2 host=$3 port=$4 user=$5
 umask 077
@@ -33,8 +33,10 @@ work() {
     # All of it stands in the settings, without what leads elsewhere.
     : >"$folder/data/postgresql.auto.conf"
     with=QUIT
+    # At its end, so that it can be cut off meanwhile.
+    : >"$folder/log"
     "$programs/postgres" -D "$folder/data" -c config_file="$folder/settings" -c hba_file="$folder/hba" \
-        -c ident_file="$folder/ident" >"$folder/log" 2>&1 &
+        -c ident_file="$folder/ident" >>"$folder/log" 2>&1 &
     child=$!
     printf 'copied\n'
     wait $child
@@ -43,7 +45,7 @@ work() {
 
 work </dev/null &
 worker=$!
-read -r _
+while read -r _; do : >"$folder/log"; done
 kill -TERM $worker 2>/dev/null
 wait $worker
 # Whatever was started in that very moment.

@@ -10,12 +10,21 @@ mod peer;
 #[cfg(not(target_os = "linux"))]
 mod peer {
     /// Only Linux shows it.
-    pub(super) fn user(_: &crate::client::Client, _: &crate::link::End) -> Option<u32> {
-        None
+    pub(super) struct Peer;
+
+    impl Peer {
+        pub(super) fn of(_: &crate::client::Client, _: &crate::link::End) -> Option<Self> {
+            None
+        }
+
+        pub(super) fn is(self, _: u32, _: u32) -> bool {
+            false
+        }
     }
 }
-mod settings;
-mod warm;
+mod room;
+pub(crate) mod settings;
+pub(crate) mod warm;
 
 use crate::address::{Place, ServerAddress, SslMode, System};
 use crate::client::Client;
@@ -24,15 +33,19 @@ use crate::database::Database;
 use crate::facts;
 use crate::kind;
 use crate::link::End;
-use crate::machine::Local;
+use crate::machine::{Local, Runs};
 use crate::wire::SqlFailure;
 use duel_load::{PrivateCopy, WorkloadError, monotonic_ns};
-use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line};
+use duel_model::{CopyPlan, Nanos, SECOND_NS, TwinReading, format_bytes, sanitize_line, shell_word};
 use keeper::{Keeper, Order};
-use rustix::fs::statvfs;
+use peer::Peer;
+use room::Sizes;
+use settings::Settings;
+use warm::Warmth;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
@@ -42,6 +55,9 @@ const PREFIX: &str = "duel-copy-";
 const START_NS: Nanos = 120 * SECOND_NS;
 /// What a backup has beside the databases: some segments of the log, which are 16 MB each, and what is common to all databases.
 const BESIDE_BYTES: u64 = 128 << 20;
+
+/// Tables with rows that no backup has.
+pub(crate) const UNLOGGED: &str = "SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm') AND pg_relation_size(oid) > 0";
 
 /// About how many bytes a copy takes when it is made; `None`: its server does not tell.
 pub(crate) fn bytes(database: &mut Database) -> Result<Option<u64>, SqlFailure> {
@@ -53,9 +69,11 @@ pub(crate) fn bytes(database: &mut Database) -> Result<Option<u64>, SqlFailure> 
 #[derive(Debug)]
 struct Copy {
     /// Ends and removes it.
-    _keeper: Keeper,
+    keeper: Keeper,
     address: String,
     reading: TwinReading,
+    /// The same once it has come to a sudden end.
+    last_reading: OnceLock<TwinReading>,
 }
 
 impl PrivateCopy for Copy {
@@ -64,7 +82,8 @@ impl PrivateCopy for Copy {
     }
 
     fn reading(&self) -> &TwinReading {
-        &self.reading
+        let Some(why) = self.keeper.ended() else { return &self.reading };
+        self.last_reading.get_or_init(|| TwinReading { ended: Some(why.to_owned()), ..self.reading.clone() })
     }
 }
 
@@ -79,24 +98,25 @@ pub(crate) fn copy(
         return Err(WorkloadError("not available here: duel copies PostgreSQL servers only".into()));
     }
     let plain = |why: SqlFailure| WorkloadError(why.text);
-    let (client, _, end) = kind::connect(server, patience_ns).map_err(plain)?;
-    let answers = peer::user(&client, &end);
+    let (client, _, end) = kind::connect(&among_own_names(server.clone()), patience_ns).map_err(plain)?;
+    let answers = Peer::of(&client, &end);
     let mut database = Database::Server(Box::new(client), server.system);
     let local = Local::of(&mut database, &end).ok_or_else(|| {
         WorkloadError("not available here: it cannot be seen that its server runs on this machine".into())
     })?;
-    let source = Source::read(&mut database, &local, plan.most_bytes)?;
+    let source = Source::read(&mut database, &local, plan)?;
     // A server can name the folder of another one. Whoever answers is the one whose rights are used.
-    if answers != Some(source.owner.0) {
+    if !answers.is_some_and(|peer| peer.is(local.pid(), source.owner.0)) {
         return Err(WorkloadError(
-            "not available here: it cannot be seen that the data folder's owner is who answers".into(),
+            "not available here: it cannot be seen that the server in the data folder is who answers".into(),
         ));
     }
     // Archives may be somebody else's, and hold any names.
     if let Some(set) = plan.set.as_ref().filter(|set| !facts::is_setting(&set.fact, &set.name)) {
         return Err(WorkloadError(format!("{} is no setting that duel knows", sanitize_line(&set.name))));
     }
-    let lines = settings::lines(&mut database, &source.folder, plan.set.as_ref()).map_err(plain)??;
+    let Settings { lines, left_out } =
+        settings::read(&mut database, &source.folder, plan.set.as_ref()).map_err(plain)??;
     let was = plan.set.as_ref().map(|set| database.text(&format!("SHOW {}", set.name))).transpose().map_err(plain)?;
     let superuser = database.text("SELECT rolname FROM pg_roles WHERE oid = 10").map_err(plain)?;
     let (host, port) = reached_at(server);
@@ -115,12 +135,12 @@ pub(crate) fn copy(
     };
     let address = address(&server.user, &server.database, &source.folder);
     drop(database);
-    let as_superuser =
-        ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..own(server, &source)? };
+    let copied = own(server, &source)?;
+    let as_superuser = among_own_names(ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..copied });
     let keeper = Keeper::start(&order)?;
     keeper.until_copied(&order, stop)?;
     until_up(&keeper, &as_superuser, stop)?;
-    let is_warm = warm::warm(&as_superuser);
+    let warmth = warm::warm(&as_superuser, warm::patience_ns(source.bytes));
     let changed = plan.set.as_ref().map(|set| {
         let was = was.flatten().unwrap_or_default();
         sanitize_line(&format!("{} = {} instead of {was}", set.name, set.value))
@@ -129,10 +149,13 @@ pub(crate) fn copy(
         environment_known: true,
         changed,
         libcrypto: None,
-        may_not_hold: !is_warm,
+        may_not_hold: warmth != Warmth::All,
+        warming_was_cut: warmth == Warmth::Cut,
         is_reached_otherwise: matches!(end, End::Tcp(_)) || source.log_is_elsewhere,
+        left_out,
+        ..TwinReading::default()
     };
-    Ok(Box::new(Copy { _keeper: keeper, address, reading }))
+    Ok(Box::new(Copy { keeper, address, reading, last_reading: OnceLock::new() }))
 }
 
 /// What is to be copied, and where to.
@@ -143,13 +166,15 @@ struct Source {
     folder: PathBuf,
     /// The server's own user and group.
     owner: (u32, u32),
+    /// About how many it will take.
+    bytes: u64,
     /// The server's log lies on another disk than its data, and the copy's does not.
     log_is_elsewhere: bool,
 }
 
 impl Source {
     /// Makes sure that there can be a copy.
-    fn read(database: &mut Database, local: &Local, most_bytes: u64) -> Result<Self, WorkloadError> {
+    fn read(database: &mut Database, local: &Local, plan: &CopyPlan) -> Result<Self, WorkloadError> {
         let no = |why: String| Err(WorkloadError(format!("not available here: {why}")));
         let ask = |database: &mut Database, sql: &str| database.number(sql).map_err(|why| WorkloadError(why.text));
         if ask(database, "SELECT pg_is_in_recovery()::int")? != Some(0) {
@@ -160,8 +185,11 @@ impl Source {
         {
             return no("its server has tablespaces, which lie outside of its data folder".to_owned());
         }
+        if ask(database, UNLOGGED)? != Some(0) {
+            return no("its database has unlogged tables, whose rows no copy has".to_owned());
+        }
         let found = fs::metadata(&local.folder).map_err(|error| WorkloadError(format!("its data folder: {error}")))?;
-        let owner = (found.uid(), found.gid());
+        let Runs { programs, owner } = local.runs().map_err(|why| WorkloadError(why.0))?;
         let ours = rustix::process::geteuid();
         if owner.0 == 0 || !ours.is_root() && ours.as_raw() != owner.0 {
             return no("copies are made by root, or by the server's own user".to_owned());
@@ -173,56 +201,66 @@ impl Source {
         let Some(beside) = beside else {
             return no("the folder around its data folder is on another disk".to_owned());
         };
-        let programs = local.programs().ok_or_else(|| {
-            WorkloadError("not available here: the programs of its server are not those of this machine".into())
-        })?;
         if !programs.join("pg_basebackup").exists() {
             return no(format!("there is no pg_basebackup in {}", shown(&programs)));
         }
-        if let Some(left) = left_behind(beside) {
-            return no(format!(
-                "a copy that was left behind stands in {0}; `{1}/pg_ctl stop -m immediate -D {0}/data; rm -r {0}` removes it",
-                shown(&left),
-                shown(&programs)
-            ));
+        if let Some(left) = left_behind(beside, owner.0) {
+            let removes = removal(&left, &programs, &keeper::as_owner(owner));
+            return no(format!("a copy that was left behind stands in {}; `{removes}` removes it", shown(&left)));
         }
         let Some(bytes) = bytes(database).map_err(|why| WorkloadError(why.text))? else {
             return no("its server does not tell how large its databases are".to_owned());
         };
         let size = |bytes: u64| format_bytes(bytes as f64);
-        if bytes > most_bytes {
+        if bytes > plan.most_bytes {
             return no(format!(
                 "a copy takes up to {}, and --may-copy-database allows {}",
                 size(bytes),
-                size(most_bytes)
+                size(plan.most_bytes)
             ));
         }
-        let free = statvfs(beside).map_err(|errno| WorkloadError(format!("{}: {errno}", shown(beside))))?;
-        let free = free.f_bavail.saturating_mul(free.f_frsize);
-        if free < 2 * bytes {
+        let sizes = Sizes::read(database, plan.set.as_ref())?;
+        let (free, needed) = (room::free_bytes(beside)?, sizes.needed_bytes(bytes));
+        if free < needed {
             return no(format!(
-                "{} has {} left; a copy takes up to {}, and as much is to be left for its server",
+                "{} has {} left; a copy of {}, its log and what is to be left for its server take {}",
                 shown(beside),
                 size(free),
-                size(bytes)
+                size(bytes),
+                size(needed)
             ));
+        }
+        if let Some(why) = room::lacks_memory(sizes.memory_bytes) {
+            return no(why);
         }
         static COPIES: AtomicU32 = AtomicU32::new(0);
         let number = COPIES.fetch_add(1, Ordering::Relaxed);
         let folder = beside.join(format!("{PREFIX}{}-{number}", std::process::id()));
         let log = fs::symlink_metadata(local.folder.join("pg_wal"));
-        Ok(Self { programs, folder, owner, log_is_elsewhere: !log.is_ok_and(|log| log.is_dir()) })
+        Ok(Self { programs, folder, owner, bytes, log_is_elsewhere: !log.is_ok_and(|log| log.is_dir()) })
     }
 }
 
-/// A copy in this folder whose duel has ended without it.
-fn left_behind(folder: &Path) -> Option<PathBuf> {
-    let entries = fs::read_dir(folder).ok()?.flatten();
-    let is_left = |name: &str| {
-        let process = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-')?.0.parse::<u32>().ok());
-        process.is_some_and(|process| !Path::new(&format!("/proc/{process}")).exists())
+/// A copy of this user in a folder whose duel has ended without it.
+fn left_behind(folder: &Path, user: u32) -> Option<PathBuf> {
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let has_ended = |name: &str| {
+        let numbers = name.strip_prefix(PREFIX).and_then(|rest| rest.split_once('-'));
+        let numbers = numbers.filter(|(process, copy)| is_number(process) && is_number(copy));
+        numbers.is_some_and(|(process, _)| !Path::new("/proc").join(process).exists())
     };
-    entries.map(|entry| entry.path()).find(|path| path.file_name().is_some_and(|name| is_left(&name.to_string_lossy())))
+    // Of a link the link itself.
+    let is_theirs = |entry: &fs::DirEntry| entry.metadata().is_ok_and(|found| found.is_dir() && found.uid() == user);
+    let mut entries = fs::read_dir(folder).ok()?.flatten();
+    entries.find(|entry| has_ended(&entry.file_name().to_string_lossy()) && is_theirs(entry)).map(|entry| entry.path())
+}
+
+/// What ends and removes it, as its owner: `pg_ctl` refuses root, and whatever stands in the folder may be chosen by him.
+fn removal(left: &Path, programs: &Path, as_owner: &[String]) -> String {
+    let word = |path: PathBuf| shell_word(&shown(&path));
+    let own = if as_owner.is_empty() { String::new() } else { format!("setpriv {} -- ", as_owner.join(" ")) };
+    let (program, data, folder) = (word(programs.join("pg_ctl")), word(left.join("data")), word(left.to_owned()));
+    format!("{own}{program} stop -m immediate -D {data}; {own}rm -r {folder}")
 }
 
 fn shown(path: &Path) -> String {
@@ -279,6 +317,14 @@ fn own(server: &ServerAddress, source: &Source) -> Result<ServerAddress, Workloa
     Ok(copy)
 }
 
+/// The same server for sessions that ask and do something for duel itself: names mean PostgreSQL's own functions and operators, whatever
+/// else the database's owner has called so, who would have it run with the rights of the session's user. Sessions have that from
+/// their beginning, and it is stronger than what is set for the database and its users.
+pub(crate) fn among_own_names(server: ServerAddress) -> ServerAddress {
+    let path = ("search_path".to_owned(), "pg_catalog, pg_temp".to_owned());
+    ServerAddress { session: vec![path], ..server }
+}
+
 /// Waits until it lets somebody in.
 fn until_up(keeper: &Keeper, server: &ServerAddress, stop: &AtomicBool) -> Result<(), WorkloadError> {
     let found = Server::find(server)?;
@@ -317,15 +363,39 @@ mod tests {
     }
 
     #[test]
-    fn what_a_dead_process_left_behind_is_seen_and_what_lives_is_not() {
+    fn what_a_dead_process_left_behind_is_seen_and_what_lives_or_is_another_thing_is_not() {
         let folder = tempfile::tempdir().unwrap();
+        let us = rustix::process::geteuid().as_raw();
         let make = |name: String| fs::create_dir(folder.path().join(name)).unwrap();
         make(format!("{PREFIX}{}-0", std::process::id()));
-        make(format!("{PREFIX}notes"));
         make("main".to_owned());
-        assert_eq!(left_behind(folder.path()), None);
         // No process has this number: Linux counts to 2^22 at most.
+        for other in ["notes", "4194305", "4194305-", "4194305-3;reboot", "4194305-`reboot`", "+4194305-3"] {
+            make(format!("{PREFIX}{other}"));
+        }
+        fs::write(folder.path().join("duel-copy-4194305-1"), "").unwrap();
+        std::os::unix::fs::symlink(folder.path().join("main"), folder.path().join("duel-copy-4194305-2")).unwrap();
+        assert_eq!(left_behind(folder.path(), us), None);
         make(format!("{PREFIX}4194305-3"));
-        assert_eq!(left_behind(folder.path()), Some(folder.path().join("duel-copy-4194305-3")));
+        assert_eq!(left_behind(folder.path(), us + 1), None, "somebody else's");
+        assert_eq!(left_behind(folder.path(), us), Some(folder.path().join("duel-copy-4194305-3")));
+    }
+
+    #[test]
+    fn what_removes_a_copy_is_done_by_a_shell_as_it_is_told() {
+        let folder = tempfile::tempdir().unwrap();
+        let around = folder.path().join("a b;$(touch x)'`");
+        let (left, programs) = (around.join("duel-copy-4194305-3"), around.join("bin"));
+        fs::create_dir_all(left.join("data")).unwrap();
+        fs::create_dir(&programs).unwrap();
+        fs::write(programs.join("pg_ctl"), "#!/bin/sh\nprintf '%s\\n' \"$@\" >\"$0.said\"\n").unwrap();
+        fs::set_permissions(programs.join("pg_ctl"), std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+        let line = removal(&left, &programs, &[]);
+        assert!(std::process::Command::new("sh").args(["-c", &line]).status().unwrap().success(), "{line}");
+        let said = fs::read_to_string(programs.join("pg_ctl.said")).unwrap();
+        assert_eq!(said, format!("stop\n-m\nimmediate\n-D\n{}\n", left.join("data").display()));
+        assert!(!left.exists() && around.exists());
+        let as_owner = removal(&left, &programs, &["--reuid=7".to_owned(), "--clear-groups".to_owned()]);
+        assert_eq!(as_owner.matches("setpriv --reuid=7 --clear-groups -- ").count(), 2, "{as_owner}");
     }
 }

@@ -23,18 +23,27 @@ const HARMLESS_LIBRARIES: [&str; 8] = [
 
 /// Settings of the server as it was started and set up. Those of databases and users are copied with them; `wal_buffers` follows another
 /// one where nobody sets it, and only one setting is to change.
-const ASK: &str = "SELECT name, reset_val FROM pg_settings WHERE context <> 'internal' AND (name = 'wal_buffers' OR \
+const ASK: &str = "SELECT name, reset_val, (reset_val IS DISTINCT FROM boot_val)::int FROM pg_settings WHERE context <> 'internal' AND (name = 'wal_buffers' OR \
                    source IN ('configuration file', 'command line', 'environment variable', 'global'))";
 
-/// The lines of its configuration file. The outer `Err`: it could not be asked; the inner one: why there can be no copy.
-pub(super) fn lines(
+/// What a copy is started with.
+#[derive(Debug, Default)]
+pub(crate) struct Settings {
+    /// The lines of its configuration file.
+    pub(crate) lines: Vec<String>,
+    /// Settings of its server that it has not, and that may cost transactions something there.
+    pub(crate) left_out: Vec<String>,
+}
+
+/// Those of a copy in this folder. The outer `Err`: its server could not be asked; the inner one: why there can be no copy.
+pub(crate) fn read(
     database: &mut Database,
     folder: &Path,
     change: Option<&CopySetting>,
-) -> Result<Result<Vec<String>, WorkloadError>, SqlFailure> {
-    let mut lines = Vec::new();
+) -> Result<Result<Settings, WorkloadError>, SqlFailure> {
+    let Settings { mut lines, mut left_out } = Settings::default();
     for row in database.rows(ASK)? {
-        let [Some(name), Some(value)] = row.as_slice() else { continue };
+        let [Some(name), Some(value), is_set] = row.as_slice() else { continue };
         if name.ends_with("_preload_libraries")
             && let Some(library) = unknown_library(value)
         {
@@ -43,8 +52,10 @@ pub(super) fn lines(
                 sanitize_line(library)
             ))));
         }
-        if stays_with_copy(name) {
+        if !leads_out(name) && !is_of_place(name) {
             lines.push(line(name, value));
+        } else if !is_of_place(name) && is_set.as_deref() == Some("1") {
+            left_out.push(sanitize_line(name));
         }
     }
     let own = [
@@ -57,37 +68,39 @@ pub(super) fn lines(
     lines.extend(own.iter().map(|(name, value)| line(name, value)));
     // The last line of a name counts.
     lines.extend(change.map(|set| line(&set.name, &set.value)));
-    Ok(Ok(lines))
+    Ok(Ok(Settings { lines, left_out }))
 }
 
-/// Whether a setting is one of the copy, too: it says nothing about where the server is, where it writes to beside its data, and
-/// with which other servers and programs it works.
-fn stays_with_copy(name: &str) -> bool {
-    const APART: [&str; 17] = [
+/// Whether a setting says where a server is, how it is reached and what it is called there: a copy has its own, and whoever is
+/// connected notices nothing of that, or is told that the copy is reached otherwise.
+fn is_of_place(name: &str) -> bool {
+    const ARE: [&str; 8] = [
         "listen_addresses",
         "port",
         "cluster_name",
         "data_directory",
         "stats_temp_directory",
+        "log_directory",
+        "log_filename",
+        "event_source",
+    ];
+    const BEGIN: [&str; 5] = ["unix_socket", "bonjour", "ssl", "krb", "gss"];
+    ARE.contains(&name) || BEGIN.iter().any(|begin| name.starts_with(begin)) || name.ends_with("_file")
+}
+
+/// Whether a setting leads a server out of its data, to other servers, programs and logs. A copy is without it, and may be the
+/// faster for that.
+fn leads_out(name: &str) -> bool {
+    const ARE: [&str; 6] = [
         "temp_tablespaces",
         "default_tablespace",
         "synchronous_standby_names",
         "logging_collector",
         "log_destination",
-        "log_directory",
-        "log_filename",
         "max_logical_replication_workers",
-        "event_source",
-        "archive_mode",
-        "archive_library",
-        "restore_command",
     ];
-    const BEGIN: [&str; 9] =
-        ["unix_socket", "bonjour", "ssl", "krb", "primary_", "recovery_", "syslog", "archive_", "gss"];
-    const END: [&str; 2] = ["_file", "_command"];
-    !APART.contains(&name)
-        && !BEGIN.iter().any(|begin| name.starts_with(begin))
-        && !END.iter().any(|end| name.ends_with(end))
+    const BEGIN: [&str; 4] = ["primary_", "recovery_", "syslog", "archive_"];
+    ARE.contains(&name) || BEGIN.iter().any(|begin| name.starts_with(begin)) || name.ends_with("_command")
 }
 
 /// The first library of a list that is not known to be harmless.
@@ -108,27 +121,31 @@ mod tests {
 
     #[test]
     fn what_leads_out_of_a_copy_is_not_set_in_it() {
-        for apart in [
+        let out = [
             "archive_command",
             "archive_library",
+            "archive_mode",
             "archive_cleanup_command",
             "primary_conninfo",
             "primary_slot_name",
             "recovery_target_time",
             "restore_command",
             "synchronous_standby_names",
+            "log_destination",
+            "ssl_passphrase_command",
+        ];
+        let of_place = [
             "listen_addresses",
             "unix_socket_directories",
             "ssl_key_file",
             "external_pid_file",
             "log_directory",
-            "ssl_passphrase_command",
             "hba_file",
-        ] {
-            assert!(!stays_with_copy(apart), "{apart}");
-        }
+            "ssl",
+        ];
+        assert!(out.iter().all(|name| leads_out(name)) && of_place.iter().all(|name| is_of_place(name)));
         for kept in ["shared_buffers", "fsync", "wal_sync_method", "log_statement", "max_connections", "lc_messages"] {
-            assert!(stays_with_copy(kept), "{kept}");
+            assert!(!leads_out(kept) && !is_of_place(kept), "{kept}");
         }
     }
 

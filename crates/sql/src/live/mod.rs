@@ -2,6 +2,7 @@
 
 pub(crate) mod bulk;
 pub(crate) mod cancel;
+mod copy;
 pub(crate) mod script;
 mod server;
 mod sqlite;

@@ -11,7 +11,7 @@ const FLUSHES: Time = |_, set| [0.0, 50e3, if set("fsync") == "on" { 300e3 } els
 /// A server of which copies can be made.
 fn copied(time: Time) -> Server {
     let mut server = server(time);
-    let may = ["fsync", "shared_buffers", "log_statement"].map(|name| format!("sql.{name}={name}")).to_vec();
+    let may = ["fsync", "shared_buffers", "log_statement", "checkpoint_timeout"].map(|name| format!("sql.{name}={name}")).to_vec();
     server.facts = server.facts.with("sql.may_copy_with", may).with("sql.copy_bytes", 150_000_000);
     server
 }
@@ -75,6 +75,37 @@ fn a_copy_as_it_is_without_the_gap_accuses_and_acquits_nobody() {
 }
 
 #[test]
+fn a_copy_with_another_gap_than_its_server_explains_no_more_than_that() {
+    let mut world = allowed(flushing());
+    // Ten times the time: whatever that is, it is not the gap.
+    let far_slower: Time = |_, set| [0.0, 50e3, if set("fsync") == "on" { 3500e3 } else { 20e3 }];
+    world.copy = Some((copied(far_slower), TwinReading::default()));
+    assert_eq!(world.explanation().0.findings[0].cause, "unknown");
+    assert!(told(&world).contains("that is not the gap itself"));
+    // 4.2 times on the copy, all of which goes away, of 5 times on the server.
+    let faster: Time = |_, set| [0.0, 50e3, if set("fsync") == "on" { 244e3 } else { 20e3 }];
+    world.copy = Some((copied(faster), TwinReading::default()));
+    let finding = &world.explanation().0.findings[0];
+    assert_eq!((finding.cause.as_str(), finding.confidence), ("db.config", Confidence::Confirmed), "{finding:#?}");
+    assert!((finding.explains.unwrap() - (294.0f64 / 70.0).ln() / 5f64.ln()).abs() < 1e-6, "{finding:#?}");
+    assert!(finding.summary.contains("89 % of the gap is gone"), "{}", finding.summary);
+}
+
+#[test]
+fn from_a_copy_without_some_of_its_servers_settings_and_without_the_gap_nothing_follows() {
+    let mut world = allowed(flushing());
+    let left_out = vec!["synchronous_standby_names".to_owned(), "logging_collector".to_owned()];
+    let reading = TwinReading { left_out, ..TwinReading::default() };
+    world.copy = Some((server(FLUSHES).with("sql.fsync", "off"), reading.clone()));
+    let said = told(&world);
+    assert!(said.contains("without the server's synchronous_standby_names, logging_collector, so nothing follows"), "{said}");
+    assert!(!said.contains("in what has become of the running server"), "{said}");
+    // A copy that shows the gap shows that it is none of these.
+    world.copy = Some((world.servers[1].clone(), reading));
+    assert_eq!(world.explanation().0.findings[0].cause, "db.config");
+}
+
+#[test]
 fn a_setting_that_changes_nothing_on_a_copy_is_acquitted_where_the_copy_was_as_warm() {
     let busy: Time = |_, _| [0.0, 500e3, 300e3];
     for (may_not_hold, acquitted) in [(false, true), (true, false)] {
@@ -85,6 +116,31 @@ fn a_setting_that_changes_nothing_on_a_copy_is_acquitted_where_the_copy_was_as_w
         assert_eq!(named, ["unknown"]);
         assert_eq!(ruled_out.contains(&"db.config".to_owned()), acquitted, "{ruled_out:?}");
     }
+}
+
+#[test]
+fn copies_that_began_with_unknown_parts_of_their_tables_in_memory_confirm_and_acquit_nothing() {
+    let unlike = TwinReading { warming_was_cut: true, ..TwinReading::default() };
+    let mut likely = allowed(flushing());
+    likely.copy.as_mut().unwrap().1 = unlike.clone();
+    let finding = &likely.explanation().0.findings[0];
+    assert_eq!((finding.cause.as_str(), finding.confidence), ("db.config", Confidence::Likely), "{finding:#?}");
+    assert!(told(&likely).contains("could not read its tables into memory in time"));
+    let busy: Time = |_, _| [0.0, 500e3, 300e3];
+    let mut open = allowed(world(server(FLUSHES).with("sql.fsync", "off"), copied(busy), 1, &[]));
+    open.copy.as_mut().unwrap().1 = unlike;
+    assert!(!open.explain().1.contains(&"db.config".to_owned()));
+}
+
+#[test]
+fn a_setting_that_acts_over_minutes_is_not_acquitted_by_a_copy_of_some_seconds() {
+    let busy: Time = |_, _| [0.0, 500e3, 300e3];
+    let fast = server(FLUSHES).with("sql.fsync", "off").with("sql.checkpoint_timeout", "1h");
+    let slow = copied(busy).with("sql.fsync", "off").with("sql.checkpoint_timeout", "30s");
+    let world = allowed(world(fast, slow, 1, &[]));
+    let (named, ruled_out, _) = world.explain();
+    assert_eq!((named, ruled_out.contains(&"db.config".to_owned())), (vec!["unknown".to_owned()], false));
+    assert!(told(&world).contains("Of checkpoint_timeout they show little: that acts over minutes"), "{}", told(&world));
 }
 
 #[test]
