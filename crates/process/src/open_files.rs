@@ -6,7 +6,7 @@
 use crate::files::{ProcessError, ProcessFiles};
 use rustix::fd::OwnedFd;
 #[cfg(target_os = "linux")]
-use rustix::fs::{FileType, Mode, OFlags, fstat, open};
+use rustix::fs::{FileType, Mode, OFlags, ResolveFlags, fstat, major, minor, open, openat2};
 #[cfg(target_os = "linux")]
 use std::fs;
 #[cfg(target_os = "linux")]
@@ -82,7 +82,9 @@ fn mount_of_readable(about: &str) -> Option<u64> {
     const ACCESS: u32 = 3;
     let field = |name: &str| about.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
     let flags = u32::from_str_radix(field("flags:")?, 8).ok()?;
-    (flags & ACCESS != WRITES_ONLY).then(|| field("mnt_id:")?.parse().ok())?
+    // One that only leads to the file reads nothing, whatever else it says.
+    let is_read = flags & OFlags::PATH.bits() == 0 && flags & ACCESS != WRITES_ONLY;
+    is_read.then(|| field("mnt_id:")?.parse().ok())?
 }
 
 /// The kernel's folder about the device under a mount, if a line of `mountinfo` is about this one. File systems with device numbers of
@@ -103,9 +105,19 @@ fn device_under(line: &str, mount: u64) -> Option<PathBuf> {
     if by_number.exists() {
         return Some(by_number);
     }
-    let source = Path::new(rest.split(' ').next()?);
-    let device = source.starts_with("/dev").then(|| fs::canonicalize(source).ok())??;
-    Some(Path::new("/sys/class/block").join(device.file_name()?))
+    device_named(Path::new(rest.split(' ').next()?).strip_prefix("/dev").ok()?)
+}
+
+/// The kernel's folder about the block device that has this name in `/dev`. Only root names what is found so: no link leads out of that
+/// folder, and nothing is looked up in what is mounted within it, such as `/dev/shm`, where everybody may make links and mounts.
+#[cfg(target_os = "linux")]
+fn device_named(name: &Path) -> Option<PathBuf> {
+    let all = open("/dev", OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC, Mode::empty()).ok()?;
+    let resolve = ResolveFlags::BENEATH | ResolveFlags::NO_XDEV | ResolveFlags::NO_MAGICLINKS;
+    let held = openat2(&all, name, OFlags::PATH | OFlags::CLOEXEC, Mode::empty(), resolve).ok()?;
+    let seen = fstat(&held).ok()?;
+    let is_device = FileType::from_raw_mode(seen.st_mode) == FileType::BlockDevice;
+    is_device.then(|| format!("/sys/dev/block/{}:{}", major(seen.st_rdev), minor(seen.st_rdev)).into())
 }
 
 #[cfg(all(test, target_os = "linux"))]
@@ -118,6 +130,8 @@ mod tests {
         assert_eq!(mount_of_readable(&about("0100002")), Some(29));
         assert_eq!(mount_of_readable(&about("02000000")), Some(29));
         assert_eq!(mount_of_readable(&about("0102001")), None);
+        let only_leads_there = OFlags::PATH | OFlags::CLOEXEC;
+        assert_eq!(mount_of_readable(&about(&format!("0{:o}", only_leads_there.bits()))), None);
         assert_eq!(mount_of_readable("pos:\t0\n"), None);
         assert_eq!(mount_of_readable(""), None);
     }
@@ -131,6 +145,32 @@ mod tests {
         assert_eq!(device_under("30 1 0:44 / /mnt rw - btrfs /dev/none rw", 29), None, "another mount");
         for strange in ["", " - ", "29", "29 - x", "29 1 ../../x / /mnt rw - ext4 /dev/x rw"] {
             assert_eq!(device_under(strange, 29), None, "{strange}");
+        }
+    }
+
+    #[test]
+    fn a_device_is_found_by_a_name_that_only_root_can_have_made() {
+        use std::os::unix::fs::FileTypeExt;
+        let of_source = |source: &str| device_under(&format!("29 1 0:44 / /mnt rw - btrfs {source} rw"), 29);
+        let entries = fs::read_dir("/dev").into_iter().flatten().flatten();
+        let is_device = |entry: &fs::DirEntry| entry.file_type().is_ok_and(|sort| sort.is_block_device());
+        let Some(device) = entries.filter(is_device).map(|entry| entry.path()).next() else {
+            return eprintln!("skipped: there is no block device");
+        };
+        let found = of_source(device.to_str().unwrap()).unwrap();
+        assert!(found.starts_with("/sys/dev/block"), "{found:?}");
+        let mut folders = vec![tempfile::tempdir().unwrap()];
+        folders.extend(tempfile::tempdir_in("/dev/shm"));
+        for folder in &folders {
+            let link = folder.path().join("link");
+            std::os::unix::fs::symlink(&device, &link).unwrap();
+            let link = link.to_str().unwrap();
+            for source in [link.to_owned(), format!("/dev/..{link}"), format!("/dev/../dev/../{link}")] {
+                assert_eq!(of_source(&source), None, "{source}");
+            }
+        }
+        for strange in ["/dev", "/dev/", "/device", "/dev/null", "/dev/none"] {
+            assert_eq!(of_source(strange), None, "{strange}");
         }
     }
 
