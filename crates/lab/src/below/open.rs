@@ -2,7 +2,7 @@
 
 use crate::kinds;
 use duel_model::{KindPlan, Target, sanitize_line};
-use duel_process::{OpenFile, ProcessFiles, children, open_files};
+use duel_process::{OpenFile, ProcessError, ProcessFiles, descendants, open_files};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsStr;
 use std::fs;
@@ -13,6 +13,8 @@ use std::time::{Duration, Instant};
 
 /// How often is looked: a file that is sent in less time is missed at times, and there are many.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
+/// The pause is so many times as long as the look before it at least: this process makes the load, and looks take a tenth of a CPU of it.
+const PAUSE_PER_LOOK: u32 = 9;
 /// What the reads of a smaller file show is where it lies, and how much of it the device keeps.
 const LEAST_FILE_BYTES: u64 = 1 << 20;
 /// Of a server's open files so many are kept, the largest.
@@ -62,15 +64,17 @@ pub(super) fn look_while<T>(pid: u32, work: impl FnOnce() -> T) -> (T, Result<Se
             // So that one look is made however short the work is.
             loop {
                 let is_last = is_done.load(Ordering::Relaxed);
+                let began = Instant::now();
                 seen.look(pid)?;
                 if is_last {
                     return Ok(seen);
                 }
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::park_timeout(LOOK_EVERY.max(PAUSE_PER_LOOK * began.elapsed()));
             }
         });
         let done = work();
         is_done.store(true, Ordering::Relaxed);
+        watch.thread().unpark();
         let seen =
             watch.join().unwrap_or_else(|_| Err("it could not be looked at what the server has open".to_owned()));
         (done, seen)
@@ -80,20 +84,46 @@ pub(super) fn look_while<T>(pid: u32, work: impl FnOnce() -> T) -> (T, Result<Se
 impl Seen {
     fn look(&mut self, pid: u32) -> Result<(), String> {
         // Of the process itself it has to be seen; its workers come and go.
-        let own = open_files(&ProcessFiles::of(pid)).map_err(|error| error.to_string())?;
-        let of_others = descendants(pid).into_iter().filter_map(|pid| open_files(&ProcessFiles::of(pid)).ok());
-        for file in own.into_iter().chain(of_others.flatten()).filter(|file| file.bytes >= LEAST_FILE_BYTES) {
-            self.devices.entry(file.device.clone()).or_insert_with(|| Device::at(&file.device));
-            self.files.entry(file.identity).or_insert_with(|| Arc::new(file));
-        }
-        while self.files.len() > MOST_FILES {
-            let smallest = self.files.iter().min_by_key(|(_, file)| file.bytes).map(|(identity, _)| *identity);
-            smallest.and_then(|identity| self.files.remove(&identity));
+        self.look_at(pid).map_err(|error| error.to_string())?;
+        for worker in descendants(pid, MOST_GENERATIONS) {
+            let _ = self.look_at(worker);
         }
         for (folder, device) in &mut self.devices {
             (device.over, device.done) = (device.since.elapsed(), Reads::of(folder).unwrap_or(device.done));
         }
         Ok(())
+    }
+
+    fn look_at(&mut self, pid: u32) -> Result<(), ProcessError> {
+        let files = ProcessFiles::of(pid);
+        for found in open_files(&files)? {
+            if self.wants(found.bytes, found.identity)
+                && let Some(file) = found.hold()
+            {
+                self.keep(file);
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether a file is large enough, not known, and larger than one that it would take the place of.
+    fn wants(&self, bytes: u64, identity: (u64, u64)) -> bool {
+        let has_room = self.files.len() < MOST_FILES || self.smallest().is_some_and(|smallest| smallest.bytes < bytes);
+        bytes >= LEAST_FILE_BYTES && has_room && !self.files.contains_key(&identity)
+    }
+
+    fn keep(&mut self, file: OpenFile) {
+        self.devices.entry(file.device.clone()).or_insert_with(|| Device::at(&file.device));
+        self.files.insert(file.identity, Arc::new(file));
+        if self.files.len() > MOST_FILES
+            && let Some(identity) = self.smallest().map(|file| file.identity)
+        {
+            self.files.remove(&identity);
+        }
+    }
+
+    fn smallest(&self) -> Option<&Arc<OpenFile>> {
+        self.files.values().min_by_key(|file| file.bytes)
     }
 
     /// Mean bytes of a read of the device under a file, and reads under way at a time. `None`: it was not read.
@@ -125,15 +155,6 @@ impl Reads {
         let [number, _, sectors, time_ms, ..] = fields[..] else { return None };
         Some(Self { number, bytes: sectors.checked_mul(SECTOR_BYTES)?, time_ms })
     }
-}
-
-fn descendants(pid: u32) -> BTreeSet<u32> {
-    let mut all = BTreeSet::new();
-    let mut generation = vec![pid];
-    for _ in 0..MOST_GENERATIONS {
-        generation = generation.into_iter().flat_map(children).filter(|&pid| all.insert(pid)).collect();
-    }
-    all
 }
 
 /// A file of each target: the largest of the names that all servers have open, and where there is none, the largest of each.
@@ -219,6 +240,37 @@ mod tests {
         let both = [("/b/log", 9 << 20), ("/b/rows", 5 << 20)];
         assert_eq!(of(&[log, rows], &both).unwrap(), ["/a/log", "/b/log"], "the largest");
         assert!(of(&[log], &[]).unwrap_err().contains("server of B"));
+    }
+
+    #[test]
+    fn the_largest_files_are_held_and_no_other_is_opened() {
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let sizes = || (0..MOST_FILES as u64 + 20).map(|number| LEAST_FILE_BYTES - 10 + number);
+        let open: Vec<fs::File> = sizes()
+            .map(|bytes| {
+                let file = fs::File::create_new(folder.path().join(bytes.to_string())).unwrap();
+                file.set_len(bytes).unwrap();
+                fs::File::open(folder.path().join(bytes.to_string())).unwrap()
+            })
+            .collect();
+        let mut seen = Seen::default();
+        seen.look(std::process::id()).unwrap();
+        let held = |seen: &Seen| {
+            let ours = seen.files.values().filter(|file| file.path.starts_with(folder.path()));
+            ours.map(|file| file.bytes).collect::<BTreeSet<_>>()
+        };
+        if held(&seen).is_empty() {
+            return eprintln!("skipped: {} is on no block device", folder.path().display());
+        }
+        // Other tests of this process may have a large file open as well.
+        let largest: Vec<u64> = sizes().rev().take(held(&seen).len()).collect();
+        assert!(largest.iter().all(|bytes| held(&seen).contains(bytes)), "{:?}", held(&seen));
+        assert_eq!(seen.files.len(), MOST_FILES);
+        let known = seen.files.values().next_back().unwrap();
+        assert!(!seen.wants(known.bytes, known.identity), "it is known");
+        assert!(!seen.wants(LEAST_FILE_BYTES - 1, (0, 0)), "it is small");
+        assert!(!seen.wants(LEAST_FILE_BYTES, (0, 0)) && seen.wants(u64::MAX, (0, 0)), "all others are larger");
+        drop(open);
     }
 
     #[test]
