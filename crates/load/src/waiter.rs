@@ -103,6 +103,11 @@ impl Waiter {
         }
     }
 
+    /// What a sleep costs.
+    pub(crate) fn sleep_costs_ns(&self) -> Nanos {
+        self.sleep_costs_ns
+    }
+
     /// A slot begins, in which the worker may poll or may not, and has to give way to others or has not. What was learnt
     /// about waiting times stays.
     pub(crate) fn begin(&mut self, may_poll: bool, gives_way: bool, now: Nanos) {
