@@ -94,7 +94,7 @@ impl Seen {
         let (server, workers) = (ProcessFiles::of(pid), descendants(pid, MOST_GENERATIONS));
         let workers: Vec<ProcessFiles> = workers.into_iter().map(ProcessFiles::of).collect();
         // Of the process itself all has to be seen; its workers come and go.
-        let own_bytes = disk_bytes(&server.read("io", "what is read from disks")?);
+        let own_bytes = disk_bytes(&server.read("io", "the counts of disk reads")?);
         let own_bytes = own_bytes.ok_or_else(|| ProcessError("what it reads from disks is not told".to_owned()))?;
         let of_worker = |worker: &ProcessFiles| Some((worker.pid(), disk_bytes(&worker.bytes("io").ok()?)?));
         self.count(workers.iter().filter_map(of_worker).chain([(pid, own_bytes)]).collect());
