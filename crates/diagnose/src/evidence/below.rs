@@ -110,13 +110,13 @@ pub(crate) fn reads(gap: &Gap<'_>, below: &Gap<'_>) -> Result<[Reads; 2], Standi
 
 /// That duel's own control group holds its reads of the slow side back, where it does: the server's may have another limit, or none.
 pub(crate) fn held_back(gap: &Gap<'_>, below: &Gap<'_>, slow: Reads) -> Option<String> {
-    let reaches = |name: &str, per_s: f64| {
-        below.count(below.slow, name).filter(|limit| per_s >= AT_THE_LIMIT * *limit as f64)
-    };
+    let reaches =
+        |name: &str, per_s: f64| below.count(below.slow, name).filter(|limit| per_s >= AT_THE_LIMIT * *limit as f64);
     let bytes = reaches("disk.limit_read_bytes_per_s", slow.per_s * slow.from_device * slow.bytes)
         .map(|limit| format_bytes(limit as f64));
     let limit = bytes.or_else(|| {
-        reaches("disk.limit_reads_per_s", slow.per_s * slow.of_device).map(|limit| format!("{} reads", format_count(limit)))
+        reaches("disk.limit_reads_per_s", slow.per_s * slow.of_device)
+            .map(|limit| format!("{} reads", format_count(limit)))
     })?;
     let name = gap.slow_name();
     Some(format!(

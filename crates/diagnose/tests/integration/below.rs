@@ -137,7 +137,11 @@ fn what_is_no_matter_of_the_disks_is_not_laid_to_them() {
         ("holes in both, and more in the fast side's", with(0.05, 4096.0), with(0.4, 4096.0)),
         ("more bytes of the device for each read", with(0.0, 400e3), reader(DISK)),
         ("a limit on duel's reads", duel_may(300.0, infinite, [Some(300), None, None]), reader(DISK)),
-        ("a limit on the bytes that duel reads", duel_may(infinite, 30e6, [None, None, Some(30_000_000)]), reader(DISK)),
+        (
+            "a limit on the bytes that duel reads",
+            duel_may(infinite, 30e6, [None, None, Some(30_000_000)]),
+            reader(DISK),
+        ),
     ] {
         both_ways(&slow, &fast, |explanation, _| {
             assert!(!is_accused(explanation), "{what}: {explanation:#?}");

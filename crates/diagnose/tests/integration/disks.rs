@@ -157,7 +157,9 @@ impl Disks {
             Disk { content_ns, .. } if *content_ns > 0.0 => "rw,compress-force=zstd:15",
             _ => "rw",
         };
-        let limits = ["disk.limit_reads_per_s", "disk.limit_written_bytes_per_s", "disk.limit_read_bytes_per_s"].into_iter().zip(disk.limits);
+        let limits = ["disk.limit_reads_per_s", "disk.limit_written_bytes_per_s", "disk.limit_read_bytes_per_s"]
+            .into_iter()
+            .zip(disk.limits);
         let facts = limits.fold(Facts::default(), |facts, (name, limit)| match limit {
             Some(limit) => facts.with(name, limit),
             None => facts,
@@ -435,12 +437,12 @@ fn a_limit_that_is_known_confirms_a_cap_only_where_the_device_keeps_to_it() {
     // The caps are 1,600 reads, and 8 MB written, per second.
     for (fault, limits) in [(&FAULTS[0], [Some(1600), None, None]), (&FAULTS[1], [None, Some(8_000_000), None])] {
         assert_eq!(told(fault, limits), (fault.0.to_owned(), Confirmed));
-        assert_eq!(told(fault, [None, None]), (fault.0.to_owned(), Likely), "nothing is known of a limit");
+        assert_eq!(told(fault, [None; 3]), (fault.0.to_owned(), Likely), "nothing is known of a limit");
         let far_above = limits.map(|limit| limit.map(|limit| 5 * limit));
         assert_eq!(told(fault, far_above), (fault.0.to_owned(), Likely), "another cap comes first");
     }
     // A limit of writes does not hold back who reads.
-    assert_eq!(told(&FAULTS[0], [None, Some(1600 * 4096)]).1, Likely);
+    assert_eq!(told(&FAULTS[0], [None, Some(1600 * 4096), None]).1, Likely);
 }
 
 #[test]
