@@ -14,8 +14,8 @@ use crate::watch::Watcher;
 use crate::{Lab, contact};
 use duel_diagnose::Case;
 use duel_model::{
-    Call, ComparePlan, Facts, LoadPlan, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, SECOND_NS, Slot, SlotRole, Target,
-    TargetObservation, Verdict, WorkloadPlan,
+    Call, ComparePlan, Facts, LoadPlan, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, SECOND_NS, Slot, SlotRole,
+    Target, TargetObservation, Verdict, WorkloadPlan,
 };
 use duel_process::OpenFile;
 use open::{Seen, chosen, look_while, work};
@@ -231,9 +231,8 @@ mod tests {
 
     #[test]
     fn the_slow_sides_are_those_of_the_main_metric() {
-        let targets: Vec<Target> = ["A", "B", "C"]
-            .map(|name| Target { name: name.into(), address: "http://x/".into(), host: None })
-            .into();
+        let targets: Vec<Target> =
+            ["A", "B", "C"].map(|name| Target { name: name.into(), address: "http://x/".into(), host: None }).into();
         let pair = |target: &str, metric, call| PairVerdict {
             baseline: "A".into(),
             target: target.into(),

@@ -156,7 +156,8 @@ impl Seen {
     fn read_from(&self, is_slow: bool) -> impl Iterator<Item = &Arc<OpenFile>> {
         let is_read = move |device: &Device| {
             let [before, now] = device.server_bytes;
-            let (by_server, by_all) = (now.saturating_sub(before), device.done.bytes.saturating_sub(device.begun.bytes));
+            let (by_server, by_all) =
+                (now.saturating_sub(before), device.done.bytes.saturating_sub(device.begun.bytes));
             by_all as f64 >= LEAST_PART * by_server as f64 && (by_server > 0 || !is_slow)
         };
         self.files.values().filter(move |file| self.devices.get(&file.device).is_some_and(is_read))
@@ -303,7 +304,8 @@ mod tests {
             let (mut one, mut slow) = (seen(&[("/a/rows", 9 << 20)]), seen(&[("/b/rows", 9 << 20)]));
             let other = OpenFile { device: "/sys/dev/block/7:1".into(), ..file("/b/x", 8 << 20, 77) };
             slow.files.insert(other.identity, Arc::new(other));
-            let device = |bytes: u64, server_bytes: u64| Device { server_bytes: [0, server_bytes], ..read(1, bytes, 1) };
+            let device =
+                |bytes: u64, server_bytes: u64| Device { server_bytes: [0, server_bytes], ..read(1, bytes, 1) };
             one.devices.insert("/sys/dev/block/7:0".into(), device(of_file[0], of_file[0]));
             slow.devices.insert("/sys/dev/block/7:0".into(), device(of_file[1], read_by_b));
             slow.devices.insert("/sys/dev/block/7:1".into(), device(of_other, read_by_b));
