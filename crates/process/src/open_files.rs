@@ -5,9 +5,9 @@
 //! waiting.
 
 use crate::files::{ProcessError, ProcessFiles};
-use rustix::fd::OwnedFd;
 #[cfg(target_os = "linux")]
 use rustix::fd::AsFd;
+use rustix::fd::OwnedFd;
 #[cfg(target_os = "linux")]
 use rustix::fs::{
     AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, StatxFlags, fstat, major, makedev, minor, open, openat2, statx,
@@ -66,7 +66,8 @@ pub fn open_files(files: &ProcessFiles) -> Result<impl Iterator<Item = FoundFile
     let entries = fs::read_dir(files.path("fd")).map_err(|error| files.refused("the open files", &error))?;
     let mut devices = BTreeMap::new();
     let mut device = move |mount| {
-        let find = || mounts.lines().find_map(|line| device_under(line, mount)).and_then(|device| device.canonicalize().ok());
+        let find =
+            || mounts.lines().find_map(|line| device_under(line, mount)).and_then(|device| device.canonicalize().ok());
         devices.entry(mount).or_insert_with(find).clone()
     };
     let names = entries.flatten().take(MOST_DESCRIPTORS).map(|entry| entry.file_name());
