@@ -16,9 +16,6 @@ pub(crate) struct Mount {
     pub(crate) file_system: String,
     pub(crate) options: String,
     source: String,
-    /// The folder of the file system that is mounted, and where.
-    pub(crate) root: PathBuf,
-    pub(crate) point: PathBuf,
 }
 
 /// A block device.
@@ -44,13 +41,13 @@ pub(crate) struct Done {
 const COUNTED_BYTES: u64 = 512;
 
 /// All mounts that this process sees.
-pub(crate) fn mounts() -> Vec<Mount> {
+fn mounts() -> Vec<Mount> {
     let text = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
     text.lines().filter_map(mount).collect()
 }
 
 /// A line of `mountinfo`: `ID PARENT MAJOR:MINOR ROOT POINT OPTIONS ... - TYPE SOURCE SUPER-OPTIONS`.
-pub(crate) fn mount(line: &str) -> Option<Mount> {
+fn mount(line: &str) -> Option<Mount> {
     let (left, right) = line.split_once(" - ")?;
     let left: Vec<&str> = left.split(' ').collect();
     let right: Vec<&str> = right.split(' ').collect();
@@ -63,8 +60,6 @@ pub(crate) fn mount(line: &str) -> Option<Mount> {
         file_system: sanitize_line(right.first()?),
         options: sanitize_line(&options.join(",")),
         source: (*right.get(1)?).to_owned(),
-        root: left.get(3)?.into(),
-        point: left.get(4)?.into(),
     })
 }
 

@@ -3,7 +3,8 @@
 //! Limits of all groups on the way up hold at once, so the strictest counts. A container sees no groups above its own root: what is
 //! found is a limit, and where none is found there may be one.
 
-use crate::device::{Device, Mount, mounts};
+use crate::device::Device;
+use duel_load::own_groups;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -18,37 +19,13 @@ pub(crate) struct Limits {
 
 /// The limits on this device.
 pub(crate) fn of(device: &Device) -> Limits {
-    let (Some(number), Ok(groups)) = (device.told("dev"), fs::read_to_string("/proc/self/cgroup")) else {
-        return Limits::default();
-    };
-    let mounts = mounts();
-    let own = groups.lines().filter_map(|line| folder_of(line, &mounts));
-    let folders = own.flat_map(|(top, own)| up_to(&top, &own));
-    folders.map(|folder| in_folder(&folder, &number)).fold(Limits::default(), Limits::stricter)
+    let number = device.told("dev");
+    number.map_or_else(Limits::default, |number| strictest(&own_groups("blkio"), &number))
 }
 
-/// Of a line `NUMBER:CONTROLLERS:PATH`, the folder of the group's hierarchy and that of the group, where it can limit devices: version
-/// 2, which has no names of controllers, or version 1's `blkio`.
-fn folder_of(line: &str, mounts: &[Mount]) -> Option<(PathBuf, PathBuf)> {
-    let mut fields = line.splitn(3, ':').skip(1);
-    let (controllers, path) = (fields.next()?, fields.next()?);
-    let mount = mounts.iter().find(|mount| match controllers {
-        "" => mount.file_system == "cgroup2",
-        some if some.split(',').any(|one| one == "blkio") => {
-            mount.file_system == "cgroup" && mount.options.split(',').any(|option| option == "blkio")
-        }
-        _ => false,
-    })?;
-    // What is mounted may be a part of the hierarchy.
-    let below = Path::new(path).strip_prefix(&mount.root).or_else(|_| Path::new(path).strip_prefix("/")).ok()?;
-    // A group that is not below our own root is told by its way up and down again: it has no folder here.
-    let is_plain = below.components().all(|part| matches!(part, std::path::Component::Normal(_)));
-    is_plain.then(|| (mount.point.clone(), mount.point.join(below)))
-}
-
-/// A folder and all above it, up to this one.
-fn up_to(top: &Path, folder: &Path) -> Vec<PathBuf> {
-    folder.ancestors().take_while(|above| above.starts_with(top)).map(Path::to_owned).collect()
+/// Of all these groups.
+fn strictest(groups: &[PathBuf], number: &str) -> Limits {
+    groups.iter().map(|group| in_folder(group, number)).fold(Limits::default(), Limits::stricter)
 }
 
 fn in_folder(folder: &Path, number: &str) -> Limits {
@@ -85,29 +62,6 @@ impl Limits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::device::mount;
-
-    #[test]
-    fn the_group_of_either_version_is_found_where_it_is_mounted() {
-        let line = |root: &str, point: &str, sort: &str, options: &str| {
-            mount(&format!("30 25 0:26 {root} {point} rw,nosuid - {sort} {sort} {options}")).unwrap()
-        };
-        let both = [
-            line("/", "/sys/fs/cgroup/cpu", "cgroup", "rw,cpu"),
-            line("/", "/sys/fs/cgroup/blkio", "cgroup", "rw,blkio"),
-            line("/", "/sys/fs/cgroup", "cgroup2", "rw"),
-        ];
-        let found = |line: &str, mounts: &[Mount]| folder_of(line, mounts).map(|(_, own)| own);
-        assert_eq!(found("7:blkio:/a/b", &both), Some("/sys/fs/cgroup/blkio/a/b".into()));
-        assert_eq!(found("0::/a.slice", &both), Some("/sys/fs/cgroup/a.slice".into()));
-        assert_eq!(found("3:cpu,cpuacct:/a", &both), None, "it limits no devices");
-        assert_eq!(found("0::/../other", &both), None, "it has no folder here");
-        let within = [line("/box", "/sys/fs/cgroup", "cgroup2", "rw")];
-        assert_eq!(found("0::/box/work", &within), Some("/sys/fs/cgroup/work".into()));
-        for strange in ["", ":", "0:", "0::", "x:blkio:relative"] {
-            assert_eq!(found(strange, &both), None, "{strange}");
-        }
-    }
 
     #[test]
     fn the_strictest_limit_on_the_way_up_counts_and_other_devices_do_not() {
@@ -118,9 +72,8 @@ mod tests {
         of(&own, "io.max", "8:16 rbps=2097152 wbps=max riops=120 wiops=max\n8:1 rbps=1 wbps=1 riops=1 wiops=1\n");
         of(&top.path().join("a"), "io.max", "8:16 rbps=max wbps=max riops=500 wiops=70\n");
         of(top.path(), "blkio.throttle.read_bps_device", "8:160 7\n8:16 1048576\n");
-        let folders = up_to(top.path(), &own);
-        let limits = folders.iter().map(|folder| in_folder(folder, "8:16")).fold(Limits::default(), Limits::stricter);
+        let limits = strictest(&[own, top.path().join("a"), top.path().to_owned()], "8:16");
         let expected = Limits { reads: Some(120), read_bytes: Some(1_048_576), writes: Some(70), written_bytes: None };
-        assert_eq!((limits, folders.len()), (expected, 3));
+        assert_eq!(limits, expected);
     }
 }

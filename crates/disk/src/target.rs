@@ -123,7 +123,11 @@ impl Target {
         let mount = mount.filter(|_| !matches!(place, Place::Device(..)));
         if work.direct {
             fits_direct(&file, &path, &work, mount.as_ref())?;
-            work_file::forget(&file, None);
+            // As if it had not just been written through the cache. What the cache holds of files of others is theirs: a server may work
+            // with it, and direct reads reach the device without.
+            if work_file.is_some() {
+                work_file::forget(&file, None);
+            }
         }
         if work.op.reads() && !work.direct && !work.cold {
             tell_of_memory(bytes);
@@ -429,6 +433,40 @@ mod tests {
         assert_eq!(target.bytes, 8192);
         let said = Place::of(&address(&hold(folder.path()))).unwrap_err().to_string();
         assert!(said.contains("no regular file"), "{said}");
+    }
+
+    /// Bytes that a thread has read from disks.
+    fn read_from_disks_bytes() -> u64 {
+        let text = fs::read_to_string("/proc/thread-self/io").unwrap_or_default();
+        text.lines().find_map(|line| line.strip_prefix("read_bytes: ")?.parse().ok()).unwrap_or(0)
+    }
+
+    #[test]
+    fn what_the_cache_holds_of_the_files_of_others_stays_there() {
+        use rustix::fs::{Mode, open as open_there};
+        use std::os::fd::AsRawFd;
+        // In the build's folder: a temporary one may lie in memory.
+        let folder = tempfile::tempdir_in(env!("CARGO_MANIFEST_DIR")).unwrap();
+        let path = folder.path().join("a");
+        fs::write(&path, [7; 1 << 20]).unwrap();
+        // What reading the file through the cache takes from the device.
+        let missing_bytes = || {
+            let before = read_from_disks_bytes();
+            fs::read(&path).unwrap();
+            read_from_disks_bytes() - before
+        };
+        work_file::forget(&File::open(&path).unwrap(), None);
+        if missing_bytes() == 0 {
+            return eprintln!("skipped: reads of {} are not counted", folder.path().display());
+        }
+        let held = open_there(&path, OFlags::PATH | OFlags::CLOEXEC, Mode::empty()).unwrap();
+        for address in [format!("/proc/self/fd/{}", held.as_raw_fd()), path.to_str().unwrap().to_owned()] {
+            let (direct, place) = (work(&[("direct", "on")]), Place::of(&address).unwrap());
+            match Target::ready(direct, place, 1, 1, &AtomicBool::new(false)) {
+                Ok(_) => assert_eq!(missing_bytes(), 0, "{address}"),
+                Err(why) => return eprintln!("skipped: {why}"),
+            }
+        }
     }
 
     #[test]

@@ -43,8 +43,6 @@ pub(crate) struct Worker<W> {
     id: WorkerId,
     /// As [`WorkerAudit::works_itself`].
     works_itself: bool,
-    /// What a sleep costs: see [`wake_cost_ns`].
-    wake_costs_ns: Nanos,
 }
 
 #[derive(Debug, Clone, Copy, Default)]
@@ -76,7 +74,6 @@ impl<W: Workload> Worker<W> {
             asked_ns: 0,
             id,
             works_itself: false,
-            wake_costs_ns: wake_cost_ns(),
         })
     }
 
@@ -217,7 +214,7 @@ impl<W: Workload> Worker<W> {
         let waited_ns = waited_for_cpu_ns()?.saturating_sub(waited_before?);
         // After each sleep a CPU has to come back, which the kernel counts as well.
         let slept = sleeps_before.zip(sleeps()).map_or(0, |(before, after)| after.saturating_sub(before));
-        Some(waited_ns.saturating_sub(slept.saturating_mul(self.wake_costs_ns)))
+        Some(waited_ns.saturating_sub(slept.saturating_mul(self.waiter.sleep_costs_ns())))
     }
 
     /// One turn of the event loop: wait, then handle what became ready.

@@ -8,6 +8,7 @@ mod clock;
 mod course;
 mod crew;
 mod driver;
+mod groups;
 mod idle;
 mod kind;
 mod limits;
@@ -27,6 +28,7 @@ mod wake;
 mod workload;
 
 pub use clock::{monotonic_ns, thread_cpu_ns, unix_ms};
+pub use groups::own_groups;
 pub use kind::{Asked, Contact, Kind, LeadsTo, Opens, PlainKind, Prepared, PrivateCopy};
 pub use limits::{LimitError, allowed_cpus, cpus_online, ensure_descriptors, local_ports_of, quota_cpus, usable_cpus};
 pub use log::OpRecord;

@@ -1,7 +1,8 @@
 //! How many descriptors the process may open.
 
+use crate::groups::own_groups;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The process may not open as many descriptors as a plan needs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -58,27 +59,12 @@ pub fn usable_cpus() -> u32 {
 /// The quota of CPU time that the process's control group has, those around it included, in CPUs; `None` where there is none, or
 /// where the system has no such groups.
 pub fn quota_cpus() -> Option<f64> {
-    let groups = std::fs::read_to_string("/proc/self/cgroup").ok()?;
-    // `0::/PATH` of version 2, `4:cpu,cpuacct:/PATH` of version 1.
-    let quotas = groups.lines().filter_map(|line| {
-        let (_, rest) = line.split_once(':')?;
-        let (controllers, path) = rest.split_once(':')?;
-        let mounts: &[&str] = match controllers {
-            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
-            _ if controllers.split(',').any(|name| name == "cpu") => {
-                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
-            }
-            _ => return None,
-        };
-        mounts.iter().filter_map(|mount| least_quota(Path::new(mount), path)).reduce(f64::min)
-    });
-    quotas.reduce(f64::min)
+    least_quota(&own_groups("cpu"))
 }
 
-/// The least quota of a group and of those around it, in CPUs.
-fn least_quota(mount: &Path, path: &str) -> Option<f64> {
-    let group = mount.join(path.trim_start_matches('/'));
-    group.ancestors().take_while(|folder| folder.starts_with(mount)).filter_map(quota_of).reduce(f64::min)
+/// The least quota of these groups, in CPUs.
+fn least_quota(groups: &[PathBuf]) -> Option<f64> {
+    groups.iter().filter_map(|group| quota_of(group)).reduce(f64::min)
 }
 
 /// The quota that the files of one group tell, of either version; `None` where it has none.
@@ -124,24 +110,24 @@ mod tests {
     #[test]
     fn the_least_quota_of_a_group_and_those_around_it_is_the_one() {
         let mount = std::env::temp_dir().join(format!("duel-quota-{}", std::process::id()));
-        let inner = mount.join("a/b");
-        std::fs::create_dir_all(&inner).unwrap();
+        let groups = ["a/b", "a", ""].map(|group| mount.join(group));
+        std::fs::create_dir_all(&groups[0]).unwrap();
         let write = |name: &str, text: &str| std::fs::write(mount.join(name), text).unwrap();
-        assert_eq!(least_quota(&mount, "/a/b"), None);
+        assert_eq!(least_quota(&groups), None);
         write("a/cpu.max", "50000 100000\n");
         write("a/b/cpu.max", "max 100000\n");
-        assert_eq!(least_quota(&mount, "/a/b"), Some(0.5));
+        assert_eq!(least_quota(&groups), Some(0.5));
         write("a/b/cpu.max", "25000 100000\n");
-        assert_eq!(least_quota(&mount, "/a/b"), Some(0.25));
+        assert_eq!(least_quota(&groups), Some(0.25));
         // Version 1.
         std::fs::remove_file(mount.join("a/b/cpu.max")).unwrap();
         write("a/b/cpu.cfs_quota_us", "-1\n");
         write("a/b/cpu.cfs_period_us", "100000\n");
-        assert_eq!(least_quota(&mount, "/a/b"), Some(0.5));
+        assert_eq!(least_quota(&groups), Some(0.5));
         write("a/b/cpu.cfs_quota_us", "150000\n");
-        assert_eq!(least_quota(&mount, "/a/b"), Some(0.5));
+        assert_eq!(least_quota(&groups), Some(0.5));
         std::fs::remove_file(mount.join("a/cpu.max")).unwrap();
-        assert_eq!(least_quota(&mount, "/a/b"), Some(1.5));
+        assert_eq!(least_quota(&groups), Some(1.5));
         std::fs::remove_dir_all(&mount).unwrap();
     }
 

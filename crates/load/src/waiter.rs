@@ -148,6 +148,11 @@ impl Waiter {
         }
     }
 
+    /// What a sleep costs.
+    pub(crate) fn sleep_costs_ns(&self) -> Nanos {
+        self.sleep_costs_ns
+    }
+
     /// A slot begins, in which the worker may poll or may not, and has to give way to others or has not. What was learnt
     /// about waiting times stays.
     pub(crate) fn begin(&mut self, may_poll: bool, gives_way: bool, now: Nanos) {
@@ -216,7 +221,12 @@ impl Waiter {
             if count > 0 || patience.awake_ns == 0 {
                 return Ok(count);
             }
-            self.woke_late(monotonic_ns().saturating_sub(began_ns.saturating_add(patience.asleep_ns)));
+            match monotonic_ns().checked_sub(began_ns.saturating_add(patience.asleep_ns)) {
+                Some(late_ns) => self.woke_late(late_ns),
+                // A signal ended the sleep, or work of the kernel for this thread (io_uring): that says nothing of how late sleeps
+                // end. The caller looks what there is, and waits again.
+                None => return Ok(0),
+            }
         }
         let (count, now) = self.awake_until(poller, monotonic_ns(), until_ns)?;
         if in_flight && count > 0 {
@@ -425,6 +435,28 @@ mod tests {
         assert!(awake.polling_ns + awake.taken_ns > 0, "{awake:?}");
         theirs.write_all(b"x").unwrap();
         assert_eq!(waiter.wait(&mut poller, Patience { asleep_ns: 0, awake_ns: 1_000_000_000 }, false).unwrap(), 1);
+    }
+
+    /// A process that is stopped goes on with its sleeps interrupted, as by a signal that somebody handles.
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn a_sleep_that_was_interrupted_is_no_sleep_that_ended_in_time() {
+        let mut poller = Poller::new().unwrap();
+        let mut waiter = Waiter::new(30 * MICROSECOND_NS);
+        waiter.begin(false, true, monotonic_ns());
+        let lead_ns = waiter.lead_ns;
+        let due_in = Patience { asleep_ns: 60_000_000_000, awake_ns: 200_000 };
+        // Again and again, since one may come before the sleep has begun.
+        let script = format!("while sleep 0.1; do kill -STOP {0}; kill -CONT {0}; done", std::process::id());
+        let mut stops = std::process::Command::new("sh").args(["-c", &script]).spawn().unwrap();
+        let before = monotonic_ns();
+        let count = waiter.wait(&mut poller, due_in, false);
+        let waited_ns = monotonic_ns() - before;
+        stops.kill().unwrap();
+        stops.wait().unwrap();
+        assert_eq!(count.unwrap(), 0);
+        assert!(waited_ns < due_in.asleep_ns, "it returns to whoever waits");
+        assert_eq!((waiter.lead_ns, waiter.audit()), (lead_ns, WaitAudit::default()));
     }
 
     #[test]

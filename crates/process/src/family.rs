@@ -1,7 +1,7 @@
 //! Who started whom, and who listens together.
 
 use crate::files::ProcessFiles;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 
@@ -15,11 +15,27 @@ pub fn parent(pid: u32) -> Option<u32> {
 
 /// The processes that this one has started, such as its workers, in order of their numbers.
 pub fn children(pid: u32) -> Vec<u32> {
-    let Ok(entries) = fs::read_dir("/proc") else { return Vec::new() };
-    let numbers = entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
-    let mut children: Vec<u32> = numbers.filter(|&child| parent(child) == Some(pid)).collect();
-    children.sort_unstable();
-    children
+    descendants(pid, 1).into_iter().collect()
+}
+
+/// The processes that this one has started, those that they have started, and so on for so many generations. Each process of the system
+/// is looked at once.
+pub fn descendants(pid: u32, generations: usize) -> BTreeSet<u32> {
+    let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    let parents: BTreeMap<u32, u32> = numbers.filter_map(|pid| Some((pid, parent(pid)?))).collect();
+    descendants_in(&parents, pid, generations)
+}
+
+/// The same of what is known of each process's parent.
+fn descendants_in(parents: &BTreeMap<u32, u32>, pid: u32, generations: usize) -> BTreeSet<u32> {
+    let (mut all, mut latest) = (BTreeSet::new(), BTreeSet::from([pid]));
+    for _ in 0..generations {
+        let next = parents.iter().filter(|(child, parent)| latest.contains(parent) && !all.contains(*child));
+        latest = next.map(|(child, _)| *child).collect();
+        all.extend(&latest);
+    }
+    all
 }
 
 /// Whether two processes hold a TCP socket in common that waits for connections.
@@ -83,6 +99,19 @@ mod tests {
         assert_eq!(parent_in(b"7 (a) R 9 (b) S 42 7"), Some(42));
         assert_eq!(parent_in(b"7 (a) S"), None);
         assert_eq!(parent_in(b""), None);
+    }
+
+    #[test]
+    fn descendants_are_told_for_so_many_generations_and_once_each() {
+        let parents = BTreeMap::from([(2, 1), (3, 1), (4, 2), (5, 4), (6, 5), (9, 8)]);
+        let of = |pid, generations| descendants_in(&parents, pid, generations).into_iter().collect::<Vec<_>>();
+        assert_eq!(of(1, 1), [2, 3]);
+        assert_eq!(of(1, 3), [2, 3, 4, 5]);
+        assert_eq!(of(1, 9), [2, 3, 4, 5, 6]);
+        assert_eq!((of(1, 0), of(7, 4)), (vec![], vec![]));
+        // Numbers are given anew while they are read.
+        let circle = BTreeMap::from([(1, 2), (2, 1)]);
+        assert_eq!(descendants_in(&circle, 1, 9), BTreeSet::from([1, 2]));
     }
 
     #[test]

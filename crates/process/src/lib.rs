@@ -15,9 +15,9 @@ mod steady;
 
 pub use confinement::confinement;
 pub use environment::{MASK_VARIABLES, variables};
-pub use family::{children, holds_socket, listens_with, parent};
+pub use family::{children, descendants, holds_socket, listens_with, parent};
 pub use files::{ProcessError, ProcessFiles};
 pub use mappings::{FileId, Mapping, libcryptos, mappings, start_of};
-pub use open_files::{OpenFile, open_files};
+pub use open_files::{FoundFile, OpenFile, open_files};
 pub use status::{Status, User};
 pub use steady::steady;

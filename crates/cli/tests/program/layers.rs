@@ -4,10 +4,11 @@ use crate::common::{Place, free_port, skipped};
 use crate::disk::{mounted, with_mounts};
 use serde_json::Value;
 
-/// Two servers that read their file from its device for each request, and the device under one of them does less per second: whoever
-/// reads it, for duel works in the same control group. nginx takes the port of its own.
+/// Two servers that read their file from its device for each request, and the device under one of them does less per second, whoever
+/// reads it: that under the loop device is capped for the group in which all work, and duel finds no limit on the one that it sees. nginx
+/// takes the port of its own.
 fn on_a_slower_device(ports: [u16; 2]) -> String {
-    let servers = ["fast", "slow"].iter().zip(ports).map(|(name, port)| {
+    let servers = ["fast", "outer/slow"].iter().zip(ports).map(|(name, port)| {
         format!(
             "head -c 1100k /dev/urandom >$F/{name}/file
              cat >$F/{name}.conf <<END
@@ -25,11 +26,13 @@ END
     });
     let [fast, slow] = ports;
     "command -v nginx >/dev/null || exit 77; C=/sys/fs/cgroup/blkio/duel-$$; mkdir $C || exit 77
-     trap 'kill $(cat $F/*.pid); sleep 0.5; echo $$ >/sys/fs/cgroup/blkio/cgroup.procs; rmdir $C' EXIT; echo $$ >$C/cgroup.procs\n"
+     trap 'kill $(cat $F/*.pid $F/outer/*.pid); sleep 0.5; echo $$ >/sys/fs/cgroup/blkio/cgroup.procs; rmdir $C' EXIT; echo $$ >$C/cgroup.procs\n"
         .to_owned()
         + &mounted("fast", "ext4", 32, "")
-        + &mounted("slow", "ext4", 32, "")
-        + "L=$(losetup -n -O NAME -j $F/slow.img)
+        + &mounted("outer", "ext4", 64, "")
+        + &mounted("outer/slow", "ext4", 32, "")
+        + "losetup --direct-io=on $(losetup -n -O NAME -j $F/outer/slow.img) || exit 77
+           L=$(losetup -n -O NAME -j $F/outer.img)
            echo \"$(cat /sys/class/block/${L#/dev/}/dev) 80000000\" >$C/blkio.throttle.read_bps_device || exit 77\n"
         + &servers.collect::<String>()
         + &format!(

@@ -10,6 +10,7 @@ use duel_model::{Evidence, Id, TargetObservation, WorkloadPlan, format_bytes, fo
 pub(crate) struct PerOp {
     pub(crate) reads: f64,
     pub(crate) writes: f64,
+    pub(crate) read_bytes: f64,
     pub(crate) bytes: f64,
 }
 
@@ -17,10 +18,12 @@ impl PerOp {
     /// `None`: its counters are not known, or no op was done.
     pub(crate) fn of(seen: &TargetObservation) -> Option<Self> {
         let counted = |name: &'static str| seen.counted_per_op.get(&Id::new(name)).copied();
+        let read_bytes = counted("device-read-bytes")?;
         Some(Self {
             reads: counted("device-reads")?,
             writes: counted("device-writes")?,
-            bytes: counted("device-read-bytes")? + counted("device-written-bytes")?,
+            read_bytes,
+            bytes: read_bytes + counted("device-written-bytes")?,
         })
     }
 
@@ -77,7 +80,7 @@ pub(crate) enum Change {
 /// are 16 times as large, and 8 times as many are in flight.
 const SAME: f64 = 1.5;
 /// A device does at least so much of what its group may do, if that is what holds it back (450 of 500: see [`SAME`]).
-const AT_THE_LIMIT: f64 = 0.85;
+pub(crate) const AT_THE_LIMIT: f64 = 0.85;
 /// Of this share of its calls it is said that they are all.
 const NEARLY_ALL: f64 = 0.9;
 /// From here on nearly each op reaches the device.

@@ -35,8 +35,8 @@ pub(crate) const LENS: Kind = Kind::new(&Entry {
 });
 
 /// The largest file that each target's server has open while it works, read at random past the page cache: in pieces as large, and as
-/// many at a time, as its device reads for the server. Nothing is written, and nothing that is read is kept or shown: who lets a machine
-/// be read and loaded has agreed to that.
+/// many at a time, as its device reads for the server. Nothing is written, no cache is emptied, and nothing that is read is kept or shown:
+/// who lets a machine be read and loaded has agreed to that.
 pub(crate) const FILES: Kind = Kind::new(&Entry {
     id: "files",
     phrase: "reading the servers' own files past the page cache",

@@ -83,6 +83,12 @@ fn a_slower_disk_below_is_named_with_what_it_does() {
 }
 
 #[test]
+fn a_limit_on_duel_that_it_does_not_reach_hides_nothing() {
+    let slow = Disk { call_ns: 3e6, limits: [Some(1000), None, Some(100_000_000)], ..DISK };
+    both_ways(&reader(slow), &reader(DISK), |explanation, _| assert!(is_accused(explanation), "{explanation:#?}"));
+}
+
+#[test]
 fn the_cause_of_the_slower_disk_is_told_with_it() {
     let pieces = Disk { most_bytes: 32_768.0, ..DISK };
     for (disk, told) in [
@@ -108,6 +114,11 @@ fn what_is_no_matter_of_the_disks_is_not_laid_to_them() {
     };
     let reads_more = Reader { read_bytes: 5e6, ..reader(DISK) };
     let held_back = Reader { held_back: 6.0, ..reader(DISK) };
+    let with = |holes: f64, unit_bytes: f64| reader(Disk { holes, unit_bytes, ..DISK });
+    let duel_may = |calls_per_s: f64, bytes_per_s: f64, limits: [Option<u64>; 3]| {
+        reader(Disk { calls_per_s, bytes_per_s, limits, ..DISK })
+    };
+    let infinite = f64::INFINITY;
     for (what, slow, fast) in [
         ("equal disks, and the CPU", computes(&DISK, 1e6), reader(DISK)),
         (
@@ -122,6 +133,15 @@ fn what_is_no_matter_of_the_disks_is_not_laid_to_them() {
         ),
         ("more reads of an equal disk", reads_more, reader(DISK)),
         ("a server that may read less than duel", held_back, reader(DISK)),
+        ("holes in the fast side's file", reader(DISK), with(0.4, 4096.0)),
+        ("holes in both, and more in the fast side's", with(0.05, 4096.0), with(0.4, 4096.0)),
+        ("more bytes of the device for each read", with(0.0, 400e3), reader(DISK)),
+        ("a limit on duel's reads", duel_may(300.0, infinite, [Some(300), None, None]), reader(DISK)),
+        (
+            "a limit on the bytes that duel reads",
+            duel_may(infinite, 30e6, [None, None, Some(30_000_000)]),
+            reader(DISK),
+        ),
     ] {
         both_ways(&slow, &fast, |explanation, _| {
             assert!(!is_accused(explanation), "{what}: {explanation:#?}");

@@ -37,8 +37,10 @@ pub struct Disk {
     /// From one end to the other of all that is used.
     pub seek_ns: f64,
     pub has_mechanics: bool,
-    /// What the system tells of its control groups: reads per second, and bytes written per second.
-    pub limits: [Option<u64>; 2],
+    /// What the system tells of its control groups: reads per second, bytes written per second, and bytes read per second.
+    pub limits: [Option<u64>; 3],
+    /// The part of the file that is holes.
+    pub holes: f64,
 }
 
 pub const GOOD: Disk = Disk {
@@ -58,7 +60,8 @@ pub const GOOD: Disk = Disk {
     merges: false,
     seek_ns: 0.0,
     has_mechanics: false,
-    limits: [None, None],
+    limits: [None; 3],
+    holes: 0.0,
 };
 
 #[derive(Debug, Clone)]
@@ -126,8 +129,8 @@ impl Disks {
         let is_part = completes && block < disk.unit_bytes;
         let misses = if is_random && size > disk.fits_bytes { disk.misses } else { 0.0 };
         let pieces = (whole / disk.most_bytes).ceil().max(1.0);
-        let reads = misses + if !writes || is_part { pieces } else { 0.0 };
-        let read_bytes = 4096.0 * misses + if !writes || is_part { whole } else { 0.0 };
+        let of_device = if !writes || is_part { 1.0 - disk.holes } else { 0.0 };
+        let (reads, read_bytes) = (misses + pieces * of_device, 4096.0 * misses + whole * of_device);
         let (written, written_bytes) = if writes { (pieces, whole) } else { (0.0, 0.0) };
         let (calls, bytes) = (reads + written, read_bytes + written_bytes);
         let flush_ns = if op.ends_with("sync") || (writes && disk.is_synchronous) { disk.flush_ns } else { 0.0 };
@@ -154,7 +157,9 @@ impl Disks {
             Disk { content_ns, .. } if *content_ns > 0.0 => "rw,compress-force=zstd:15",
             _ => "rw",
         };
-        let limits = ["disk.limit_reads_per_s", "disk.limit_written_bytes_per_s"].into_iter().zip(disk.limits);
+        let limits = ["disk.limit_reads_per_s", "disk.limit_written_bytes_per_s", "disk.limit_read_bytes_per_s"]
+            .into_iter()
+            .zip(disk.limits);
         let facts = limits.fold(Facts::default(), |facts, (name, limit)| match limit {
             Some(limit) => facts.with(name, limit),
             None => facts,
@@ -423,21 +428,21 @@ fn a_cap_on_both_is_not_what_makes_one_of_them_slow() {
 #[test]
 fn a_limit_that_is_known_confirms_a_cap_only_where_the_device_keeps_to_it() {
     use duel_model::Confidence::{Confirmed, Likely};
-    let told = |fault: &Fault, limits: [Option<u64>; 2]| {
+    let told = |fault: &Fault, limits: [Option<u64>; 3]| {
         let mut world = world(fault, 5.0, false, 11);
         world.disks[1].limits = limits;
         let finding = world.explain().findings.swap_remove(0);
         (finding.cause, finding.confidence)
     };
     // The caps are 1,600 reads, and 8 MB written, per second.
-    for (fault, limits) in [(&FAULTS[0], [Some(1600), None]), (&FAULTS[1], [None, Some(8_000_000)])] {
+    for (fault, limits) in [(&FAULTS[0], [Some(1600), None, None]), (&FAULTS[1], [None, Some(8_000_000), None])] {
         assert_eq!(told(fault, limits), (fault.0.to_owned(), Confirmed));
-        assert_eq!(told(fault, [None, None]), (fault.0.to_owned(), Likely), "nothing is known of a limit");
+        assert_eq!(told(fault, [None; 3]), (fault.0.to_owned(), Likely), "nothing is known of a limit");
         let far_above = limits.map(|limit| limit.map(|limit| 5 * limit));
         assert_eq!(told(fault, far_above), (fault.0.to_owned(), Likely), "another cap comes first");
     }
     // A limit of writes does not hold back who reads.
-    assert_eq!(told(&FAULTS[0], [None, Some(1600 * 4096)]).1, Likely);
+    assert_eq!(told(&FAULTS[0], [None, Some(1600 * 4096), None]).1, Likely);
 }
 
 #[test]

@@ -14,11 +14,12 @@ use crate::watch::Watcher;
 use crate::{Lab, contact};
 use duel_diagnose::Case;
 use duel_model::{
-    ComparePlan, Facts, LoadPlan, Nanos, Plan, Probe, ProbeOutcome, SECOND_NS, Slot, SlotRole, Target,
-    TargetObservation, Verdict, WorkloadPlan,
+    Call, ComparePlan, Facts, LoadPlan, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, SECOND_NS, Slot, SlotRole,
+    Target, TargetObservation, Verdict, WorkloadPlan,
 };
 use duel_process::OpenFile;
 use open::{Seen, chosen, look_while, work};
+use std::collections::BTreeSet;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
@@ -121,7 +122,8 @@ impl Lab {
         slots: &mut Vec<Slot>,
     ) -> Result<(Option<Below>, ProbeOutcome, Nanos), String> {
         let seen = self.look_below(site, probe, next_index, watcher, slots)?;
-        let held = chosen(&seen, &site.plan.targets)?;
+        let slow = slow_sides(&site.plan.targets, &site.known.verdict.pairs);
+        let held = chosen(&seen, &site.plan.targets, |target| slow.contains(&target))?;
         let work = work(&seen, &held)?;
         let plan = |address: &dyn Fn(&OpenFile) -> String| Plan {
             targets: site
@@ -203,11 +205,51 @@ impl Lab {
     }
 }
 
+/// The targets whose slowness is to be explained: of each pair the slower one, by its main metric, which comes first.
+fn slow_sides(targets: &[Target], pairs: &[PairVerdict]) -> BTreeSet<usize> {
+    let slower = |(index, target): (usize, &Target)| match pairs.iter().find(|pair| pair.target == target.name)?.call {
+        Call::Slower => Some(index),
+        Call::Faster => Some(0),
+        Call::Equivalent | Call::Unknown => None,
+    };
+    targets.iter().enumerate().skip(1).filter_map(slower).collect()
+}
+
 /// Tells what is being done, and keeps slots to itself: they are of another kind of work than those of the run.
 struct Aside<'a>(&'a mut dyn Watcher);
 
 impl Watcher for Aside<'_> {
     fn label(&mut self, label: &str) {
         self.0.label(label);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use duel_model::Metric;
+
+    #[test]
+    fn the_slow_sides_are_those_of_the_main_metric() {
+        let targets: Vec<Target> =
+            ["A", "B", "C"].map(|name| Target { name: name.into(), address: "http://x/".into(), host: None }).into();
+        let pair = |target: &str, metric, call| PairVerdict {
+            baseline: "A".into(),
+            target: target.into(),
+            metric,
+            call,
+            ratio: None,
+            low: None,
+            high: None,
+            confidence: 0.95,
+            slots: 0,
+        };
+        let slow = |b, c| {
+            let of = |target, call| [pair(target, Metric::Rate, call), pair(target, Metric::ResponseP99, Call::Faster)];
+            slow_sides(&targets, &[of("B", b), of("C", c)].concat()).into_iter().collect::<Vec<_>>()
+        };
+        assert_eq!(slow(Call::Slower, Call::Equivalent), [1]);
+        assert_eq!(slow(Call::Faster, Call::Slower), [0, 2]);
+        assert!(slow(Call::Unknown, Call::Equivalent).is_empty());
     }
 }

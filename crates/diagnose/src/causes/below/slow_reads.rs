@@ -3,12 +3,13 @@
 //! The machines tell how many bytes each op has its server read from disks. Then duel reads the servers' own files itself, past the page
 //! cache, in pieces as large and as many at a time as their devices read for the servers. What a byte takes so, times the bytes of an op, is
 //! what reading is worth of the gap. What looks like it: a server that reads more for each op (then its files are read as fast), one that
-//! computes longer (then it reads little, or nothing), and one whose own control group may read less than duel may (then its files are read
-//! as fast by duel: that is left open).
+//! computes longer (then it reads little, or nothing), a file that is not on its device as a whole (holes, caches: then the device reads
+//! less than duel), and control groups: one whose server may read less than duel may (then its files are read as fast by duel), and one
+//! that holds duel itself back. All of these are left open.
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::evidence::below::{Reads, nested, reads, told_below};
+use crate::evidence::below::{Reads, held_back, nested, reads, told_below};
 use crate::evidence::by_hand;
 use crate::evidence::worth::share_of_log;
 use crate::gap::{DemandLook, Flip, Gap, percent};
@@ -69,6 +70,9 @@ impl Cause for SlowReads {
         );
         let below = nested(gap)?;
         let [of_slow, of_fast] = reads(gap, &below)?;
+        if let Some(text) = held_back(gap, &below, of_slow) {
+            return Err(Standing::Undecided(told_below(&below, text)));
+        }
         let Some(view) = gap.known_reference() else {
             return Err(Standing::Undecided(gap.not_measured("there is no reference".to_owned())));
         };
