@@ -230,7 +230,7 @@ impl Waiter {
         }
         let (count, now) = self.awake_until(poller, monotonic_ns(), until_ns)?;
         if in_flight && count > 0 {
-            self.waited(now.saturating_sub(began_ns), false);
+            self.waited(now.saturating_sub(began_ns), patience.asleep_ns > 0);
         }
         Ok(count)
     }
