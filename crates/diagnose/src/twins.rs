@@ -125,7 +125,9 @@ impl<'a> Gap<'a> {
         // Packets cost less, and a gap may be one of packets.
         let is_elsewhere = reading.is_reached_otherwise.then(|| {
             let how = match same.entry.is_copy {
-                true => "the copy is reached by a Unix socket and its server is not, or their logs lie on different disks",
+                true => {
+                    "the copy is reached by a Unix socket and its server is not, or their logs lie on different disks"
+                }
                 false => "the twin is reached over a loopback interface and its server is not",
             };
             how.to_owned()
@@ -178,8 +180,10 @@ impl<'a> Gap<'a> {
         told.began_unlike =
             [same, changed].iter().any(|kind| self.reading(*kind).is_some_and(|reading| reading.warming_was_cut));
         let cold = match changed.entry.is_copy && told.may_not_hold {
-            _ if told.began_unlike => "; one of the copies could not read its tables into memory in time, so that neither a gap that stays nor one that \
-                 goes away proves anything",
+            _ if told.began_unlike => {
+                "; one of the copies could not read its tables into memory in time, so that neither a gap that stays nor one that \
+                 goes away proves anything"
+            }
             true => "; it began with less in its memory than all tables, so that a gap that stays says little",
             false => "",
         };

@@ -235,7 +235,9 @@ mod tests {
         fs::write(at("empty"), "").unwrap();
         fs::write(at("large"), vec![b'7'; MOST_PID_FILE_BYTES as usize + 1]).unwrap();
         assert!(std::process::Command::new("mkfifo").arg(at("pipe")).status().unwrap().success());
-        for refused in [at("link"), at("empty"), at("large"), at("pipe"), at("none"), "/dev/zero".into(), "/proc/stat".into()] {
+        for refused in
+            [at("link"), at("empty"), at("large"), at("pipe"), at("none"), "/dev/zero".into(), "/proc/stat".into()]
+        {
             assert_eq!(small_text(&refused), None, "{}", refused.display());
         }
     }

@@ -55,9 +55,9 @@ impl Differing {
         copy_setting(&gap.case, gap.slow, self.fact).is_some() && !is_small_memory
     }
 
-    /// Whether it acts over longer than copies are looked at.
-    fn acts_over_minutes(&self) -> bool {
-        OVER_MINUTES.iter().any(|begin| label(self.fact).starts_with(begin))
+    /// What its server calls it.
+    fn name<'a>(&self, gap: &Gap<'a>) -> &'a str {
+        copy_setting(&gap.case, gap.slow, self.fact).unwrap_or_else(|| label(self.fact))
     }
 
     fn told(&self, gap: &Gap<'_>) -> String {
@@ -187,7 +187,8 @@ fn on_copies(
         let Some(last) = told.iter().rev().find_map(|copies| copies.evidence.last().cloned()) else {
             return Err(without_flip(gap, group, fixed, unread));
         };
-        let slow: Vec<&str> = tried.iter().filter(|one| one.acts_over_minutes()).map(|one| label(one.fact)).collect();
+        let acts_over_minutes = |name: &&str| OVER_MINUTES.iter().any(|begin| name.starts_with(begin));
+        let slow: Vec<&str> = tried.iter().map(|one| one.name(gap)).filter(acts_over_minutes).collect();
         let is_all = tried.len() == 1 && fixed.len() == 1 && unread.is_empty() && slow.is_empty();
         if is_all && told.iter().all(twins::Told::acquits) {
             return Err(Standing::RuledOut(last));
@@ -203,14 +204,11 @@ fn on_copies(
                 slow.join(", ")
             ),
         };
-        let text = format!(
-            "no session may change these: {}. What copies show: {}{slow}",
-            differ.join("; "),
-            tried.join("; ")
-        );
+        let text =
+            format!("no session may change these: {}. What copies show: {}{slow}", differ.join("; "), tried.join("; "));
         return Err(Standing::Undecided(duel_model::Evidence { text, ..last }));
     };
-    let name = copy_setting(&gap.case, gap.slow, setting.fact).unwrap_or_else(|| label(setting.fact));
+    let name = setting.name(gap);
     let percent = copies.flip.as_ref().map(|flip| percent(gap.share_by_twin(flip))).unwrap_or_default();
     let summary = format!(
         "{}. On a private copy of {}'s server that has {}'s value, and nothing else changed, {percent} of the gap is gone.",

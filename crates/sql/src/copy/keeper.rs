@@ -144,7 +144,8 @@ fn watch(mut line: ChildStdin, folder: PathBuf, reserve_bytes: u64) -> (Sender<(
         while wants.recv_timeout(LOOK_EVERY) == Err(RecvTimeoutError::Timeout) {
             if let Some(left) = free_bytes(around).ok().filter(|left| *left < reserve_bytes) {
                 let [left, reserve] = [left, reserve_bytes].map(|bytes| format_bytes(bytes as f64));
-                let _ = tells.set(format!("the copy was ended: {left} were left beside it, and {reserve} are for its server"));
+                let _ = tells
+                    .set(format!("the copy was ended: {left} were left beside it, and {reserve} are for its server"));
                 return;
             }
             // Its shell does that: it has no more rights than whoever may put another file there.
@@ -158,7 +159,8 @@ fn watch(mut line: ChildStdin, folder: PathBuf, reserve_bytes: u64) -> (Sender<(
 
 /// What makes root's `setpriv` the server's own user; nobody else is anybody else.
 pub(super) fn as_owner((user, group): (u32, u32)) -> Vec<String> {
-    let own = [format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".into(), "--inh-caps=-all".into()];
+    let own =
+        [format!("--reuid={user}"), format!("--regid={group}"), "--clear-groups".into(), "--inh-caps=-all".into()];
     own.into_iter().filter(|_| rustix::process::geteuid().is_root()).collect()
 }
 
@@ -214,18 +216,15 @@ fn bytes_in(folder: &Path) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::os::unix::fs::PermissionsExt;
 
-    /// A shell that lives by its input, as the one of a copy does, and says how many lines it got.
+    /// A shell that lives by its input, as the one of a copy does.
     fn shell() -> (Child, ChildStdin) {
         let mut command = Command::new("sh");
-        command.args(["-c", "while read -r _; do echo cut; done; echo over"]).stdin(Stdio::piped()).stdout(Stdio::piped());
+        command.args(["-c", "read -r _; echo over"]).stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
         let line = child.stdin.take().unwrap();
         (child, line)
-    }
-
-    fn said(child: Child) -> String {
-        String::from_utf8(child.wait_with_output().unwrap().stdout).unwrap()
     }
 
     #[test]
@@ -233,21 +232,50 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let (child, line) = shell();
         let (_wanted, ended) = watch(line, folder.path().join("copy"), u64::MAX);
-        assert_eq!(said(child), "over\n");
+        assert_eq!(child.wait_with_output().unwrap().stdout, b"over\n");
         assert!(ended.get().unwrap().starts_with("the copy was ended: "), "{ended:?}");
     }
 
     #[test]
-    fn a_copy_lives_as_long_as_it_is_wanted_and_its_long_log_is_cut_off() {
+    fn a_log_is_cut_off_while_its_server_writes_and_of_a_copy_that_is_not_wanted_nothing_stays() {
         let folder = tempfile::tempdir().unwrap();
-        let log = fs::File::create(folder.path().join("log")).unwrap();
-        log.set_len(MOST_LOG_BYTES + 1).unwrap();
-        let (child, line) = shell();
-        let (wanted, ended) = watch(line, folder.path().to_owned(), 0);
-        thread::sleep(3 * LOOK_EVERY);
-        drop(wanted);
-        let said = said(child);
-        assert!(said.starts_with("cut\n") && said.ends_with("over\n"), "{said}");
-        assert_eq!(ended.get(), None);
+        let programs = folder.path().join("bin");
+        fs::create_dir(&programs).unwrap();
+        let longer = MOST_LOG_BYTES + 1;
+        // What a shell starts beside itself ignores QUIT until it says otherwise, as PostgreSQL does.
+        for (name, script) in [
+            ("pg_basebackup", "for word; do case $word in --pgdata=*) mkdir \"${word#*=}\";; esac; done".to_owned()),
+            ("postgres", format!("head -c {longer} /dev/zero >&2; exec env --default-signal=QUIT sleep 60")),
+        ] {
+            fs::write(programs.join(name), format!("#!/bin/sh\n{script}\n")).unwrap();
+            fs::set_permissions(programs.join(name), PermissionsExt::from_mode(0o755)).unwrap();
+        }
+        let copy = folder.path().join("copy");
+        let order = Order {
+            programs: &programs,
+            folder: &copy,
+            owner: (rustix::process::geteuid().as_raw(), rustix::process::getegid().as_raw()),
+            host: "",
+            port: 1,
+            user: "",
+            password: "",
+            variables: &[],
+            settings: &[],
+            most_bytes: u64::MAX,
+        };
+        let keeper = Keeper::start(&order).unwrap();
+        keeper.until_copied(&order, &AtomicBool::new(false)).unwrap();
+        // Its server writes so much once only.
+        let bytes = || fs::metadata(copy.join("log")).unwrap().len();
+        let deadline = Instant::now() + 2 * END;
+        let mut most = 0;
+        while most < longer || bytes() > 0 {
+            most = most.max(bytes());
+            assert!(Instant::now() < deadline, "{most}");
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(keeper.ended(), None);
+        drop(keeper);
+        assert!(!copy.exists());
     }
 }

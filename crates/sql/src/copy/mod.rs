@@ -41,13 +41,13 @@ use keeper::{Keeper, Order};
 use peer::Peer;
 use room::Sizes;
 use settings::Settings;
-use warm::Warmth;
 use std::fs;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
+use warm::Warmth;
 
 /// How its folder's name begins; behind it stand the number of duel's process and one of the copy.
 const PREFIX: &str = "duel-copy-";
@@ -57,7 +57,8 @@ const START_NS: Nanos = 120 * SECOND_NS;
 const BESIDE_BYTES: u64 = 128 << 20;
 
 /// Tables with rows that no backup has.
-pub(crate) const UNLOGGED: &str = "SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm') AND pg_relation_size(oid) > 0";
+pub(crate) const UNLOGGED: &str =
+    "SELECT count(*) FROM pg_class WHERE relpersistence = 'u' AND relkind IN ('r', 'm') AND pg_relation_size(oid) > 0";
 
 /// About how many bytes a copy takes when it is made; `None`: its server does not tell.
 pub(crate) fn bytes(database: &mut Database) -> Result<Option<u64>, SqlFailure> {
@@ -136,7 +137,8 @@ pub(crate) fn copy(
     let address = address(&server.user, &server.database, &source.folder);
     drop(database);
     let copied = own(server, &source)?;
-    let as_superuser = among_own_names(ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..copied });
+    let as_superuser =
+        among_own_names(ServerAddress { user: superuser.unwrap_or_else(|| server.user.clone()), ..copied });
     let keeper = Keeper::start(&order)?;
     keeper.until_copied(&order, stop)?;
     until_up(&keeper, &as_superuser, stop)?;

@@ -28,7 +28,8 @@ impl Peer {
             End::Unix(_) => client.peer().map(|(user, process)| Self { user, by: By::Process(process) }),
             End::Tcp(server) => {
                 let port = client.local_port()?;
-                let tables = ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| fs::read_to_string(file).unwrap_or_default());
+                let tables =
+                    ["/proc/net/tcp", "/proc/net/tcp6"].map(|file| fs::read_to_string(file).unwrap_or_default());
                 Self::in_tables(&tables.concat(), *server, port)
             }
         }

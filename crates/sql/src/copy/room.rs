@@ -72,7 +72,10 @@ pub(super) fn lacks_memory(bytes: u64) -> Option<String> {
     let read = |path: &Path| fs::read_to_string(path).ok();
     let has = [
         (available_bytes(&read(Path::new("/proc/meminfo"))?), "available in this machine's memory"),
-        (group_bytes(&read(Path::new("/proc/self/cgroup")).unwrap_or_default(), read), "what duel's control group may have"),
+        (
+            group_bytes(&read(Path::new("/proc/self/cgroup")).unwrap_or_default(), read),
+            "what duel's control group may have",
+        ),
     ];
     has.into_iter().find_map(|(has, of_what)| {
         let has = has.filter(|has| *has < bytes)?;

@@ -2,8 +2,8 @@
 
 use super::server::{Server, server};
 use crate::address::{Address, ServerAddress, parse};
-use crate::copy::{UNLOGGED, among_own_names, settings, warm};
 use crate::copy::warm::Warmth;
+use crate::copy::{UNLOGGED, among_own_names, settings, warm};
 use crate::database::Database;
 use duel_model::{MILLISECOND_NS, SECOND_NS};
 use std::path::Path;

@@ -11,7 +11,9 @@ const FLUSHES: Time = |_, set| [0.0, 50e3, if set("fsync") == "on" { 300e3 } els
 /// A server of which copies can be made.
 fn copied(time: Time) -> Server {
     let mut server = server(time);
-    let may = ["fsync", "shared_buffers", "log_statement", "checkpoint_timeout"].map(|name| format!("sql.{name}={name}")).to_vec();
+    let may = ["fsync", "shared_buffers", "log_statement", "checkpoint_timeout"]
+        .map(|name| format!("sql.{name}={name}"))
+        .to_vec();
     server.facts = server.facts.with("sql.may_copy_with", may).with("sql.copy_bytes", 150_000_000);
     server
 }
@@ -98,7 +100,10 @@ fn from_a_copy_without_some_of_its_servers_settings_and_without_the_gap_nothing_
     let reading = TwinReading { left_out, ..TwinReading::default() };
     world.copy = Some((server(FLUSHES).with("sql.fsync", "off"), reading.clone()));
     let said = told(&world);
-    assert!(said.contains("without the server's synchronous_standby_names, logging_collector, so nothing follows"), "{said}");
+    assert!(
+        said.contains("without the server's synchronous_standby_names, logging_collector, so nothing follows"),
+        "{said}"
+    );
     assert!(!said.contains("in what has become of the running server"), "{said}");
     // A copy that shows the gap shows that it is none of these.
     world.copy = Some((world.servers[1].clone(), reading));
@@ -140,7 +145,11 @@ fn a_setting_that_acts_over_minutes_is_not_acquitted_by_a_copy_of_some_seconds()
     let world = allowed(world(fast, slow, 1, &[]));
     let (named, ruled_out, _) = world.explain();
     assert_eq!((named, ruled_out.contains(&"db.config".to_owned())), (vec!["unknown".to_owned()], false));
-    assert!(told(&world).contains("Of checkpoint_timeout they show little: that acts over minutes"), "{}", told(&world));
+    assert!(
+        told(&world).contains("Of checkpoint_timeout they show little: that acts over minutes"),
+        "{}",
+        told(&world)
+    );
 }
 
 #[test]
