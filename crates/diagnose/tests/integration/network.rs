@@ -264,6 +264,9 @@ fn packets_that_nothing_puts_together_are_counted_on_machines() {
         for (fast, slow) in [(same, slow.clone()), (fast.clone(), idle)] {
             assert_never(&pair(fast, slow, 400e3, 1, true), &["net.small-mtu"]);
         }
+        // Others sent the packets, and used the CPU.
+        let others = Server { delay: cpu_ns, counts: sent(packets, 300e3 + cpu_ns), ..fast.clone() };
+        assert_never(&pair(fast.clone(), others, 400e3, 1, true), &["net.small-mtu"]);
         // What others, or nobody knows who, kept waiting takes longer than its CPU time is.
         let little = Server { delay: 20e6, counts: sent(packets, 500e3), ..slow.clone() };
         let waited = |ns: f64| {

@@ -139,12 +139,11 @@ fn by_packets(
     {
         return Err(open("the server cuts its responses into as small TLS records"));
     }
-    let cpu = |demand: &HostDemand| demand.per_op("cpu.busy_ns");
-    let (Some(slow_cpu_ns), Some(fast_cpu_ns)) = (cpu(of_slow), cpu(of_fast)) else {
+    let (Some(slow_cpu_ns), Some(fast_cpu_ns)) = (cpu_ns_per_op(of_slow), cpu_ns_per_op(of_fast)) else {
         return Err(open("CPU time is not known"));
     };
     let cpu_told = format!(
-        "a request takes {} of CPU time on {slow}'s machine, {} on {fast}'s",
+        "a request takes {} of CPU time on {slow}'s machine, {} on {fast}'s, as far as it is the server's or goes into interrupts",
         format_duration_ns(slow_cpu_ns),
         format_duration_ns(fast_cpu_ns)
     );
@@ -163,7 +162,7 @@ fn by_packets(
     }
     let told = Told {
         summary: format!(
-            "{slow}'s machine sends many small packets: {packets}. {cpu_told}, which is worth up to {} of the gap.",
+            "{slow}'s machine sends many small packets: {packets}. That may be worth up to {} of the gap: {cpu_told}.",
             worth.map_or_else(String::new, percent)
         ),
         remedy: format!(
@@ -179,6 +178,14 @@ fn by_packets(
     };
     // Counted, but CPU time is spent on other things too: nothing splits it.
     Ok(fit_by_host(gap, &ENTRY, None, Confidence::Possible, told))
+}
+
+/// CPU time in which packets may be sent: that of the server's processes and of interrupts, as far as the machine was busy at all.
+/// Others work on the machine, too, and for each request of a slow server they have done more.
+fn cpu_ns_per_op(demand: &HostDemand) -> Option<f64> {
+    let busy_ns = demand.per_op("cpu.busy_ns")?;
+    let of_server = demand.per_op("process.cpu_ns").zip(demand.per_op("cpu.softirq_ns"));
+    Some(of_server.map_or(busy_ns, |(own_ns, interrupts_ns)| busy_ns.min(own_ns + interrupts_ns)))
 }
 
 /// The most that the further CPU time of the slow side's machine can be of the gap, or why that is not known.
