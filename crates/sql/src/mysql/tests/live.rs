@@ -353,7 +353,8 @@ fn mariadb_tells_of_each_statement_of_ours_that_is_a_text_and_that_it_does_not_o
         let would = facts.list("sql.not_told");
         assert_eq!(would.iter().any(|told| told.contains("--prepared=off")), prepared == "on", "{would:?}");
         if prepared == "off" {
-            live::views::tells_of_point_selects(&facts);
+            // performance_schema adds up without a lock: of two sessions that end a statement at once, one may be lost.
+            live::views::tells_of_point_selects(&facts, 980);
         }
     }
 }
