@@ -243,7 +243,10 @@ fn by_connecting(
         return Err(open(format!("{told}, but the time per request is not known")));
     };
     if share < Flip::NOTEWORTHY {
-        let excluded = sent_again.is_some_and(|sent_again| !sent_again.counted.is_marked());
+        // Stalls that are little of a large gap may be much beside what the fast side takes: then something else is at work, and not
+        // only that.
+        let is_little = reference.fast_ns().is_some_and(|fast_ns| stalled_ns < Flip::NOTEWORTHY * fast_ns);
+        let excluded = is_little && sent_again.is_some_and(|sent_again| !sent_again.counted.is_marked());
         let text = format!("{told}{}", counted());
         // Without the machine's counters nothing tells of what was sent again before a time-out.
         return Err(if excluded { Standing::RuledOut(gap.evidence(reference, text)) } else { open(text) });
