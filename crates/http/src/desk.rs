@@ -81,13 +81,12 @@ impl Desk {
         if status < 400 || shared.accepts_any_status { Ok(()) } else { Err(status_failure(status)) }
     }
 
-    /// An op has ended on a connection: whether TCP had to send a segment of it again, it tells as long as that is open.
+    /// Counts an op that was late because TCP had to send a segment of it again. Its connection tells, as long as it is open.
     #[inline]
     pub(super) fn ask_why_late(&mut self, op: &Op, link: &mut Link) {
-        if let Some(late_ns) = op.late_ns()
-            && link.was_late_for_sending_again(late_ns)
-        {
-            *self.counters.counted.entry(counter::SENT_AGAIN.id()).or_default() += 1;
+        let was_sent_again = op.late_ns().and_then(|late_ns| link.was_late_for_sending_again(late_ns));
+        if let Some(was_sent_again) = was_sent_again {
+            *self.counters.counted.entry(counter::SENT_AGAIN.id()).or_default() += u64::from(was_sent_again);
         }
     }
 

@@ -91,7 +91,7 @@ pub mod failure {
 pub mod counter {
     crate::in_order! { Counter:
         /// Requests that took [`SENT_AGAIN_NS`](super::SENT_AGAIN_NS) or longer because TCP at this end had to send a segment of theirs
-        /// again. Missing where there was none, and where the system does not tell.
+        /// again. Missing where none took so long, and where the system does not tell.
         SENT_AGAIN = "tcp_sent_again", "late, sent again by TCP";
     }
 }

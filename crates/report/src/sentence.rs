@@ -241,6 +241,15 @@ mod tests {
     }
 
     #[test]
+    fn what_is_within_the_margin_and_not_called_equivalent_says_why() {
+        assert_eq!(
+            said(&pair(Metric::Rate, Call::Unknown, [0.993, 0.99, 0.996])),
+            "Unknown whether B is faster or slower than A (rate of B over A 0.993, 95 % interval 0.990 to 0.996, 24 slots; that is \
+             within 2 %, but a doubt keeps it from being called equivalent)"
+        );
+    }
+
+    #[test]
     fn rates() {
         assert_eq!(
             said(&pair(Metric::Rate, Call::Slower, [1.0 / 3.04, 1.0 / 3.11, 1.0 / 2.97])),

@@ -254,9 +254,10 @@ mod tests {
             Local { folder: folder.to_owned(), process: ProcessFiles::of(pid) }.runs().map_err(|why| why.0)
         };
         let mut process = sleeper(&["env"]);
-        let named = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
+        // It has its new name a moment before the kernel has told it what it starts with.
+        let read = |pid: u32, file: &str| fs::read(format!("/proc/{pid}/{file}")).unwrap_or_default();
         let until_asleep = |pid: u32| {
-            while named(pid).trim() != "sleep" {
+            while read(pid, "comm") != b"sleep\n" || read(pid, "auxv").is_empty() {
                 std::thread::sleep(std::time::Duration::from_millis(5));
             }
         };

@@ -78,7 +78,7 @@ impl Found {
                     format!(
                         "{:.0} turns of {target} and of {baseline} are too few to exclude pauses that cost as much as the margin: that \
                          takes {wanted:.0} (a longer -d)",
-                        whole.turns()
+                        whole.turns
                     ),
                 );
             } else if let Some(interval) = whole.interval(compare.confidence).filter(|_| is_loose) {

@@ -38,7 +38,7 @@ pub(crate) struct Whole {
     /// How much each unit moves it, times the number of units, in the order in which they ran.
     moves: Vec<f64>,
     /// Turns of the side that had fewer; 0: its slots were run in one go.
-    turns: f64,
+    pub(crate) turns: f64,
 }
 
 /// Turns without a loss that exclude a loss in a share of them, times that share, at 95 % (the rule of three; Hanley and
@@ -121,9 +121,9 @@ impl Whole {
         let margin = log_margin(compare);
         match call {
             Call::Equivalent => {
-                let is_within = |span: Span| -margin <= span.low && span.high <= margin;
+                let all_within = |span: Span| -margin <= span.low && span.high <= margin;
                 self.is_within(margin)
-                    && self.interval(compare.confidence).is_none_or(is_within)
+                    && self.interval(compare.confidence).is_none_or(all_within)
                     && self.turns_wanted(compare).is_none()
             }
             Call::Faster => self.log_ratio > 0.0,
@@ -137,11 +137,6 @@ impl Whole {
     pub(crate) fn turns_wanted(&self, compare: &ComparePlan) -> Option<f64> {
         let wanted = (RULE_OF_THREE / compare.margin.max(0.0)).ceil();
         (self.has_turns() && self.turns < wanted).then_some(wanted)
-    }
-
-    /// Turns of the side that had fewer.
-    pub(crate) fn turns(&self) -> f64 {
-        self.turns
     }
 
     /// Whether the ratio itself lies within the margin, whatever its interval is.

@@ -156,15 +156,15 @@ impl Link {
         self.out_at = 0;
     }
 
-    /// Whether an answer was late by `late_ns` because our own system had to send a segment again.
+    /// Whether an answer was late by `late_ns` because our own system had to send a segment again; `None`: it does not tell.
     ///
     /// What was sent again was the last that went out before the answer came, and long after the request had left. Where a server
     /// just takes its time, nothing has left since.
     #[cold]
-    pub(crate) fn was_late_for_sending_again(&mut self, late_ns: Nanos) -> bool {
-        let Some(info) = self.socket.as_ref().and_then(TcpInfo::of) else { return false };
+    pub(crate) fn was_late_for_sending_again(&mut self, late_ns: Nanos) -> Option<bool> {
+        let info = self.socket.as_ref().and_then(TcpInfo::of)?;
         let before = std::mem::replace(&mut self.sent_again, info.retransmits);
-        info.retransmits > before && u64::from(info.silent_ms) * MILLISECOND_NS < late_ns / 2
+        Some(info.retransmits > before && u64::from(info.silent_ms) * MILLISECOND_NS < late_ns / 2)
     }
 
     /// Whether something is left that the socket has not taken.

@@ -18,21 +18,33 @@ pub struct Server {
     pub heard: Arc<Mutex<Vec<(String, String)>>>,
 }
 
+/// An answer without a body.
+pub const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
+
 impl Server {
     /// On an address of its own, so that it is another host than the next one.
     pub fn start(ip: &str, takes: Duration, answer: String) -> Self {
+        Self::that_takes(ip, move |_| takes, answer)
+    }
+
+    /// One whose requests take so long, by how many it has heard.
+    pub fn that_takes(ip: &str, takes: impl Fn(usize) -> Duration + Send + Sync + 'static, answer: String) -> Self {
         let listener = TcpListener::bind((ip, 0)).unwrap();
         let address = listener.local_addr().unwrap();
         let heard: Arc<Mutex<Vec<(String, String)>>> = Arc::default();
-        let notes = Arc::clone(&heard);
+        let (notes, takes) = (Arc::clone(&heard), Arc::new(takes));
         std::thread::spawn(move || {
             for mut stream in listener.incoming().flatten() {
-                let (notes, answer) = (Arc::clone(&notes), answer.clone());
+                let (notes, takes, answer) = (Arc::clone(&notes), Arc::clone(&takes), answer.clone());
                 stream.set_nodelay(true).unwrap();
                 std::thread::spawn(move || {
                     while let Some(request) = read_request(&mut stream) {
-                        notes.lock().unwrap().push(request);
-                        std::thread::sleep(takes);
+                        let heard = {
+                            let mut notes = notes.lock().unwrap();
+                            notes.push(request);
+                            notes.len()
+                        };
+                        std::thread::sleep(takes(heard));
                         if stream.write_all(answer.as_bytes()).is_err() {
                             return;
                         }
@@ -44,7 +56,7 @@ impl Server {
     }
 
     pub fn that_ends(ip: &str, takes: Duration) -> Self {
-        Self::start(ip, takes, "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n".to_owned())
+        Self::start(ip, takes, EMPTY.to_owned())
     }
 
     pub fn that_redirects(ip: &str, status: u16, to: &Self) -> Self {
