@@ -336,6 +336,42 @@ END
     assert!(target(&document)["failed"]["datagram-lost"].as_u64().unwrap() <= lost);
 }
 
+/// A web server behind a filter that drops one request of 100, and one that takes as long by itself.
+#[test]
+fn requests_that_a_filter_drops_are_told_from_those_that_a_server_answers_late() {
+    let place = Place::new();
+    let script = "cat >server.py <<'END'
+import http.server, time
+class Answer(http.server.BaseHTTPRequestHandler):
+    protocol_version = 'HTTP/1.1'
+    def do_GET(self):
+        time.sleep(0.3 if self.path == '/late' else 0)
+        self.send_response(200)
+        self.send_header('Content-Length', '0')
+        self.end_headers()
+    def log_message(self, *words):
+        pass
+http.server.ThreadingHTTPServer(('10.9.0.1', 8080), Answer).serve_forever()
+END
+        ip netns exec srv python3 server.py & W=$!
+        for i in $(seq 200); do ip netns exec cli \"$DUEL\" run http://10.9.0.1:8080/ -n 1 -q --no-archive >/dev/null 2>&1 && break; sleep 0.05; done
+        ip netns exec cli \"$DUEL\" run http://10.9.0.1:8080/late -c 2 -n 4 --json -q --no-archive
+        ip netns exec srv nft -f - <<'END'
+table ip t { chain c { type filter hook input priority 0; tcp dport 8080 ip length > 100 numgen inc mod 100 50 drop; }; }
+END
+        ip netns exec cli \"$DUEL\" run http://10.9.0.1:8080/ -c 2 -n 300 --json -q --no-archive; kill $W";
+    let has_all = ["nft", "python3"].iter().all(|program| Command::new(program).arg("--version").output().is_ok());
+    let Some(said) = has_all.then(|| in_networks(&place, script)).flatten() else { return };
+    let told: Vec<Value> = serde_json::Deserializer::from_str(&said)
+        .into_iter()
+        .collect::<Result<_, _>>()
+        .unwrap_or_else(|_| panic!("{said}"));
+    let late: Vec<Option<u64>> = told.iter().map(|told| target(told)["counters"]["tcp_sent_again"].as_u64()).collect();
+    // What is sent again is counted by the filter, too.
+    let is_told = |late: &Vec<Option<u64>>| matches!(late[..], [Some(0), Some(2..=4)]);
+    assert!(is_told(&late), "{late:?}: {said}");
+}
+
 /// Datagrams, since at a rate of their own it does not matter how fast the machine is.
 #[test]
 fn two_paths_are_compared_from_namespaces_of_their_own_and_a_cap_on_one_is_found() {
