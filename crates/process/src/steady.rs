@@ -59,11 +59,16 @@ impl Nature {
             )));
         }
         let told = files.read("auxv", "the start")?;
-        if starter_had_these_rights(&told) != Some(true) {
-            return Err(ProcessError(format!(
-                "not available here: process {pid} runs a setuid or setgid program, whose environment was chosen by somebody \
-                 with other rights"
-            )));
+        // The kernel tells it a moment after the program has begun.
+        let why = match starter_had_these_rights(&told) {
+            Some(true) => None,
+            Some(false) => {
+                Some("runs a setuid or setgid program, whose environment was chosen by somebody with other rights")
+            }
+            None => Some("does not tell with which rights its program was started; if that was just now, try again"),
+        };
+        if let Some(why) = why {
+            return Err(ProcessError(format!("not available here: process {pid} {why}")));
         }
         // An open of the link would be an open of the file.
         let program = fs::metadata(files.path("exe"))
