@@ -6,7 +6,7 @@ use serde_json::Value;
 use std::path::{Path, PathBuf};
 
 /// So often is asked what a busy machine may hide.
-const TRIES: u32 = 4;
+const TRIES: u32 = 8;
 
 /// A fast server and one whose commits wait for others that never come, which only a superuser may change for a session: 20 ms are far
 /// more than a disk takes, and far less than a test has.
@@ -55,13 +55,14 @@ fn two_copies_prove_a_setting_that_no_session_may_change() {
     let targets = [0, 1].map(|index: usize| servers[index].address("guarded", "postgres"));
     let running = || std::fs::read(servers[1].folder.join("data/postmaster.pid")).unwrap();
     let before = running();
-    // A machine that is busy with other things may hide it, and nothing else is the cause.
+    // A machine that is busy with other things may hide it or leave it less sure, and nothing else is the cause.
     let mut document = Value::Null;
     for _ in 0..TRIES {
         document = place.json(args(targets.clone(), &["--may-copy-database", "256MB"]));
-        match document["findings"][0]["cause"].as_str() {
-            Some("unknown") | None => {}
-            Some(_) => break,
+        let finding = &document["findings"][0];
+        match (finding["cause"].as_str(), finding["confidence"].as_str()) {
+            (Some("unknown") | None, _) | (Some("db.config"), Some("likely" | "possible")) => {}
+            _ => break,
         }
     }
     let finding = &document["findings"][0];
