@@ -16,7 +16,7 @@ pub(crate) struct DiagnosisFlags {
     #[arg(long, hide = true)]
     pub(crate) name_suspects: bool,
     /// Let a private twin of a server be started, as it is and with one thing changed, where that can prove the cause: of
-    /// every target that is read with --local, or of NAME only (repeatable). It runs on this machine, in namespaces and
+    /// every target that is read on this machine, or of NAME only (repeatable). It runs on this machine, in namespaces and
     /// on files of its own, and ends with duel; the running server is not touched. It takes as much memory again. Linux, root
     #[arg(long, value_name = "NAME", num_args = 0..=1, require_equals = true, default_missing_value = "")]
     pub(crate) may_start_twin: Vec<String>,

@@ -2,7 +2,7 @@
 
 use crate::outcome::Usage;
 use clap::Args;
-use duel_model::{HostAccess, HostPlan, RedfishPlan, ServerPlan, Target, sanitize_line};
+use duel_model::{HostAccess, HostPlan, Plan, RedfishPlan, ServerPlan, sanitize_line};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
@@ -10,9 +10,12 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostFlags {
-    /// Target NAME runs on this machine: read it
+    /// Target NAME runs on this machine: read it. With --why a target on 127.0.0.1, ::1 or localhost is read without it
     #[arg(long, value_name = "NAME")]
     pub(crate) local: Vec<String>,
+    /// Read no target's machine that --local or --ssh does not name
+    #[arg(long)]
+    pub(crate) no_local: bool,
     /// Target NAME runs on a machine that ssh reaches as DEST: read it, by a shell; nothing is installed
     #[arg(long, value_name = "NAME=DEST")]
     pub(crate) ssh: Vec<String>,
@@ -50,8 +53,19 @@ pub(crate) struct RedfishFlags {
     pub(crate) redfish_insecure: bool,
 }
 
-/// Says of each target how its machine is read, as the flags say.
-pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Usage> {
+/// Has targets on this machine read of whose machines the plan says nothing: where a cause is sought. Reading changes nothing, and
+/// many causes are found on the machine only.
+pub(crate) fn read_unasked(plan: &mut Plan) {
+    for target in plan.targets.iter_mut().filter(|target| target.host.is_none()) {
+        if let Some(port) = duel_lab::port_on_this_machine(&plan.workload, target) {
+            let server = ServerPlan::Port(port);
+            target.host = Some(HostPlan { access: HostAccess::Local, server, process: None, redfish: None });
+        }
+    }
+}
+
+/// Says of each target how its machine is read, as the flags say. `seeks_cause`: see [`read_unasked`].
+pub(crate) fn assign(plan: &mut Plan, flags: &HostFlags, seeks_cause: bool) -> Result<(), Usage> {
     let mut access = BTreeMap::new();
     for name in &flags.local {
         once(&mut access, "--local", name, HostAccess::Local)?;
@@ -62,10 +76,14 @@ pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Us
     }
     let mut servers = servers(&flags.server)?;
     let mut controllers = controllers(&flags.redfish)?;
-    for target in targets.iter_mut() {
+    if seeks_cause && !flags.no_local {
+        read_unasked(plan);
+    }
+    for target in &mut plan.targets {
         let named = servers.remove(target.name.as_str());
         let redfish = controllers.remove(target.name.as_str());
-        let Some(access) = access.remove(target.name.as_str()) else {
+        let unasked = target.host.take().map(|host| host.access);
+        let Some(access) = access.remove(target.name.as_str()).or(unasked) else {
             if named.is_some() || redfish.is_some() {
                 return Err(Usage(format!(
                     "--pid, --service and --redfish need to know how the machine of {0} is read: --local {0}, or --ssh {0}=DEST",
@@ -74,16 +92,15 @@ pub(crate) fn assign(targets: &mut [Target], flags: &HostFlags) -> Result<(), Us
             }
             continue;
         };
-        let server = match named {
-            Some(server) => server,
-            None => ServerPlan::Port(port(target)?),
-        };
+        // What has no port has no server to be found by one: a folder, a library, a local socket.
+        let by_port = || duel_lab::server_port(&plan.workload, target).map(ServerPlan::Port);
+        let server = named.or_else(by_port).unwrap_or(ServerPlan::Unknown);
         target.host = Some(HostPlan { access, server, process: None, redfish });
     }
     match access.keys().chain(servers.keys()).chain(controllers.keys()).next() {
         None => Ok(()),
         Some(name) => {
-            let names: Vec<_> = targets.iter().map(|target| sanitize_line(&target.name)).collect();
+            let names: Vec<_> = plan.targets.iter().map(|target| sanitize_line(&target.name)).collect();
             Err(Usage(format!("no target is called '{}'; there is {}", sanitize_line(name), names.join(", "))))
         }
     }
@@ -172,29 +189,20 @@ fn once<'a, T>(map: &mut BTreeMap<&'a str, T>, flag: &str, name: &'a str, value:
     }
 }
 
-/// The port of a target's address, where its server listens unless somebody stands in between.
-fn port(target: &Target) -> Result<u16, Usage> {
-    let url = url::Url::parse(&target.address).ok();
-    url.as_ref().and_then(url::Url::port_or_known_default).ok_or_else(|| {
-        Usage(format!(
-            "the address of {0} tells no port to find its server by; name it with --pid {0}=N or --service {0}=UNIT",
-            sanitize_line(&target.name)
-        ))
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::command_line::tests::plan_of;
+    use duel_model::Target;
 
-    fn target(name: &str, address: &str) -> Target {
-        Target { name: name.into(), address: address.into(), host: None }
+    fn plan(words: &[&str]) -> Plan {
+        plan_of(["duel"].iter().chain(words).copied())
     }
 
     fn flags(local: &[&str], ssh: &[&str], pid: &[&str]) -> HostFlags {
         let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
         let server = ServerFlags { pid: list(pid), service: Vec::new() };
-        HostFlags { local: list(local), ssh: list(ssh), server, redfish: RedfishFlags::default() }
+        HostFlags { local: list(local), ssh: list(ssh), server, ..HostFlags::default() }
     }
 
     #[test]
@@ -207,13 +215,14 @@ mod tests {
             let list = |texts: &[&str]| texts.iter().map(|text| (*text).to_owned()).collect();
             let redfish =
                 RedfishFlags { redfish: list(typed), redfish_password_file: list(files), redfish_insecure: false };
-            let mut targets = [target("A", "http://a/"), target("B", "http://b/")];
-            assign(&mut targets, &HostFlags { redfish, ..flags(&["A"], &[], &[]) }).map(|()| targets)
+            let mut plan = plan(&["A=http://a/", "B=http://b/"]);
+            assign(&mut plan, &HostFlags { redfish, ..flags(&["A"], &[], &[]) }, false).map(|()| plan.targets)
         };
-        let [a, b] = assigned(&["A=https://root@bmc:8443"], &[&named]).unwrap();
-        let plan = a.host.unwrap().redfish.unwrap();
+        let targets = assigned(&["A=https://root@bmc:8443"], &[&named]).unwrap();
+        let [a, b] = &targets[..] else { panic!("{targets:?}") };
+        let plan = a.host.as_ref().unwrap().redfish.as_ref().unwrap();
         assert_eq!((plan.address.as_str(), plan.user.as_deref()), ("https://bmc:8443", Some("root")));
-        assert!(plan.verify && plan.password_file == Some(file) && b.host.is_none());
+        assert!(plan.verify && plan.password_file.as_ref() == Some(&file) && b.host.is_none());
         assert!(assigned(&["A=https://bmc"], &[]).is_ok(), "nobody needs no password");
         for (typed, files, part) in [
             (&["A=https://root:hunter2@bmc"][..], &[][..], "reads it from a file"),
@@ -235,27 +244,49 @@ mod tests {
 
     #[test]
     fn machines_go_to_their_targets() {
-        let mut targets =
-            [target("A", "https://a.example/f"), target("B", "http://b.example:8080/"), target("C", "x:")];
-        assign(&mut targets, &flags(&["A"], &["B=me@b"], &["B=7"])).unwrap();
-        assert_eq!(
-            targets.map(|target| target.host),
-            [
-                Some(HostPlan {
-                    access: HostAccess::Local,
-                    server: ServerPlan::Port(443),
-                    process: None,
-                    redfish: None
-                }),
-                Some(HostPlan {
-                    access: HostAccess::Ssh("me@b".into()),
-                    server: ServerPlan::Pid(7),
-                    process: None,
-                    redfish: None
-                }),
-                None
-            ]
-        );
+        let mut plan = plan(&["A=https://a.example/f", "B=http://b.example:8080/", "C=http://127.0.0.1/"]);
+        assign(&mut plan, &flags(&["A"], &["B=me@b"], &["B=7"]), false).unwrap();
+        let hosts: Vec<_> = plan.targets.into_iter().map(|target| target.host).collect();
+        let read = |access, server| Some(HostPlan { access, server, process: None, redfish: None });
+        let expected = [
+            read(HostAccess::Local, ServerPlan::Port(443)),
+            read(HostAccess::Ssh("me@b".into()), ServerPlan::Pid(7)),
+            None,
+        ];
+        assert_eq!(hosts, expected);
+    }
+
+    #[test]
+    fn where_a_cause_is_sought_servers_on_this_machine_are_read_unasked() {
+        let read = |words: &[&str], seeks_cause: bool, no_local: bool| {
+            let mut plan = plan(words);
+            assign(&mut plan, &HostFlags { no_local, ..HostFlags::default() }, seeks_cause).unwrap();
+            let host = |target: Target| {
+                let HostPlan { access, server, .. } = target.host?;
+                assert_eq!(access, HostAccess::Local);
+                Some(server)
+            };
+            plan.targets.into_iter().map(host).collect::<Vec<_>>()
+        };
+        let near = ["http://127.0.0.1:81/", "https://localhost/", "http://[::1]:82/", "http://192.0.2.1/"];
+        let ports = [81, 443, 82].map(|port| Some(ServerPlan::Port(port)));
+        assert_eq!(read(&near, true, false), [&ports[..], &[None]].concat());
+        assert_eq!(read(&near, false, false), [None, None, None, None]);
+        assert_eq!(read(&near, true, true), [None, None, None, None]);
+        // Whoever listens on that port here is not asked.
+        for led_elsewhere in [["--proxy", "http://192.0.2.1:3128"], ["--unix-socket", "/run/x"]] {
+            assert_eq!(read(&[&near[..2], &led_elsewhere].concat(), true, false), [None, None]);
+        }
+        let databases = ["postgres://u@127.0.0.1/db", "postgres://u@localhost:99/db", "postgres://u@/db"];
+        assert_eq!(read(&databases, true, false), [Some(ServerPlan::Port(5432)), Some(ServerPlan::Port(99)), None]);
+        assert_eq!(read(&["tcp://127.0.0.1:98", "tcp://127.0.0.1:98?netns=x"], true, false)[1], None);
+    }
+
+    #[test]
+    fn what_has_no_server_is_read_without_one() {
+        let mut plan = plan(&["A=sqlite::memory:", "B=sqlite::memory:"]);
+        assign(&mut plan, &flags(&["B"], &[], &[]), false).unwrap();
+        assert_eq!(plan.targets[1].host.as_ref().map(|host| &host.server), Some(&ServerPlan::Unknown));
     }
 
     #[test]
@@ -268,7 +299,7 @@ mod tests {
             (&["A"], &[], &["A=x"], "a process id is a number"),
             (&["A"], &[], &["A=0"], "a process id is a number"),
         ] {
-            let Usage(said) = assign(&mut [target("A", "http://a/")], &flags(local, ssh, pid)).unwrap_err();
+            let Usage(said) = assign(&mut plan(&["run", "A=http://a/"]), &flags(local, ssh, pid), false).unwrap_err();
             assert!(said.contains(part), "{said}");
         }
     }

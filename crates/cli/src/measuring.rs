@@ -25,9 +25,10 @@ impl MeasuringFlags {
         self.plan.plan.is_some()
     }
 
-    /// Says in the plan which machines are read; refuses what cannot be meant.
-    pub(crate) fn apply(&self, plan: &mut Plan) -> Result<(), Usage> {
-        hosts::assign(&mut plan.targets, &self.hosts)?;
+    /// Says in the plan which machines are read, which goes by whether the cause of a difference is sought; refuses what cannot be
+    /// meant.
+    pub(crate) fn apply(&self, plan: &mut Plan, seeks_cause: bool) -> Result<(), Usage> {
+        hosts::assign(plan, &self.hosts, seeks_cause)?;
         restart::refuse(plan)?;
         self.telemetry.checked()
     }

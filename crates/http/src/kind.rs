@@ -83,6 +83,10 @@ impl Kind for Web {
         }
     }
 
+    fn server_port(&self, address: &str) -> Option<u16> {
+        url::Url::parse(address).ok()?.port_or_known_default()
+    }
+
     fn other_sources(&self, peers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
         source::other_sources(peers)
     }

@@ -34,14 +34,20 @@ impl Hosts {
         let mut hosts = Self::default();
         for (index, target) in plan.targets.iter().enumerate() {
             let peer = peers.get(index).copied().flatten();
-            let watch = target.host.as_ref().and_then(|host| match watch(host, &plan.workload, peer) {
-                Ok((watch, doubt)) => {
-                    doubt.into_iter().for_each(|doubt| hosts.doubt(&target.name, &doubt));
-                    Some(watch)
-                }
-                Err(error) => {
-                    hosts.doubt(&target.name, &error.to_string());
-                    None
+            let watch = target.host.as_ref().and_then(|host| {
+                let watched = match peer.filter(|peer| target.is_on_loopback() && !servers::is_own(peer.ip())) {
+                    None => watch(host, &plan.workload, peer).map_err(|error| error.to_string()),
+                    Some(peer) => Err(format!("connections to it lead to {}, which is another machine", peer.ip())),
+                };
+                match watched {
+                    Ok((watch, doubt)) => {
+                        doubt.into_iter().for_each(|doubt| hosts.doubt(&target.name, &doubt));
+                        Some(watch)
+                    }
+                    Err(why) => {
+                        hosts.doubt(&target.name, &why);
+                        None
+                    }
                 }
             });
             hosts.machines.push(Machine { watch, controller: None });
@@ -204,7 +210,7 @@ fn watch(
     let server = servers::server(host, workload)?;
     let options = Options { address: peer, ..Options::default() };
     let watch = HostWatch::open_with(&access, &server, &options)?;
-    if let Some(why) = servers::not_meant(host, watch.facts()) {
+    if let Some(why) = servers::not_meant(host, watch.facts()).or_else(|| servers::hands_on(host, watch.facts())) {
         return Ok((HostWatch::open_with(&access, &Server::Unknown, &options)?, Some(why)));
     }
     let is_by_path = server == Server::Unknown && matches!(host.server, ServerPlan::Port(_));

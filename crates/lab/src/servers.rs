@@ -7,8 +7,10 @@ use crate::hosts::Hosts;
 use crate::kinds;
 use duel_host::{HostError, Server, Serving};
 use duel_load::LeadsTo;
-use duel_model::{Facts, HostPlan, Known, PEER, Plan, ProcessIdentity, ServerPlan, WorkloadPlan, sanitize_line};
-use std::net::SocketAddr;
+use duel_model::{
+    Facts, HostPlan, Known, PEER, Plan, ProcessIdentity, ServerPlan, Target, WorkloadPlan, sanitize_line,
+};
+use std::net::{IpAddr, SocketAddr, UdpSocket};
 
 /// What connections to each target are made to, as its first answer (or any later one) told; `None` where it is not known, or
 /// where it is no address of the target's server.
@@ -16,6 +18,49 @@ pub(crate) fn peers<'a>(plan: &Plan, negotiated: impl Fn(usize) -> Option<&'a Fa
     let leads_to_servers = kinds::of(&plan.workload).leads_to(&plan.workload) == LeadsTo::Server;
     let peer = |index| negotiated(index)?.text(PEER)?.parse().ok();
     (0..plan.targets.len()).map(|index| if leads_to_servers { peer(index) } else { None }).collect()
+}
+
+/// The port that a target's server listens on, as far as its address tells.
+pub fn server_port(workload: &WorkloadPlan, target: &Target) -> Option<u16> {
+    kinds::of(workload).server_port(&target.address)
+}
+
+/// The port of this machine that a target's server listens on, where its address says so and connections are made to none else.
+pub fn port_on_this_machine(workload: &WorkloadPlan, target: &Target) -> Option<u16> {
+    let is_led_elsewhere = matches!(kinds::of(workload).leads_to(workload), LeadsTo::UnixSocket | LeadsTo::Proxy);
+    server_port(workload, target).filter(|_| target.is_on_loopback() && !is_led_elsewhere)
+}
+
+/// Whether this machine has the address. Only an own one can be bound to; nothing is sent.
+pub(crate) fn is_own(address: IpAddr) -> bool {
+    UdpSocket::bind((address, 0)).is_ok()
+}
+
+/// Programs that take connections and hand all that comes on them on, to a server on another machine or in a namespace of its own.
+/// What they are and do says nothing about it.
+const FORWARDERS: [&str; 12] = [
+    "autossh",
+    "docker-proxy",
+    "gvproxy",
+    "kubectl",
+    "ncat",
+    "pasta",
+    "rootlessport",
+    "slirp4netns",
+    "socat",
+    "ssh",
+    "sshd",
+    "sshd-session",
+];
+
+/// Why the process that was found by its port is not the server, if it is not.
+pub(crate) fn hands_on(host: &HostPlan, facts: &Facts) -> Option<String> {
+    let path = facts.text("process.exe").filter(|_| matches!(host.server, ServerPlan::Port(_)))?;
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let program = path.rsplit('/').next().unwrap_or(path);
+    FORWARDERS.contains(&program).then(|| {
+        format!("{program} listens there and hands connections on; where the server runs on this machine, --pid or --service names it")
+    })
 }
 
 /// Whom to look for on a target's machine.
@@ -175,6 +220,19 @@ mod tests {
             assert!(records[0].as_ref().unwrap().facts.text("os.kernel").is_some(), "the machine is read all the same");
             assert!(doubts.iter().any(|doubt| doubt.text.contains("has ended since the plan was made")), "{doubts:?}");
         }
+    }
+
+    #[test]
+    fn who_hands_connections_on_is_not_the_server_unless_it_was_named() {
+        let of = |server: ServerPlan, exe: &str| {
+            let facts = Facts([("process.exe".to_owned(), Known::from(exe.to_owned()))].into());
+            let host = HostPlan { server, ..plan(None).targets.remove(0).host.unwrap() };
+            hands_on(&host, &facts)
+        };
+        assert!(of(ServerPlan::Port(80), "/usr/bin/ssh").unwrap().starts_with("ssh listens there"));
+        assert!(of(ServerPlan::Port(80), "/usr/libexec/docker/docker-proxy (deleted)").is_some());
+        assert_eq!(of(ServerPlan::Port(80), "/usr/sbin/nginx"), None);
+        assert_eq!(of(ServerPlan::Pid(7), "/usr/sbin/sshd"), None);
     }
 
     #[test]

@@ -6,12 +6,13 @@
 
 use crate::LabError;
 use crate::bench::{Bench, SlotSpec};
+use crate::servers::is_own;
 use crate::watch::Watcher;
 use duel_model::{
     BusyPoll, HostAccess, LoopKind, MILLISECOND_NS, Nanos, Plan, Run, SECOND_NS, Slot, SlotRole, Target, Waiting,
     Waking, WhyWaiting, WorkloadPlan, web,
 };
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 
 /// Most pairs of slots for each target, one slot of each way. Of a server that varies by 5 % from slot to slot, the mean over
 /// ten pairs has a standard error of 2 %.
@@ -180,8 +181,7 @@ fn is_on_this_machine(target: &Target, peer: Option<&str>) -> bool {
     // Where a name has led to several addresses, they are listed.
     let first = peer.and_then(|peer| peer.split([',', ' ']).next());
     let is_here = first.is_some_and(|peer| match peer.parse::<SocketAddr>() {
-        // Only an own address can be bound to. Nothing is sent.
-        Ok(address) => UdpSocket::bind((address.ip(), 0)).is_ok(),
+        Ok(address) => is_own(address.ip()),
         // The path of a Unix socket.
         Err(_) => peer.starts_with(['/', '@']),
     });
@@ -210,7 +210,7 @@ mod tests {
         let target = Target { name: "A".into(), address: "http://a/".into(), host: None };
         for (peer, is_here) in [
             (Some("127.0.0.1:80"), true),
-            (Some("[::1]:80"), UdpSocket::bind("[::1]:0").is_ok()),
+            (Some("[::1]:80"), is_own("::1".parse().unwrap())),
             (Some("/run/web.sock"), true),
             // TEST-NET-1 (RFC 5737) is nobody's.
             (Some("192.0.2.7:443, 127.0.0.1:443"), false),

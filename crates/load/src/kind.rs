@@ -72,6 +72,12 @@ pub trait Kind: Sync {
         LeadsTo::Unknown
     }
 
+    /// The port that the server of a target with this address listens on, as far as the address tells.
+    fn server_port(&self, address: &str) -> Option<u16> {
+        let _ = address;
+        None
+    }
+
     /// Other addresses of this machine from which all of these can be reached; why there is none, otherwise.
     fn other_sources(&self, peers: &[SocketAddr]) -> Result<Vec<IpAddr>, String> {
         let _ = peers;
@@ -167,6 +173,12 @@ pub trait PlainKind: Sync {
         self.prepare(plan, kind, address)
     }
 
+    /// See [`Kind::server_port`].
+    fn server_port(&self, address: &str) -> Option<u16> {
+        let _ = address;
+        None
+    }
+
     /// See [`Kind::hold`].
     fn hold(&self, kind: &mut KindPlan, facts: &Facts) {
         let _ = (kind, facts);
@@ -220,6 +232,10 @@ impl<K: PlainKind> Kind for K {
         let Prepared { facts, opens } = self.prepare_unless(asked.plan, kind, asked.address, asked.stop)?;
         let facts = Some(facts).filter(|facts| !facts.0.is_empty());
         Ok(Contact { opens, address: asked.address.to_owned(), sent: None, facts })
+    }
+
+    fn server_port(&self, address: &str) -> Option<u16> {
+        PlainKind::server_port(self, address)
     }
 
     fn hold(&self, workload: &mut WorkloadPlan, facts: &Facts) {

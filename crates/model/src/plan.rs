@@ -7,6 +7,7 @@ use crate::{
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::path::PathBuf;
 
 /// A system under test.
@@ -19,6 +20,25 @@ pub struct Target {
     /// How its machine is read while it is under load; `None`: it is measured from outside only.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostPlan>,
+}
+
+impl Target {
+    /// The machine in the address, without a port and brackets; empty for a local socket, `None` where the address names none.
+    pub fn machine(&self) -> Option<&str> {
+        let (_, rest) = self.address.split_once("://")?;
+        let authority = rest.split(['/', '?']).next().unwrap_or_default();
+        let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+        Some(match host_and_port.strip_prefix('[') {
+            Some(rest) => rest.split(']').next().unwrap_or_default(),
+            None => host_and_port.split(':').next().unwrap_or_default(),
+        })
+    }
+
+    /// Whether the address names this machine, whatever it is called elsewhere.
+    pub fn is_on_loopback(&self) -> bool {
+        let is_loopback = |name: &str| name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
+        self.machine().is_some_and(|name| name.eq_ignore_ascii_case("localhost") || is_loopback(name))
+    }
 }
 
 /// How the machine of a target is read.

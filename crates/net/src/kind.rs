@@ -36,6 +36,11 @@ impl PlainKind for Net {
         address.starts_with(SCHEME)
     }
 
+    fn server_port(&self, address: &str) -> Option<u16> {
+        // In another namespace the same port of the same address may be somebody else's.
+        Address::parse(address).ok().filter(|address| address.netns.is_none()).map(|address| address.port)
+    }
+
     fn check(&self, kind: &KindPlan, address: &str) -> Result<(), WorkloadError> {
         Address::parse(address)?;
         let (hello, options) = asked(kind)?;

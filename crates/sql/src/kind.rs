@@ -1,6 +1,6 @@
 //! Databases as a kind of work: which targets it has, and how one is made ready.
 
-use crate::address::{self, Address, ServerAddress, System};
+use crate::address::{self, Address, Place, ServerAddress, System};
 use crate::cancel::Canceller;
 use crate::client::{Client, Rows};
 use crate::connection::Server;
@@ -62,6 +62,13 @@ impl PlainKind for Sql {
         match address::parse(typed)? {
             Address::Server(server) => crate::secret::remember(&server),
             Address::File(_) | Address::Memory => Ok(typed.to_owned()),
+        }
+    }
+
+    fn server_port(&self, address: &str) -> Option<u16> {
+        match address::parse(address).ok()? {
+            Address::Server(ServerAddress { place: Place::Tcp { port, .. }, .. }) => Some(port),
+            Address::Server(_) | Address::File(_) | Address::Memory => None,
         }
     }
 

@@ -163,7 +163,7 @@ pub(crate) fn plan(flags: &CheckFlags, load: &LoadFlags) -> Result<Option<Plan>,
             meaning::comparison(several, judging, load)?
         }
     };
-    flags.measuring.apply(&mut plan)?;
+    flags.measuring.apply(&mut plan, false)?;
     check::fits(&limits, &plan)?;
     Ok(Some(plan))
 }

@@ -38,7 +38,7 @@ pub(crate) fn compare(compare: &CompareFlags, load: &LoadFlags, output: &OutputF
 /// What the flags mean.
 pub(crate) fn plan(compare: &CompareFlags, load: &LoadFlags) -> Result<(Plan, DiagnosisPlan), Usage> {
     let mut plan = meaning::comparison(&compare.targets, &compare.judging, load)?;
-    compare.measuring.apply(&mut plan)?;
+    compare.measuring.apply(&mut plan, compare.why)?;
     let diagnosis = compare.diagnosis.plan(&plan.targets)?;
     for (is_given, option) in [
         (!diagnosis.may_start_twin.is_empty(), "--may-start-twin"),

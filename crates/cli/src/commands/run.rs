@@ -39,7 +39,7 @@ pub(crate) fn run(run: &RunFlags, load: &LoadFlags, output: &OutputFlags) -> any
 /// What the flags mean.
 pub(crate) fn plan(run: &RunFlags, load: &LoadFlags) -> Result<Plan, Usage> {
     let mut plan = meaning::single(&run.target, run.requests, run.seed, load)?;
-    run.measuring.apply(&mut plan)?;
+    run.measuring.apply(&mut plan, false)?;
     if run.progress_log && (!plan.factors.is_empty() || plan.load.shape.search.is_some()) {
         return Err(Usage(
             "--progress-log tells the progress of one load; a run with factors and a search for a rate have many"

@@ -3,6 +3,7 @@
 use super::rerun::restore_secrets;
 use super::{demo, lens, print_run};
 use crate::diagnosis::DiagnosisFlags;
+use crate::hosts;
 use crate::keep::RunName;
 use crate::keep::{self, Keeper};
 use crate::outcome::{Outcome, Usage, say, told};
@@ -27,6 +28,9 @@ pub(crate) struct WhyFlags {
     pub(crate) secrets: SecretFlags,
     #[command(flatten)]
     pub(crate) trust: TrustFlags,
+    /// Read no machine that the run did not read. Without it, targets on 127.0.0.1, ::1 or localhost are read
+    #[arg(long)]
+    pub(crate) no_local: bool,
     #[command(flatten)]
     pub(crate) diagnosis: DiagnosisFlags,
     #[command(flatten)]
@@ -62,9 +66,12 @@ pub(crate) fn why(why: &WhyFlags, output: &OutputFlags) -> anyhow::Result<Outcom
         .into());
     }
     demo::refuse_if_made(&run)?;
-    let diagnosis = why.diagnosis.plan(&run.plan.targets)?;
     let mut plan = run.plan.clone();
     duel_lab::kinds::hold(&mut plan, &run.first_contact);
+    if !why.no_local {
+        hosts::read_unasked(&mut plan);
+    }
+    let diagnosis = why.diagnosis.plan(&plan.targets)?;
     restore_secrets(&mut plan, &why.secrets, &why.trust, output)?;
     let stop = signals::stop_flag()?;
     let lab = lens::equip(Lab::new(Arc::clone(&stop)));

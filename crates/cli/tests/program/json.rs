@@ -374,7 +374,7 @@ fn of_machines() {
     let (place, ruler) = (Place::new(), Ruler::start(&[]));
     let (fast, slow) = (format!("fast={}", ruler.url("/burn/100")), format!("slow={}", ruler.url("/burn/2000")));
     let pid = format!("slow={}", std::process::id());
-    let args = [&fast, slow.as_str(), "-d", "3s", "-c", "1", "-t", "1", "--local", "slow", "--pid", &pid];
+    let args = [&fast, slow.as_str(), "-d", "3s", "-c", "1", "-t", "1", "--no-local", "--local", "slow", "--pid", &pid];
     let found = document(&place, &[&args[..], &["--why", "--why-budget", "20s"]].concat());
     let host = &found["hosts"][0];
     assert_eq!((list(&found, "hosts").len(), &host["target"], &host["lost"]), (1, &"slow".into(), &Value::Null));

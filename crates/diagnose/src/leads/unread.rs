@@ -2,8 +2,7 @@
 
 use crate::cause::{Cause, Standing};
 use crate::gap::Gap;
-use duel_model::{Known, Unread, sanitize_line, shell_word};
-use std::net::IpAddr;
+use duel_model::{Known, Target, Unread, sanitize_line, shell_word};
 
 /// Most causes that are named in the sentence; all of them are in the list.
 const MOST_NAMED: usize = 4;
@@ -31,7 +30,7 @@ fn of_side(gap: &Gap<'_>, side: usize, open: &[String]) -> Option<Unread> {
         return None;
     }
     let (option, why) = match gap.case.hosts.get(side).and_then(Option::as_ref) {
-        None => (access(&target.name, &target.address), format!("the machine of {name} was not read")),
+        None => (access(target), format!("the machine of {name} was not read")),
         Some(facts) => match facts.0.get("process.pid").or_else(|| facts.0.get("process")) {
             Some(Known::Unavailable(why)) => (
                 format!("--pid {}", shell_word(&format!("{}=PID", target.name))),
@@ -47,29 +46,28 @@ fn of_side(gap: &Gap<'_>, side: usize, open: &[String]) -> Option<Unread> {
     Some(Unread { target: target.name.clone(), option, causes: open.to_vec(), text })
 }
 
-/// How the machine of a target is read: this one where the address says so, else by the host in its address.
-fn access(name: &str, address: &str) -> String {
+/// How the machine of a target is read: this one where the address says so, else by the machine in its address.
+fn access(target: &Target) -> String {
+    let name = &target.name;
     let here = format!("--local {}", shell_word(name));
-    let Some((_, rest)) = address.split_once("://") else { return here };
-    let authority = rest.split(['/', '?']).next().unwrap_or_default();
-    let host_and_port = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = match host_and_port.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host_and_port.split(':').next().unwrap_or_default(),
-    };
-    let is_here = host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback());
-    if is_here || host.is_empty() {
-        return here;
+    match target.machine().filter(|machine| !machine.is_empty() && !target.is_on_loopback()) {
+        None => here,
+        Some(machine) => {
+            format!("--ssh {} (or {here}, if it runs on this machine)", shell_word(&format!("{name}={machine}")))
+        }
     }
-    format!("--ssh {} (or {here}, if it runs on this machine)", shell_word(&format!("{name}={host}")))
 }
 
 #[cfg(test)]
 mod tests {
     use super::access;
+    use duel_model::Target;
 
     #[test]
     fn the_option_is_the_one_for_where_the_target_is() {
+        let of = |name: &str, address: &str| {
+            access(&Target { name: name.to_owned(), address: address.to_owned(), host: None })
+        };
         for (address, option) in [
             ("http://127.0.0.1:8080/x", "--local B"),
             ("https://localhost/", "--local B"),
@@ -78,8 +76,8 @@ mod tests {
             ("postgres://me@db7:5432/shop", "--ssh B=db7 (or --local B, if it runs on this machine)"),
             ("http://[2001:db8::1]:80/", "--ssh B=2001:db8::1 (or --local B, if it runs on this machine)"),
         ] {
-            assert_eq!(access("B", address), option, "{address}");
+            assert_eq!(of("B", address), option, "{address}");
         }
-        assert_eq!(access("B 2", "http://127.0.0.1/"), "--local 'B 2'");
+        assert_eq!(of("B 2", "http://127.0.0.1/"), "--local 'B 2'");
     }
 }
