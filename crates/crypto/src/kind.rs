@@ -115,6 +115,9 @@ impl PlainKind for Crypto {
             factory.batch = batch(&mut child).map_err(fail)?;
         }
         let mut facts = Facts::default();
+        if factory.batch > 1 {
+            facts.note("crypto.batch", Some(u64::from(factory.batch)));
+        }
         for (name, text) in told_facts {
             facts.note(&format!("crypto.{name}"), Some(text));
         }

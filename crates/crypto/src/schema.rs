@@ -1,7 +1,7 @@
 //! What crypto work declares of itself.
 
 use crate::ops;
-use duel_model::{Declaration, Noun, Param, Parts, Schema, Sort};
+use duel_model::{Compared, Declaration, Noun, Param, Parts, Schema, Sort};
 
 /// What ops of a crypto library declare of themselves.
 pub const SCHEMA: Schema = Schema {
@@ -34,6 +34,11 @@ const FACTS: &[Declaration] = &[
     Declaration::listed("crypto.module", "module"),
     Declaration::listed("crypto.priority", "priority"),
     Declaration::listed("crypto.mask", "CPU mask"),
+    // Fast ops are many in a batch; there is no longest op in it.
+    Declaration {
+        compared: Compared::Never,
+        ..Declaration::listed("crypto.batch", "ops that share a time, their mean")
+    },
     Declaration::unlisted("crypto.cpu"),
     Declaration::unlisted("crypto.compiler"),
 ];

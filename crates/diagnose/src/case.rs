@@ -55,6 +55,11 @@ impl<'a> Case<'a> {
         }
     }
 
+    /// Whether the user ended the search: the last probe was not finished, and none follows.
+    pub(crate) fn is_interrupted(&self) -> bool {
+        self.outcomes.iter().any(|outcome| outcome.unavailable.as_deref() == Some(ProbeOutcome::INTERRUPTED))
+    }
+
     pub(crate) fn is_open_loop(&self) -> bool {
         matches!(self.plan.load.kind, LoopKind::Open { .. })
     }

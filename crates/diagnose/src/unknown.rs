@@ -7,7 +7,7 @@ use crate::leads::leads;
 use crate::probes::{ALL_CLOSE, ALONE, CHACHA20, IDENTITY, KEPT, Kind, Mode, RANGE_1, RANGE_HALF, RESUMED};
 use duel_model::web::phase;
 use duel_model::{
-    AboutCause, Confidence, Evidence, Finding, Phase, Probe, Stands, TargetObservation, format_bytes,
+    AboutCause, Confidence, Evidence, Finding, Leads, Phase, Probe, Stands, TargetObservation, format_bytes,
     format_duration_ns, format_figure, web,
 };
 
@@ -64,7 +64,8 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
             Standing::Wants(probes) => {
                 let ids: Vec<_> = probes.iter().map(|probe| &*probe.id).collect();
                 // What was not made cannot be repeated.
-                let text = format!("not made for want of time: {}", ids.join(", "));
+                let why = if gap.case.is_interrupted() { "since you ended the search" } else { "for want of time" };
+                let text = format!("not made {why}: {}", ids.join(", "));
                 (Stands::Open, Evidence::new("comparison", text, None))
             }
             Standing::Fits(_) => continue,
@@ -94,7 +95,9 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
     } else {
         format!("About {} of the gap between {slow} and {fast} is left unexplained", percent(left))
     };
-    let summary = format!("{what_is_left}{} {where_to}", reservations(&fits, is_whole));
+    let ended = if gap.case.is_interrupted() { "You ended the search before it was done. " } else { "" };
+    let summary = format!("{ended}{what_is_left}{} {where_to}", reservations(&fits, is_whole));
+    let leads = leads(gap, causes, standings);
     Finding {
         cause: ENTRY.id.to_owned(),
         target: gap.case.plan.targets.get(gap.slow).map(|target| target.name.clone()),
@@ -102,16 +105,26 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
         explains: None,
         summary,
         evidence,
-        remedy: place.remedy.unwrap_or_else(|| {
-            if gap.case.plan.schema().lanes_are_threads() {
-                return format!("Give diagnosis more time, and profile {slow} while the comparison runs (`perf top`).");
-            }
-            format!(
-                "Give diagnosis more time, and look at {slow}'s host (CPU, disk, network) while the comparison runs."
-            )
-        }),
-        leads: leads(gap, causes, standings),
+        remedy: remedy(gap, place.remedy, &leads),
+        leads,
     }
+}
+
+/// What to do next: what differs goes first, then what fits to the place of the gap.
+fn remedy(gap: &Gap<'_>, of_place: Option<String>, leads: &Leads) -> String {
+    let first = if leads.slow_ops.is_none() && leads.differences.is_empty() {
+        ""
+    } else {
+        "Begin with what stands first under 'where to look first'. "
+    };
+    let slow = gap.slow_name();
+    let next = of_place.unwrap_or_else(|| {
+        if gap.case.plan.schema().lanes_are_threads() {
+            return format!("Give diagnosis more time, and profile {slow} while the comparison runs (`perf top`).");
+        }
+        format!("Give diagnosis more time, and look at {slow}'s host (CPU, disk, network) while the comparison runs.")
+    });
+    format!("{first}{next}")
 }
 
 /// Ends a sentence on the gap, or on what is left of it, and says what is uncertain about the causes that fit: they stand

@@ -36,6 +36,14 @@ pub(crate) fn why(error: &io::Error) -> String {
     text.to_owned()
 }
 
+/// The same of a file that was to be made in a folder that is there.
+pub(crate) fn why_not_made(error: &io::Error) -> String {
+    match error.raw_os_error().map(Errno::from_raw_os_error) {
+        Some(Errno::NOENT) => "the folder is gone, or its file system makes no files".to_owned(),
+        _ => why(error),
+    }
+}
+
 /// An op that failed with what the system said.
 pub(crate) fn failed(what: &str, error: &io::Error) -> Failure {
     let kind: FailureKind = match error.raw_os_error().map(Errno::from_raw_os_error) {

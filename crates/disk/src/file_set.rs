@@ -5,7 +5,7 @@
 
 use crate::buffer::Buffer;
 use crate::content::{Content, SECTOR};
-use crate::errors::{cannot, shown, why};
+use crate::errors::{cannot, shown, why, why_not_made};
 use crate::schema::phase;
 use crate::settings::FileWork;
 use crate::tell;
@@ -65,7 +65,7 @@ impl FileSet {
         // From here on it is removed, whatever happens.
         let mut made = Self { work, content, allocation_bytes: None, used_bytes: None, path, folder };
         made.lay_out(is_full, stop).map_err(|error| {
-            cannot(format!("files for the work cannot be made in {}: {}", shown(within), why(&error)))
+            cannot(format!("files for the work cannot be made in {}: {}", shown(within), why_not_made(&error)))
         })?;
         if stop.load(Ordering::Relaxed) {
             return Err(cannot("interrupted"));

@@ -362,7 +362,7 @@ fn fits_direct(file: &File, path: &Path, work: &Work, mount: Option<&Mount>) -> 
     let path = shown(path);
     if let Some(mount) = mount.filter(|mount| ["tmpfs", "ramfs"].contains(&mount.file_system.as_str())) {
         return Err(cannot(format!(
-            "{path} is in memory ({}): there is nothing that --direct could go to",
+            "{path} is in memory ({}): there is no device that I/O could go to directly (--direct)",
             mount.file_system
         )));
     }

@@ -6,7 +6,7 @@
 //! is taken, and nobody sees by what, is no better.
 
 use crate::content::{Content, SECTOR};
-use crate::errors::{cannot, shown, why};
+use crate::errors::{cannot, shown, why, why_not_made};
 use crate::place::Identity;
 use crate::{file_set, tell};
 use duel_load::{WorkloadError, monotonic_ns};
@@ -206,7 +206,7 @@ fn new_in(folder: &Path, what: &str, make: impl Fn(&Path) -> io::Result<File>) -
         let further = if number == 0 { String::new() } else { format!("-{number}") };
         let path = folder.join(format!("{PREFIX}{pid}{further}{SUFFIX}"));
         let file = make(&path)
-            .map_err(|error| cannot(format!("{what} cannot be made in {}: {}", shown(folder), why(&error))))?;
+            .map_err(|error| cannot(format!("{what} cannot be made in {}: {}", shown(folder), why_not_made(&error))))?;
         // Until it has a lock it looks as if its maker were gone, and `duel disk clean` may have it in hand.
         if is_own(&file, &path) {
             return Ok(Made { path, file, owner: owner_number(pid, number) });

@@ -185,7 +185,7 @@ impl Lab {
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
         let twin = stand_in.as_ref().map(|stand_in: &StandIn| stand_in.reading().clone());
         let unavailable = match twin.as_ref().and_then(|twin| twin.ended.clone()) {
-            _ if self.is_stopped() => Some("interrupted".to_owned()),
+            _ if self.is_stopped() => Some(ProbeOutcome::INTERRUPTED.to_owned()),
             Some(ended) => Some(ended),
             None => failed.map(|error| error.to_string()),
         };

@@ -61,6 +61,11 @@ pub struct ProbeOutcome {
     pub unavailable: Option<String>,
 }
 
+impl ProbeOutcome {
+    /// Why a probe is unavailable that the user ended.
+    pub const INTERRUPTED: &'static str = "interrupted";
+}
+
 /// What one target showed under one treatment, over all its slots.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct TargetObservation {

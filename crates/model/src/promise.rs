@@ -152,8 +152,11 @@ impl Promise {
         };
         let is_low = matches!(comparison, Comparison::Below | Comparison::AtMost);
         if is_low != metric.is_better_low() {
-            let sign = if metric.is_better_low() { '<' } else { '>' };
-            return Err(ParsePromiseError::Senseless(format!("'{}': {metric} is better {sign} than a limit", shown())));
+            let (sign, word) = if metric.is_better_low() { ('<', "lower") } else { ('>', "higher") };
+            return Err(ParsePromiseError::Senseless(format!(
+                "'{}': {metric} is better when it is {word}; write {metric}{sign}LIMIT",
+                shown()
+            )));
         }
         Ok(Self { metric, comparison, limit })
     }

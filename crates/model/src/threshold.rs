@@ -124,7 +124,7 @@ mod tests {
             ("slower than A by -5%", "a share has a %"),
             ("p99<200", "has no unit: p99<200ms"),
             ("errors<1", "has no unit: errors<1%"),
-            ("p99>1s", "is better <"),
+            ("p99>1s", "is better when it is lower; write p99<LIMIT"),
             ("p98 slower than A by 5%", "rate, p50 and p99"),
             ("a b slower than A by 5%", "one metric at most"),
             ("p99<\u{1b}[2J", "is no threshold"),

@@ -109,7 +109,12 @@ impl ProcessFiles {
         ProcessError(match error.kind() {
             _ if !self.is_there() => format!("there is no process {pid}"),
             io::ErrorKind::PermissionDenied => {
-                format!("may not read {what} of process {pid}: run duel as that process's user or as root")
+                let what_to_do = if rustix::process::geteuid().is_root() {
+                    "this machine does not let root do so (a security module, or limited rights of a container)"
+                } else {
+                    "run duel as that process's user or as root"
+                };
+                format!("may not read {what} of process {pid}: {what_to_do}")
             }
             _ => format!("cannot read {what} of process {pid}: {error}"),
         })

@@ -139,7 +139,7 @@ fn about_intervals(run: &Run, experiment: &Experiment) -> String {
     let confidence = exact_percent(experiment.confidence);
     if run.plan.targets.len() > 1 {
         format!(
-            "Intervals hold at {confidence} each by itself. Calls are made at so much more that all of one table together \
+            "Each interval holds at {confidence} by itself. Calls are made at so much more that all of one table together \
              err no more often than a single one."
         )
     } else {

@@ -272,8 +272,8 @@ fn begin_at(standing: Standing, existing: Existing, table: u32, rows: u64) -> Re
         Standing::Half { rows: found } if existing.go_on => Ok(Some(Begin::Behind(found.max(0) as u64))),
         Standing::Unindexed if existing.go_on => Ok(Some(Begin::Behind(rows))),
         Standing::Half { rows: found } => refuse(format!(
-            "table {name} has {found} of {rows} rows: its preparation did not end; --go-on goes on with it, --anew makes all \
-             tables anew"
+            "table {name} has {found} of {rows} rows: it was made with fewer, or its preparation did not end; --go-on adds what is \
+             missing, --anew makes all tables anew"
         )),
         Standing::Unindexed => refuse(format!("table {name} has no index on k; --go-on makes it")),
         Standing::Holed { rows: found } => refuse(format!(

@@ -599,7 +599,8 @@ fn check_tables(database: &mut Database, kind: &KindPlan, address: &str, stop: &
                 format!("table {name} of {tables} is missing; this makes it: {}", command(""))
             }
             Standing::Half { rows } => format!(
-                "table {name} has {rows} of {size} rows: its preparation did not end; this goes on with it: {}",
+                "table {name} has {rows} of {size} rows: it was made with fewer, or its preparation did not end; this adds what is \
+                 missing: {}",
                 command(" --go-on")
             ),
             Standing::Holed { rows } => format!(

@@ -436,8 +436,8 @@ fn saturation(side: &Side<'_>, pairs: &[PairVerdict]) -> String {
 fn lag(side: &Side<'_>, which: &str, late: Option<u64>) -> String {
     let shown = |ns: Option<u64>| ns.map_or_else(|| "unknown".to_owned(), |ns| format_duration_ns(ns as f64));
     format!(
-        "the generator itself started ops on {} late by {} ({which}), with a median response of {}: gaps look smaller \
-         than they are",
+        "the generator itself started ops on {} late by {} ({which}), with a median response of {}: response times \
+         are shown by so much too long, and gaps look smaller than they are",
         side.name,
         shown(late),
         shown(side.tally.response.quantile_ns(0.5))

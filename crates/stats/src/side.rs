@@ -145,16 +145,26 @@ impl<'a> Side<'a> {
         }
     }
 
+    /// Ops per second of its slots, finished or failed.
+    fn rate_per_s(&self) -> f64 {
+        let (elapsed_ns, _) = self.elapsed;
+        let failed: u64 = self.tally.failed.values().sum();
+        (self.tally.ok + failed) as f64 * 1e9 / (elapsed_ns.max(1)) as f64
+    }
+
     /// In which direction this side's number in a metric can be wrong, held against the `other` side.
     pub(crate) fn bias(&self, other: &Self, metric: Metric) -> Bias {
         let latency = metric != Metric::Rate;
         let fails_more = self.failed_share().unwrap_or(0.0) > other.failed_share().unwrap_or(0.0) + MISSING;
         let unstarted = latency && self.unstarted_share().is_some_and(|share| share > MISSING);
+        // Under less load, since the generator had no more for it, ops wait for each other less than they do on the other side.
+        let spared = latency && self.saturated() && self.rate_per_s() < other.rate_per_s();
         Bias {
             hampered: self.saturated() || (metric == Metric::ResponseP99 && self.late(0.99, 0.99)),
             // What was given up counts with the time waited, which is less than it would have taken.
             flattered: fails_more
                 || unstarted
+                || spared
                 || (metric == Metric::ResponseP99 && self.unfinished_share().is_some_and(|share| share > MISSING)),
         }
     }

@@ -274,7 +274,7 @@ fn senseless_shapes_are_refused_in_a_sentence() {
         (&["--deadline", "5ms"], "give a --rate"),
         (&["--deadline", "0", "--rate", "5"], "--deadline has to be longer than 0"),
         (&["--find-rate", "p99"], "--find-rate: 'p99' is no promise such as"),
-        (&["--find-rate", "p99>5ms"], "is better <"),
+        (&["--find-rate", "p99>5ms"], "is better when it is lower"),
         (&["--find-rate", "p99<5ms", "-n", "5"], "--find-rate goes by time"),
         (&["--find-rate", "p99<5ms", "-d", "5s"], "-d 10s at least"),
         (&["--find-rate", "p99<5ms", "--stages", "1s@1"], "cannot be used with"),

@@ -150,7 +150,8 @@ pub(crate) fn weigh(gap: &Gap<'_>, entry: &'static CauseEntry, group: Group) -> 
 /// What to do about a setting, which its server knows by this name.
 fn remedy(gap: &Gap<'_>, setting: &Differing, name: &str) -> String {
     format!(
-        "Is `{name} = {}` on {} meant to be, and what does it protect? Where not, set it to `{}` as on {}.",
+        "Find out what `{name} = {}` is there for on {}: a slower setting often protects data or tells what happens. Where nobody \
+         needs it, set it to `{}` as on {}.",
         sanitize_line(&setting.slow),
         gap.slow_name(),
         sanitize_line(&setting.fast),

@@ -10,6 +10,8 @@ use duel_model::web::{self, phase};
 use duel_model::{Compared, Declaration, Difference, DifferenceKind, Facts, Value, sanitize_line};
 use std::collections::BTreeSet;
 
+/// How telling an option is that only one of the servers was started with: other facts of its process follow from it.
+const TOLD_TO: f64 = 0.65;
 /// How telling a fact is that is near to the phase in which the gap sits, one of the server itself, and any other.
 const NEAR: f64 = 0.6;
 const OF_SERVER: f64 = 0.4;
@@ -21,11 +23,12 @@ const LONG: usize = 60;
 /// What the targets tell of themselves, then what their machines are.
 pub(super) fn differing(gap: &Gap<'_>) -> Vec<Ranked> {
     let near = near_to(gap);
-    let weight = |name: &str| {
+    let weight = |difference: &Difference| {
+        let name = &difference.name;
         let begins = |list: &[&str]| list.iter().any(|begin| name.starts_with(begin));
-        // Any two servers were started in different words.
-        if name == "process.command_line" {
-            ANY
+        if name == COMMAND_LINE {
+            // Any two servers were started with different files and folders.
+            if has_own_option(difference) { TOLD_TO } else { ANY }
         } else if begins(near) {
             NEAR
         } else if begins(&OF_ITSELF) {
@@ -34,8 +37,19 @@ pub(super) fn differing(gap: &Gap<'_>) -> Vec<Ranked> {
             ANY
         }
     };
-    let ranked = |difference: Difference| Ranked { weight: weight(&difference.name), difference };
+    let ranked = |difference: Difference| Ranked { weight: weight(&difference), difference };
     told_by_targets(gap).chain(told_by_machines(gap)).map(ranked).collect()
+}
+
+const COMMAND_LINE: &str = "process.command_line";
+
+/// Whether one of the command lines has an option that the other one has not, with or without a value.
+fn has_own_option(difference: &Difference) -> bool {
+    let options = |line: &str| -> BTreeSet<String> {
+        let words = line.split_whitespace().filter(|word| word.starts_with('-') && word.len() > 1);
+        words.map(|word| word.split('=').next().unwrap_or(word).to_owned()).collect()
+    };
+    options(&difference.slow) != options(&difference.fast)
 }
 
 /// Facts of a server, of its process and of what it is given.
@@ -104,7 +118,12 @@ fn told_by_machines<'a>(gap: &'a Gap<'_>) -> impl Iterator<Item = Difference> + 
     both.into_iter().flat_map(move |(slow, fast)| {
         slow.0.iter().filter_map(move |(name, known)| {
             let is_of_machine = !["process.", "cgroup."].iter().any(|begin| name.starts_with(begin));
-            if is_one_machine && is_of_machine || Declaration::of(name).is_some_and(|of| of.compared == Compared::Never)
+            // One number twice, where the server is a single process.
+            let is_told_by_threads = name == "process.all_threads"
+                && [slow, fast].into_iter().all(|side| side.value(name) == side.value("process.threads"));
+            if is_told_by_threads
+                || is_one_machine && is_of_machine
+                || Declaration::of(name).is_some_and(|of| of.compared == Compared::Never)
             {
                 return None;
             }
@@ -149,7 +168,8 @@ fn difference(gap: &Gap<'_>, name: &str, label: &str, values: [String; 2], look:
     if slow == fast {
         return None;
     }
-    let (slow, fast) = if slow.len().max(fast.len()) > LONG { apart(&slow, &fast)? } else { (slow, fast) };
+    let is_long = slow.len().max(fast.len()) > LONG;
+    let (slow, fast) = if is_long || name == COMMAND_LINE { apart(&slow, &fast)? } else { (slow, fast) };
     let text = format!("{}: {slow} on {}, {fast} on {}", sanitize_line(label), gap.slow_name(), gap.fast_name());
     Some(Difference { name: sanitize_line(name), kind: DifferenceKind::Fact, slow, fast, text, look })
 }

@@ -89,5 +89,8 @@ fn a_gap_that_stays_unknown_is_placed_in_the_phases_and_facts_of_its_kind() {
     assert!(says("91 % of the extra 880 \u{b5}s per draw over one drum is in shuffle"), "{finding:#?}");
     let leads: Vec<&str> = finding.leads.differences.iter().map(|differs| &*differs.text).collect();
     assert_eq!(leads, ["felt: worn on B, green on A"]);
-    assert_eq!(finding.remedy, "Look at what B does in the phase 'shuffle'.");
+    assert_eq!(
+        finding.remedy,
+        "Begin with what stands first under 'where to look first'. Look at what B does in the phase 'shuffle'."
+    );
 }

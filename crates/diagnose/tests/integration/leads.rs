@@ -116,6 +116,25 @@ fn facts_are_told_behind_what_can_be_the_gap_and_not_where_they_differ_by_nature
         assert_eq!(swappiness.look.as_deref(), Some("sysctl vm.swappiness"));
         assert!(swappiness.text.contains(&format!("60 on {slow}")), "{swappiness:?}");
     });
+    // What a server was told to do goes before what follows from it, and files that differ go last.
+    let started = |line: &'static str, threads: &'static str| {
+        let facts = [("process.command_line", line), ("process.threads", threads), ("process.all_threads", threads)];
+        facts.into_iter().chain([("vm.swappiness", "10")]).collect::<Vec<_>>()
+    };
+    let places = |slow_line: &'static str| {
+        let mut found = Vec::new();
+        leads(
+            &with(good(), &started("java -cp a App", "14")),
+            &with(sleeping(good()), &started(slow_line, "3")),
+            |leads, _| {
+                let names = leads.differences.iter().filter(|differs| differs.kind == DifferenceKind::Fact);
+                found = names.map(|differs| differs.name.clone()).collect();
+            },
+        );
+        found
+    };
+    assert_eq!(places("java -Xint -cp b App"), ["process.command_line", "process.threads"]);
+    assert_eq!(places("java -cp b App"), ["process.threads", "process.command_line"]);
     // On one machine there is one swappiness, whatever two readings said.
     let boot = |mut server: Server| {
         server.facts.get_or_insert_default().push(("os.boot_id", "7"));

@@ -180,6 +180,24 @@ fn a_saturated_generator_takes_back_what_it_could_have_made() {
     assert_eq!(rate(&with_busy(1.0, [0.5, 0.97])), Call::Unknown);
 }
 
+#[test]
+fn responses_are_not_quicker_because_the_generator_had_less_load_for_their_server() {
+    let judged = |share: f64| {
+        let mut slots = duel(0.7);
+        // Between its ops the generator is busy with something else: a rate of a quarter.
+        for slot in slots.iter_mut().filter(|slot| slot.target == 1) {
+            slot.elapsed_ns *= 6;
+            busy(slot, share);
+        }
+        judge_slots(&slots, &plan(2))
+    };
+    assert_eq!(call(&judged(0.5), "B", Metric::ResponseP50), Call::Faster);
+    let verdict = judged(0.97);
+    assert_eq!(call(&verdict, "B", Metric::ResponseP50), Call::Unknown);
+    let text = &doubt(&verdict, DoubtId::GeneratorSaturated).text;
+    assert!(text.ends_with("B may do better than was seen"), "{text}");
+}
+
 /// A worker that polls uses all of its CPU. What counts is how much of that was work.
 #[test]
 fn who_stays_awake_without_work_is_not_saturated() {
