@@ -136,6 +136,10 @@ pub(crate) struct Http {
     /// What the file that is served lies on, from where it is read past the page cache for each request (nginx); `None`: where all else
     /// lies.
     pub(crate) disk: Option<VolumePlan>,
+    /// HTTP/2 is offered beside HTTP/1.1 (nginx, over TLS), and duel and the tools speak it.
+    pub(crate) http2: bool,
+    /// Bytes of a frame of HTTP/2, where they are not nginx's usual ones.
+    pub(crate) frame_bytes: Option<u32>,
     /// `TCP_NODELAY`, where the server lets one choose.
     pub(crate) nodelay: bool,
     /// One lock for all connections (the bench's own server).
@@ -160,6 +164,8 @@ impl Default for Http {
             padding_bytes: 0,
             log: Log::Off,
             disk: None,
+            http2: false,
+            frame_bytes: None,
             nodelay: true,
             shared_lock: false,
             handler: Handler::Plain,

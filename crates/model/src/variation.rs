@@ -67,19 +67,21 @@ impl Plan {
             twin: _,
         } = variation.clone();
         let mut plan = self.clone();
-        // A connection that is closed after its first request carries no more: as many requests at a time need as many.
-        let connections = connections.or((keepalive == Some(false)).then(|| self.lanes()));
+        for (id, value) in settings {
+            if let Some(param) = plan.schema().param(id.name()) {
+                plan.workload.set(param, &value);
+            }
+        }
+        // A connection that is closed after its first request carries no more, and one of HTTP/1.1 one at a time: as many
+        // requests at a time need as many connections.
+        let carries_fewer = keepalive == Some(false) || plan.streams() < self.streams();
+        let connections = connections.or(carries_fewer.then(|| self.lanes()));
         plan.load.kind = LoopKind::Closed { think_ns: 0 };
         // Ops of a closed loop are due when they can be sent.
         plan.load.shape.deadline_ns = None;
         if let Some(connections) = connections {
             plan.load.connections = connections;
             plan.load.threads = plan.load.threads.min(connections);
-        }
-        for (id, value) in settings {
-            if let Some(param) = plan.schema().param(id.name()) {
-                plan.workload.set(param, &value);
-            }
         }
         if let WorkloadPlan::Http(http) = &mut plan.workload {
             // So many connections stand for so many requests at a time.
@@ -102,6 +104,14 @@ impl Plan {
         }
         plan
     }
+
+    /// Requests that a connection carries at a time.
+    fn streams(&self) -> u32 {
+        match &self.workload {
+            WorkloadPlan::Http(http) => http.streams(),
+            WorkloadPlan::Plain(_) => 1,
+        }
+    }
 }
 
 fn put<T>(place: &mut T, value: Option<T>) {
@@ -118,6 +128,7 @@ fn present<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<O
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Bound, BusyPoll, ComparePlan, Http2Plan, HttpPlan, LoadPlan, LoadShape};
 
     #[test]
     fn not_sending_a_field_is_told_from_leaving_it_as_it_is() {
@@ -125,6 +136,46 @@ mod tests {
             let variation = Variation { accept_encoding, ..Variation::default() };
             let kept = serde_json::to_string(&variation).unwrap();
             assert_eq!(serde_json::from_str::<Variation>(&kept).unwrap(), variation, "{kept}");
+        }
+    }
+
+    #[test]
+    fn as_many_requests_are_under_way_whatever_a_connection_carries() {
+        let plan = shared_connections();
+        assert_eq!((plan.load.connections, plan.lanes()), (4, 40));
+        let setting = |name: &'static str, value: &str| Variation {
+            settings: [(Id::new(name), value.to_owned())].into(),
+            ..Variation::default()
+        };
+        let closing = Variation { keepalive: Some(false), ..Variation::default() };
+        for variation in [setting("http2", "off"), setting("streams", "1"), closing] {
+            let varied = plan.varied(&variation);
+            assert_eq!((varied.load.connections, varied.lanes()), (40, 40), "{variation:?}");
+        }
+        let alone = plan.varied(&Variation { connections: Some(1), ..setting("http2", "off") });
+        assert_eq!((alone.load.connections, alone.lanes()), (1, 1));
+        let another = plan.varied(&setting("h2-window", "65535"));
+        assert_eq!((another.load.connections, another.lanes()), (4, 40));
+    }
+
+    /// Four connections of ten requests each.
+    fn shared_connections() -> Plan {
+        let http = HttpPlan { http2: Some(Http2Plan { streams: 10 }), ..HttpPlan::default() };
+        Plan {
+            targets: Vec::new(),
+            workload: WorkloadPlan::Http(Box::new(http)),
+            load: LoadPlan {
+                connections: 4,
+                threads: 2,
+                kind: LoopKind::Closed { think_ns: 0 },
+                bound: Bound::Ops(1),
+                connect_timeout_ns: 1,
+                op_timeout_ns: 1,
+                busy_poll: BusyPoll::Auto,
+                shape: LoadShape::default(),
+            },
+            compare: ComparePlan::default(),
+            factors: Vec::new(),
         }
     }
 

@@ -53,6 +53,7 @@ causes!(
     no_sendfile,
     sync_logging,
     larger_response,
+    version,
     quota,
     fewer_cores,
     slower_cpu,

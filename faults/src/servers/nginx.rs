@@ -31,7 +31,11 @@ pub(crate) fn config(folder: &Path, site: &Site<'_>) -> String {
     let mut server = String::new();
     for listen in site.listen {
         let ssl = if site.tls.is_some() { " ssl" } else { "" };
-        let _ = writeln!(server, "    listen {listen}{ssl} backlog={backlog};");
+        let http2 = if site.http.http2 { " http2" } else { "" };
+        let _ = writeln!(server, "    listen {listen}{ssl}{http2} backlog={backlog};");
+    }
+    if let Some(bytes) = site.http.frame_bytes {
+        let _ = writeln!(server, "    http2_chunk_size {bytes};");
     }
     if let Some((tls, identity)) = site.tls {
         server += &tls_directives(tls, identity);

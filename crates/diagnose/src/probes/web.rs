@@ -1,6 +1,7 @@
 //! Probes that change what is asked of web servers, and how connections to them are made.
 
 use super::load::{SHARED, http};
+use super::settings::Value;
 use super::{Budget, Entry, FLIP, Kind, Load, refuse};
 use crate::case::Case;
 use duel_model::{AddressRange, Facts, Nanos, SECOND_NS, TargetObservation, TlsVersion, Variation, format_bytes, web};
@@ -184,6 +185,22 @@ pub(crate) const KEPT: Kind = Kind::new(&Entry {
         None => Err("left open whether connections were kept".to_owned()),
     },
     changes_reuse: true,
+    ..FLIP
+});
+
+/// HTTP/1.1 on all targets. As many requests are under way: where connections of HTTP/2 carry several at a time, there are as many
+/// more connections.
+pub(crate) const HTTP_1: Kind = Kind::new(&Entry {
+    id: "http-1.1",
+    phrase: "with HTTP/1.1 on all targets and as many requests at a time",
+    question: "Does the gap go away with HTTP/1.1?",
+    sets: &[("http2", Value::Becomes("off"))],
+    took_effect: |_, seen| match negotiated(seen, web::HTTP_VERSION) {
+        Some("HTTP/1.1") => Ok(()),
+        Some(_) => Err("spoke another version of HTTP".to_owned()),
+        None => Err("did not tell its version of HTTP".to_owned()),
+    },
+    changes: &[web::HTTP_VERSION],
     ..FLIP
 });
 

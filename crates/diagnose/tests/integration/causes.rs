@@ -4,7 +4,8 @@ use crate::world::{Dice, Server, World, named, open_loop, world};
 #[allow(dead_code, reason = "each test of the world uses its own part")]
 use duel_diagnose::{Case, Step, catalogue, next};
 use duel_model::{
-    Body, Call, Confidence, Doubt, DoubtId, Explanation, Finding, Metric, Nanos, PairVerdict, SECOND_NS, Verdict,
+    Body, Call, Confidence, Doubt, DoubtId, Explanation, Finding, Http2Plan, Metric, Nanos, PairVerdict, SECOND_NS,
+    Verdict,
 };
 
 fn good() -> Server {
@@ -815,6 +816,12 @@ fn random_world(seed: u64, noise: f64) -> World {
 /// Share of the gap that really goes away when the accused server is cured, in log and in time, with one connection or
 /// with the plan's, whichever tells more.
 fn true_share(world: &World, finding: &Finding) -> f64 {
+    let [alone, loaded] = true_shares(world, finding);
+    alone.max(loaded)
+}
+
+/// The same with one connection, and with the plan's.
+fn true_shares(world: &World, finding: &Finding) -> [f64; 2] {
     let index = world.plan.targets.iter().position(|target| Some(&target.name) == finding.target.as_ref()).unwrap();
     let (sick, other) = (&world.servers[index], &world.servers[1 - index]);
     let mut cured = sick.clone();
@@ -830,8 +837,9 @@ fn true_share(world: &World, finding: &Finding) -> f64 {
         "tls.extra-round-trip" => (cured.version, cured.chain) = (other.version, other.chain),
         "net.path-delay" => cured.round_trip = other.round_trip,
         "net.rate-cap" => cured.cap = other.cap,
+        "http.version" => cured.http2 = other.http2,
         // Nothing else is wrong with a server of these worlds: to accuse it is false.
-        _ => return 0.0,
+        _ => return [0.0; 2],
     }
     let share = |connections: Option<u32>| {
         let variation = duel_model::Variation { connections, ..Default::default() };
@@ -839,7 +847,36 @@ fn true_share(world: &World, finding: &Finding) -> f64 {
         let (sick, cured, other) = (ns(sick), ns(&cured), ns(other));
         ((sick / cured).ln() / (sick / other).ln()).max((sick - cured) / (sick - other))
     };
-    share(Some(1)).max(share(None))
+    [share(Some(1)), share(None)]
+}
+
+/// A random world that speaks HTTP/2, which takes either side some time and one of them perhaps much.
+fn random_world_over_http2(seed: u64, noise: f64) -> World {
+    let mut world = random_world(seed, noise);
+    let mut dice = Dice(seed ^ 0xb2);
+    // At most as much as all other work of a request that is small: HTTP/1.1 has half of it.
+    let usual = dice.between(0.02, 1.0);
+    for server in &mut world.servers {
+        server.http2 = usual * server.fixed;
+        // Without them small writes that wait for an acknowledgement cannot be excluded.
+        server.net.profiles = true;
+    }
+    let sick = dice.chance(0.5).then(|| dice.bits() as usize % 2);
+    if let Some(sick) = sick {
+        world.servers[sick].http2 += dice.between(10e3, 50e6);
+    }
+    if dice.chance(0.1) {
+        world.servers[dice.bits() as usize % 2].http1_delay = dice.between(10e3, 50e6);
+    }
+    if dice.chance(0.1) {
+        world.servers[dice.bits() as usize % 2].closes_http1 = true;
+    }
+    let streams = if world.http().keepalive { [1, 1, 8][dice.bits() as usize % 3] } else { 1 };
+    if dice.chance(0.2) {
+        world.servers[dice.bits() as usize % 2].streams_at_a_time = 1.0;
+    }
+    world.http().http2 = Some(Http2Plan { streams });
+    world
 }
 
 /// A random world of close servers with quick requests and keys that are equally dear: connecting anew makes gaps of 5x
@@ -864,6 +901,37 @@ fn random_world_of_strong_gaps(seed: u64, noise: f64) -> World {
 #[test]
 fn in_random_worlds_no_one_is_accused_wrongly() {
     assert_no_one_is_accused_wrongly(random_world, |_| true, 1_000);
+}
+
+#[test]
+fn in_random_worlds_over_http2_no_version_is_accused_wrongly() {
+    assert_no_one_is_accused_wrongly(random_world_over_http2, |cause| cause == "http.version", 300);
+}
+
+#[test]
+fn in_random_worlds_over_http2_no_version_is_acquitted_wrongly() {
+    let (mut acquitted, mut wrong) = (0, Vec::new());
+    for seed in 0..1_000 {
+        let world = random_world_over_http2(seed, [0.0, 0.003, 0.01][seed as usize % 3]);
+        let explanation = world.explain();
+        if !explanation.ruled_out.iter().any(|cause| cause == "http.version") {
+            continue;
+        }
+        acquitted += 1;
+        let slow = explanation.findings.iter().find(|finding| finding.target.is_some());
+        let Some(slow) = slow.map(|finding| Finding { cause: "http.version".to_owned(), ..finding.clone() }) else {
+            continue;
+        };
+        // A gap is judged as it is with one connection or with the plan's, whichever is its reference.
+        let [alone, loaded] = true_shares(&world, &slow);
+        let share = alone.min(loaded);
+        if share > 0.5 {
+            wrong.push((seed, world.noise, share));
+        }
+    }
+    println!("{acquitted} acquitted, wrong: {wrong:#?}");
+    assert!(acquitted > 100, "{acquitted}");
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
 #[test]

@@ -41,13 +41,16 @@ impl Kind for Web {
             (true, false) => "anew",
             (true, true) => "resumed",
         };
-        vec![
+        [
             twin.server.name().to_owned(),
             twin.scheme().to_owned(),
             what,
             format!("c{}", load.connections),
             connections.to_owned(),
         ]
+        .into_iter()
+        .chain(twin.http.http2.then(|| "h2".to_owned()))
+        .collect()
     }
 
     fn start(world: &World, pair: &Pair<Web>, faulty: Place, _duel: &Path) -> anyhow::Result<Arena> {
@@ -67,6 +70,9 @@ impl Kind for Web {
         words.extend(["--insecure", "-t", "1", "-c", &load.connections.to_string()].map(str::to_owned));
         if load.connect_anew {
             words.push("--no-keepalive".to_owned());
+        }
+        if arena.healthy.twin().http.http2 {
+            words.push("--http2".to_owned());
         }
         if load.resumption {
             words.push("--resumption".to_owned());

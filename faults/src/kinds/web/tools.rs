@@ -47,6 +47,20 @@ impl Client {
         Ok(printed.lines().filter_map(row).collect())
     }
 
+    /// Requests per second over one connection, one at a time, over HTTP/2 or HTTP/1.1, by h2load.
+    pub(crate) fn h2load(&self, up: &Up, http1: bool) -> anyhow::Result<f64> {
+        let mut args = vec!["-c", "1", "-m", "1", "-t", "1", "-D", "1"];
+        args.extend(http1.then_some("--h1"));
+        let url = up.url();
+        args.push(&url);
+        let printed = self.run("h2load", &args)?;
+        let per_s = printed.lines().find_map(|line| {
+            let (before, _) = line.strip_prefix("finished in ")?.split_once(" req/s")?;
+            before.rsplit(' ').next()?.parse().ok()
+        });
+        per_s.filter(|per_s| *per_s > 0.0).with_context(|| format!("h2load printed {printed:?}"))
+    }
+
     /// Load by another generator: wrk, or ab where each connection is to make a full TLS handshake (wrk resumes).
     pub(crate) fn load(&self, up: &Up, load: &ToolLoad) -> anyhow::Result<Served> {
         let (connections, seconds, url) = (load.connections.to_string(), load.seconds.to_string(), up.url());

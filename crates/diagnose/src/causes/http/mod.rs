@@ -3,6 +3,7 @@
 causes! {
     no_keepalive::NoKeepalive,
     compression::Compression,
+    version::Version,
     larger_response::LargerResponse,
     few_workers::FewWorkers,
     no_sendfile::NoSendfile,

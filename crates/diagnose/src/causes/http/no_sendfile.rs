@@ -212,6 +212,11 @@ impl Pieces {
         if !gap.uses_tls(gap.slow) || !gap.uses_tls(gap.fast) {
             return Err(open("in how many pieces responses are moved is not known".to_owned()));
         }
+        if gap.case.http().is_some_and(|http| http.http2.is_some()) {
+            return Err(open(
+                "beside the bodies come heads of HTTP/2's frames, so that TLS records cannot be counted".to_owned(),
+            ));
+        }
         let first_byte = match gap.look(RANGE_1) {
             Look::Shown(view) => view,
             Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),

@@ -105,6 +105,16 @@ pub struct Server {
     pub seen_in_silence: bool,
     /// The share of its ops that form a slow class, and how much longer they take; the mean of that is to be in its delay.
     pub slow_ops: Option<(f64, f64)>,
+    /// CPU time per op that HTTP/2 takes beyond HTTP/1.1.
+    pub http2: f64,
+    /// Waiting per op that only HTTP/1.1 knows.
+    pub http1_delay: f64,
+    /// Closes connections of HTTP/1.1, whatever it does with those of HTTP/2.
+    pub closes_http1: bool,
+    /// Requests of one connection that it serves at a time.
+    pub streams_at_a_time: f64,
+    /// What it calls itself over HTTP/1.1, where another program answers there.
+    pub http1_program: Option<&'static str>,
     pub net: network::Net,
 }
 
@@ -165,6 +175,11 @@ impl Default for Server {
             background: Vec::new(),
             seen_in_silence: false,
             slow_ops: None,
+            http2: 0.0,
+            http1_delay: 0.0,
+            closes_http1: false,
+            streams_at_a_time: 1e9,
+            http1_program: None,
             net: network::Net::default(),
         }
     }
@@ -360,10 +375,14 @@ impl World {
 
     pub fn show(&self, server: &Server, variation: &Variation) -> Shown {
         let http = self.http_ref();
-        let connections = f64::from(variation.connections.unwrap_or(self.plan.load.connections));
+        let varied = self.plan.varied(variation);
+        // As many as there are requests under way.
+        let connections = f64::from(varied.lanes());
+        let http2 = matches!(&varied.workload, WorkloadPlan::Http(http) if http.http2.is_some());
         let accepts = variation.accept_encoding.as_ref().unwrap_or(&http.accept_encoding).is_some();
         let gzip = server.gzip.filter(|_| accepts);
-        let new = !(variation.keepalive.unwrap_or(http.keepalive) && server.keeps);
+        let keeps = server.keeps && (http2 || !server.closes_http1);
+        let new = !(variation.keepalive.unwrap_or(http.keepalive) && keeps);
         let share_new = if new { 1.0 } else { server.closes_after.map_or(0.0, f64::recip) };
         let connects = share_new > 0.0;
         let resumed = variation.resumption.unwrap_or(http.tls.resumption) && server.resumes && connects && server.tls;
@@ -374,7 +393,7 @@ impl World {
             Some(range) if server.has_range && gzip.is_none() => whole.min(range as f64),
             _ => whole,
         };
-        let mut fixed = server.fixed;
+        let mut fixed = server.fixed + if http2 { server.http2 } else { 0.0 };
         if let Some((ns, left)) = gzip {
             bytes *= left;
             fixed += ns;
@@ -404,7 +423,8 @@ impl World {
         }
         let elsewhere = server.outside + server.disk;
         let disliked = if variation.sources.is_none() { server.dislikes_us } else { 0.0 };
-        let wait = server.delay + disliked + cpu * (fixed + server.kernel) + elsewhere;
+        let delay = server.delay + if http2 { 0.0 } else { server.http1_delay };
+        let wait = delay + disliked + cpu * (fixed + server.kernel) + elsewhere;
         phases.push((phase::WAIT, server.round_trip + wait));
         let sending = cpu * sent * per_byte;
         phases.push((phase::RECEIVE, sending.max(server.cap.map_or(0.0, |cap| sent / cap * 1e9))));
@@ -415,7 +435,7 @@ impl World {
         let system_ns = server.cpu * (fixed / 2.0 + server.kernel + sent * server.per_byte)
             + server.net.work_ns(new, bytes, variation);
         let busy_ns = user_ns + system_ns;
-        let places = connections.min(server.places);
+        let places = connections.min(server.places).min(f64::from(varied.load.connections) * server.streams_at_a_time);
         // A server, who runs on its behalf, and who asks it take turns on its CPUs.
         let cpus = server.cores - server.others - server.stolen;
         let takes_ns = busy_ns * (1.0 + server.crowded);
@@ -467,12 +487,15 @@ impl World {
         let ok = 1_000;
         let refused = shown.refused;
         let agreed = shown.tls.as_ref();
-        let connections = f64::from(variation.connections.unwrap_or(self.plan.load.connections));
+        let varied = self.plan.varied(variation);
+        let connections = f64::from(varied.lanes());
+        let http2 = matches!(&varied.workload, WorkloadPlan::Http(http) if http.http2.is_some());
         let (phase_profile, service_profile) = server.net.profiles(server, &shown.phases, connections, variation);
         let waiting_at_ends = if self.short_slots && connections > 1.0 { 0.8 } else { 1.0 };
         let encoded = server.gzip.is_some()
             && variation.accept_encoding.as_ref().unwrap_or(&self.http_ref().accept_encoding).is_some();
         let mut facts = Facts::default()
+            .with(web::HTTP_VERSION, if http2 { "HTTP/2" } else { "HTTP/1.1" })
             .with(web::STATUS, if shown.is_part { 206 } else { 200 })
             .with(web::KEEPS_ALIVE, !shown.new)
             .with(web::BODY_BYTES, shown.bytes as u64)
@@ -486,6 +509,7 @@ impl World {
         }
         facts.note(web::CHAIN_BYTES, server.tls.then_some(server.chain));
         facts.note(web::VIA, server.via);
+        facts.note(web::SERVER, server.http1_program.filter(|_| !http2));
         facts.note(web::CONTENT_ENCODING, encoded.then_some("gzip"));
         facts.note(web::PEER, self.peers[index].as_deref());
         facts.note(web::SEGMENT_BYTES, server.net.seen_segment(variation).map(u64::from));
