@@ -106,6 +106,7 @@ pub fn explanation() -> Explanation {
         high: Some(0.338_888_888_888_888_9),
         confidence: 0.95,
         slots: 24,
+        by_whole: false,
     };
     let outcome = ProbeOutcome {
         probe: Probe {

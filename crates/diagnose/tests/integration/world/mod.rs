@@ -554,6 +554,7 @@ impl World {
                     high: Some(high),
                     confidence: 0.95,
                     slots: 24,
+                    by_whole: false,
                 }
             })
             .collect()
