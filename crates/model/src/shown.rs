@@ -428,6 +428,7 @@ impl Texts for TargetObservation {
             counted_per_op: _,
             scatter: _,
             slow_class: _,
+            stalls: _,
             reused_share: _,
             resumed_share: _,
             negotiated,
