@@ -7,4 +7,5 @@ causes! {
     few_workers::FewWorkers,
     no_sendfile::NoSendfile,
     sync_logging::SyncLogging,
+    pauses::Pauses,
 }
