@@ -62,6 +62,7 @@ causes!(
     memory_limit,
     slow_reads,
     lock_contention,
+    pauses,
 );
 
 use crate::arena::Arena;
