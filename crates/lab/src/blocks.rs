@@ -5,7 +5,7 @@ use crate::bench::{Bench, SlotSpec};
 use crate::turns::Turns;
 use crate::watch::Watcher;
 use duel_model::{Nanos, Plan, Slot, SlotRole};
-use duel_stats::{Held, SlotFigure, Stop, Wanted};
+use duel_stats::{Held, SlotFigure, Stop, Wanted, WholeGap};
 
 /// Blocks of slots, and when they end.
 #[derive(Debug, Clone)]
@@ -24,6 +24,8 @@ pub(crate) struct BlockSchedule {
     pub(crate) renews: bool,
     /// The gaps that a probe is held against.
     pub(crate) held: Vec<Held>,
+    /// Those of a probe that were called by all of the time.
+    pub(crate) by_whole: Vec<WholeGap>,
 }
 
 /// What is to follow after a slot.
@@ -84,7 +86,11 @@ pub(crate) fn blocks(
             continue;
         }
         let is_verdict = schedule.role == SlotRole::Measured;
-        let wanted = if is_verdict { Wanted::Verdict } else { Wanted::Probe(&schedule.held) };
+        let wanted = if is_verdict {
+            Wanted::Verdict
+        } else {
+            Wanted::Probe { held: &schedule.held, by_whole: &schedule.by_whole }
+        };
         if matches!(duel_stats::early_stop(judged.iter().copied(), plan, wanted), Stop::Enough { .. }) {
             return Ok(());
         }

@@ -108,6 +108,7 @@ pub(crate) fn run(
         blocks: None,
         renews: true,
         held: Vec::new(),
+        by_whole: Vec::new(),
     };
     let mut pulses = Pulses::of(plan);
     bench.notice_death();

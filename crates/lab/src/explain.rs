@@ -13,7 +13,7 @@ use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
     LensReading, MILLISECOND_NS, Metric, Nanos, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot,
-    SlotRole, Target, TargetObservation, Waiting, sanitize_line,
+    SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -55,6 +55,7 @@ impl Lab {
         let verdict = judge(run);
         let measured: Vec<&Slot> = run.slots.iter().filter(|slot| slot.role == SlotRole::Measured).collect();
         let comparison = duel_stats::observe(measured.iter().copied(), &plan.targets);
+        let rhythm = Rhythm::of(measured.iter().map(|slot| &slot.turns[..]));
         let since_start_ns = run.slots.iter().map(Slot::end_ns).max().unwrap_or(0);
         let clock = Clock { since_start_ns, at_ns: duel_load::monotonic_ns() };
         let mut plan = servers::with_noted_processes(plan, &run.plan);
@@ -117,8 +118,9 @@ impl Lab {
                     let begun = &begun(&run.slots, plan.targets.len());
                     let polling_workers = run.waiting.as_ref().map_or(0, Waiting::polling_at_the_end);
                     let known = Known { verdict: &verdict, comparison: &comparison, outcomes: &outcomes };
+                    let hosts = &hosts;
                     let site =
-                        Site { plan, routes, first_contact, hosts: &hosts, clock, polling_workers, begun, known };
+                        Site { plan, routes, first_contact, hosts, clock, polling_workers, begun, known, rhythm };
                     let next_index = run.slots.len() as u32;
                     let (outcome, slots, load_ns) = if probe.below.is_some() {
                         let Probed { outcome, slots, spent_ns } =
@@ -181,7 +183,7 @@ impl Lab {
         let mut seen = Seen { slots: &mut slots, demands: &mut demands };
         let failed = self.run_probe(site, &varied, &probe, next_index, watcher, &mut seen).err();
         let measured = |slot: &&Slot| matches!(slot.role, SlotRole::Probe(_)) && slot.repeat < TRIAL_REPEAT;
-        let verdict = duel_stats::judge_slots(slots.iter().filter(measured), &varied);
+        let verdict = duel_stats::judge_probe(slots.iter().filter(measured), &varied, &site.known.by_whole());
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
         let twin = stand_in.as_ref().map(|stand_in: &StandIn| stand_in.reading().clone());
         let unavailable = match twin.as_ref().and_then(|twin| twin.ended.clone()) {
@@ -255,10 +257,19 @@ impl Lab {
         }
         let shortest_ns = if probe.reads_hosts { SHORTEST_READ_SLOT_NS } else { SHORTEST_SLOT_NS };
         let affordable_ns = probe.budget_ns / (PAIRS_WANTED * bench.targets() as u64);
+        let by_whole = site.known.by_whole();
+        // Pauses that go on while another target has its turn count by the length of turns.
+        let rhythm = site.rhythm.filter(|rhythm| {
+            !by_whole.is_empty() && !probe.reads_hosts && OPS_PER_SLOT * slowest_op_ns <= rhythm.turn_ns as f64
+        });
         let schedule = BlockSchedule {
-            turns: 1,
+            turns: rhythm.map_or(1, |rhythm| rhythm.turns),
             role,
-            slot_ns: probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns),
+            slot_ns: rhythm.map_or_else(
+                || probe_slot_ns(slowest_op_ns as Nanos, affordable_ns, shortest_ns),
+                |rhythm| rhythm.turn_ns * Nanos::from(rhythm.turns),
+            ),
+            by_whole,
             grace_ns: bench.grace_ns(slowest_op_ns as Nanos, affordable_ns),
             end_load_ns: probe.budget_ns,
             first_block: 1,
@@ -325,6 +336,34 @@ pub(crate) struct Site<'a> {
     /// Ops that were begun on each target so far.
     pub(crate) begun: &'a [u64],
     pub(crate) known: Known<'a>,
+    /// The turns that the comparison was run in.
+    pub(crate) rhythm: Option<Rhythm>,
+}
+
+/// Turns that slots were run in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Rhythm {
+    /// In how many each slot was run.
+    turns: u32,
+    /// How long one typically was.
+    turn_ns: Nanos,
+}
+
+impl Rhythm {
+    /// That of slots with these turns; `None` where they were run in one go.
+    fn of<'a>(slots: impl IntoIterator<Item = &'a [Turn]>) -> Option<Self> {
+        let (mut most, mut lengths_ns) = (0, Vec::new());
+        for turns in slots {
+            most = most.max(turns.len());
+            lengths_ns.extend(turns.iter().map(|turn| turn.elapsed_ns));
+        }
+        if most < 2 {
+            return None;
+        }
+        let middle = lengths_ns.len() / 2;
+        let turn_ns = *lengths_ns.select_nth_unstable(middle).1;
+        Some(Self { turns: u32::try_from(most).ok()?, turn_ns })
+    }
 }
 
 /// Ops that these slots began on each target. How many each worker began is not kept: it is no more than all.
@@ -496,6 +535,15 @@ mod tests {
             let pairs = (budget_ns - trials_ns) / pair_ns;
             assert!(pairs >= 6, "{pairs} pairs, where an op takes {op_ms} ms");
         }
+    }
+
+    #[test]
+    fn probes_of_a_gap_by_pauses_have_turns_as_long_as_the_comparison_had() {
+        let turn = |elapsed_ns: Nanos| Turn { offset_ns: 0, ok: 1, elapsed_ns };
+        let slots = [[25, 26, 90].map(turn), [24, 26, 27].map(turn)];
+        let rhythm = Rhythm::of(slots.iter().map(|turns| &turns[..]));
+        assert_eq!(rhythm, Some(Rhythm { turns: 3, turn_ns: 26 }));
+        assert_eq!((Rhythm::of([&[][..]]), Rhythm::of([])), (None, None));
     }
 
     #[test]

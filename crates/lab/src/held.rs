@@ -1,7 +1,7 @@
 //! The gaps that a probe is held against: how sharp it need be follows from them.
 
 use duel_model::{Call, Metric, PairVerdict, Plan, Probe, ProbeOutcome, TargetObservation, Variation, Verdict};
-use duel_stats::Held;
+use duel_stats::{Held, WholeGap};
 
 /// What was seen of the targets so far.
 #[derive(Clone, Copy)]
@@ -9,6 +9,13 @@ pub(crate) struct Known<'a> {
     pub(crate) verdict: &'a Verdict,
     pub(crate) comparison: &'a [TargetObservation],
     pub(crate) outcomes: &'a [ProbeOutcome],
+}
+
+impl Known<'_> {
+    /// The gaps that were called by all of the time.
+    pub(crate) fn by_whole(&self) -> Vec<WholeGap> {
+        WholeGap::of(self.verdict, self.comparison)
+    }
 }
 
 /// The gaps under the probe's number of connections, as the probe that changes nothing else has shown them, or the comparison.

@@ -8,6 +8,7 @@ use crate::poller::{self, Poller};
 use crate::recorder::Recorder;
 use crate::session::LiveSlot;
 use crate::slot::{Drain, SlotOrder, USUAL_DRAIN_MEDIANS, WorkerSlot};
+use crate::stalls::Stalls;
 use crate::waiter::{Patience, Waiter};
 use crate::wake::wake_cost_ns;
 use crate::workload::{Failure, Io, LaneId, OpEnd, Progress, WorkerId, Workload};
@@ -28,6 +29,9 @@ const STANDSTILL_NS: Nanos = 50 * MILLISECOND_NS;
 /// at events of other lanes, at the slot's end, at a request to stop.
 const SYNCHRONOUS_BATCH_NS: Nanos = MILLISECOND_NS;
 
+/// Ops of each lane from which on half of them tell how long one usually takes.
+const FEWEST_OPS_PER_LANE: u64 = 3;
+
 /// One worker: a workload, its lanes and what it records.
 pub(crate) struct Worker<W> {
     workload: W,
@@ -37,6 +41,7 @@ pub(crate) struct Worker<W> {
     /// Lanes that share a connection.
     streams: usize,
     recorder: Recorder,
+    stalls: Stalls,
     schema: &'static Schema,
     /// When the poller was last asked for all that is ready: what it did not tell of then was not.
     asked_ns: Nanos,
@@ -70,6 +75,7 @@ impl<W: Workload> Worker<W> {
             lanes: vec![Lane::default(); lanes],
             streams,
             recorder: Recorder::new(schema),
+            stalls: Stalls::new(lanes),
             schema,
             asked_ns: 0,
             id,
@@ -98,6 +104,7 @@ impl<W: Workload> Worker<W> {
         // than responses have.
         let parked = self.workload.take_counters();
         self.recorder.reset(start_ns, &order.stages, log.is_some());
+        self.stalls.begin(start_ns);
         self.lanes.fill(Lane { free_since_ns: start_ns, ..Lane::default() });
         let mut pace = Pace::new(order, start_ns, self.id, Idle::all(self.lanes.len(), self.streams));
         let (sleeps_before, waited_before) = (sleeps(), waited_for_cpu_ns());
@@ -167,6 +174,7 @@ impl<W: Workload> Worker<W> {
             silent_lanes: Some(silent_lanes),
             standstill: self.recorder.standstill,
             works_itself: self.works_itself,
+            target_stalls: self.stalls.end(self.usual_op_ns()).filter(|_| !self.works_itself),
         };
         let drain = self.drain(&pace, end_ns);
         let in_flight = self.abandon(&mut pace, end_ns, interrupted);
@@ -188,6 +196,12 @@ impl<W: Workload> Worker<W> {
             negotiated,
             signs: self.recorder.signs,
         })
+    }
+
+    /// How long an op of this slot usually took; `None` where lanes had few ops, as with new connections that carry one each.
+    fn usual_op_ns(&self) -> Option<Nanos> {
+        let has_some = self.recorder.ok >= FEWEST_OPS_PER_LANE * self.lanes.len() as u64;
+        self.recorder.median_service_ns().filter(|_| has_some)
     }
 
     /// CPU time of the thread but for what it polled with nothing to do in this slot.
@@ -301,6 +315,9 @@ impl<W: Workload> Worker<W> {
         state.free_since_ns = op.end_ns;
         pace.busy -= 1;
         pace.last_end_ns = pace.last_end_ns.max(Some(op.end_ns));
+        let lanes = &self.lanes;
+        let waiting = |by_ns| lanes.iter().filter(|lane| lane.busy && lane.start_ns < by_ns).count();
+        self.stalls.op_ended(ended.start_ns, op.over_ns(), waiting);
         ended
     }
 

@@ -22,6 +22,7 @@ mod recorder;
 mod session;
 mod slot;
 mod stages;
+mod stalls;
 mod tcp_info;
 mod waiter;
 mod wake;

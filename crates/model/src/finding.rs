@@ -100,6 +100,9 @@ pub struct TargetObservation {
     /// Ops that take far longer than its others; `None` where there is no such class, or it was not looked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub slow_class: Option<SlowClass>,
+    /// Times in which it stood still for all connections at once; `None` where that was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stalls: Option<TargetStalls>,
     /// Share of ops that went over a connection used before.
     pub reused_share: Option<f64>,
     /// Share of new connections whose TLS session was resumed.
@@ -107,6 +110,21 @@ pub struct TargetObservation {
     /// What was negotiated.
     #[serde(serialize_with = "crate::web::serialize_whole")]
     pub negotiated: Option<Facts>,
+}
+
+/// Times in which a target stood still for all connections at once.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct TargetStalls {
+    /// How often that was.
+    pub count: u64,
+    /// The longest of them, ns.
+    pub longest_ns: Nanos,
+    /// Time under load in which they were looked for, ns.
+    pub watched_ns: Nanos,
+    /// The share of that time that they take.
+    pub share: f64,
+    /// Half width of its 95 % interval, by how it scatters over slots.
+    pub share_half: f64,
 }
 
 /// A cause held against the evidence.

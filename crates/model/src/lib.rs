@@ -56,6 +56,7 @@ pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, PEER, Value, unit};
 pub use finding::{
     AboutCause, Confidence, Evidence, Explanation, Finding, Layer, Probe, ProbeOutcome, Stands, TargetObservation,
+    TargetStalls,
 };
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;

@@ -397,8 +397,18 @@ impl Texts for ProbeOutcome {
 impl Texts for PairVerdict {
     fn each(&mut self, _: &mut dyn FnMut(&mut String)) {
         // Names, as they were given to the targets, and figures.
-        let Self { baseline: _, target: _, metric: _, call: _, ratio: _, low: _, high: _, confidence: _, slots: _ } =
-            self;
+        let Self {
+            baseline: _,
+            target: _,
+            metric: _,
+            call: _,
+            ratio: _,
+            low: _,
+            high: _,
+            confidence: _,
+            slots: _,
+            by_whole: _,
+        } = self;
     }
 }
 
@@ -418,6 +428,7 @@ impl Texts for TargetObservation {
             counted_per_op: _,
             scatter: _,
             slow_class: _,
+            stalls: _,
             reused_share: _,
             resumed_share: _,
             negotiated,

@@ -62,6 +62,13 @@ impl Slot {
         self.audit.workers.iter().map(|worker| worker.standstill).max_by_key(|still| still.total_ns).unwrap_or_default()
     }
 
+    /// For how long the target stood still in this slot, for all connections at once: no longer than the worker has seen that saw
+    /// least of it. `None` where a worker did not look.
+    pub fn target_stalls(&self) -> Option<Standstill> {
+        let seen: Option<Vec<Standstill>> = self.audit.workers.iter().map(|worker| worker.target_stalls).collect();
+        seen?.into_iter().min_by_key(|stalls| stalls.total_ns)
+    }
+
     /// Whether the slot shows the generator rather than the target, because the generator stood still for too much of it.
     /// Such a slot is not judged.
     pub fn is_spoilt(&self) -> bool {
@@ -419,9 +426,14 @@ pub struct WorkerAudit {
     /// as ours, and that it is busy says nothing of the generator.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub works_itself: bool,
+    /// Times in which none of its ops ended although several connections waited, which then got their answers together: the target
+    /// stood still. Of a worker with one connection: the time of ops that took far longer than they usually do. `None` where that
+    /// was not looked for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub target_stalls: Option<Standstill>,
 }
 
-/// Times in which a worker of the generator did not run although it had to: its process was stopped, its machine was
+/// Times in which somebody did not run although it had to. Of a worker of the generator: its process was stopped, its machine was
 /// suspended, or others had its CPUs. What it did not see meanwhile looks as if the target had been slow.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standstill {

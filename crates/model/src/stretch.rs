@@ -63,6 +63,10 @@ impl WorkerAudit {
         self.loop_lag.merge(&later.loop_lag);
         self.notice_lag.merge(&later.notice_lag);
         self.standstill.merge(&later.standstill);
+        self.target_stalls = self.target_stalls.zip(later.target_stalls).map(|(mut mine, theirs)| {
+            mine.merge(&theirs);
+            mine
+        });
         // So many at most were silent in all turns.
         self.silent_lanes = self.silent_lanes.zip(later.silent_lanes).map(|(mine, theirs)| mine.min(theirs));
     }

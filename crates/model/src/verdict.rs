@@ -55,6 +55,9 @@ pub struct PairVerdict {
     pub confidence: f64,
     /// Slots that the judgement rests on, those of both targets.
     pub slots: u32,
+    /// Of a rate: whether it is all ops by all of the time, pauses included, in place of what the typical pair of slots shows.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub by_whole: bool,
 }
 
 impl PairVerdict {

@@ -233,7 +233,7 @@ mod tests {
     fn pair(metric: Metric, call: Call, figures: [f64; 3]) -> PairVerdict {
         let [ratio, low, high] = figures.map(Some);
         let (baseline, target) = ("A".to_owned(), "B".to_owned());
-        PairVerdict { baseline, target, metric, call, ratio, low, high, confidence: 0.95, slots: 24 }
+        PairVerdict { baseline, target, metric, call, ratio, low, high, confidence: 0.95, slots: 24, by_whole: false }
     }
 
     fn said(pair: &PairVerdict) -> String {

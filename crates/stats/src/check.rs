@@ -471,6 +471,7 @@ mod tests {
             high: Some(high),
             confidence: 0.95,
             slots: 24,
+            by_whole: false,
         };
         for (call, low, high, biased, standing) in [
             (Call::Slower, 1.06, 1.09, false, CheckStanding::Broken),

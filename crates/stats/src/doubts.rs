@@ -61,10 +61,10 @@ impl Found {
     /// The rate over all of the time is another one than that of the typical pair of slots.
     pub(crate) fn of_whole(
         &mut self,
-        target: &str,
-        baseline: &str,
+        [target, baseline]: [&str; 2],
         typical: &Contrast,
         whole: &Whole,
+        by_whole: bool,
         seen: Call,
         compare: &ComparePlan,
     ) {
@@ -96,10 +96,8 @@ impl Found {
             }
             return;
         }
-        let (some, goes_by) = match whole.has_turns() {
-            true => ("some turns", "all of the time"),
-            false => ("few slots", "the typical pair"),
-        };
+        let some = if whole.has_turns() { "some turns" } else { "few slots" };
+        let goes_by = if by_whole { "all of the time" } else { "the typical pair" };
         self.add(
             DoubtId::Uneven,
             target,

@@ -19,7 +19,7 @@ pub fn judge(run: &Run) -> Verdict {
     let mut verdict = if run.plan.load.shape.search.is_some() {
         judge_searches(run)
     } else if run.plan.factors.is_empty() {
-        judge_pairs(measured, &run.plan, budget::would_do(run))
+        judge_pairs(measured, &run.plan, budget::would_do(run), None)
     } else {
         judge_experiment(measured, &run.plan)
     };

@@ -1,7 +1,8 @@
 //! What each target showed, merged over its slots.
 
+use crate::ratio::Ratio;
 use crate::slow_class::slow_class;
-use duel_model::{Id, Profile, Scatter, Slot, Tally, Target, TargetObservation};
+use duel_model::{Id, Nanos, Profile, Scatter, Slot, Standstill, Tally, Target, TargetObservation, TargetStalls};
 
 /// One observation for each target, in the order given, over all its slots (whatever their role: the caller selects).
 ///
@@ -54,10 +55,32 @@ fn observe_one(slots: &[&Slot], target: &Target) -> TargetObservation {
         counted_per_op: tally.counted.iter().filter_map(|(&id, &n)| Some((id, share(n, tally.ok)?))).collect(),
         scatter,
         slow_class: slow_class(slots, &tally.service),
+        stalls: stalls(slots),
         reused_share: share(tally.reused, tally.started),
         resumed_share: share(tally.resumed, tally.connections),
         negotiated: slots.iter().rev().find_map(|slot| slot.negotiated.clone()),
     }
+}
+
+/// Of the slots in which they were looked for.
+fn stalls(slots: &[&Slot]) -> Option<TargetStalls> {
+    let (mut all, mut watched, mut count) = (Standstill::default(), 0.0, 0);
+    let [mut xx, mut xy, mut yy] = [0.0; 3];
+    for slot in slots.iter().filter(|slot| !slot.is_spoilt()) {
+        let Some(seen) = slot.target_stalls() else { continue };
+        let (x, y) = (slot.elapsed_ns as f64, seen.total_ns as f64);
+        all.merge(&seen);
+        (watched, count) = (watched + x, count + 1);
+        (xx, xy, yy) = (xx + x * x, xy + x * y, yy + y * y);
+    }
+    let share = Ratio::of_sums(count, [watched, all.total_ns as f64], [xx, xy, yy])?.interval(0.95)?;
+    Some(TargetStalls {
+        count: all.count,
+        longest_ns: all.longest_ns,
+        watched_ns: watched as Nanos,
+        share: share.mid,
+        share_half: share.half(),
+    })
 }
 
 fn per(sum: f64, count: u64) -> Option<f64> {
@@ -87,5 +110,31 @@ mod tests {
         );
         assert_eq!(seen.scatter.counters.keys().copied().collect::<Vec<_>>(), [ours]);
         assert_eq!(seen.scatter.slots, 2);
+    }
+
+    #[test]
+    fn stalls_are_those_of_slots_in_which_they_were_looked_for() {
+        let slot = |index: u32, stalled_ns: Option<u64>| {
+            let mut slot = fixture::slot(index, Tally::default());
+            slot.elapsed_ns = 1_000;
+            // Of two workers, the one that saw less of it.
+            slot.audit.workers = [0, 7]
+                .map(|more_ns| duel_model::WorkerAudit {
+                    target_stalls: stalled_ns.map(|ns| Standstill {
+                        count: 1,
+                        total_ns: ns + more_ns,
+                        longest_ns: ns + more_ns,
+                    }),
+                    ..Default::default()
+                })
+                .into();
+            slot
+        };
+        let of = |slots: &[Slot]| stalls(&slots.iter().collect::<Vec<_>>());
+        let seen = of(&[slot(0, Some(100)), slot(1, Some(300)), slot(2, None), slot(3, Some(200))]).unwrap();
+        assert_eq!((seen.count, seen.longest_ns, seen.watched_ns), (3, 300, 3_000));
+        // By hand: residuals -100, 100, 0; the root of 2 * 3/2 hundreds over 3,000; t of two is 4.303.
+        assert!((seen.share - 0.2).abs() < 1e-12 && (seen.share_half - 4.303 * 3f64.sqrt() / 30.0).abs() < 1e-3);
+        assert_eq!((of(&[slot(0, None), slot(1, None)]), of(&[slot(0, Some(1))])), (None, None));
     }
 }

@@ -6,7 +6,7 @@ use crate::doubts;
 use crate::pairing::pair_up;
 use crate::side::{Bias, Side, biases};
 use crate::starts::{contrast_of_starts, fewest, pair_up_starts, starts};
-use crate::whole::{Part, Whole};
+use crate::whole::{Part, Whole, WholeGap};
 use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Slot, Verdict};
 
 /// Judges any selection of slots, such as those of a probe; `plan` is the plan under which *these* slots ran (for a
@@ -20,14 +20,22 @@ use duel_model::{Call, ComparePlan, LoopKind, Metric, Nanos, PairVerdict, Plan, 
 ///
 /// Slots of a target that the plan does not have are not looked at, nor are those in which the generator stood still.
 pub fn judge_slots<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan) -> Verdict {
-    judge_pairs(slots, plan, None)
+    judge_pairs(slots, plan, None, None)
 }
 
-/// As [`judge_slots`]; `would_do` is the load time in which there would have been enough slots for a verdict.
+/// As [`judge_slots`], of the slots of a probe. `by_whole`: the gaps of the comparison that were called by all of the time. They are
+/// told so in probes as well, and all others by the typical pair, or a gap would seem to be another one for being measured otherwise.
+pub fn judge_probe<'a>(slots: impl IntoIterator<Item = &'a Slot>, plan: &Plan, by_whole: &[WholeGap]) -> Verdict {
+    judge_pairs(slots, plan, None, Some(by_whole))
+}
+
+/// As [`judge_slots`]; `would_do` is the load time in which there would have been enough slots for a verdict, `of_probe` the gaps
+/// called by all of the time, where the slots are those of a probe.
 pub(crate) fn judge_pairs<'a>(
     slots: impl IntoIterator<Item = &'a Slot>,
     plan: &Plan,
     would_do: Option<Nanos>,
+    of_probe: Option<&[WholeGap]>,
 ) -> Verdict {
     let all = in_order(slots);
     let slots = without_spoilt(&all);
@@ -54,10 +62,11 @@ pub(crate) fn judge_pairs<'a>(
                     (pairs, contrast)
                 }
             };
-            let contrast = match &whole {
-                Some(whole) if whole.is_verdict(&typical, &plan.compare) => whole.contrast(&plan.compare),
-                _ => typical,
-            };
+            let by_whole = whole.as_ref().and_then(|whole| match of_probe {
+                Some(gaps) => Some(whole.contrast_in_probe(WholeGap::of_target(gaps, place)?, &plan.compare)),
+                None => whole.is_verdict(&typical, &plan.compare).then(|| whole.contrast(&plan.compare)),
+            });
+            let contrast = by_whole.unwrap_or(typical);
             let (of_target, of_baseline) = biases(target, baseline, metric, &pairs);
             let call_of = |contrast: &Contrast| call(contrast, pairs.pairs.len(), metric, &plan.compare);
             let seen = call_of(&contrast);
@@ -68,7 +77,7 @@ pub(crate) fn judge_pairs<'a>(
                         .into_iter()
                         .all(|by| call_of(&contrast.shifted(by)) == seen));
             if let Some(whole) = &whole {
-                found.of_whole(target.name, baseline.name, &typical, whole, seen, &plan.compare);
+                found.of_whole([target.name, baseline.name], &typical, whole, by_whole.is_some(), seen, &plan.compare);
             }
             let stands = stands && whole.is_none_or(|whole| whole.lets_stand(seen, &plan.compare));
             let call = if stands { tempered(seen, of_target, of_baseline) } else { Call::Unknown };
@@ -82,6 +91,7 @@ pub(crate) fn judge_pairs<'a>(
                 high: contrast.interval.map(|interval| interval.high.exp()),
                 confidence: plan.compare.confidence,
                 slots: pairs.slots,
+                by_whole: by_whole.is_some(),
             });
             found.of_contrast(target.name, metric, &pairs, &contrast, &plan.compare, would_do);
         }

@@ -6,7 +6,7 @@ use crate::pairing::{Pair, batched, log_ratios, pair_up_values, value_of};
 use crate::signed_rank::{Span, Walsh};
 use crate::slots::{call, metrics};
 use crate::starts::{by_start, contrast_of_starts, fewest as fewest_observations, interval_of_starts};
-use crate::whole::{Part, Whole};
+use crate::whole::{Part, Whole, WholeGap};
 use duel_model::{Call, ComparePlan, Metric, Plan, Slot};
 use std::collections::BTreeMap;
 
@@ -60,9 +60,13 @@ impl SlotFigure {
 pub enum Wanted<'a> {
     /// A verdict, which may be that targets are equivalent.
     Verdict,
-    /// The share of a gap that a probe takes away: nothing is called equivalent by it. The gaps that are known, one for each
-    /// target at most.
-    Probe(&'a [Held]),
+    /// The share of a gap that a probe takes away: nothing is called equivalent by it.
+    Probe {
+        /// The gaps that are known, one for each target at most.
+        held: &'a [Held],
+        /// The gaps that were called by all of the time.
+        by_whole: &'a [WholeGap],
+    },
 }
 
 /// A gap that what a probe shows is held against.
@@ -154,9 +158,11 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
     }
     let mut reasons = Vec::new();
     for ((place, target), values) in plan.targets.iter().enumerate().skip(1).zip(&of_targets) {
-        let held = match wanted {
-            Wanted::Probe(gaps) => gaps.iter().find(|held| held.target == place),
-            Wanted::Verdict => None,
+        let (held, whole_gap) = match wanted {
+            Wanted::Probe { held, by_whole } => {
+                (held.iter().find(|held| held.target == place), WholeGap::of_target(by_whole, place))
+            }
+            Wanted::Verdict => (None, None),
         };
         let enough = held.and_then(|held| held.half_width(&slots));
         let known = if over_starts {
@@ -169,19 +175,27 @@ pub fn early_stop(slots: impl IntoIterator<Item = SlotFigure>, plan: &Plan, want
             Metric::ResponseP50 | Metric::ResponseP99 => None,
         };
         // As the verdict goes by the whole where turns leave out what it has.
-        let known = match (&whole, known) {
-            (Some(whole), Some((_, _, typical))) if whole.is_verdict(&typical, &plan.compare) => {
-                let clear = || whole.interval(CLEAR);
-                narrow_enough(whole.contrast(&plan.compare), &plan.compare, clear).filter(|_| whole.shows_lasting())
+        let by_whole = |whole: &Whole, contrast: Contrast| {
+            let clear = || whole.interval(CLEAR);
+            narrow_enough(contrast, &plan.compare, clear).filter(|_| whole.shows_lasting())
+        };
+        let known = match (&whole, known, whole_gap) {
+            // A probe of such a gap goes on for as long as its pauses may have failed to come by chance.
+            (Some(whole), _, Some(gap)) => by_whole(whole, whole.contrast_in_probe(gap, &plan.compare))
+                .filter(|_| whole.turns_wanted(&plan.compare).is_none()),
+            (Some(whole), Some((_, _, typical)), None)
+                if wanted == Wanted::Verdict && whole.is_verdict(&typical, &plan.compare) =>
+            {
+                by_whole(whole, whole.contrast(&plan.compare))
             }
-            (_, known) => known,
+            (_, known, _) => known,
         };
         let Some((why, half_width, contrast)) = known else { return Stop::Go };
         // Where few slots make a difference that most pairs do not show, more of them tell whether it was chance. A probe is not
         // called equivalent: how far the whole may lie from its estimate is no reason to go on with it.
         let seen = call(&contrast, values.len(), main, &plan.compare);
         let stands = |whole: Whole| match (wanted, seen) {
-            (Wanted::Probe(_), Call::Equivalent) => whole.is_within(log_margin(&plan.compare)),
+            (Wanted::Probe { .. }, Call::Equivalent) => whole.is_within(log_margin(&plan.compare)),
             _ => whole.lets_stand(seen, &plan.compare),
         };
         if !whole.is_none_or(stands) {

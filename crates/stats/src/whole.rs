@@ -3,7 +3,7 @@
 use crate::contrast::{Contrast, log_margin, students_t};
 use crate::lasting::FEWEST_BLOCKS;
 use crate::signed_rank::Span;
-use duel_model::{Call, ComparePlan, Slot, call_confidence};
+use duel_model::{Call, ComparePlan, PairVerdict, Slot, TargetObservation, Verdict, call_confidence};
 use std::collections::BTreeMap;
 
 /// What one slot adds to the whole.
@@ -39,6 +39,37 @@ pub(crate) struct Whole {
     moves: Vec<f64>,
     /// Turns of the side that had fewer; 0: its slots were run in one go.
     pub(crate) turns: f64,
+    /// Time of the side that had less, ns.
+    time_ns: f64,
+}
+
+/// A gap that a comparison has called by all of the time, and what its probes need know of it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WholeGap {
+    /// The target that differs from the baseline.
+    target: usize,
+    /// Half width of its interval, in log.
+    half_log: f64,
+    /// The time of the target that it took, ns.
+    time_ns: f64,
+}
+
+impl WholeGap {
+    /// Those of a verdict, whose `targets` were observed so.
+    pub fn of(verdict: &Verdict, targets: &[TargetObservation]) -> Vec<Self> {
+        let gap = |pair: &PairVerdict| {
+            let target = targets.iter().position(|target| target.name == pair.target)?;
+            let half_log = Span { low: pair.low?.ln(), high: pair.high?.ln() }.half_width();
+            let time_ns = targets[target].ok as f64 * 1e9 / targets[target].rate_per_s?;
+            Some(Self { target, half_log, time_ns })
+        };
+        verdict.pairs.iter().filter(|pair| pair.by_whole).filter_map(gap).collect()
+    }
+
+    /// That of this target.
+    pub(crate) fn of_target(gaps: &[Self], target: usize) -> Option<&Self> {
+        gaps.iter().find(|gap| gap.target == target)
+    }
 }
 
 /// Turns without a loss that exclude a loss in a share of them, times that share, at 95 % (the rule of three; Hanley and
@@ -66,7 +97,8 @@ impl Whole {
         let count = units.len() as f64;
         let of_side = |unit: &[[f64; 2]; 2], side: usize| unit[side][0] / sums[side][0] - unit[side][1] / sums[side][1];
         let moves = units.values().map(|unit| count * (of_side(unit, 0) - of_side(unit, 1))).collect();
-        Some(Self { log_ratio: log_target - log_baseline, moves, turns: turns[0].min(turns[1]) })
+        let time_ns = sums[0][1].min(sums[1][1]);
+        Some(Self { log_ratio: log_target - log_baseline, moves, turns: turns[0].min(turns[1]), time_ns })
     }
 
     /// Whether its slots were run in turns.
@@ -94,6 +126,18 @@ impl Whole {
             calling: self.interval(call_confidence(compare.confidence)),
             disagreement: None,
         }
+    }
+
+    /// The same in a probe of a gap that was called by all of the time.
+    ///
+    /// Its interval is no narrower than the comparison's would have been in the probe's time. A probe is short, and pauses that are
+    /// seldom may all fall between its slots: these are then much alike, and the gap would seem to be gone beyond doubt. What comes by
+    /// chance scatters by the root of how much of it there is.
+    pub(crate) fn contrast_in_probe(&self, gap: &WholeGap, compare: &ComparePlan) -> Contrast {
+        let least = gap.half_log * (gap.time_ns / self.time_ns).sqrt();
+        let contrast = self.contrast(compare);
+        let at_least = |span: Span| span.union(Span { low: self.log_ratio - least, high: self.log_ratio + least });
+        Contrast { interval: contrast.interval.map(at_least), calling: contrast.calling.map(at_least), ..contrast }
     }
 
     /// Whether it is another one than that of the typical pair of slots: each lies outside of the other's interval, and they differ

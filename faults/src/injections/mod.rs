@@ -63,6 +63,7 @@ causes!(
     memory_limit,
     slow_reads,
     lock_contention,
+    pauses,
 );
 
 use crate::arena::Arena;

@@ -1,7 +1,8 @@
 //! Causes that no injection can prove here, and why: duel tells them as suspicions.
 
 /// The ids, as duel has them, and the reasons.
-pub(crate) const UNPROVEN: [(&str, &str); 6] = [
+pub(crate) const UNPROVEN: [(&str, &str); 7] = [
+    ("app.pauses", "no round has been run with it so far"),
     ("cpu.slower", "no CPU is slowed here but by a quota, which is found as that"),
     ("cpu.slow-clock", "the clock source belongs to the whole machine"),
     ("cpu.stolen", "only a hypervisor can withhold CPU time"),

@@ -657,6 +657,7 @@ fn a_pair_that_is_equal_by_its_rate_and_not_in_the_tail_is_not_equally_fast() {
         high: Some(high),
         confidence: 0.95,
         slots: 24,
+        by_whole: false,
     };
     let equal = pair(Metric::Rate, Call::Equivalent, [1.001, 0.995, 1.006]);
     let median = pair(Metric::ResponseP50, Call::Equivalent, [1.0, 0.99, 1.01]);
@@ -700,6 +701,7 @@ fn a_pair_without_a_call_blames_no_server() {
         high: Some(1.1),
         confidence: 0.95,
         slots: 12,
+        by_whole: false,
     };
     let doubt = |id| Doubt { id, target: None, text: "workers used 99 % of their CPU".to_owned() };
     let conclude = |pair: &PairVerdict, doubts| concluded(std::slice::from_ref(pair), doubts);

@@ -223,6 +223,7 @@ impl World {
             high: Some(high),
             confidence: 0.95,
             slots: 24,
+            by_whole: false,
         }]
     }
 

@@ -208,7 +208,18 @@ impl Disks {
         };
         let (baseline, target, confidence) = ("A".into(), "B".into(), 0.95);
         let (ratio, low, high) = (Some(ratio), Some(low), Some(high));
-        vec![PairVerdict { baseline, target, metric: Metric::Rate, call, ratio, low, high, confidence, slots: 24 }]
+        vec![PairVerdict {
+            baseline,
+            target,
+            metric: Metric::Rate,
+            call,
+            ratio,
+            low,
+            high,
+            confidence,
+            slots: 24,
+            by_whole: false,
+        }]
     }
 
     fn answer(&self, probe: Probe, dice: &mut Dice) -> ProbeOutcome {

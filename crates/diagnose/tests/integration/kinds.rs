@@ -66,6 +66,7 @@ fn a_gap_that_stays_unknown_is_placed_in_the_phases_and_facts_of_its_kind() {
         high: Some(0.21),
         confidence: 0.95,
         slots: 24,
+        by_whole: false,
     };
     let verdict = Verdict { pairs: vec![slower], ..Verdict::default() };
     let case = Case {

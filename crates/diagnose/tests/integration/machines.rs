@@ -673,6 +673,15 @@ fn random_world(seed: u64, noise: f64) -> World {
         slow.per_byte *= dice.between(1.1, 10.0);
     }
     let (body, connections) = (dice.between(200.0, 2e6), [2, 16, 64, 300][dice.bits() as usize % 4]);
+    let mut pauses = Dice(seed ^ 0x7a05_e500);
+    // Of a server that is paused a disk is not full that all requests wait for, and few workers would look so, too.
+    if slow.disk == 0.0 && pauses.chance(0.2) {
+        slow.pauses = pauses.between(0.01, 0.4);
+    }
+    // What else stops a server may be seen as well.
+    if slow.quota.is_some() || slow.others > 0.0 || slow.disk > 0.0 {
+        slow.seems_to_pause = pauses.between(0.01, 0.5);
+    }
     let world = a_world(&slow, &base, (body, dice.chance(0.5), connections));
     let mut world = World { noise, seed, budget_ns: 600 * SECOND_NS, ..world };
     if seed % 8 >= 4 {
@@ -702,6 +711,7 @@ fn true_share(world: &World, cause: &str, target: Option<&str>) -> f64 {
             "cpu.slow-clock" => to.kernel = from.kernel,
             "mem.limit" => to.disk = from.disk,
             "lock.contention" => to.kappa = from.kappa,
+            "app.pauses" => to.pauses = from.pauses,
             "tls.aes-unused" => to.aes = from.aes,
             _ => panic!("{cause} is not in this world"),
         }

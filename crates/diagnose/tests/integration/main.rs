@@ -21,6 +21,7 @@ mod lens;
 mod machines;
 mod network;
 mod paths;
+mod pauses;
 mod servers_at_work;
 mod twins;
 mod wanted_cpus;

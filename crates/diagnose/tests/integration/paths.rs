@@ -168,6 +168,7 @@ fn found(op: &'static str, streams: u32, near: &Path, far: &Path) -> Vec<String>
             high,
             confidence: 0.95,
             slots: 12,
+            by_whole: false,
         }
     };
     let comparison = observe(&Variation::default());

@@ -106,8 +106,16 @@ impl Lab {
     ) -> (ProbeOutcome, Nanos) {
         let Below { held_plan, first_contact, verdict, comparison, outcomes, .. } = below;
         let known = Known { verdict, comparison, outcomes };
-        let there =
-            Site { plan: held_plan, routes: &[], first_contact, begun: &[], polling_workers: 0, known, ..*site };
+        let there = Site {
+            plan: held_plan,
+            routes: &[],
+            first_contact,
+            begun: &[],
+            polling_workers: 0,
+            known,
+            rhythm: None,
+            ..*site
+        };
         let (outcome, slots) = self.probe(&there, probe, 0, &mut Aside(watcher));
         outcomes.push(outcome.clone());
         (outcome, slots.iter().map(|slot| slot.elapsed_ns).sum())
@@ -154,6 +162,7 @@ impl Lab {
             begun: &[],
             polling_workers: 0,
             known,
+            rhythm: None,
             ..*site
         };
         let (outcome, read) = self.probe(&there, probe, 0, &mut Aside(watcher));
@@ -243,6 +252,7 @@ mod tests {
             high: None,
             confidence: 0.95,
             slots: 0,
+            by_whole: false,
         };
         let slow = |b, c| {
             let of = |target, call| [pair(target, Metric::Rate, call), pair(target, Metric::ResponseP99, Call::Faster)];

@@ -159,7 +159,7 @@ prop_compose! {
         let name = |i: usize| names[i % names.len()].clone();
         Verdict {
             pairs: pairs.into_iter().enumerate().map(|(i, (metric, call, ratio, low, high, slots))| PairVerdict {
-                baseline: name(0), target: name(i), metric, call, ratio, low, high, confidence: 0.95, slots,
+                baseline: name(0), target: name(i), metric, call, ratio, low, high, confidence: 0.95, slots, by_whole: false,
             }).collect(),
             doubts: doubts.into_iter().enumerate().map(|(i, text)| Doubt {
                 id: DoubtId::GeneratorSaturated, target: (i > 0).then(|| name(i)), text,

@@ -155,6 +155,7 @@ impl<'a> Judge<'a> {
             high: shown.interval.map(|interval| interval.high.exp()),
             confidence: compare.confidence,
             slots: pairs.slots,
+            by_whole: false,
         }
     }
 

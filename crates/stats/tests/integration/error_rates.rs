@@ -6,7 +6,7 @@
 
 use crate::synthetic::*;
 use duel_model::{Call, Metric, Plan, Slot, Turn};
-use duel_stats::{Stop, judge_slots};
+use duel_stats::{Stop, WholeGap, judge_probe, judge_slots, observe};
 use rand::{RngExt, SeedableRng};
 use rand_pcg::Pcg64;
 
@@ -170,6 +170,41 @@ impl InTurns {
         slots
     }
 
+    fn blocks(&self, count: u32, rng: &mut Pcg64) -> Vec<Slot> {
+        let mut is_taken = false;
+        (0..count).flat_map(|block| self.block(block, &mut is_taken, rng)).collect()
+    }
+
+    /// Of comparisons of 35 blocks that went by all of the time, how often probes of the same servers, of 14 blocks each, say so and
+    /// so of the gap: that it is another one than it truly is, and that most of it is gone.
+    fn probes(&self) -> [f64; 2] {
+        let runs = std::env::var("DUEL_SIMULATED_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300u32);
+        let (mut by_whole, mut other, mut gone) = (0u32, 0u32, 0u32);
+        let truth = (1.0 / (1.0 + self.pauses)).ln();
+        for seed in 0..runs {
+            let plan = plan(2);
+            let mut rng = Pcg64::seed_from_u64(u64::from(seed) ^ 0x9b0b_0000_0000);
+            let slots = self.blocks(35, &mut rng);
+            let verdict = judge_slots(&slots, &plan);
+            let gaps = WholeGap::of(&verdict, &observe(&slots, &plan.targets));
+            if gaps.is_empty() || call(&verdict, "B", Metric::Rate) != Call::Slower {
+                continue;
+            }
+            by_whole += 1;
+            let told = judge_probe(&self.blocks(14, &mut rng), &plan, &gaps).pairs[0].clone();
+            let (low, high) = (told.low.unwrap().ln(), told.high.unwrap().ln());
+            other += u32::from(truth < low || high < truth);
+            // As diagnosis calls a cause confirmed: more than half of it is gone beyond the interval.
+            gone += u32::from(low > 0.5 * verdict.pairs[0].ratio.unwrap().ln());
+        }
+        let shares = [other, gone].map(|count| f64::from(count) / f64::from(by_whole.max(1)));
+        println!(
+            "probes in turns, bursts {:.2}, pauses {:.2}: of {by_whole} by the whole {shares:?}",
+            self.bursts, self.pauses
+        );
+        shares
+    }
+
     /// Shares of runs of 35 blocks at most: those of 16 s.
     fn rates(&self) -> Rates {
         let runs = std::env::var("DUEL_SIMULATED_RUNS").ok().and_then(|runs| runs.parse().ok()).unwrap_or(300u32);
@@ -302,5 +337,13 @@ fn turns_err_no_more_often() {
             let rates = InTurns { pauses, ..equal }.rates();
             assert!(rates.equivalent <= most, "{bursts}: {rates:?}");
         }
+    }
+}
+
+#[test]
+fn a_gap_by_pauses_does_not_seem_to_be_gone_in_probes() {
+    for (bursts, pauses) in [(0.0, 0.05), (0.0, 0.1), (0.02, 0.1)] {
+        let [other, gone] = InTurns { bursts, pauses, gap: 0.0 }.probes();
+        assert!(other <= 0.08 && gone <= 0.02, "bursts {bursts}, pauses {pauses}: {other}, {gone}");
     }
 }

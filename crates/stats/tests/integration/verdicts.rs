@@ -3,10 +3,10 @@
 use crate::synthetic::*;
 use duel_model::web::{failure, phase};
 use duel_model::{
-    Arrival, Call, Distribution, Doubt, DoubtId, Facts, Interruption, LoopKind, Metric, Plan, Run, RunStatus,
-    SECOND_NS, Slot, SlotRole, Turn, Verdict, Versions, web,
+    Arrival, Call, Distribution, Doubt, DoubtId, Facts, Interruption, LoopKind, Metric, PairVerdict, Plan, Run,
+    RunStatus, SECOND_NS, Slot, SlotRole, Turn, Verdict, Versions, web,
 };
-use duel_stats::{Held, SlotFigure, Stop, Wanted, early_stop, judge, judge_slots, observe};
+use duel_stats::{Held, SlotFigure, Stop, Wanted, WholeGap, early_stop, judge, judge_probe, judge_slots, observe};
 
 /// B takes `factor` as long as A, with about 1 % of noise.
 fn duel(factor: f64) -> Vec<Slot> {
@@ -553,6 +553,50 @@ fn pauses_of_a_server_count_although_its_turns_leave_them_out() {
 }
 
 #[test]
+fn a_probe_tells_a_gap_by_pauses_as_its_comparison_does() {
+    let pausing = |block: u32, _, target, turn| if target == 1 && turn == block % 15 { 4.0 } else { 1.0 };
+    let slots = in_turns(26, pausing);
+    let (verdict, seen) = (judge_slots(&slots, &plan(2)), observe(&slots, &plan(2).targets));
+    assert!(verdict.pairs[0].by_whole && verdict.pairs[1..].iter().all(|pair| !pair.by_whole));
+    let by_whole = WholeGap::of(&verdict, &seen);
+    let gone_on = |blocks: u32| in_turns(blocks, pausing);
+    let rate = |slots: &[Slot], gaps: &[WholeGap]| judge_probe(slots, &plan(2), gaps).pairs[0].clone();
+    // In turns, and in one go.
+    let mut in_one_go = gone_on(26);
+    in_one_go.iter_mut().for_each(|slot| slot.turns.clear());
+    for slots in [gone_on(26), in_one_go] {
+        let told = rate(&slots, &by_whole);
+        assert!((told.ratio.unwrap() - 15.0 / 18.0).abs() < 0.01 && told.by_whole, "{told:?}");
+    }
+    // A gap that was called by turns is told by turns, whatever pauses are in the probe.
+    assert!(!rate(&gone_on(26), &[]).by_whole && rate(&gone_on(26), &[]).ratio.unwrap() > 0.95);
+    // Of a probe that has a quarter of the time, and by chance met no pause, the interval is more than twice as wide as the
+    // comparison's, however much alike its slots are.
+    let (none, gap) = (rate(&in_turns(6, |_, _, _, _| 1.0), &by_whole), &verdict.pairs[0]);
+    let width = |pair: &PairVerdict| (pair.high.unwrap() / pair.low.unwrap()).ln();
+    let wider = width(&none) / width(gap);
+    assert!(wider > 2.0, "{wider}");
+}
+
+#[test]
+fn a_probe_of_a_gap_by_pauses_goes_on_for_as_long_as_none_may_have_come_by_chance() {
+    let slots = in_turns(26, |block, _, target, turn| if target == 1 && turn == block % 15 { 4.0 } else { 1.0 });
+    let (verdict, seen) = (judge_slots(&slots, &plan(2)), observe(&slots, &plan(2).targets));
+    let by_whole = WholeGap::of(&verdict, &seen);
+    let plan = plan(2);
+    // Sharp enough for any gap, in 120 turns of each.
+    let fast_per_s = seen[0].rate_per_s.unwrap();
+    let held = [Held { target: 1, log: 2.0, share: 0.05, fast: 0, fast_per_s }];
+    let quiet = in_turns(4, |_, _, _, _| 1.0);
+    let probed = |by_whole: &[WholeGap]| {
+        let figures = quiet.iter().map(|slot| SlotFigure::of(slot, &plan));
+        early_stop(figures, &plan, Wanted::Probe { held: &held, by_whole })
+    };
+    assert!(matches!(probed(&[]), Stop::Enough { .. }));
+    assert_eq!(probed(&by_whole), Stop::Go);
+}
+
+#[test]
 fn a_call_does_not_stand_against_the_whole() {
     // B is a twentieth faster in most slots, and stands still for long in some.
     let mut slots = pausing(3.0);
@@ -675,7 +719,11 @@ fn early_stop_waits_for_whole_blocks_and_enough_pairs() {
     assert!(matches!(stop(&until(&equal, 7), &plan(2)), Stop::Enough { pairs: 16, .. }));
     let few = until(&equal, 2);
     let probed = |slots: &[Slot], gaps: &[Held]| {
-        early_stop(slots.iter().map(|slot| SlotFigure::of(slot, &plan(2))), &plan(2), Wanted::Probe(gaps))
+        early_stop(
+            slots.iter().map(|slot| SlotFigure::of(slot, &plan(2))),
+            &plan(2),
+            Wanted::Probe { held: gaps, by_whole: &[] },
+        )
     };
     let of_probe = probed(&few, &[]);
     assert!(matches!(of_probe, Stop::Enough { pairs: 6, .. }), "{of_probe:?}");

@@ -1,7 +1,7 @@
 //! Faults of CPU and memory.
 
 use super::*;
-use crate::injections::{fewer_cores, memory_limit, noisy_neighbour, quota, slower_cpu, traced};
+use crate::injections::{fewer_cores, memory_limit, noisy_neighbour, pauses, quota, slower_cpu, traced};
 use crate::twin::Companion;
 use crate::world::{Limits, Quota};
 
@@ -86,4 +86,14 @@ pub(super) const ALL: &[Drawable] = &[
             .connections(connections)
             .with("grouped", |twin| twin.process.limits.memory_bytes = Some(1 << 30))
     }),
+    // Of all servers: what a garbage collector does, or a snapshot of a virtual machine.
+    Drawable::new(
+        pauses::INJECTION,
+        |setup| setup.is_near() && setup.twin.process.companion.is_none(),
+        |twin, _, dice| {
+            let (stopped_ms, running_ms) = (dice.whole(20, 200), dice.whole(50, 400));
+            pauses::pausing(twin, stopped_ms, running_ms);
+            format!("pauses-{stopped_ms}ms-each-{}ms", stopped_ms + running_ms)
+        },
+    ),
 ];

@@ -6,7 +6,7 @@ use crate::arena::Arena;
 use crate::case::{Bite, NAMELESS};
 use crate::injections::cpu_per_request;
 use crate::kinds::web::{Requests, ToolLoad};
-use crate::twin::{Companion, Handler};
+use crate::twin::Handler;
 
 /// That both answer alike, and that the faulty twin does to requests what it is told, as other tools see it. What that
 /// comes to under the draw's own load is looked at of every draw.
@@ -16,13 +16,12 @@ pub(super) fn answers(arena: &Arena) -> anyhow::Result<Bite> {
     let alike =
         Bite { bites: healthy == faulty, figures: format!("bytes of a body: {faulty:.0} against {healthy:.0}") };
     let twin = arena.faulty.twin();
-    Ok(match (twin.http.handler, twin.process.companion) {
-        (Handler::Sleeps { us }, _) => alike.and(takes_longer(arena, us)?),
-        (Handler::Burns { us }, _) => alike.and(computes_longer(arena, us)?),
-        (Handler::SlowShare { every, us }, _) => alike.and(is_slow_at_times(arena, every, us)?),
-        (Handler::Limits { per_window, window_us }, _) => alike.and(lets_through(arena, per_window, window_us)?),
-        (_, Some(Companion::Pauser { stopped_ms, running_ms })) => alike.and(stops(arena, stopped_ms, running_ms)?),
-        (Handler::Plain | Handler::Locks { .. }, _) => alike,
+    Ok(match twin.http.handler {
+        Handler::Sleeps { us } => alike.and(takes_longer(arena, us)?),
+        Handler::Burns { us } => alike.and(computes_longer(arena, us)?),
+        Handler::SlowShare { every, us } => alike.and(is_slow_at_times(arena, every, us)?),
+        Handler::Limits { per_window, window_us } => alike.and(lets_through(arena, per_window, window_us)?),
+        Handler::Plain | Handler::Locks { .. } => alike,
     })
 }
 
@@ -66,28 +65,6 @@ fn lets_through(arena: &Arena, per_window: u32, window_us: u64) -> anyhow::Resul
     })
 }
 
-/// The faulty server's processes are stopped for as much of the time as should be, give or take a half; the healthy one's never.
-fn stops(arena: &Arena, stopped_ms: u32, running_ms: u32) -> anyhow::Result<Bite> {
-    const SAMPLES: u32 = 400;
-    const BETWEEN: std::time::Duration = std::time::Duration::from_millis(7);
-    let (mut healthy, mut faulty) = (0, 0);
-    for _ in 0..SAMPLES {
-        healthy += u32::from(arena.healthy.is_stopped()?);
-        faulty += u32::from(arena.faulty.is_stopped()?);
-        std::thread::sleep(BETWEEN);
-    }
-    let seen = f64::from(faulty) / f64::from(SAMPLES);
-    let expected = f64::from(stopped_ms) / f64::from(stopped_ms + running_ms);
-    Ok(Bite {
-        bites: (0.5 * expected..=1.5 * expected).contains(&seen) && healthy == 0,
-        figures: format!(
-            "of the time stopped: {:.0} %, told {:.0} %, against {healthy}",
-            100.0 * seen,
-            100.0 * expected
-        ),
-    })
-}
-
 const INJECTION: Injection = Injection::new(NAMELESS, answers);
 
 fn is_application(setup: &Setup) -> bool {
@@ -120,14 +97,4 @@ pub(crate) const ALL: &[Drawable] = &[
         twin.http.handler = Handler::Limits { per_window, window_us };
         format!("limits-{per_window}-each-{window_us}us")
     }),
-    // Of all servers: what a garbage collector does, or a snapshot of a virtual machine.
-    Drawable::new(
-        INJECTION,
-        |setup| setup.is_near() && setup.twin.process.companion.is_none(),
-        |twin, _, dice| {
-            let (stopped_ms, running_ms) = (dice.whole(20, 200), dice.whole(50, 400));
-            twin.process.companion = Some(Companion::Pauser { stopped_ms, running_ms });
-            format!("pauses-{stopped_ms}ms-each-{}ms", stopped_ms + running_ms)
-        },
-    ),
 ];

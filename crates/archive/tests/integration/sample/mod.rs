@@ -106,6 +106,7 @@ pub fn explanation() -> Explanation {
         high: Some(0.338_888_888_888_888_9),
         confidence: 0.95,
         slots: 24,
+        by_whole: false,
     };
     let outcome = ProbeOutcome {
         probe: Probe {
@@ -190,6 +191,7 @@ pub fn slot(index: u32) -> Slot {
         silent_lanes: Some(2),
         works_itself: true,
         standstill: Standstill { count: 1, total_ns: 61_000_000, longest_ns: 61_000_000 },
+        target_stalls: Some(Standstill { count: 2, total_ns: 90_000_000, longest_ns: 60_000_000 }),
     };
     let interval = |random: &mut Random| Interval {
         ok: 400 + random.next() % 200,

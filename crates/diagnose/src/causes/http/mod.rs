@@ -8,4 +8,5 @@ causes! {
     few_workers::FewWorkers,
     no_sendfile::NoSendfile,
     sync_logging::SyncLogging,
+    pauses::Pauses,
 }

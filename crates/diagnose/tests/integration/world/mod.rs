@@ -9,8 +9,9 @@ use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::{
     AddressRange, Arrival, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand, HttpPlan,
-    LensReading, LoadPlan, LoopKind, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome, SECOND_NS,
-    SlowClass, Target, TargetObservation, TlsVersion, TwinReading, Variation, Verdict, WorkloadPlan, web,
+    LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome,
+    SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls, TlsVersion, TwinReading, Variation, Verdict,
+    WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -115,6 +116,10 @@ pub struct Server {
     pub streams_at_a_time: f64,
     /// What it calls itself over HTTP/1.1, where another program answers there.
     pub http1_program: Option<&'static str>,
+    /// The share of the time in which all of it stands still.
+    pub pauses: f64,
+    /// The share in which it is seen to, where something else stops it.
+    pub seems_to_pause: f64,
     pub net: network::Net,
 }
 
@@ -180,6 +185,8 @@ impl Default for Server {
             closes_http1: false,
             streams_at_a_time: 1e9,
             http1_program: None,
+            pauses: 0.0,
+            seems_to_pause: 0.0,
             net: network::Net::default(),
         }
     }
@@ -442,7 +449,7 @@ impl World {
         let by_cpus =
             (cpus * 1e9 / (takes_ns + server.outside + server.generator)).min(server.workers * 1e9 / takes_ns);
         let by_disk = if server.disk > 0.0 { 1e9 / server.disk } else { f64::INFINITY };
-        let free = (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
+        let free = (1.0 - server.pauses) * (places * 1e9 / alone_ns).min(by_cpus).min(by_disk)
             / (1.0 + server.kappa * connections * (connections - 1.0));
         let wants_cpus = free * busy_ns / 1e9;
         let uncapped = free.min(server.quota.map_or(f64::INFINITY, |quota| quota * 1e9 / busy_ns));
@@ -545,8 +552,24 @@ impl World {
                 adds_ns: share * longer_ns,
                 adds_half_ns: 0.1 * share * longer_ns,
             }),
+            stalls: Some(stalls(self.stands_still(server, &shown, variation))),
             ..TargetObservation::default()
         }
+    }
+
+    /// The share of the time in which a server is seen to stand still: no longer than what stops it takes.
+    fn stands_still(&self, server: &Server, shown: &Shown, variation: &Variation) -> f64 {
+        let free = Server {
+            quota: None,
+            others: 0.0,
+            stolen: 0.0,
+            disk: 0.0,
+            per_address: None,
+            pauses: 0.0,
+            ..server.clone()
+        };
+        let lost = 1.0 - shown.rate / self.show(&free, variation).rate;
+        (server.pauses + server.seems_to_pause).min(lost).max(server.pauses)
     }
 
     fn pairs(&self, variation: &Variation, metric: Metric, dice: &mut Dice) -> Vec<PairVerdict> {
@@ -578,6 +601,7 @@ impl World {
                     high: Some(high),
                     confidence: 0.95,
                     slots: 24,
+                    by_whole: false,
                 }
             })
             .collect()
@@ -753,4 +777,17 @@ pub fn named(explanation: &Explanation) -> Vec<(&str, Option<&str>)> {
 
 pub fn open_loop(rate_per_s: f64) -> LoopKind {
     LoopKind::Open { rate_per_s, arrival: Arrival::Poisson }
+}
+
+/// Seen in 10 s of load, 60 ms each.
+fn stalls(share: f64) -> TargetStalls {
+    let (longest_ns, watched_ns) = (60 * MILLISECOND_NS, 10 * SECOND_NS);
+    let count = (share * watched_ns as f64 / longest_ns as f64).ceil() as u64;
+    TargetStalls {
+        count,
+        longest_ns: if count > 0 { longest_ns } else { 0 },
+        watched_ns,
+        share,
+        share_half: 0.1 * share,
+    }
 }

@@ -233,6 +233,7 @@ pub fn pair(target: &str, metric: Metric, call: Call, figures: Option<[f64; 3]>)
         high: figures.map(|f| f[2]),
         confidence: 0.95,
         slots: 24,
+        by_whole: false,
     }
 }
 

@@ -1,0 +1,299 @@
+//! `app.pauses`: all of the slow side's server stands still now and then, as where a garbage collector stops the program, or
+//! somebody stops its processes.
+//!
+//! Seen from outside: for a while no answer comes on any connection, though requests wait on several, and then all of them come
+//! together (`TargetObservation::stalls`). What that adds to the gap follows from its share of the time, beyond the fast side's:
+//! what holds the machine or the generator up holds both up.
+//!
+//! What looks alike from outside, and what splits it from that:
+//!
+//! * a lost packet: one connection waits for it, and others are answered meanwhile;
+//! * some slow requests: each ends by itself;
+//! * a limit that lets through so many requests in each stretch of time, and has all others wait for the next one: it takes the
+//!   less, the fewer are sent. Over one connection a program that pauses has as much of its time go by in slow requests;
+//! * a quota, somebody else's work on the CPU, a hypervisor that withholds it, memory that is read again: all stop the whole
+//!   server, and only its machine tells. Each of these causes has to be ruled out by its own judgement, no disk may have been busy
+//!   for a good part of that time, and where the machine is not read, this cause is no more than a suspicion.
+
+use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
+use crate::causes::standing_of;
+use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, pid};
+use crate::gap::{Flip, Gap, Look, View, percent};
+use crate::probes::ALONE;
+use duel_model::{Confidence, Evidence, MILLISECOND_NS, Probe, TargetStalls, format_duration_ns};
+use duel_stats::Estimate;
+
+static ENTRY: CauseEntry = CauseEntry {
+    id: "app.pauses",
+    description: "the whole server stands still now and then: a garbage collector, or somebody stops its processes",
+    signature: "times without any answer on several connections that wait, which then all get theirs; they take a share of the \
+                time that is worth the gap, over one connection as well, and not on the fast side; hosts: no quota, no \
+                want of CPU or memory, and no lost packets",
+    at_most: "likely",
+    needs_machine: true,
+};
+
+/// Causes that stop a whole server, too: each is to be ruled out.
+const LOOK_ALIKES: [&str; 4] = ["cpu.quota", "cpu.noisy-neighbour", "cpu.stolen", "mem.limit"];
+/// Those that hold up one request and not another: it is enough that they were not found.
+const SELDOM_ALIKE: [&str; 2] = ["net.loss", "http.sync-logging"];
+
+/// Connections from which on stalls of all are told from requests that are slow each for itself.
+const FEWEST_CONNECTIONS: u32 = 4;
+/// Where no stall was seen: how long one that was missed may have been. HotSpot's default collector means to pause for no longer
+/// (`-XX:MaxGCPauseMillis`).
+const LONGEST_UNSEEN_NS: f64 = 200.0 * MILLISECOND_NS as f64;
+/// Stalls that are missed in 5 % of runs, where none is seen (the rule of three; Hanley and Lippman-Hand 1983).
+const RULE_OF_THREE: f64 = 3.0;
+
+pub(super) struct Pauses;
+
+impl Cause for Pauses {
+    fn entry(&self) -> &'static CauseEntry {
+        &ENTRY
+    }
+
+    fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
+        needs_http(gap)?;
+        let seen = Seen::of(gap)?;
+        let (view, slow) = (&gap.comparison, gap.slow_name());
+        let line = |text: String| gap.evidence(view, text);
+        let share = seen.share(view);
+        if seen.most_log() < Flip::NOTEWORTHY * view.log.low() {
+            return Err(Standing::RuledOut(line(seen.told(gap))));
+        }
+        let beyond_chance = seen.beyond_log.mid > Flip::MANY_LOOKS * seen.beyond_log.below;
+        if share < Flip::NOTEWORTHY || !beyond_chance || seen.beyond_log.mid < gap.case.margin_log() {
+            return Err(Standing::Undecided(line(format!("{}: that leaves open whether it matters", seen.told(gap)))));
+        }
+        if share > MOST_OF_THE_GAP {
+            let text = format!("{}: more than the whole gap, so that not all of it can have mattered", seen.told(gap));
+            return Err(Standing::Undecided(line(text)));
+        }
+        let alone = not_a_limit(gap, &seen)?;
+        let told_with = |why: &str| line(format!("{}; {why}", seen.told(gap)));
+        if !gap.has_host(gap.slow) {
+            let why = format!(
+                "{slow} pauses, or something stops it: a quota or others on its CPU do so as well, and its machine is not read"
+            );
+            return Err(Standing::Suspected(told_with(&why)));
+        }
+        let open_for = |why: &str| Standing::Undecided(told_with(why));
+        let mut further = only_this(gap, &open_for)?;
+        further.push(no_disk(gap, &seen, &open_for)?);
+        let told = Told {
+            summary: format!(
+                "Now and then all of {slow} stands still, for {} each {}: no connection gets an answer meanwhile. That is worth \
+                 about {} of the gap.",
+                format_duration_ns(seen.mean_ns()),
+                format_duration_ns(seen.every_ns()),
+                percent(share)
+            ),
+            remedy: format!(
+                "Look what the program itself says of its pauses: the log of its garbage collector (Java: `-Xlog:gc*,safepoint`; Go: \
+                 `GODEBUG=gctrace=1`; .NET: `dotnet-counters`). Give it more memory, or another collector. Where it has none, \
+                 `grep State /proc/{}/status`, asked often, tells whether somebody stops it (`T`).",
+                pid(gap, gap.slow)
+            ),
+            facts: vec![line(seen.told(gap))],
+            further: alone.into_iter().chain(further).collect(),
+        };
+        Ok(fit_by_host(gap, &ENTRY, Some(share), Confidence::Likely, told))
+    }
+}
+
+/// The stalls of both sides in the comparison.
+struct Seen {
+    slow: TargetStalls,
+    fast: TargetStalls,
+    /// What those of the slow side are worth beyond those of the fast side, as a log.
+    beyond_log: Estimate,
+    /// Log of how many times slower the slow side is over all of the time.
+    whole_log: f64,
+}
+
+impl Seen {
+    /// `Err` where they were not looked for.
+    fn of(gap: &Gap<'_>) -> Result<Self, Standing> {
+        let view = &gap.comparison;
+        let open = |text: String| Standing::Undecided(gap.evidence(view, text));
+        if gap.case.is_open_loop() {
+            return Err(open(
+                "at an offered rate the time of stalls is no part of the time that requests take".to_owned(),
+            ));
+        }
+        let connections = gap.case.plan.load.connections;
+        if connections < FEWEST_CONNECTIONS {
+            let lane = gap.case.plan.schema().lane.one;
+            return Err(open(format!("{connections} {lane}s are too few to tell stalls of all from slow requests")));
+        }
+        let counted = view.slow.stalls.zip(view.fast.stalls);
+        let rates = view.slow.rate_per_s.zip(view.fast.rate_per_s);
+        let (Some((slow, fast)), Some((slow_per_s, fast_per_s))) = (counted, rates) else {
+            return Err(open("stalls of all connections at once were not looked for".to_owned()));
+        };
+        let beyond_log = worth_log(slow).minus(worth_log(fast));
+        Ok(Self { slow, fast, beyond_log, whole_log: (fast_per_s / slow_per_s).ln() })
+    }
+
+    /// The share of the gap that is gone where the time of stalls is taken away. A gap by the typical pair may have none of them in it:
+    /// what counts is what is left of it.
+    fn share(&self, view: &View<'_>) -> f64 {
+        let left = self.whole_log - self.beyond_log.mid;
+        let share = 1.0 - left / view.log.mid;
+        // Of a gap by all of the time it is the same.
+        share.min(self.beyond_log.mid / view.log.mid)
+    }
+
+    /// The most that they can be worth, those included that were missed by chance.
+    fn most_log(&self) -> f64 {
+        let longest_ns = if self.slow.count == 0 { LONGEST_UNSEEN_NS } else { self.slow.longest_ns as f64 };
+        let missed = RULE_OF_THREE * longest_ns / self.slow.watched_ns.max(1) as f64;
+        let share = (self.slow.share + missed).max(self.slow.share + self.slow.share_half);
+        worth_log_of(share).max(self.beyond_log.high())
+    }
+
+    fn mean_ns(&self) -> f64 {
+        self.slow.share * self.slow.watched_ns as f64 / self.slow.count.max(1) as f64
+    }
+
+    /// Mean time under load from one to the next.
+    fn every_ns(&self) -> f64 {
+        self.slow.watched_ns as f64 / self.slow.count.max(1) as f64
+    }
+
+    fn told(&self, gap: &Gap<'_>) -> String {
+        let over = gap.comparison.over(gap.case.plan);
+        let watched = format_duration_ns(self.slow.watched_ns as f64);
+        let (slow, fast) = (gap.slow_name(), gap.fast_name());
+        if self.slow.count == 0 {
+            return format!("{over}: {slow} never stood still for all of them at once in {watched} of load");
+        }
+        format!(
+            "{over}: {slow} stood still for all of them at once {} times in {watched} of load, for {} on average and {} at the \
+             longest: {} of the time (95 % interval {} to {}), {fast} for {}",
+            self.slow.count,
+            format_duration_ns(self.mean_ns()),
+            format_duration_ns(self.slow.longest_ns as f64),
+            tenths(self.slow.share),
+            tenths(self.slow.share - self.slow.share_half),
+            tenths(self.slow.share + self.slow.share_half),
+            tenths(self.fast.share)
+        )
+    }
+}
+
+/// `7.6 %`.
+fn tenths(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share.clamp(0.0, 1.0))
+}
+
+/// Log of how many times longer ops take for stalls that take this share of the time.
+fn worth_log_of(share: f64) -> f64 {
+    // Who stands still all the time ends no op.
+    const MOST: f64 = 0.999;
+    -(-share.clamp(0.0, MOST)).ln_1p()
+}
+
+fn worth_log(stalls: TargetStalls) -> Estimate {
+    let TargetStalls { share, share_half, .. } = stalls;
+    let (mid, low, high) = (share, share - share_half, share + share_half);
+    let [mid, low, high] = [mid, low, high].map(worth_log_of);
+    Estimate { mid, below: mid - low, above: high - mid }
+}
+
+/// Whether slow requests take more of the slow side's time over one connection than they would for a limit on requests in each stretch
+/// of time, which has room for as many as came under load.
+fn not_a_limit(gap: &Gap<'_>, seen: &Seen) -> Result<Option<Evidence>, Standing> {
+    let alone = match gap.look(ALONE) {
+        Look::NotAsked(probe) => return Err(Standing::Wants(vec![probe])),
+        Look::Missing(why) => return Err(Standing::Undecided(gap.not_measured(why))),
+        Look::Shown(view) => view,
+    };
+    // Whatever they ask for.
+    let over_one = gap.case.outcomes.iter().filter(|outcome| outcome.probe.variation.connections == Some(1));
+    let over_one = over_one.filter(|outcome| outcome.unavailable.is_none() && outcome.probe.variation.twin.is_none());
+    let seen_over_one: Vec<_> =
+        over_one.filter_map(|outcome| Some([outcome.targets.get(gap.slow)?, outcome.targets.get(gap.fast)?])).collect();
+    let [slow, fast] = [0, 1].map(|side| together(seen_over_one.iter().filter_map(|seen| seen[side].stalls)));
+    let fast_per_s = seen_over_one.iter().filter_map(|[_, fast]| fast.rate_per_s).reduce(f64::max);
+    let counted = fast_per_s.zip(gap.comparison.slow.rate_per_s).zip(slow.zip(fast));
+    let Some(((fast_per_s, loaded_per_s), (slow, fast))) = counted else {
+        let text = format!("{}; over one connection slow requests were not counted", seen.told(gap));
+        return Err(Standing::Undecided(gap.evidence(&alone, text)));
+    };
+    let limit_log = (fast_per_s / loaded_per_s).ln().max(0.0);
+    let text = format!(
+        "{}: {} of {}'s time goes by in {} requests that take far longer than they usually do, {} of {}'s",
+        ALONE.phrase(),
+        tenths(slow.share),
+        gap.slow_name(),
+        slow.count,
+        tenths(fast.share),
+        gap.fast_name()
+    );
+    if worth_log(slow).minus(worth_log(fast)).low() > limit_log {
+        return Ok(Some(gap.evidence(&alone, text)));
+    }
+    let text = format!(
+        "{}; but {text}: that may be no more than for a limit that lets through so many requests in each stretch of time",
+        seen.told(gap)
+    );
+    Err(Standing::Undecided(gap.evidence(&alone, text)))
+}
+
+/// Those of several probes together; `None` where there are none.
+fn together(of_probes: impl Iterator<Item = TargetStalls>) -> Option<TargetStalls> {
+    of_probes.reduce(|a, b| {
+        let [of_a, of_b] = [a, b].map(|stalls| stalls.watched_ns as f64);
+        let whole = (of_a + of_b).max(1.0);
+        TargetStalls {
+            count: a.count + b.count,
+            longest_ns: a.longest_ns.max(b.longest_ns),
+            watched_ns: a.watched_ns.saturating_add(b.watched_ns),
+            share: (of_a * a.share + of_b * b.share) / whole,
+            share_half: (of_a * a.share_half).hypot(of_b * b.share_half) / whole,
+        }
+    })
+}
+
+/// What ruled out each of the causes that look alike; else what is asked for that, or the one that is not ruled out.
+fn only_this(gap: &Gap<'_>, open_for: &dyn Fn(&str) -> Standing) -> Result<Vec<Evidence>, Standing> {
+    let mut wanted: Vec<Probe> = Vec::new();
+    let mut open = None;
+    let mut ruled_out = Vec::new();
+    for id in LOOK_ALIKES {
+        match standing_of(gap, id) {
+            None => {}
+            Some(Standing::RuledOut(by)) => ruled_out.push(by),
+            Some(Standing::Wants(probes)) => wanted.extend(probes),
+            Some(Standing::Fits(_) | Standing::Undecided(_) | Standing::Suspected(_)) => {
+                open.get_or_insert(id);
+            }
+        }
+    }
+    let is_found = |id: &&str| matches!(standing_of(gap, id), Some(Standing::Fits(_)));
+    // One that is at work ends the search: no probe takes it away.
+    match open.or_else(|| SELDOM_ALIKE.into_iter().find(is_found)) {
+        Some(id) => Err(open_for(&format!("but {id} would look so, too, and is not ruled out"))),
+        None if !wanted.is_empty() => Err(Standing::Wants(wanted)),
+        None => Ok(ruled_out),
+    }
+}
+
+/// That no disk was busy for so long as a noteworthy part of the stalls: all may have waited for what was flushed to it, or read.
+fn no_disk(gap: &Gap<'_>, seen: &Seen, open_for: &dyn Fn(&str) -> Standing) -> Result<Evidence, Standing> {
+    let busy = Machines::read(gap)?.slow.busiest_disk();
+    match busy {
+        Some(busy) if busy < Flip::NOTEWORTHY * seen.slow.share => {
+            let text =
+                format!("no disk of {}'s machine was busy for more than {} of the time", gap.slow_name(), tenths(busy));
+            Ok(gap.on_host(text, Some("iostat -x 1 5".to_owned())))
+        }
+        Some(busy) => Err(open_for(&format!(
+            "but a disk was busy for {} of the time, and all may have waited for it",
+            tenths(busy)
+        ))),
+        None => Err(open_for("but for how long its disks were busy is not known")),
+    }
+}

@@ -1,0 +1,115 @@
+//! Pauses of the whole server in the simulated world: found on either side, and never where something alike is at work.
+
+use crate::world::{Server, World, named, world};
+use duel_model::{Confidence, Explanation, SECOND_NS};
+
+/// A server whose machine is read: no quota, nobody else on its CPUs, enough memory.
+fn good() -> Server {
+    Server { cores: 8.0, facts: Some(Vec::new()), all_read: true, ..Server::default() }
+}
+
+fn pausing(share: f64) -> Server {
+    Server { pauses: share, ..good() }
+}
+
+/// Requests by which the CPUs are not busy, for which over one connection everything takes longer than under load.
+fn a_world(slow: &Server, fast: &Server) -> World {
+    let mut world = World { body: 2e3, budget_ns: 3_600 * SECOND_NS, ..world(&[fast.clone(), slow.clone()]) };
+    world.plan.load.connections = 16;
+    world
+}
+
+fn both_ways(world: &World, mut check: impl FnMut(&Explanation, &str)) {
+    for seed in 1..=4 {
+        let world = World { seed, ..world.clone() };
+        check(&world.explain(), "B");
+        let mirror = World { seed: seed + 100, ..world }.swapped();
+        check(&mirror.explain(), "A");
+    }
+}
+
+#[track_caller]
+fn assert_not_named(world: &World) {
+    both_ways(world, |explanation, _| {
+        assert!(named(explanation).iter().all(|(cause, _)| *cause != "app.pauses"), "{explanation:#?}");
+    });
+}
+
+#[track_caller]
+fn assert_left_open(world: &World) {
+    assert_not_named(world);
+    both_ways(world, |explanation, _| {
+        assert!(!explanation.ruled_out.iter().any(|cause| cause == "app.pauses"), "{explanation:#?}");
+    });
+}
+
+#[test]
+fn a_server_that_pauses_is_named_on_either_side() {
+    for share in [0.08, 0.2, 0.5] {
+        both_ways(&a_world(&pausing(share), &good()), |explanation, side| {
+            assert_eq!(named(explanation), [("app.pauses", Some(side))], "{share} {explanation:#?}");
+            let finding = &explanation.findings[0];
+            assert_eq!(finding.confidence, Confidence::Likely);
+            assert!(finding.explains.unwrap() > 0.8, "{finding:#?}");
+        });
+    }
+}
+
+#[test]
+fn of_several_causes_pauses_are_their_share() {
+    // Each request waits for half as long again besides.
+    let slow = Server { delay: 60e3, ..pausing(0.2) };
+    both_ways(&a_world(&slow, &good()), |explanation, _| {
+        let finding = explanation.findings.iter().find(|finding| finding.cause == "app.pauses").unwrap();
+        assert!((0.2..0.7).contains(&finding.explains.unwrap()), "{finding:#?}");
+    });
+}
+
+#[test]
+fn stalls_that_both_sides_have_are_nobodys() {
+    let slow = Server { delay: 300e3, ..pausing(0.2) };
+    assert_not_named(&a_world(&slow, &pausing(0.2)));
+}
+
+#[test]
+fn pauses_that_are_a_small_part_of_the_gap_are_ruled_out_and_few_looks_rule_out_nothing() {
+    both_ways(&a_world(&Server { delay: 3e6, ..pausing(0.01) }, &good()), |explanation, _| {
+        assert!(explanation.ruled_out.iter().any(|cause| cause == "app.pauses"), "{explanation:#?}");
+    });
+    // In 10 s stalls of 0.2 s that take 6 % of the time may be missed, which would be all of this gap.
+    assert_left_open(&a_world(&Server { delay: 8e3, ..good() }, &good()));
+}
+
+#[test]
+fn what_stops_a_server_as_well_is_not_taken_for_its_own_pauses() {
+    // Half of what it could do, in stalls that are seen.
+    let stopped = |server: Server| Server { seems_to_pause: 0.5, cores: 1.0, ..server };
+    let one = Server { cores: 1.0, ..good() };
+    assert_not_named(&a_world(&stopped(Server { quota: Some(0.4), ..good() }), &one));
+    assert_not_named(&a_world(&stopped(Server { others: 0.6, ..good() }), &one));
+    assert_not_named(&a_world(&stopped(Server { stolen: 0.6, ..good() }), &one));
+    // A disk, on which all wait for a flush.
+    assert_not_named(&a_world(&stopped(Server { disk: 1e6, ..good() }), &one));
+}
+
+#[test]
+fn without_the_machine_it_is_no_more_than_a_suspicion() {
+    let unread = |server: Server| Server { facts: None, ..server };
+    assert_left_open(&a_world(&unread(pausing(0.3)), &unread(good())));
+}
+
+#[test]
+fn a_limit_on_requests_in_each_stretch_of_time_is_not_taken_for_pauses() {
+    // It lets through so many, and has all others wait together for the next stretch.
+    let limited = |per_s: f64, seen: f64| Server { per_address: Some(per_s), seems_to_pause: seen, ..good() };
+    for (per_s, seen) in [(4_000.0, 0.9), (20_000.0, 0.6), (40_000.0, 0.3)] {
+        assert_not_named(&a_world(&limited(per_s, seen), &good()));
+    }
+}
+
+#[test]
+fn few_connections_do_not_tell_stalls_from_slow_requests() {
+    let mut world = a_world(&pausing(0.3), &good());
+    world.plan.load.connections = 3;
+    assert_left_open(&world);
+}
