@@ -2,7 +2,7 @@
 
 /// The ids, as duel has them, and the reasons.
 pub(crate) const UNPROVEN: [(&str, &str); 7] = [
-    ("app.pauses", "no round has been run with it so far"),
+    ("app.pauses", "two of its four faults left the verdict open"),
     ("cpu.slower", "no CPU is slowed here but by a quota, which is found as that"),
     ("cpu.slow-clock", "the clock source belongs to the whole machine"),
     ("cpu.stolen", "only a hypervisor can withhold CPU time"),
