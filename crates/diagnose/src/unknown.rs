@@ -55,6 +55,7 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
 
     let mut evidence = gap.preamble();
     evidence.extend(place.evidence);
+    evidence.extend(no_twin(gap));
     let mut settled = true;
     for (cause, standing) in causes.iter().zip(standings) {
         let (stands, by) = match standing {
@@ -108,6 +109,15 @@ pub(crate) fn finding(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &[Standin
         remedy: remedy(gap, place.remedy, &leads),
         leads,
     }
+}
+
+/// That the user's leave to start twins was not used, where it was not.
+fn no_twin(gap: &Gap<'_>) -> Option<Evidence> {
+    let is_tried = gap.case.outcomes.iter().any(|outcome| outcome.probe.variation.twin.is_some());
+    (gap.case.may_have_twin(gap.slow) && !is_tried).then(|| {
+        let slow = gap.slow_name();
+        gap.not_measured(format!("no twin of {slow}'s server was started: no cause came into question that one can take away"))
+    })
 }
 
 /// What to do next: what differs goes first, then what fits to the place of the gap.
