@@ -412,7 +412,14 @@ impl<'a> Gap<'a> {
         let kind = LENS.of(index);
         match self.case.outcome(&kind.id(self.mode)) {
             None => match kind.possible(&self.case) {
-                Ok(()) => LensLook::NotAsked(kind.probe(&self.case, self.mode)),
+                Ok(()) => {
+                    let probe = kind.probe(&self.case, self.mode);
+                    // What can be said without it must not wait for what is not made any more.
+                    match probe.budget_ns > self.case.budget_left_ns {
+                        true => LensLook::Missing("there was no time left for that".to_owned()),
+                        false => LensLook::NotAsked(probe),
+                    }
+                }
                 Err(why) => LensLook::Missing(why),
             },
             Some(outcome) => match (&outcome.lens, &outcome.unavailable) {

@@ -116,7 +116,9 @@ fn no_twin(gap: &Gap<'_>) -> Option<Evidence> {
     let is_tried = gap.case.outcomes.iter().any(|outcome| outcome.probe.variation.twin.is_some());
     (gap.case.may_have_twin(gap.slow) && !is_tried).then(|| {
         let slow = gap.slow_name();
-        gap.not_measured(format!("no twin of {slow}'s server was started: no cause came into question that one can take away"))
+        gap.not_measured(format!(
+            "no twin of {slow}'s server was started: no cause came into question that one can take away"
+        ))
     })
 }
 

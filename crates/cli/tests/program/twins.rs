@@ -181,7 +181,7 @@ fn a_killed_duel_leaves_nothing_of_a_twin_behind() {
 fn who_may_have_a_twin_is_said_clearly() {
     let place = Place::new();
     let of = |more: &[&str]| {
-        let words = ["A=http://127.0.0.1:1/", "B=http://127.0.0.1:2/"];
+        let words = ["A=http://127.0.0.1:1/", "B=http://127.0.0.1:2/", "--no-local"];
         place.duel(words.iter().chain(more)).refused(2)
     };
     assert!(of(&["--may-start-twin", "--local", "B"]).contains("--why"));

@@ -13,7 +13,9 @@ use std::process::Command;
 #[track_caller]
 fn explained(place: &Place, good: &str, bad: &str, more: &[&str]) -> Value {
     let (good, bad) = (format!("good={good}"), format!("bad={bad}"));
-    let args = [&[good.as_str(), &bad][..], &["-d", "3s", "-t", "1", "--why", "--why-budget", "24s"], more].concat();
+    // As from another machine.
+    let rest = ["-d", "3s", "-t", "1", "--why", "--why-budget", "24s", "--no-local"];
+    let args = [&[good.as_str(), &bad][..], &rest, more].concat();
     let document = place.json_decided(&args);
     assert_eq!((&document["explained"], &document["status"]), (&true.into(), &"complete".into()));
     document
@@ -234,6 +236,17 @@ fn a_rate_limit_is_unknown_and_per_byte() {
     for cause in ["tls.aes-unused", "tls.large-key", "http.no-keepalive", "http.compression"] {
         assert!(ruled_out.contains(&cause.into()), "{cause} is not among {ruled_out:?}");
     }
+    // Their machine is this one, which is read unasked and tells more: that nothing there holds the bytes up but a limit.
+    let targets = [format!("good={}", server.http(1, "/page")), format!("bad={}", server.http(2, "/page"))];
+    let words = targets.iter().map(String::as_str).chain(["-c", "2", "-t", "1", "-d", "3s", "--why"]);
+    let document = place.json_decided(&words.collect::<Vec<_>>());
+    let hosts = document["hosts"].as_array().unwrap();
+    assert!(
+        hosts.len() == 2 && hosts.iter().all(|host| host["facts"]["process.pid"]["value"].is_string()),
+        "{hosts:#?}"
+    );
+    let cause = document["findings"][0]["cause"].as_str().unwrap();
+    assert!(["net.rate-cap", "unknown"].contains(&cause), "{document:#}");
 }
 
 /// One address gets 100 requests per second, and what is beyond waits; the other server lets all clients together do 1000.
