@@ -45,6 +45,9 @@ pub(super) fn read(typed: &[String]) -> Result<Vec<Target>, Usage> {
                     meant(address)
                 )));
             }
+            if let Some(scheme) = unknown_scheme(address) {
+                return Err(Usage(format!("duel knows no scheme '{}'; {KINDS_OF_TARGETS}", sanitize_line(scheme))));
+            }
             // First, or the blank in what stands in its place would be found fault with.
             let place = address.contains(Plan::LEFT_OUT).then(|| format!("the address of {}", sanitize_line(&name)));
             secrets::refuse_left_out(place)?;
@@ -76,9 +79,18 @@ fn meant(word: &str) -> String {
     if std::fs::exists(&path).unwrap_or(false) && duel_lab::kinds::of_address(&path).is_some() {
         return format!("did you mean {}?", sanitize_line(&path));
     }
-    "a target is a URL (http://, https://, postgres://, mysql://, tcp://), a path with a slash in it (./FOLDER, /dev/...), or such \
-     as openssl: and sqlite:FILE (see duel --help)"
-        .to_owned()
+    KINDS_OF_TARGETS.to_owned()
+}
+
+const KINDS_OF_TARGETS: &str = "a target is a URL (http://, https://, postgres://, mysql://, tcp://), a path with a slash in it \
+                                (./FOLDER, /dev/...), or such as openssl: and sqlite:FILE (see duel --help)";
+
+/// The scheme of a URL that is of no kind of target.
+fn unknown_scheme(address: &str) -> Option<&str> {
+    let (scheme, _) = address.split_once("://")?;
+    let is_web = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let is_word = scheme.chars().all(|c| c.is_ascii_alphanumeric() || "+.-".contains(c));
+    (!is_web && is_word && duel_lab::kinds::of_address(address).is_none()).then_some(scheme)
 }
 
 /// `NAME=URL`: what stands before an `=` that comes before any character of a URL's beginning.

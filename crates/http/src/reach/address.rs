@@ -27,13 +27,7 @@ impl Address {
         let is_tls = match url.scheme() {
             "http" => false,
             "https" => true,
-            other => {
-                return Err(error(&format!(
-                    "duel knows no scheme '{}'; a target begins with http://, https://, postgres://, mysql:// or tcp://, or is a path or such as \
-                     openssl: and sqlite:FILE",
-                    sanitize_line(other)
-                )));
-            }
+            other => return Err(error(&format!("the scheme '{}' is not http or https", sanitize_line(other)))),
         };
         if !url.username().is_empty() || url.password().is_some() {
             return Err(error("a password in an address would be kept and shown; use -H 'Authorization: ...'"));

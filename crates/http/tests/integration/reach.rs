@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::{IpAddr, SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
 
 type Uses = Arc<Mutex<BTreeMap<(IpAddr, IpAddr), u64>>>;
 
@@ -109,6 +110,12 @@ fn all_addresses_of_a_name_take_turns() {
     let plan = reaching(named(port, "127.0.0.3,127.0.0.1,127.0.0.2", AddressChoice::All));
     let record = run_on_one_thread(&plan, &url, 3, 30);
     assert_all_ok(&record, 30);
+    // The server counts once it has answered.
+    let is_counted = || uses.lock().unwrap().values().sum::<u64>() == 30;
+    let patience = Instant::now();
+    while !is_counted() && patience.elapsed() < Duration::from_secs(10) {
+        std::thread::sleep(Duration::from_millis(5));
+    }
     let seen: Vec<(IpAddr, u64)> = uses.lock().unwrap().iter().map(|((_, to), times)| (*to, *times)).collect();
     assert_eq!(seen, ["127.0.0.1", "127.0.0.2", "127.0.0.3"].map(|to| (ip(to), 10)));
     // In an order of their own: a name server may give another one each time.

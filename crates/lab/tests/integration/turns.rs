@@ -1,7 +1,7 @@
 //! Slots that are run in many short turns.
 
 use crate::common::{EMPTY, Server, plan, run};
-use duel_model::{HttpPlan, MILLISECOND_NS, SECOND_NS, SlotRole};
+use duel_model::{HttpPlan, MILLISECOND_NS, Run, SECOND_NS, Slot, SlotRole};
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -32,27 +32,35 @@ fn targets_take_turns_within_their_slots() {
 /// Near the end of the time one request of 50 begins to take 0.7 s, so that each turn waits for one, and a block would last for a minute.
 #[test]
 fn what_makes_turns_long_at_the_end_of_the_time_is_kept() {
-    let began: OnceLock<Instant> = OnceLock::new();
-    let takes = move |heard: usize| {
-        let is_late = began.get_or_init(Instant::now).elapsed() > Duration::from_secs(3);
-        Duration::from_millis(if is_late && heard.is_multiple_of(50) { 700 } else { 0 })
-    };
-    let slow = Server::that_takes("127.0.0.1", takes, EMPTY.to_owned());
-    let mut plan = plan(&[&Server::that_ends("127.0.0.1", Duration::ZERO), &slow], HttpPlan::default());
-    plan.compare.slot_ns = Some(1_200 * MILLISECOND_NS);
-    plan.compare.max_load_ns = 6 * SECOND_NS;
-    let run = run(&plan).unwrap();
-    let measured = || run.slots.iter().filter(|slot| slot.role == SlotRole::Measured);
-    assert!(measured().all(|slot| slot.turns.len() > 1), "it is run in turns");
+    // On a machine that is busy with other things the warm-up may not see that turns are worth it, or may last until then.
+    let run = (0..4).map(|_| run_that_stalls_at_its_end()).find(|run| measured(run).all(|slot| slot.turns.len() > 1));
+    let run = run.expect("it is run in turns");
     let longest_ns = |target: usize| {
-        let turns = measured().filter(|slot| slot.target == target).flat_map(|slot| &slot.turns);
+        let turns = measured(&run).filter(|slot| slot.target == target).flat_map(|slot| &slot.turns);
         turns.map(|turn| turn.elapsed_ns).max().unwrap()
     };
     // Of two lanes one waits, and the other one rests: half of it is lost.
     assert!(longest_ns(1) >= 300 * MILLISECOND_NS && longest_ns(1) > 3 * longest_ns(0), "{:?}", [0, 1].map(longest_ns));
     // Both have had as many turns.
     let mut turns: BTreeMap<(u32, u32), BTreeMap<usize, usize>> = BTreeMap::new();
-    measured()
+    measured(&run)
         .for_each(|slot| _ = turns.entry((slot.block, slot.repeat)).or_default().insert(slot.target, slot.turns.len()));
     assert!(turns.values().all(|of| of.len() == 2 && of[&0] == of[&1]), "{turns:?}");
+}
+
+fn measured(run: &Run) -> impl Iterator<Item = &Slot> {
+    run.slots.iter().filter(|slot| slot.role == SlotRole::Measured)
+}
+
+fn run_that_stalls_at_its_end() -> Run {
+    let began: OnceLock<Instant> = OnceLock::new();
+    let takes = move |heard: usize| {
+        let is_late = began.get_or_init(Instant::now).elapsed() > Duration::from_secs(4);
+        Duration::from_millis(if is_late && heard.is_multiple_of(50) { 700 } else { 0 })
+    };
+    let slow = Server::that_takes("127.0.0.1", takes, EMPTY.to_owned());
+    let mut plan = plan(&[&Server::that_ends("127.0.0.1", Duration::ZERO), &slow], HttpPlan::default());
+    plan.compare.slot_ns = Some(1_200 * MILLISECOND_NS);
+    plan.compare.max_load_ns = 8 * SECOND_NS;
+    run(&plan).unwrap()
 }

@@ -183,11 +183,14 @@ fn a_saturated_generator_takes_back_what_it_could_have_made() {
 #[test]
 fn responses_are_not_quicker_because_the_generator_had_less_load_for_their_server() {
     let judged = |share: f64| {
-        let mut slots = duel(0.7);
-        // Between its ops the generator is busy with something else: a rate of a quarter.
-        for slot in slots.iter_mut().filter(|slot| slot.target == 1) {
-            slot.elapsed_ns *= 6;
-            busy(slot, share);
+        let mut slots = duel(1.0);
+        for slot in &mut slots {
+            respond(slot, 1000, 1e6 * if slot.target == 1 { 0.7 } else { 1.0 });
+            // Between its ops the generator is busy with something else.
+            if slot.target == 1 {
+                slot.elapsed_ns *= 6;
+                busy(slot, share);
+            }
         }
         judge_slots(&slots, &plan(2))
     };
