@@ -12,8 +12,7 @@ const NUMBERS: [(&str, &str); 6] = [
     ("--seed", "a whole number, such as 42"),
 ];
 /// Options of other programs that are something else here, and what they are.
-const OF_OTHERS: [(&str, &str); 7] = [
-    ("-n", "a comparison goes by time (-d); a number of requests is for one target: duel run URL -n 1000"),
+const OF_OTHERS: [(&str, &str); 6] = [
     ("-z", "how long is -d, such as -d 10s"),
     ("-X", "the method is -m, such as -m POST"),
     ("-T", "a content type is a header field: -H 'Content-Type: ...'"),
@@ -101,11 +100,6 @@ mod tests {
             (
                 "http://a/ http://b/ -X POST",
                 "unexpected argument '-X' found; the method is -m, such as -m POST (see duel --help)",
-            ),
-            (
-                "http://a/ http://b/ -n 5",
-                "unexpected argument '-n' found; a comparison goes by time (-d); a number of requests is for one target: duel run URL \
-                 -n 1000 (see duel --help)",
             ),
             ("run http://h/ -!", "unexpected argument '-!' found (see duel --help)"),
             (
