@@ -1,6 +1,6 @@
 //! What lies below servers, on file systems and servers that the test makes itself.
 
-use crate::common::{Place, free_port, skipped};
+use crate::common::{Place, free_port, measuring, skipped};
 use crate::disk::{mounted, with_mounts};
 use serde_json::Value;
 
@@ -46,6 +46,8 @@ fn a_server_whose_files_lie_on_a_slower_device_is_told_so_with_what_the_device_d
     if !rustix::process::geteuid().is_root() {
         return skipped("it takes root to mount file systems");
     }
+    // Counters of the whole machine hold what tests beside this one do.
+    let _alone = measuring();
     // A machine that gives us hardly any time makes `unknown` the right answer, so it is asked anew.
     let mut told = Vec::new();
     for _ in 0..3 {
