@@ -117,7 +117,7 @@ fn no_twin(gap: &Gap<'_>) -> Option<Evidence> {
     (gap.case.may_have_twin(gap.slow) && !is_tried).then(|| {
         let slow = gap.slow_name();
         gap.not_measured(format!(
-            "no twin of {slow}'s server was started: no cause came into question that one can take away"
+            "no twin of {slow}'s server was started: no cause that one can take away was likely enough, or no time was left"
         ))
     })
 }

@@ -90,7 +90,7 @@ impl Cause for Pauses {
                 percent(share)
             ),
             remedy: format!(
-                "Look what the program itself says of its pauses: the log of its garbage collector (Java: `-Xlog:gc*,safepoint`; Go: \
+                "Look at what the program itself says of its pauses: the log of its garbage collector (Java: `-Xlog:gc*,safepoint`; Go: \
                  `GODEBUG=gctrace=1`; .NET: `dotnet-counters`). Give it more memory, or another collector. Where it has none, \
                  `grep State /proc/{}/status`, asked often, tells whether somebody stops it (`T`).",
                 pid(gap, gap.slow)
