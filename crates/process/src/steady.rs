@@ -161,7 +161,9 @@ mod tests {
             let mut command = Command::new("/bin/sh");
             command.args(["-c", script]).current_dir(folder.path()).stdin(Stdio::piped()).stderr(Stdio::null());
             let process = command.uid(uid).gid(uid).spawn().unwrap();
-            Some(Self { process, _folder: folder })
+            let started = Self { process, _folder: folder };
+            started.wait_until("its program has begun", Self::has_begun);
+            Some(started)
         }
 
         fn files(&self) -> ProcessFiles {
@@ -172,9 +174,20 @@ mod tests {
         /// changes users.
         fn change(&mut self, uid: u32) {
             self.process.stdin.as_mut().unwrap().write_all(b"go\n").unwrap();
+            self.wait_until("it has changed", |this| {
+                effective(&this.files()) == uid && !this.program().ends_with("setpriv") && this.has_begun()
+            });
+        }
+
+        /// The kernel names the new program a moment before it tells the program how it was started.
+        fn has_begun(&self) -> bool {
+            starter_had_these_rights(&self.files().bytes("auxv").unwrap()).is_some()
+        }
+
+        fn wait_until(&self, what: &str, is_so: impl Fn(&Self) -> bool) {
             let deadline = Instant::now() + PATIENCE;
-            while effective(&self.files()) != uid || self.program().ends_with("setpriv") {
-                assert!(Instant::now() < deadline, "it does not change");
+            while !is_so(self) {
+                assert!(Instant::now() < deadline, "waited in vain until {what}");
                 std::thread::sleep(Duration::from_millis(2));
             }
         }
