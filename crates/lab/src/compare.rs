@@ -36,6 +36,8 @@ const SHORTEST_SLOT_IN_TURNS_NS: Nanos = 100 * MILLISECOND_NS;
 const MOST_TURNS: u64 = 64;
 /// Ops longer than a turn that may be under way, on average, when one ends.
 const MOST_SLOW_OPS: f64 = 0.1;
+/// Ops that a slot holds at least where each block has connections of its own.
+const FEWEST_OPS_TO_RENEW: u64 = 3;
 /// Pairs of slots that the time is divided for.
 const PAIRS_WANTED: u64 = 12;
 /// Most slots that a run is divided into.
@@ -106,7 +108,7 @@ pub(crate) fn run(
         end_load_ns: plan.compare.max_load_ns,
         first_block: 0,
         blocks: None,
-        renews: true,
+        renews: pays_to_renew(slot_ns, op_ns),
         held: Vec::new(),
         by_whole: Vec::new(),
     };
@@ -138,6 +140,13 @@ pub(crate) fn slot_length_ns(typical_op_ns: Nanos, left_ns: Nanos, targets: usiz
         .clamp(shortest_ns, LONGEST_SLOT_NS.max(shortest_ns))
         .min(affordable_ns)
         .max(SHORTEST_SLOT_NS.min(affordable_ns.max(MILLISECOND_NS)))
+}
+
+/// Whether each block may have connections of its own. They carry one op each before anything is measured, of all targets one after the
+/// other. Where slots hold few ops that would take more of the time than the noise of some percent that clings to connections is
+/// worth: with three ops to a slot, one part in seven.
+fn pays_to_renew(slot_ns: Nanos, op_ns: Nanos) -> bool {
+    slot_ns >= FEWEST_OPS_TO_RENEW * op_ns
 }
 
 /// Length of a turn, where an op takes so long.

@@ -71,6 +71,16 @@ pub fn verdict_sentence(pair: &PairVerdict, margin: f64, at_least: bool) -> Stri
             if ratio.is_none() {
                 return format!("Unknown whether {what} is faster or slower than {than}: there is no ratio ({slots})");
             }
+            if let Some(ratio) = ratio.filter(|ratio| low.is_none() && high.is_none() && !(0.5..2.0).contains(ratio)) {
+                let looks = match pair.metric {
+                    Metric::Rate if ratio < 1.0 => format!("its rate looks {}x lower", three_digits(1.0 / ratio)),
+                    Metric::Rate => format!("its rate looks {}x higher", three_digits(ratio)),
+                    Metric::ResponseP50 | Metric::ResponseP99 => format!("it looks {}x as long", three_digits(ratio)),
+                };
+                return format!(
+                    "Unknown whether {what} is faster or slower than {than}: {looks}, but {slots} are too few for an interval"
+                );
+            }
             let figures = judged_near_one(pair, [ratio, low, high], &interval);
             let why = why_no_call(pair, [ratio, low, high], margin);
             format!("Unknown whether {what} is faster or slower than {than} ({figures}, {slots}{why})")
@@ -287,6 +297,28 @@ mod tests {
             said(&pair(Metric::ResponseP50, Call::Unknown, [1.1, 0.9, 1.3])),
             "Unknown whether B's median response time is faster or slower than that of A (median of B over A 1.100, 95 % interval \
              0.900 to 1.300, 24 slots)"
+        );
+    }
+
+    #[test]
+    fn a_large_gap_without_an_interval_is_told_as_what_it_looks_like() {
+        let few = |metric, ratio| {
+            let pair =
+                PairVerdict { low: None, high: None, slots: 4, ..pair(metric, Call::Unknown, [ratio, 1.0, 1.0]) };
+            said(&pair)
+        };
+        assert_eq!(
+            few(Metric::Rate, 0.004),
+            "Unknown whether B is faster or slower than A: its rate looks 250x lower, but 4 slots are too few for an interval"
+        );
+        assert_eq!(
+            few(Metric::ResponseP50, 321.4),
+            "Unknown whether B's median response time is faster or slower than that of A: it looks 321x as long, but 4 slots are \
+             too few for an interval"
+        );
+        assert_eq!(
+            few(Metric::Rate, 1.1),
+            "Unknown whether B is faster or slower than A (rate of B over A 1.100, no interval, 4 slots)"
         );
     }
 

@@ -111,16 +111,17 @@ impl Found {
         );
     }
 
-    /// Doubts about one metric of a target against the baseline.
+    /// Doubts about one metric of a target against the baseline, as it was judged.
     pub(crate) fn of_contrast(
         &mut self,
-        target: &str,
-        metric: Metric,
+        judged: &PairVerdict,
         pairs: &Pairs,
         contrast: &Contrast,
         compare: &ComparePlan,
         would_do: Option<Nanos>,
     ) {
+        let PairVerdict { target, metric, call, .. } = judged;
+        let (metric, call) = (*metric, *call);
         let over_starts = compare.restart.is_some();
         let needed = match over_starts {
             true => FEWEST_STARTS,
@@ -146,11 +147,13 @@ impl Found {
                     (true, _) => "starts",
                 };
                 let would_do = would_do.map(|ns| format!(", for which -d {}s would do", ns.div_ceil(SECOND_NS)));
-                format!(
-                    "{count} {counted}; a verdict at {} takes {needed}{}",
-                    percent(compare.confidence),
-                    would_do.unwrap_or_default()
-                )
+                let (confidence, would_do) = (percent(compare.confidence), would_do.unwrap_or_default());
+                match call {
+                    Call::Unknown => format!("{count} {counted}; a verdict at {confidence} takes {needed}{would_do}"),
+                    Call::Faster | Call::Slower | Call::Equivalent => format!(
+                        "{count} {counted}: the interval supposes that they scatter as normal noise does, and the call rests on the                          size of the gap; {needed} need no such thing{would_do}"
+                    ),
+                }
             };
             self.add_shared(DoubtId::TooFewSlots, target, metric, text);
         }

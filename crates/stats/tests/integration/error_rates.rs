@@ -283,7 +283,7 @@ fn noise_that_lasts_is_seldom_called() {
 
 #[test]
 fn short_runs_do_not_err_more_often() {
-    for blocks in [3, 4, 5, 6, 8] {
+    for blocks in [2, 3, 4, 5, 6, 8] {
         for noise in [Noise::Normal(0.10), Noise::Heavy(0.10), Noise::Wandering(0.10), Noise::Sticky(0.10)] {
             print!("{blocks} blocks: ");
             let rates = simulate_blocks(noise, 0.0, blocks);
@@ -291,6 +291,21 @@ fn short_runs_do_not_err_more_often() {
             assert!(rates.wrong() <= 0.06, "{blocks} blocks of {noise:?}: {rates:?}");
         }
     }
+}
+
+/// Of ops that take seconds there are two blocks, and a call rests on Student's t with one degree of freedom.
+#[test]
+fn two_blocks_call_plain_gaps_and_no_others() {
+    for noise in [Noise::Normal(0.03), Noise::Normal(0.10), Noise::Lasting(0.10), Noise::Regimes(0.4)] {
+        let none = simulate_blocks(noise, 0.0, 2);
+        assert!(none.wrong() <= 0.005 && none.equivalent == 0.0, "{noise:?}: {none:?}");
+        for (gap, share) in [(1.5f64, 0.0), (4.0, 0.3), (30.0, 0.8)] {
+            let rates = simulate_blocks(noise, gap.ln(), 2);
+            assert!(rates.faster == 0.0 && rates.slower >= share, "{noise:?} {gap}: {rates:?}");
+        }
+    }
+    let small = simulate_blocks(Noise::Normal(0.01), 1.5f64.ln(), 2);
+    assert_eq!(small.wrong(), 0.0, "a gap that is not plain takes more pairs: {small:?}");
 }
 
 #[test]

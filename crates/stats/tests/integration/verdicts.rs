@@ -111,11 +111,11 @@ fn a_single_target_has_doubts_but_no_pairs() {
 
 #[test]
 fn too_few_pairs_are_unknown_but_not_hidden() {
-    let slots: Vec<Slot> = duel(3.0).into_iter().filter(|slot| slot.block < 2).collect();
+    let slots: Vec<Slot> = duel(1.5).into_iter().filter(|slot| slot.block < 2).collect();
     let verdict = judge_slots(&slots, &plan(2));
     let pair = &verdict.pairs[0];
-    assert_eq!((pair.call, pair.low, pair.high, pair.slots), (Call::Unknown, None, None, 8));
-    assert!((pair.ratio.unwrap() - 1.0 / 3.0).abs() < 0.01);
+    assert_eq!((pair.call, pair.slots), (Call::Unknown, 8));
+    assert!((pair.ratio.unwrap() - 1.0 / 1.5).abs() < 0.01 && pair.low < pair.ratio && pair.ratio < pair.high);
     let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
     assert_eq!(text, "rate: 4 pairs of slots; a verdict at 95 % takes 6");
     // What -d would do is told where the time was short, from how long the blocks took.
@@ -144,6 +144,28 @@ fn too_few_pairs_are_unknown_but_not_hidden() {
     let verdict = judge_slots(&duel(3.0), &patient);
     assert_eq!(verdict.pairs[0].call, Call::Unknown);
     assert!(verdict.pairs[0].low.is_some());
+    // Pairs of one block say too little of how pairs scatter.
+    let one: Vec<Slot> = duel(30.0).into_iter().filter(|slot| slot.block < 1).collect();
+    let pair = judge_slots(&one, &plan(2)).pairs[0].clone();
+    assert_eq!((pair.call, pair.low, pair.high, pair.slots), (Call::Unknown, None, None, 4));
+}
+
+#[test]
+fn a_plain_gap_is_called_from_two_blocks_and_says_what_that_rests_on() {
+    let two_blocks = |factor: f64| -> Vec<Slot> { duel(factor).into_iter().filter(|slot| slot.block < 2).collect() };
+    let verdict = judge_slots(&two_blocks(30.0), &plan(2));
+    assert_eq!(verdict.pairs[0].call, Call::Slower);
+    let text = &doubt(&verdict, DoubtId::TooFewSlots).text;
+    assert!(
+        text.starts_with(
+            "rate: 4 pairs of slots: the interval supposes that they scatter as normal noise does, and the call rests"
+        ),
+        "{text}"
+    );
+    // A plan that asks for more pairs than an interval takes is obeyed.
+    let mut patient = plan(2);
+    patient.compare.min_pairs = 8;
+    assert_eq!(judge_slots(&two_blocks(30.0), &patient).pairs[0].call, Call::Unknown);
 }
 
 #[test]
