@@ -17,6 +17,7 @@ use duel_model::{
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Shortest slot of a probe: its blocks are few, but so are the connections that are usually probed.
 const SHORTEST_SLOT_NS: Nanos = 150 * MILLISECOND_NS;
@@ -287,8 +288,11 @@ impl Lab {
         }
         let is_local = |target: &Target| target.host.as_ref().is_some_and(|host| host.access == HostAccess::Local);
         let local = plan.targets.iter().map(is_local).collect();
-        let mut readings =
-            Readings { hosts, demands, local, allowed: duel_load::allowed_cpus(), before: None, quiet: Vec::new() };
+        let targets = 0..plan.targets.len();
+        let shown: Vec<usize> = targets.clone().flat_map(|other| hosts.elsewhere(other)).collect();
+        let rest = targets.map(|target| !shown.contains(&target)).collect();
+        let allowed = duel_load::allowed_cpus();
+        let mut readings = Readings { hosts, demands, local, allowed, before: None, quiet: Vec::new(), rest };
         blocks(&mut bench, plan, &schedule, watcher, &mut readings, &mut keep)
     }
 }
@@ -406,12 +410,25 @@ struct Readings<'a> {
     allowed: Vec<u32>,
     before: Option<HostSample>,
     quiet: Vec<(usize, HostSample)>,
+    /// Targets whose machine is looked at without load before each of their slots: no other target's slot shows it so.
+    rest: Vec<bool>,
 }
 
 impl Around for Readings<'_> {
     fn before(&mut self, target: usize) {
         let elsewhere = self.hosts.elsewhere(target).into_iter();
         self.quiet = elsewhere.filter_map(|other| Some((other, self.hosts.sample(other)?))).collect();
+        if self.rest[target]
+            && let Some(quiet) = self.hosts.sample(target)
+        {
+            std::thread::sleep(QUIET_BEFORE_SLOT);
+            self.before = self.hosts.sample(target);
+            if let Some(before) = &self.before {
+                let demand = self.demands[target].get_or_insert_default();
+                demand.add_quiet(&HostSpan::between(&quiet, before), counts_packets);
+            }
+            return;
+        }
         self.before = self.hosts.sample(target);
     }
 
@@ -419,9 +436,18 @@ impl Around for Readings<'_> {
         self.add_load(slot);
         for (other, before) in std::mem::take(&mut self.quiet) {
             let Some(after) = self.hosts.sample(other) else { continue };
-            self.demands[other].get_or_insert_default().add_quiet(&HostSpan::between(&before, &after));
+            self.demands[other].get_or_insert_default().add_quiet(&HostSpan::between(&before, &after), |_| true);
         }
     }
+}
+
+/// How long a machine is watched without load before each slot, where nothing else shows it so: an eighth of the shortest slot.
+const QUIET_BEFORE_SLOT: Duration = Duration::from_millis(50);
+
+/// Whether a counter of the whole machine counts what goes over its networks. Only these are cleared of what went on before a slot:
+/// what a server does for an op ends with its answer there, while its CPU and its disk may go on working for it.
+fn counts_packets(key: &str) -> bool {
+    ["tcp.", "ip.", "link."].iter().any(|part| key.starts_with(part))
 }
 
 impl Readings<'_> {

@@ -77,7 +77,7 @@ pub struct HostDemand {
     /// CPUs of the machine that the load generator may run on; empty where that is not known or all of them.
     #[serde(default)]
     pub generator_allowed: Vec<u32>,
-    /// Growth of counters while a target on another machine was under load: what goes on here without ours.
+    /// Growth of counters while a target on another machine was under load, or nobody: what goes on here without ours.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub quiet_growth: BTreeMap<String, u64>,
     /// Time in which they grew by that, ns; 0 where nobody looked.
@@ -121,10 +121,10 @@ impl HostDemand {
         self.spans += 1;
     }
 
-    /// Adds a span in which the machine had none of our load.
-    pub fn add_quiet(&mut self, span: &HostSpan<'_>) {
+    /// Adds a span in which the machine had none of our load, as far as such counters tell it.
+    pub fn add_quiet(&mut self, span: &HostSpan<'_>, tells: impl Fn(&str) -> bool) {
         let Some(elapsed_ns) = span.elapsed_ns() else { return };
-        let growths = span.growths().map(|(key, growth)| (key.to_owned(), growth));
+        let growths = span.growths().filter(|(key, _)| tells(key)).map(|(key, growth)| (key.to_owned(), growth));
         if self.quiet_ns == 0 {
             self.quiet_growth = growths.collect();
         } else {
@@ -388,8 +388,8 @@ mod tests {
         let mut demand = HostDemand::default();
         demand.add(&HostSpan::between(&at(0, [0; 4]), &at(2_000, [100, 100, 100, 100])), 10);
         assert_eq!(demand.per_op(keys[0]), Some(10.0), "nobody looked at it without load");
-        demand.add_quiet(&HostSpan::between(&at(2_000, [0; 4]), &at(2_500, [5, 20, 20, 15])));
-        demand.add_quiet(&HostSpan::between(&at(3_000, [0; 4]), &at(3_500, [5, 20, 20, 15])));
+        demand.add_quiet(&HostSpan::between(&at(2_000, [0; 4]), &at(2_500, [5, 20, 20, 15])), |_| true);
+        demand.add_quiet(&HostSpan::between(&at(3_000, [0; 4]), &at(3_500, [5, 20, 20, 15])), |_| true);
         // 10 in a second of silence are 20 in the two of load.
         assert_eq!(demand.per_op(keys[0]), Some(8.0));
         assert_eq!(
@@ -398,6 +398,10 @@ mod tests {
             "its own, and one CPU's"
         );
         assert_eq!(demand.per_op(keys[3]), None, "more than half of it goes on anyhow");
+        let mut told_by_links = HostDemand { quiet_ns: 0, quiet_growth: BTreeMap::new(), ..demand.clone() };
+        let quiet = (at(2_000, [0; 4]), at(2_500, [5, 20, 20, 2]));
+        told_by_links.add_quiet(&HostSpan::between(&quiet.0, &quiet.1), |key| key.starts_with("link."));
+        assert_eq!((told_by_links.per_op(keys[0]), told_by_links.per_op(keys[3])), (Some(10.0), Some(9.2)));
         let kept = serde_json::to_string(&demand).unwrap();
         assert_eq!(serde_json::from_str::<HostDemand>(&kept).unwrap(), demand);
     }
