@@ -22,6 +22,7 @@ pub const SCHEMA: Schema = Schema {
     depth: None,
     counters: counter::ALL,
     parts: Some(Parts { whole: &BLOCK, part: &CHUNK, whole_noun: "block", part_noun: "call" }),
+    held_back: None,
 }
 .sound();
 

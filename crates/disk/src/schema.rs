@@ -29,6 +29,7 @@ pub const SCHEMA: Schema = Schema {
     depth: Some(&DEPTH),
     counters: counter::ALL,
     parts: None,
+    held_back: None,
 }
 .sound();
 

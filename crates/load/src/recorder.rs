@@ -448,6 +448,7 @@ pub(crate) mod tests {
         depth: None,
         counters: &[],
         parts: None,
+        held_back: None,
     }
     .sound();
 

@@ -21,5 +21,6 @@ pub const SCHEMA: Schema = Schema {
     depth: None,
     counters: &[],
     parts: None,
+    held_back: None,
 }
 .sound();

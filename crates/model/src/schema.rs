@@ -51,6 +51,8 @@ pub struct Schema {
     pub counters: &'static [Counter],
     /// What an op consists of, where it is handed over in parts: its cost is told by them.
     pub parts: Option<Parts>,
+    /// Where the other side may wait for an acknowledgement of ours before it sends more.
+    pub held_back: Option<HeldBack>,
 }
 
 /// What addresses of a form make this machine do.
@@ -101,6 +103,16 @@ pub struct Counter {
 
 /// Most counters that a kind may have.
 pub const MOST_COUNTERS: usize = 32;
+
+/// Where the other side may hold back what it sends until we acknowledge what came before (Nagle's algorithm, RFC 896), and we delay
+/// that.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HeldBack {
+    /// The part of an op in which we wait meanwhile.
+    pub phase: Phase,
+    /// The switch by which we acknowledge at once.
+    pub at_once: &'static Param,
+}
 
 /// The parts that an op is handed over in.
 #[derive(Debug, PartialEq)]

@@ -233,4 +233,6 @@ pub enum DoubtId {
     OthersWork,
     /// The generator slept, and waking it was a good part of what a target's server did.
     WakeUps,
+    /// Most of what an op takes seems to be waiting for an acknowledgement that is delayed.
+    DelayedAcks,
 }

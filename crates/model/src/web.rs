@@ -30,6 +30,7 @@ pub const SCHEMA: Schema = Schema {
     depth: None,
     counters: counter::ALL,
     parts: None,
+    held_back: Some(crate::HeldBack { phase: phase::RECEIVE, at_once: &settings::QUICK_ACK }),
 }
 .sound();
 

@@ -22,6 +22,7 @@ pub const SCHEMA: Schema = Schema {
     depth: None,
     counters: counter::ALL,
     parts: None,
+    held_back: None,
 }
 .sound();
 

@@ -27,6 +27,7 @@ pub const SCHEMA: Schema = Schema {
     depth: None,
     counters: counter::ALL,
     parts: None,
+    held_back: None,
 }
 .sound();
 

@@ -6,7 +6,7 @@ use crate::headline::headlines;
 use crate::search::rate_searches;
 use crate::side::{Bias, is_measured};
 use crate::slots::{judge_pairs, tempered};
-use crate::{budget, doubts, search, wakes};
+use crate::{acks, budget, doubts, search, wakes};
 use duel_model::{Doubt, DoubtId, Interruption, PairVerdict, Run, RunStatus, Verdict};
 
 /// Judges a run: its slots of role `Measured`, every target against the first of the plan.
@@ -47,6 +47,7 @@ pub fn judge(run: &Run) -> Verdict {
         }
     }
     verdict.doubts.extend(wakes::doubts(run));
+    verdict.doubts.extend(acks::doubts(run));
     verdict.doubts.extend(run.doubts.iter().cloned());
     verdict.headlines = headlines(run, &verdict.doubts);
     verdict

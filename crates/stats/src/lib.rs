@@ -18,6 +18,7 @@
 //!
 //! The method with its sources and its simulated error rates is told in `method/verdicts.md` and `method/error-rates.md`.
 
+mod acks;
 mod bootstrap;
 mod budget;
 mod cache;

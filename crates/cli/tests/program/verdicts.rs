@@ -3,7 +3,7 @@
 //! No time is asserted, and no narrow ratio: other processes may be busy on the machine. What is slower here is slower
 //! by a factor of several, and what is equal is asked for with a margin that noise does not reach.
 
-use crate::common::{Certificate, Place, Ruler, Running, Server, measuring, nginx};
+use crate::common::{Certificate, Place, Recorder, Ruler, Running, Server, measuring, nginx};
 use serde_json::Value;
 
 const SHORT: [&str; 4] = ["-d", "4s", "-t", "1"];
@@ -245,4 +245,32 @@ fn a_backlog_that_was_worked_off_too_late_is_a_rate_not_reached() {
     assert_eq!((&target["ops"], &target["unstarted"]), (&30.into(), &0.into()), "all are worked off in the end");
     let doubts = document["doubts"].as_array().unwrap();
     assert!(doubts.iter().any(|doubt| doubt["id"] == "rate-not-reached"), "{doubts:?}");
+}
+
+/// Equal servers that both wait for our acknowledgements look slow, and alike.
+#[test]
+#[cfg(target_os = "linux")]
+fn waits_for_delayed_acknowledgements_are_told_of_equal_targets_and_of_single_ones() {
+    let _alone = measuring();
+    let place = Place::new();
+    let servers = [(); 2].map(|()| {
+        let head = b"HTTP/1.1 200 OK\r\nContent-Length: 300\r\n\r\n".to_vec();
+        Recorder::in_writes(vec![head, vec![b'x'; 300]])
+    });
+    let urls = [servers[0].url("/"), servers[1].url("/")];
+    let told = |words: &[&str]| -> Vec<String> {
+        let run = place.json([words, &["-c", "4", "--no-archive"]].concat());
+        let doubts = run["doubts"].as_array().unwrap();
+        let told = doubts.iter().filter(|doubt| doubt["id"] == "delayed-acks");
+        told.map(|doubt| doubt["text"].as_str().unwrap().to_owned()).collect()
+    };
+    // A busy machine makes waits longer, and then nothing is said.
+    let again = |words: &[&str], wanted: usize| (0..5).map(|_| told(words)).find(|told| told.len() == wanted);
+    let of_one = again(&["run", &urls[0], "-d", "2s"], 1).expect("it is told in one of five runs");
+    assert!(
+        of_one[0].contains("wait 35 to 60 ms in \"receive\"") && of_one[0].contains("--quick-ack shows"),
+        "{of_one:?}"
+    );
+    assert!(again(&[&urls[0], &urls[1], "-d", "4s"], 2).is_some());
+    assert_eq!(told(&["run", &urls[0], "-d", "1s", "--quick-ack"]), [""; 0]);
 }

@@ -30,6 +30,7 @@ const LOTTERY: Schema = Schema {
     depth: None,
     counters: &[],
     parts: None,
+    held_back: None,
 }
 .sound();
 

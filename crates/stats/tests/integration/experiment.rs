@@ -348,6 +348,7 @@ const PART: Param =
 static BY_PARTS: Schema = Schema {
     params: &[WHOLE, PART],
     parts: Some(Parts { whole: &WHOLE, part: &PART, whole_noun: "block", part_noun: "call" }),
+    held_back: None,
     ..duel_model::null::SCHEMA
 };
 

@@ -39,9 +39,14 @@ impl Asked {
 impl Recorder {
     /// `answer` is a whole response.
     pub(crate) fn start(answer: impl Into<Vec<u8>>) -> Self {
+        Self::in_writes(vec![answer.into()])
+    }
+
+    /// The parts of a response are written one after the other, on a socket that delays small segments (Nagle).
+    pub(crate) fn in_writes(answer: Vec<Vec<u8>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let (asked, answer) = (Arc::default(), Arc::new(answer.into()));
+        let (asked, answer) = (Arc::default(), Arc::new(answer));
         let all: Arc<Mutex<Vec<Asked>>> = Arc::clone(&asked);
         std::thread::spawn(move || {
             for (connection, stream) in listener.incoming().flatten().enumerate() {
@@ -67,7 +72,7 @@ impl Recorder {
     }
 }
 
-fn serve(mut stream: TcpStream, connection: usize, all: &Mutex<Vec<Asked>>, answer: &[u8]) {
+fn serve(mut stream: TcpStream, connection: usize, all: &Mutex<Vec<Asked>>, answer: &[Vec<u8>]) {
     let mut bytes = Vec::new();
     let mut piece = [0; 16 * 1024];
     loop {
@@ -80,7 +85,7 @@ fn serve(mut stream: TcpStream, connection: usize, all: &Mutex<Vec<Asked>>, answ
                 asked.body = bytes[end + 4..end + 4 + length].to_vec();
                 bytes.drain(..end + 4 + length);
                 all.lock().unwrap().push(asked);
-                if stream.write_all(answer).is_err() {
+                if answer.iter().any(|part| stream.write_all(part).is_err()) {
                     return;
                 }
                 continue;

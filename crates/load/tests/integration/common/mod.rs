@@ -22,6 +22,7 @@ pub(crate) const TRIED: Schema = Schema {
     depth: None,
     counters: &[],
     parts: None,
+    held_back: None,
 }
 .sound();
 pub(crate) const WAIT: Phase = Phase::at(0, "wait", When::Each);
