@@ -10,7 +10,7 @@ use std::path::PathBuf;
 #[derive(Args, Clone, Default)]
 #[command(next_help_heading = "Hosts")]
 pub(crate) struct HostFlags {
-    /// Target NAME runs on this machine: read it. With --why a target on 127.0.0.1, ::1 or localhost is read without it
+    /// Target NAME runs on this machine: read it. With --why a target on localhost or on an address of this machine is read without it
     #[arg(long, value_name = "NAME")]
     pub(crate) local: Vec<String>,
     /// Read no target's machine that --local or --ssh does not name

@@ -35,10 +35,11 @@ impl Hosts {
         for (index, target) in plan.targets.iter().enumerate() {
             let peer = peers.get(index).copied().flatten();
             let watch = target.host.as_ref().and_then(|host| {
-                let watched = match peer.filter(|peer| target.is_on_loopback() && !servers::is_own(peer.ip())) {
-                    None => watch(host, &plan.workload, peer).map_err(|error| error.to_string()),
-                    Some(peer) => Err(format!("connections to it lead to {}, which is another machine", peer.ip())),
-                };
+                let watched =
+                    match peer.filter(|peer| servers::names_this_machine(target) && !servers::is_own(peer.ip())) {
+                        None => watch(host, &plan.workload, peer).map_err(|error| error.to_string()),
+                        Some(peer) => Err(format!("connections to it lead to {}, which is another machine", peer.ip())),
+                    };
                 match watched {
                     Ok((watch, doubt)) => {
                         doubt.into_iter().for_each(|doubt| hosts.doubt(&target.name, &doubt));

@@ -10,7 +10,7 @@ use duel_load::LeadsTo;
 use duel_model::{
     Facts, HostPlan, Known, PEER, Plan, ProcessIdentity, ServerPlan, Target, WorkloadPlan, sanitize_line,
 };
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
 
 /// What connections to each target are made to, as its first answer (or any later one) told; `None` where it is not known, or
 /// where it is no address of the target's server.
@@ -28,12 +28,29 @@ pub fn server_port(workload: &WorkloadPlan, target: &Target) -> Option<u16> {
 /// The port of this machine that a target's server listens on, where its address says so and connections are made to none else.
 pub fn port_on_this_machine(workload: &WorkloadPlan, target: &Target) -> Option<u16> {
     let is_led_elsewhere = matches!(kinds::of(workload).leads_to(workload), LeadsTo::UnixSocket | LeadsTo::Proxy);
-    server_port(workload, target).filter(|_| target.is_on_loopback() && !is_led_elsewhere)
+    server_port(workload, target).filter(|_| names_this_machine(target) && !is_led_elsewhere)
 }
 
-/// Whether this machine has the address. Only an own one can be bound to; nothing is sent.
+/// Whether a target's address names this machine: by loopback, or by a number that the machine has. What a name stands for is known
+/// when it is looked up, and not before.
+pub(crate) fn names_this_machine(target: &Target) -> bool {
+    let is_own_number = || target.machine().and_then(|name| name.parse().ok()).is_some_and(is_own);
+    target.is_on_loopback() || is_own_number()
+}
+
+/// Whether this machine has the address: who is on it goes out from it himself. (An address may be bound to that is another machine's,
+/// where `ip_nonlocal_bind` is set.) Nothing is sent.
 pub(crate) fn is_own(address: IpAddr) -> bool {
-    UdpSocket::bind((address, 0)).is_ok()
+    let anywhere: IpAddr = match address {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let goes_out_from = UdpSocket::bind((anywhere, 0)).and_then(|socket| {
+        // Any port: datagrams have no connection.
+        socket.connect((address, 9))?;
+        socket.local_addr()
+    });
+    address.is_loopback() || goes_out_from.is_ok_and(|from| from.ip() == address)
 }
 
 /// Programs that take connections and hand all that comes on them on, to a server on another machine or in a namespace of its own.
@@ -220,6 +237,23 @@ mod tests {
             assert!(records[0].as_ref().unwrap().facts.text("os.kernel").is_some(), "the machine is read all the same");
             assert!(doubts.iter().any(|doubt| doubt.text.contains("has ended since the plan was made")), "{doubts:?}");
         }
+    }
+
+    #[test]
+    fn who_is_on_an_address_goes_out_from_it() {
+        let is_own = |address: &str| is_own(address.parse().unwrap());
+        assert!(is_own("127.0.0.1") && is_own("127.0.0.5") && is_own("::1"));
+        // Addresses of documents (RFC 5737, RFC 3849) are nobody's.
+        assert!(!is_own("192.0.2.1") && !is_own("2001:db8::1"));
+        // That towards all others, where there is a way there.
+        let out = UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.connect("192.0.2.1:9").map(|()| socket));
+        let Ok(own) = out.and_then(|socket| socket.local_addr()) else { return };
+        assert!(super::is_own(own.ip()), "{own}");
+        let target = |host: &str| Target { name: "A".into(), address: format!("http://{host}:81/"), host: None };
+        let http = WorkloadPlan::Http(Box::default());
+        assert_eq!(port_on_this_machine(&http, &target(&own.ip().to_string())), Some(81));
+        assert_eq!(port_on_this_machine(&http, &target("192.0.2.1")), None);
+        assert_eq!(port_on_this_machine(&http, &target("a.example")), None, "names are not looked up for that");
     }
 
     #[test]
