@@ -1,8 +1,8 @@
 //! What diagnosis is asked, and how it answers.
 
 use duel_model::{
-    Explanation, Facts, HttpPlan, LoopKind, Metric, Nanos, PairVerdict, Plan, Probe, ProbeOutcome, TargetObservation,
-    Verdict, WorkloadPlan, web,
+    Explanation, Facts, HttpPlan, LoopKind, Metric, Nanos, NotMade, PairVerdict, Plan, Probe, ProbeOutcome,
+    TargetObservation, Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -57,7 +57,7 @@ impl<'a> Case<'a> {
 
     /// Whether the user ended the search: the last probe was not finished, and none follows.
     pub(crate) fn is_interrupted(&self) -> bool {
-        self.outcomes.iter().any(|outcome| outcome.unavailable.as_deref() == Some(ProbeOutcome::INTERRUPTED))
+        self.outcomes.iter().any(|outcome| outcome.unavailable == Some(NotMade::Interrupted))
     }
 
     pub(crate) fn is_open_loop(&self) -> bool {

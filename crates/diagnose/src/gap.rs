@@ -218,7 +218,7 @@ impl<'a> Gap<'a> {
         };
         let missing = |why: &str| Look::Missing(format!("{id} could not be used: {}", sanitize_line(why)));
         if let Some(why) = &outcome.unavailable {
-            return missing(why);
+            return missing(why.told());
         }
         let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast)) else {
             return missing("a target was not measured");
@@ -388,7 +388,7 @@ impl<'a> Gap<'a> {
             };
         };
         if let Some(why) = &outcome.unavailable {
-            return DemandLook::Missing(sanitize_line(why));
+            return DemandLook::Missing(sanitize_line(why.told()));
         }
         if let (Some(slow), Some(fast)) = (outcome.targets.get(self.slow), outcome.targets.get(self.fast))
             && let Some(why) = self.other_requests(slow, fast)
@@ -424,7 +424,7 @@ impl<'a> Gap<'a> {
             },
             Some(outcome) => match (&outcome.lens, &outcome.unavailable) {
                 (Some(reading), None) => LensLook::Shown(reading),
-                (_, Some(why)) => LensLook::Missing(sanitize_line(why)),
+                (_, Some(why)) => LensLook::Missing(sanitize_line(why.told())),
                 (None, None) => LensLook::Missing("it told nothing".to_owned()),
             },
         }

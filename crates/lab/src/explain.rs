@@ -12,8 +12,8 @@ use crate::{Lab, LabError, contact, judge, kinds, lens, route, servers};
 use duel_diagnose::{Case, Step};
 use duel_model::{
     Doubt, DoubtId, Explanation, Facts, HostAccess, HostDemand, HostRecord, HostSample, HostSpan, KernelLine,
-    LensReading, MILLISECOND_NS, Metric, Nanos, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS, Slot,
-    SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
+    LensReading, MILLISECOND_NS, Metric, Nanos, NotMade, PEER, PairVerdict, Plan, Probe, ProbeOutcome, Run, SECOND_NS,
+    Slot, SlotRole, Target, TargetObservation, Turn, Waiting, sanitize_line,
 };
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -187,9 +187,9 @@ impl Lab {
         let targets = duel_stats::observe(slots.iter().filter(measured), &varied.targets);
         let twin = stand_in.as_ref().map(|stand_in: &StandIn| stand_in.reading().clone());
         let unavailable = match twin.as_ref().and_then(|twin| twin.ended.clone()) {
-            _ if self.is_stopped() => Some(ProbeOutcome::INTERRUPTED.to_owned()),
-            Some(ended) => Some(ended),
-            None => failed.map(|error| error.to_string()),
+            _ if self.is_stopped() => Some(NotMade::Interrupted),
+            Some(ended) => Some(NotMade::Because(ended)),
+            None => failed.map(|error| NotMade::Because(error.to_string())),
         };
         let outcome = if unavailable.is_some() {
             let moved = routes.iter().zip(&plan.targets).filter_map(|(route, target)| route.doubt(&target.name));
@@ -385,7 +385,7 @@ fn round_ops(plan: &Plan) -> Option<u64> {
 /// The outcome of a probe that put no load on anything.
 pub(crate) fn without_load(probe: Probe, reading: Result<LensReading, String>) -> ProbeOutcome {
     let (pairs, targets, demands, doubts) = Default::default();
-    let unavailable = reading.as_ref().err().map(|why| sanitize_line(why));
+    let unavailable = reading.as_ref().err().map(|why| NotMade::Because(sanitize_line(why)));
     ProbeOutcome { probe, pairs, targets, demands, lens: reading.ok(), twin: None, doubts, unavailable }
 }
 

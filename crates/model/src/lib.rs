@@ -55,8 +55,8 @@ pub use experiment::{
 pub use factor::{Factor, SettingLevels};
 pub use facts::{Compared, Declaration, Facts, Known, Line, PEER, Value, unit};
 pub use finding::{
-    AboutCause, Confidence, Evidence, Explanation, Finding, Layer, Probe, ProbeOutcome, Stands, TargetObservation,
-    TargetStalls,
+    AboutCause, Confidence, Evidence, Explanation, Finding, Layer, NotMade, Probe, ProbeOutcome, Stands,
+    TargetObservation, TargetStalls,
 };
 pub use host::{HostDemand, HostRecord, HostSample, HostSpan, KernelLine};
 pub use kinds::KindPlan;

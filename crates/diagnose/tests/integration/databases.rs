@@ -3,7 +3,7 @@
 use duel_diagnose::{Case, Step, next};
 use duel_model::{
     Bound, BusyPoll, Call, ComparePlan, Compared, Declaration, Explanation, Facts, Id, KindPlan, LoadPlan, LoadShape,
-    LoopKind, Metric, Noun, PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Target,
+    LoopKind, Metric, NotMade, Noun, PairVerdict, Param, Plan, Probe, ProbeOutcome, SECOND_NS, Schema, Sort, Target,
     TargetObservation, Threads, TwinReading, Variation, Verdict, WorkloadPlan,
 };
 use std::collections::BTreeMap;
@@ -274,7 +274,7 @@ impl World {
                     servers[order.of] = set.map_or(copy.clone(), |set| copy.with(&set.fact, &set.value));
                     twin = Some(reading.clone());
                 }
-                None => unavailable = Some("not available here".to_owned()),
+                None => unavailable = Some(NotMade::Because("not available here".to_owned())),
             }
         }
         let targets = World { plan: self.plan.clone(), servers, copy: None, ..*self }.observe(&probe.variation);

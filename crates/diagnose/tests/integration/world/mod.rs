@@ -9,9 +9,9 @@ use duel_diagnose::{Case, Step, next_naming};
 use duel_model::web::phase;
 use duel_model::{
     AddressRange, Arrival, Bound, Call, ComparePlan, Doubt, DoubtId, Explanation, Facts, Finding, HostDemand, HttpPlan,
-    LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, PairVerdict, Phase, Plan, Probe, ProbeOutcome,
-    SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls, TlsVersion, TwinReading, Variation, Verdict,
-    WorkloadPlan, web,
+    LensReading, LoadPlan, LoopKind, MILLISECOND_NS, Metric, Nanos, NotMade, PairVerdict, Phase, Plan, Probe,
+    ProbeOutcome, SECOND_NS, SlowClass, Target, TargetObservation, TargetStalls, TlsVersion, TwinReading, Variation,
+    Verdict, WorkloadPlan, web,
 };
 use std::net::IpAddr;
 
@@ -615,7 +615,7 @@ impl World {
             return later.answer(probe, dice);
         }
         if self.unavailable.contains(&probe.id) || probe.below.is_some() {
-            let unavailable = Some("B refused".to_owned());
+            let unavailable = Some(NotMade::Because("B refused".to_owned()));
             return ProbeOutcome {
                 probe,
                 pairs: vec![],
@@ -629,7 +629,7 @@ impl World {
         }
         if let Some(target) = probe.lens_of {
             let lens = self.lenses.get(target).cloned().flatten();
-            let unavailable = lens.is_none().then(|| "it could not be loaded".to_owned());
+            let unavailable = lens.is_none().then(|| NotMade::Because("it could not be loaded".to_owned()));
             let (pairs, targets, demands, doubts) = Default::default();
             return ProbeOutcome { probe, pairs, targets, demands, lens, twin: None, doubts, unavailable };
         }

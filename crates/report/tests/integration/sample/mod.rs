@@ -459,7 +459,7 @@ pub fn explained() -> Explanation {
         lens: None,
         twin: None,
         doubts: vec![],
-        unavailable: unavailable.map(str::to_owned),
+        unavailable: unavailable.map(|why| NotMade::Because(why.to_owned())),
     };
     Explanation {
         findings: vec![
@@ -621,7 +621,7 @@ pub fn why() -> Explanation {
         lens: None,
         twin: None,
         doubts: vec![],
-        unavailable: Some("B answers a request for one byte with all of them".into()),
+        unavailable: Some(NotMade::Because("B answers a request for one byte with all of them".into())),
     };
     let finding = |cause: &str, confidence, explains, evidence| Finding {
         cause: cause.into(),
