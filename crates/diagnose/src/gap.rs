@@ -373,6 +373,11 @@ impl<'a> Gap<'a> {
         self.host(index)?.text(key)
     }
 
+    /// The name of the program that serves on a side's machine.
+    pub(crate) fn server_program(&self, index: usize) -> Option<&'a str> {
+        self.host(index)?.server_program()
+    }
+
     /// The same as a number.
     pub(crate) fn host_number(&self, index: usize, key: &str) -> Option<f64> {
         self.host(index)?.number(key)

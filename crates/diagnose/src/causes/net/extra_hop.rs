@@ -121,8 +121,7 @@ fn by_field(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>) -> Standin
 /// On the machine; `None` where it does not tell.
 fn by_machine(gap: &Gap<'_>, reference: &View<'_>, waits: Option<bool>, demands: &Demands<'_>) -> Option<Standing> {
     let (slow, fast) = (gap.slow_name(), gap.fast_name());
-    let program = |side| gap.host_fact(side, "process.exe").map(program);
-    let (of_slow, of_fast) = (program(gap.slow)?, program(gap.fast)?);
+    let (of_slow, of_fast) = (gap.server_program(gap.slow)?, gap.server_program(gap.fast)?);
     let (on_slow, on_fast) = (Work::of(demands.slow)?, Work::of(demands.fast?)?);
     let proxy = PROXIES.contains(&of_slow) && !PROXIES.contains(&of_fast);
     let further_segments = on_slow.segments - on_fast.segments;
@@ -204,12 +203,6 @@ fn remedy(slow: &str) -> String {
          again. If the hop has to stay: kept connections between it and the server (nginx `keepalive` in `upstream` with \
          `proxy_http_version 1.1`; HAProxy `http-reuse`), and no second encryption behind it."
     )
-}
-
-/// `haproxy` of `/usr/sbin/haproxy (deleted)`.
-fn program(exe: &str) -> &str {
-    let path = exe.strip_suffix(" (deleted)").unwrap_or(exe);
-    path.rsplit('/').next().unwrap_or(path)
 }
 
 /// What a machine does for each op.
