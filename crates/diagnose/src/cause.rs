@@ -29,11 +29,6 @@ pub(crate) trait Cause: Sync {
         false
     }
 
-    /// Causes, by their ids, that rest on what this one looks like: they are taken back where it was shown.
-    fn looks_like(&self) -> &'static [&'static str] {
-        &[]
-    }
-
     /// How the cause stands, given what is known so far, and by what twins show, where one may be started.
     fn examine(&self, gap: &Gap<'_>) -> Standing {
         match (self.weigh(gap).unwrap_or_else(|settled| settled), self.cure()) {

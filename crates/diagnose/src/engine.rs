@@ -2,7 +2,7 @@
 
 use crate::case::{Case, Step};
 use crate::cause::{Cause, Fit, Standing};
-use crate::causes::{self, names};
+use crate::causes::{self, likes, names};
 use crate::evidence::below;
 use crate::gap::{Flip, Gap, Look, Reference, percent};
 use crate::probes::{AGAIN, Kind};
@@ -130,10 +130,10 @@ fn keep_within_the_gap(gap: &Gap<'_>, causes: &[&dyn Cause], standings: &mut [St
     });
     let Some((share, shown)) = confirmed.max_by(|(a, _), (b, _)| a.total_cmp(b)) else { return };
     for (standing, cause) in standings.iter_mut().zip(causes) {
-        let looks_alike = shown.looks_like().contains(&cause.entry().id);
+        let gives_way = likes::gives_way(cause.entry(), shown.entry());
         if let Standing::Fits(fit) = standing
             && fit.finding.confidence < Confidence::Confirmed
-            && (looks_alike || fit.is_counted && fit.finding.explains.is_some_and(|counted| counted + share > 1.0))
+            && (gives_way || fit.is_counted && fit.finding.explains.is_some_and(|counted| counted + share > 1.0))
         {
             let text = format!(
                 "{} But {} was shown to make {} of the gap, which leaves no room for that",

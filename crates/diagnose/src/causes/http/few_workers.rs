@@ -12,7 +12,7 @@
 //!   busy is such a queue, and where throughput bends early or falls, requests hinder each other: both leave it open.
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http};
-use crate::causes::standing_of;
+use crate::causes::likes;
 use crate::evidence::machines::{FULL, Machines, allowed_cpus, needs_concurrency, pid, workers};
 use crate::evidence::scaling::{fewer_connections, levels_off};
 use crate::evidence::worth::{demands, reference};
@@ -182,14 +182,13 @@ fn nothing_else_queues(gap: &Gap<'_>, reference: &View<'_>) -> Result<(), Standi
             format!("a disk of {slow}'s machine is busy for {:.0} % of the time: requests wait there", 100.0 * share);
         return Err(Standing::Undecided(gap.on_host(text, None)));
     }
-    match standing_of(gap, "lock.contention") {
-        Some(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
-        Some(Standing::RuledOut(_) | Standing::Undecided(_)) if levels_off(gap, reference) => Ok(()),
-        _ => {
-            let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");
-            Err(Standing::Undecided(gap.on_host(text, None)))
-        }
-    }
+    let open = || {
+        let text = format!("that {slow}'s throughput does not fall under many connections was not shown: a lock?");
+        Standing::Undecided(gap.on_host(text, None))
+    };
+    likes::held_against(gap, &ENTRY)
+        .try_for_each(|like| like.map(drop).map_err(|against| against.settles(|_| open())))?;
+    if levels_off(gap, reference) { Ok(()) } else { Err(open()) }
 }
 
 /// Leaves it open where throughput bends before all workers are busy.

@@ -12,7 +12,7 @@
 //! take there, judged by the server's own code: a slower CPU slows both. Without the machine it stays unknown: possible.
 
 use crate::cause::{Cause, CauseEntry, Cure, Standing, Told, fit_by_host, needs_http, of_both};
-use crate::causes::standing_of;
+use crate::causes::likes;
 use crate::evidence::by_hand;
 use crate::evidence::machines::pid;
 use crate::evidence::tls_records::RECORD_OVERHEAD_BYTES;
@@ -141,14 +141,11 @@ fn by_first_byte(gap: &Gap<'_>, on_fast: &Cpu) -> Result<f64, Standing> {
 /// Whoever hands on reads and writes each byte once more, in pieces of its own buffers, and the kernel works for that: the
 /// further pieces and their time are what the hop costs, and the server behind it may send in any pieces.
 fn needs_no_hop(gap: &Gap<'_>, counts: &str) -> Result<(), Standing> {
-    match standing_of(gap, "net.extra-hop") {
-        Some(Standing::Wants(probes)) => Err(Standing::Wants(probes)),
-        Some(Standing::Fits(_)) => {
-            let text = format!("{counts}; but that may be the hop's, which moves each byte once more");
-            Err(Standing::Undecided(gap.on_host(text, None)))
-        }
-        _ => Ok(()),
-    }
+    let open = |_: &str| {
+        let text = format!("{counts}; but that may be the hop's, which moves each byte once more");
+        Standing::Undecided(gap.on_host(text, None))
+    };
+    likes::held_against(gap, &ENTRY).try_for_each(|like| like.map(drop).map_err(|against| against.settles(open)))
 }
 
 /// Small records and a gap that is paid per byte: what the records are worth of it is not known.

@@ -16,7 +16,7 @@
 //!   for a good part of that time, and where the machine is not read, this cause is no more than a suspicion.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host, needs_http};
-use crate::causes::standing_of;
+use crate::causes::likes::{self, Against};
 use crate::evidence::machines::{MOST_OF_THE_GAP, Machines, pid};
 use crate::gap::{Flip, Gap, Look, View, percent};
 use crate::probes::ALONE;
@@ -32,11 +32,6 @@ static ENTRY: CauseEntry = CauseEntry {
     at_most: "likely",
     needs_machine: true,
 };
-
-/// Causes that stop a whole server, too: each is to be ruled out.
-const LOOK_ALIKES: [&str; 4] = ["cpu.quota", "cpu.noisy-neighbour", "cpu.stolen", "mem.limit"];
-/// Those that hold up one request and not another: it is enough that they were not found.
-const SELDOM_ALIKE: [&str; 2] = ["net.loss", "http.sync-logging"];
 
 /// Connections from which on stalls of all are told from requests that are slow each for itself.
 const FEWEST_CONNECTIONS: u32 = 4;
@@ -262,19 +257,15 @@ fn only_this(gap: &Gap<'_>, open_for: &dyn Fn(&str) -> Standing) -> Result<Vec<E
     let mut wanted: Vec<Probe> = Vec::new();
     let mut open = None;
     let mut ruled_out = Vec::new();
-    for id in LOOK_ALIKES {
-        match standing_of(gap, id) {
-            None => {}
-            Some(Standing::RuledOut(by)) => ruled_out.push(by),
-            Some(Standing::Wants(probes)) => wanted.extend(probes),
-            Some(Standing::Fits(_) | Standing::Undecided(_) | Standing::Suspected(_)) => {
-                open.get_or_insert(id);
-            }
+    for like in likes::held_against(gap, &ENTRY) {
+        match like {
+            Ok(by) => ruled_out.extend(by),
+            Err(Against::Asks(probes)) => wanted.extend(probes),
+            // One that is at work ends the search: no probe takes it away.
+            Err(Against::Stands(id)) => _ = open.get_or_insert(id),
         }
     }
-    let is_found = |id: &&str| matches!(standing_of(gap, id), Some(Standing::Fits(_)));
-    // One that is at work ends the search: no probe takes it away.
-    match open.or_else(|| SELDOM_ALIKE.into_iter().find(is_found)) {
+    match open {
         Some(id) => Err(open_for(&format!("but {id} would look so, too, and is not ruled out"))),
         None if !wanted.is_empty() => Err(Standing::Wants(wanted)),
         None => Ok(ruled_out),

@@ -30,7 +30,7 @@
 //! * ALPN takes no round trip of its own: HTTP/1.1 is offered by it as well.
 
 use crate::cause::{Cause, CauseEntry, Standing, Told, did_not_move, fit, needs_http, of_both, shown_flip};
-use crate::causes::standing_of;
+use crate::causes::likes;
 use crate::gap::{Flip, Gap, View};
 use crate::probes::{HTTP_1, Mode};
 use duel_model::web::settings::H2_WINDOW;
@@ -73,7 +73,10 @@ impl Cause for Version {
             return Err(open("what makes all work of a server dearer could take as much with it"));
         }
         needs_as_many_calls(gap).map_err(|but| open(&but))?;
-        needs_none_of_the_likes(gap, &open)?;
+        for like in likes::held_against(gap, &ENTRY) {
+            let not_excluded = |id: &str| open(&format!("{id} is not excluded, which could show like that"));
+            like.map_err(|against| against.settles(not_excluded))?;
+        }
 
         let other_program = another_program(gap, &flip);
         let confidence =
@@ -212,22 +215,6 @@ fn needs_as_many_calls(gap: &Gap<'_>) -> Result<(), String> {
     }
     Err("without TLS HTTP/1.1 hands over a file by few calls, and what makes each call dearer could show like that"
         .to_owned())
-}
-
-/// None of the causes fits that show more over HTTP/2.
-fn needs_none_of_the_likes(gap: &Gap<'_>, open: &dyn Fn(&str) -> Standing) -> Result<(), Standing> {
-    // What the client sees has to speak against it; what only a machine tells must not speak for it.
-    for (id, has_to_be_excluded) in
-        [("http.no-keepalive", true), ("net.delayed-ack", true), ("cpu.traced", false), ("cpu.quota", false)]
-    {
-        match standing_of(gap, id) {
-            None | Some(Standing::RuledOut(_)) => {}
-            Some(Standing::Undecided(_)) if !has_to_be_excluded => {}
-            Some(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
-            Some(_) => return Err(open(&format!("{id} is not excluded, which could show like that"))),
-        }
-    }
-    Ok(())
 }
 
 /// That another program answers HTTP/1.1 on the slow side, where one does: it is then not its version alone that differs.

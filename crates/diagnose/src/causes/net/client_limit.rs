@@ -54,11 +54,6 @@ impl Cause for ClientLimit {
         true
     }
 
-    /// Who serves few at a time, or lets few bytes through.
-    fn looks_like(&self) -> &'static [&'static str] {
-        &["http.few-workers", "net.rate-cap"]
-    }
-
     fn weigh(&self, gap: &Gap<'_>) -> Result<Standing, Standing> {
         needs_http(gap)?;
         reference(gap)?;

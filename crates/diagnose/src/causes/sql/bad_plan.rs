@@ -7,7 +7,7 @@
 
 use super::KINDS;
 use crate::cause::{Cause, CauseEntry, Standing, Told, fit_by_host};
-use crate::causes::standing_of;
+use crate::causes::likes;
 use crate::evidence::database::{MUCH_MORE, Side, counted, same_system, setting};
 use crate::evidence::db_settings::differ_as_sessions_may;
 use crate::gap::{Gap, percent, phase_share_of};
@@ -72,17 +72,12 @@ impl Cause for BadPlan {
             );
             return Err(open(text));
         }
-        // Settings that differ may be why, and their flip tells how much they are worth.
-        match standing_of(gap, "db.config") {
-            Some(Standing::Wants(probes)) => return Err(Standing::Wants(probes)),
-            Some(Standing::Fits(_)) => {
-                return Err(open(format!("{told}; a setting that differs is why, see db.config")));
-            }
-            Some(Standing::RuledOut(_)) => {}
-            _ if differ_as_sessions_may(gap) => {
+        for like in likes::held_against(gap, &ENTRY) {
+            let is_why = |id: &str| open(format!("{told}; a setting that differs is why, see {id}"));
+            let ruled_out = like.map_err(|against| against.settles(is_why))?;
+            if ruled_out.is_none() && differ_as_sessions_may(gap) {
                 return Err(open(format!("{told}; settings that differ may be why, see db.config")));
             }
-            _ => {}
         }
         let share = phase_share_of(reference, &Side::PHASES_OF_STATEMENTS);
         let Some(share) = share.filter(|share| *share >= 0.5) else {
