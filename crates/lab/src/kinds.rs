@@ -27,6 +27,11 @@ pub fn of_address(address: &str) -> Option<&'static dyn Kind> {
     KINDS.iter().copied().find(|kind| kind.claims(address))
 }
 
+/// Whether any kind, the web among them, has targets with addresses like this one.
+pub fn is_claimed(address: &str) -> bool {
+    of_address(address).is_some() || WEB.claims(address)
+}
+
 /// Holds the plan of an earlier run to the files that the run has read, as its targets' facts tell them.
 pub fn hold(plan: &mut Plan, first_contact: &[Option<Facts>]) {
     if let Some(facts) = first_contact.iter().flatten().next() {
